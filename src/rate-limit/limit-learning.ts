@@ -1,11 +1,11 @@
-/** Learns from the responses of one route. route-budget.ts describes states and conclusions. */
+/** Learns from the responses of one route. permit-decision.ts describes states and conclusions. */
 import type { Random } from '../domain/clock.ts';
 import type { Observation } from '../http/rate-limit-headers.ts';
-import { isAlone, type LearnedLimits, type Ticket, units } from './learned-limits.ts';
+import { type LearnedLimits, type Lease, SLOW_START } from './learned-limits.ts';
+import { inFlight, isAlone, units } from './limit-standing.ts';
+import { addUse, backMs, counted, surelyCounted } from './request-usage.ts';
 
 const COMPANY_WINDOWS = 10;
-/** More than the number of requests that are ever in flight. */
-const MOST_RECENT = 64;
 /** The shortest window that can be detected from a server's clock in whole seconds. */
 const LONG_WINDOW_MS = 10_000;
 /** A wait stated in whole seconds may be half a second too short. */
@@ -14,10 +14,13 @@ const JITTER_MS = 50;
 /** The shortest wait if nothing better is known. */
 export const LEAST_WAIT_MS = 1000;
 const UNKNOWN_WINDOW_MS = 60_000;
+const NEVER = Number.POSITIVE_INFINITY;
 
-/** A response that arrived. */
+/** A response that arrived at `nowMs`, to a request that left at `sentMs`. */
 interface Event {
-  ticket: Ticket;
+  /** When its request left; undefined if that is not known, and the response raises nothing. */
+  lease: Pick<Lease, 'answers' | 'sent' | 'least'> | undefined;
+  sentMs: number;
   seen: Observation;
   nowMs: number;
   random: Random;
@@ -25,31 +28,41 @@ interface Event {
 
 /** Learns from a response: the limit, the window, what is left, and whether others send. */
 export function learn(memory: LearnedLimits, event: Event): void {
-  const { ticket, seen, nowMs } = event;
+  const { lease, sentMs, seen, nowMs } = event;
   const { usage } = memory;
-  memory.answers += 1;
+  if (lease) memory.answers += 1;
   memory.limit = limitOf(memory, seen);
   memory.isTold ||= memory.limit !== undefined && seen.limit === memory.limit;
-  usage.pace.windowMs = seen.windowMs ?? usage.pace.windowMs;
-  usage.pace.tripMs = Math.min(usage.pace.tripMs, nowMs - ticket.sentMs);
+  usage.windowMs = seen.windowMs ?? usage.windowMs;
+  usage.tripMs = Math.min(usage.tripMs ?? NEVER, nowMs - sentMs);
   if (seen.refused) return block(memory, event);
-  usage.counted(nowMs);
-  usage.add({ sentMs: ticket.sentMs, nowMs });
-  if (memory.answers === 1) memory.window.openedMs = nowMs;
+  counted(usage, nowMs);
+  addUse(usage, { sentMs, nowMs });
   memory.window.own += 1;
   grow(memory);
+  // A response to a request from before these describes the time before them.
+  if (isFrom(lease, memory.blocked?.at)) return;
   if (memory.blocked) {
-    // A response to a request from before the block describes the time before it.
-    if (ticket.answers < memory.blocked.at) return;
     const { sinceMs } = memory.blocked;
     memory.blocked = undefined;
     memory.refusals = 0;
     guess(memory, nowMs, nowMs - sinceMs);
   }
+  if (isFrom(lease, memory.unknown)) return;
+  if (memory.unknown !== undefined) {
+    memory.unknown = undefined;
+    memory.mark = undefined;
+    memory.window = { openedMs: nowMs, own: 1, short: false, before: 0 };
+  }
   const shown = usable(memory, seen);
-  if (shown !== undefined) believe(memory, event, latest(memory, ticket, shown));
+  if (shown !== undefined) believe(memory, event, latest(memory, event, shown));
   else if (memory.mark) memory.mark.left = Math.max(0, memory.mark.left - 1);
   else guess(memory, nowMs, 0);
+}
+
+/** Returns whether a request left before response number `at`. */
+function isFrom(lease: Event['lease'], at: number | undefined): boolean {
+  return at !== undefined && (lease?.answers ?? -1) < at;
 }
 
 /** Returns the limit; if no header states it, at least what is left plus this request. */
@@ -67,31 +80,41 @@ function limitOf({ limit }: LearnedLimits, seen: Observation): number | undefine
 function guess(memory: LearnedLimits, nowMs: number, blockedMs: number): void {
   const { window, usage, isTold, mark } = memory;
   if (isTold || mark) return;
-  const isOver = usage.pace.windowMs !== undefined && nowMs >= usage.backMs(window.openedMs);
+  const isOver = usage.windowMs !== undefined && nowMs >= backMs(usage, window.openedMs);
   if (blockedMs > 0 && window.own > 1) {
     memory.limit = window.own - 1;
     const most = Math.max(UNKNOWN_WINDOW_MS, blockedMs);
-    usage.pace.windowMs = Math.min(nowMs - window.openedMs, most);
+    usage.windowMs = Math.min(nowMs - window.openedMs, most);
   } else if (isOver && memory.limit !== undefined) memory.limit += 1;
   if (blockedMs > 0 || isOver) memory.window = { openedMs: nowMs, own: 1, short: false, before: 0 };
 }
 
 /** Returns the lowest number shown since the request left; other responses may be newer. */
-function latest(memory: LearnedLimits, { answers }: Ticket, shown: number): number {
-  const meanwhile = memory.recent.filter(({ at }) => at > answers);
-  memory.recent = [...memory.recent.slice(-MOST_RECENT), { at: memory.answers, shown }];
+function latest(memory: LearnedLimits, { lease }: Event, shown: number): number {
+  const since = lease?.answers ?? -1;
+  const meanwhile = memory.recent.filter(({ at }) => at > since);
+  const oldest = Math.min(memory.answers, ...memory.leases.map(({ answers }) => answers));
+  const recent = [...memory.recent, { at: memory.answers, shown }];
+  memory.recent = recent.filter(({ at }) => at > oldest);
   return Math.min(shown, ...meanwhile.map((one) => one.shown));
 }
 
-/** Records that a response never arrived, because its request may have counted. */
-export function miss(memory: LearnedLimits, { sentMs }: Ticket, nowMs: number): void {
-  memory.answers += 1;
-  memory.usage.add({ sentMs, nowMs });
-  memory.window.own += 1;
+/** Records that `n` responses never arrived, because their requests may have counted. */
+export function miss(memory: LearnedLimits, { sentMs }: Pick<Lease, 'sentMs'>, lost: Lost): void {
+  const { nowMs, n } = lost;
+  memory.answers += n;
+  addUse(memory.usage, { sentMs, nowMs }, n);
+  memory.window.own += n;
   const { mark } = memory;
-  if (!mark || mark.left === 0) return;
-  mark.left -= 1;
-  mark.lost += 1;
+  if (!mark) return;
+  const taken = Math.min(n, mark.left);
+  mark.left -= taken;
+  mark.lost += taken;
+}
+
+interface Lost {
+  nowMs: number;
+  n: number;
 }
 
 function usable(memory: LearnedLimits, { remaining }: Observation): number | undefined {
@@ -110,19 +133,19 @@ function grow({ pace, mark }: LearnedLimits): void {
 
 function believe(memory: LearnedLimits, event: Event, left: number): void {
   const { mark, window } = memory;
-  const { ticket, nowMs } = event;
+  const { lease, nowMs } = event;
   if (!mark) {
     const before = rememberBefore(memory, left, nowMs);
     memory.window = { openedMs: nowMs, own: 1, short: false, before };
     return put(memory, event, left);
   }
-  const least = ticket.least - (memory.sent - ticket.sent);
+  const least = lease ? lease.least - (memory.sent - lease.sent) : -NEVER;
   if (left < least) meetCompany(memory, nowMs);
-  if (ticket.answers < mark.at) {
+  if (isFrom(lease, mark.at)) {
     if (left < mark.left) put(memory, event, left);
     return;
   }
-  const isDue = nowMs >= memory.usage.backMs(window.openedMs);
+  const isDue = nowMs >= backMs(memory.usage, window.openedMs);
   if (isDue) window.short = left + 1 < units(memory) / 2;
   if (left < least && window.short) memory.trickle = true;
   const gain = left - (mark.left + mark.lost - 1);
@@ -132,11 +155,11 @@ function believe(memory: LearnedLimits, event: Event, left: number): void {
     memory.trickle = false;
     turn(memory, nowMs);
     memory.window.short = false;
-    memory.pace.inFlight = memory.pace.slow;
+    memory.pace.inFlight = SLOW_START;
   } else if (isDue && gain > 0) turn(memory, nowMs);
   else if (gain <= 0 && isLate(memory, nowMs - mark.ms)) {
     memory.trickle = false;
-    const { windowMs = 0 } = memory.usage.pace;
+    const { windowMs = 0 } = memory.usage;
     if (!isAlone(memory, nowMs)) memory.rigidUntilMs = nowMs + COMPANY_WINDOWS * windowMs;
   }
   put(memory, event, left);
@@ -151,10 +174,11 @@ function turn(memory: LearnedLimits, nowMs: number): void {
 
 /** Counts use before the first response for one window, and assumes others for that time. */
 function rememberBefore(memory: LearnedLimits, left: number, nowMs: number): number {
-  const before = Math.max(0, units(memory) - memory.usage.counted(nowMs) - left);
+  const ours = counted(memory.usage, nowMs) + inFlight(memory);
+  const before = Math.max(0, units(memory) - ours - left);
   if (before === 0) return 0;
   meetCompany(memory, nowMs, 1);
-  memory.usage.add({ sentMs: Number.NEGATIVE_INFINITY, nowMs }, before);
+  addUse(memory.usage, { sentMs: undefined, nowMs }, before);
   return before;
 }
 
@@ -163,13 +187,13 @@ type Back = 'nothing' | 'window' | 'units';
 /** Returns the capacity regained beyond our own requests: a whole window, or single units. */
 function whatCameBack(
   memory: LearnedLimits,
-  { ticket, nowMs }: Event,
+  { sentMs, nowMs }: Event,
   { left, gain, isDue }: { left: number; gain: number; isDue: boolean },
 ): Back {
   const { limit, mark, usage } = memory;
-  const { windowMs } = usage.pace;
+  const { windowMs } = usage;
   if (gain <= 0 || !mark || limit === undefined || windowMs === undefined) return 'nothing';
-  const own = usage.surely({ sentMs: ticket.sentMs, nowMs });
+  const own = surelyCounted(usage, { sentMs, nowMs });
   if (left <= units(memory) - own) return 'nothing';
   const inTheMeantime = ((nowMs - mark.ms) * limit) / windowMs + 1.5;
   if (gain > inTheMeantime) return 'window';
@@ -180,38 +204,40 @@ function whatCameBack(
 }
 
 /** Returns whether nothing came back within a time in which a unit should have. */
-function isLate({ limit, flights, usage }: LearnedLimits, elapsedMs: number): boolean {
-  const { windowMs } = usage.pace;
-  if (flights.size > 0 || limit === undefined || windowMs === undefined) return false;
-  return elapsedMs > (1.5 * windowMs) / limit;
+function isLate(memory: LearnedLimits, elapsedMs: number): boolean {
+  const { limit, usage } = memory;
+  if (inFlight(memory) > 0 || limit === undefined || usage.windowMs === undefined) return false;
+  return elapsedMs > (1.5 * usage.windowMs) / limit;
 }
 
 function put(memory: LearnedLimits, { seen, nowMs }: Event, left: number): void {
-  const { windowMs } = memory.usage.pace;
+  const { windowMs } = memory.usage;
   const { resetInMs, dateMs } = seen;
   // The end of a known window cannot be further away than its length.
   const resetAtMs =
     resetInMs === undefined ? undefined : nowMs + Math.min(resetInMs, windowMs ?? resetInMs);
   const isLong = dateMs !== undefined && windowMs !== undefined && windowMs >= LONG_WINDOW_MS;
   const beatMs = isLong ? nowMs + windowMs - (dateMs % windowMs) : undefined;
-  const counted = memory.usage.counted(nowMs);
-  memory.mark = { left, lost: 0, at: memory.answers, ms: nowMs, counted, resetAtMs, beatMs };
+  const used = counted(memory.usage, nowMs);
+  const { answers: at } = memory;
+  memory.mark = { left, lost: 0, at, ms: nowMs, counted: used, resetAtMs, beatMs };
   const { own, before } = memory.window;
   // In a sliding window, our own requests from the previous window still count.
-  const ours = Math.max(own + before, counted) + memory.flights.size;
+  const ours = Math.max(own + before, used) + inFlight(memory);
   // A difference of one is not another client: servers that weigh the last window round.
   memory.foreign.now = Math.max(0, units(memory) - left - ours - 1) / (memory.limit ?? 1);
 }
 
-function meetCompany(memory: LearnedLimits, nowMs: number, windows = COMPANY_WINDOWS): void {
-  const forMs = windows * (memory.usage.pace.windowMs ?? UNKNOWN_WINDOW_MS);
+/** Assumes other clients for so many windows. */
+export function meetCompany(memory: LearnedLimits, nowMs: number, windows = COMPANY_WINDOWS): void {
+  const forMs = windows * (memory.usage.windowMs ?? UNKNOWN_WINDOW_MS);
   memory.companyUntilMs = Math.max(memory.companyUntilMs, nowMs + forMs);
 }
 
-function block(memory: LearnedLimits, { ticket, seen, nowMs, random }: Event): void {
+function block(memory: LearnedLimits, { lease, seen, nowMs, random }: Event): void {
   const { blocked, pace, answers, mark } = memory;
   // The remaining refusals of the same burst count as one refusal.
-  const isSame = blocked !== undefined && ticket.answers < blocked.at;
+  const isSame = isFrom(lease, blocked?.at);
   if (!isSame) {
     memory.refusals += 1;
     pace.inFlight = Math.max(1, Math.floor(pace.inFlight / 2));
@@ -219,7 +245,7 @@ function block(memory: LearnedLimits, { ticket, seen, nowMs, random }: Event): v
   memory.trickle = false;
   meetCompany(memory, nowMs);
   memory.rigidUntilMs = 0;
-  const { windowMs } = memory.usage.pace;
+  const { windowMs } = memory.usage;
   const asked = seen.retryAfterMs || LEAST_WAIT_MS;
   const doubled = LEAST_WAIT_MS * 2 ** Math.max(0, memory.refusals - 1);
   const most = Math.max(asked, windowMs ?? UNKNOWN_WINDOW_MS);
@@ -231,7 +257,7 @@ function block(memory: LearnedLimits, { ticket, seen, nowMs, random }: Event): v
   memory.blocked = {
     sinceMs: blocked?.sinceMs ?? nowMs,
     untilMs,
-    at: isSame ? blocked.at : answers,
+    at: isSame && blocked ? blocked.at : answers,
   };
   if (mark) memory.mark = { ...mark, left: 0, lost: 0, at: answers, ms: nowMs };
 }

@@ -12,7 +12,7 @@ import type { Clock, Random } from '../domain/clock.ts';
 import { RateLimited, Unavailable } from '../domain/errors.ts';
 import type { Answer } from '../domain/exchange.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
-import { type Budget, CEILING, createBudget } from './route-budget.ts';
+import { type Budget, CEILING, createBudget, type Ticket } from './route-budget.ts';
 import {
   createLanes,
   type Lanes,
@@ -21,7 +21,7 @@ import {
   type StuckWatch,
   watchStuck,
 } from './route-queue.ts';
-import type { Ticket } from './learned-limits.ts';
+
 import { type Observation, observe } from '../http/rate-limit-headers.ts';
 import { anySignal } from '../http/retry.ts';
 

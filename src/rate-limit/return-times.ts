@@ -1,5 +1,7 @@
 /** Tells when capacity returns that others share, as far as our own requests show it. */
-import { type LearnedLimits, units } from './learned-limits.ts';
+import type { LearnedLimits } from './learned-limits.ts';
+import { units } from './limit-standing.ts';
+import { downTo } from './request-usage.ts';
 
 /** The share of others above which they may be clients like this one, which send in bursts. */
 const MOST_FOREIGN = 0.34;
@@ -15,7 +17,7 @@ export function sensorsOf(limit: number): number {
 /** Returns when some of our own no longer count, with others and a window that opened short. */
 export function someBackAt({ window, usage, mark, limit = 1 }: LearnedLimits): number {
   if (!window.short || !mark || mark.left === 0) return NEVER;
-  return usage.downTo(Math.max(0, mark.counted - Math.max(2, sensorsOf(limit))));
+  return downTo(usage, Math.max(0, mark.counted - Math.max(2, sensorsOf(limit))));
 }
 
 /**
@@ -28,5 +30,5 @@ export function ownBackAt(memory: LearnedLimits, nowMs: number): number {
   const share = Math.max(foreign.now, foreign.before);
   if (!window.short || share > MOST_FOREIGN || nowMs >= rigidUntilMs) return NEVER;
   const others = Math.ceil(share * limit) + SPARE;
-  return usage.downTo(Math.max(0, units(memory) - others - 1));
+  return downTo(usage, Math.max(0, units(memory) - others - 1));
 }

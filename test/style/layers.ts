@@ -19,7 +19,6 @@ export const layers: readonly (readonly string[])[] = [
   ['domain/guards'],
   ['http'],
   ['rate-limit'],
-  ['rate-limit/shared/lua'],
   ['rate-limit/shared'],
   ['sources'],
   ['sources/shared'],

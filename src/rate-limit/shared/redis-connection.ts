@@ -27,7 +27,7 @@ const GOOD_PINGS = 3;
 /** A connection that may be away. */
 export interface Link {
   /** Runs a script on one key. Returns undefined if Redis is away or the script failed. */
-  run(script: Script, key: string, message: string): Promise<string | undefined>;
+  run(script: Script, key: string, args: readonly string[]): Promise<string | undefined>;
   /** Returns how many times the connection was lost and restored, or undefined while it is lost. */
   times(): number | undefined;
   /**
@@ -42,6 +42,8 @@ export interface Link {
 interface Script {
   name: string;
   lua: string;
+  /** Returns whether the script stored something, by its answer. */
+  hasStored(answer: string): boolean;
 }
 
 /** The settings of a connection and its listeners. */
@@ -92,14 +94,15 @@ export function openLink(options: LinkOptions): Link {
   const closed = new AbortController();
   const opened = open(state, closed.signal);
   return {
-    async run(script, key, message) {
+    async run(script, key, args) {
       await opened;
       const { redis } = state;
       if (state.is === 'lost' || !redis) return undefined;
       try {
-        const found = await evaluate(redis, script, [key, message]);
-        sayBack(state);
-        return typeof found === 'string' ? found : undefined;
+        const found = await evaluate(redis, script, [key, ...args]);
+        if (typeof found !== 'string') return undefined;
+        if (script.hasStored(found)) sayBack(state);
+        return found;
       } catch (error) {
         const said = redis.status === 'ready' && error instanceof Error;
         lose(state, said ? wordsOf(error) : state.reason);
@@ -130,12 +133,12 @@ async function connect(state: State): Promise<Redis> {
 async function evaluate(
   redis: Redis,
   { name, lua }: Script,
-  [key, message]: readonly [string, string],
+  args: readonly string[],
 ): Promise<unknown> {
   if (!Object.hasOwn(redis, name)) redis.defineCommand(name, { numberOfKeys: 1, lua });
   const command: unknown = Reflect.get(redis, name);
   if (typeof command !== 'function') throw new Error(`${name} is no command`);
-  return Reflect.apply(command, redis, [key, message]);
+  return Reflect.apply(command, redis, args);
 }
 
 async function open(state: State, closed: AbortSignal): Promise<void> {
@@ -165,8 +168,8 @@ function lose(state: State, reason: string): void {
 }
 
 /**
- * Reports that Redis is back once a script has run, because a server that responds only to pings
- * would be reported repeatedly.
+ * Reports that Redis is back once a script has stored something, because a server that responds to
+ * pings, and stores nothing, would be reported repeatedly.
  */
 function sayBack(state: State): void {
   if (!state.saidAway || state.is !== 'there') return;

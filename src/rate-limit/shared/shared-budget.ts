@@ -8,21 +8,22 @@
  * come back.
  */
 import { createHmac } from 'node:crypto';
-import { CEILING, createBudget, rest, type Budget, type Allowance } from '../route-budget.ts';
+import { type Allowance, rest } from '../permit-decision.ts';
+import { type Budget, CEILING, createBudget, type Ticket } from '../route-budget.ts';
 import type { BudgetOf } from '../request-gate.ts';
-import type { Ticket } from '../learned-limits.ts';
-import type { Observation } from '../../http/rate-limit-headers.ts';
+
 import type { Clock, Random } from '../../domain/clock.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
-import { budgetScript, readReply, type Message, type Reply, type Report } from './budget-script.ts';
+import { serveMessage, type Message, type Reply, type Report } from './fleet-budget.ts';
 import { openLink, type Link } from './redis-connection.ts';
 import type { OpenLink } from './shared-link.ts';
+import { storedBudget, type StoredBudget } from './stored-budget.ts';
 
 /** The maximum number of permits requested at once. */
 const MOST_AT_ONCE = 16;
 /** How long to wait for the reports of further responses. */
 const GATHER_MS = 5;
-/** Permits not reported for this long count as spent; `lease` in the script sets the time. */
+/** Permits not reported for this long count as spent; fleet-budget.ts shortens the time. */
 const LEASE_MS = 5000;
 /** Permits older than this are returned instead of used. */
 const FRESH_MS = 1250;
@@ -103,14 +104,17 @@ interface Hand {
   atMs: number;
 }
 
+/** A report whose response arrived at `atMs`. */
+type Landed = { report: Report; atMs: number };
+
 interface State extends Setting {
-  key: string;
+  stored: StoredBudget;
   local: Budget;
   hand: Hand | undefined;
   /** The leases of the requests in flight; '' for those that left without one. */
   leases: WeakMap<Ticket, string>;
   flying: number;
-  reports: Report[];
+  reports: Landed[];
   /** The last known number of waiting requests. */
   waiting: number;
   /** Whether a request for permits is in flight, or will be in a moment. */
@@ -124,10 +128,11 @@ interface State extends Setting {
 
 function createBucket(setting: Setting): Bucket {
   const { organization, route, random, reserve = 0 } = setting;
+  const key = `crm-mirror:limit:{${organization}:${route}}`;
   const sharers = (): number => state.told?.workers ?? 1;
   const state: State = {
     ...setting,
-    key: `crm-mirror:budget:{${organization}:${route}}`,
+    stored: storedBudget({ ...setting, key }),
     local: createBudget({ random, reserve, sharers }),
     hand: undefined,
     leases: new WeakMap(),
@@ -152,10 +157,10 @@ function createBucket(setting: Setting): Bucket {
 
 function budgetOver(state: State): Budget {
   const { local, leases } = state;
-  const land = (ticket: Ticket, tell: (lease: string) => Report): void => {
+  const land = (ticket: Ticket, nowMs: number, tell: (lease: string) => Report): void => {
     state.flying -= 1;
     const lease = leases.get(ticket);
-    if (lease !== undefined) report(state, tell(lease));
+    if (lease !== undefined) report(state, { report: tell(lease), atMs: nowMs });
   };
   return {
     decide: (nowMs, waiting) => decide(state, nowMs, waiting),
@@ -170,18 +175,18 @@ function budgetOver(state: State): Budget {
     },
     answer(ticket, seen, nowMs) {
       local.answer(ticket, seen, nowMs);
-      const trip = nowMs - ticket.sentMs;
+      const tripMs = nowMs - ticket.sentMs;
       // After a refusal, none of the granted permits may be used.
       if (seen.refused) giveBack(state);
-      land(ticket, (lease) => ({ ...answered(lease, seen), trip, age: nowMs }));
+      land(ticket, nowMs, (lease) => ({ is: 'answer', lease, n: 1, ageMs: 0, tripMs, seen }));
     },
     lose(ticket, nowMs) {
       local.lose(ticket, nowMs);
-      land(ticket, (lease) => ({ is: 'lost', lease, n: 1 }));
+      land(ticket, nowMs, (lease) => ({ is: 'lost', lease, n: 1 }));
     },
     withdraw(ticket) {
       local.withdraw(ticket);
-      land(ticket, (lease) => ({ is: 'back', lease, n: 1 }));
+      land(ticket, state.clock.monotonic(), (lease) => ({ is: 'back', lease, n: 1 }));
     },
     limit: () => known(state),
   };
@@ -222,27 +227,13 @@ function wanted({ waiting, flying }: State, own: Allowance | undefined): number 
 function giveBack(state: State): void {
   const { hand } = state;
   state.hand = undefined;
-  if (hand) report(state, { is: 'back', lease: hand.lease, n: hand.n });
-}
-
-function answered(lease: string, seen: Observation) {
-  const { refused, limit, remaining, windowMs, resetInMs, dateMs, retryAfterMs } = seen;
-  return {
-    is: 'answer' as const,
-    lease,
-    n: 1 as const,
-    refused,
-    limit,
-    remaining,
-    window: windowMs,
-    resetIn: resetInMs,
-    date: dateMs,
-    retryAfter: retryAfterMs,
-  };
+  if (!hand) return;
+  const { lease, n, atMs } = hand;
+  report(state, { report: { is: 'back', lease, n }, atMs });
 }
 
 /** Adds a report to those that are sent in the next moment. */
-function report(state: State, one: Report): void {
+function report(state: State, one: Landed): void {
   if (state.link.times() === undefined) return;
   state.reports.push(one);
   if (state.asking === 'no') soon(state);
@@ -258,43 +249,44 @@ function soon(state: State): void {
 
 /** Sends the reports and requests permits; then the gate decides again. Never throws. */
 async function step(state: State, want: number): Promise<void> {
-  const { link, clock, key } = state;
+  const { link, clock, stored, reports } = state;
   const times = link.times();
+  const away = times !== state.times;
   state.asking = 'now';
-  const atMs = clock.monotonic();
-  const message = JSON.stringify(messageOf(state, { want, atMs, away: times !== state.times }));
   state.reports = [];
-  const text = await link.run({ name: 'crmMirrorBudget', lua: budgetScript }, key, message);
+  const atMs = clock.monotonic();
+  const reply = await stored.change((fleet, sharedMs) =>
+    serveMessage(fleet, messageOf(state, { reports, want, away }), sharedMs),
+  );
   state.asking = 'no';
-  if (text !== undefined) {
+  if (reply) {
     if (want > 0) state.times = times ?? state.times;
-    take(state, readReply(text), atMs);
-  }
+    take(state, reply, atMs);
+  } else if (link.times() === times) state.reports.unshift(...reports);
   if (state.reports.length > 0) soon(state);
   state.ask();
 }
 
 function messageOf(
-  state: State,
-  { want, atMs, away }: { want: number; atMs: number; away: boolean },
+  { worker, random, reserve = 0, leaving, clock }: State,
+  { reports, want, away }: { reports: readonly Landed[]; want: number; away: boolean },
 ): Message {
-  const { reports, worker, random, reserve = 0, leaving } = state;
-  const aged = reports.map((one) =>
-    one.is === 'answer' ? { ...one, age: Math.max(0, atMs - one.age) } : one,
+  const nowMs = clock.monotonic();
+  const aged = reports.map(({ report, atMs }) =>
+    report.is === 'answer' ? { ...report, ageMs: Math.max(0, nowMs - atMs) } : report,
   );
-  return { worker, reports: aged, want, ttl: LEASE_MS, reserve, jitter: random(), away, leaving };
+  const leaseMs = LEASE_MS;
+  return { worker, reports: aged, want, leaseMs, reserve, jitter: random(), away, leaving };
 }
 
 function take(state: State, reply: Reply, atMs: number): void {
   state.told = reply;
-  state.askAtMs = state.clock.monotonic() + reply.wait;
+  state.askAtMs = state.clock.monotonic() + reply.waitMs;
   if (reply.lease === undefined) return;
   giveBack(state);
   state.hand = { lease: reply.lease, n: reply.n, atMs };
 }
 
 function known({ told, local, link }: State): RouteLimit {
-  if (!told || link.times() === undefined) return local.limit();
-  const { limit, window, left, others } = told;
-  return { limit, windowMs: window, left, others };
+  return told && link.times() !== undefined ? told.limit : local.limit();
 }

@@ -1,0 +1,202 @@
+/**
+ * Decides how many requests of one route may leave, based on its responses alone.
+ *
+ * UNKNOWN  no response has arrived yet, and at most one request is in flight.
+ *     first response         → OPEN, or BLIND if it states no limit
+ *
+ * OPEN     requests flow. The mark is the last trusted response; it states what is left.
+ *     response               → the new mark, if its request left after the mark had arrived. If its
+ *                              request left before, it may only lower the mark.
+ *     response lost          → the request may have counted, so one less is left.
+ *     nothing left           → IDLE
+ *     429                    → BLOCKED
+ *
+ * IDLE     (OPEN, and nothing may leave) until the time at which capacity must be back.
+ *     no other clients       → a window after our own oldest requests (request-usage.ts)
+ *     other clients          → a window after the first response of this one, then one request. A
+ *                              window that opened with less than half gives back no whole window;
+ *                              while anything is left of it, the time is when a few of our own
+ *                              requests no longer count; where nothing came back bit by bit, it is
+ *                              when one of them and what others use leave room
+ *     sliding refill         → as long as the missing units take to come back, then one request
+ *
+ * BLOCKED  nothing leaves before the demanded wait is over, whose end never moves to an earlier
+ *          time; then one probe.
+ *     clean response to it   → OPEN, slowly
+ *     429 to it              → BLOCKED again, twice as long each time, at most
+ *                              max(Retry-After, window)
+ *     older response         → a 429 may prolong the wait; anything else describes the time before
+ *     probe lost             → the next probe may leave
+ *
+ * BLIND    no headers: as many at once as succeeded, one more with each round of clean responses;
+ *          the number that succeeded between two refusals is then taken as the limit.
+ *
+ * Further conclusions, each drawn from one comparison:
+ *
+ *   company  (other clients) less is left than our own requests explain, so other programs are
+ *            assumed to send too, for at least ten windows; only for one window if the first
+ *            response shows it, because the requests may have been our own earlier ones. Then half
+ *            of our share of what is left may be in flight, and the last unit is not used; without
+ *            other clients, all of it may be in flight.
+ *   trickle  (sliding refill) more came back than our own requests explain, and less than a whole
+ *            window: capacity comes back continuously. Then what is left is kept just above zero.
+ *   sensors  without other clients, and with more waiting than is left, about 2 % are held back
+ *            and sent at intervals over the idle time: real requests that detect early that
+ *            capacity is back.
+ */
+import { isAlone, inFlight, units, unused } from './limit-standing.ts';
+import { LEAST_WAIT_MS, SHORT_MS } from './limit-learning.ts';
+import type { LearnedLimits } from './learned-limits.ts';
+import { backMs, downTo, MARGIN_MS } from './request-usage.ts';
+import { ownBackAt, sensorsOf, someBackAt } from './return-times.ts';
+
+/** Below this limit, no units are held back. */
+const LEAST_FOR_SENSORS = 8;
+const NEVER = Number.POSITIVE_INFINITY;
+
+/** How many may leave now; if none may, ask again at the next response or after `waitMs`. */
+export interface Allowance {
+  leave: number;
+  waitMs: number;
+}
+
+interface Question {
+  nowMs: number;
+  waiting: number;
+  /** The number of processes that share the limit unseen. */
+  sharers: number;
+}
+
+/** Decides how many may leave, of any number that wait. */
+export function decide(memory: LearnedLimits, question: Question): Allowance {
+  const { blocked, mark, limit, usage, pace } = memory;
+  const { nowMs } = question;
+  if (blocked && blocked.untilMs > nowMs) return rest(blocked.untilMs - nowMs);
+  if (blocked || memory.unknown !== undefined) return memory.probe ? rest() : upTo(1);
+  const flying = inFlight(memory);
+  const isBlind = !mark && (limit === undefined || usage.windowMs === undefined);
+  if (isBlind) return upTo(pace.inFlight - flying);
+  const all = left(memory, nowMs);
+  const spare = all - heldBack(memory, { ...question, all });
+  const { n, overMs } = underWay(memory, nowMs);
+  const free = pace.ceiling - flying;
+  const more = upTo(Math.min(free, mostInFlight(memory, spare, question) - n));
+  if (more.leave > 0 || free <= 0) return more;
+  if (n > 0) return rest(overMs - nowMs);
+  const atMs = backAt(memory, { nowMs, all, ahead: 0 });
+  return atMs > nowMs ? rest(atMs - nowMs) : upTo(1);
+}
+
+/**
+ * Returns when enough is back for one request after `ahead` others that wait; undefined if it is
+ * not for want of capacity that they wait.
+ */
+export function returnsAt(
+  memory: LearnedLimits,
+  { nowMs, ahead }: { nowMs: number; ahead: number },
+): number | undefined {
+  if (!memory.mark || memory.blocked || memory.unknown !== undefined) return undefined;
+  const all = left(memory, nowMs);
+  if (all > heldBack(memory, { nowMs, waiting: NEVER, all })) return undefined;
+  return backAt(memory, { nowMs, all, ahead });
+}
+
+/**
+ * Returns how many requests a server may still count, and when the first of them will be too old to
+ * count. A request that left more than a window and a round trip ago no longer counts, whatever
+ * happened to it. Otherwise a request that hangs would block its route until it is abandoned.
+ * Permits of a process may be used until they count as spent.
+ */
+function underWay(memory: LearnedLimits, nowMs: number): { n: number; overMs: number } {
+  const { windowMs = NEVER, tripMs = 0 } = memory.usage;
+  let [n, overMs] = [0, NEVER];
+  for (const lease of memory.leases) {
+    const ms = lease.untilMs ?? lease.sentMs + windowMs + tripMs;
+    if (ms <= nowMs) continue;
+    n += lease.n;
+    overMs = Math.min(overMs, ms);
+  }
+  return { n, overMs };
+}
+
+function upTo(leave: number): Allowance {
+  return leave > 0 ? { leave, waitMs: 0 } : rest();
+}
+
+/** Returns the decision that nothing leaves for `waitMs`, or until a response arrives. */
+export function rest(waitMs = NEVER): Allowance {
+  return { leave: 0, waitMs };
+}
+
+/** Returns what is left, including requests in flight, as the mark or our own requests show. */
+function left(memory: LearnedLimits, nowMs: number): number {
+  const shown = memory.mark?.left ?? 0;
+  if (memory.trickle) return Math.min(shown, ours(memory, nowMs));
+  return isAlone(memory, nowMs) ? Math.max(shown, unused(memory, nowMs)) : shown;
+}
+
+/** Returns what we may use of a sliding refill: in any window, at most the unreserved share. */
+function ours(memory: LearnedLimits, nowMs: number): number {
+  return memory.reserve > 0 ? unused(memory, nowMs) : NEVER;
+}
+
+/** Returns how many may be in flight; with others, half of our share, so late responses fit. */
+function mostInFlight(memory: LearnedLimits, spare: number, { nowMs, sharers }: Question): number {
+  if (spare <= 0) return 0;
+  const { pace, trickle } = memory;
+  const part = trickle ? 0.5 : Math.min(1 - others(memory), 1 / sharers) / 2;
+  const most = isAlone(memory, nowMs) ? spare : Math.floor(spare * part);
+  return Math.min(pace.inFlight, Math.max(1, most));
+}
+
+/** Returns the share of other clients in the amount used in this window. */
+function others(memory: LearnedLimits): number {
+  const { mark, window } = memory;
+  const used = Math.max(window.own, units(memory) - (mark?.left ?? 0));
+  return 1 - window.own / Math.max(1, used);
+}
+
+/** Returns the units held back: the sensors, or with others the last unit, which two might take. */
+function heldBack(
+  memory: LearnedLimits,
+  { nowMs, waiting, all }: Pick<Question, 'nowMs' | 'waiting'> & { all: number },
+): number {
+  const { limit = 0, trickle, mark } = memory;
+  if (!mark || limit < LEAST_FOR_SENSORS) return 0;
+  const sensors = sensorsOf(limit);
+  if (!isAlone(memory, nowMs)) return trickle ? sensors + 1 : 1;
+  return waiting + inFlight(memory) <= all ? 0 : sensors;
+}
+
+/** Returns when to send the next request if none is in flight and all that is left is held back. */
+function backAt(
+  memory: LearnedLimits,
+  { nowMs, all, ahead }: { nowMs: number; all: number; ahead: number },
+): number {
+  const { mark, usage, window, limit = 1, trickle } = memory;
+  const { windowMs } = usage;
+  const markMs = mark?.ms ?? nowMs;
+  const alone = isAlone(memory, nowMs);
+  if (mark?.resetAtMs !== undefined) return mark.resetAtMs + SHORT_MS;
+  if (windowMs === undefined) return markMs + LEAST_WAIT_MS;
+  if (trickle) {
+    const held = Math.max(1, heldBack(memory, { nowMs, waiting: NEVER, all }));
+    const missing = held + 1 + ahead - Math.max(0, all);
+    const unitMs = markMs + Math.min(windowMs, (missing * windowMs) / limit) + MARGIN_MS;
+    const isSpent = ours(memory, nowMs) <= held;
+    const atMs = isSpent
+      ? Math.max(unitMs, downTo(usage, Math.max(0, units(memory) - held - 1 - ahead)))
+      : unitMs;
+    return alone ? atMs : Math.min(atMs, ownBackAt(memory, nowMs));
+  }
+  if (!alone) {
+    const turnMs = backMs(usage, window.openedMs);
+    return Math.min(turnMs, someBackAt(memory), ownBackAt(memory, nowMs));
+  }
+  const openMs = downTo(usage, Math.max(0, units(memory) - 1 - all - ahead));
+  if (all <= 0 || ahead > 0) return openMs;
+  const spacedMs = markMs + (openMs - markMs) / (all + 1);
+  const beatMs = mark?.beatMs ?? NEVER;
+  // The last sensor waits for the single moment at which the server's clock may begin a window.
+  return Math.min(openMs, all === 1 && beatMs < openMs ? beatMs : Math.min(spacedMs, beatMs));
+}
