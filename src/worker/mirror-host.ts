@@ -33,7 +33,6 @@ import { refusePaused } from '../cli/compose/pause-mark.ts';
 import { stay, taken } from './assignment-lifecycle.ts';
 import { workOn } from './mirror-events.ts';
 import {
-  asleep,
   close,
   comeAgain,
   type HomeOptions,
@@ -100,7 +99,7 @@ export function createMirrorHost(options: HomeOptions): Home {
     coming: undefined,
     closing: undefined,
     users: 0,
-    woken: asleep,
+    woken: () => undefined,
     known: { limits: {}, notes: [] },
     left: new AbortController(),
     complain: complaintsOf(config.mirror, shell),

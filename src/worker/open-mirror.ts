@@ -144,7 +144,7 @@ export async function use<T>(state: State, work: (opened: Opened) => Promise<T>)
  * Does nothing. A closed mirror keeps this function: one that is created where the mirror is known
  * would keep the mirror in memory.
  */
-export const asleep = (): void => undefined;
+const asleep = (): void => undefined;
 
 /** Has an open mirror closed soon if nothing is in progress in it. */
 function rest(state: State): void {
