@@ -18,8 +18,12 @@ COPY LICENSE CHANGELOG.md ./
 COPY config config
 COPY bin bin
 COPY --from=build /app/dist dist
-RUN ln -s /app/bin/crm-mirror.mjs /usr/local/bin/crm-mirror && install -d -o node -g node /data
+RUN ln -s /app/bin/crm-mirror.mjs /usr/local/bin/crm-mirror && \
+    install -d -o node -g node /data node_modules/.cache/crm-mirror
 USER node
+# The code that this compiles is kept for all later starts, which can write nothing here. Node keeps
+# it for each user, so this one must do it.
+RUN cd /tmp && crm-mirror demo > demo.txt && rm -r demo.txt var
 # Snapshot and ledger; nothing else is written but what SQLite puts into /tmp for a moment.
 VOLUME /data
 WORKDIR /data

@@ -145,6 +145,12 @@ describe('Dockerfile', () => {
     expect(ofKind('USER')).toEqual(['USER node']);
   });
 
+  test('keeps compiled code for the user who starts it', () => {
+    const compiling = steps.findIndex((step) => step.includes('crm-mirror demo'));
+    expect(compiling).toBeGreaterThan(steps.indexOf('USER node'));
+    expect(read('Dockerfile')).toContain('-o node -g node /data node_modules/.cache/crm-mirror');
+  });
+
   test('copies existing files that are not ignored, and no deployment files', () => {
     const ignored = read('.dockerignore').split('\n');
     const copied = ofKind('COPY').filter((step) => !step.includes('--from'));

@@ -41,7 +41,7 @@ import { type KeyRanges, rangesIn } from './database/key-range.ts';
 import { type Unaudited, unauditedIn } from './tables/unaudited.ts';
 import { figuresIn, type FiguresHistory } from './tables/run-figures.ts';
 import { type RunChanges, runChangesIn } from './tables/run-changes.ts';
-import { statementsOf } from './database/prepared-statements.ts';
+import { statementsOf, transactionsOf } from './database/prepared-statements.ts';
 import { stagingTables } from './staging/staging-tables.ts';
 import { candidatesIn, type DecisionCandidates } from './staging/decision-candidates.ts';
 import { type Duplicates, duplicatesIn } from './staging/duplicate-records.ts';
@@ -227,15 +227,14 @@ function snapshotOf(
   const statements = statementsOf(db, { isFree });
   const staging = stagingIn(statements);
   const fence = fenceIn(db, path, token);
+  const { immediate, deferred } = transactionsOf(db);
   // Within another transaction the work is part of that transaction: a failure undoes everything.
   const within = <T>(begin: () => T, work: () => T): T =>
     db.inTransaction ? work() : patiently(begin);
-  const checked =
-    <T>(work: () => T) =>
-    (): T => {
-      fence.check();
-      return work();
-    };
+  const checked = <T>(work: () => T): T => {
+    fence.check();
+    return work();
+  };
   return {
     meta: metaIn(statements),
     recorded: recordedIn(statements),
@@ -261,19 +260,19 @@ function snapshotOf(
     shaping: shapingIn(statements),
     awaitingApproval: awaitingApprovalIn(statements),
     unaudited: unauditedIn(statements),
-    fence: (least) => patiently(() => db.transaction(() => fence.raise(least)).immediate()),
-    withdrawFence: () => patiently(() => db.transaction(() => fence.withdraw()).immediate()),
+    fence: (least) => patiently(() => immediate(() => fence.raise(least))),
+    withdrawFence: () => patiently(() => immediate(fence.withdraw)),
     generation: fence.generation,
     fileNumber: () => (db.memory ? '' : String(statSync(path).ino)),
     stage(work) {
       try {
-        within(() => db.transaction(checked(work)).deferred(), work);
+        within(() => deferred(() => checked(work)), work);
       } catch (error) {
         staging.clearForms();
         throw error;
       }
     },
-    transaction: (work) => within(() => db.transaction(checked(work)).immediate(), work),
+    transaction: (work) => within(() => immediate(() => checked(work)), work),
     copy: async (file, { at, signal }) => copyOf(db, file, { signal, note: noting(at) }),
     sibling: () => standBeside(path, token),
     close: () => db.close(),

@@ -108,8 +108,7 @@ export async function close(state: State, failure?: unknown): Promise<void> {
 function shut(state: State, failure?: unknown): void {
   const { opened } = state;
   state.woken();
-  // It holds everything that is closed now.
-  state.woken = () => undefined;
+  state.woken = asleep;
   if (!opened) return;
   state.opened = undefined;
   state.known = { limits: opened.mirror.limits(), notes: opened.mirror.notes };
@@ -140,6 +139,12 @@ export async function use<T>(state: State, work: (opened: Opened) => Promise<T>)
     rest(state);
   }
 }
+
+/**
+ * Does nothing. A closed mirror keeps this function: one that is created where the mirror is known
+ * would keep the mirror in memory.
+ */
+const asleep = (): void => undefined;
 
 /** Has an open mirror closed soon if nothing is in progress in it. */
 function rest(state: State): void {

@@ -1,6 +1,8 @@
 /** A mirror of a folder's worker is open only while something is done in it, on a real Redis. */
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
@@ -108,6 +110,20 @@ test('is closed when nothing has been done for a while, and opened for the next 
   go.resolve();
   await held;
   await rests();
+});
+
+test('keeps nothing of a closed mirror in memory', async () => {
+  const { start, rests } = await stage();
+  const { home } = start('one');
+  await home.taken();
+  const snapshot = await home.hold('alone', async ({ mirror }) => new WeakRef(mirror.snapshot));
+  await rests();
+  setFlagsFromString('--expose-gc');
+  await untilHolds(() => {
+    runInNewContext('gc')();
+    expect(snapshot.deref() === undefined).toBe(true);
+  });
+  expect(home.isHere()).toBe(true);
 });
 
 test('works that come at once share one opening, also while it is being closed', async () => {

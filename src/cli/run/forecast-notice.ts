@@ -13,6 +13,8 @@ import { lasting } from '../output/format-values.ts';
 
 /** The duration above which a run is announced. */
 const longMs = 10 * 60_000;
+/** The shortest time between two runs that a schedule can ask for. */
+const shortestMs = 1_000;
 
 /** The run that the notice is about. */
 export interface Foreseen {
@@ -74,10 +76,10 @@ export function sayForecast(
   { config, mode, firstLoad = false, now }: Foreseen & { now: number },
 ): void {
   const { ms, readMs } = forecast;
-  const everyMs = scheduled(config, mode, now);
   // Known routes count even if the limit of another route is unknown.
   const knownMs = leastMs(forecast);
   const allMs = readMs + knownMs;
+  const everyMs = allMs < shortestMs ? undefined : scheduled(config, mode, now);
   const about = ms === null ? 'at least' : 'about';
   const isTooLong = everyMs !== undefined && allMs > everyMs;
   if (!firstLoad && !isTooLong && knownMs < longMs) return;

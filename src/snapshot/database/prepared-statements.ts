@@ -33,6 +33,15 @@ function steady(sql: string): string {
   );
 }
 
+/** The text of each statement, rewritten once, because a worker opens hundreds of databases. */
+const steadied = new Map<string, string>();
+
+function steadyOnce(sql: string): string {
+  const text = steadied.get(sql) ?? steady(sql);
+  steadied.set(sql, text);
+  return text;
+}
+
 /** Demands an index of a table, because SQLite would choose a slower one. */
 const demand = /\bindexed by \w+/g;
 
@@ -42,7 +51,7 @@ const demand = /\bindexed by \w+/g;
  */
 export function statementsOf(db: Database, { isFree = false } = {}): Statements {
   const path = db.name;
-  const textOf = (sql: string) => steady(isFree ? sql.replaceAll(demand, '') : sql);
+  const textOf = (sql: string) => steadyOnce(isFree ? sql.replaceAll(demand, '') : sql);
   function prepare<P extends unknown[] = unknown[], R = unknown>(sql: string): Statement<P, R>;
   function prepare<P extends object, R = unknown>(sql: string): Statement<[P], R>;
   function prepare(sql: string): Statement<unknown[], unknown> {
@@ -64,6 +73,36 @@ export function statementsOf(db: Database, { isFree = false } = {}): Statements 
     };
   }
   return { prepare, exec: (sql) => onDisk(path, () => void db.exec(sql)) };
+}
+
+/** Runs work in a transaction of its own, all or nothing. */
+type Transaction = <T>(work: () => T) => T;
+
+/**
+ * Returns the two kinds of transactions. Those of better-sqlite3 wrap every function anew, which
+ * takes as long as a small transaction.
+ */
+export function transactionsOf(db: Database): Record<'deferred' | 'immediate', Transaction> {
+  const { prepare } = statementsOf(db);
+  const commit = prepare('commit');
+  const rollback = prepare('rollback');
+  const beginning = (how: string): Transaction => {
+    const begin = prepare(`begin ${how}`);
+    return (work) => {
+      begin.run();
+      try {
+        const done = work();
+        if (done instanceof Promise) throw new TypeError('a transaction cannot await a promise');
+        commit.run();
+        return done;
+      } catch (error) {
+        // After some errors, such as a full disk, SQLite has rolled back by itself.
+        if (db.inTransaction) rollback.run();
+        throw error;
+      }
+    };
+  };
+  return { deferred: beginning('deferred'), immediate: beginning('immediate') };
 }
 
 /** The number of rows per statement; a larger number does not reduce the time per row. */
