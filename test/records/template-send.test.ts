@@ -175,12 +175,15 @@ describe('an unanswered change of a template', () => {
     emulator.dashboard.editTemplate(id, { subject: 'By hand' });
     expect(await found('Hello')).toHaveProperty('shown', undefined);
   });
-  test('is rejected with the ids when it created two', async () => {
-    const { recover, seed } = stage();
+  test('is decided anew by both of them when two have its name', async () => {
+    const { recover, seed, templates } = stage();
     for (const id of ['tpl_1', 'tpl_2']) seed({ id, name: WELCOME });
     const outcome = await recover(creation);
-    expect(outcome).toMatchObject({ is: 'rejected' });
-    expect(outcome).toHaveProperty('reason', expect.stringMatching(/tpl_1.*tpl_2|tpl_2.*tpl_1/));
+    const observed = outcome?.is === 'stale' ? (outcome.observed ?? []) : [];
+    expect(observed.map(({ id }) => id).toSorted()).toEqual(['tpl_1', 'tpl_2']);
+    const { changes, problems } = templates.decide(states({ desired: [file()], observed }));
+    expect(changes).toEqual([]);
+    expect(problems).toMatchObject([{ reason: expect.stringMatching(/tpl_1, tpl_2/) }]);
   });
   test('is done when the template shows it', async () => {
     const { recover, seed, emulator } = stage();

@@ -137,15 +137,8 @@ async function recover(
   const found = await all(platform, change, signal);
   const [template] = found;
   if (!template) return stale([], 'did not happen');
-  if (found.length > 1) {
-    const ids = found.map(({ id }) => id).join(', ');
-    return {
-      is: 'rejected',
-      status: 200,
-      reason: `${found.length} templates on the platform have this name: ${ids}`,
-      fix: 'remove all but one of them on the platform',
-    };
-  }
+  // One of them may be the one that was created.
+  if (found.length > 1) return stale(found.map(observeTemplate), 'several have this name');
   const row = observeTemplate(template);
   if (change.op === 'create') {
     const isAsMade = template.updatedAt && template.updatedAt === template.createdAt;
