@@ -15,7 +15,7 @@
  */
 import { z } from 'zod';
 import type { Observation } from '../../http/rate-limit-headers.ts';
-import { learnedLimits, nothingLearned } from '../learned-limits.ts';
+import { type Lease, learnedLimits, nothingLearned } from '../learned-limits.ts';
 import { learn, meetCompany, miss } from '../limit-learning.ts';
 import { inFlight, known } from '../limit-standing.ts';
 import { decide, returnsAt } from '../permit-decision.ts';
@@ -164,8 +164,9 @@ function forgetWorkers(fleet: FleetBudget): void {
 
 /** Counts permits as spent whose time is over, or whose worker may not even know of them. */
 function expire({ limits, seenMs }: FleetBudget, { away, worker }: Message): void {
-  for (const lease of [...limits.leases]) {
-    if ((lease.untilMs ?? 0) > seenMs && !(away && lease.worker === worker)) continue;
+  const isOver = (lease: Lease): boolean =>
+    (lease.untilMs ?? 0) <= seenMs || (away && lease.worker === worker);
+  for (const lease of limits.leases.filter(isOver)) {
     const { n } = lease;
     land(limits, lease.id, n);
     miss(limits, lease, { nowMs: seenMs, n });

@@ -105,7 +105,10 @@ interface Hand {
 }
 
 /** A report whose response arrived at `atMs`. */
-type Landed = { report: Report; atMs: number };
+interface Landed {
+  report: Report;
+  atMs: number;
+}
 
 interface State extends Setting {
   stored: StoredBudget;
