@@ -56,7 +56,7 @@ const mark = z.object({
   beatMs: z.number().optional(),
 });
 
-/** Everything that a budget knows. Times are monotonic milliseconds. */
+/** Everything that a budget knows. Times are milliseconds of one clock that never goes back. */
 export const learnedLimits = z.object({
   limit: z.number().optional(),
   /** Whether headers stated the limit; otherwise it is a guess. */

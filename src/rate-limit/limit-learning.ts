@@ -18,7 +18,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 
 /** A response that arrived at `nowMs`, to a request that left at `sentMs`. */
 interface Event {
-  /** When its request left; undefined if that is not known, and the response raises nothing. */
+  /** The lease of its request; undefined if it has ended, and the response raises nothing. */
   lease: Pick<Lease, 'answers' | 'sent' | 'least'> | undefined;
   sentMs: number;
   seen: Observation;

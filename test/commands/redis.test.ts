@@ -31,7 +31,7 @@ test('every command that talks to the platform asks Redis first', async () => {
   const values = await Promise.all(keys.map((key) => client.get(key)));
   client.disconnect();
   expect(keys).toContainEqual(
-    expect.stringMatching(/^crm-mirror:limit:\{[0-9a-f]{32}:contacts\.list\}$/),
+    expect.stringMatching(/^crm-mirror:limit:1:\{[0-9a-f]{32}:contacts\.list\}$/),
   );
   expect(keys.join() + values.join()).not.toMatch(/example|ann@|key/);
 });

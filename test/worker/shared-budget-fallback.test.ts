@@ -2,6 +2,9 @@
 import { expect, test } from 'vitest';
 import { createBudget } from '../../src/rate-limit/route-budget.ts';
 import { observe } from '../../src/http/rate-limit-headers.ts';
+import type { Link } from '../../src/rate-limit/shared/redis-connection.ts';
+import { sharedBudgets } from '../../src/rate-limit/shared/shared-budget.ts';
+import { virtualClock } from '../support/clock.ts';
 
 const shows = (remaining: number) =>
   observe(
@@ -36,4 +39,30 @@ test('a fallback budget assumes other clients for good: one probe after a window
   expect(leave).toBe(0);
   expect(waitMs).toBeGreaterThan(59_900);
   expect(budget.decide(20 + waitMs, 5)).toEqual({ leave: 1, waitMs: 0 });
+});
+
+test('a Redis that is lost is not asked for the reports that waited for it', async () => {
+  const clock = virtualClock();
+  const lost = { isLost: false, asked: 0 };
+  const link: Link = {
+    run: async () => {
+      lost.asked += 1;
+      await clock.sleep(1);
+      return undefined;
+    },
+    times: () => (lost.isLost ? undefined : 0),
+    tend: () => 250,
+    close: () => (lost.isLost = true),
+  };
+  const own = { url: '', organization: 'all', worker: 'a', clock, random: () => 0 };
+  const { budgetOf, close } = sharedBudgets({ ...own, openLink: () => link });
+  const budget = budgetOf('route', () => undefined);
+  budget.answer(budget.ticket(0), shows(99), 1);
+  lost.isLost = true;
+  await clock.advance(1000);
+  expect(lost.asked).toBeLessThan(3);
+  await close();
+  const asked = lost.asked;
+  await clock.advance(1000);
+  expect(lost.asked).toBe(asked);
 });

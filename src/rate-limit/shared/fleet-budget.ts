@@ -8,10 +8,10 @@
  *   want     how many permits it wants; it gets some, or a time after which to ask again
  *
  * There are three differences. Processes do not see each other's responses, so one that gets
- * nothing is given a time: when capacity is back, if that is known, else about one round trip, or
- * longer if the limit is so low that processes would do nothing but ask. Permits that are not
- * reported in time count as spent, because their process may have sent the requests before it died.
- * And after a process was away, nothing is known until one probe has measured it.
+ * nothing is given a time: when capacity is back for those that have waited longer and for itself,
+ * if that is known, else after about one round trip. Permits that are not reported in time count as
+ * spent, because their process may have sent the requests before it died. And after a process was
+ * away, nothing is known until one probe has measured it.
  */
 import { z } from 'zod';
 import type { Observation } from '../../http/rate-limit-headers.ts';
@@ -27,6 +27,8 @@ const FLEET_CEILING = 128;
 const AWAY_MS = 30_000;
 /** The windows for which others are assumed after a time of which nothing is known. */
 const UNKNOWN_WINDOWS = 1.5;
+/** How often a process that waits is recorded again. */
+const SEEN_AGAIN_MS = 5000;
 /** The longest and the usual time after which to ask again. */
 const LONGEST_ROUND_MS = 500;
 const UNKNOWN_TRIP_MS = 25;
@@ -34,7 +36,7 @@ const LEAST_ROUND_MS = 5;
 const LEAST_LEASE_MS = 2000;
 /** The time between two processes that ask after the same wait. */
 const SPACE_MS = 4;
-/** How often the first one that waits looks whether capacity came back, at most. */
+/** How soon the first one that waits looks whether more came back, at the earliest. */
 const LEAST_LOOK_MS = 50;
 const DAY_MS = 86_400_000;
 
@@ -45,7 +47,12 @@ export const fleetBudget = z.object({
   /** The processes heard of lately. */
   workers: z.record(
     z.string(),
-    z.object({ seenMs: z.number(), waitsSinceMs: z.number().optional() }),
+    z.object({
+      seenMs: z.number(),
+      /** Since when it waits for permits, and when it asks again. */
+      waitsSinceMs: z.number().optional(),
+      asksAgainMs: z.number(),
+    }),
   ),
   /** The usual round trip, if known. */
   usualMs: z.number().optional(),
@@ -65,7 +72,8 @@ export interface Message {
   /** The number of permits that it would use immediately. */
   want: number;
   /**
-   * The maximum milliseconds after which permits count as spent; two seconds if responses are fast.
+   * After how many milliseconds permits count as spent: less if responses are fast, down to two
+   * seconds, and more if they are slower than a third of it.
    */
   leaseMs: number;
   /** The share of the limit left to other programs, from 0 to 1. */
@@ -109,21 +117,23 @@ export function serveMessage(fleet: FleetBudget, message: Message, sharedMs: num
   limits.reserve = message.reserve;
   const before = fleet.workers[id];
   const waitsSinceMs = want > 0 ? (before?.waitsSinceMs ?? nowMs) : undefined;
-  const worker = { seenMs: nowMs, waitsSinceMs };
+  const worker = { seenMs: nowMs, waitsSinceMs, asksAgainMs: nowMs };
   fleet.workers[id] = worker;
   forgetWorkers(fleet);
+  for (const report of reports) take(fleet, report, message.jitter);
   expire(fleet, message);
   if (away) {
     limits.unknown = limits.answers;
     if (limits.usage.windowMs !== undefined) meetCompany(limits, nowMs, UNKNOWN_WINDOWS);
   }
-  for (const report of reports) take(fleet, report, message.jitter);
   const { n, waitMs } = want > 0 ? grant(fleet, message) : { n: 0, waitMs: 0 };
   const lease = n > 0 ? give(fleet, n, message) : undefined;
   if (n > 0) worker.waitsSinceMs = n < want ? nowMs : undefined;
+  worker.asksAgainMs = hundredths(nowMs + waitMs);
   if (leaving) Reflect.deleteProperty(fleet.workers, id);
   const workers = Object.keys(fleet.workers).length;
-  const isKnown = before?.waitsSinceMs !== undefined && before.seenMs > nowMs - goneMs(fleet) / 2;
+  const isSame = (before?.waitsSinceMs !== undefined) === want > 0;
+  const isKnown = isSame && before !== undefined && before.seenMs > nowMs - SEEN_AGAIN_MS;
   const changes = !isKnown || n > 0 || reports.length > 0 || away || leaving;
   return { n, waitMs, lease, workers, limit: known(limits), changes };
 }
@@ -217,14 +227,19 @@ function turnMs(fleet: FleetBudget, ahead: number): number {
   // With each round trip, twice as many may leave.
   if (backMs === undefined) return roundMs * Math.log2(2 + ahead / pace.inFlight);
   const returnMs = Math.max(roundMs, backMs - nowMs) + ahead * SPACE_MS;
-  // The first one finds out whether more came back earlier.
-  return ahead > 0 ? returnMs : Math.min(returnMs, Math.max(LEAST_LOOK_MS, 4 * unitMs));
+  // More may come back earlier; the first ones find out.
+  return Math.min(returnMs, Math.max(LEAST_LOOK_MS, 4 * unitMs * (ahead + 1)));
 }
 
-/** Returns the processes that wait for permits, in the order in which they began to. */
-function waiting({ workers }: FleetBudget): string[] {
-  const all = Object.entries(workers).flatMap(([id, { waitsSinceMs }]) =>
-    waitsSinceMs === undefined ? [] : [{ id, waitsSinceMs }],
+/**
+ * Returns the processes that wait for permits, in the order in which they began to. One that did
+ * not ask again in time has ended, or no longer wants any.
+ */
+function waiting({ workers, seenMs }: FleetBudget): string[] {
+  const all = Object.entries(workers).flatMap(([id, { waitsSinceMs, asksAgainMs }]) =>
+    waitsSinceMs === undefined || asksAgainMs < seenMs - 2 * SEEN_AGAIN_MS
+      ? []
+      : [{ id, waitsSinceMs }],
   );
   return all.toSorted((a, b) => a.waitsSinceMs - b.waitsSinceMs).map(({ id }) => id);
 }

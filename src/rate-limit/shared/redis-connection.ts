@@ -26,8 +26,12 @@ const GOOD_PINGS = 3;
 
 /** A connection that may be away. */
 export interface Link {
-  /** Runs a script on one key. Returns undefined if Redis is away or the script failed. */
-  run(script: Script, key: string, args: readonly string[]): Promise<string | undefined>;
+  /** Runs a script on two keys. Returns undefined if Redis is away or the script failed. */
+  run(
+    script: Script,
+    keys: readonly [string, string],
+    args: readonly string[],
+  ): Promise<string | undefined>;
   /** Returns how many times the connection was lost and restored, or undefined while it is lost. */
   times(): number | undefined;
   /**
@@ -94,12 +98,12 @@ export function openLink(options: LinkOptions): Link {
   const closed = new AbortController();
   const opened = open(state, closed.signal);
   return {
-    async run(script, key, args) {
+    async run(script, keys, args) {
       await opened;
       const { redis } = state;
       if (state.is === 'lost' || !redis) return undefined;
       try {
-        const found = await evaluate(redis, script, [key, ...args]);
+        const found = await evaluate(redis, script, [...keys, ...args]);
         if (typeof found !== 'string') return undefined;
         if (script.hasStored(found)) sayBack(state);
         return found;
@@ -135,7 +139,7 @@ async function evaluate(
   { name, lua }: Script,
   args: readonly string[],
 ): Promise<unknown> {
-  if (!Object.hasOwn(redis, name)) redis.defineCommand(name, { numberOfKeys: 1, lua });
+  if (!Object.hasOwn(redis, name)) redis.defineCommand(name, { numberOfKeys: 2, lua });
   const command: unknown = Reflect.get(redis, name);
   if (typeof command !== 'function') throw new Error(`${name} is no command`);
   return Reflect.apply(command, redis, args);

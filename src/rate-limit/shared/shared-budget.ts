@@ -126,12 +126,14 @@ interface State extends Setting {
   /** How many times Redis had been lost and restored at the last request for permits. */
   times: number;
   told: Reply | undefined;
+  /** The last request to Redis. */
+  running: Promise<void> | undefined;
   leaving: boolean;
 }
 
 function createBucket(setting: Setting): Bucket {
   const { organization, route, random, reserve = 0 } = setting;
-  const key = `crm-mirror:limit:{${organization}:${route}}`;
+  const key = `crm-mirror:limit:1:{${organization}:${route}}`;
   const sharers = (): number => state.told?.workers ?? 1;
   const state: State = {
     ...setting,
@@ -146,13 +148,16 @@ function createBucket(setting: Setting): Bucket {
     askAtMs: 0,
     times: 0,
     told: undefined,
+    running: undefined,
     leaving: false,
   };
   return {
     budget: budgetOver(state),
     changed: () => state.ask(),
     close: async () => {
+      await state.running;
       state.leaving = true;
+      giveBack(state);
       if (state.told) await step(state, 0);
     },
   };
@@ -211,7 +216,7 @@ function decide(state: State, nowMs: number, waiting: number): Allowance {
   if (nowMs < state.askAtMs) return rest(state.askAtMs - nowMs);
   const own = ownWord(state, nowMs);
   const want = wanted(state, own);
-  if (want > 0) void step(state, want);
+  if (want > 0) state.running = step(state, want);
   return rest(want > 0 ? NEVER : own?.waitMs);
 }
 
@@ -245,34 +250,36 @@ function report(state: State, one: Landed): void {
 function soon(state: State): void {
   state.asking = 'soon';
   const go = (): void => {
-    void step(state, wanted(state, ownWord(state, state.clock.monotonic())));
+    state.running = step(state, wanted(state, ownWord(state, state.clock.monotonic())));
   };
   state.clock.sleep(GATHER_MS).then(go, go);
 }
 
 /** Sends the reports and requests permits; then the gate decides again. Never throws. */
 async function step(state: State, want: number): Promise<void> {
-  const { link, clock, stored, reports } = state;
+  const { link, clock, stored } = state;
   const times = link.times();
   const away = times !== state.times;
   state.asking = 'now';
-  state.reports = [];
-  const atMs = clock.monotonic();
-  const reply = await stored.change((fleet, sharedMs) =>
-    serveMessage(fleet, messageOf(state, { reports, want, away }), sharedMs),
-  );
+  let [atMs, sent] = [0, 0];
+  const reply = await stored.change((fleet, sharedMs) => {
+    // What arrived while other processes stored something is reported, too.
+    [atMs, sent] = [clock.monotonic(), state.reports.length];
+    return serveMessage(fleet, messageOf(state, { want, away }), sharedMs);
+  });
   state.asking = 'no';
   if (reply) {
+    state.reports = state.reports.slice(sent);
     if (want > 0) state.times = times ?? state.times;
     take(state, reply, atMs);
-  } else if (link.times() === times) state.reports.unshift(...reports);
+  } else if (times === undefined || link.times() !== times) state.reports = [];
   if (state.reports.length > 0) soon(state);
   state.ask();
 }
 
 function messageOf(
-  { worker, random, reserve = 0, leaving, clock }: State,
-  { reports, want, away }: { reports: readonly Landed[]; want: number; away: boolean },
+  { worker, random, reserve = 0, leaving, clock, reports }: State,
+  { want, away }: Pick<Message, 'want' | 'away'>,
 ): Message {
   const nowMs = clock.monotonic();
   const aged = reports.map(({ report, atMs }) =>
@@ -288,6 +295,8 @@ function take(state: State, reply: Reply, atMs: number): void {
   if (reply.lease === undefined) return;
   giveBack(state);
   state.hand = { lease: reply.lease, n: reply.n, atMs };
+  if (state.reports.some(({ report }) => report.is === 'answer' && report.seen.refused))
+    giveBack(state);
 }
 
 function known({ told, local, link }: State): RouteLimit {

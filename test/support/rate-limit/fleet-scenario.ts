@@ -3,7 +3,7 @@
  * budgets as the product uses them, a server that counts as servers do, and a store that compares
  * and stores as the script in Redis does.
  */
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import type { Limit } from '../../../src/emulator/limits/algorithms.ts';
 import { createGate } from '../../../src/rate-limit/request-gate.ts';
@@ -19,6 +19,8 @@ export interface FleetJob {
   /** Of all of them. */
   requests: number;
   seed: number;
+  /** Share of the calls that Redis keeps waiting, for 100 to 300 ms. */
+  delayed?: number;
 }
 
 export interface FleetOutcome {
@@ -34,22 +36,26 @@ export interface FleetOutcome {
 const EPOCH_MS = Date.UTC(2026, 0, 1);
 
 export async function playFleet(job: FleetJob): Promise<FleetOutcome> {
-  const { algorithm, limit, processes, requests, seed } = job;
+  const { algorithm, limit, processes, requests, seed, delayed = 0 } = job;
   const random = seeded(seed);
   const epochMs = EPOCH_MS + Math.floor(random() * limit.windowSeconds * 1000);
-  const clock = createVirtualClock({ startMs: epochMs, pause: () => turn() });
+  const clock = createVirtualClock({ startMs: epochMs, pause: () => nextTurn() });
   const server = createServer(algorithm, { limit, epochMs });
   const travel = (least: number, most: number) =>
     clock.sleep((least + random() * (most - least)) / 2);
   let [kept, trips, stale] = ['', 0, 0];
-  const run: Link['run'] = async (_script, _key, [version, budget = '']) => {
+  let turn = { worker: '', untilMs: 0 };
+  const run: Link['run'] = async (_script, _keys, [version, budget = '', , worker = '', ms]) => {
     trips += 1;
     await travel(0.2, 1);
-    const isStale = kept.split('\n')[0] !== version;
+    if (delayed > 0 && random() < delayed) await clock.sleep(100 + 200 * random());
+    const isTaken = turn.untilMs > clock.now();
+    const isStale = kept.split('\n')[0] !== version || (isTaken && turn.worker !== worker);
     const seconds = (clock.now() / 1000).toFixed(6);
     const answer = isStale ? `${seconds}\n${kept}` : seconds;
+    if (isStale && !isTaken) turn = { worker, untilMs: clock.now() + Number(ms) };
     if (isStale) stale += 1;
-    else kept = budget;
+    else [kept, turn] = [budget, { worker, untilMs: 0 }];
     await travel(0.2, 1);
     return answer;
   };
