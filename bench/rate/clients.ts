@@ -6,7 +6,8 @@ import pLimit from 'p-limit';
 import pThrottle from 'p-throttle';
 import { createGate } from '../../src/rate-limit/request-gate.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { organizationOf, sharedBudgets } from '../../src/rate-limit/shared/shared-budget.ts';
+import { organizationOf } from '../../src/rate-limit/shared/organization-name.ts';
+import { sharedBudgets } from '../../src/rate-limit/shared/shared-budget.ts';
 import type { Limit } from '../../src/emulator/limits/algorithms.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
 

@@ -9,11 +9,8 @@ import {
   type PlatformOptions,
 } from '../../platform/platform.ts';
 import type { Stuck } from '../../rate-limit/route-queue.ts';
-import {
-  organizationOf,
-  type SharedBudgets,
-  sharedBudgets,
-} from '../../rate-limit/shared/shared-budget.ts';
+import { organizationOf } from '../../rate-limit/shared/organization-name.ts';
+import { type SharedBudgets, sharedBudgets } from '../../rate-limit/shared/shared-budget.ts';
 import { readKey } from '../../do-not-contact/list-key.ts';
 import { removeLog } from '../../request-log/log-file.ts';
 import { openRequestLog, type RequestLog } from '../../request-log/request-log.ts';

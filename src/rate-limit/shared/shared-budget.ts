@@ -7,7 +7,6 @@
  * with its share divided by the last known number of workers, so that no request waits for Redis to
  * come back.
  */
-import { createHmac } from 'node:crypto';
 import { type Allowance, rest } from '../permit-decision.ts';
 import { type Budget, CEILING, createBudget, type Ticket } from '../route-budget.ts';
 import type { BudgetOf } from '../request-gate.ts';
@@ -52,16 +51,6 @@ export interface SharedBudgets {
   budgetOf: BudgetOf;
   /** Sends the last reports and closes the connection. */
   close(): Promise<void>;
-}
-
-/**
- * Returns the name under which processes share limits. It is the same for all processes that use
- * the same key of the same platform, and reveals neither of them: it is half of the HMAC-SHA-256 of
- * the URL under the API key.
- */
-export function organizationOf({ url, apiKey }: { url: string; apiKey: string }): string {
-  const text = `crm-mirror budget 1\n${url}`;
-  return createHmac('sha256', apiKey).update(text).digest('hex').slice(0, 32);
 }
 
 /** Creates the shared budgets. Never throws, because Redis may be away from the beginning. */

@@ -94,9 +94,8 @@ export function storedBudget({ link, key, worker, clock, random }: StoredOptions
     const forMs = fleet ? `${keepMs(fleet)}` : '';
     const sentMs = clock.monotonic();
     // A turn begins with the reading, so that it lasts no longer than it must.
-    const takesTurn = !fleet && tries >= TURN_AFTER;
-    const turnMs = takesTurn ? Math.ceil(Math.min(MOST_TURN_MS, 10 + 2 * tripMs)) : 0;
-    const args = [version, text, forMs, worker, `${turnMs}`];
+    const turnMs = fleet || tries < TURN_AFTER ? 0 : Math.min(MOST_TURN_MS, 10 + 2 * tripMs);
+    const args = [version, text, forMs, worker, turnMs.toFixed()];
     const answer = await link.run(storeScript, [key, `${key}:turn`], args);
     if (answer === undefined) return undefined;
     const [seconds = '', newer, newerText = ''] = answer.split('\n');

@@ -10,7 +10,8 @@ import { serve } from '../../../src/emulator/http-listener.ts';
 import { createGate } from '../../../src/rate-limit/request-gate.ts';
 import { createSend } from '../../../src/http/send-request.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
-import { organizationOf, sharedBudgets } from '../../../src/rate-limit/shared/shared-budget.ts';
+import { organizationOf } from '../../../src/rate-limit/shared/organization-name.ts';
+import { sharedBudgets } from '../../../src/rate-limit/shared/shared-budget.ts';
 import { leastMs } from '../rate-limit/limit-servers.ts';
 
 const KEY = 'key-of-the-fleet';
