@@ -299,13 +299,14 @@ function checkOptOut(
   if (absent && policy === 'keep') checkWait(what, person, { keys, outing, known });
   const change = { op: 'opt_out', keys, part: channel, target: person?.id } as const;
   if (!wanted) checkGuard(what, { ...change, guard: 'delete' }, { arrival, known });
-  // What a creation of this run has brought along is taken back at once.
-  const isOurs = person !== undefined && isMadeIn(outing, person);
+  // What a creation of this run has brought along is taken back at once; and the platform does not
+  // tell a creation from an enrolment of somebody who signed up meanwhile.
+  const isNew = person !== undefined && person.made.at >= outing.startedAt;
   // A record that moved away leaves its address, whatever the CRM states of another record.
   const stated = moved ? [key] : keys;
   const isStated =
     isResolved || stated.some((one) => wishFor(outing.people, one, channel) === 'opt_out');
-  if (isStated && !isOurs) checkStatedOptOut(what, change, { arrival, known });
+  if (isStated && !isNew) checkStatedOptOut(what, change, { arrival, known });
   checkTwice(what, { key, channel, since }, { person, known });
 }
 
@@ -329,10 +330,6 @@ function isForbidden(
   const isTheirs = (record: CrmRecord) =>
     keys.some((one) => keyIn(record) === one || memories.everOf(String(record['id'])).has(one));
   return records.some((record) => forbids(record, channel) && isTheirs(record));
-}
-
-function isMadeIn({ startedAt }: Outing, { made }: Person): boolean {
-  return made.by === 'us' && made.at >= startedAt;
 }
 
 /** Rows 2 and 3: who left the CRM for long enough. */
