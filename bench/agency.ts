@@ -1,8 +1,8 @@
 /**
- * `npm run bench agency [mirrors] [people] [workers] [minutes] [events]`: some workers of a folder
- * of mirrors, as processes of their own, while all schedules are due every few minutes, events
- * come, and one mirror is loaded for the first time: `npm run bench agency 500 200-5000 3 2 10`.
- * Measures what the idle fleet costs, how late runs begin and events are applied, and what happens
+ * `npm run bench agency [mirrors] [people] [workers] [minutes] [events] [spread]`: some workers of a
+ * folder of mirrors, as processes of their own, while all schedules are due every few minutes, events
+ * come, and one mirror is loaded for the first time: `npm run bench agency 500 200-5000 3 5 5 spread`.
+ * The schedules are due in the same second, or spread over the minutes. Measures what the idle fleet costs, how late runs begin and events are applied, and what happens
  * when one worker is killed while runs are due; and counts that nothing is sent twice.
  *
  * The CRMs and the platforms live in this process (stage/agency.ts), and Redis on this machine. The
@@ -18,6 +18,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { Redis } from 'ioredis';
 import { Webhook } from 'standardwebhooks';
+import { dueAfter, spread } from '../src/config/schema/cron-pattern.ts';
 import { freePort } from '../test/support/port.ts';
 import { ownRedis } from '../test/support/redis.ts';
 import { type Customer, openAgency, secret } from './stage/agency.ts';
@@ -30,6 +31,7 @@ const [fewest = 200, most = fewest] = (process.argv[3] ?? '200-5000').split('-')
 const count = Number(process.argv[4] ?? 3);
 const minutes = Number(process.argv[5] ?? 2);
 const eventsPerSecond = Number(process.argv[6] ?? 5);
+const isSpread = process.argv[7] === 'spread';
 const newcomers = 20_000;
 const sizes = 8;
 
@@ -58,7 +60,8 @@ async function load(name: string): Promise<void> {
 
 const names = Array.from({ length: mirrors }, (_, at) => `m${at}`);
 const everybody = { percent: 100, floor: 1_000_000_000 };
-const schedule = { fast: `*/${minutes} * * * *` };
+const schedule = { fast: isSpread ? `H H/${minutes} * * * *` : `*/${minutes} * * * *` };
+const patternOf = (mirror: string): string => spread(schedule.fast, { mirror, entry: 'fast' });
 const shared = {
   redis: redis.url,
   server: { port: '${PORT}' },
@@ -124,7 +127,11 @@ const servedIn = (Date.now() - began) / 1_000;
 console.log(`served after ${servedIn} s by ${(await costs.sharesOf(asking)).join(', ')}`);
 
 const periodMs = minutes * 60_000;
-const nextDue = (): number => Math.ceil(Date.now() / periodMs) * periodMs;
+/** When the next runs are due: all of them, or the first. */
+const nextDue = (): number =>
+  isSpread ? Date.now() + 15_000 : Math.ceil(Date.now() / periodMs) * periodMs;
+/** Until all of them have begun that are due from then on. */
+const roundMs = isSpread ? periodMs : 0;
 /** What has to be sent once, and when: by customer and person. */
 const expected: { customer: Customer; id: string; sinceMs: number; of: string }[] = [];
 const used = new Map<string, number>();
@@ -138,14 +145,14 @@ const first = ({ customer, id }: (typeof expected)[number]): number | undefined 
   customer.writes.get(id)?.[0];
 const isDone = (of: string) => expected.every((one) => one.of !== of || first(one) !== undefined);
 
-/** Has one person of each mirror opt out, which the run that is due then finds. */
-function change(sinceMs: number, of: string): void {
+/** Has one person of each mirror opt out, which the next run after this time finds. */
+function change(fromMs: number, of: string): void {
   for (const name of names) {
     const customer = agency.customers.get(name);
     if (!customer) continue;
     const id = fresh(customer);
     customer.optOut(id);
-    expected.push({ customer, id, sinceMs, of });
+    expected.push({ customer, id, sinceMs: dueAfter(patternOf(name), 'UTC', fromMs), of });
   }
 }
 
@@ -200,9 +207,9 @@ async function telling(): Promise<void> {
 }
 
 // A round that is not measured, unless there is time to look at the idle fleet.
-if (nextDue() - Date.now() < 55_000) {
+if (!isSpread && nextDue() - Date.now() < 55_000) {
   const due = nextDue();
-  change(due, 'runs at first');
+  change(due - 1, 'runs at first');
   await until(() => isDone('runs at first'), due + 100_000 - Date.now());
   console.log('runs at first', lateOf('runs at first'));
 }
@@ -221,20 +228,24 @@ console.table({
 });
 
 const due = nextDue();
-change(due, 'runs');
+if (!isSpread) change(due - 1, 'runs');
 await pause(due - Date.now() - 10_000);
 agency.add({ name: 'newcomer', people: newcomers, isLoaded: false, limit: 100 });
 configure('newcomer');
 const ended = telling();
 await pause(due - Date.now());
+if (isSpread) change(Date.now(), 'runs');
 const pids = [process.pid, await costs.pidOf(asking), ...workers.map(({ child }) => child.pid)];
 const processors = costs.watchProcessors(pids);
-const isInTime = await until(() => isDone('runs'), periodMs - 20_000);
+const isInTime = await until(() => isDone('runs'), periodMs - 20_000 + roundMs);
 const seconds = (Date.now() - due) / 1_000;
 const [platforms, ofRedis, ...ofWorkers] = processors.used();
-const begunLate = names.map((name) => (agency.customers.get(name)?.listedAt ?? 0) - due);
+const begunLate = names.map((name) => {
+  const sinceMs = dueAfter(patternOf(name), 'UTC', due - 1);
+  return ((agency.customers.get(name)?.listedAt ?? 0) - sinceMs) % periodMs;
+});
 console.table({
-  'runs due at once': mirrors,
+  [isSpread ? 'runs due in a period' : 'runs due at once']: mirrors,
   'begun late: p50 / p99 / most': lateness(begunLate),
   'sent late': lateOf('runs'),
   'all done': isInTime ? `${seconds.toFixed(1)} s` : 'no',
@@ -249,13 +260,15 @@ phase = 'events, no runs due';
 await pause(Math.max(0, nextDue() - Date.now() - 15_000));
 phase = 'events around the kill';
 const second = nextDue();
-change(second, 'runs around the kill');
-await pause(second - Date.now() + 1_000);
+if (!isSpread) change(second - 1, 'runs around the kill');
+await pause(second - Date.now());
+if (isSpread) change(Date.now(), 'runs around the kill');
+await pause(1_000);
 const killed = workers[0]?.child;
 killed?.kill('SIGKILL');
 await once(killed ?? process, 'exit');
 const killedAt = Date.now();
-const isTaken = await until(() => isDone('runs around the kill'), 120_000);
+const isTaken = await until(() => isDone('runs around the kill'), 120_000 + roundMs);
 const takenIn = (Date.now() - killedAt) / 1_000;
 told.abort();
 await ended;

@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import type { CanaryPolicy } from '../domain/guards/canary.ts';
 import { byGuardKey, type GuardKey, type Limit } from '../domain/guard-classes.ts';
 import { milliseconds } from '../domain/values/config-value.ts';
+import { spread } from './schema/cron-pattern.ts';
 import type { fileSchema } from './schema/file-schema.ts';
 import { withAbsolutePaths } from './schema/source-types.ts';
 
@@ -89,7 +90,10 @@ interface GuardsConfig extends Readonly<Record<GuardKey, Readonly<Limit>>> {
   readonly absentForMs: number;
 }
 
-/** Cron patterns; a pattern with six fields begins with seconds. The time zone is an IANA name. */
+/**
+ * Cron patterns without `H`; a pattern with six fields begins with seconds. The time zone is an IANA
+ * name.
+ */
 interface Schedule {
   readonly patterns: Readonly<
     Record<'full' | 'fast' | 'templates' | 'sentinel', string | undefined>
@@ -163,7 +167,7 @@ export function settle(
       keepMs: milliseconds(requests.keep),
       bytes: bytesOf(requests.size),
     },
-    schedule: schedule && settleSchedule(schedule, templates !== undefined),
+    schedule: schedule && settleSchedule(schedule, valid.mirror, templates !== undefined),
   });
 }
 
@@ -188,13 +192,20 @@ function settleLimit({ holdFor, ...limit }: File['guards'][GuardKey]): Limit {
   return holdFor === undefined ? limit : { ...limit, holdForMs: milliseconds(holdFor) };
 }
 
-function settleSchedule(valid: NonNullable<File['schedule']>, hasTemplates: boolean): Schedule {
-  const { full, fast, templates, sentinel, timezone } = valid;
+function settleSchedule(
+  { timezone, ...valid }: NonNullable<File['schedule']>,
+  mirror: string,
+  hasTemplates: boolean,
+): Schedule {
+  const settle = (entry: keyof typeof valid) => {
+    const pattern = valid[entry];
+    return typeof pattern === 'string' ? spread(pattern, { mirror, entry }) : undefined;
+  };
   const patterns = {
-    full: full ?? undefined,
-    fast: fast ?? undefined,
-    templates: hasTemplates ? (templates ?? undefined) : undefined,
-    sentinel: sentinel ?? undefined,
+    full: settle('full'),
+    fast: settle('fast'),
+    templates: hasTemplates ? settle('templates') : undefined,
+    sentinel: settle('sentinel'),
   };
   return { patterns, timezone };
 }

@@ -16,6 +16,22 @@ export function isPattern(pattern: string): boolean {
   }
 }
 
+interface MirrorEntry {
+  mirror: string;
+  entry: string;
+}
+
+/**
+ * Returns a pattern with a time in the place of each `H`, so that many mirrors with the same pattern
+ * do not run at the same moment. The same `mirror` and `entry` always get the same time.
+ */
+export function spread(pattern: string, { mirror, entry }: MirrorEntry): string {
+  if (!/\bH\b/i.test(pattern)) return pattern;
+  const fields = pattern.trim().split(/\s+/).length;
+  const times = CronExpressionParser.parse(pattern, { hashSeed: `${mirror} ${entry}` });
+  return times.stringify(fields === 6);
+}
+
 /**
  * Returns the second-to-last time before `now` at which a pattern was due. Times are milliseconds
  * since the epoch.

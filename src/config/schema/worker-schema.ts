@@ -18,7 +18,9 @@ const cron = (what: string) =>
     .string()
     .refine(isPattern, noPattern)
     .nullable()
-    .describe(`${what}: a cron pattern with five fields, or six if it begins with seconds`)
+    .describe(
+      `${what}: a cron pattern with five fields, or six with seconds; H: a time of the mirror's own`,
+    )
     .optional();
 const noZone = says('is no time zone', 'write one such as Europe/Berlin, or UTC');
 
