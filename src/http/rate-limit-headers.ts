@@ -2,6 +2,7 @@
  * Reads what the headers of one response state about the budget of its route (specification,
  * "Limits" 4).
  */
+import { z } from 'zod';
 
 const DAY_MS = 86_400_000;
 /** Below this value, X-RateLimit-Reset holds the seconds left instead of an epoch time. */
@@ -13,21 +14,22 @@ const EPOCH_SINCE_MS = 1e11;
  * The budget of a route as shown by one response. A field is undefined if the response contains
  * nothing usable.
  */
-export interface Observation {
+export const observation = z.object({
   /** Whether the response is a 429. */
-  refused: boolean;
+  refused: z.boolean(),
   /** The number of requests per window. */
-  limit: number | undefined;
+  limit: z.number().optional(),
   /** The requests left after this one; never above `limit`. */
-  remaining: number | undefined;
-  windowMs: number | undefined;
+  remaining: z.number().optional(),
+  windowMs: z.number().optional(),
   /** The milliseconds from this response to the end of the window. */
-  resetInMs: number | undefined;
+  resetInMs: z.number().optional(),
   /** The server's wall-clock time in epoch milliseconds, precise to the second. */
-  dateMs: number | undefined;
+  dateMs: z.number().optional(),
   /** The wait that the response demands; 0 if the time that it names has passed. */
-  retryAfterMs: number | undefined;
-}
+  retryAfterMs: z.number().optional(),
+});
+export type Observation = z.infer<typeof observation>;
 
 /**
  * Reads the headers (lower-case names) of one response. A malformed, negative or missing value

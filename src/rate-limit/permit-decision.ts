@@ -97,8 +97,18 @@ export function returnsAt(
 ): number | undefined {
   if (!memory.mark || memory.blocked || memory.unknown !== undefined) return undefined;
   const all = left(memory, nowMs);
-  if (all > heldBack(memory, { nowMs, waiting: NEVER, all })) return undefined;
-  return backAt(memory, { nowMs, all, ahead });
+  const free = all - inFlight(memory);
+  if (free > heldBack(memory, { nowMs, waiting: NEVER, all })) return undefined;
+  return backAt(memory, { nowMs, all: free, ahead });
+}
+
+/** Returns how many requests may be in flight at once, at least one. */
+export function mostAtOnce(memory: LearnedLimits, nowMs: number): number {
+  if (!memory.mark) return memory.pace.inFlight;
+  const all = left(memory, nowMs);
+  const question = { nowMs, waiting: NEVER, sharers: 1 };
+  const spare = all - heldBack(memory, { ...question, all });
+  return Math.max(1, mostInFlight(memory, spare, question));
 }
 
 /**
@@ -144,7 +154,7 @@ function ours(memory: LearnedLimits, nowMs: number): number {
 function mostInFlight(memory: LearnedLimits, spare: number, { nowMs, sharers }: Question): number {
   if (spare <= 0) return 0;
   const { pace, trickle } = memory;
-  const part = trickle ? 0.5 : Math.min(1 - others(memory), 1 / sharers) / 2;
+  const part = Math.min(trickle ? 1 : 1 - others(memory), 1 / sharers) / 2;
   const most = isAlone(memory, nowMs) ? spare : Math.floor(spare * part);
   return Math.min(pace.inFlight, Math.max(1, most));
 }

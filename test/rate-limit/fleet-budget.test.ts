@@ -1,15 +1,13 @@
 /** The budget that processes share, by the messages of its processes. */
 import { expect, test } from 'vitest';
 import type { Observation } from '../../src/http/rate-limit-headers.ts';
+import { keepMs, newFleet, serveMessage } from '../../src/rate-limit/shared/fleet-budget.ts';
 import {
   fleetBudget,
-  keepMs,
   type Message,
-  newFleet,
   type Reply,
   type Report,
-  serveMessage,
-} from '../../src/rate-limit/shared/fleet-budget.ts';
+} from '../../src/rate-limit/shared/fleet-messages.ts';
 
 const LEASE_MS = 400;
 const LIMIT = { limit: 100, windowMs: 300 };
@@ -17,6 +15,11 @@ const LIMIT = { limit: 100, windowMs: 300 };
 /** The shared clock, in milliseconds since the epoch. */
 let nowMs = 1_800_000_000_000;
 const pass = (ms: number): void => void (nowMs += ms);
+
+function messageOf(worker: string, more: Partial<Message> = {}): Message {
+  const usual = { reports: [], want: 0, leaseMs: LEASE_MS, reserve: 0, jitter: 0 };
+  return { worker, ...usual, away: false, leaving: false, ...more };
+}
 
 type Shown = Partial<Observation & { ageMs: number; tripMs: number }>;
 
@@ -26,9 +29,7 @@ function route() {
   const ask = (worker: string, message: Partial<Message>): Reply => {
     pass(0.5);
     const fleet = fleetBudget.parse(JSON.parse(text));
-    const usual = { reports: [], want: 0, leaseMs: LEASE_MS, reserve: 0, jitter: 0 };
-    const all = { worker, ...usual, away: false, leaving: false, ...message };
-    const reply = serveMessage(fleet, all, nowMs);
+    const reply = serveMessage(fleet, messageOf(worker, message), nowMs);
     text = JSON.stringify(fleet);
     return reply;
   };
@@ -281,19 +282,44 @@ function spent() {
   return made;
 }
 
-test('the longer others have waited, the later a process looks whether more came back', () => {
+test('nobody asks in vain: the window is waited for, one after the other', () => {
   const { lease } = spent();
-  expect(lease('a').waitMs).toBeGreaterThan(50_000);
-  const waits = ['b', 'c', 'a'].map((worker) => lease(worker).waitMs);
-  expect(waits).toEqual([4800, 7200, 2400]);
+  const [first = 0, ...others] = ['a', 'b', 'c'].map((worker) => lease(worker).waitMs);
+  expect(first).toBeGreaterThan(59_900);
+  expect(others[0]).toBeGreaterThan(first);
+  expect(others[1]).toBeGreaterThan(others[0] ?? 0);
+  expect(others[1]).toBeLessThan(60_100);
 });
 
-test('a process that does not ask again in time loses its place', () => {
-  const { lease } = spent();
-  for (const worker of ['dead', 'gone', 'dead', 'a']) lease(worker);
-  pass(20_000);
-  const waits = ['b', 'a', 'b'].map((worker) => lease(worker).waitMs);
-  expect(waits.slice(1)).toEqual([2400, 4800]);
+test('permits in flight may be returned: others look soon', () => {
+  const { lease, use } = route();
+  use(40, 10);
+  lease('a', 5);
+  lease('b', 5);
+  lease('c', 5);
+  const { n, waitMs } = lease('d');
+  expect(n).toBe(0);
+  expect(waitMs).toBeLessThan(200);
+});
+
+test('a process that does not ask again in time loses its share', () => {
+  const granted = [65_000, 75_000].map((ms) => {
+    const { lease } = spent();
+    for (const worker of ['dead', 'gone']) lease(worker);
+    pass(ms);
+    return lease('a').n;
+  });
+  // A slow start: two at once.
+  expect(granted).toEqual([1, 2]);
+});
+
+test('what a process asked for and did not get, it asks for after its own responses', () => {
+  const { lease, use } = route();
+  use(10, 80);
+  const { n, waitMs } = lease('a', 100);
+  expect(n).toBeGreaterThan(0);
+  expect(n).toBeLessThan(100);
+  expect(waitMs).toBeGreaterThanOrEqual(2);
 });
 
 test('an answer that comes with the end of its lease is not counted as lost', () => {
@@ -308,7 +334,17 @@ test('it is stored briefly, with numbers and the names of processes in it', () =
   const { use, text } = route();
   use(20, 50);
   const fleet = fleetBudget.parse(JSON.parse(text()));
-  expect(keepMs(fleet)).toBeGreaterThan(1000);
-  expect(keepMs(fleet)).toBeLessThan(5 * 60_000);
+  const keptMs = keepMs(fleet, messageOf('a'));
+  expect(keptMs).toBeGreaterThan(1000);
+  expect(keptMs).toBeLessThan(5 * 60_000);
   expect(text().length).toBeLessThan(3000);
+});
+
+test('it is stored as long as what a message shows has an effect', () => {
+  const day = 86_400_000;
+  const kept = (shown: Shown): number =>
+    keepMs(undefined, messageOf('a', { reports: [answer('', shown)] }));
+  expect(kept({ windowMs: day / 2 })).toBeGreaterThan(day);
+  expect(kept({ retryAfterMs: 3_600_000 })).toBeGreaterThan(3_600_000);
+  expect(kept({ resetInMs: 100 * day })).toBe(2 * day);
 });

@@ -12,8 +12,11 @@
  *     a bad one              → LOST, and the count restarts
  */
 import type { Redis } from 'ioredis';
+import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { OPENING_MS, waitsForNothing } from './redis-reconnect.ts';
+
+const texts = z.array(z.string());
 
 const PING_EACH_MS = 250;
 /**
@@ -26,12 +29,8 @@ const GOOD_PINGS = 3;
 
 /** A connection that may be away. */
 export interface Link {
-  /** Runs a script on two keys. Returns undefined if Redis is away or the script failed. */
-  run(
-    script: Script,
-    keys: readonly [string, string],
-    args: readonly string[],
-  ): Promise<string | undefined>;
+  /** Runs a script on a key. Returns undefined if Redis is away or the script failed. */
+  run(script: Script, key: string, args: readonly string[]): Promise<string[] | undefined>;
   /** Returns how many times the connection was lost and restored, or undefined while it is lost. */
   times(): number | undefined;
   /**
@@ -43,11 +42,10 @@ export interface Link {
   close(): void;
 }
 
+/** A script that stores something, and returns texts. */
 interface Script {
   name: string;
   lua: string;
-  /** Returns whether the script stored something, by its answer. */
-  hasStored(answer: string): boolean;
 }
 
 /** The settings of a connection and its listeners. */
@@ -98,14 +96,13 @@ export function openLink(options: LinkOptions): Link {
   const closed = new AbortController();
   const opened = open(state, closed.signal);
   return {
-    async run(script, keys, args) {
+    async run(script, key, args) {
       await opened;
       const { redis } = state;
       if (state.is === 'lost' || !redis) return undefined;
       try {
-        const found = await evaluate(redis, script, [...keys, ...args]);
-        if (typeof found !== 'string') return undefined;
-        if (script.hasStored(found)) sayBack(state);
+        const found = texts.parse(await evaluate(redis, script, [key, ...args]));
+        sayBack(state);
         return found;
       } catch (error) {
         const said = redis.status === 'ready' && error instanceof Error;
@@ -139,7 +136,7 @@ async function evaluate(
   { name, lua }: Script,
   args: readonly string[],
 ): Promise<unknown> {
-  if (!Object.hasOwn(redis, name)) redis.defineCommand(name, { numberOfKeys: 2, lua });
+  if (!Object.hasOwn(redis, name)) redis.defineCommand(name, { numberOfKeys: 1, lua });
   const command: unknown = Reflect.get(redis, name);
   if (typeof command !== 'function') throw new Error(`${name} is no command`);
   return Reflect.apply(command, redis, args);

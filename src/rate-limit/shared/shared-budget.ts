@@ -13,10 +13,10 @@ import type { BudgetOf } from '../request-gate.ts';
 
 import type { Clock, Random } from '../../domain/clock.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
-import { serveMessage, type Message, type Reply, type Report } from './fleet-budget.ts';
+import type { Message, Reply, Report } from './fleet-messages.ts';
 import { openLink, type Link } from './redis-connection.ts';
 import type { OpenLink } from './shared-link.ts';
-import { storedBudget, type StoredBudget } from './stored-budget.ts';
+import { type BudgetLog, budgetLog } from './budget-log.ts';
 
 /** The maximum number of permits requested at once. */
 const MOST_AT_ONCE = 16;
@@ -100,7 +100,7 @@ interface Landed {
 }
 
 interface State extends Setting {
-  stored: StoredBudget;
+  log: BudgetLog;
   local: Budget;
   hand: Hand | undefined;
   /** The leases of the requests in flight; '' for those that left without one. */
@@ -122,11 +122,12 @@ interface State extends Setting {
 
 function createBucket(setting: Setting): Bucket {
   const { organization, route, random, reserve = 0 } = setting;
-  const key = `crm-mirror:limit:1:{${organization}:${route}}`;
+  // Processes that share a budget must compute in the same way, so other rules need another number.
+  const key = `crm-mirror:limit:2:{${organization}:${route}}`;
   const sharers = (): number => state.told?.workers ?? 1;
   const state: State = {
     ...setting,
-    stored: storedBudget({ ...setting, key }),
+    log: budgetLog({ link: setting.link, key }),
     local: createBudget({ random, reserve, sharers }),
     hand: undefined,
     leases: new WeakMap(),
@@ -246,16 +247,13 @@ function soon(state: State): void {
 
 /** Sends the reports and requests permits; then the gate decides again. Never throws. */
 async function step(state: State, want: number): Promise<void> {
-  const { link, clock, stored } = state;
+  const { link, clock, log } = state;
   const times = link.times();
   const away = times !== state.times;
   state.asking = 'now';
-  let [atMs, sent] = [0, 0];
-  const reply = await stored.change((fleet, sharedMs) => {
-    // What arrived while other processes stored something is reported, too.
-    [atMs, sent] = [clock.monotonic(), state.reports.length];
-    return serveMessage(fleet, messageOf(state, { want, away }), sharedMs);
-  });
+  const atMs = clock.monotonic();
+  const sent = state.reports.length;
+  const reply = await log.send(messageOf(state, { want, away }));
   state.asking = 'no';
   if (reply) {
     state.reports = state.reports.slice(sent);

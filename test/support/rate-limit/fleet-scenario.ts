@@ -1,7 +1,7 @@
 /**
  * Many processes that share one limited route, in virtual time and from one seed: gates and shared
- * budgets as the product uses them, a server that counts as servers do, and a store that compares
- * and stores as the script in Redis does.
+ * budgets as the product uses them, a server that counts as servers do, and a log as
+ * the script in Redis keeps it.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
@@ -27,10 +27,8 @@ export interface FleetOutcome {
   /** Time / least time. */
   ratio: number;
   refused: number;
-  /** Round trips to the store, for each request. */
+  /** Round trips to the log, for each request. */
   trips: number;
-  /** Those of them that found another process's budget. */
-  stale: number;
 }
 
 const EPOCH_MS = Date.UTC(2026, 0, 1);
@@ -43,21 +41,26 @@ export async function playFleet(job: FleetJob): Promise<FleetOutcome> {
   const server = createServer(algorithm, { limit, epochMs });
   const travel = (least: number, most: number) =>
     clock.sleep((least + random() * (most - least)) / 2);
-  let [kept, trips, stale] = ['', 0, 0];
-  let turn = { worker: '', untilMs: 0 };
-  const run: Link['run'] = async (_script, _keys, [version, budget = '', , worker = '', ms]) => {
+  let [trips, entries] = [0, 0];
+  let log: { id: string; at: string; message: string; copy: string }[] = [];
+  // As the script in Redis does.
+  const run: Link['run'] = async (_script, _key, [lastId, lastAt, message = '', wanted = '']) => {
     trips += 1;
     await travel(0.2, 1);
     if (delayed > 0 && random() < delayed) await clock.sleep(100 + 200 * random());
-    const isTaken = turn.untilMs > clock.now();
-    const isStale = kept.split('\n')[0] !== version || (isTaken && turn.worker !== worker);
-    const seconds = (clock.now() / 1000).toFixed(6);
-    const answer = isStale ? `${seconds}\n${kept}` : seconds;
-    if (isStale && !isTaken) turn = { worker, untilMs: clock.now() + Number(ms) };
-    if (isStale) stale += 1;
-    else [kept, turn] = [budget, { worker, untilMs: 0 }];
+    const last = log.findIndex(({ id, at }) => id === lastId && at === lastAt);
+    const found = last < 0 ? log : log.slice(last + 1);
+    const copy = last < 0 || found.some((one) => one.copy !== '') ? '' : wanted;
+    entries += 1;
+    const own = { id: `${entries}-0`, at: (clock.now() / 1000).toFixed(6), message, copy };
+    const told = [...found, own].flatMap((one) => {
+      const { id, at, message } = one;
+      return [id, at, message, `${one.copy.length}`, last < 0 ? one.copy : ''];
+    });
+    log.push(own);
+    if (copy !== '') log = log.slice(last);
     await travel(0.2, 1);
-    return answer;
+    return [own.id, last < 0 ? 'all' : 'next', ...told];
   };
   const link: Link = { run, times: () => 0, tend: () => 250, close: () => undefined };
   const all = Array.from({ length: processes }, (_, at) => {
@@ -76,9 +79,9 @@ export async function playFleet(job: FleetJob): Promise<FleetOutcome> {
   });
   await clock.run(Promise.all(all.map(({ done }) => done)));
   const ms = clock.monotonic();
-  const [tripsDone, staleDone] = [trips, stale];
+  const tripsDone = trips;
   await clock.run(Promise.all(all.map(({ close }) => close())));
   const refused = all.reduce((sum, { gate }) => sum + gate.counts().rateLimited, 0);
   const ratio = ms / leastMs(algorithm, { limit, requests, epochMs });
-  return { ratio, refused, trips: tripsDone / requests, stale: staleDone / tripsDone };
+  return { ratio, refused, trips: tripsDone / requests };
 }
