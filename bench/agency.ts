@@ -1,17 +1,18 @@
 /**
- * `npm run bench agency [mirrors] [people] [workers] [minutes] [events] [spread]`: some workers of a
- * folder of mirrors, as processes of their own, while all schedules are due every few minutes, events
- * come, and one mirror is loaded for the first time: `npm run bench agency 500 200-5000 3 5 5 spread`.
- * The schedules are due in the same second, or spread over the minutes. Measures what the idle fleet costs, how late runs begin and events are applied, and what happens
- * when one worker is killed while runs are due; and counts that nothing is sent twice.
+ * `npm run bench agency [mirrors] [people] [workers] [minutes] [events] [spread]`: some workers of
+ * a folder of mirrors, as processes of their own, while schedules are due every few minutes, events
+ * come, and one mirror is loaded for the first time. All schedules are due in the same second, or
+ * spread over the minutes: `npm run bench agency 500 200-5000 3 5 5 spread`. Measures what the idle
+ * fleet costs, how late runs begin and events are applied, and what happens when one worker is
+ * killed while runs are due; and counts that nothing is sent twice.
  *
- * The CRMs and the platforms live in this process (stage/agency.ts), and Redis on this machine. The
- * mirrors are loaded before: one of each size is, and copied.
+ * The CRMs and platforms live in this process (stage/agency.ts), and Redis on this machine. One
+ * mirror of each size is loaded before, and copied.
  */
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -41,11 +42,11 @@ const asking = new Redis(redis.url);
 const agency = await openAgency();
 const webhook = new Webhook(secret);
 
-const stateOf = (name: string): string => join(folder, 'state', name);
+const state = join(folder, 'state');
+const snapshotOf = (name: string): string => join(state, `${name}.sqlite`);
 const fileOf = (name: string): string => join(folder, `${name}.yaml`);
 function configure(name: string): void {
-  const snapshot = join(stateOf(name), 'snapshot.sqlite');
-  const lines = { mirror: name, snapshot, ...agency.linesOf(name) };
+  const lines = { mirror: name, snapshot: snapshotOf(name), ...agency.linesOf(name) };
   writeFileSync(fileOf(name), JSON.stringify(lines));
 }
 
@@ -59,13 +60,12 @@ async function load(name: string): Promise<void> {
 }
 
 const names = Array.from({ length: mirrors }, (_, at) => `m${at}`);
-const everybody = { percent: 100, floor: 1_000_000_000 };
 const schedule = { fast: isSpread ? `H H/${minutes} * * * *` : `*/${minutes} * * * *` };
 const patternOf = (mirror: string): string => spread(schedule.fast, { mirror, entry: 'fast' });
 const shared = {
   redis: redis.url,
   server: { port: '${PORT}' },
-  guards: { ...unguarded, optOuts: everybody },
+  guards: { ...unguarded, optOuts: { percent: 100, floor: 1_000_000_000 } },
   requests: { log: 'off' },
 };
 const defaults = (lines: object): void =>
@@ -77,15 +77,16 @@ console.log(`staging ${mirrors} mirrors`);
 for (const [at, name] of names.entries()) {
   agency.add({ name, people: sizeOf(at), isLoaded: true, limit: 1_000 });
   configure(name);
-  mkdirSync(join(folder, 'state'), { recursive: true });
+  mkdirSync(state, { recursive: true });
   // Without Redis, as it is not to know them yet.
   defaults({ redis: null, server: null });
   if (at < sizes) await load(name);
 }
 for (const [at, name] of names.entries()) {
   if (at < sizes) continue;
-  cpSync(stateOf(`m${at % sizes}`), stateOf(name), { recursive: true });
-  const copy = new Database(join(stateOf(name), 'snapshot.sqlite'));
+  for (const file of readdirSync(state).filter((one) => one.startsWith(`m${at % sizes}.`)))
+    copyFileSync(join(state, file), join(state, file.replace(/^m\d+/, name)));
+  const copy = new Database(snapshotOf(name));
   // It is the same account, but for its key.
   copy.prepare("delete from meta where name = 'platform-key'").run();
   copy.close();

@@ -91,8 +91,8 @@ interface GuardsConfig extends Readonly<Record<GuardKey, Readonly<Limit>>> {
 }
 
 /**
- * Cron patterns without `H`; a pattern with six fields begins with seconds. The time zone is an IANA
- * name.
+ * Cron patterns without `H`; a pattern with six fields begins with seconds. The time zone is an
+ * IANA name.
  */
 interface Schedule {
   readonly patterns: Readonly<

@@ -22,8 +22,8 @@ interface MirrorEntry {
 }
 
 /**
- * Returns a pattern with a time in the place of each `H`, so that many mirrors with the same pattern
- * do not run at the same moment. The same `mirror` and `entry` always get the same time.
+ * Returns a pattern with a time in the place of each `H`, so that many mirrors with the same
+ * pattern do not run at the same moment. The same `mirror` and `entry` always get the same time.
  */
 export function spread(pattern: string, { mirror, entry }: MirrorEntry): string {
   if (!/\bH\b/i.test(pattern)) return pattern;
