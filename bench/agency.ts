@@ -6,8 +6,7 @@
  * fleet costs, how late runs begin and events are applied, and what happens when one worker is
  * killed while runs are due; and counts that nothing is sent twice.
  *
- * The CRMs and platforms live in this process (stage/agency.ts), and Redis on this machine. One
- * mirror of each size is loaded before, and copied.
+ * CRMs and platforms live in this process (stage/agency.ts). One mirror of each size is copied.
  */
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -25,6 +24,7 @@ import { ownRedis } from '../test/support/redis.ts';
 import { type Customer, openAgency, secret } from './stage/agency.ts';
 import { unguarded } from './stage/crm.ts';
 import * as costs from './stage/fleet.ts';
+import { environment } from './stage/mirror.ts';
 import { program } from './stage/worker.ts';
 
 const mirrors = Number(process.argv[2] ?? 60);
@@ -98,7 +98,7 @@ const workers = await Promise.all(
   Array.from({ length: count }, async () => {
     const port = await freePort();
     const args = [program, 'worker', '--mirrors', folder];
-    const env = { ...process.env, PORT: String(port) };
+    const env = { ...process.env, ...environment, PORT: String(port) };
     const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
     child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
     return { child, url: `http://127.0.0.1:${port}` };

@@ -68,7 +68,7 @@ const root = join(import.meta.dirname, '../..');
 const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
 
 /** As the image runs it; and the watch is compiled once, as the launcher has it with the rest. */
-const environment = {
+export const environment = {
   NODE_OPTIONS: /^ENV NODE_OPTIONS=(.+)$/m.exec(dockerfile)?.[1],
   NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/crm-mirror'),
 };
