@@ -5,6 +5,7 @@ import { algorithms } from '../../src/emulator/limits/algorithms.ts';
 import { seeded } from '../../src/emulator/shared/seeded-random.ts';
 import { serve } from '../../src/emulator/http-listener.ts';
 import { createGate } from '../../src/rate-limit/request-gate.ts';
+import { CEILING } from '../../src/rate-limit/route-budget.ts';
 import { createSend } from '../../src/http/send-request.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 
@@ -53,7 +54,10 @@ describe.concurrent('450 requests at 100 per second', () => {
     expect(answers.map(({ status }) => status)).toEqual(Array(REQUESTS).fill(200));
     const { total, rateLimited } = gate.counts();
     expect(total).toBe(REQUESTS + rateLimited);
-    expect(rateLimited / total).toBeLessThanOrEqual(0.01);
+    // Nobody can know of a sliding counter before it has refused to give back a window at once:
+    // then all requests in flight are refused. How many those are is tested in virtual time.
+    const most = name === 'sliding-counter' ? CEILING : total * 0.01;
+    expect(rateLimited).toBeLessThanOrEqual(most);
     expect(gate.limits()['list']).toMatchObject({ limit: 100, windowMs: 1000 });
   });
 });
