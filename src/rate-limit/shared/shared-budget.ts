@@ -259,7 +259,7 @@ async function step(state: State, want: number): Promise<void> {
     state.reports = state.reports.slice(sent);
     if (want > 0) state.times = times ?? state.times;
     take(state, reply, atMs);
-  } else if (times === undefined || link.times() !== times) state.reports = [];
+  } else state.reports = [];
   if (state.reports.length > 0) soon(state);
   state.ask();
 }
