@@ -5,9 +5,9 @@ import { playFleet } from '../support/rate-limit/fleet-scenario.ts';
 
 const all = algorithms.map(({ name }) => name);
 /**
- * Ceilings, just above what is measured: time / least time, and round trips to Redis each. They hold
- * for this seed. With others (1 and 6), 20 processes take a sliding log for one that others use, and
- * need 5 round trips.
+ * Ceilings, just above what is measured: time / least time, and round trips to Redis each. They
+ * hold for this seed. With others (1 and 6), 20 processes take a sliding log for one that others
+ * use, and need 5 round trips.
  */
 const rows = [
   { processes: 4, limit: '200/2', requests: 1950, delayed: 0, ratio: 1.11, trips: 1.7, of: all },
