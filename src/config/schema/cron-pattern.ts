@@ -6,7 +6,7 @@ import { CronExpressionParser } from 'cron-parser';
  * seconds.
  */
 export function isPattern(pattern: string): boolean {
-  const fields = pattern.trim().split(/\s+/).length;
+  const fields = fieldsIn(pattern);
   if (fields < 5 || fields > 6) return false;
   try {
     CronExpressionParser.parse(pattern);
@@ -14,6 +14,10 @@ export function isPattern(pattern: string): boolean {
   } catch {
     return false;
   }
+}
+
+function fieldsIn(pattern: string): number {
+  return pattern.trim().split(/\s+/).length;
 }
 
 interface MirrorEntry {
@@ -27,9 +31,8 @@ interface MirrorEntry {
  */
 export function spread(pattern: string, { mirror, entry }: MirrorEntry): string {
   if (!/\bH\b/i.test(pattern)) return pattern;
-  const fields = pattern.trim().split(/\s+/).length;
   const times = CronExpressionParser.parse(pattern, { hashSeed: `${mirror} ${entry}` });
-  return times.stringify(fields === 6);
+  return times.stringify(fieldsIn(pattern) === 6);
 }
 
 /**

@@ -110,7 +110,7 @@ export function budgetLog({ link, key }: { link: Link; key: string }): BudgetLog
       const [own = '', which, ...parts] = told;
       const all = entriesOf(parts);
       if (which === 'all') replica = begin(all);
-      return follow(replica, all).get(own);
+      return follow(replica, all, own);
     },
   };
 }
@@ -142,9 +142,9 @@ function begin(all: readonly Entry[]): Replica {
   return emptyReplica();
 }
 
-/** Serves the messages that are later than the replica, and returns the replies by entry. */
-function follow(replica: Replica, all: readonly Entry[]): Map<string, Reply> {
-  const replies = new Map<string, Reply>();
+/** Serves the messages that are later than the replica, and returns the reply to the own one. */
+function follow(replica: Replica, all: readonly Entry[], own: string): Reply | undefined {
+  let ownReply: Reply | undefined;
   for (const { id, at, message: text, copyLength } of all) {
     if (!isLater(id, replica.last.id)) continue;
     replica.last = { id, at };
@@ -156,9 +156,10 @@ function follow(replica: Replica, all: readonly Entry[]): Map<string, Reply> {
     const atMs = Number(at) * 1000;
     const { fleet } = replica;
     replica.fleet = fleet && !isBehind(fleet, atMs) ? fleet : newFleet(atMs);
-    replies.set(id, serveMessage(replica.fleet, said, atMs));
+    const reply = serveMessage(replica.fleet, said, atMs);
+    if (id === own) ownReply = reply;
   }
-  return replies;
+  return ownReply;
 }
 
 /** Parses JSON. Returns undefined if it is not of this form. */

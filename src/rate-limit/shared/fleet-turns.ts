@@ -78,6 +78,7 @@ function turnMs(fleet: FleetBudget, ahead: number): number {
   const lookMs = least + Math.max(roundMs, LOOK_SPACE * unitMs * ahead);
   return Math.max(least, Math.min(allMs, lookMs)) + ahead * SPACE_MS;
 }
+
 /** Returns the time after which a response that is due has arrived, or another one may have. */
 function roundTripMs({ limits, seenMs, usualMs = UNKNOWN_TRIP_MS }: FleetBudget): number {
   const ageMs = seenMs - Math.min(seenMs, ...limits.leases.map(({ sentMs }) => sentMs));
