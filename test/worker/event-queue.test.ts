@@ -1,9 +1,11 @@
 /** Events in a real Redis: what is folded, what is kept, what is tried again. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { z } from 'zod';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { Unavailable } from '../../src/domain/errors.ts';
 import {
@@ -13,6 +15,7 @@ import {
   type ServeOptions,
   type Worked,
 } from '../../src/worker/queues/event-queue.ts';
+import { ownConnections } from '../../src/worker/queues/shared-connections.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { playsAll } from '../support/extent.ts';
@@ -296,4 +299,25 @@ test('without Redis events are refused at once, and accepted when it is back', a
   await expectRefused();
   await queue.close();
   await redis.start();
+});
+
+test('closing ends a connection that Redis never answers', async () => {
+  const sockets: Socket[] = [];
+  const silent = createServer((socket) => void sockets.push(socket.resume()));
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  onTestFinished(() => void silent.close());
+  const { port } = z.object({ port: z.number() }).parse(silent.address());
+  const own = ownConnections(redis.url);
+  const patient = own.patient();
+  // BullMQ opens its blocking connection as a duplicate of the given one.
+  const settings = { maxRetriesPerRequest: null, retryStrategy: () => null };
+  patient.redis.duplicate = () => new Redis(port, '127.0.0.1', settings);
+  const connections = { ...own, patient: () => patient };
+  const options = { url: redis.url, mirror: 'acme', clock: systemClock, notice: () => undefined };
+  const queue = openEventQueue({ ...options, connections });
+  serve(queue);
+  await until(() => patient.redis.status === 'ready' && sockets.length === 1);
+  await queue.close();
+  await until(() => sockets.every(({ closed }) => closed));
 });

@@ -69,6 +69,7 @@ interface State extends MemberOptions {
   isAsking: boolean;
   /** Whether something changed while Redis was asked. */
   isOutdated: boolean;
+  hasQuit: boolean;
   /** The node of each mirror. */
   placed: ReadonlyMap<string, string>;
   /** The mirrors to claim. */
@@ -99,6 +100,7 @@ export function createFleetMember(options: MemberOptions): FleetMember {
     askedAt: Number.NEGATIVE_INFINITY,
     isAsking: false,
     isOutdated: false,
+    hasQuit: false,
     placed: new Map(),
     free: new Set(),
     waiting: new Map(),
@@ -124,6 +126,7 @@ export function createFleetMember(options: MemberOptions): FleetMember {
       if (stored !== undefined) state.people.set(mirror, stored);
     },
     async quit() {
+      state.hasQuit = true;
       await node.quit().catch(() => undefined);
       state.locks.close();
     },
@@ -156,7 +159,10 @@ async function look(state: State): Promise<void> {
   try {
     while (state.isOutdated) {
       state.isOutdated = false;
-      become(state, await readFleet(state.quick));
+      const fleet = await readFleet(state.quick);
+      // It is not to join again.
+      if (state.hasQuit) return;
+      become(state, fleet);
       // A snapshot may have been made, or a disk mounted.
       tell(state);
     }

@@ -47,12 +47,15 @@ export interface TakeOptions<Data> extends Pick<WorkerOptions, 'concurrency' | '
 }
 
 /**
- * A worker that can be abandoned. If the connection to Redis is lost during closing, the closing
- * never ends, and the worker's locks would keep the process alive.
+ * A worker that can be abandoned. If Redis hangs or is lost during closing, the closing never ends,
+ * and the worker's locks and its blocking connection would keep the process alive.
  */
 class Taker<Data> extends Worker<Data> {
   abandon(): void {
     void this.lockManager.close();
+    void this.getBackend()
+      .close(true)
+      .catch(() => undefined);
   }
 }
 

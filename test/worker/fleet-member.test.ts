@@ -1,0 +1,61 @@
+/** A worker in its fleet, with a real Redis. */
+import { randomBytes } from 'node:crypto';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/http/system-clock.ts';
+import { createFleetMember } from '../../src/worker/placement/fleet-member.ts';
+import { readFleet } from '../../src/worker/placement/fleet-store.ts';
+import { shareConnections } from '../../src/worker/queues/shared-connections.ts';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { scratch } from '../support/sources/source-reading.ts';
+import { untilHolds } from '../support/waiting.ts';
+
+let redis: TestRedis;
+beforeAll(async () => void (redis = await ownRedis()));
+afterAll(async () => redis.close());
+
+const names = async (quick: Parameters<typeof readFleet>[0]) =>
+  (await readFleet(quick)).nodes.map(({ name }) => name);
+
+test('a worker that quits while it asks Redis stays away, and leaves no lock', async () => {
+  const folder = await scratch();
+  writeFileSync(join(folder, 'acme.db'), '');
+  const shared = shareConnections('node-a', systemClock);
+  onTestFinished(() => shared.close());
+  const { quick, node } = shared.to(redis.url);
+  const own = quick();
+  const gate = Promise.withResolvers<void>();
+  let asked = 0;
+  const member = createFleetMember({
+    node: node ?? expect.fail('the connections have no node'),
+    quick: {
+      ...own,
+      async ask(command, fix) {
+        const reply = await own.ask(command, fix);
+        asked += 1;
+        await gate.promise;
+        return reply;
+      },
+    },
+    clock: systemClock,
+    randomHex: (bytes) => randomBytes(bytes).toString('hex'),
+    host: 'here',
+    note: () => undefined,
+    moved: () => undefined,
+    seen: () => undefined,
+  });
+  member.join([{ mirror: 'acme', snapshot: join(folder, 'acme.db') }]);
+  const locks = () => readdirSync(folder).filter((name) => name.startsWith('.crm-mirror-node-a'));
+  await untilHolds(async () => {
+    expect(asked).toBe(1);
+    expect(await names(own)).toEqual(['node-a']);
+  });
+  expect(locks()).not.toEqual([]);
+  await member.quit();
+  gate.resolve();
+  // What was asked is answered, and a beat would have come.
+  await systemClock.sleep(300);
+  expect(await names(own)).toEqual([]);
+  expect(locks()).toEqual([]);
+});
