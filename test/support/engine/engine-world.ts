@@ -40,7 +40,7 @@ const columns = { ch_news: 'news', ch_product: 'product', ch_lost: 'lost' };
 type ChannelId = keyof typeof columns;
 
 /** How long answers that are on their way are waited for, before a sleep is over. */
-const patienceMs = 200;
+const patienceMs = 2_000;
 
 /**
  * The system’s clock, put forward by whatever is slept beyond a moment: not past an answer that is
