@@ -256,7 +256,7 @@ test('9: both record types together cause no storm of 429s', async () => {
   expect(status).toBe('done');
   expect(newsOf(world, people)).toEqual(allIn(40));
   expect(world.emulator.world.templates()).toHaveLength(8);
-  // Each limit is learned by a refusal; a busy machine adds a few. Without learning it is every other.
+  // A limit is learned by a refusal, and a busy machine adds a few.
   expect(requests.rateLimited).toBeLessThanOrEqual(5);
 });
 
