@@ -222,3 +222,25 @@ test('missing people stay held through exports that list some of them again', as
     applied: { delete: 0 },
   });
 });
+
+test('what a plan holds once its approval has ended is shown under its hash', async () => {
+  const guards = { opt_out: { percent: 0, floor: 3 }, opt_in: { percent: 0, floor: 3 } };
+  const stage = await mirrored({ guards });
+  const both = { ch_news: 'no', ch_product: 'yes' };
+  exportOf(stage, [...range(0, 4).map((one) => ({ ...one, ...both })), ...range(4, 20)]);
+  // Nobody is opted in to another channel while an opt-out is held.
+  const { plan, contacts } = await stage.sync();
+  expect(contacts.held).toMatchObject({ opt_out: 4, opt_in: 0 });
+  approve(stage, plan);
+  const next = await stage.sync();
+  expect(next.plan).toBe(plan);
+  expect(next.contacts).toMatchObject({ applied: { opt_out: 4 }, held: { opt_out: 0, opt_in: 4 } });
+  expect(stage.snapshot.awaitingApproval.current()).toMatchObject([
+    { plan, held: { opt_out: 0, opt_in: 4 } },
+  ]);
+  approve(stage, plan);
+  expect((await stage.sync()).contacts).toMatchObject({
+    applied: { opt_in: 4 },
+    held: { opt_in: 0 },
+  });
+});
