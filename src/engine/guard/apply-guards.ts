@@ -209,15 +209,17 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
   // A later round may withhold a few more changes; the report states the total.
   const told = { ...volume, fresh: withheld + (isTimed ? review.unplanned : 0) };
   // An earlier plan also shows the people that this run has not read. A plan that no run has held
-  // cannot be approved.
+  // cannot be approved, and a later round adds nothing to the plan of the run.
   const current = awaitingApproval.current().filter(({ undoes }) => undoes === null || run.undo);
-  const isOwn = run.writes || current.some((one) => one.plan === plan?.hash);
+  const isFirst = review.rounds === 0;
+  const isKept = current.some((one) => one.plan === plan?.hash && (isFirst || one.held[of] > 0));
+  const isOwn = isKept || (run.writes && isFirst);
   const shown = isOwn && told.fresh === withheld ? plan?.hash : largestOf(current, of);
   const { holdForMs } = run.guards[of];
   const since = awaitingApproval.oldest(of, { after: endsOf(run, of).local }) ?? run.clock.now();
   const fault = explainHeld(found, told, {
     limit: run.guards[of],
-    plan: shown ?? (run.writes ? plan?.hash : undefined),
+    plan: shown ?? (run.writes && isFirst ? plan?.hash : undefined),
     signs: run.approvers !== undefined,
     undoes: run.undo?.run,
     until: isTimed && holdForMs !== undefined ? since + holdForMs : undefined,

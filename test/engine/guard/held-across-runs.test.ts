@@ -244,3 +244,19 @@ test('what a plan holds once its approval has ended is shown under its hash', as
     held: { opt_in: 0 },
   });
 });
+
+test('what a later round withholds is shown by the next run, and approved there', async () => {
+  const guards = { delete: { percent: 0, floor: 3 }, opt_in: { percent: 0, floor: 9 } };
+  const stage = await mirrored({ guards });
+  const moved = range(0, 4).map((one, at) => ({ ...one, email: `moved${at}@example.com` }));
+  exportOf(stage, [...moved, ...range(4, 20)]);
+  // The old addresses wait until the new ones exist.
+  const first = await stage.sync();
+  expect(first.contacts).toMatchObject({ applied: { create: 4 }, held: { delete: 4 } });
+  expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
+  expect(first.problems[0]?.fix).toMatch(/a run will ask for approval$/);
+  const next = await stage.sync();
+  expect(next.problems[0]?.fix).toContain(`crm-mirror approve ${next.plan}`);
+  approve(stage, next.plan);
+  expect((await stage.sync()).contacts).toMatchObject({ held: { delete: 0 } });
+});
