@@ -4,6 +4,14 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../src/http/system-clock.ts';
+import {
+  askToMove,
+  followMove,
+  movedWords,
+  planMove,
+} from '../../src/worker/moves/request-move.ts';
+import { moveStore } from '../../src/worker/placement/move-store.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { until } from '../support/commands/worker-processes.ts';
 import { twoMachines } from '../support/worker/two-machines.ts';
@@ -155,24 +163,31 @@ test('after Redis lost everything in the middle, the source goes on', async () =
 });
 
 test('a source that was killed after the move renames its files at its next start', async () => {
-  const { one, two, copyKey, fleet, look, quick, left, isServedBy, start } = await stage();
+  const { one, two, copyKey, look, quick, left, isServedBy, start } = await stage();
   copyKey();
+  const fleet = await look();
+  const target = fleet.nodes.find(({ name }) => name === two.node) ?? expect.fail('not there');
+  const plan = planMove(fleet, 'acme', target) ?? expect.fail('there already');
+  const move = { mirror: 'acme', id: 'a move', plan };
   // First the source stands still, until the target has agreed, then the target, until all is sent.
+  // A worker that stands still for fifteen seconds counts as dead, so no command is started here.
   one.kill('SIGSTOP');
-  const command = fleet('move', 'acme', '--to', two.node);
+  await askToMove(quick, move);
   await until(async () => (await look()).moves.get('acme')?.state === 'ready');
   two.kill('SIGSTOP');
   one.kill('SIGCONT');
-  await until(async () => {
-    const { id } = (await look()).moves.get('acme') ?? {};
-    // The manifest and four files.
-    return (await quick.redis.hlen(`crm-mirror:move:${id}:parts`)) === 5;
-  });
+  // The manifest and four files.
+  await until(async () => (await quick.redis.hlen(`crm-mirror:move:${move.id}:parts`)) === 5);
   one.kill('SIGSTOP');
   two.kill('SIGCONT');
   await isServedBy(two.node);
   one.kill('SIGKILL');
-  expect((await command).stdout).toContain(`${one.node} renames its files as soon as it can`);
+  const stop = new AbortController().signal;
+  const follow = { clock: systemClock, stop, tell: () => undefined };
+  const { kept, ...moved } = await followMove(moveStore(quick, 'acme', move.id), follow);
+  expect(kept).toBeUndefined();
+  const words = movedWords({ mirror: 'acme', ...plan, ...moved, kept: null, ms: 0 });
+  expect(words.join('\n')).toContain(`${one.node} renames its files as soon as it can`);
   expect(left('one')).toContain('acme.sqlite');
   const again = await start('one');
   await until(() => left('one').every((name) => name.includes('.moved-to-')));
