@@ -15,7 +15,6 @@ import type { Forecast } from '../report/duration-forecast.ts';
 import type { FullCode } from '../report/full-reasons.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
 import type { Plan } from '../report/run-summary.ts';
-import type { PlanToKeep } from '../../snapshot/guards/awaiting-approval.ts';
 import type { Approval } from '../../snapshot/guards/plan-approvals.ts';
 import type { Unread } from '../../snapshot/tables/retry-later.ts';
 import type { PersonLock } from './person-locks.ts';
@@ -77,8 +76,6 @@ export interface RunState extends Started {
   /** Why the run compares everything, or reads the whole source. */
   because: FullCode[];
   plan: Plan | undefined;
-  /** What the run withholds, as it is stored to be approved; undefined if it withholds nothing. */
-  shown: Omit<PlanToKeep, 'at'> | undefined;
   /** The estimated duration of the plan; of what the guards let pass once that is known. */
   forecast: Forecast | undefined;
   /** Whether it is. */
@@ -121,7 +118,6 @@ export function stateOf(started: Started): RunState {
     notes: [...started.notes],
     because: started.run.mode === 'full' ? [...(started.options.because ?? [])] : [],
     plan: undefined,
-    shown: undefined,
     forecast: undefined,
     isForeseen: false,
     passed: { contact: 0, template: 0 },

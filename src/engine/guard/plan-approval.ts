@@ -117,8 +117,7 @@ function keepPlan(context: RunState, before: Batch): void {
   const size = guarded.countChanges();
   if (size === 0) return;
   const { name: batch } = size === before.size ? before : withoutYielding(batchOf(run));
-  context.shown = { plan: plan.hash, batch, size, mode };
-  awaitingApproval.keep({ ...context.shown, at: run.clock.now() });
+  awaitingApproval.keep({ plan: plan.hash, batch, size, mode, at: run.clock.now() });
 }
 
 /**
@@ -134,13 +133,14 @@ export function closeApprovals(context: RunState): RecordType[] {
   const isDone = !failure && !stop.aborted && !breaker.stopped();
   if (run.undo && isDone && !context.parts.some(({ type }) => hasDeferred(run, type.name))) {
     const own = approvals.filter(({ plan, whole }) => (whole ?? plan) === context.plan?.hash);
-    for (const { plan } of own) endApproval(context, plan);
+    for (const { plan } of own) snapshot.awaitingApproval.end(plan, run.clock.now());
   }
   // A run about a few people releases only theirs, and completes no first load.
   if (mode !== 'full' || failure || stop.aborted || run.selection) return [];
   const whole = wholeKinds(context).filter(
     (type) => !breaker.endsEarly(type) && !hasDeferred(run, type.name),
   );
+  const at = run.clock.now();
   if (whole.some((type) => type.name === 'contact' && namesAny(known, type))) {
     endFirstLoad(snapshot, run.id);
   }
@@ -151,19 +151,11 @@ export function closeApprovals(context: RunState): RecordType[] {
   );
   const others = othersThan(run, settled);
   for (const { plan } of approvals) {
-    if (!snapshot.awaitingApproval.isAbout(plan, others)) endApproval(context, plan);
+    if (!snapshot.awaitingApproval.isAbout(plan, others)) snapshot.awaitingApproval.end(plan, at);
   }
   if (settled.length > 0 && snapshot.guarded.countChanges() === 0)
     snapshot.awaitingApproval.clear(mode, clearing(run, settled));
   return settled;
-}
-
-/** Ends an approval. Until then its plan has to show what was approved, not what is held now. */
-function endApproval({ run, shown }: RunState, plan: string): void {
-  const { awaitingApproval } = run.snapshot;
-  const at = run.clock.now();
-  awaitingApproval.end(plan, at);
-  if (plan === shown?.plan) awaitingApproval.keep({ ...shown, at });
 }
 
 /** Returns whether any record could be read: an export without people completes no first load. */

@@ -25,10 +25,10 @@ export interface PlansAwaitingApproval extends ApprovalHolds, PlanApprovals, Pla
   /** Returns whether a plan has a withheld change of one of these record types. */
   isAbout(plan: string, kinds: readonly RecordTypeName[]): boolean;
   /**
-   * Stores a plan as current, with all changes that this run withholds. While an approval of the
-   * plan is in force, the plan shows what it showed before.
+   * Stores a plan as current, with all `size` changes that this run withholds. `batch` is a hash
+   * of these changes; `at` is in milliseconds since the epoch.
    */
-  keep(plan: PlanToKeep): void;
+  keep(plan: { plan: string; batch: string; size: number; mode: string; at: number }): void;
   /** Returns the plan with this hash, or undefined if none is stored. */
   get(plan: string): PlanAwaitingApproval | undefined;
   /** Returns the current plans, oldest first. */
@@ -46,18 +46,6 @@ export interface PlansAwaitingApproval extends ApprovalHolds, PlanApprovals, Pla
    * Deletes up to 5,000 changes that belong to no plan any more. Returns whether more may remain.
    */
   pruneBatches(): boolean;
-}
-
-/** A plan, and what a run withholds of it. */
-export interface PlanToKeep {
-  /** The hash of the plan. */
-  plan: string;
-  /** A hash of the changes, and their number. */
-  batch: string;
-  size: number;
-  mode: string;
-  /** In milliseconds since the epoch. */
-  at: number;
 }
 
 /** A plan with changes that await approval. */

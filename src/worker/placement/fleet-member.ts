@@ -143,7 +143,8 @@ async function turn({ free, waiting }: State, mirror: string, stop: AbortSignal)
 }
 
 /** Tells the others which mirrors this worker has on which disk, unless they know. */
-function tell({ node, host, since, mirrors, randomHex, locks }: State): void {
+function tell({ node, host, since, mirrors, randomHex, locks, hasQuit }: State): void {
+  if (hasQuit) return;
   const { disks, folders } = surveyDisks(mirrors, randomHex);
   locks.hold(folders);
   const kept = Object.entries(disks).filter(([disk]) => !locks.left.has(disk));

@@ -4,6 +4,7 @@ import { Interrupted } from '../../../src/domain/errors.ts';
 import { isAnyLeft } from '../../../src/engine/guard/plan-decisions.ts';
 import {
   approve,
+  approving,
   deletes,
   exportOf,
   flag,
@@ -223,28 +224,6 @@ test('missing people stay held through exports that list some of them again', as
   });
 });
 
-test('what a plan holds once its approval has ended is shown under its hash', async () => {
-  const guards = { opt_out: { percent: 0, floor: 3 }, opt_in: { percent: 0, floor: 3 } };
-  const stage = await mirrored({ guards });
-  const both = { ch_news: 'no', ch_product: 'yes' };
-  exportOf(stage, [...range(0, 4).map((one) => ({ ...one, ...both })), ...range(4, 20)]);
-  // Nobody is opted in to another channel while an opt-out is held.
-  const { plan, contacts } = await stage.sync();
-  expect(contacts.held).toMatchObject({ opt_out: 4, opt_in: 0 });
-  approve(stage, plan);
-  const next = await stage.sync();
-  expect(next.plan).toBe(plan);
-  expect(next.contacts).toMatchObject({ applied: { opt_out: 4 }, held: { opt_out: 0, opt_in: 4 } });
-  expect(stage.snapshot.awaitingApproval.current()).toMatchObject([
-    { plan, held: { opt_out: 0, opt_in: 4 } },
-  ]);
-  approve(stage, plan);
-  expect((await stage.sync()).contacts).toMatchObject({
-    applied: { opt_in: 4 },
-    held: { opt_in: 0 },
-  });
-});
-
 test('what a later round withholds is shown by the next run, and approved there', async () => {
   const guards = { delete: { percent: 0, floor: 3 }, opt_in: { percent: 0, floor: 9 } };
   const stage = await mirrored({ guards });
@@ -259,4 +238,20 @@ test('what a later round withholds is shown by the next run, and approved there'
   expect(next.problems[0]?.fix).toContain(`crm-mirror approve ${next.plan}`);
   approve(stage, next.plan);
   expect((await stage.sync()).contacts).toMatchObject({ held: { delete: 0 } });
+});
+
+test('an approval that is given twice releases only what the plan showed', async () => {
+  const guards = { opt_out: { percent: 0, floor: 3 }, opt_in: { percent: 0, floor: 3 } };
+  const stage = await mirrored({ guards });
+  const both = { ch_news: 'no', ch_product: 'yes' };
+  exportOf(stage, [...range(0, 4).map((one) => ({ ...one, ...both })), ...range(4, 20)]);
+  // Nobody is opted in to another channel while an opt-out is held.
+  const { plan, contacts } = await stage.sync();
+  expect(contacts.held).toMatchObject({ opt_out: 4, opt_in: 0 });
+  const first = await stage.sync({ approve: approving(plan) });
+  // All that is planned has the same hash as before; the opt-ins were not shown.
+  expect(first.plan).toBe(plan);
+  expect(first.contacts).toMatchObject({ applied: { opt_out: 4 }, held: { opt_in: 4 } });
+  const again = await stage.sync({ approve: approving(plan) });
+  expect(again.contacts).toMatchObject({ applied: { opt_in: 0 }, held: { opt_in: 4 } });
 });
