@@ -212,14 +212,15 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
   // cannot be approved, and a later round adds nothing to the plan of the run.
   const current = awaitingApproval.current().filter(({ undoes }) => undoes === null || run.undo);
   const isFirst = review.rounds === 0;
+  const isToKeep = run.writes && isFirst;
   const isKept = current.some((one) => one.plan === plan?.hash && (isFirst || one.held[of] > 0));
-  const isOwn = isKept || (run.writes && isFirst);
+  const isOwn = isToKeep || isKept;
   const shown = isOwn && told.fresh === withheld ? plan?.hash : largestOf(current, of);
   const { holdForMs } = run.guards[of];
   const since = awaitingApproval.oldest(of, { after: endsOf(run, of).local }) ?? run.clock.now();
   const fault = explainHeld(found, told, {
     limit: run.guards[of],
-    plan: shown ?? (run.writes && isFirst ? plan?.hash : undefined),
+    plan: shown ?? (isToKeep ? plan?.hash : undefined),
     signs: run.approvers !== undefined,
     undoes: run.undo?.run,
     until: isTimed && holdForMs !== undefined ? since + holdForMs : undefined,
