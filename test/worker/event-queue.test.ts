@@ -1,11 +1,10 @@
 /** Events in a real Redis: what is folded, what is kept, what is tried again. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { z } from 'zod';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { Unavailable } from '../../src/domain/errors.ts';
 import {
@@ -16,6 +15,7 @@ import {
   type Worked,
 } from '../../src/worker/queues/event-queue.ts';
 import { ownConnections } from '../../src/worker/queues/shared-connections.ts';
+import { serveRaw } from '../support/http/test-server.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { playsAll } from '../support/extent.ts';
@@ -303,11 +303,8 @@ test('without Redis events are refused at once, and accepted when it is back', a
 
 test('closing ends a connection that Redis never answers', async () => {
   const sockets: Socket[] = [];
-  const silent = createServer((socket) => void sockets.push(socket.resume()));
-  silent.listen(0, '127.0.0.1');
-  await once(silent, 'listening');
-  onTestFinished(() => void silent.close());
-  const { port } = z.object({ port: z.number() }).parse(silent.address());
+  const silent = await serveRaw((socket) => void sockets.push(socket.resume()));
+  const port = Number(new URL(silent).port);
   const own = ownConnections(redis.url);
   const patient = own.patient();
   // BullMQ opens its blocking connection as a duplicate of the given one.
