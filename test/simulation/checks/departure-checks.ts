@@ -37,19 +37,22 @@ export function listening({ life, known, reached, found }: Listening): WriteBack
 /** A person, a colleague or another program did it, under this address or before it was changed. */
 function checkReported(
   { email, channel }: Pick<OptOutReport, 'email' | 'channel'>,
-  { witness, memories, judge }: Known,
+  { witness, memories, erasures, judge }: Known,
 ): void {
   const people = witness
     .people()
     .filter(({ key, former }) => key === email || former?.key === email);
   const leftAll = people.some(({ left }) => left) || witness.wasTouched(email, '*');
-  const isLeft = (one: Person): boolean => wasLeft(one.channels.get(channel), memories.lostAt());
+  const isLeft = ({ key, former, channels }: Person): boolean => {
+    const forgottenAt = [key, former?.key ?? key].map((one) => erasures.lastOf(one));
+    return wasLeft(channels.get(channel), Math.max(memories.lostAt(), ...forgottenAt));
+  };
   const left = channel === '*' ? leftAll : people.some(isLeft);
   const wrong = !left && `${email} is reported as having left ${channel}, and nobody did that`;
   judge('people reported as unsubscribed did unsubscribe', wrong);
 }
 
-/** Whose word it was goes with the snapshot. */
+/** Whose word it was goes with the snapshot, and with what it knew of somebody forgotten. */
 function wasLeft(state: State | undefined, lostAt: number): boolean {
   for (let then = state; then; then = then.before) {
     if (then.is !== 'opt_in' && (then.by === 'others' || then.at <= lostAt)) return true;

@@ -4,7 +4,7 @@ import { isUnsound, keyIn, wishFor, type Reading } from '../world/crm.ts';
 
 export interface Erasures {
   /** Somebody is about to be forgotten: until that is certified, nothing is certain. */
-  begin(key: string, ids: Iterable<string>): void;
+  begin(key: string, begun: { at: number; ids: Iterable<string> }): void;
   /** Whether one of these ids may be on the ledger, though nobody lived to tell. */
   mayStand(ids: readonly string[]): boolean;
   /** The ledger has it, as it was answered; `ids`: of the CRM, and those the snapshot knew. */
@@ -22,6 +22,8 @@ export interface Erasures {
   against(key: string, reading: Reading): Erasure[];
   /** Whether this very address is forgotten. */
   isOf(key: string): boolean;
+  /** When somebody of this address was forgotten last, in part or wholly; -Infinity: never. */
+  lastOf(key: string): number;
   /** Who is forgotten in part, for all that is known. */
   unsettled(): ReadonlySet<string>;
 }
@@ -39,9 +41,11 @@ export function createErasures(): Erasures {
   const unsettled = new Set<string>();
   /** Ids of all who were to be forgotten, then and since. */
   const begun = new Set<string>();
+  const last = new Map<string, number>();
   return {
-    begin(key, ids) {
+    begin(key, { at, ids }) {
       unsettled.add(key);
+      last.set(key, at);
       for (const id of ids) begun.add(id);
     },
     mayStand: (ids) => ids.some((id) => begun.has(id)),
@@ -49,6 +53,7 @@ export function createErasures(): Erasures {
       const before = standing.get(key);
       const all = new Set([...(before?.ids ?? []), ...ids]);
       standing.set(key, { key, at, certified, ids: all });
+      last.set(key, at);
       if (certified) unsettled.delete(key);
     },
     allow(key, ids) {
@@ -76,6 +81,7 @@ export function createErasures(): Erasures {
       );
     },
     isOf: (key) => standing.has(key),
+    lastOf: (key) => last.get(key) ?? Number.NEGATIVE_INFINITY,
     unsettled: () => new Set(unsettled),
   };
 }

@@ -53,10 +53,11 @@ export function createSettlements(everOf: (id: string) => ReadonlySet<string>): 
     isSettled: (person, channel, state) => ins.has(nameOf(person, channel, state)),
     mayBeOut: (key, channel, { records }) =>
       outs.some((one) => {
-        // It holds for the contact of a former address, too.
+        // It holds for the contact of a former address, too, also of who has this address since.
         const isTheirs = records.some((record) => {
           const id = String(record['id']);
-          return one.ids.has(id) && (keyIn(record) === key || everOf(id).has(key));
+          const isMeant = one.ids.has(id) || keyIn(record) === one.key;
+          return isMeant && (keyIn(record) === key || everOf(id).has(key));
         });
         return one.channel === channel && (one.key === key || isTheirs);
       }),

@@ -20,6 +20,8 @@ export function checkUndone(
   });
   const wrong = at !== undefined && isOut && `${what}, that was undone, and the CRM is as it was`;
   judge('what was undone stays so until the CRM states something else', wrong);
+  // They are in again, and rightly: what follows is another story.
+  undone.optedIn(key, channel);
 }
 
 /** An opt-out by a run that undoes another takes back an opt-in of ours. */

@@ -31,7 +31,9 @@ export function createUndone(): Undone {
   let all: Standing[] = [];
   const isOther = ({ key, channel, said }: Standing, reading: Reading): boolean => {
     const now = statement(reading, key, channel);
-    return now !== undefined && said !== undefined && now !== said;
+    // A time that nobody has seen before may be later than the undo.
+    if (said === undefined) return now !== undefined && isDated(reading, key);
+    return now !== undefined && now !== said;
   };
   const without = (key: string, channel?: string): Standing[] =>
     all.filter((one) => one.key !== key || (channel !== undefined && one.channel !== channel));
@@ -67,4 +69,8 @@ function statement({ records, certified }: Reading, key: string, channel: string
   const fields = [channel, 'unsubscribed', 'deleted', 'consent_at'];
   const said = own.map((record) => fields.map((name) => textOf(record, name)).join('|'));
   return [...new Set(said)].toSorted().join('\n');
+}
+
+function isDated({ records }: Reading, key: string): boolean {
+  return records.some((one) => keyIn(one) === key && textOf(one, 'consent_at') !== '');
 }

@@ -38,7 +38,10 @@ export async function forgetOne(
   const ids = idsOf(known, key, { records: world.people, certified: true });
   // After an erasure killed before its answer, it is unknown what was recorded of the person.
   const isOpen = known.erasures.unsettled().has(key);
-  known.erasures.begin(key, isOpen ? [...ids, ...known.memories.everIdsOf(key)] : ids);
+  known.erasures.begin(key, {
+    at: world.clock.monotonic(),
+    ids: isOpen ? [...ids, ...known.memories.everIdsOf(key)] : ids,
+  });
   known.standing.drop(key);
   known.canaries.drop(key);
   known.undone.drop(key);
