@@ -110,3 +110,17 @@ test('leftovers of a run are found whatever became of the rest', () => {
   expect(left()).toBe(false);
   expect(snapshot.slicing.hasPlanned('other', 'contact')).toBe(true);
 });
+
+test('a purged key disappears from the former keys of other changes', () => {
+  const [old, other] = [
+    { key: 'old', channels: {} },
+    { key: 'other', channels: {} },
+  ];
+  plan(
+    'this',
+    change('next', 'a', { body: JSON.stringify({ former: [old, other], forbids: true }) }),
+  );
+  snapshot.purge.rows('contact', 'old', []);
+  const [found] = snapshot.journal.plannedNext(part, '', 1).get('next') ?? [];
+  expect(JSON.parse(found?.body ?? '')).toEqual({ former: [other], forbids: true });
+});

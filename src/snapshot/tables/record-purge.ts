@@ -29,9 +29,9 @@ export interface Purged {
  * their record (`former`).
  */
 const withoutFormer = `
-  update change set body = json_set(body, '$.former', (
+  update change set body = json_set(body, '$.former', json((
     select json_group_array(json(f.value)) from json_each(change.body, '$.former') f
-    where f.value ->> 'key' <> @key))
+    where f.value ->> 'key' <> @key)))
   where kind = @kind and exists (
     select 1 from json_each(change.body, '$.former') f where f.value ->> 'key' = @key)`;
 
