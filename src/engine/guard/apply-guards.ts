@@ -15,7 +15,7 @@ import {
   weekMs,
 } from '../report/guard-rules.ts';
 import { explainHeld } from '../report/guard-text.ts';
-import { approveThisPlan } from './plan-approval.ts';
+import { approveThisPlan, hashToKeep } from './plan-approval.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState } from '../context/run-state.ts';
 import { isFirstLoad } from '../context/first-load.ts';
@@ -201,7 +201,7 @@ function approvalsOf({ approvals, review }: RunState, of: GuardClass): readonly 
 }
 
 function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): void {
-  const { run, plan, tally, review } = context;
+  const { run, tally, review } = context;
   const { guarded, awaitingApproval } = run.snapshot;
   const { guard: of } = volume;
   const isTimed = timedGuards.has(of);
@@ -213,14 +213,15 @@ function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): v
   const current = awaitingApproval.current().filter(({ undoes }) => undoes === null || run.undo);
   const isFirst = review.rounds === 0;
   const isToKeep = run.writes && isFirst;
-  const isKept = current.some((one) => one.plan === plan?.hash && (isFirst || one.held[of] > 0));
+  const own = hashToKeep(context);
+  const isKept = current.some((one) => one.plan === own && (isFirst || one.held[of] > 0));
   const isOwn = isToKeep || isKept;
-  const shown = isOwn && told.fresh === withheld ? plan?.hash : largestOf(current, of);
+  const shown = isOwn && told.fresh === withheld ? own : largestOf(current, of);
   const { holdForMs } = run.guards[of];
   const since = awaitingApproval.oldest(of, { after: endsOf(run, of).local }) ?? run.clock.now();
   const fault = explainHeld(found, told, {
     limit: run.guards[of],
-    plan: shown ?? (isToKeep ? plan?.hash : undefined),
+    plan: shown ?? (isToKeep ? own : undefined),
     signs: run.approvers !== undefined,
     undoes: run.undo?.run,
     until: isTimed && holdForMs !== undefined ? since + holdForMs : undefined,

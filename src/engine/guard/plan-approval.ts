@@ -3,6 +3,7 @@
  * showed the changes. It ends with the first full run that began after the approval and could do
  * everything, and after seven days at the latest.
  */
+import { hash } from 'node:crypto';
 import type { RecordType } from '../../records/record-type.ts';
 import { byGuard, type GuardClass, guardNames, timedGuards } from '../../domain/guard-classes.ts';
 import type { Problem } from '../../domain/errors.ts';
@@ -62,13 +63,13 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
   if (!asked || context.hasApproved) return false;
   const { plan: approve, by, reason, caller } = asked;
   if (approvals.some((one) => one.plan === approve)) return false;
-  const hash = plan?.hash ?? '';
-  if (approve !== hash) {
+  const own = plan?.hash ?? '';
+  if (approve !== own) {
     if (snapshot.awaitingApproval.get(approve)) {
       context.notes.push({ code: 'note', reason: nothingLeft(approve) });
       return false;
     }
-    throw unknownPlan(snapshot.awaitingApproval.current(), approve, hash);
+    throw unknownPlan(snapshot.awaitingApproval.current(), approve, own);
   }
   if (snapshot.guarded.countChanges() === 0) return false;
   const decision = { at: run.clock.now(), by, reason };
@@ -76,15 +77,15 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
   const batch = yield* batchOf(run);
   snapshot.transaction(() => {
     keepPlan(context, batch);
-    snapshot.awaitingApproval.approve(hash, decision);
-    noteDecision(snapshot, 'approve', { plan: hash, caller, ...decision });
+    snapshot.awaitingApproval.approve(own, decision);
+    noteDecision(snapshot, 'approve', { plan: own, caller, ...decision });
   });
-  snapshot.guarded.release(hash);
+  snapshot.guarded.release(own);
   context.review.held.clear();
   context.review.withdrawn.clear();
   context.review.asked.clear();
   context.tally.released(guardNames);
-  approvals.push({ plan: hash, whole: null, ...decision });
+  approvals.push({ plan: own, whole: null, ...decision });
   return true;
 }
 
@@ -102,14 +103,29 @@ export async function storeAwaitingApproval(context: RunState, round: number): P
 }
 
 /**
- * Stores what the run withholds under the hash of its plan. It replaces the changes stored by
- * earlier runs for which this run could make a decision. The name of the batch is computed again if
- * another run has locked some of its people since.
+ * Returns the hash under which the run stores what it withholds; undefined before it has a plan.
+ * That is the hash of its plan. If the plan is approved, the approval did not show what the run
+ * withholds all the same, and must not cover it. This gets a hash of its own.
+ */
+export function hashToKeep({ plan, approvals }: RunState): string | undefined {
+  let own = plan?.hash;
+  for (;;) {
+    const approved = approvals.find((one) => one.plan === own);
+    if (!approved) return own;
+    own = hash('sha256', JSON.stringify(['rest', own, approved.at])).slice(0, 16);
+  }
+}
+
+/**
+ * Stores what the run withholds. It replaces the changes stored by earlier runs for which this run
+ * could make a decision. The name of the batch is computed again if another run has locked some of
+ * its people since.
  */
 function keepPlan(context: RunState, before: Batch): void {
-  const { run, plan } = context;
+  const { run } = context;
   const { awaitingApproval, guarded } = run.snapshot;
-  if (!plan) return;
+  const plan = hashToKeep(context);
+  if (plan === undefined) return;
   const mode = modeName(run.mode);
   // Earlier plans also show the people that this run has not read, so they stay current.
   if (context.review.unplanned === 0)
@@ -117,7 +133,7 @@ function keepPlan(context: RunState, before: Batch): void {
   const size = guarded.countChanges();
   if (size === 0) return;
   const { name: batch } = size === before.size ? before : withoutYielding(batchOf(run));
-  awaitingApproval.keep({ plan: plan.hash, batch, size, mode, at: run.clock.now() });
+  awaitingApproval.keep({ plan, batch, size, mode, at: run.clock.now() });
 }
 
 /**
@@ -132,7 +148,8 @@ export function closeApprovals(context: RunState): RecordType[] {
   const { snapshot, mode, stop } = run;
   const isDone = !failure && !stop.aborted && !breaker.stopped();
   if (run.undo && isDone && !context.parts.some(({ type }) => hasDeferred(run, type.name))) {
-    const own = approvals.filter(({ plan, whole }) => (whole ?? plan) === context.plan?.hash);
+    const names = [context.plan?.hash, context.options.approve?.plan];
+    const own = approvals.filter(({ plan, whole }) => names.includes(whole ?? plan));
     for (const { plan } of own) snapshot.awaitingApproval.end(plan, run.clock.now());
   }
   // A run about a few people releases only theirs, and completes no first load.

@@ -240,18 +240,38 @@ test('what a later round withholds is shown by the next run, and approved there'
   expect((await stage.sync()).contacts).toMatchObject({ held: { delete: 0 } });
 });
 
-test('an approval that is given twice releases only what the plan showed', async () => {
+describe('what is held besides the approved changes of the same plan', () => {
   const guards = { opt_out: { percent: 0, floor: 3 }, opt_in: { percent: 0, floor: 3 } };
-  const stage = await mirrored({ guards });
   const both = { ch_news: 'no', ch_product: 'yes' };
-  exportOf(stage, [...range(0, 4).map((one) => ({ ...one, ...both })), ...range(4, 20)]);
-  // Nobody is opted in to another channel while an opt-out is held.
-  const { plan, contacts } = await stage.sync();
-  expect(contacts.held).toMatchObject({ opt_out: 4, opt_in: 0 });
-  const first = await stage.sync({ approve: approving(plan) });
-  // All that is planned has the same hash as before; the opt-ins were not shown.
-  expect(first.plan).toBe(plan);
-  expect(first.contacts).toMatchObject({ applied: { opt_out: 4 }, held: { opt_in: 4 } });
-  const again = await stage.sync({ approve: approving(plan) });
-  expect(again.contacts).toMatchObject({ applied: { opt_in: 0 }, held: { opt_in: 4 } });
+
+  async function approvedOnce() {
+    const stage = await mirrored({ guards });
+    exportOf(stage, [...range(0, 4).map((one) => ({ ...one, ...both })), ...range(4, 20)]);
+    // Nobody is opted in to another channel while an opt-out is held.
+    const { plan, contacts } = await stage.sync();
+    expect(contacts.held).toMatchObject({ opt_out: 4, opt_in: 0 });
+    const run = await stage.sync({ approve: approving(plan) });
+    // All that is planned has the same hash as before; the opt-ins were not shown.
+    expect(run.plan).toBe(plan);
+    expect(run.contacts).toMatchObject({ applied: { opt_out: 4 }, held: { opt_in: 4 } });
+    return { stage, plan, run };
+  }
+
+  test('is not released if the approval is given twice', async () => {
+    const { stage, plan } = await approvedOnce();
+    const again = await stage.sync({ approve: approving(plan) });
+    expect(again.contacts).toMatchObject({ applied: { opt_in: 0 }, held: { opt_in: 4 } });
+  });
+
+  test('is listed and approved under a hash of its own', async () => {
+    const { stage, plan, run } = await approvedOnce();
+    const [rest, ...others] = stage.snapshot.awaitingApproval.current();
+    expect(others).toEqual([]);
+    expect(rest).toMatchObject({ held: { opt_out: 0, opt_in: 4 } });
+    expect(rest?.plan).not.toBe(plan);
+    expect(run.problems[0]?.fix).toContain(`crm-mirror approve ${rest?.plan}`);
+    const last = await stage.sync({ approve: approving(rest?.plan ?? '') });
+    expect(last).toMatchObject({ status: 'done', contacts: { applied: { opt_in: 4 } } });
+    expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
+  });
 });
