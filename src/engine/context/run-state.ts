@@ -102,6 +102,8 @@ export interface ReviewState {
   unplanned: number;
   /** The number of records that a guard class covers, once it has been counted. */
   population: Partial<Record<GuardClass, number>>;
+  /** The hash under which a person approves what is withheld; undefined before the guards. */
+  heldAs: string | undefined;
   /** How often the guards have reviewed the plan. */
   rounds: number;
 }
@@ -129,6 +131,7 @@ export function stateOf(started: Started): RunState {
       canaries: undefined,
       unplanned: 0,
       population: {},
+      heldAs: undefined,
       rounds: 0,
     },
   };

@@ -14,8 +14,7 @@ import {
   judgeShape,
   weekMs,
 } from '../report/guard-rules.ts';
-import { explainHeld } from '../report/guard-text.ts';
-import { approveThisPlan, hashToKeep } from './plan-approval.ts';
+import { approveThisPlan, hashToHold } from './plan-approval.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState } from '../context/run-state.ts';
 import { isFirstLoad } from '../context/first-load.ts';
@@ -26,10 +25,10 @@ import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { shapeOf } from './change-shape.ts';
 import { applyCanaries, failedCanary, passApproved } from './canary-slice.ts';
 import { applyRules, askedBefore } from './plan-rules.ts';
+import { tellHeld, type Withheld } from './tell-held.ts';
 import { holdWithdrawn } from './withdrawn-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import { eachPart } from '../context/work-in-parts.ts';
-import type { PlanAwaitingApproval } from '../../snapshot/guards/awaiting-approval.ts';
 import type { Approval } from '../../snapshot/guards/plan-approvals.ts';
 import type { Guarded } from '../../snapshot/database/key-range.ts';
 
@@ -58,6 +57,7 @@ function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
   const classes = guardNames.filter((of) => names.has(guardRows[of].recordType));
   const { rules, windows, canary } = context.run;
   const isRuled = rules.length > 0 || windows.length > 0 || canary !== undefined;
+  const withheld: Withheld[] = [];
   for (const of of classes) {
     const { withoutHeldOf } = guardRows[of];
     // Nobody can reject an opt-out that the CRM states.
@@ -66,14 +66,16 @@ function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
     if (withoutHeldOf) {
       yield* eachRangeOf(context, of, (range) => guarded.keepOut(range, withoutHeldOf));
     }
-    yield* guardOne(context, of, cause);
+    withheld.push(...(yield* guardOne(context, of, cause)));
     if (!isRuled) yield* eachRangeOf(context, of, guarded.pass);
   }
   if (cause === 'run') {
-    yield* ruleAll(context, classes);
+    withheld.push(...(yield* ruleAll(context, classes)));
     yield* deferAll(context, classes);
   }
   if (isRuled) for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
+  if (context.review.rounds === 0) context.review.heldAs = yield* hashToHold(context);
+  for (const one of withheld) tellHeld(context, one);
   if (context.review.rounds === 0 && (yield* approveThisPlan(context))) {
     yield* deferAll(context, classes);
     for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
@@ -82,15 +84,22 @@ function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
   context.review.rounds += 1;
 }
 
-/** Applies the rules and failed canaries, and reports what they withhold. */
-function* ruleAll(context: RunState, classes: readonly GuardClass[]): Generator<undefined, void> {
+/** Applies the rules and failed canaries, and returns what they withhold. */
+function* ruleAll(
+  context: RunState,
+  classes: readonly GuardClass[],
+): Generator<undefined, Withheld[]> {
   const { held, withdrawn } = context.review;
+  const { countWithheld } = context.run.snapshot.guarded;
   passApproved(context);
   const none = { fresh: 0, all: 0, unapproved: 0, week: 0, of: 0 };
-  for (const [guard, says] of yield* applyRules(context, classes)) {
-    if (held.has(guard)) continue;
-    tellHeld(context, withdrawn.get(guard) ?? says, { guard, ...none });
-  }
+  return [...(yield* applyRules(context, classes))]
+    .filter(([guard]) => !held.has(guard))
+    .map(([guard, says]) => ({
+      found: withdrawn.get(guard) ?? says,
+      volume: { guard, ...none },
+      n: countWithheld(guard),
+    }));
 }
 
 /** Leaves to a later run what no window allows now, and what waits for a canary. */
@@ -111,7 +120,12 @@ function* eachRangeOf(
   });
 }
 
-function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<undefined> {
+/** Applies the guard of a class, and returns what it withholds. */
+function* guardOne(
+  context: RunState,
+  of: GuardClass,
+  cause: Cause,
+): Generator<undefined, Withheld[]> {
   const { run } = context;
   const { held, withdrawn } = context.review;
   const { guarded } = run.snapshot;
@@ -120,13 +134,13 @@ function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<u
   const { stands, fresh } = yield* sift(context, of, { cause, neverHolds });
   if (neverHolds) {
     if (fresh > 0) noteVolume(run, of, yield* volumeOf(context, of, fresh));
-    return;
+    return [];
   }
   const isTimed = timedGuards.has(of);
   const unplanned = isTimed ? yield* countUnplanned(context, of) : 0;
   if (isTimed) context.review.unplanned = unplanned;
   const again = withdrawn.get(of);
-  if (fresh === 0 && !stands && unplanned === 0 && !again) return;
+  if (fresh === 0 && !stands && unplanned === 0 && !again) return [];
   const limit = run.guards[of];
   const volume = yield* volumeOf(context, of, fresh);
   let judged = held.get(of) ?? judge(volume, limit);
@@ -138,7 +152,7 @@ function* guardOne(context: RunState, of: GuardClass, cause: Cause): Generator<u
   const isHeldBefore = stands || unplanned > 0;
   const why = judged ?? (isHeldBefore ? heldBefore(context, of) : undefined);
   const found = again ?? (why && outOfBounds(context, of)) ?? why;
-  if (found) tellHeld(context, found, volume);
+  return found ? [{ found, volume, n: guarded.countWithheld(of) }] : [];
 }
 
 /** Returns what was found in a canary: it tells the approver more than a number does. */
@@ -198,47 +212,6 @@ function* sift(
 function approvalsOf({ approvals, review }: RunState, of: GuardClass): readonly Approval[] {
   const failed = failedCanary(review, of);
   return failed ? approvals.filter(({ at }) => at >= failed.at) : approvals;
-}
-
-function tellHeld(context: RunState, found: HoldReason, volume: ChangeVolume): void {
-  const { run, tally, review } = context;
-  const { guarded, awaitingApproval } = run.snapshot;
-  const { guard: of } = volume;
-  const isTimed = timedGuards.has(of);
-  const withheld = guarded.countWithheld(of);
-  // A later round may withhold a few more changes; the report states the total.
-  const told = { ...volume, fresh: withheld + (isTimed ? review.unplanned : 0) };
-  // An earlier plan also shows the people that this run has not read. A plan that no run has held
-  // cannot be approved, and a later round adds nothing to the plan of the run.
-  const current = awaitingApproval.current().filter(({ undoes }) => undoes === null || run.undo);
-  const isFirst = review.rounds === 0;
-  const isToKeep = run.writes && isFirst;
-  const own = hashToKeep(context);
-  const isKept = current.some((one) => one.plan === own && (isFirst || one.held[of] > 0));
-  const isOwn = isToKeep || isKept;
-  const shown = isOwn && told.fresh === withheld ? own : largestOf(current, of);
-  const { holdForMs } = run.guards[of];
-  const since = awaitingApproval.oldest(of, { after: endsOf(run, of).local }) ?? run.clock.now();
-  const fault = explainHeld(found, told, {
-    limit: run.guards[of],
-    plan: shown ?? (isToKeep ? own : undefined),
-    signs: run.approvers !== undefined,
-    undoes: run.undo?.run,
-    until: isTimed && holdForMs !== undefined ? since + holdForMs : undefined,
-  });
-  tally.held({
-    kind: guardRows[of].recordType,
-    key: of,
-    class: 'held',
-    part: '',
-    cause: 'awaiting-approval',
-    ...fault,
-  });
-}
-
-function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): string | undefined {
-  const [largest] = plans.toSorted((a, b) => b.held[of] - a.held[of]);
-  return largest && largest.held[of] > 0 ? largest.plan : undefined;
 }
 
 /** Counts the people with held opt-outs that an incremental reading did not contain. */

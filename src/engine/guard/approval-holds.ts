@@ -54,6 +54,18 @@ export function* batchOf({ snapshot }: RunContext): Generator<undefined, Batch> 
   return { name: `${content.done().hash}-${stated.done().hash}`, size };
 }
 
+/** Returns whether a plan is not stored, or shows all changes that this run withholds. */
+export function* showsWithheld(
+  { snapshot }: RunContext,
+  plan: string,
+): Generator<undefined, boolean> {
+  let all = true;
+  yield* eachWithheld(snapshot, (guarded) => {
+    all &&= snapshot.awaitingApproval.shows(plan, guarded);
+  });
+  return all;
+}
+
 function* eachWithheld(
   { guarded }: RunContext['snapshot'],
   work: (guarded: Guarded) => void,

@@ -12,7 +12,7 @@ import { nothingLeft, unknownPlan } from '../report/decision-errors.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState, Started } from '../context/run-state.ts';
 import { endFirstLoad } from '../context/first-load.ts';
-import { addHolds, type Batch, batchOf, holdWithheld } from './approval-holds.ts';
+import { addHolds, type Batch, batchOf, holdWithheld, showsWithheld } from './approval-holds.ts';
 import { hasDeferred } from './change-windows.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { modeName, type ToApprove } from '../context/mirror-context.ts';
@@ -52,18 +52,30 @@ export function approvalsOf(
 }
 
 /**
+ * Returns the hash under which a person approves what the run withholds. It is the hash of the plan,
+ * unless an earlier run stored this plan without some of the changes that are withheld now. Its
+ * approval must not cover what it did not show, even if it is repeated. Only `undo` makes the
+ * changes of its plans, and stores them under the hash of the plan.
+ */
+export function* hashToHold({ run, plan }: RunState): Generator<undefined, string | undefined> {
+  if (!plan || run.undo || (yield* showsWithheld(run, plan.hash))) return plan?.hash;
+  const { name } = yield* batchOf(run);
+  return hash('sha256', JSON.stringify([plan.hash, name])).slice(0, 16);
+}
+
+/**
  * Stores, approves and releases the plan of this run if `approve` names it, and returns whether it
  * did. An earlier plan with nothing left to approve only adds a note. Throws Invalid if there is no
  * such plan.
  */
 export function* approveThisPlan(context: RunState): Generator<undefined, boolean> {
-  const { run, plan, approvals } = context;
+  const { run, approvals } = context;
   const { snapshot } = run;
   const asked = context.options.approve;
   if (!asked || context.hasApproved) return false;
   const { plan: approve, by, reason, caller } = asked;
   if (approvals.some((one) => one.plan === approve)) return false;
-  const own = plan?.hash ?? '';
+  const own = context.review.heldAs ?? '';
   if (approve !== own) {
     if (snapshot.awaitingApproval.get(approve)) {
       context.notes.push({ code: 'note', reason: nothingLeft(approve) });
@@ -103,33 +115,18 @@ export async function storeAwaitingApproval(context: RunState, round: number): P
 }
 
 /**
- * Returns the hash under which the run stores what it withholds; undefined before it has a plan.
- * That is the hash of its plan. If the plan is approved, the approval did not show what the run
- * withholds all the same, and must not cover it. This gets a hash of its own.
- */
-export function hashToKeep({ plan, approvals }: RunState): string | undefined {
-  let own = plan?.hash;
-  for (;;) {
-    const approved = approvals.find((one) => one.plan === own);
-    if (!approved) return own;
-    own = hash('sha256', JSON.stringify(['rest', own, approved.at])).slice(0, 16);
-  }
-}
-
-/**
  * Stores what the run withholds. It replaces the changes stored by earlier runs for which this run
  * could make a decision. The name of the batch is computed again if another run has locked some of
  * its people since.
  */
 function keepPlan(context: RunState, before: Batch): void {
-  const { run } = context;
+  const { run, review } = context;
   const { awaitingApproval, guarded } = run.snapshot;
-  const plan = hashToKeep(context);
+  const { heldAs: plan } = review;
   if (plan === undefined) return;
   const mode = modeName(run.mode);
   // Earlier plans also show the people that this run has not read, so they stay current.
-  if (context.review.unplanned === 0)
-    awaitingApproval.clear(mode, clearing(run, couldAll(context)));
+  if (review.unplanned === 0) awaitingApproval.clear(mode, clearing(run, couldAll(context)));
   const size = guarded.countChanges();
   if (size === 0) return;
   const { name: batch } = size === before.size ? before : withoutYielding(batchOf(run));
@@ -148,8 +145,7 @@ export function closeApprovals(context: RunState): RecordType[] {
   const { snapshot, mode, stop } = run;
   const isDone = !failure && !stop.aborted && !breaker.stopped();
   if (run.undo && isDone && !context.parts.some(({ type }) => hasDeferred(run, type.name))) {
-    const names = [context.plan?.hash, context.options.approve?.plan];
-    const own = approvals.filter(({ plan, whole }) => names.includes(whole ?? plan));
+    const own = approvals.filter(({ plan, whole }) => (whole ?? plan) === context.plan?.hash);
     for (const { plan } of own) snapshot.awaitingApproval.end(plan, run.clock.now());
   }
   // A run about a few people releases only theirs, and completes no first load.

@@ -7,6 +7,7 @@ import { planApprovalsIn, type PlanApprovals } from './plan-approvals.ts';
 import { planGroupsIn, type PlanGroups } from './plan-groups.ts';
 import { planPartsIn, type PlanParts } from './plan-parts.ts';
 import { isRejected } from './withheld-sql.ts';
+import { isGuarded, type Guarded } from '../database/key-range.ts';
 import { most } from '../database/plan-chunks.ts';
 
 /**
@@ -24,6 +25,11 @@ export interface PlansAwaitingApproval extends ApprovalHolds, PlanApprovals, Pla
   isOfUndo(plan: string): boolean;
   /** Returns whether a plan has a withheld change of one of these record types. */
   isAbout(plan: string, kinds: readonly RecordTypeName[]): boolean;
+  /**
+   * Returns whether a plan is not stored, or contains all changes of a range that this run
+   * withholds.
+   */
+  shows(plan: string, guarded: Guarded): boolean;
   /**
    * Stores a plan as current, with all `size` changes that this run withholds. `batch` is a hash
    * of these changes; `at` is in milliseconds since the epoch.
@@ -147,14 +153,21 @@ function hasAny(batch: string): string {
     join held h on h.batch = ${batch} and h.kind = k.value)`;
 }
 
-function contentsIn(db: Statements): Pick<PlansAwaitingApproval, 'isOfUndo' | 'isAbout'> {
+function contentsIn(db: Statements): Pick<PlansAwaitingApproval, 'isOfUndo' | 'isAbout' | 'shows'> {
   const about = db.prepare<{ plan: string; kinds: string }, { is: number }>(
     `select ${hasAny('s.batch')} "is" from held_plan s where s.plan = @plan`,
   );
   const ofUndo = db.prepare<[string], { one: 1 }>(
     `select 1 one from held_plan where plan = ? and mode = 'undo'`,
   );
+  const unshown = db.prepare<Guarded & { plan: string }, { one: 1 }>(
+    `select 1 one from held_plan s, temp.withheld where s.plan = @plan and ${isGuarded}
+       and not exists (
+         select 1 from held h where h.batch = s.batch and h.kind = withheld.kind
+           and h.key = withheld.key and h.op = withheld.op and h.part = withheld.part) limit 1`,
+  );
   return {
+    shows: (plan, guarded) => unshown.get({ ...guarded, plan }) === undefined,
     isOfUndo: (plan) => ofUndo.get(plan) !== undefined,
     isAbout: (plan, kinds) => about.get({ plan, kinds: JSON.stringify(kinds) })?.is === 1,
   };

@@ -1,7 +1,7 @@
 /** How long a change stays held by a guard, and what ends that. */
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../../src/domain/errors.ts';
-import { isAnyLeft } from '../../../src/engine/guard/plan-decisions.ts';
+import { isAnyLeft, rejectPlan } from '../../../src/engine/guard/plan-decisions.ts';
 import {
   approve,
   approving,
@@ -15,6 +15,7 @@ import {
   person,
   range,
 } from '../../support/engine/change-volume.ts';
+import type { StageOptions } from '../../support/engine/engine-stage.ts';
 
 /** The first so many are flagged, the others are there as before. */
 const flagged = (...at: number[]) => [
@@ -240,31 +241,26 @@ test('what a later round withholds is shown by the next run, and approved there'
   expect((await stage.sync()).contacts).toMatchObject({ held: { delete: 0 } });
 });
 
-describe('what is held besides the approved changes of the same plan', () => {
+describe('what a run withholds besides the approved changes of the same plan', () => {
   const guards = { opt_out: { percent: 0, floor: 3 }, opt_in: { percent: 0, floor: 3 } };
   const both = { ch_news: 'no', ch_product: 'yes' };
+  const listed = [...range(0, 4).map((one) => ({ ...one, ...both })), ...range(4, 20)];
 
-  async function approvedOnce() {
-    const stage = await mirrored({ guards });
-    exportOf(stage, [...range(0, 4).map((one) => ({ ...one, ...both })), ...range(4, 20)]);
-    // Nobody is opted in to another channel while an opt-out is held.
+  /** The opt-outs of four people are held, and with them their opt-ins to another channel. */
+  async function shown(options: Parameters<typeof mirrored>[0] = {}) {
+    const stage = await mirrored({ guards, ...options });
+    exportOf(stage, listed);
     const { plan, contacts } = await stage.sync();
     expect(contacts.held).toMatchObject({ opt_out: 4, opt_in: 0 });
+    return { stage, plan };
+  }
+
+  test('is listed and approved under a hash of its own', async () => {
+    const { stage, plan } = await shown();
     const run = await stage.sync({ approve: approving(plan) });
     // All that is planned has the same hash as before; the opt-ins were not shown.
     expect(run.plan).toBe(plan);
     expect(run.contacts).toMatchObject({ applied: { opt_out: 4 }, held: { opt_in: 4 } });
-    return { stage, plan, run };
-  }
-
-  test('is not released if the approval is given twice', async () => {
-    const { stage, plan } = await approvedOnce();
-    const again = await stage.sync({ approve: approving(plan) });
-    expect(again.contacts).toMatchObject({ applied: { opt_in: 0 }, held: { opt_in: 4 } });
-  });
-
-  test('is listed and approved under a hash of its own', async () => {
-    const { stage, plan, run } = await approvedOnce();
     const [rest, ...others] = stage.snapshot.awaitingApproval.current();
     expect(others).toEqual([]);
     expect(rest).toMatchObject({ held: { opt_out: 0, opt_in: 4 } });
@@ -274,4 +270,82 @@ describe('what is held besides the approved changes of the same plan', () => {
     expect(last).toMatchObject({ status: 'done', contacts: { applied: { opt_in: 4 } } });
     expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
   });
+
+  test('is not released if the approval is given twice', async () => {
+    const { stage, plan } = await shown();
+    await stage.sync({ approve: approving(plan) });
+    const again = await stage.sync({ approve: approving(plan) });
+    expect(again.contacts).toMatchObject({ applied: { opt_in: 0 }, held: { opt_in: 4 } });
+  });
+
+  test('is not released by a second approval while something else is rejected', async () => {
+    const stage = await mirrored({ guards });
+    stage.people.push(...range(20, 24));
+    const { plan: other } = await stage.sync();
+    const decision = { at: stage.clock.now(), by: 'ann', reason: 'not ours' };
+    rejectPlan(stage.snapshot, { plan: other, only: {}, decision });
+    exportOf(stage, [...listed, ...range(20, 24)]);
+    const { plan } = await stage.sync();
+    const first = await stage.sync({ approve: approving(plan) });
+    expect(first.contacts).toMatchObject({ applied: { opt_out: 4 }, held: { opt_in: 4 } });
+    const again = await stage.sync({ approve: approving(plan) });
+    expect(again.contacts.applied['opt_in']).toBe(0);
+  });
+
+  test.each([0, 1])(
+    'is not released by a second approval after the platform refused (%i runs between)',
+    async (between) => {
+      const { refuse, wire } = refusing();
+      const { stage, plan } = await shown({ wire });
+      refuse(true);
+      const first = await stage.sync({ approve: approving(plan) });
+      expect(first.contacts).toMatchObject({ applied: { opt_out: 0 }, held: { opt_in: 4 } });
+      await stage.clock.advance(hour);
+      for (let n = 0; n < between; n += 1) await stage.sync();
+      refuse(false);
+      await stage.clock.advance(hour);
+      const again = await stage.sync({ approve: approving(plan) });
+      expect(again.contacts.applied['opt_in']).toBe(0);
+    },
+  );
+
+  test('is listed alone after the approval has expired', async () => {
+    const { stage, plan } = await shown({
+      guards: { ...guards, opt_out: { ...guards.opt_out, holdForMs: 72 * hour } },
+    });
+    approve(stage, plan);
+    await stage.clock.advance(8 * 24 * hour);
+    const run = await stage.sync();
+    expect(run.contacts).toMatchObject({ applied: { opt_out: 4 }, held: { opt_in: 4 } });
+    expect(stage.snapshot.awaitingApproval.current()).toMatchObject([
+      { held: { opt_out: 0, opt_in: 4 } },
+    ]);
+  });
 });
+
+test('what the platform refused after its approval is rejected by the hash that is named', async () => {
+  const { refuse, wire } = refusing();
+  const stage = await mirrored({ wire, policy: { absent: 'opt_out' } });
+  exportOf(stage, [...[0, 1, 2, 3].map(flag), ...range(4, 20)]);
+  approve(stage, (await stage.sync()).plan);
+  refuse(true);
+  await stage.sync({ mode: 'fast' });
+  refuse(false);
+  await stage.clock.advance(hour);
+  expect((await stage.sync({ mode: 'fast' })).contacts.held.delete).toBe(4);
+  const [held, ...others] = stage.snapshot.awaitingApproval.current();
+  expect(others).toEqual([]);
+  const decision = { at: stage.clock.now(), by: 'ann', reason: 'not ours' };
+  const rejected = rejectPlan(stage.snapshot, { plan: held?.plan ?? '', only: {}, decision });
+  expect(rejected).toMatchObject({ held: { delete: 4 }, approved: 0 });
+});
+
+/** A platform that answers every change with 422 while it is to refuse. */
+function refusing() {
+  let refuses = false;
+  const wire: StageOptions['wire'] = (send) => async (request, signal) =>
+    refuses && request.method !== 'GET'
+      ? { status: 422, headers: {}, body: '{"error":"no"}' }
+      : send(request, signal);
+  return { refuse: (is: boolean) => void (refuses = is), wire };
+}

@@ -124,8 +124,8 @@ test('a change that another run holds during an approval stays held afterwards',
 test('an approval keeps its content when the plan holds another change by then', async () => {
   const { stage } = await onDisk();
   stage.people.push(...range(20, 24));
-  // So the plan does not show this person, and the next run holds them under the same plan.
-  meanwhile(stage, isHolding(stage), 7, async () => stage.one('1020'));
+  // So the plan does not show this person, and the next run holds them besides the approved ones.
+  meanwhile(stage, isHolding(stage), 11, async () => stage.one('1020'));
   const { plan } = await stage.sync();
   const shown = stage.snapshot.awaitingApproval.changes(plan, 10).map(({ key }) => key);
   expect(shown).not.toContain('p20@example.com');
