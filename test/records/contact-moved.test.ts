@@ -126,3 +126,13 @@ test('the opt-out of the old address is ours, so that the CRM can return to it',
     'opt_in ch_news → con_1',
   ]);
 });
+
+test('an opt-out of a renamed contact says nothing of the one that has the address now', () => {
+  const row = { ...remembered({ news: 'in' }), id: undefined };
+  const ack = { is: 'acked', id: 'con_2', observed: undefined, found: false, at: LATER } as const;
+  const moved = { ...ack, renamed: true, elsewhere: true } as const;
+  const recorded = kind.acknowledge(row, change('opt_out', 'con_2'), moved);
+  expect(JSON.parse(recorded?.body ?? '')).toMatchObject({
+    channels: { ch_news: { is: 'opt_in' } },
+  });
+});

@@ -177,7 +177,8 @@ function channelsAfter(
   ack: Answer & { id: string; row: RecordedRow | undefined },
 ): RecordedContact['channels'] {
   const { elsewhere, id, row } = ack;
-  if (elsewhere && ![undefined, id].includes(row?.id)) return recorded.channels;
+  const ids = [row?.id ?? id, ...recorded.contacts.map((contact) => contact.id)];
+  if (elsewhere && ids.some((other) => other !== id)) return recorded.channels;
   return { ...recorded.channels, [change.part]: membership(recorded, change, ack) };
 }
 
