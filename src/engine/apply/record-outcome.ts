@@ -4,6 +4,7 @@ import { type Answer, requestIdOf } from '../../domain/exchange.ts';
 import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { WriteOutcome } from '../../audit/audit-entry.ts';
 import type { Acknowledged, SendOutcome } from '../../records/record-type.ts';
+import { alreadyThere } from '../../snapshot/tables/journal.ts';
 import type { Times } from '../../snapshot/tables/absence-counts.ts';
 import type { ApplyContext } from './apply-context.ts';
 import { desiredFingerprint } from '../plan/decide-changes.ts';
@@ -95,7 +96,7 @@ function acknowledge(
   const doubtful = outcome.doubtful || (found && isUnderWayElsewhere(applying, change));
   const row = type.acknowledge(before, change, { ...outcome, found, doubtful, ...times, wanted });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
-  else journal.move(change.seq, 'acked', { at });
+  else journal.move(change.seq, 'acked', { at, reason: outcome.found ? alreadyThere : null });
   if (outcome.evidence) run.facts.learn(outcome.evidence);
   rememberAcknowledged(applying, change, row);
   if (outcome.renamed) {

@@ -57,6 +57,9 @@ export interface Journal {
   prune(before: number): boolean;
 }
 
+/** The reason stored with an acknowledged change whose effect the platform showed already. */
+export const alreadyThere = 'already there';
+
 /** When a change moved to another state, in milliseconds since the epoch, and why. */
 interface Move {
   at: number;

@@ -4,6 +4,7 @@ import type { WriteBack } from '../../../src/sources/write-back.ts';
 import type { Known } from './checker-state.ts';
 import type { Life } from '../world/process-life.ts';
 import type { Reached } from '../coverage.ts';
+import { fallbackOf } from '../story/story.ts';
 import type { Person, State } from '../world/platform-history.ts';
 
 interface Listening {
@@ -37,7 +38,7 @@ export function listening({ life, known, reached, found }: Listening): WriteBack
 /** A person, a colleague or another program did it, under this address or before it was changed. */
 function checkReported(
   { email, channel }: Pick<OptOutReport, 'email' | 'channel'>,
-  { witness, memories, erasures, judge }: Known,
+  { story, witness, memories, erasures, judge }: Known,
 ): void {
   const people = witness
     .people()
@@ -48,8 +49,28 @@ function checkReported(
     return wasLeft(channels.get(channel), Math.max(memories.lostAt(), ...forgottenAt));
   };
   const left = channel === '*' ? leftAll : people.some(isLeft);
+  const isShown = people.some(({ channels }) => channels.get(channel) === undefined);
+  const isDefault = isShown && fallbackOf(story) === 'opt_out';
+  if (isDefault && witness.people().some((person) => hidesDefault(person, channel))) return;
   const wrong = !left && `${email} is reported as having left ${channel}, and nobody did that`;
   judge('people reported as unsubscribed did unsubscribe', wrong);
+}
+
+/** Who signs up in the middle of our creation makes that look like the default of the channel. */
+function hidesDefault({ channels }: Person, channel: string): boolean {
+  const signedUp = timesOf(
+    channels.get(channel),
+    ({ is, by }) => is === 'opt_in' && by === 'others',
+  );
+  const others = [...channels].filter(([name]) => name !== channel);
+  const ours = others.flatMap(([, state]) => timesOf(state, ({ by }) => by === 'us'));
+  return signedUp.some((at) => ours.some((other) => Math.abs(at - other) < 60_000));
+}
+
+function timesOf(state: State | undefined, is: (state: State) => boolean): number[] {
+  const times: number[] = [];
+  for (let then = state; then; then = then.before) if (is(then)) times.push(then.at);
+  return times;
 }
 
 /** Whose word it was goes with the snapshot, and with what it knew of somebody forgotten. */

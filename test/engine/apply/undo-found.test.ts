@@ -1,0 +1,24 @@
+/** An undo of an opt-in that the platform showed already when it was sent. */
+import { expect, test } from 'vitest';
+import { openStage } from '../../support/engine/engine-stage.ts';
+
+test('an undo leaves whom another program opted in while the run went on', async () => {
+  let isDue = true;
+  const stage = openStage({
+    guards: { delete: { percent: 100, floor: 1000 } },
+    wire: (send) => async (request, signal) => {
+      if (isDue && request.path.startsWith('/api/contacts/channel/')) {
+        isDue = false;
+        const channels = { ch_news: 'opt_in' } as const;
+        stage.emulator.seed.contact({ email: 'ann@example.com', channels });
+      }
+      return send(request, signal);
+    },
+  });
+  stage.people.push({ id: '1', email: 'ann@example.com', ch_news: 'yes' });
+  const { run } = await stage.sync();
+  const undo = await stage.sync({ mode: 'undo', undo: { run } });
+  expect(undo.contacts.applied).toMatchObject({ opt_out: 0, delete: 0 });
+  const [ann] = stage.emulator.world.contacts();
+  expect(ann?.channels).toMatchObject([{ id: 'ch_news', subscription: 'opt_in' }]);
+});
