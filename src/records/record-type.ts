@@ -279,7 +279,7 @@ export type Acknowledged = Acked & {
  *   held       we withheld it
  *   unknown    it may have taken effect
  *   stopped    nothing more in this scope may be sent: the run (the key is refused), the part that
- *              the change is about, or the route
+ *              the change is about, or the route. `acted`: an earlier attempt may have taken effect
  */
 export type SendOutcome =
   | Acked
@@ -288,8 +288,8 @@ export type SendOutcome =
   | { is: 'unsent'; why: string }
   | { is: 'held'; why: string }
   | { is: 'unknown'; why: string }
-  | { is: 'stopped'; scope: 'run' | 'part'; why: string }
-  | { is: 'stopped'; scope: 'route'; route: string; why: string };
+  | { is: 'stopped'; scope: 'run' | 'part'; why: string; acted?: 'no' | 'maybe' }
+  | { is: 'stopped'; scope: 'route'; route: string; why: string; acted?: 'no' | 'maybe' };
 
 /**
  * Returns an acknowledgement with these fields; without any, it states only that the change took

@@ -71,10 +71,9 @@ export function outcomeOf(error: unknown): SendOutcome {
 }
 
 function ofRefusal(error: Rejected): SendOutcome {
-  if (error.status === 401) return { is: 'stopped', scope: 'run', why: error.message };
-  if (error.status === 403) {
-    return { is: 'stopped', scope: 'route', route: error.route, why: error.message };
-  }
+  const { acted, message: why, route, status } = error;
+  if (status === 401) return { is: 'stopped', scope: 'run', why, acted };
+  if (status === 403) return { is: 'stopped', scope: 'route', route, why, acted };
   const more = error.why !== '' && error.why !== error.message;
   const reason = more ? `${error.message}: ${error.why}` : error.message;
   return { is: 'rejected', status: error.status, reason, fix: error.fix };

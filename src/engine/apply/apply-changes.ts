@@ -92,14 +92,15 @@ async function sendAll(
     }
     const heard: Heard = {};
     const stop = stays ? run.abort : run.stop;
-    const outcome = await attempt(applying, change, { stop, heard, isFollowUp: urgent });
-    if (typeof outcome === 'string') {
+    const attempted = await attempt(applying, change, { stop, heard, isFollowUp: urgent });
+    if (typeof attempted === 'string') {
       // This run cannot make a new decision for the record. The next run reads the current source.
-      if (outcome === 'closed') run.snapshot.guarded.deferred.add(change.seq);
-      dropStale(run, [change], reasonOf[outcome]);
+      if (attempted === 'closed') run.snapshot.guarded.deferred.add(change.seq);
+      dropStale(run, [change], reasonOf[attempted]);
       continue;
     }
-    breaker.note(type, change, outcome);
+    breaker.note(type, change, attempted);
+    const outcome = whetherActed(attempted);
     const isMade = change.op === 'create';
     const brought = isMade && outcome.is === 'acked' && outcome.observed;
     // After a creation without a known outcome the contact may not exist, so nothing else is sent
@@ -116,6 +117,12 @@ async function sendAll(
     if (ends) return isPlanned;
   }
   return false;
+}
+
+/** Returns the outcome to record: if an attempt before the stop may have acted, it is unknown. */
+function whetherActed(outcome: SendOutcome): SendOutcome {
+  const isOpen = outcome.is === 'stopped' && outcome.acted === 'maybe';
+  return isOpen ? { is: 'unknown', why: outcome.why } : outcome;
 }
 
 /** The platform's answer to a change, once there is one. */

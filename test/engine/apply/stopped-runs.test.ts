@@ -75,6 +75,24 @@ describe('401', () => {
     await expectMended(world);
     expect(world.shown(address(0))).toEqual({ ch_news: 'opt_out' });
   });
+
+  test('after an attempt that may have acted: the opt-out may be ours, and is not taken for theirs', async () => {
+    const world = await createWorld({ kinds: ['contact'] });
+    leavers(world, 1);
+    world.people(everybody(1, { news: 'no' }));
+    const lost = { is: 'answer' as const, status: 500, acts: true };
+    world.server.fail((one) => isEnrolment(one) && one.nth === 1, lost);
+    const play = world.server.fail((one) => isEnrolment(one) && one.nth > 1, refusedKey);
+    expect((await world.sync()).status).toBe('failed');
+    expect(world.states()).toEqual({ unknown: 1 });
+    play.undo();
+    await expectMended(world);
+    expect(world.states()).toEqual({ acked: 1 });
+    const row = world.snapshot.recorded.get('contact', address(0));
+    expect(JSON.parse(row?.body ?? '')).toMatchObject({
+      channels: { ch_news: { doubtful: true } },
+    });
+  });
 });
 
 describe('403', () => {

@@ -86,9 +86,13 @@ export function mayEnd(
   { witness, memories, erasures, story }: Known,
 ): string | false {
   const what = `${key} in ${channel} was resolved as an opt-in`;
-  if (erasures.against(key, reading).some(({ certified }) => certified))
+  const there = witness.present(key);
+  const shown = there.map(({ channels }) => channels.get(channel)?.is ?? fallbackOf(story));
+  // Of somebody who is in by now, it only ends what an operator has said before.
+  const isIn = there.length > 0 && shown.every((is) => is === 'opt_in');
+  if (!isIn && erasures.against(key, reading).some(({ certified }) => certified))
     return `${what}, and was forgotten`;
-  for (const person of witness.present(key)) {
+  for (const person of there) {
     if (person.left) return `${what}, and has left all mail`;
     const state = person.channels.get(channel);
     const mayBeDefault = fallbackOf(story) === 'opt_out' && !wasIn(state);
