@@ -122,3 +122,26 @@ test('people held since an earlier run are withheld in any range', () => {
   expect(guarding.countWithheld('delete')).toBe(stood - 1);
   expect(fresh('delete')).toBe(people - stood + 1);
 });
+
+test('a held opt-out does not pass with another one of the same person in a later round', () => {
+  const { guarded, awaitingApproval, staging } = snapshot;
+  const all: Guarded = { guard: 'opt_out', after: '', upTo: '\u{10FFFF}' };
+  const out = { op: 'opt_out', phase: 0, guard: 'opt_out' } as const;
+  snapshot.stage(() => stage(1, { ...out, part: 'ch_product' }));
+  snapshot.stage(() => guarded.withhold(all));
+  snapshot.transaction(() =>
+    awaitingApproval.stand(all, { at: 1, platformAt: null, byPart: true }),
+  );
+  for (const round of [1, 2]) {
+    staging.clearDecisions();
+    guarded.forget('contact', at(1));
+    snapshot.stage(() => {
+      stage(1, { ...out, part: 'ch_news' });
+      stage(1, { ...out, part: 'ch_product' });
+      guarded.withholdStanding(all);
+      guarded.pass(all);
+    });
+    const held = guarded.withheld(all).map(({ part }) => part);
+    expect(held, `round ${round}`).toEqual(['ch_product']);
+  }
+});

@@ -95,6 +95,16 @@ export const isUnpassed = `held = 0 and not exists (
 export const isNew = `guard = @guard and approved is null and ${isUnpassed}`;
 
 /**
+ * Selects the rows of `planned` that an earlier run held, and that still wait. A person who passes
+ * with one change passes with others of this run, but not with one that is held.
+ */
+const isStanding = `guard = @guard and approved is null and held = 0 and not exists (
+    select 1 from temp.passed p
+    where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
+      and p.part = planned.part)
+  and ${waitsStill('planned', 1)}`;
+
+/**
  * Returns an SQL condition: this approval, or another one of a part of the same plan, has already
  * released the same change. Each change passes once.
  */
@@ -248,7 +258,7 @@ type Withheld = Omit<GuardedChanges, keyof (Approved & Counts) | 'ranges' | 'ask
 
 function withheldIn(db: Statements): Withheld {
   const fresh = withholding(db, isNew);
-  const standing = withholding(db, `${isNew} and ${waitsStill('planned', 1)}`);
+  const standing = withholding(db, isStanding);
   const pass = db.prepare<Guarded>(
     `insert or ignore into temp.passed (guard, kind, key, part, approved, withdraws)
      select guard, kind, key, part, max(approved), max(${withdraws('planned')}) from temp.planned

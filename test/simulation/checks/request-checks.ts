@@ -288,7 +288,8 @@ function checkOptOut(
   const wanted = isResolved || isForbidden(outing.people, { keys, channel }, memories);
   const moved = mayBeOptedOut(outing.people, { key, channel, since }, known);
   const { absent: policy, deletes } = known.story;
-  const absent = !wanted && !moved && (policy === 'opt_out' || deletes !== 'off');
+  const counts = policy === 'opt_out' || deletes !== 'off';
+  const absent = !wanted && !moved && counts;
   const unwanted = !wanted && !moved && !absent && `${what}, and the CRM does not want that`;
   judge('people are opted out only as the CRM wants', unwanted);
   // Who is flagged as deleted is opted out by the word of the CRM, not for absence.
@@ -306,7 +307,9 @@ function checkOptOut(
   const stated = moved ? [key] : keys;
   const isStated =
     isResolved || stated.some((one) => wishFor(outing.people, one, channel) === 'opt_out');
-  if (isStated && !isNew) checkStatedOptOut(what, change, { arrival, known });
+  // Who is gone for long enough is opted out for that, whoever said no before.
+  const isDue = counts && keys.some((one) => known.absences.isLong(one, outing));
+  if (isStated && !isNew && !isDue) checkStatedOptOut(what, change, { arrival, known });
   checkTwice(what, { key, channel, since }, { person, known });
 }
 

@@ -35,8 +35,8 @@ export function checkTakenBack(
   { arrival, known }: { arrival: Arrival; known: Known },
 ): void {
   const { outing, sentAt } = arrival;
-  const isOurs = known.witness.wasMadeByUs(key, channel, 'opt_in');
-  const mayBeOurs = known.unanswered.has(`${key} ${channel} opt_in`);
+  const isOurs = keys.some((one) => known.witness.wasMadeByUs(one, channel, 'opt_in'));
+  const mayBeOurs = keys.some((one) => known.unanswered.has(`${one} ${channel} opt_in`));
   const wrong = !isOurs && !mayBeOurs && `${what}, and we never opted them in`;
   known.judge('only what a run opted in is taken back', wrong);
   known.undone.optedOut(key, channel, { reading: outing.people, at: sentAt });
