@@ -17,6 +17,9 @@ interface Out {
   by: number;
 }
 
+/** `key` is undefined once the CRM has outweighed it for the address. */
+type Standing = Omit<Out, 'key'> & { key: string | undefined };
+
 export interface Settlements {
   out(out: Out): void;
   /** The opt-outs that these contacts show now were not theirs. */
@@ -29,12 +32,14 @@ export interface Settlements {
   mayBeOut(key: string, channel: string, reading: Reading): boolean;
   /** Whether the person has to be out for it; answers since when. */
   isOut(key: string, channel: string, reading: Reading): number | undefined;
+  /** What the CRM stated later has opted the person in: they need not be out any more. */
+  outweigh(key: string, channel: string): void;
   allow(key: string, ids: ReadonlySet<string>): void;
 }
 
 /** `everOf`: the addresses that a record of the CRM has had. */
 export function createSettlements(everOf: (id: string) => ReadonlySet<string>): Settlements {
-  let outs: (Out & { key: string | undefined })[] = [];
+  let outs: Standing[] = [];
   const ins = new Set<string>();
   const settled = new Set<string>();
   const nameOf = ({ id }: Person, channel: string, { at }: State): string =>
@@ -68,6 +73,10 @@ export function createSettlements(everOf: (id: string) => ReadonlySet<string>): 
         (one) =>
           one.channel === channel && one.key === key && times.every((time) => time <= one.by),
       )?.at;
+    },
+    outweigh(key, channel) {
+      const isOver = (one: Standing): boolean => one.key === key && one.channel === channel;
+      outs = outs.map((one) => (isOver(one) ? { ...one, key: undefined } : one));
     },
     allow(key, ids) {
       outs = outs
@@ -119,6 +128,7 @@ export function checkResolvedOut(
   const isOut = since !== undefined && sentAt > since;
   const wrong = isOut && `${what}, and an operator resolved that as an opt-out`;
   known.judge('people whom an operator resolved as out are not opted in', wrong);
+  if (since === undefined) known.settlements.outweigh(key, channel);
 }
 
 /** After a run that could do all of its work, who is resolved as out is out. */
