@@ -14,7 +14,7 @@ import {
   judgeShape,
   weekMs,
 } from '../report/guard-rules.ts';
-import { approveThisPlan, hashToHold } from './plan-approval.ts';
+import { approveThisPlan } from './plan-approval.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState } from '../context/run-state.ts';
 import { isFirstLoad } from '../context/first-load.ts';
@@ -26,6 +26,7 @@ import { shapeOf } from './change-shape.ts';
 import { applyCanaries, failedCanary, passApproved } from './canary-slice.ts';
 import { applyRules, askedBefore } from './plan-rules.ts';
 import { tellHeld, type Withheld } from './tell-held.ts';
+import { hashToHold } from './withheld-batch.ts';
 import { holdWithdrawn } from './withdrawn-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import { eachPart } from '../context/work-in-parts.ts';

@@ -11,14 +11,13 @@
  */
 import type { RecordType } from '../../records/record-type.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
-import { planning } from '../report/run-summary.ts';
-import type { Guarded } from '../../snapshot/database/key-range.ts';
 import type { Ends, HeldSince } from '../../snapshot/guards/approval-holds.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { eachPart, inTurns } from '../context/work-in-parts.ts';
+import { inTurns } from '../context/work-in-parts.ts';
 import { yielding } from '../plan/commit-plan.ts';
+import { eachWithheld } from './withheld-batch.ts';
 
 /** Holds, in later runs too, the changes that this run withholds. A new hold starts now. */
 export function* addHolds(run: RunContext): Generator<undefined, void> {
@@ -31,48 +30,6 @@ export function* addHolds(run: RunContext): Generator<undefined, void> {
     const byPart = timedGuards.has(guarded.guard);
     transaction(() => awaitingApproval.stand(guarded, { ...since, byPart }));
   });
-}
-
-/** The changes that a run withholds, named by a hash of their content. */
-export interface Batch {
-  name: string;
-  /** The number of changes. */
-  size: number;
-}
-
-/** Names and counts the changes that a run withholds. */
-export function* batchOf({ snapshot }: RunContext): Generator<undefined, Batch> {
-  const content = planning();
-  const stated = planning();
-  let size = 0;
-  yield* eachWithheld(snapshot, (guarded) => {
-    const changes = snapshot.guarded.withheld(guarded);
-    content.add(changes);
-    stated.add(changes.filter((change) => change.stated === 1));
-    size += changes.length;
-  });
-  return { name: `${content.done().hash}-${stated.done().hash}`, size };
-}
-
-/** Returns whether a plan is not stored, or shows all changes that this run withholds. */
-export function* showsWithheld(
-  { snapshot }: RunContext,
-  plan: string,
-): Generator<undefined, boolean> {
-  let all = true;
-  yield* eachWithheld(snapshot, (guarded) => {
-    all &&= snapshot.awaitingApproval.shows(plan, guarded);
-  });
-  return all;
-}
-
-function* eachWithheld(
-  { guarded }: RunContext['snapshot'],
-  work: (guarded: Guarded) => void,
-): Generator<undefined> {
-  for (const guard of guardNames) {
-    yield* eachPart(guarded.withheldRanges(guard), (range) => work({ ...range, guard }));
-  }
 }
 
 /**

@@ -3,7 +3,6 @@
  * showed the changes. It ends with the first full run that began after the approval and could do
  * everything, and after seven days at the latest.
  */
-import { hash } from 'node:crypto';
 import type { RecordType } from '../../records/record-type.ts';
 import { byGuard, type GuardClass, guardNames, timedGuards } from '../../domain/guard-classes.ts';
 import type { Problem } from '../../domain/errors.ts';
@@ -12,7 +11,8 @@ import { nothingLeft, unknownPlan } from '../report/decision-errors.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState, Started } from '../context/run-state.ts';
 import { endFirstLoad } from '../context/first-load.ts';
-import { addHolds, type Batch, batchOf, holdWithheld, showsWithheld } from './approval-holds.ts';
+import { addHolds, holdWithheld } from './approval-holds.ts';
+import { type Batch, batchOf } from './withheld-batch.ts';
 import { hasDeferred } from './change-windows.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { modeName, type ToApprove } from '../context/mirror-context.ts';
@@ -49,18 +49,6 @@ export function approvalsOf(
     ({ plan }) => awaitingApproval.isOfUndo(plan) === (undo !== undefined),
   );
   return { approvals, hasApproved, unsigned: sayUnsigned(snapshot, { approvers, now: at }) };
-}
-
-/**
- * Returns the hash under which a person approves what the run withholds. It is the hash of the plan,
- * unless an earlier run stored this plan without some of the changes that are withheld now. Its
- * approval must not cover what it did not show, even if it is repeated. Only `undo` makes the
- * changes of its plans, and stores them under the hash of the plan.
- */
-export function* hashToHold({ run, plan }: RunState): Generator<undefined, string | undefined> {
-  if (!plan || run.undo || (yield* showsWithheld(run, plan.hash))) return plan?.hash;
-  const { name } = yield* batchOf(run);
-  return hash('sha256', JSON.stringify([plan.hash, name])).slice(0, 16);
 }
 
 /**

@@ -82,11 +82,12 @@ export interface GuardedChanges {
 /** A withheld change; `stated` is 1 if the CRM states it about this person, otherwise 0. */
 type WithheldChange = Change & { stated: 0 | 1 };
 
+const passed = `select 1 from temp.passed p
+  where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key`;
+
 /** Selects the rows of `planned` that are neither withheld, nor released earlier in this run. */
-export const isUnpassed = `held = 0 and not exists (
-  select 1 from temp.passed p
-  where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
-    and (p.approved is null or p.part = planned.part))`;
+export const isUnpassed = `held = 0
+  and not exists (${passed} and (p.approved is null or p.part = planned.part))`;
 
 /**
  * Selects the rows of `planned` that are neither approved, nor withheld, nor released earlier in
@@ -98,11 +99,8 @@ export const isNew = `guard = @guard and approved is null and ${isUnpassed}`;
  * Selects the rows of `planned` that an earlier run held, and that still wait. A person who passes
  * with one change passes with others of this run, but not with one that is held.
  */
-const isStanding = `guard = @guard and approved is null and held = 0 and not exists (
-    select 1 from temp.passed p
-    where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key
-      and p.part = planned.part)
-  and ${waitsStill('planned', 1)}`;
+const isStanding = `guard = @guard and approved is null and held = 0
+  and not exists (${passed} and p.part = planned.part) and ${waitsStill('planned', 1)}`;
 
 /**
  * Returns an SQL condition: this approval, or another one of a part of the same plan, has already
