@@ -113,6 +113,6 @@ export interface DoneChange extends Pick<Change, 'op' | 'part' | 'target' | 'bod
   later: string | undefined;
   /** Whether that run undid the run of this change. */
   isUndone: boolean;
-  /** Whether the platform showed it already, so that it may not be the doing of that run. */
+  /** Whether it was so before anything was sent, so that it is not the doing of that run. */
   found: boolean;
 }

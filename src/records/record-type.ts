@@ -234,6 +234,8 @@ export interface Acked {
   observed: ObservedRow | undefined;
   /** Whether the state was already there, so that it is unknown whether this request caused it. */
   found: boolean;
+  /** Whether the state was there before anything was sent. */
+  before?: boolean;
   /** Whether `observed` was read so late that parts of it may be later changes by others. */
   late?: boolean;
   /** Whether the change may have been made and then undone by the person. */
@@ -291,10 +293,7 @@ export type SendOutcome =
   | { is: 'stopped'; scope: 'run' | 'part'; why: string; acted?: 'no' | 'maybe' }
   | { is: 'stopped'; scope: 'route'; route: string; why: string; acted?: 'no' | 'maybe' };
 
-/**
- * Returns an acknowledgement with these fields; without any, it states only that the change took
- * effect.
- */
+/** Returns an acknowledgement with these fields; without any, the change just took effect. */
 export function acked(fields: Partial<Omit<Acked, 'is'>> = {}): Acked {
   return { is: 'acked', id: undefined, observed: undefined, found: false, ...fields };
 }

@@ -60,8 +60,8 @@ function failureLines({ status, reasons }: Pick<Summary, 'status' | 'reasons'>):
 
 function approvalLines({ summary, config }: Rehearsed, { file }: Shown): string[] {
   const held = heldIn(summary);
-  const { plan } = summary;
-  const words = config.approvers ? signing(plan) : `approve ${plan}`;
+  const { plan, heldAs = plan } = summary;
+  const words = config.approvers ? signing(heldAs) : `approve ${heldAs}`;
   return guardNames
     .filter((guard) => held[guard] > 0)
     .map((guard) => {

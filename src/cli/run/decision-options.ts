@@ -135,7 +135,9 @@ function planOf(hash: string | undefined, file: string | undefined): string {
       fix: '`crm-mirror status` shows the hash',
     });
   }
-  return file === undefined ? (hash ?? '').trim().toLowerCase() : readPlan(file).plan;
+  if (file === undefined) return (hash ?? '').trim().toLowerCase();
+  const { plan, heldAs } = readPlan(file);
+  return heldAs ?? plan;
 }
 
 function opOf(op: string | undefined): string | undefined {

@@ -18,6 +18,11 @@ const planFile = z.object({
   run: z.string().min(1),
   /** The hash of the changes. */
   plan: z.string().regex(/^[0-9a-f]{16}$/),
+  /** The hash under which to approve what is withheld, if it is another one. */
+  heldAs: z
+    .string()
+    .regex(/^[0-9a-f]{16}$/)
+    .optional(),
   mode: z.enum(['full', 'fast']),
   only: z.enum(['contacts', 'templates']).nullable(),
   madeAt: z.iso.datetime(),
@@ -53,9 +58,10 @@ function isPlan(file: string): boolean {
 
 /** Writes the plan of a run. `at` is in milliseconds since the epoch. */
 export function writePlan(file: string, summary: Summary, at: number): void {
-  const { mirror, run, plan, mode, only, contacts, templates } = summary;
+  const { mirror, run, plan, heldAs, mode, only, contacts, templates } = summary;
   const madeAt = new Date(at).toISOString();
-  const document = { version: 1, mirror, run, plan, mode, only, madeAt, contacts, templates };
+  const made = { run, plan, heldAs, mode, only, madeAt };
+  const document = { version: 1, mirror, ...made, contacts, templates };
   writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`, { mode: 0o600 });
 }
 

@@ -180,7 +180,8 @@ function howToApprove(
   const current = snapshot.awaitingApproval
     .current()
     .filter((one) => one.held[guard] > 0 && (one.undoes === null) === (undoes === undefined));
-  const own = current.find(({ plan }) => plan === summary.plan);
+  const { heldAs = summary.plan } = summary;
+  const own = current.find((one) => one.plan === heldAs);
   const largest = current.toSorted((a, b) => b.held[guard] - a.held[guard])[0];
   const plan = (own ?? largest)?.plan;
   const pending = pendingApprovals(snapshot, { approvers, now: clock.now() });
@@ -198,6 +199,6 @@ function howToApprove(
   }
   if (plan !== undefined) return commandLine(approvers ? signing(plan) : `approve ${plan}`, config);
   if (approvers) return 'a run will ask for approval';
-  const now = commandLine(`sync --approve ${summary.plan}`, config);
+  const now = commandLine(`sync --approve ${heldAs}`, config);
   return `a run will ask for approval; to run and approve: ${now}`;
 }

@@ -69,6 +69,7 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
     mode: modeName(run.mode),
     only: options.only ?? null,
     plan: state.plan?.hash ?? '',
+    ...heldAsIn(state),
     contacts: {
       ...contact,
       held: split.contacts,
@@ -264,4 +265,8 @@ export function sayStopped({ protect, optIns }: Record<Stop, number>): Problem[]
     });
   }
   return notes;
+}
+
+function heldAsIn({ plan, review: { heldAs } }: RunState): Pick<Summary, 'heldAs'> {
+  return heldAs === undefined || heldAs === plan?.hash ? {} : { heldAs };
 }

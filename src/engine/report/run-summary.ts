@@ -26,6 +26,8 @@ export interface Summary {
   only: 'contacts' | 'templates' | null;
   /** The hash of the plan; '' if none was made. */
   plan: string;
+  /** The hash under which to approve what is withheld, if it is not that of the plan. */
+  heldAs?: string;
   contacts: KindSummary & {
     /** The number of people by guard class. */
     held: Record<Exclude<GuardClass, 'template'>, number>;

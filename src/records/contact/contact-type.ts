@@ -139,7 +139,8 @@ async function send(
     if (error.status === 409) {
       const found = !mayBeOurs || isAnybodys(change, { late: !sendContext.seen });
       const doubtful = mayBeOurs && found && change.op === 'opt_out';
-      const reading = () => readBack(access, { change, found, doubtful }, sendContext.abort);
+      const theirs = { change, found, doubtful, before: !mayBeOurs };
+      const reading = () => readBack(access, theirs, sendContext.abort);
       // If the read fails, nothing is sent again: a second 409 would not show whose opt-out it was.
       return mayBeOurs ? afterwards(reading) : reading();
     }
@@ -151,8 +152,7 @@ async function send(
 /** Acknowledges a change sent by id. An opt-out may reach the contact under a new address. */
 function answeredById(change: Change, answer: Enrolled, sendContext: SendContext): SendOutcome {
   const { op, key, target } = change;
-  const email = answer.contact?.email ?? key;
-  const isRenamed = op === 'opt_out' && contactKey(email) !== key;
+  const isRenamed = op === 'opt_out' && contactKey(answer.contact?.email ?? key) !== key;
   const evidence = movedBy(change, answer, sendContext.recorded());
   return acked({ id: target, evidence, ...(isRenamed && { renamed: true }) });
 }
@@ -168,7 +168,7 @@ function isAnybodys({ op }: Change, { late }: { late: boolean }): boolean {
 /** Reads the contact after a 409. Acknowledges the change if the subscription is as wanted. */
 async function readBack(
   access: ReadAccess,
-  { change, ...theirs }: { change: Change; found: boolean; doubtful: boolean },
+  { change, ...theirs }: { change: Change; found: boolean; doubtful: boolean; before: boolean },
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const rows = await read(access, change, signal);

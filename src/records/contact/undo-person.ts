@@ -7,7 +7,7 @@
  *                                                                         already-undone
  *   any             the configuration no longer has the channel           no: channel-unknown
  *   delete          any                                                   no: deleted
- *   create, opt_in  the platform showed it already when it was sent       no: found
+ *   create, opt_in  it was so before it was sent                          no: found
  *   create, opt_in  the contact that was opted in is gone or renamed      no: contact-gone
  *   create, opt_in  it is not subscribed any more                         no: not-subscribed
  *   create, opt_in  contacts.protect covers the person                    no: protected
@@ -166,7 +166,7 @@ function optOut(done: DoneChange, { run, facts, overridden }: Facts): Change | N
   const { part } = done;
   const { states } = facts;
   if (done.found) {
-    return refused(done, 'found', 'the person was subscribed already, perhaps not by this run');
+    return refused(done, 'found', 'the person was subscribed already, not by this run');
   }
   const contact = contactOf(done, facts);
   if (!contact) return refused(done, 'contact-gone', 'the contact is gone, or has another address');

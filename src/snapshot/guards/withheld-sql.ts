@@ -23,15 +23,16 @@ export function isRejected(table: 'planned' | 'h'): string {
 
 /**
  * Selects the rows of `held h` in `held_plan s` that still wait: an SQL condition. A change that
- * was done under an approval of the plan or of a part of it waits no more. For a plan of `undo`, no
- * record is stored as waiting, because only that command makes its changes.
+ * was done under an approval of the plan or of a part of it waits no more; once the approval has
+ * ended, a run may hold the change again. For a plan of `undo`, no record is stored as waiting,
+ * because only that command makes its changes.
  */
 export const isLeft = `(s.mode = 'undo' or ${standsOf('h')}) and not exists (
   select 1 from change c join approval a on a.plan = c.approved
     join held_plan f on f.plan = a.plan
   where c.kind = h.kind and c.key = h.key and c.op = h.op and c.part = h.part
     and coalesce(f.whole, f.plan) = coalesce(s.whole, s.plan)
-    and c.planned_at >= a.at and c.state = 'acked')`;
+    and (a.ended_at is null or s.mode = 'undo') and c.planned_at >= a.at and c.state = 'acked')`;
 
 /** Selects the rows that nobody has rejected. All rows of a rejected part can be approved. */
 export const isOpen = `(not ${isRejected('h')} or exists (select 1 from rejection j where j.plan = @plan))`;

@@ -57,7 +57,7 @@ export interface Journal {
   prune(before: number): boolean;
 }
 
-/** The reason stored with an acknowledged change whose effect the platform showed already. */
+/** The reason stored with an acknowledged change that was so before anything was sent. */
 export const alreadyThere = 'already there';
 
 /** When a change moved to another state, in milliseconds since the epoch, and why. */

@@ -1,6 +1,7 @@
 /** An undo of an opt-in that the platform showed already when it was sent. */
 import { expect, test } from 'vitest';
 import { openStage } from '../../support/engine/engine-stage.ts';
+import { createWorld } from '../../support/engine/engine-world.ts';
 
 test('an undo leaves whom another program opted in while the run went on', async () => {
   let isDue = true;
@@ -22,3 +23,17 @@ test('an undo leaves whom another program opted in while the run went on', async
   const [ann] = stage.emulator.world.contacts();
   expect(ann?.channels).toMatchObject([{ id: 'ch_news', subscription: 'opt_in' }]);
 });
+
+test.each([503, 504])(
+  'an undo takes back an opt-in of ours without an answer (%i)',
+  async (status) => {
+    const world = await createWorld({ kinds: ['contact'] });
+    world.people([{ email: 'ann@example.com', news: 'yes' }]);
+    const lost = { is: 'answer', status, acts: true } as const;
+    world.server.fail(({ route }) => route === 'contacts.enrol', lost, 1);
+    const { run } = await world.sync();
+    await world.sync();
+    await world.sync({ mode: 'undo', undo: { run } });
+    expect(world.shown('ann@example.com')?.['ch_news']).not.toBe('opt_in');
+  },
+);

@@ -309,6 +309,19 @@ describe('what a run withholds besides the approved changes of the same plan', (
     },
   );
 
+  test('is named by a plan that is only shown', async () => {
+    const { stage } = await shown({
+      guards: { ...guards, opt_out: { ...guards.opt_out, holdForMs: 72 * hour } },
+    });
+    await stage.clock.advance(80 * hour);
+    const look = await stage.sync({ writes: false });
+    expect(look.heldAs).not.toBe(look.plan);
+    const run = await stage.sync();
+    expect(run).toMatchObject({ plan: look.plan, heldAs: look.heldAs });
+    const last = await stage.sync({ approve: approving(look.heldAs ?? '') });
+    expect(last.contacts.applied).toMatchObject({ opt_in: 4 });
+  });
+
   test('is listed alone after the approval has expired', async () => {
     const { stage, plan } = await shown({
       guards: { ...guards, opt_out: { ...guards.opt_out, holdForMs: 72 * hour } },
@@ -321,6 +334,23 @@ describe('what a run withholds besides the approved changes of the same plan', (
       { held: { opt_out: 0, opt_in: 4 } },
     ]);
   });
+});
+
+test('what was approved and done can be held and approved again', async () => {
+  const guards = { opt_out: { percent: 0, floor: 3 }, opt_in: { percent: 0, floor: 9 } };
+  const stage = await mirrored({ guards });
+  const out = [...range(0, 4).map((one) => ({ ...one, ch_news: 'no' })), ...range(4, 20)];
+  for (let times = 0; times < 2; times += 1) {
+    exportOf(stage, out);
+    const { plan } = await stage.sync();
+    const run = await stage.sync({ approve: approving(plan) });
+    expect(run.contacts.applied).toMatchObject({ opt_out: 4 });
+    await stage.sync();
+    exportOf(stage, range(0, 20));
+    const back = await stage.sync();
+    expect((await stage.sync({ approve: approving(back.plan) })).contacts.held.opt_in).toBe(0);
+    await stage.sync();
+  }
 });
 
 test('what the platform refused after its approval is rejected by the hash that is named', async () => {
