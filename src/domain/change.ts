@@ -114,5 +114,5 @@ export interface DoneChange extends Pick<Change, 'op' | 'part' | 'target' | 'bod
   /** Whether that run undid the run of this change. */
   isUndone: boolean;
   /** Whether it was so before anything was sent, so that it is not the doing of that run. */
-  found: boolean;
+  wasThere: boolean;
 }

@@ -235,7 +235,7 @@ export interface Acked {
   /** Whether the state was already there, so that it is unknown whether this request caused it. */
   found: boolean;
   /** Whether the state was there before anything was sent. */
-  before?: boolean;
+  wasThere?: boolean;
   /** Whether `observed` was read so late that parts of it may be later changes by others. */
   late?: boolean;
   /** Whether the change may have been made and then undone by the person. */

@@ -38,7 +38,7 @@ const toIn = `opt_in ${NEWS} → con_1`;
 const table: Row[] = [
   [done('opt_in', { later: 'r2' }), 'a later run changed it', inNow, 'changed-later'],
   [done('opt_in', { later: 'r2', isUndone: true }), 'a run undid it', inNow, 'already-undone'],
-  [done('opt_in', { found: true }), 'the platform showed it already', inNow, 'found'],
+  [done('opt_in', { wasThere: true }), 'the platform showed it already', inNow, 'found'],
   [done('opt_in', { part: 'ch_old' }), 'the channel is gone', inNow, 'channel-unknown'],
   [done('delete'), 'anything', { desired: [says('yes')] }, 'deleted'],
   [done('create'), 'subscribed', inNow, toOut],

@@ -34,7 +34,7 @@ const done = (op: DoneChange['op'], more: Partial<DoneChange> = {}): DoneChange 
   before,
   later: undefined,
   isUndone: false,
-  found: false,
+  wasThere: false,
   ...more,
 });
 const back = { op: 'update', target: 'tpl_1', fields: { subject: 'Before' } };

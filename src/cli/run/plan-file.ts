@@ -10,6 +10,8 @@ import { readSmallFile } from '../../domain/values/config-file.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 
+const hash = z.string().regex(/^[0-9a-f]{16}$/);
+
 /** The fields that `apply` reads. The counts in the file show people what they agree to. */
 const planFile = z.object({
   version: z.literal(1),
@@ -17,12 +19,9 @@ const planFile = z.object({
   /** The run that made the plan. No two plans share a run. */
   run: z.string().min(1),
   /** The hash of the changes. */
-  plan: z.string().regex(/^[0-9a-f]{16}$/),
+  plan: hash,
   /** The hash under which to approve what is withheld, if it is another one. */
-  heldAs: z
-    .string()
-    .regex(/^[0-9a-f]{16}$/)
-    .optional(),
+  heldAs: hash.optional(),
   mode: z.enum(['full', 'fast']),
   only: z.enum(['contacts', 'templates']).nullable(),
   madeAt: z.iso.datetime(),

@@ -96,7 +96,7 @@ function acknowledge(
   const doubtful = outcome.doubtful || (found && isUnderWayElsewhere(applying, change));
   const row = type.acknowledge(before, change, { ...outcome, found, doubtful, ...times, wanted });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
-  else journal.move(change.seq, 'acked', { at, reason: outcome.before ? alreadyThere : null });
+  else journal.move(change.seq, 'acked', { at, reason: outcome.wasThere ? alreadyThere : null });
   if (outcome.evidence) run.facts.learn(outcome.evidence);
   rememberAcknowledged(applying, change, row);
   if (outcome.renamed) {

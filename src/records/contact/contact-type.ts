@@ -139,7 +139,7 @@ async function send(
     if (error.status === 409) {
       const found = !mayBeOurs || isAnybodys(change, { late: !sendContext.seen });
       const doubtful = mayBeOurs && found && change.op === 'opt_out';
-      const theirs = { change, found, doubtful, before: !mayBeOurs };
+      const theirs = { change, found, doubtful, wasThere: !mayBeOurs };
       const reading = () => readBack(access, theirs, sendContext.abort);
       // If the read fails, nothing is sent again: a second 409 would not show whose opt-out it was.
       return mayBeOurs ? afterwards(reading) : reading();
@@ -168,7 +168,7 @@ function isAnybodys({ op }: Change, { late }: { late: boolean }): boolean {
 /** Reads the contact after a 409. Acknowledges the change if the subscription is as wanted. */
 async function readBack(
   access: ReadAccess,
-  { change, ...theirs }: { change: Change; found: boolean; doubtful: boolean; before: boolean },
+  { change, ...theirs }: { change: Change; found: boolean; doubtful: boolean; wasThere: boolean },
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const rows = await read(access, change, signal);

@@ -165,7 +165,7 @@ function isChangedAfter({ changed }: ObservedContact, doneAt = Number.NEGATIVE_I
 function optOut(done: DoneChange, { run, facts, overridden }: Facts): Change | NotUndone {
   const { part } = done;
   const { states } = facts;
-  if (done.found) {
+  if (done.wasThere) {
     return refused(done, 'found', 'the person was subscribed already, not by this run');
   }
   const contact = contactOf(done, facts);

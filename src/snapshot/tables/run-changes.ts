@@ -31,9 +31,9 @@ interface RunPart {
 
 interface StoredDone extends Omit<
   DoneChange,
-  'target' | 'before' | 'later' | 'isUndone' | 'found'
+  'target' | 'before' | 'later' | 'isUndone' | 'wasThere'
 > {
-  found: 0 | 1;
+  wasThere: 0 | 1;
   target: string | null;
   before: string | null;
   /** `laterRuns` as JSON text, the newest first. */
@@ -54,7 +54,7 @@ export function runChangesIn(db: Statements): RunChanges {
   );
   // A later change to the whole record, or to the same part, comes from another run.
   const done = db.prepare<RunPart & { by: string; key: Key }, StoredDone>(
-    `select op, part, target, body, before, reason is '${alreadyThere}' found, (
+    `select op, part, target, body, before, reason is '${alreadyThere}' wasThere, (
        select json_group_array(json_object('run', l.run, 'undoes', r.asked ->> '$.undoes')
          order by l.seq desc)
        from change l indexed by change_by_key left join run r on r.id = l.run
@@ -72,7 +72,7 @@ export function runChangesIn(db: Statements): RunChanges {
     chunks: (run) => chunks({ run }),
     select: (part, stretch) => void select.run({ run: part.run, of: part.kind, ...stretch }),
     of: (part, key) =>
-      done.all({ ...part, key }).map(({ target, before, later, found, ...row }) => {
+      done.all({ ...part, key }).map(({ target, before, later, wasThere, ...row }) => {
         const last = standing(laterRuns.parse(JSON.parse(later)), part.run);
         return {
           ...row,
@@ -80,7 +80,7 @@ export function runChangesIn(db: Statements): RunChanges {
           before: before ?? undefined,
           later: last?.run,
           isUndone: last?.undoes === part.run,
-          found: found === 1,
+          wasThere: wasThere === 1,
         };
       }),
     lastAt: (kind, key) => lastAt.get(kind, key)?.at ?? undefined,

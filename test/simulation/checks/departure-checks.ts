@@ -5,7 +5,7 @@ import type { Known } from './checker-state.ts';
 import type { Life } from '../world/process-life.ts';
 import type { Reached } from '../coverage.ts';
 import { fallbackOf } from '../story/story.ts';
-import type { Person, State } from '../world/platform-history.ts';
+import { pastOf, type Person, type State } from '../world/platform-history.ts';
 
 interface Listening {
   life: Life;
@@ -58,25 +58,16 @@ function checkReported(
 
 /** Who signs up in the middle of our creation makes that look like the default of the channel. */
 function hidesDefault({ channels }: Person, channel: string): boolean {
-  const signedUp = timesOf(
-    channels.get(channel),
-    ({ is, by }) => is === 'opt_in' && by === 'others',
-  );
+  const past = pastOf(channels.get(channel));
+  const signedUp = past.filter(({ is, by }) => is === 'opt_in' && by === 'others');
   const others = [...channels].filter(([name]) => name !== channel);
-  const ours = others.flatMap(([, state]) => timesOf(state, ({ by }) => by === 'us'));
-  return signedUp.some((at) => ours.some((other) => Math.abs(at - other) < 60_000));
-}
-
-function timesOf(state: State | undefined, is: (state: State) => boolean): number[] {
-  const times: number[] = [];
-  for (let then = state; then; then = then.before) if (is(then)) times.push(then.at);
-  return times;
+  const ours = others.flatMap(([, state]) => pastOf(state).filter(({ by }) => by === 'us'));
+  return signedUp.some(({ at }) => ours.some((other) => Math.abs(at - other.at) < 60_000));
 }
 
 /** Whose word it was goes with the snapshot, and with what it knew of somebody forgotten. */
 function wasLeft(state: State | undefined, lostAt: number): boolean {
-  for (let then = state; then; then = then.before) {
-    if (then.is !== 'opt_in' && (then.by === 'others' || then.at <= lostAt)) return true;
-  }
-  return false;
+  return pastOf(state).some(
+    ({ is, by, at }) => is !== 'opt_in' && (by === 'others' || at <= lostAt),
+  );
 }

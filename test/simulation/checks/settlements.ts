@@ -2,7 +2,7 @@
 import { isLiving, keyIn, textOf, type Reading } from '../world/crm.ts';
 import type { Arrival, Known, Outing } from './checker-state.ts';
 import { fallbackOf } from '../story/story.ts';
-import type { Person, State } from '../world/platform-history.ts';
+import { pastOf, type Person, type State } from '../world/platform-history.ts';
 import type { Traces } from '../world/snapshot-files.ts';
 
 /** An opt-out of a channel. */
@@ -113,8 +113,7 @@ export function mayEnd(
 }
 
 function wasIn(state: State | undefined): boolean {
-  for (let then = state; then; then = then.before) if (then.is === 'opt_in') return true;
-  return false;
+  return pastOf(state).some(({ is }) => is === 'opt_in');
 }
 
 /** Nobody is opted in whom an operator has resolved as out, unless it was under way before. */

@@ -21,6 +21,11 @@ export interface State extends Since {
   before: State | undefined;
 }
 
+/** Lists how a channel is and was, newest first. */
+export function pastOf(state: State | undefined): State[] {
+  return state ? [state, ...pastOf(state.before)] : [];
+}
+
 /** A contact of the platform, with the history that matters. */
 export interface Person {
   id: string;

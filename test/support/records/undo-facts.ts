@@ -33,6 +33,6 @@ export const done = (op: DoneChange['op'], more: Partial<DoneChange> = {}): Done
   before: undefined,
   later: undefined,
   isUndone: false,
-  found: false,
+  wasThere: false,
   ...more,
 });
