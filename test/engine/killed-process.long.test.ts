@@ -112,7 +112,7 @@ async function killOnce(stage: Stage): Promise<void> {
   called.off();
   await server.quiet();
   if (end.signal === 'SIGKILL') stage.kills.push(moment);
-  else expectDone(end);
+  else await expectDone(stage, end);
   // The lease of the dead is free at once; before the first of them there was no folder for it.
   if (existsSync(dirname(stage.journal))) takeLease(stage.journal).release();
   change(stage);
@@ -256,19 +256,39 @@ function pick<T>({ random }: Stage, from: readonly T[]): T {
   return from[Math.floor(random() * from.length)]!;
 }
 
-function expectDone(end: Ended): void {
-  expect({ ...end, stdout: '' }).toMatchObject({ code: 0, signal: null });
-  expect(JSON.parse(end.stdout)).toMatchObject({ status: 'done', reasons: [] });
+/**
+ * Expects a run to be done, or to withhold only what a person approves then: where most of those
+ * whose opt-out the CRM had stated come back at once, no configuration lets them pass unseen.
+ */
+async function expectDone(stage: Stage, end: Ended): Promise<'done' | 'approved'> {
+  const { status, reasons, plan, problems } = end.stdout === '' ? {} : JSON.parse(end.stdout);
+  if (status !== 'held') {
+    expect({ ...end, stdout: { status, reasons } }).toMatchObject({
+      code: 0,
+      signal: null,
+      stdout: { status: 'done', reasons: [] },
+    });
+    return 'done';
+  }
+  const held = problems.filter((problem: { class: string }) => problem.class === 'held');
+  expect(held).toMatchObject([
+    { key: 'opt_in', reason: expect.stringContaining('whose opt-out the CRM stated') },
+  ]);
+  const approved = await launch(['approve', plan, '-c', stage.file, '--by', 'somebody']).ended;
+  expect(approved).toMatchObject({ code: 0, signal: null });
+  return 'approved';
 }
 
 /** Nobody disturbs it any more: one run ends all that was begun, and the next finds it so. */
 async function finish(stage: Stage): Promise<void> {
   const { world } = stage;
-  expectDone(await begin(stage).ended);
+  if ((await expectDone(stage, await begin(stage).ended)) === 'approved') {
+    expect(await expectDone(stage, await begin(stage).ended)).toBe('done');
+  }
   const { sent, unknown, planned } = statesIn(stage.journal);
   expect({ sent, unknown, planned }).toEqual({});
   world.writes();
-  expectDone(await begin(stage).ended);
+  expect(await expectDone(stage, await begin(stage).ended)).toBe('done');
   expect(world.writes()).toEqual([]);
   expectWanted(stage);
   expectHistory(stage);
