@@ -100,13 +100,21 @@ const carried = 'kind, key, op, part, target, body, phase, guard, why, before, a
 const isOver = `state not in ('sent', 'unknown')
   and seq not in (select change from unaudited where change is not null)`;
 
+/**
+ * An SQL expression: the time at which a change is journaled. What is approved is journaled no
+ * earlier than the open approvals were given, even if the clock was set back since, because the
+ * times tell whether an approval has released a change already.
+ */
+const plannedAt = `iif(approved is null, @at,
+  max(@at, coalesce((select max(a.at) from approval a where a.ended_at is null), @at)))`;
+
 const isOther = 'run not in (select value from json_each(?))';
 
 /** Prepares the statements about the journal. */
 export function changesIn(db: Statements): Journal {
   const adopt = db.prepare<Stretch & { run: string; at: number }, JournaledOp>(
     `insert into change (run, ${carried}, state, planned_at)
-     select @run, ${carried}, 'planned', @at
+     select @run, ${carried}, 'planned', ${plannedAt}
      from temp.planned indexed by planned_in_order
      where held = 0 and ${inStretch} order by phase, kind, key, seq
      returning kind, op`,

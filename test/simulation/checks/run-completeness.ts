@@ -84,7 +84,8 @@ function isQuarantine(reason: string): boolean {
 
 /** What a run says that could do all of its work as well. */
 function isAside(reason: string): boolean {
-  return asides.some((one) => reason.startsWith(one)) || isOfErasures(reason);
+  const isNote = asides.some((one) => reason.startsWith(one)) || manyMissing.test(reason);
+  return isNote || isOfErasures(reason);
 }
 
 const asides = [
@@ -92,6 +93,9 @@ const asides = [
   'the quarantine is over: ',
   'Only ',
 ];
+
+/** It asks to look at the export, and is as complete as the export. */
+const manyMissing = / recorded people are missing since the last reading/;
 
 /** What was not wholly forgotten every run says, whatever else it does. */
 function isOfErasures(reason: string): boolean {

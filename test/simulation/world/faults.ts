@@ -94,7 +94,8 @@ export function createWire(options: WireOptions): Wire {
       });
     const isAnswered = answer.status < 500 && isReadable(answer);
     if (!isAnswered) noteLost(options, request, sentAt);
-    if (isAnswered) noteRead(options, request, isAnswered);
+    // What was refused for its number is asked again, and by then the person may have acted.
+    if (isAnswered) noteRead(options, request, answer.status !== 429);
     traffic.ends(request, answer.status);
     if (answer.status === 401) outing.refused = true;
     settle(answer);
