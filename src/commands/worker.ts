@@ -9,6 +9,7 @@ import { Invalid } from '../domain/errors.ts';
 import { codeOfStop } from '../cli/output/exit-codes.ts';
 import { serve } from '../worker/mirror-service.ts';
 import { serveFolder } from '../worker/folder-worker.ts';
+import { limitHeapGrowth } from '../worker/capacity/heap-growth.ts';
 import { namedTwice, workable } from '../worker/workable-config.ts';
 import { hushed } from '../cli/run/run-log.ts';
 import { type QuietFlags, quietOptions } from '../cli/output/verbosity.ts';
@@ -45,6 +46,7 @@ export function options(command: Command): void {
 export async function run(command: Command, own: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const shell = hushed(own, flags, true);
+  limitHeapGrowth();
   if (flags.mirrors === undefined) await serveFiles(flags, shell);
   else {
     refuseBoth(command, flags);
