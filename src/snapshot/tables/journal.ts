@@ -101,12 +101,12 @@ const isOver = `state not in ('sent', 'unknown')
   and seq not in (select change from unaudited where change is not null)`;
 
 /**
- * An SQL expression: the time at which a change is journaled. What is approved is journaled no
- * earlier than the open approvals were given, even if the clock was set back since, because the
+ * An SQL expression: the time at which a change is journaled. What an approval released is journaled
+ * no earlier than the open approvals were given, even if the clock was set back since, because these
  * times tell whether an approval has released a change already.
  */
-const plannedAt = `iif(approved is null, @at,
-  max(@at, coalesce((select max(a.at) from approval a where a.ended_at is null), @at)))`;
+const plannedAt = `iif(approved in (select plan from approval),
+  max(@at, coalesce((select max(a.at) from approval a where a.ended_at is null), @at)), @at)`;
 
 const isOther = 'run not in (select value from json_each(?))';
 
