@@ -46,7 +46,7 @@ export function options(command: Command): void {
 export async function run(command: Command, own: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const shell = hushed(own, flags, true);
-  limitHeapGrowth();
+  limitHeapGrowth(process.versions.node);
   if (flags.mirrors === undefined) await serveFiles(flags, shell);
   else {
     refuseBoth(command, flags);

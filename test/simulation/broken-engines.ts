@@ -136,7 +136,8 @@ export const broken: readonly Broken[] = [
     breaks: (mirror) =>
       withGuarding(mirror, ({ approve }) => ({
         // Nothing was ever sent after that.
-        approve: ({ plan }, guarded) => approve({ plan, at: Number.MAX_SAFE_INTEGER }, guarded),
+        approve: (approval, guarded) =>
+          approve({ ...approval, approvalsGiven: Number.MAX_SAFE_INTEGER }, guarded),
       })),
   },
   {

@@ -85,7 +85,8 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
   context.review.withdrawn.clear();
   context.review.asked.clear();
   context.tally.released(guardNames);
-  approvals.push({ plan: own, whole: null, ...decision });
+  const given = snapshot.awaitingApproval.approvalOf(own);
+  if (given) approvals.push(given);
   return true;
 }
 

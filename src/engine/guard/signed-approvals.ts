@@ -20,7 +20,11 @@ import { addDecision } from '../../audit/audit-trail.ts';
 import { Invalid, type Problem } from '../../domain/errors.ts';
 import { isSignedBy } from '../../domain/values/ed25519-key.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import type { Approval, ApprovalSignature } from '../../snapshot/guards/plan-approvals.ts';
+import type {
+  Approval,
+  ApprovalSignature,
+  StoredSignature,
+} from '../../snapshot/guards/plan-approvals.ts';
 import type { HeldChange } from '../../snapshot/guards/plan-parts.ts';
 import { boundTo } from '../account/account-binding.ts';
 import type { Approvers } from '../context/mirror-context.ts';
@@ -61,11 +65,18 @@ export function approvalsInForce(snapshot: Snapshot, { approvers, now }: Verifie
     const valid = validSignatures(snapshot, approval.plan, { approvers, now });
     const [first] = valid;
     if (!first || valid.length < approvers.need) return [];
-    // The stored time could be altered, and a change passes once from this time on.
     const by = valid.map(({ name }) => name).join(', ');
     const reason = valid.findLast((one) => one.reason !== null)?.reason ?? null;
-    return [{ ...approval, at: first.at, by, reason }];
+    // What is stored beside a signature could be altered, so its own time counts as well.
+    const given = firstGiven(valid);
+    return [{ ...approval, at: first.at, by, reason, approvalsGiven: given, signedAt: first.at }];
   });
+}
+
+/** Returns the number of the signature that was given first, or null if it is not known. */
+function firstGiven(signatures: readonly StoredSignature[]): number | null {
+  const given = signatures.map(({ approvalsGiven }) => approvalsGiven);
+  return given.reduce((a, b) => (a === null || b === null ? null : Math.min(a, b)));
 }
 
 /** Returns the parts that still await approval although somebody has signed them. */
@@ -158,7 +169,7 @@ function validSignatures(
   snapshot: Snapshot,
   part: string,
   { approvers, now }: { approvers: Approvers; now: number },
-): ApprovalSignature[] {
+): StoredSignature[] {
   const found = snapshot.awaitingApproval
     .signatures(part)
     .filter(({ at }) => at > now - weekMs && at <= now + aheadMs);

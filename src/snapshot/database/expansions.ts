@@ -29,6 +29,16 @@ export const expansions: readonly Expansion[] = [
   // Whether the CRM stated what was withheld about this person, or the mirror concluded it.
   { after: 22, adds: 'column', table: 'held', name: 'stated', type: 'integer' },
   { after: 22, adds: 'column', table: 'standing', name: 'stated', type: 'integer' },
+  // How many approvals and signatures had been given by then (snapshot/tables/approval-order.ts).
+  { after: 22, adds: 'column', table: 'change', name: 'approvals_given', type: 'integer' },
+  { after: 22, adds: 'column', table: 'approval', name: 'approvals_given', type: 'integer' },
+  {
+    after: 22,
+    adds: 'column',
+    table: 'approval_signature',
+    name: 'approvals_given',
+    type: 'integer',
+  },
 ];
 
 /** Returns the expansions that follow `version` migrations and that the database lacks. */

@@ -4,7 +4,7 @@ import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/key-range.ts';
 import { isOver, isStated, standsOf, type Ends, waitsStill } from './approval-holds.ts';
-import { family } from './plan-approvals.ts';
+import { type Approval, wasReleased } from './plan-approvals.ts';
 
 /**
  * The staged changes of a run that guards count (in people or templates), release or withhold. A
@@ -15,10 +15,10 @@ export interface GuardedChanges {
   /** Yields the key ranges of the staged changes of a class. */
   ranges(guard: GuardClass): Iterable<KeyRange>;
   /**
-   * Marks the changes that an approved plan shows as approved, unless this approval (`at`:
-   * milliseconds since the epoch) has already released the same change.
+   * Marks the changes that an approved plan shows as approved, unless this approval has already
+   * released the same change.
    */
-  approve(approval: { plan: string; at: number }, guarded: Guarded): void;
+  approve(approval: Approval, guarded: Guarded): void;
   /** Marks all changes of a range as needing no approval. */
   exempt(guarded: Guarded): void;
   /** Marks changes that have awaited approval for so long that they no longer need one. */
@@ -102,16 +102,6 @@ export const isNew = `guard = @guard and approved is null and ${isUnpassed}`;
 const isStanding = `guard = @guard and approved is null and held = 0
   and not exists (${passed} and p.part = planned.part) and ${waitsStill('planned', 1)}`;
 
-/**
- * Returns an SQL condition: this approval, or another one of a part of the same plan, has already
- * released the same change. Each change passes once.
- */
-const passedBy = (op: string, part: string) => `exists (
-  select 1 from change c
-  where c.kind = planned.kind and c.key = planned.key and c.op = ${op} and c.part = ${part}
-    and c.approved in (${family}) and c.planned_at >= @at
-    and c.state in ('sent', 'unknown', 'acked', 'rejected'))`;
-
 /** The tables with all changes of a class in this run, and the index to use. */
 const asked = ['temp.planned indexed by planned_by_guard', 'temp.passed', 'temp.withheld'] as const;
 
@@ -142,7 +132,7 @@ type Approved = Pick<GuardedChanges, 'approve' | 'follow' | keyof Excepted>;
 type Excepted = Pick<GuardedChanges, 'exempt' | 'expire' | 'excuse' | 'keepOut'>;
 
 function approvedIn(db: Statements): Approved {
-  const approve = db.prepare<Guarded & { plan: string; at: number }>(
+  const approve = db.prepare<Guarded & Approval>(
     `update temp.planned set approved = @plan
      where ${isGuarded} and approved is null
        and exists (
@@ -151,7 +141,7 @@ function approvedIn(db: Statements): Approved {
            and h.op = planned.op and h.part = planned.part and h.guard = planned.guard
            and h.body in ('', planned.body)
            and h.target in ('', coalesce(planned.target, '')))
-       and not ${passedBy('planned.op', 'planned.part')}`,
+       and not ${wasReleased}`,
   );
   const follow = db.prepare<Guarded>(
     `update temp.planned set approved = (

@@ -2,6 +2,7 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { approvalCounterIn, isAfter, orderColumn } from '../tables/approval-order.ts';
 import { type PlanDecision } from './plan-parts.ts';
 import { isRejected } from './withheld-sql.ts';
 
@@ -11,6 +12,10 @@ export interface Approval extends PlanDecision {
   plan: string;
   /** The plan that the part belongs to; null if the whole plan is approved. */
   whole: string | null;
+  /** Its number among all approvals and signatures; null if an earlier program gave it. */
+  approvalsGiven: number | null;
+  /** The time of the first signature, in milliseconds since the epoch; null if nobody signs. */
+  signedAt: number | null;
 }
 
 /** What one approver has signed. Only the configuration tells whether it is valid. */
@@ -24,8 +29,11 @@ export interface ApprovalSignature {
   signature: string;
 }
 
+/** A signature as it is stored, with its number among all approvals and signatures. */
+export type StoredSignature = ApprovalSignature & Pick<Approval, 'approvalsGiven'>;
+
 /** A decision that covers a change of one record. */
-export interface RecordDecision extends Approval {
+export interface RecordDecision extends Omit<Approval, 'approvalsGiven' | 'signedAt'> {
   is: 'approved' | 'rejected';
   guard: GuardClass;
   op: string;
@@ -33,8 +41,11 @@ export interface RecordDecision extends Approval {
 }
 
 export interface PlanApprovals {
-  /** Approves a plan, or approves it again. */
-  approve(plan: string, decision: PlanDecision): void;
+  /**
+   * Approves a plan, or approves it again. It counts as given now, unless `decision` is an earlier
+   * approval that is limited to this part.
+   */
+  approve(plan: string, decision: PlanDecision & Partial<Pick<Approval, 'approvalsGiven'>>): void;
   /** Returns the approvals that have not ended and are later than `since` (epoch milliseconds). */
   approvals(since: number): Approval[];
   /** Returns the approval of a plan, even if it has ended. */
@@ -46,7 +57,7 @@ export interface PlanApprovals {
   /** Drops the signatures of a plan or part. */
   unsign(plan: string): void;
   /** Returns the signatures of a plan or part, oldest first. */
-  signatures(plan: string): ApprovalSignature[];
+  signatures(plan: string): StoredSignature[];
   /** Returns the plans and parts with signatures. */
   signed(): string[];
   /** Returns the plan that a part belongs to; null for a whole plan. */
@@ -68,11 +79,67 @@ export interface PlanApprovals {
  * Selects the plans that belong together with the plan @plan: a plan and all of its parts. A change
  * passes once under all of them.
  */
-export const family = `select f.plan from held_plan f where coalesce(f.whole, f.plan) = (
+const family = `select f.plan from held_plan f where coalesce(f.whole, f.plan) = (
   select coalesce(w.whole, w.plan) from held_plan w where w.plan = @plan)`;
+
+/**
+ * Selects the rows of `planned` that this approval, or another one of a part of the same plan, has
+ * already released. Each change passes once.
+ */
+export const wasReleased = `exists (
+  select 1 from change c
+  where c.kind = planned.kind and c.key = planned.key
+    and c.op = planned.op and c.part = planned.part
+    and c.approved in (${family})
+    and (coalesce(c.${orderColumn} >= @approvalsGiven, c.planned_at >= @at)
+      or c.planned_at >= @signedAt)
+    and c.state in ('sent', 'unknown', 'acked', 'rejected'))`;
 
 /** Prepares the statements about approvals. */
 export function planApprovalsIn(db: Statements): PlanApprovals {
+  const approve = db.prepare(
+    `insert into approval (plan, at, decided_by, reason, ${orderColumn})
+     values (@plan, @at, @by, @reason, @approvalsGiven)
+     on conflict (plan) do update set at = @at, ended_at = null, decided_by = @by,
+       reason = @reason, ${orderColumn} = @approvalsGiven`,
+  );
+  const count = approvalCounterIn(db);
+  const told = 'a.plan, a.at, a.decided_by "by", a.reason, s.whole';
+  const columns = `${told}, a.${orderColumn} approvalsGiven, null signedAt`;
+  const approvals = db.prepare<[number], Approval>(
+    `select ${columns} from approval a left join held_plan s on s.plan = a.plan
+     where a.ended_at is null and a.at > ? order by a.at, a.plan`,
+  );
+  const approvalOf = db.prepare<[string], Approval>(
+    `select ${columns} from approval a left join held_plan s on s.plan = a.plan where a.plan = ?`,
+  );
+  const end = db.prepare('update approval set ended_at = ? where plan = ?');
+  const signed = signaturesIn(db);
+  const covers = (is: RecordDecision['is'], table: string) =>
+    `select '${is}' "is", h.guard, h.op, h.part, ${told}
+     from ${table} a join held_plan s on s.plan = a.plan join held h on h.batch = s.batch
+     where h.kind = @kind and h.key = @key`;
+  const decisions = db.prepare<{ kind: string; key: string; after: number }, RecordDecision>(
+    `${covers('approved', 'approval')} and a.ended_at is null and a.at > @after
+     union all ${covers('rejected', 'rejection')} order by guard, op, part`,
+  );
+  return {
+    approve(plan, { at, by, reason, approvalsGiven = count() }) {
+      approve.run({ plan, at, by, reason, approvalsGiven });
+    },
+    approvals: (after) => approvals.all(after),
+    approvalOf: (plan) => approvalOf.get(plan),
+    end(plan, at) {
+      end.run(at, plan);
+      signed.unsign(plan);
+    },
+    ...signed,
+    ...undecidedIn(db),
+    decisionsOn: (kind, key, after) => decisions.all({ kind, key, after }),
+  };
+}
+
+function undecidedIn(db: Statements): Pick<PlanApprovals, 'undecided'> {
   const undecided = db.prepare<
     { plan: string; approvals: string },
     { guard: GuardClass; n: number }
@@ -85,42 +152,11 @@ export function planApprovalsIn(db: Statements): PlanApprovals {
          and b.op = h.op and b.part = h.part
          and not exists (
            select 1 from change c where c.kind = b.kind and c.key = b.key and c.op = b.op
-             and c.part = b.part and c.approved = a.plan and c.planned_at >= a.at
+             and c.part = b.part and c.approved = a.plan and ${isAfter('c', 'a')}
              and c.state = 'rejected'))
      group by h.guard`,
   );
-  const approve = db.prepare(
-    `insert into approval (plan, at, decided_by, reason) values (@plan, @at, @by, @reason)
-     on conflict (plan) do update
-       set at = @at, ended_at = null, decided_by = @by, reason = @reason`,
-  );
-  const columns = 'a.plan, a.at, a.decided_by "by", a.reason, s.whole';
-  const approvals = db.prepare<[number], Approval>(
-    `select ${columns} from approval a left join held_plan s on s.plan = a.plan
-     where a.ended_at is null and a.at > ? order by a.at, a.plan`,
-  );
-  const approvalOf = db.prepare<[string], Approval>(
-    `select ${columns} from approval a left join held_plan s on s.plan = a.plan where a.plan = ?`,
-  );
-  const end = db.prepare('update approval set ended_at = ? where plan = ?');
-  const signed = signaturesIn(db);
-  const covers = (is: RecordDecision['is'], table: string) =>
-    `select '${is}' "is", h.guard, h.op, h.part, ${columns}
-     from ${table} a join held_plan s on s.plan = a.plan join held h on h.batch = s.batch
-     where h.kind = @kind and h.key = @key`;
-  const decisions = db.prepare<{ kind: string; key: string; after: number }, RecordDecision>(
-    `${covers('approved', 'approval')} and a.ended_at is null and a.at > @after
-     union all ${covers('rejected', 'rejection')} order by guard, op, part`,
-  );
   return {
-    approve: (plan, { at, by, reason }) => void approve.run({ plan, at, by, reason }),
-    approvals: (after) => approvals.all(after),
-    approvalOf: (plan) => approvalOf.get(plan),
-    end(plan, at) {
-      end.run(at, plan);
-      signed.unsign(plan);
-    },
-    ...signed,
     undecided(plan, approved) {
       const counts = undecided.all({
         plan,
@@ -128,7 +164,6 @@ export function planApprovalsIn(db: Statements): PlanApprovals {
       });
       return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
     },
-    decisionsOn: (kind, key, after) => decisions.all({ kind, key, after }),
   };
 }
 
@@ -136,13 +171,16 @@ function signaturesIn(
   db: Statements,
 ): Pick<PlanApprovals, 'sign' | 'unsign' | 'signatures' | 'signed' | 'wholeOf'> {
   const sign = db.prepare(
-    `insert or replace into approval_signature (plan, name, at, reason, signature)
-     values (@plan, @name, @at, @reason, @signature)`,
+    `insert or replace into approval_signature
+       (plan, name, at, reason, signature, ${orderColumn})
+     values (@plan, @name, @at, @reason, @signature, @approvalsGiven)`,
   );
   const unsign = db.prepare('delete from approval_signature where plan = ?');
-  const signatures = db.prepare<[string], ApprovalSignature>(
-    `select name, at, reason, signature from approval_signature where plan = ? order by at, name`,
+  const signatures = db.prepare<[string], StoredSignature>(
+    `select name, at, reason, signature, ${orderColumn} approvalsGiven
+     from approval_signature where plan = ? order by at, name`,
   );
+  const count = approvalCounterIn(db);
   const signed = db.prepare<[], { plan: string }>(
     'select distinct plan from approval_signature order by plan',
   );
@@ -150,7 +188,7 @@ function signaturesIn(
     'select whole from held_plan where plan = ?',
   );
   return {
-    sign: (plan, signature) => void sign.run({ plan, ...signature }),
+    sign: (plan, signature) => void sign.run({ plan, ...signature, approvalsGiven: count() }),
     unsign: (plan) => void unsign.run(plan),
     signatures: (plan) => signatures.all(plan),
     signed: () => signed.all().map(({ plan }) => plan),

@@ -2,6 +2,7 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { isAfter } from '../tables/approval-order.ts';
 import { type HeldChange } from './plan-parts.ts';
 import { further, isLeft, isOpen, isRejected, order, shown } from './withheld-sql.ts';
 
@@ -79,7 +80,7 @@ export function planGroupsIn(db: Statements): PlanGroups {
        count(distinct iif(c.state = 'acked', h.key, null)) done, max(c.run) run
      from used a join held_plan s on s.plan = a.plan join held h on h.batch = s.batch
        left join change c indexed by change_by_key on c.kind = h.kind and c.key = h.key
-         and c.op = h.op and c.part = h.part and c.approved = a.plan and c.planned_at >= a.at
+         and c.op = h.op and c.part = h.part and c.approved = a.plan and ${isAfter('c', 'a')}
      group by a.plan, 5, 6, 7 having done > 0 order by a.at desc, 5, 6, 7`,
   );
   return {

@@ -1,4 +1,5 @@
 /** The SQL that selects withheld changes: which of them still wait, and which are rejected. */
+import { isAfter } from '../tables/approval-order.ts';
 import { isStated, standsOf, wishIn } from './approval-holds.ts';
 
 /**
@@ -32,7 +33,7 @@ export const isLeft = `(s.mode = 'undo' or ${standsOf('h')}) and not exists (
     join held_plan f on f.plan = a.plan
   where c.kind = h.kind and c.key = h.key and c.op = h.op and c.part = h.part
     and coalesce(f.whole, f.plan) = coalesce(s.whole, s.plan)
-    and (a.ended_at is null or s.mode = 'undo') and c.planned_at >= a.at and c.state = 'acked')`;
+    and (a.ended_at is null or s.mode = 'undo') and ${isAfter('c', 'a')} and c.state = 'acked')`;
 
 /** Selects the rows that nobody has rejected. All rows of a rejected part can be approved. */
 export const isOpen = `(not ${isRejected('h')} or exists (select 1 from rejection j where j.plan = @plan))`;

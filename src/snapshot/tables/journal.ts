@@ -2,6 +2,7 @@ import type { Statements } from '../database/prepared-statements.ts';
 import type { ChangeState, JournaledChange } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { approvalsGiven, orderColumn } from './approval-order.ts';
 import { inStretch, most, stretchesOf, whole, type Stretch } from '../database/plan-chunks.ts';
 
 /**
@@ -100,21 +101,13 @@ const carried = 'kind, key, op, part, target, body, phase, guard, why, before, a
 const isOver = `state not in ('sent', 'unknown')
   and seq not in (select change from unaudited where change is not null)`;
 
-/**
- * An SQL expression: the time at which a change is journaled. What an approval released is journaled
- * no earlier than the open approvals were given, even if the clock was set back since, because these
- * times tell whether an approval has released a change already.
- */
-const plannedAt = `iif(approved in (select plan from approval),
-  max(@at, coalesce((select max(a.at) from approval a where a.ended_at is null), @at)), @at)`;
-
 const isOther = 'run not in (select value from json_each(?))';
 
 /** Prepares the statements about the journal. */
 export function changesIn(db: Statements): Journal {
   const adopt = db.prepare<Stretch & { run: string; at: number }, JournaledOp>(
-    `insert into change (run, ${carried}, state, planned_at)
-     select @run, ${carried}, 'planned', ${plannedAt}
+    `insert into change (run, ${carried}, state, planned_at, ${orderColumn})
+     select @run, ${carried}, 'planned', @at, ${approvalsGiven}
      from temp.planned indexed by planned_in_order
      where held = 0 and ${inStretch} order by phase, kind, key, seq
      returning kind, op`,

@@ -3,6 +3,7 @@ import type { Statements } from '../database/prepared-statements.ts';
 import { inStretch, type Place, stretchesOf } from '../database/plan-chunks.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
+import { isAfter } from './approval-order.ts';
 import { keysIn } from './record-keys.ts';
 
 /** A recorded run; times are in milliseconds since the epoch. */
@@ -175,7 +176,7 @@ export interface OpenCount {
 /** Returns a column of the approval that let a change pass, unless the plan was approved again. */
 function ofApproval(column: string): string {
   return `(select a.${column} from approval a
-    where a.plan = change.approved and a.at <= change.planned_at)`;
+    where a.plan = change.approved and ${isAfter('change', 'a')})`;
 }
 
 /** Selects a KeptChange from the table `change`. */

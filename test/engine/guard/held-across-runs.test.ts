@@ -353,24 +353,6 @@ test('what was approved and done can be held and approved again', async () => {
   }
 });
 
-test('an approval releases a change once, though the clock was set back after it', async () => {
-  let aheadMs = 0;
-  const guards = { opt_out: { percent: 0, floor: 9 }, opt_in: { percent: 0, floor: 3 } };
-  const stage = await mirrored({ guards, ahead: () => aheadMs });
-  const out = [...range(0, 4).map((one) => ({ ...one, ch_news: 'no' })), ...range(4, 20)];
-  const runs = async (people: typeof out) => {
-    exportOf(stage, people);
-    return (await stage.sync({ mode: 'fast' })).contacts.applied;
-  };
-  expect(await runs(out)).toMatchObject({ opt_out: 4, opt_in: 0 });
-  exportOf(stage, range(0, 20));
-  approve(stage, (await stage.sync()).plan);
-  aheadMs = -hour / 6;
-  expect(await runs(range(0, 20))).toMatchObject({ opt_out: 0, opt_in: 4 });
-  expect(await runs(out)).toMatchObject({ opt_out: 4, opt_in: 0 });
-  expect(await runs(range(0, 20))).toMatchObject({ opt_out: 0, opt_in: 0 });
-});
-
 test('what the platform refused after its approval is rejected by the hash that is named', async () => {
   const { refuse, wire } = refusing();
   const stage = await mirrored({ wire, policy: { absent: 'opt_out' } });

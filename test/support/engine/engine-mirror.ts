@@ -55,6 +55,7 @@ export interface Parts {
   rules?: Mirror['rules'];
   windows?: Mirror['windows'];
   canary?: Mirror['canary'];
+  approvers?: Mirror['approvers'];
   /** Who gets a test of changed templates. */
   testTo?: readonly string[] | undefined;
   timezone?: string;
@@ -118,6 +119,7 @@ export function mirrorOf(parts: Parts): Mirror {
     rules: parts.rules,
     windows: parts.windows,
     canary: parts.canary,
+    approvers: parts.approvers,
     timezone: parts.timezone,
     unstated: parts.unstated,
     reserve: 0,

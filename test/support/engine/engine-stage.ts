@@ -66,6 +66,8 @@ export interface StageOptions {
   windows?: Mirror['windows'];
   /** What is changed first; may change between runs. */
   canary?: Mirror['canary'];
+  /** Who has to sign approvals. */
+  approvers?: Mirror['approvers'];
   /** Who gets a test of changed templates. */
   testTo?: readonly string[];
   timezone?: string;
@@ -132,6 +134,7 @@ export function createStage(options: StageOptions = {}): Stage {
       ...(options.rules && { rules: options.rules }),
       ...(options.windows && { windows: options.windows }),
       canary: options.canary,
+      approvers: options.approvers,
       testTo: options.testTo,
       ...(options.timezone !== undefined && { timezone: options.timezone }),
       ...(options.manner !== undefined && { manner: options.manner }),

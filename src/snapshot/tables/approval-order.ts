@@ -1,0 +1,38 @@
+/**
+ * Tells which changes were journaled after an approval was given. Times cannot tell, because a
+ * clock can be set back, and approvers sign by clocks of their own. Therefore the snapshot counts
+ * the approvals and signatures, and each change stores how many there were when it was journaled.
+ */
+import type { Statements } from '../database/prepared-statements.ts';
+
+/** Where this order is stored: on changes, approvals and signatures (null: by earlier programs). */
+export const orderColumn = 'approvals_given';
+
+const name = `'approvals-given'`;
+
+/** An SQL expression: how many approvals and signatures have been given. */
+export const approvalsGiven = `coalesce(
+  (select cast(m.value as integer) from meta m where m.name = ${name}), 0)`;
+
+/** Returns a function that counts one more, and returns its number. */
+export function approvalCounterIn(db: Statements): () => number {
+  const count = db.prepare<[], { n: number }>(
+    `insert into meta (name, value) values (${name}, '1')
+     on conflict (name) do update set value = cast(cast(value as integer) + 1 as text)
+     returning cast(value as integer) n`,
+  );
+  return () => {
+    const counted = count.get();
+    if (!counted) throw new TypeError('an approval was given without a number');
+    return counted.n;
+  };
+}
+
+/**
+ * Returns an SQL condition: a row of `change` was journaled after a row of `approval` was given.
+ * What an earlier program stored is compared by its times.
+ */
+export function isAfter(change: string, approval: string): string {
+  return `coalesce(${change}.${orderColumn} >= ${approval}.${orderColumn},
+    ${change}.planned_at >= ${approval}.at)`;
+}

@@ -1,0 +1,130 @@
+/** An approval releases a change once, and once more if it is given again, whatever the time. */
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, onTestFinished, test } from 'vitest';
+import { publicKeyOf } from '../../../src/domain/values/ed25519-key.ts';
+import { approvePlan } from '../../../src/engine/guard/plan-decisions.ts';
+import { signPart } from '../../../src/engine/guard/signed-approvals.ts';
+import { signPlan, toSign } from '../../../src/engine/guard/signed-decisions.ts';
+import type { RunOptions } from '../../../src/engine/context/mirror-context.ts';
+import { exportOf, flag, hour, mirrored, range } from '../../support/engine/change-volume.ts';
+import type { Stage, StageOptions } from '../../support/engine/engine-stage.ts';
+
+const minute = hour / 60;
+const all = range(0, 20);
+/** The first four have opted out. */
+const out = [...range(0, 4).map((one) => ({ ...one, ch_news: 'no' })), ...range(4, 20)];
+
+/** A mirror whose guards hold opt-ins and deletes of four people, and whose clock may be ahead. */
+async function arranged(options: StageOptions = {}) {
+  const clock = { aheadMs: 0 };
+  const few = { percent: 0, floor: 3 };
+  const guards = { opt_out: { percent: 0, floor: 9 }, opt_in: few, delete: few };
+  const stage = await mirrored({ guards, ahead: () => clock.aheadMs, ...options });
+  return { stage, clock, ...acting(stage, clock) };
+}
+
+function acting(stage: Stage, clock: { aheadMs: number }) {
+  return {
+    async run(people: Record<string, unknown>[], options: Partial<RunOptions> = {}) {
+      exportOf(stage, people);
+      await stage.clock.advance(1000);
+      const { contacts, plan, heldAs = plan } = await stage.sync(options);
+      return { ...contacts, plan: heldAs };
+    },
+    async approve(plan: string, by = 'ann') {
+      await stage.clock.advance(1000);
+      const decision = { at: stage.clock.now() + clock.aheadMs, by, reason: null };
+      return approvePlan(stage.snapshot, { plan, only: {}, decision });
+    },
+  };
+}
+
+const fast = { mode: 'fast' } as const;
+
+test('an approval releases a change once, though the clock is set back after it', async () => {
+  const { clock, run, approve } = await arranged();
+  await run(out, fast);
+  await approve((await run(all)).plan);
+  clock.aheadMs = -10 * minute;
+  expect((await run(all, fast)).applied).toMatchObject({ opt_in: 4 });
+  expect((await run(out, fast)).applied).toMatchObject({ opt_out: 4 });
+  expect(await run(all, fast)).toMatchObject({ applied: { opt_in: 0 }, held: { opt_in: 4 } });
+});
+
+test.each([0, 4])('a signed approval releases once (signers %i minutes ahead)', async (ahead) => {
+  const { privateKey: ada } = generateKeyPairSync('ed25519');
+  const { privateKey: ben } = generateKeyPairSync('ed25519');
+  const keys = { ada: publicKeyOf(ada), ben: publicKeyOf(ben) };
+  const approvers = { need: 2, mirror: 'test', platform: 'https://platform.test', keys };
+  const { stage, run } = await arranged({ approvers });
+  await run(out, fast);
+  let { plan } = await run(all);
+  for (const [name, key] of Object.entries({ ada, ben })) {
+    const now = stage.clock.now();
+    const at = now + ahead * minute;
+    const about = toSign(stage.snapshot, { plan, only: {} }, { approvers, now: at });
+    const by = { approvers, key, name, at, reason: null };
+    const signature = signPart(stage.snapshot, about, by);
+    const signing = { plan, only: {}, signature, caller: 'ada@host' };
+    plan = signPlan(stage.snapshot, signing, { approvers, now }).next;
+  }
+  const released: unknown[] = [];
+  for (let times = 0; times < 3; times += 1) {
+    released.push((await run(all, fast)).applied['opt_in']);
+    await run(out, fast);
+  }
+  expect(released).toEqual([4, 0, 0]);
+});
+
+test.each([0, 10])('an approval is given again (the first %i minutes ahead)', async (ahead) => {
+  const { stage, clock, run, approve } = await arranged();
+  await run(out);
+  clock.aheadMs = ahead * minute;
+  await approve((await run(all)).plan);
+  clock.aheadMs = 0;
+  expect((await run(all)).applied).toMatchObject({ opt_in: 4 });
+  await run(out);
+  const { plan, held } = await run(all);
+  expect(held).toMatchObject({ opt_in: 4 });
+  expect((await approve(plan, 'bob')).held).toMatchObject({ opt_in: 4 });
+  const shown = stage.snapshot.recordHistory.changes('contact', all[0]!.email, 9);
+  expect(shown.filter(({ approvedBy }) => approvedBy === 'bob')).toEqual([]);
+  expect((await run(all)).applied).toMatchObject({ opt_in: 4 });
+});
+
+test('an approval is given again after another one was given while the clock was a year ahead', async () => {
+  const { clock, run, approve } = await arranged();
+  const flags = [10, 11, 12, 13].map(flag);
+  const flagged = (people: Record<string, unknown>[]) => people.toSpliced(10, 4, ...flags);
+  const first = await run(flagged(out));
+  clock.aheadMs = 365 * 24 * hour;
+  await approve(first.plan);
+  clock.aheadMs = 0;
+  expect((await run(flagged(out), fast)).applied).toMatchObject({ delete: 4 });
+  await approve((await run(flagged(all), fast)).plan);
+  expect((await run(flagged(all), fast)).applied).toMatchObject({ opt_in: 4 });
+  await run(flagged(out));
+  await approve((await run(flagged(all), fast)).plan);
+  expect((await run(flagged(all))).applied).toMatchObject({ opt_in: 4 });
+});
+
+test('what an earlier program stored is compared by its times', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, 'snapshot.sqlite');
+  const { run, approve } = await arranged({ path });
+  await run(out, fast);
+  await approve((await run(all)).plan);
+  expect((await run(all, fast)).applied).toMatchObject({ opt_in: 4 });
+  const earlier = new Database(path);
+  onTestFinished(() => void earlier.close());
+  earlier.exec(
+    'update change set approvals_given = null; update approval set approvals_given = null',
+  );
+  await run(out, fast);
+  expect((await run(all, fast)).held).toMatchObject({ opt_in: 4 });
+});
