@@ -150,7 +150,7 @@ test('rows that somebody writes into the snapshot release nothing, and a run say
   const { json } = await world.call('status', '--json');
   const { part } = json.signatures.pending[0];
   world.sql(approves, part, Date.now());
-  world.sql(`insert into approval_signature
+  world.sql(`insert into approval_signature (plan, name, at, reason, signature)
     select plan, 'ben', at, reason, signature from approval_signature`);
   expect((await world.call('status', '--json')).json).toMatchObject({ ok: false, approvals: [] });
   const { err, out } = await world.call('sync');

@@ -153,6 +153,12 @@ describe('a change of a known person', () => {
     expect(outcome).toMatchObject({ is: 'rejected', status: 409 });
     expect(outcome).toHaveProperty('reason', expect.stringContaining('does not change'));
   });
+  test('is unknown on a 409 that does not hold, after an attempt that may have acted', async () => {
+    const once = { on: ENROL, times: 1, commits: false, gives: { status: 500, body: {} } };
+    const { send, seed } = stage(once, { on: ENROL, commits: false, gives: refused(409) });
+    const id = seed({ email: ANN, channels: { [NEWS]: 'opt_in' } });
+    expect(await send('opt_out', id)).toMatchObject({ is: 'unknown' });
+  });
   test('is stale on a 409 when the contact is gone', async () => {
     const { send } = stage({ on: ENROL, commits: false, gives: refused(409) });
     expect(await send('opt_out', 'con_gone')).toMatchObject({ is: 'stale', observed: [] });

@@ -180,6 +180,7 @@ async function readBack(
   if (holds(row, change)) {
     return acked({ id: row.id, observed: row, ...theirs, late: true, ...renamed });
   }
+  if (!theirs.wasThere) return { is: 'unknown', why: 'an earlier attempt may have acted' };
   return {
     is: 'rejected',
     status: 409,
@@ -235,7 +236,8 @@ async function recover(access: ReadAccess, change: Change, asked: Recovery): Pro
   const is = alone && subscriptionIn(alone, change);
   if (alone && change.op === 'opt_in' && is === 'opt_out') {
     if (isUntouched(alone, change, asked)) return stale(rows, 'did not happen');
-    const doubtful = asked.facts.namesAll !== false || showedOut(change, asked.recorded);
+    const shown = before(change, asked.recorded)?.channels[change.part];
+    const doubtful = asked.facts.namesAll !== false || shown === 'opt_out';
     return acked({ id: alone.id, observed: alone, undone: true, doubtful });
   }
   const found = isAnybodys(change, { late });
@@ -253,10 +255,6 @@ async function recover(access: ReadAccess, change: Change, asked: Recovery): Pro
 function before({ target }: Change, recorded: RecordedRow | undefined) {
   const { contacts = [] } = recorded ? decodeContact.recorded(recorded).value : {};
   return contacts.find(({ id }) => id === target);
-}
-
-function showedOut(change: Change, recorded: RecordedRow | undefined): boolean {
-  return before(change, recorded)?.channels[change.part] === 'opt_out';
 }
 
 /** Returns whether an opt_in was certainly not made: the contact is unchanged, with its default. */
