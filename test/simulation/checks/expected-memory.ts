@@ -299,7 +299,9 @@ export function createMemories(
       for (const key of wanted.filter((one) => owned.includes(one))) {
         const all = witness.people().filter((person) => person.key === key);
         const isGone = all.every(({ gone }) => gone && gone.at < startedAt);
-        if (isGone && all.length > 0) own(key).vanished = true;
+        // Who was flagged as deleted all the time was never ours, if the opt-out was held.
+        const wasOurs = isLiving(reading, key) || own(key).ids.size > 0;
+        if (isGone && all.length > 0 && wasOurs) own(key).vanished = true;
       }
       for (const record of reading.records) {
         const key = keyIn(record) ?? '';
