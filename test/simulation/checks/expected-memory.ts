@@ -299,7 +299,7 @@ export function createMemories(
       for (const key of wanted.filter((one) => owned.includes(one))) {
         const all = witness.people().filter((person) => person.key === key);
         const isGone = all.every(({ gone }) => gone && gone.at < startedAt);
-        // Who was flagged as deleted all the time was never ours, if the opt-out was held.
+        // Who was only ever flagged as deleted is not ours while the opt-out is held.
         const wasOurs = isLiving(reading, key) || own(key).ids.size > 0;
         if (isGone && all.length > 0 && wasOurs) own(key).vanished = true;
       }
@@ -392,10 +392,7 @@ function isSettled({ made, left, away, channels: all }: Person, startedAt: numbe
   return times.every((at) => at < startedAt);
 }
 
-function noteAddress(
-  addresses: Map<string, Set<string>>,
-  record: Readonly<Record<string, unknown>>,
-): void {
+function noteAddress(addresses: Map<string, Set<string>>, record: Record<string, unknown>): void {
   const id = String(record['id']);
   const keys = addresses.get(id) ?? new Set();
   addresses.set(id, keys.add(keyOf(String(record['email']))));
