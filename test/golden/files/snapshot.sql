@@ -23,10 +23,10 @@ CREATE TABLE absence (
    ) without rowid;
 CREATE TABLE approval (
      plan text primary key, at integer not null, ended_at integer
-   , decided_by text, reason text) without rowid;
+   , decided_by text, reason text, approvals_given integer) without rowid;
 CREATE TABLE approval_signature (
      plan text not null, name text not null, at integer not null, reason text,
-     signature text not null, primary key (plan, name)
+     signature text not null, approvals_given integer, primary key (plan, name)
    ) without rowid;
 CREATE TABLE change (
      seq integer primary key, run text not null,
@@ -34,7 +34,7 @@ CREATE TABLE change (
      target text, body text not null, phase integer not null,
      state text not null, reason text, fix text,
      planned_at integer not null, sent_at integer, ended_at integer
-   , guard text, approved text, why text, before text);
+   , guard text, approved text, why text, before text, approvals_given integer);
 CREATE TABLE held (
      batch text not null, kind text not null, key text not null,
      op text not null, part text not null, target text not null, guard text not null, body text not null default '', ids text not null default '[]', stated integer,
