@@ -2,8 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import {
   askToMove,
@@ -12,6 +13,8 @@ import {
   planMove,
 } from '../../src/worker/moves/request-move.ts';
 import { moveStore } from '../../src/worker/placement/move-store.ts';
+import { openEventQueue } from '../../src/worker/queues/event-queue.ts';
+import { serve } from '../support/http/test-server.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { until } from '../support/commands/worker-processes.ts';
 import { twoMachines } from '../support/worker/two-machines.ts';
@@ -78,6 +81,57 @@ test('a mirror moves with its do-not-contact list and its audit log, and goes on
   expect(back.stdout).toContain('2 people and');
   await isServedBy(one.node);
   expect((await fleet('move', 'acme', '--to', one.node)).stdout).toContain('is on');
+});
+
+test('an event that arrives during a move is applied after it, once', async () => {
+  const people = new Map<string, object>();
+  const crm = await serve(({ url = '' }, response) => {
+    const found = people.get(/\/people\/(\w+)/.exec(url)?.[1] ?? '');
+    response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(found ?? {}));
+  });
+  const source = { type: 'http', url: `${crm}/people`, one: `${crm}/people/{id}` };
+  const channels = [{ id: 'ch_news', subscription: 'news' }];
+  const webhook = { format: 'standard', secret: 'whsec_c2VjcmV0IHNlY3JldA==' };
+  const contacts = { source, id: 'id', email: 'email', channels, webhook };
+  const place = { url: redis.url, mirror: 'acme', clock: systemClock, notice: () => undefined };
+  const queue = openEventQueue(place);
+  onTestFinished(async () => queue.close());
+  const tell = async (): Promise<void> => {
+    const id = `p${people.size}`;
+    people.set(id, { id, email: `${id}@acme.example`, news: 'yes' });
+    await queue.add([id]);
+  };
+  const { start, homeOf, worlds, stateOf, fleet } = await twoMachines({
+    redis: redis.url,
+    mirrors: ['acme'],
+    lines: { schedule: {}, contacts },
+  });
+  const world = worlds.get('acme');
+  const one = await start('one');
+  await until(async () => (await homeOf('acme')) === one.node);
+  await tell();
+  const isDone = () => [...people.keys()].every((id) => world?.shown(`${id}@acme.example`));
+  await until(isDone);
+  const two = await start('two');
+  mkdirSync(stateOf('two'), { recursive: true });
+  copyFileSync(join(stateOf('one'), 'acme.key'), join(stateOf('two'), 'acme.key'));
+  for (const to of [two.node, one.node]) {
+    const moving = new AbortController();
+    const moved = fleet('move', 'acme', '--to', to).finally(() => moving.abort());
+    while (!moving.signal.aborted) {
+      await tell();
+      await pause(100);
+    }
+    expect(await moved).toMatchObject({ code: 0 });
+    await until(async () => (await homeOf('acme')) === to);
+    await tell();
+    await until(isDone);
+  }
+  const created = world?.writes().flatMap(({ body, status }) => (status < 300 ? body.email : []));
+  expect(created?.toSorted()).toEqual(
+    [...people.keys()].map((id) => `${id}@acme.example`).toSorted(),
+  );
 });
 
 /** A mirror in the middle of a move: the target stands still, and not everything is sent. */

@@ -3,9 +3,10 @@
  * outcome. Both are encrypted, because they may contain addresses and Redis stores plain text. They
  * are deleted once the outcome has been read, and after an hour at the latest.
  */
-import { type Job, QueueEvents } from 'bullmq';
+import { type Job, type Queue, QueueEvents } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
+import { retrySchedules } from '../../domain/retry-schedules.ts';
 import { takeJobs } from './job-consumer.ts';
 import { commandsOf, prefix } from './queue-names.ts';
 import { connectPatiently, connectQuickly } from './redis-connections.ts';
@@ -69,7 +70,7 @@ export async function handOver(
       await events.waitUntilReady();
       return queue.add('command', handed.sealed, opts);
     });
-    return await answerOf(job, events, { ...handed, clock });
+    return await answerOf(job, { queue, events }, { ...handed, clock });
   } finally {
     await events.close().catch(() => undefined);
     patient.close();
@@ -77,20 +78,22 @@ export async function handOver(
   }
 }
 
+interface Heard {
+  queue: Queue<string, string>;
+  events: QueueEvents;
+}
+
 async function answerOf(
   job: Job<string, string>,
-  events: QueueEvents,
+  heard: Heard,
   { tell, ...watching }: HandedOver & { clock: Clock },
 ): Promise<string> {
-  events.on('progress', ({ jobId, data }) => {
+  heard.events.on('progress', ({ jobId, data }) => {
     if (jobId === job.id && typeof data === 'string') tell(data);
   });
-  const ended = job.waitUntilFinished(events).catch((error: unknown) => {
-    // Redis holds the worker's message; the worker has done nothing.
-    throw new Invalid(error instanceof Error ? error.message : String(error), { cause: error });
-  });
-  ended.catch(() => undefined);
   const watched = watch(watching);
+  const ended = endOf(job.id ?? '', heard, { ...watching, signal: watched.stop });
+  ended.catch(() => undefined);
   try {
     return await Promise.race([ended, watched.gone]);
   } finally {
@@ -98,6 +101,42 @@ async function answerOf(
     // Redis refuses to remove a job that is being processed; that job continues.
     await job.remove().catch(() => undefined);
   }
+}
+
+/**
+ * Returns the result of a job. BullMQ's `waitUntilFinished` asks once whether the job has ended
+ * already; if Redis does not answer then, the error has nobody to handle it. This asks again.
+ */
+async function endOf(
+  id: string,
+  { queue, events }: Heard,
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    // Redis holds the worker's message; the worker has done nothing.
+    const failed = (reason: string): void => reject(new Invalid(reason));
+    events.on('completed', ({ jobId, returnvalue }) => {
+      if (jobId === id) resolve(String(returnvalue));
+    });
+    events.on('failed', ({ jobId, failedReason }) => {
+      if (jobId === id) failed(failedReason);
+    });
+    const ask = async (): Promise<void> => {
+      while (!signal.aborted) {
+        try {
+          const job = await queue.getJob(id);
+          if (!job) reject(new Unavailable('Redis has lost the command', { acted: 'maybe' }));
+          else if (job.finishedOn === undefined) return;
+          else if (job.failedReason) failed(job.failedReason);
+          else resolve(job.returnvalue);
+          return;
+        } catch {
+          await clock.sleep(retrySchedules.redis.firstMs, signal).catch(() => undefined);
+        }
+      }
+    };
+    void ask();
+  });
 }
 
 /** Returns a promise that rejects when the caller stops waiting or no worker is left. */
@@ -119,7 +158,7 @@ function watch({
   };
   const gone = look();
   gone.catch(() => undefined);
-  return { gone, end: () => over.abort() };
+  return { gone, stop, end: () => over.abort() };
 }
 
 /**
