@@ -270,8 +270,9 @@ async function expectDone(stage: Stage, end: Ended): Promise<'done' | 'approved'
     });
     return 'done';
   }
-  const held = problems.filter((problem: { class: string }) => problem.class === 'held');
-  expect(held).toMatchObject([
+  expect({ ...end, reasons }).toMatchObject({ code: 3, signal: null, reasons: [] });
+  const open = problems.filter((problem: { class: string }) => problem.class !== 'conflict');
+  expect(open).toMatchObject([
     { key: 'opt_in', reason: expect.stringContaining('whose opt-out the CRM stated') },
   ]);
   const approved = await launch(['approve', plan, '-c', stage.file, '--by', 'somebody']).ended;
