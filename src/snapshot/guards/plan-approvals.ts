@@ -114,7 +114,7 @@ export function planApprovalsIn(db: Statements): PlanApprovals {
     `select ${columns} from approval a left join held_plan s on s.plan = a.plan where a.plan = ?`,
   );
   const end = db.prepare('update approval set ended_at = ? where plan = ?');
-  const signed = signaturesIn(db);
+  const signed = signaturesIn(db, count);
   const covers = (is: RecordDecision['is'], table: string) =>
     `select '${is}' "is", h.guard, h.op, h.part, ${told}
      from ${table} a join held_plan s on s.plan = a.plan join held h on h.batch = s.batch
@@ -169,6 +169,7 @@ function undecidedIn(db: Statements): Pick<PlanApprovals, 'undecided'> {
 
 function signaturesIn(
   db: Statements,
+  count: () => number,
 ): Pick<PlanApprovals, 'sign' | 'unsign' | 'signatures' | 'signed' | 'wholeOf'> {
   const sign = db.prepare(
     `insert or replace into approval_signature
@@ -180,7 +181,6 @@ function signaturesIn(
     `select name, at, reason, signature, ${orderColumn} approvalsGiven
      from approval_signature where plan = ? order by at, name`,
   );
-  const count = approvalCounterIn(db);
   const signed = db.prepare<[], { plan: string }>(
     'select distinct plan from approval_signature order by plan',
   );
