@@ -2,7 +2,7 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import { approvalCounterIn, isAfter, orderColumn } from '../tables/approval-order.ts';
+import { approvalCounterIn, isAfter, isAfterThis, orderColumn } from '../tables/approval-order.ts';
 import { type PlanDecision } from './plan-parts.ts';
 import { isRejected } from './withheld-sql.ts';
 
@@ -91,8 +91,7 @@ export const wasReleased = `exists (
   where c.kind = planned.kind and c.key = planned.key
     and c.op = planned.op and c.part = planned.part
     and c.approved in (${family})
-    and (coalesce(c.${orderColumn} >= @approvalsGiven, c.planned_at >= @at)
-      or c.planned_at >= @signedAt)
+    and (${isAfterThis('c')} or c.planned_at >= @signedAt)
     and c.state in ('sent', 'unknown', 'acked', 'rejected'))`;
 
 /** Prepares the statements about approvals. */

@@ -33,6 +33,14 @@ export function approvalCounterIn(db: Statements): () => number {
  * What an earlier program stored is compared by its times.
  */
 export function isAfter(change: string, approval: string): string {
-  return `coalesce(${change}.${orderColumn} >= ${approval}.${orderColumn},
-    ${change}.planned_at >= ${approval}.at)`;
+  return after(change, { given: `${approval}.${orderColumn}`, at: `${approval}.at` });
+}
+
+/** The same for the approval in the parameters `approvalsGiven` and `at`. */
+export function isAfterThis(change: string): string {
+  return after(change, { given: '@approvalsGiven', at: '@at' });
+}
+
+function after(change: string, { given, at }: { given: string; at: string }): string {
+  return `coalesce(${change}.${orderColumn} >= ${given}, ${change}.planned_at >= ${at})`;
 }
