@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
 import { lookInto, openSnapshot } from '../snapshot/snapshot.ts';
-import { contactReturns } from '../cli/compose/source-registry.ts';
+import { loadSources } from '../cli/compose/source-registry.ts';
 import { partsOf } from '../cli/compose/mirror-parts.ts';
 import { connect } from '../cli/compose/platform-connection.ts';
 import { lookAtSenders, type Senders } from '../cli/status/sender-domains.ts';
@@ -40,6 +40,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   // Without a snapshot, the records are staged in memory.
   const snapshot = known ?? openSnapshot(config.snapshot, { inMemory: true });
   const platform = connect(config, shell);
+  const sources = await loadSources(config);
   const asTheyAre = flags.addresses ?? shell.terminal;
   const findings: Finding[] = [
     { what: 'configuration', level: 'ok', found: `${config.file} is valid`, invalidInput: false },
@@ -53,7 +54,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       findings.push(
         await look('snapshot', () => checkSnapshot(known, { config, platform, shell })),
       );
-    for (const part of partsOf(config, platform)) {
+    for (const part of partsOf(config, { platform, sources })) {
       const checked = await checkPart(part, { config, snapshot, shell, senders, asTheyAre });
       parts.push(checked);
       findings.push(...checked.findings);
@@ -63,7 +64,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       findings.push(await look('templates', () => ({ level: 'note', found: ignored })));
     const { redis } = config;
     if (redis !== undefined) findings.push(await look('Redis', () => checkRedis(redis)));
-    const returns = config.contacts && contactReturns(config.contacts);
+    const returns = sources.returns?.();
     if (returns)
       findings.push(
         await look('opt-outs on the platform', () => ({ level: 'ok', found: returns.look() })),

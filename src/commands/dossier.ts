@@ -77,7 +77,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     throw new Invalid(`--as-of ${flags.asOf ?? ''}: this time is yet to come`);
   }
   const config = loadConfig(flags.config, shell.env);
-  const opened = assemble(config, shell, { writes: false });
+  const opened = await assemble(config, shell, { writes: false });
   try {
     const { mirror } = opened;
     const key = await personOf(who, mirror, shell.stop);

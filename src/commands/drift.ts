@@ -40,7 +40,7 @@ export async function run(command: Command, own: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const config = loadConfig(flags.config, own.env);
   const shell = hushed(own, flags, false);
-  const { mirror, close } = assemble(config, shell, { writes: false, acceptLostLedger: false });
+  const { mirror, close } = await assemble(config, shell, { writes: false });
   const channels = new Map<string, OtherChannel>();
   const followed = followRun(flags.quiet ? { ...shell, note: () => undefined } : shell, mirror, {
     config,

@@ -32,7 +32,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const [who = ''] = command.args;
   const config = loadConfig(flags.config, shell.env);
-  const assembled = assemble(config, shell, { writes: false });
+  const assembled = await assemble(config, shell, { writes: false });
   const { mirror, close } = assembled;
   try {
     const key = await keyOf(who, mirror, shell.stop);

@@ -9,7 +9,6 @@ import { pass, passOptions, writingOptions, type PassFlags } from '../cli/run/ru
 import { createLog, hushed } from '../cli/run/run-log.ts';
 import type { FullCode } from '../engine/report/full-reasons.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
-import { createNotifier } from '../worker/notifications/notifier.ts';
 import { operatorName } from '../cli/output/operator-name.ts';
 
 /** The flags of an approval in the command of a run. */
@@ -53,6 +52,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
  * Reports what the run found, also if it failed. A worker that holds the mirror reports it itself.
  */
 async function notifying(flags: Flags, shell: Shell, runs: () => Promise<number>): Promise<number> {
+  const { createNotifier } = await import('../worker/notifications/notifier.ts');
   const config = loadConfig(flags.config, shell.env);
   const log = createLog(hushed(shell, flags, true), config.mirror);
   const options = { shell, log, clock: systemClock, random: Math.random };

@@ -15,7 +15,7 @@ import type { Folder } from './demo-folder.ts';
 import { contactDesire } from '../records/contact/observe/desired-contact.ts';
 import { decodeContact } from '../records/contact/observe/contact-rows.ts';
 import type { Subscription } from '../platform/request-schemas.ts';
-import { contactSource } from '../cli/compose/source-registry.ts';
+import { loadSources } from '../cli/compose/source-registry.ts';
 
 /** Slow enough to show the rate limit at work, fast enough to keep the wait short. */
 export const enrolmentsPerSecond = 100;
@@ -100,11 +100,12 @@ function standing(row: DesiredRow, tenth: number): Omit<NewPerson, 'email'> {
 
 /** Reads the people of the export in the same way as a run. */
 export async function readPeople(
-  { contacts }: Config,
+  config: Config,
   signal: AbortSignal,
 ): Promise<readonly DesiredRow[]> {
-  if (!contacts) throw new Error('the example configuration has no contacts');
-  const source = contactSource(contacts);
+  const { contacts } = config;
+  const source = (await loadSources(config)).contacts?.();
+  if (!contacts || !source) throw new Error('the example configuration has no contacts');
   const desire = contactDesire(contacts, systemClock.now);
   const rows: DesiredRow[] = [];
   for await (const batch of source.read({ fields: [contacts.id, contacts.email], signal })) {

@@ -41,7 +41,7 @@ interface Wanted {
 export async function pass({ stage, shell, page, writes }: Wanted): Promise<Passed> {
   const { world } = stage.emulator;
   const before = world.requests().length;
-  const { mirror, close } = assemble(stage.config, shell, { writes });
+  const { mirror, close } = await assemble(stage.config, shell, { writes });
   const watch = setInterval(() => tellProgress(world.requests().slice(before), shell), everyMs);
   const line = createProgress(shell.interactive ? { draw: shell.progress } : {}, mirror);
   let summary: Summary;

@@ -65,7 +65,7 @@ export async function observeOriginal<T>(
   const network = createSend({ url, timeoutMs, userAgent: 'crm-mirror' });
   const reading = onlyReads(network.send);
   const transport = { send: reading.send, close: network.close };
-  const { mirror, close } = assemble(config, shell, {
+  const { mirror, close } = await assemble(config, shell, {
     writes: false,
     standIns: {
       clock: systemClock,

@@ -85,7 +85,7 @@ export async function rehearseRun(
   // What the run has to say, it says in its summary.
   const { held: _, ...own } = shell;
   const silent: Shell = { ...own, note: () => undefined };
-  const { mirror, close } = assemble(onCopies(config, original, copy), silent, {
+  const { mirror, close } = await assemble(onCopies(config, original, copy), silent, {
     writes: true,
     standIns: standInsFor(emulator, { original, clock, seed }),
   });

@@ -172,7 +172,7 @@ async function claim(state: State): Promise<Opened> {
   let opened: Assembled | undefined;
   try {
     if (!isOwn) await assignment.check();
-    opened = assemble(config, shell, { writes: true, whilePaused: capacity !== undefined });
+    opened = await assemble(config, shell, { writes: true, whilePaused: capacity !== undefined });
     await assignment.claim(opened.mirror.snapshot);
   } catch (error) {
     // A command that has the snapshot open ends, and the mirror is still assigned.

@@ -368,7 +368,7 @@ describe('a log that cannot be written', () => {
       stop: signal,
       abort: signal,
     };
-    const opened = assemble(loadConfig(world.file, {}), shell, { writes: true });
+    const opened = await assemble(loadConfig(world.file, {}), shell, { writes: true });
     onTestFinished(async () => opened.close());
     const more = { writes: true, only: undefined, progress: () => undefined };
     const sync = async () => runNow(opened.mirror, shell, { mode: 'full', ...more });

@@ -107,7 +107,7 @@ describe('a CRM in a database', () => {
 
 test('no driver of a database is loaded before it is needed', async () => {
   const script = `
-    await import('./src/cli/compose/source-registry.ts');
+    await import('./src/sources/sql/sql-source.ts');
     const { createRequire } = await import('node:module');
     const loaded = Object.keys(createRequire(process.cwd() + '/x.js').cache);
     console.log(JSON.stringify(loaded.filter((path) => /node_modules.(pg|mysql2)\\b/.test(path))));

@@ -18,7 +18,7 @@ import { connect, logRequests } from './platform-connection.ts';
 import { refusePaused } from './pause-mark.ts';
 import type { Assembled, Shell } from './process-shell.ts';
 import { absenceRulesOf, partsOf, type ReadingStandIns } from './mirror-parts.ts';
-import { contactReturns } from './source-registry.ts';
+import { loadSources, type Sources } from './source-registry.ts';
 import { systemClock } from '../../http/system-clock.ts';
 
 /**
@@ -41,6 +41,10 @@ export interface MirrorAccess {
   standIns?: StandIns;
 }
 
+interface LoadedAccess extends MirrorAccess {
+  sources: Sources;
+}
+
 /**
  * What a rehearsal uses instead of this machine's clock and chance, the platform and the CRM. Such
  * a mirror logs no requests, keeps no audit log, and reports nothing to the CRM.
@@ -58,14 +62,21 @@ export interface StandIns extends ReadingStandIns {
  * memory replaces a missing snapshot or list. With `writes`, a damaged snapshot is set aside with a
  * message; without it, a damaged snapshot throws Invalid. Throws Busy and Invalid.
  */
-export function assemble(config: Config, shell: Shell, access: MirrorAccess): Assembled {
+export async function assemble(
+  config: Config,
+  shell: Shell,
+  access: MirrorAccess,
+): Promise<Assembled> {
   const held = access.writes ? heldBy(shell) : undefined;
-  if (held) return held;
+  return held ?? build(config, shell, { ...access, sources: await loadSources(config) });
+}
+
+function build(config: Config, shell: Shell, access: LoadedAccess): Assembled {
+  const { standIns, sources } = access;
   const opened = access.writes ? hold(config, access) : lookOn(config);
   const { snapshot, ledger: doNotContact, lease, notes } = opened;
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
   sayLost(snapshot, doNotContact, shell);
-  const { standIns } = access;
   const { clock = systemClock, random = Math.random } = standIns ?? {};
   const trail = lease && !standIns ? keptTrail(config, snapshot, shell.note) : undefined;
   const log = access.writes && !standIns ? logRequests(config, shell) : undefined;
@@ -74,8 +85,8 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
   const platform = connectTo(config, shell, { record: requestLog?.record });
   const mirror: Mirror = {
     name: config.mirror,
-    parts: partsOf(config, platform, standIns),
-    returns: returnsOf(config, standIns),
+    parts: partsOf(config, { platform, sources, standIns }),
+    returns: standIns ? undefined : sources.returns?.(),
     snapshot,
     account: accountOf(config, platform),
     doNotContact,
@@ -105,7 +116,7 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
   return {
     mirror,
     platform,
-    sibling: () => besideOf(config, mirror, { platform, log }),
+    sibling: () => besideOf(config, mirror, { platform, log, sources }),
     close: async (failure) => {
       trail?.close();
       log?.close();
@@ -116,10 +127,6 @@ export function assemble(config: Config, shell: Shell, access: MirrorAccess): As
       await platform.close();
     },
   };
-}
-
-function returnsOf({ contacts }: Config, standIns: StandIns | undefined): Mirror['returns'] {
-  return standIns || !contacts ? undefined : contactReturns(contacts);
 }
 
 function setAsideWithNote({ snapshot }: Config, shell: Shell): void {
@@ -147,7 +154,7 @@ function besideOf(config: Config, mirror: Mirror, shared: SharedParts): Assemble
     ...mirror,
     snapshot,
     doNotContact: mirror.doNotContact.sibling(),
-    parts: partsOf(config, platform),
+    parts: partsOf(config, { platform, sources: shared.sources }),
     account: accountOf(config, platform),
     requestLog,
     requests: platform.requests,
@@ -164,6 +171,7 @@ function besideOf(config: Config, mirror: Mirror, shared: SharedParts): Assemble
 interface SharedParts {
   platform: ConnectedPlatform;
   log: RequestLog | undefined;
+  sources: Sources;
 }
 
 interface Opened {

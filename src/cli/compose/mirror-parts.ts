@@ -9,7 +9,7 @@ import { contactType } from '../../records/contact/contact-type.ts';
 import { templateType } from '../../records/template/template-type.ts';
 import type { Source } from '../../sources/source.ts';
 import { loadMap } from './mapping-module.ts';
-import { contactSource, templateSource } from './source-registry.ts';
+import type { Sources } from './source-registry.ts';
 
 /** What stands in for the clock of this machine and for the sources. */
 export interface ReadingStandIns {
@@ -31,16 +31,21 @@ function mannerOf(contacts: NonNullable<Config['contacts']>): string {
   return hash('sha256', JSON.stringify({ ...contacts, map })).slice(0, 16);
 }
 
+interface PartsOptions {
+  platform: Platform;
+  sources: Sources;
+  standIns?: ReadingStandIns | undefined;
+}
+
 /** Returns the record types of the mirror with their sources. */
 export function partsOf(
   config: Config,
-  platform: Platform,
-  standIns?: ReadingStandIns,
+  { platform, sources, standIns }: PartsOptions,
 ): MirrorPart[] {
   const { contacts, templates, policy } = config;
   const { sourceFor = (_: string, source: Source) => source } = standIns ?? {};
   const parts: MirrorPart[] = [];
-  if (contacts) {
+  if (contacts && sources.contacts) {
     const absence = absenceRulesOf(config);
     const { now } = standIns?.clock ?? systemClock;
     const type = contactType({
@@ -51,16 +56,13 @@ export function partsOf(
       now,
     });
     const { source, id, unsubscribed, map } = contacts;
-    const read = sourceFor(
-      JSON.stringify([source, id, unsubscribed, map]),
-      contactSource(contacts),
-    );
+    const read = sourceFor(JSON.stringify([source, id, unsubscribed, map]), sources.contacts());
     parts.push({ type, source: read, manner: mannerOf(contacts) });
   }
-  if (templates) {
+  if (templates && sources.templates) {
     const testTo = templates.canary?.to;
     const type = templateType({ policy, platform: platform.templates, testTo });
-    const source = sourceFor(JSON.stringify(templates.source), templateSource(templates));
+    const source = sourceFor(JSON.stringify(templates.source), sources.templates());
     parts.push({ type, source });
   }
   return parts;

@@ -60,7 +60,7 @@ async function workOn(
 ): Promise<number> {
   const flags = command.opts<PersonFlags>();
   const { acceptLostLedger = false } = flags;
-  const { mirror, close } = assemble(config, shell, { writes: true, acceptLostLedger });
+  const { mirror, close } = await assemble(config, shell, { writes: true, acceptLostLedger });
   let taken: PersonLock | undefined;
   try {
     const part = mirror.parts.find(({ type }) => type.name === 'contact');

@@ -129,7 +129,7 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
   const shell = hushed(own, flags, wanted.writes);
   const log = createLog(shell, config.mirror);
   const { acceptLostLedger = false } = flags;
-  const { mirror, close } = assemble(config, shell, { ...wanted, acceptLostLedger });
+  const { mirror, close } = await assemble(config, shell, { ...wanted, acceptLostLedger });
   let followed: ReturnType<typeof followRun> | undefined;
   let failure: unknown;
   try {

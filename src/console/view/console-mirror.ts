@@ -155,7 +155,7 @@ export function consoleMirror(
       return withFault(result, config, options.faults?.()[0]);
     },
     async assembled(work) {
-      const opened = assemble(config, outer, { writes: false });
+      const opened = await assemble(config, outer, { writes: false });
       try {
         return await work(opened, outer);
       } finally {
