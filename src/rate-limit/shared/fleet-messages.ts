@@ -44,11 +44,6 @@ export const message = z.object({
   reports: z.array(report).readonly(),
   /** The number of permits that it would use immediately. */
   want: z.number(),
-  /**
-   * After how many milliseconds permits count as spent: less if responses are fast, down to two
-   * seconds, and more if they are slower than a third of it.
-   */
-  leaseMs: z.number(),
   /** The share of the limit left to other programs, from 0 to 1. */
   reserve: z.number(),
   /** A random number from 0 to 1, so that not all processes return at the same time. */

@@ -22,8 +22,6 @@ import { type BudgetLog, budgetLog } from './budget-log.ts';
 const MOST_AT_ONCE = 16;
 /** How long to wait for the reports of further responses. */
 const GATHER_MS = 5;
-/** Permits not reported for this long count as spent; fleet-budget.ts shortens the time. */
-const LEASE_MS = 5000;
 /** Permits older than this are returned instead of used. */
 const FRESH_MS = 1250;
 const NEVER = Number.POSITIVE_INFINITY;
@@ -123,7 +121,7 @@ interface State extends Setting {
 function createBucket(setting: Setting): Bucket {
   const { organization, route, random, reserve = 0 } = setting;
   // Processes that share a budget must compute in the same way, so other rules need another number.
-  const key = `crm-mirror:limit:2:{${organization}:${route}}`;
+  const key = `crm-mirror:limit:3:{${organization}:${route}}`;
   const sharers = (): number => state.told?.workers ?? 1;
   const state: State = {
     ...setting,
@@ -272,8 +270,7 @@ function messageOf(
   const aged = reports.map(({ report, atMs }) =>
     report.is === 'answer' ? { ...report, ageMs: Math.max(0, nowMs - atMs) } : report,
   );
-  const leaseMs = LEASE_MS;
-  return { worker, reports: aged, want, leaseMs, reserve, jitter: random(), away, leaving };
+  return { worker, reports: aged, want, reserve, jitter: random(), away, leaving };
 }
 
 function take(state: State, reply: Reply, atMs: number): void {
