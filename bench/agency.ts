@@ -65,7 +65,7 @@ const patternOf = (mirror: string): string => spread(schedule.fast, { mirror, en
 const shared = {
   redis: redis.url,
   server: { port: '${PORT}' },
-  guards: { ...unguarded, optOuts: { percent: 100, floor: 1_000_000_000 } },
+  guards: unguarded,
   requests: { log: 'off' },
 };
 const defaults = (lines: object): void =>

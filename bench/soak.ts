@@ -21,6 +21,8 @@ import { configure, end, metricsOf, program, work, type Working } from './stage/
 
 const execute = promisify(execFile);
 const explained = z.object({ channels: z.array(z.object({ decision: z.string() })) });
+const failed = z.object({ stdout: z.string() });
+const status = z.object({ held: z.array(z.object({ plan: z.string() })) });
 const people = 300;
 const faults = ['500=0.01', '429=0.01', 'reset-before=0.005', 'reset-after=0.005', 'slow=0.005'];
 const random = seeded(7);
@@ -60,6 +62,9 @@ const conflicts: string[] = [];
 for (const email of settled.wrong) if (await isConflict(soak, email)) conflicts.push(email);
 const wrong = settled.wrong.filter((email) => !conflicts.includes(email));
 print(settled.seconds);
+if (wrong.length > 0) {
+  for (const email of wrong.slice(0, 3)) console.log(await called(soak, 'explain', email));
+}
 await end(soak.worker, 'SIGTERM');
 await soak.redis.close();
 soak.crm.close();
@@ -108,7 +113,8 @@ async function turn(soak: Soak, beat: number): Promise<void> {
     await pause(3_000);
     soak.redis.resume();
   }
-  if (beat % 960 === 700) {
+  // Not in the second half, in which the memory of one worker is seen.
+  if (beat % 960 === 700 && performance.now() < until - minutes * 30_000) {
     await end(soak.worker, 'SIGKILL');
     soak.worker = await work(soak.files);
     soak.kills += 1;
@@ -146,9 +152,14 @@ async function sample(): Promise<void> {
   });
 }
 
-/** In peace, for as long as it takes, but a minute at most; what is not equal then is wrong. */
+/**
+ * In peace, for as long as it takes, but a minute at most; what is not equal then is wrong. After a
+ * pause of Redis, people who left and came back in great number wait for approval: they get it.
+ */
 async function settle(soak: Soak): Promise<{ wrong: string[]; seconds: number }> {
   const began = performance.now();
+  const { held } = status.parse(JSON.parse(await called(soak, 'status', '--json')));
+  for (const { plan } of held) await called(soak, 'approve', plan);
   for (;;) {
     const wrong = differences(soak);
     const seconds = Math.round((performance.now() - began) / 1000);
@@ -169,11 +180,16 @@ function differences({ crm, emulator, left }: Soak): string[] {
 }
 
 /** What the mirror itself says of somebody, who asks the CRM and the platform of this process. */
-async function isConflict({ files }: Soak, email: string): Promise<boolean> {
-  const argv = [program, 'explain', email, '--json', '-c', files.file];
-  const { stdout } = await execute(process.execPath, argv);
-  const { channels } = explained.parse(JSON.parse(stdout));
+async function isConflict(on: Soak, email: string): Promise<boolean> {
+  const { channels } = explained.parse(JSON.parse(await called(on, 'explain', email, '--json')));
   return channels.some(({ decision }) => decision === 'conflict');
+}
+
+/** What a command prints, whatever its exit code. */
+async function called({ files }: Soak, ...words: string[]): Promise<string> {
+  const argv = [program, ...words, '-c', files.file];
+  const ended = execute(process.execPath, argv);
+  return (await ended.catch((error: unknown) => failed.parse(error))).stdout;
 }
 
 function print(seconds: number): void {
