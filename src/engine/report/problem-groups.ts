@@ -57,7 +57,8 @@ const mostReasons = 20;
 const mostValues = 1_000;
 const mostSamples = 3;
 
-const inOrder = new Intl.Collator('en', { numeric: true });
+/** Created when it is first needed, which few runs do. */
+let inOrder: Intl.Collator | undefined;
 
 const valued: ReadonlySet<ProblemCause> = new Set(['unknown-word', 'date-in-future']);
 
@@ -123,6 +124,7 @@ function finished({ byName, ...group }: Collected): ProblemGroup {
 
 /** Puts lines of a file in their order. */
 function byPlace(a: Sample, b: Sample): number {
+  inOrder ??= new Intl.Collator('en', { numeric: true });
   return inOrder.compare(a.place ?? a.key, b.place ?? b.key);
 }
 
