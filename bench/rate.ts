@@ -5,8 +5,9 @@
  * `sync`, which are rows of their own. Without words: all of it.
  *
  * Each row has an emulator and clients in processes of their own. The algorithms are measured side
- * by side: one after the other they would take ten minutes, nearly all of it waiting. Where several
- * processes share a budget, so many processes at once would be a measurement of the machine.
+ * by side: one after the other they would take ten minutes, nearly all of it waiting. Those whose
+ * processes share a budget are measured one after the other: so many processes at once would
+ * measure the machine.
  */
 import type { ChildProcess } from 'node:child_process';
 import pLimit from 'p-limit';
@@ -100,8 +101,8 @@ async function compare(company: Company): Promise<void> {
     if (company.shares && client !== 'ours') continue;
     const rows = counted.map((algorithm) => ({ client, company, algorithm, reserve: 0 }));
     const cellOf = async (row: Row) => shown(await measure(row));
-    const sideBySide = pLimit(company.shares ? 1 : rows.length);
-    const cells = await sideBySide.map(rows, cellOf);
+    const atOnce = pLimit(company.shares ? 1 : rows.length);
+    const cells = await atOnce.map(rows, cellOf);
     console.log(`| ${client} | ${cells.join(' | ')} |`);
   }
 }

@@ -21,7 +21,7 @@ import { configure, end, metricsOf, program, work, type Working } from './stage/
 
 const execute = promisify(execFile);
 const explained = z.object({ channels: z.array(z.object({ decision: z.string() })) });
-const failed = z.object({ stdout: z.string() });
+const failed = z.object({ stdout: z.string(), stderr: z.string() });
 const status = z.object({ held: z.array(z.object({ plan: z.string() })) });
 const people = 300;
 const faults = ['500=0.01', '429=0.01', 'reset-before=0.005', 'reset-after=0.005', 'slow=0.005'];
@@ -62,9 +62,7 @@ const conflicts: string[] = [];
 for (const email of settled.wrong) if (await isConflict(soak, email)) conflicts.push(email);
 const wrong = settled.wrong.filter((email) => !conflicts.includes(email));
 print(settled.seconds);
-if (wrong.length > 0) {
-  for (const email of wrong.slice(0, 3)) console.log(await called(soak, 'explain', email));
-}
+for (const email of wrong.slice(0, 3)) console.log(await called(soak, 'explain', email));
 await end(soak.worker, 'SIGTERM');
 await soak.redis.close();
 soak.crm.close();
@@ -158,9 +156,9 @@ async function sample(): Promise<void> {
  */
 async function settle(soak: Soak): Promise<{ wrong: string[]; seconds: number }> {
   const began = performance.now();
-  const { held } = status.parse(JSON.parse(await called(soak, 'status', '--json')));
-  for (const { plan } of held) await called(soak, 'approve', plan);
   for (;;) {
+    const { held } = status.parse(JSON.parse(await called(soak, 'status', '--json')));
+    for (const { plan } of held) await called(soak, 'approve', plan);
     const wrong = differences(soak);
     const seconds = Math.round((performance.now() - began) / 1000);
     if (wrong.length === 0 || seconds >= 60) return { wrong, seconds };
@@ -189,7 +187,9 @@ async function isConflict(on: Soak, email: string): Promise<boolean> {
 async function called({ files }: Soak, ...words: string[]): Promise<string> {
   const argv = [program, ...words, '-c', files.file];
   const ended = execute(process.execPath, argv);
-  return (await ended.catch((error: unknown) => failed.parse(error))).stdout;
+  const { stdout, stderr } = await ended.catch((error: unknown) => failed.parse(error));
+  if (stdout === '') throw new Error(`${words.join(' ')}: ${stderr}`);
+  return stdout;
 }
 
 function print(seconds: number): void {

@@ -23,9 +23,9 @@ export interface Crm {
 
 const pageSize = 200;
 
-/** As many may come in as want to. */
-const everything = { percent: 100, floor: 1_000_000_000 };
-export const unguarded = { optIns: everything, optOuts: everything };
+const noLimit = { percent: 100, floor: 1_000_000_000 };
+/** Allows any number of opt-ins and opt-outs. */
+export const unguarded = { optIns: noLimit, optOuts: noLimit };
 
 export async function openCrm(count: number): Promise<Crm> {
   const people = new Map<string, Person>();

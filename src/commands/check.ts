@@ -36,11 +36,11 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<LookFlags>();
   const config = loadConfig(flags.config, shell.env);
+  const sources = await loadSources(config);
   const known = lookInto(config.snapshot);
   // Without a snapshot, the records are staged in memory.
   const snapshot = known ?? openSnapshot(config.snapshot, { inMemory: true });
   const platform = connect(config, shell);
-  const sources = await loadSources(config);
   const asTheyAre = flags.addresses ?? shell.terminal;
   const findings: Finding[] = [
     { what: 'configuration', level: 'ok', found: `${config.file} is valid`, invalidInput: false },

@@ -141,7 +141,7 @@ function believe(memory: LearnedLimits, event: Event, shown: number): void {
     return put(memory, event, left);
   }
   const least = lease ? lease.least - (memory.sent - lease.sent) : -NEVER;
-  // Its own number: a lower one of another response may be older than its request.
+  // Not `left`: another response may have shown a lower number before this request left.
   if (shown < least) meetCompany(memory, nowMs);
   if (isFrom(lease, mark.at)) {
     if (left < mark.left) put(memory, event, left);

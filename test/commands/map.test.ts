@@ -2,8 +2,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { assemble } from '../../src/cli/compose/assemble-mirror.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { serve } from '../support/http/test-server.ts';
+import { silentShell } from '../support/commands/silent-shell.ts';
 import { createWorld, csvOf, launch, type Lines } from '../support/engine/engine-world.ts';
 import { playsAll, sampled } from '../support/extent.ts';
 
@@ -130,6 +132,18 @@ describe('an unusable map stops everything before it begins', () => {
     const { code, stderr } = await call('check');
     expect(code).toBe(2);
     expect(stderr).toContain('hubspot gives none unasked → export const reads');
+  });
+
+  test('and a process that goes on opens the mirror once the map is there', async () => {
+    const { map, file } = await mirroredByMap(undefined);
+    const { signal } = new AbortController();
+    const shell = { ...silentShell, stop: signal, abort: signal };
+    const open = async () => assemble(loadConfig(file, {}), shell, { writes: true });
+    await expect(open()).rejects.toThrow('contacts.map cannot be read');
+    writeFileSync(map, rename);
+    const { mirror, close } = await open();
+    expect(mirror.parts).toHaveLength(1);
+    await close();
   });
 });
 

@@ -23,14 +23,16 @@ type Templates = NonNullable<Config['templates']>;
 
 /** Creates the sources of a configuration. Each call creates another one. */
 export interface Sources {
-  /** Throws Invalid if `contacts.map` cannot be used. */
   contacts: (() => Source) | undefined;
   templates: (() => Source) | undefined;
   /** Creates the write-back that reports opt-outs to the CRM. */
   returns: (() => WriteBack) | undefined;
 }
 
-/** Loads what a configuration names; what it does not name is undefined. */
+/**
+ * Loads what a configuration names; what it does not name is undefined. Throws Invalid if
+ * `contacts.map` cannot be used.
+ */
 export async function loadSources({ contacts, templates }: Config): Promise<Sources> {
   return {
     contacts: contacts && (await contactSource(contacts)),
@@ -42,16 +44,14 @@ export async function loadSources({ contacts, templates }: Config): Promise<Sour
 async function contactSource(contacts: Contacts): Promise<() => Source> {
   const { map, source } = contacts;
   if (map === undefined) return unmapped(contacts);
+  const mapping = loadMap(map);
+  if (traitsOf(source.type)?.readsNamedFields && !mapping.saysReads) {
+    const why = `does not say which fields it reads, and ${source.type} gives none unasked`;
+    throw new Invalid(`${mapping.name}: ${why}`, { fix: "export const reads = ['…']" });
+  }
   // The mapping writes the opt-out field, so the source does not know it.
   const create = await unmapped({ ...contacts, unsubscribed: undefined });
-  return () => {
-    const mapping = loadMap(map);
-    if (traitsOf(source.type)?.readsNamedFields && !mapping.saysReads) {
-      const why = `does not say which fields it reads, and ${source.type} gives none unasked`;
-      throw new Invalid(`${mapping.name}: ${why}`, { fix: "export const reads = ['…']" });
-    }
-    return mappedSource(create(), mapping);
-  };
+  return () => mappedSource(create(), mapping);
 }
 
 async function unmapped({ source, id, unsubscribed }: Contacts): Promise<() => Source> {
