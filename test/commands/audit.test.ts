@@ -10,6 +10,7 @@ import { operatorName } from '../../src/cli/output/operator-name.ts';
 import { runNow } from '../../src/cli/run/run-command.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { silentShell } from '../support/commands/silent-shell.ts';
 
 const logOf = (world: Mirrored): string => `${world.path}-audit`;
 const shown = async (world: Mirrored, who = ann) =>
@@ -358,16 +359,8 @@ describe('a log that cannot be written', () => {
     writeFileSync(logOf(world), 'this is no database, and never was one, however long it is');
     const { signal } = new AbortController();
     const notes: string[] = [];
-    const shell: Shell = {
-      env: {},
-      print: () => undefined,
-      note: (line) => void notes.push(line),
-      progress: () => undefined,
-      terminal: false,
-      interactive: false,
-      stop: signal,
-      abort: signal,
-    };
+    const note = (line: string) => void notes.push(line);
+    const shell: Shell = { ...silentShell, note, stop: signal, abort: signal };
     const opened = await assemble(loadConfig(world.file, {}), shell, { writes: true });
     onTestFinished(async () => opened.close());
     const more = { writes: true, only: undefined, progress: () => undefined };

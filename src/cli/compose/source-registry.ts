@@ -1,6 +1,6 @@
 /**
  * Creates the sources that a configuration names, and loads only their code: loading that of all
- * types takes a tenth of a short command. config/schema/source-types.ts lists the types.
+ * types takes a twentieth of a short command. config/schema/source-types.ts lists the types.
  */
 import type { Config } from '../../config/config.ts';
 import { traitsOf } from '../../config/schema/source-types.ts';
