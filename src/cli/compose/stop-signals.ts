@@ -1,18 +1,18 @@
 /** Converts the signals of the process into requests to stop, and waits for one. */
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { Interrupted } from '../../domain/errors.ts';
 
 /** How long after the first signal work in flight is abandoned. */
 const patienceMs = 8_000;
 const sameSignalMs = 1_000;
 const twinMs = 250;
-const signals = ['SIGINT', 'SIGTERM'] as const;
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
  * Converts signals into `stop` and `abort`: the first signal stops, and another one more than a
  * second later aborts. The delay is needed because process groups and launchers send the same
- * signal twice in quick succession. A closed terminal (SIGHUP) stops as SIGTERM does.
+ * signal twice in quick succession. A closed terminal (SIGHUP) stops as SIGTERM does, also
+ * under `nohup`: Node restores the default of an ignored signal when it starts.
  */
 export function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
   const stop = new AbortController();
@@ -20,7 +20,7 @@ export function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
   let since = 0;
   process.channel?.unref();
   process.on('disconnect', () => process.emit('SIGTERM', 'SIGTERM'));
-  for (const signal of ignoresHangUp() ? signals : ([...signals, 'SIGHUP'] as const)) {
+  for (const signal of signals) {
     process.on(signal, () => {
       const reason = new Interrupted(signal === 'SIGHUP' ? 'SIGTERM' : signal);
       if (!stop.signal.aborted) {
@@ -34,21 +34,6 @@ export function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
     });
   }
   return { stop: stop.signal, abort: abort.signal };
-}
-
-/**
- * Returns whether this process was started to outlive its terminal, for example by `nohup`: a
- * listener would end that.
- */
-function ignoresHangUp(): boolean {
-  try {
-    const [, ignored] =
-      /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
-    return ignored !== undefined && (Number.parseInt(ignored.slice(-1), 16) & 1) === 1;
-  } catch {
-    // Without /proc, a hang-up ends the process as it does by default.
-    return true;
-  }
 }
 
 /** Keeps the process alive until it is asked to stop. */
