@@ -71,15 +71,26 @@ export async function assemble(
   return held ?? build(config, shell, { ...access, sources: await loadSources(config) });
 }
 
+/** Opens the files of the mirror and connects its parts; if that fails, closes the files again. */
 function build(config: Config, shell: Shell, access: LoadedAccess): Assembled {
-  const { standIns, sources } = access;
   const opened = access.writes ? hold(config, access) : lookOn(config);
-  const { snapshot, ledger: doNotContact, lease, notes } = opened;
+  try {
+    return connected(config, shell, { ...access, ...opened });
+  } catch (error) {
+    opened.ledger.close();
+    opened.snapshot.close();
+    opened.lease?.release();
+    throw error;
+  }
+}
+
+function connected(config: Config, shell: Shell, opened: LoadedAccess & Opened): Assembled {
+  const { writes, standIns, sources, snapshot, ledger: doNotContact, lease, notes } = opened;
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
   sayLost(snapshot, doNotContact, shell);
   const { clock = systemClock, random = Math.random } = standIns ?? {};
   const trail = lease && !standIns ? keptTrail(config, snapshot, shell.note) : undefined;
-  const log = access.writes && !standIns ? logRequests(config, shell) : undefined;
+  const log = writes && !standIns ? logRequests(config, shell) : undefined;
   const requestLog = log?.writer();
   const { connect: connectTo = connect } = standIns ?? {};
   const platform = connectTo(config, shell, { record: requestLog?.record });
