@@ -110,19 +110,20 @@ test('exhausted: a reset further away than a window is not waited for', () => {
   expect(waitMs).toBeLessThan(LIMIT.windowMs + 1000);
 });
 
-test('a trickle of units, even one a window, keeps nobody waiting longer', () => {
-  const { ask, lease, report, use } = route();
+test('a trickle of units, even one a window: asked for after those ahead had their turn', () => {
+  const { lease, report, use } = route();
   use(60, 40);
   const { lease: more } = lease('a', 1);
   pass(30);
   report('a', answer(more, { remaining: 45 }));
   const { lease: less } = lease('a', 1);
   report('a', answer(less, { limit: 1, remaining: 0 }));
-  ask('a', { want: 16 });
-  const { n, waitMs } = ask('b', { want: 16 });
-  expect(n).toBe(0);
-  expect(waitMs).toBeGreaterThan(LIMIT.windowMs / 2);
-  expect(waitMs).toBeLessThan(LIMIT.windowMs + 50);
+  const [first, second] = ['a', 'b'].map((worker) => lease(worker));
+  expect([first?.n, second?.n]).toEqual([0, 0]);
+  expect(first?.waitMs).toBeGreaterThan(LIMIT.windowMs / 2);
+  expect(first?.waitMs).toBeLessThan(LIMIT.windowMs + 50);
+  expect(second?.waitMs).toBeGreaterThan(LIMIT.windowMs);
+  expect(second?.waitMs).toBeLessThan(3 * LIMIT.windowMs);
 });
 
 test('beside others, a log is asked again when our own requests no longer count', () => {
@@ -292,11 +293,11 @@ test('without headers: two at once, one more with each successful round', () => 
   expect(lease('a').n).toBe(3);
 });
 
-/** Nothing is left of a hundred in a minute, of which one comes back after 600 ms on average. */
-function spent() {
+/** Nothing is left of a hundred in a window. */
+function spent(windowMs = 60_000) {
   const made = route();
   const { lease: id } = made.lease('first', 1);
-  made.report('first', answer(id, { windowMs: 60_000, remaining: 0 }));
+  made.report('first', answer(id, { windowMs, remaining: 0 }));
   return made;
 }
 
@@ -307,6 +308,16 @@ test('nobody asks in vain: the window is waited for, one after the other', () =>
   expect(others[0]).toBeGreaterThan(first);
   expect(others[1]).toBeGreaterThan(others[0] ?? 0);
   expect(others[1]).toBeLessThan(60_100);
+});
+
+test.each([
+  ['three windows later', 1000, 3000],
+  ['ten seconds later, in case those ahead are gone', 5000, 10_000],
+])('behind 249 others that share 100 in a window, one asks %s', (_, windowMs, waitMs) => {
+  const { lease } = spent(windowMs);
+  const waits = Array.from({ length: 250 }, (_one, at) => lease(`worker${at}`).waitMs);
+  expect(waits.at(-1)).toBeGreaterThan(waitMs - 200);
+  expect(waits.at(-1)).toBeLessThan(waitMs + 1000);
 });
 
 test('permits in flight may be returned: others look soon', () => {

@@ -2,7 +2,7 @@
  * When a process that waits for permits is to ask again. Each question takes a round trip to Redis,
  * so one that would be in vain is avoided.
  */
-import { inFlight } from '../limit-standing.ts';
+import { inFlight, units } from '../limit-standing.ts';
 import { mostAtOnce, returnsAt } from '../permit-decision.ts';
 import type { FleetBudget } from './fleet-messages.ts';
 
@@ -12,6 +12,8 @@ const UNKNOWN_TRIP_MS = 25;
 const LEAST_ROUND_MS = 5;
 /** The time between two processes that ask after the same wait. */
 export const SPACE_MS = 4;
+/** The longest time to wait for a turn, or a window if that is longer: those ahead may be gone. */
+const LONGEST_TURN_MS = 10_000;
 /** A process that waits and is this late to ask again has ended, or wants nothing any more. */
 const LATE_MS = 10_000;
 /** How soon it is looked whether permits in flight were returned, in round trips. */
@@ -72,8 +74,12 @@ function turnMs(fleet: FleetBudget, ahead: number): number {
   const least =
     inFlight(limits) > 0 ? Math.max(roundMs, Math.min(backMs, LOOK_ROUNDS * roundMs)) : backMs;
   if (ahead === 0) return least;
-  if (trickle) return Math.min(least + TRICKLE_SPACE * ahead * unitMs, windowMs + roundMs);
-  const allMs = (returnsAt(limits, { nowMs, ahead }) ?? firstMs) - nowMs;
+  const mostMs = Math.max(windowMs + roundMs, LONGEST_TURN_MS);
+  if (trickle) return Math.min(least + TRICKLE_SPACE * ahead * unitMs, mostMs);
+  const perWindow = units(limits);
+  const windowsMs = Math.floor(ahead / perWindow) * windowMs;
+  const lastMs = returnsAt(limits, { nowMs, ahead: ahead % perWindow }) ?? firstMs;
+  const allMs = Math.min(windowsMs + lastMs - nowMs, mostMs);
   // More may come back earlier; the first ones find out.
   const lookMs = least + Math.max(roundMs, LOOK_SPACE * unitMs * ahead);
   return Math.max(least, Math.min(allMs, lookMs)) + ahead * SPACE_MS;
