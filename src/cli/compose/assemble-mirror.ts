@@ -13,7 +13,7 @@ import type { RequestLog } from '../../request-log/request-log.ts';
 import { createPersonLocks } from '../../engine/context/person-locks.ts';
 import { type Account, type Mirror, openAuditLog } from '../../engine/context/mirror-context.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
-import { keptTrail } from './audit-trail.ts';
+import { type KeptTrail, keptTrail } from './audit-trail.ts';
 import { connect, logRequests } from './platform-connection.ts';
 import { refusePaused } from './pause-mark.ts';
 import type { Assembled, Shell } from './process-shell.ts';
@@ -71,29 +71,53 @@ export async function assemble(
   return held ?? build(config, shell, { ...access, sources: await loadSources(config) });
 }
 
-/** Opens the files of the mirror and connects its parts; if that fails, closes the files again. */
-function build(config: Config, shell: Shell, access: LoadedAccess): Assembled {
+/** Opens the files of the mirror and connects its parts; if that fails, closes all of them. */
+async function build(config: Config, shell: Shell, access: LoadedAccess): Promise<Assembled> {
   const opened = access.writes ? hold(config, access) : lookOn(config);
+  const giveUpFile = () => setAsideWithNote(config, shell);
+  const close = async (failure?: unknown): Promise<void> =>
+    closeAll(opened, isDamage(failure) ? giveUpFile : undefined);
   try {
-    return connected(config, shell, { ...access, ...opened });
+    return { ...connected(config, shell, { access, opened }), close };
   } catch (error) {
-    opened.ledger.close();
-    opened.snapshot.close();
-    opened.lease?.release();
+    await close(error);
     throw error;
   }
 }
 
-function connected(config: Config, shell: Shell, opened: LoadedAccess & Opened): Assembled {
-  const { writes, standIns, sources, snapshot, ledger: doNotContact, lease, notes } = opened;
+async function closeAll(opened: Opened, giveUpFile?: () => void): Promise<void> {
+  const { trail, log, ledger, snapshot, lease, platform } = opened;
+  try {
+    trail?.close();
+    log?.close();
+    ledger.close();
+    snapshot.close();
+    if (lease) giveUpFile?.();
+  } finally {
+    lease?.release();
+    await platform?.close();
+  }
+}
+
+/** Connects the parts of a mirror, and notes in `opened` what has to be closed. */
+function connected(
+  config: Config,
+  shell: Shell,
+  { access, opened }: { access: LoadedAccess; opened: Opened },
+): Omit<Assembled, 'close'> {
+  const { writes, standIns, sources } = access;
+  const { snapshot, ledger: doNotContact, lease, notes } = opened;
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
   sayLost(snapshot, doNotContact, shell);
   const { clock = systemClock, random = Math.random } = standIns ?? {};
   const trail = lease && !standIns ? keptTrail(config, snapshot, shell.note) : undefined;
+  opened.trail = trail;
   const log = writes && !standIns ? logRequests(config, shell) : undefined;
+  opened.log = log;
   const requestLog = log?.writer();
   const { connect: connectTo = connect } = standIns ?? {};
   const platform = connectTo(config, shell, { record: requestLog?.record });
+  opened.platform = platform;
   const mirror: Mirror = {
     name: config.mirror,
     parts: partsOf(config, { platform, sources, standIns }),
@@ -128,15 +152,6 @@ function connected(config: Config, shell: Shell, opened: LoadedAccess & Opened):
     mirror,
     platform,
     sibling: () => besideOf(config, mirror, { platform, log, sources }),
-    close: async (failure) => {
-      trail?.close();
-      log?.close();
-      doNotContact.close();
-      snapshot.close();
-      if (lease && isDamage(failure)) setAsideWithNote(config, shell);
-      lease?.release();
-      await platform.close();
-    },
   };
 }
 
@@ -185,10 +200,14 @@ interface SharedParts {
   sources: Sources;
 }
 
+/** What is open of a mirror. */
 interface Opened {
   snapshot: Snapshot;
   ledger: DoNotContactList;
   lease?: Lease;
+  trail?: KeptTrail | undefined;
+  log?: RequestLog | undefined;
+  platform?: ConnectedPlatform;
   notes: string[];
 }
 

@@ -63,8 +63,9 @@ function auditTrailOf(
   let log: AuditLog | undefined;
   let signing: SigningKey | undefined;
   const fault = faultOf(() => {
-    log = openAuditLog({ path: audit.path, secret: keyFor(purpose, key), randomHex });
+    // Before the log, which would stay open if this throws.
     signing = signingKey(audit.keyFile);
+    log = openAuditLog({ path: audit.path, secret: keyFor(purpose, key), randomHex });
     const opened = log;
     const gap = noteGap(opened, knownHead(meta), systemClock.now());
     if (gap === undefined) return;

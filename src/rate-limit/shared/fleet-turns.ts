@@ -12,10 +12,10 @@ const UNKNOWN_TRIP_MS = 25;
 const LEAST_ROUND_MS = 5;
 /** The time between two processes that ask after the same wait. */
 export const SPACE_MS = 4;
-/** The longest time to wait for a turn, or a window if that is longer: those ahead may be gone. */
-const LONGEST_TURN_MS = 10_000;
+/** A turn is waited for at most about this long, or a window if that is longer: others may end. */
+const LONGEST_TURN_MS = 3000;
 /** A process that waits and is this late to ask again has ended, or wants nothing any more. */
-const LATE_MS = 10_000;
+const LATE_MS = 2000;
 /** How soon it is looked whether permits in flight were returned, in round trips. */
 const LOOK_ROUNDS = 4;
 /** The units that come back between two processes that wait for a sliding refill. */
@@ -76,7 +76,7 @@ function turnMs(fleet: FleetBudget, ahead: number): number {
   if (ahead === 0) return least;
   const mostMs = Math.max(windowMs + roundMs, LONGEST_TURN_MS);
   if (trickle) return Math.min(least + TRICKLE_SPACE * ahead * unitMs, mostMs);
-  const perWindow = units(limits);
+  const perWindow = limits.isTold ? units(limits) : Number.POSITIVE_INFINITY;
   const windowsMs = Math.floor(ahead / perWindow) * windowMs;
   const lastMs = returnsAt(limits, { nowMs, ahead: ahead % perWindow }) ?? firstMs;
   const allMs = Math.min(windowsMs + lastMs - nowMs, mostMs);

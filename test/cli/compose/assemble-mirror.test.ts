@@ -1,27 +1,41 @@
-/** A mirror whose parts cannot be connected leaves nothing open. */
+/** A mirror that cannot be built leaves nothing open. */
+import { existsSync, mkdirSync, readdirSync, readlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { assemble } from '../../../src/cli/compose/assemble-mirror.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
-import { systemClock } from '../../../src/http/system-clock.ts';
 import { silentShell } from '../../support/commands/silent-shell.ts';
 import { createWorld } from '../../support/engine/engine-world.ts';
 
-test('a connection that cannot be made leaves the mirror free for the next attempt', async () => {
-  const { config } = await createWorld({ kinds: ['contact'] });
+/** The files below the folder that this process has open, where the system shows them. */
+function openFiles(folder: string): string[] {
+  const shown = '/proc/self/fd';
+  if (!existsSync(shown)) return [];
+  const targets = readdirSync(shown).map((fd) => {
+    try {
+      return readlinkSync(join(shown, fd));
+    } catch {
+      return '';
+    }
+  });
+  return targets.filter((target) => target.startsWith(folder)).toSorted();
+}
+
+test('a mirror whose audit key cannot be written is free for the next attempt', async () => {
+  const world = await createWorld({ kinds: ['contact'] });
+  const keyFile = join(world.folder, 'missing/key');
   const { signal } = new AbortController();
   const shell = { ...silentShell, stop: signal, abort: signal };
-  const standIns = {
-    clock: systemClock,
-    random: Math.random,
-    sourceFor: (_: string, source: never) => source,
-    connect: () => {
-      throw new Error('no connection');
-    },
-  };
-  const loaded = loadConfig(config(), {});
-  await expect(assemble(loaded, shell, { writes: true, standIns })).rejects.toThrow(
-    'no connection',
-  );
-  const { close } = await assemble(loaded, shell, { writes: true });
+  const loaded = loadConfig(world.config(), {});
+  const config = { ...loaded, audit: { ...loaded.audit, keyFile } };
+  const open = async () => assemble(config, shell, { writes: true });
+  const before = openFiles(world.folder);
+  for (const _ of [1, 2]) await expect(open()).rejects.toThrow('ENOENT');
+  expect(openFiles(world.folder)).toEqual(before);
+
+  mkdirSync(dirname(keyFile));
+  const { mirror, close } = await open();
+  expect(mirror.audit).toBeDefined();
   await close();
+  expect(openFiles(world.folder)).toEqual(before);
 });
