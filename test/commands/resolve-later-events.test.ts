@@ -43,7 +43,7 @@ test('an opt-in of another address with the same CRM id opts nobody else in', as
 });
 
 test('an opt-in sent before, whose outcome is found later, does not end an opt-out', async () => {
-  const world = await mirrored({ timeoutMs: 300 });
+  const world = await mirrored();
   world.emulator.seed.contact({ email: ann });
   world.csv(crm(`1,${ann},yes,`));
   const cut = world.server.fail(({ method }) => method === 'POST', { is: 'cut', acts: true });

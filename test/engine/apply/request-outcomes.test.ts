@@ -110,7 +110,7 @@ const toRoute =
 
 async function worldFor({ name, arrange }: Operation): Promise<World> {
   const kinds = [name.includes('template') ? ('template' as const) : ('contact' as const)];
-  const world = await createWorld({ kinds, timeoutMs: 300 });
+  const world = await createWorld({ kinds, timeoutMs: 1_000 });
   world.people([]);
   await arrange(world);
   world.writes();
