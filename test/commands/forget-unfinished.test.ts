@@ -7,6 +7,7 @@ import type { Fault } from '../support/engine/platform-server.ts';
 import { launch } from '../support/engine/engine-world.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 import { playsAll } from '../support/extent.ts';
+import { untilHolds } from '../support/waiting.ts';
 
 async function synced(): Promise<Mirrored> {
   const world = await mirrored();
@@ -17,6 +18,8 @@ async function synced(): Promise<Mirrored> {
 
 const forbidDeletes = ({ server }: Mirrored) =>
   server.fail(({ method }) => method === 'DELETE', { is: 'answer', status: 403 });
+
+const methodsOf = ({ server }: Mirrored): string[] => server.arrived.map(({ method }) => method);
 
 const bytesOf = ({ folder }: Mirrored): string => {
   const at = join(folder, 'cli');
@@ -76,9 +79,7 @@ describe('an unfinished forget', () => {
       const world = await synced();
       const { undo } = world.server.fail(({ method }) => method === 'DELETE', { is: 'hang' });
       const process = launch(['forget', ann, '-c', world.config({ timeoutMs: 20_000 })]);
-      while (!world.server.arrived.some(({ method }) => method === 'DELETE')) {
-        await new Promise((resolve) => void setTimeout(resolve, 20));
-      }
+      await untilHolds(() => expect(methodsOf(world)).toContain('DELETE'));
       process.child.kill('SIGKILL');
       await process.ended;
       undo();
@@ -95,9 +96,7 @@ describe('an unfinished forget', () => {
       world.server.fail(({ method }) => method === 'DELETE', { is: 'hang' });
       const file = world.config({ timeoutMs: 30_000 });
       const process = launch(['forget', ann, '--json', '-c', file]);
-      while (!world.server.arrived.some(({ method }) => method === 'DELETE')) {
-        await new Promise((resolve) => void setTimeout(resolve, 20));
-      }
+      await untilHolds(() => expect(methodsOf(world)).toContain('DELETE'));
       process.child.kill('SIGTERM');
       // At once, and once more: what is under way is given up.
       await new Promise((resolve) => void setTimeout(resolve, 1_200));

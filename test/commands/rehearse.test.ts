@@ -8,6 +8,7 @@ import { contentOf } from '../simulation/world/snapshot-files.ts';
 import { launch } from '../support/engine/engine-world.ts';
 import { ann, bob, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 import { copyFolders, foretold, rehearsable } from '../support/commands/rehearsed-mirror.ts';
+import { untilHolds } from '../support/waiting.ts';
 
 const carl = 'carl@example.com';
 const dora = 'dora@example.com';
@@ -197,8 +198,7 @@ describe('the files of the mirror', () => {
       world.server.arrived.length = 0;
       const { child, ended } = launch(['rehearse', '-c', world.file]);
       // The copy is in use, and what is read hangs: the signal gives it up.
-      while (world.server.arrived.length === 0)
-        await new Promise((resolve) => void setTimeout(resolve, 20));
+      await untilHolds(() => expect(world.server.arrived).not.toEqual([]));
       expect(copyFolders()).toHaveLength(1);
       child.kill(signal);
       expect((await ended).code).toBe(143);

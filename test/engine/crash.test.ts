@@ -25,8 +25,10 @@ const wishes = Array.from({ length: count }, (_, at) => ({
   product: at % 2 === 0 ? 'yes' : '',
 }));
 
-/** The time-out is longer than a busy machine stands still; a run after a kill waits for it. */
-async function arranged(timeoutMs = 4_000): Promise<World & { file: string; journal: string }> {
+/** Longer than a busy machine stands still; a run after a kill waits for it. */
+const timeoutMs = 4_000;
+
+async function arranged(): Promise<World & { file: string; journal: string }> {
   const world = await createWorld();
   for (const { email, news } of wishes)
     if (news === 'no') world.emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });
@@ -126,7 +128,7 @@ describe('killed with SIGKILL, a run leaves nothing lost or repeated', () => {
 test.runIf(playsAll)(
   'a process stopped for longer than the time-out continues where it was',
   async () => {
-    const world = await arranged(3_000);
+    const world = await arranged();
     const { child, ended } = sync(world.file);
     const stopped = new Promise<void>((resolve) => {
       world.server.watch.acted = ({ route, nth }) => {
@@ -135,7 +137,7 @@ test.runIf(playsAll)(
     });
     await stopped;
     // As when a disk is slow or a lid was closed.
-    await pause(3_300);
+    await pause(1.1 * timeoutMs);
     child.kill('SIGCONT');
     const end = await ended;
     expect(end.code).toBe(0);
@@ -201,7 +203,7 @@ describe('a run that is asked to stop', () => {
   test.runIf(playsAll)(
     'leaves an unknown outcome, reports no success, and the next run finds it',
     async () => {
-      const world = await arranged(3_000);
+      const world = await arranged();
       const { child, ended } = sync(world.file);
       world.server.fail((one) => one.route === 'contacts.enrol' && one.nth >= 3, { is: 'hang' }, 1);
       world.server.watch.arrived = ({ route, nth }) => {

@@ -1,8 +1,9 @@
-import { appendFile, readdir, readlink, rename, unlink } from 'node:fs/promises';
+import { appendFile, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Busy } from '../../src/domain/errors.ts';
 import { csvSource } from '../../src/sources/csv/csv-source.ts';
+import { openFiles } from '../support/open-files.ts';
 import {
   allOf,
   errorOf,
@@ -199,11 +200,7 @@ describe('a recent file', () => {
 
 describe('an early end of the reading', () => {
   /** Whether this process holds the file open. */
-  const isOpen = async () => {
-    const descriptors = await readdir('/proc/self/fd');
-    const links = descriptors.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => ''));
-    return (await Promise.all(links)).includes(path);
-  };
+  const isOpen = () => openFiles(path).includes(path);
 
   const begin = async (signal: AbortSignal) => {
     await write(path, `id\n${'1\n'.repeat(200_000)}`);
@@ -215,9 +212,9 @@ describe('an early end of the reading', () => {
 
   test.skipIf(process.platform !== 'linux')('with return() closes the file', async () => {
     const reading = await begin(new AbortController().signal);
-    expect(await isOpen()).toBe(true);
+    expect(isOpen()).toBe(true);
     await reading.return({ complete: true, reading: '' });
-    expect(await isOpen()).toBe(false);
+    expect(isOpen()).toBe(false);
   });
 
   test('with a stop takes effect at the next chunk, and closes the file', async () => {
@@ -231,7 +228,7 @@ describe('an early end of the reading', () => {
       return batches;
     };
     await expect(drain()).rejects.toBe(reason);
-    if (process.platform === 'linux') expect(await isOpen()).toBe(false);
+    if (process.platform === 'linux') expect(isOpen()).toBe(false);
   });
 
   test('with a stop before the beginning reads nothing', async () => {

@@ -74,28 +74,24 @@ export async function assemble(
 /** Opens the files of the mirror and connects its parts; if that fails, closes all of them. */
 async function build(config: Config, shell: Shell, access: LoadedAccess): Promise<Assembled> {
   const opened = access.writes ? hold(config, access) : lookOn(config);
-  const giveUpFile = () => setAsideWithNote(config, shell);
-  const close = async (failure?: unknown): Promise<void> =>
-    closeAll(opened, isDamage(failure) ? giveUpFile : undefined);
+  const close = async (failure?: unknown): Promise<void> => {
+    const { trail, log, ledger, snapshot, lease, platform } = opened;
+    try {
+      trail?.close();
+      log?.close();
+      ledger.close();
+      snapshot.close();
+      if (lease && isDamage(failure)) setAsideWithNote(config, shell);
+    } finally {
+      lease?.release();
+      await platform?.close();
+    }
+  };
   try {
     return { ...connected(config, shell, { access, opened }), close };
   } catch (error) {
     await close(error);
     throw error;
-  }
-}
-
-async function closeAll(opened: Opened, giveUpFile?: () => void): Promise<void> {
-  const { trail, log, ledger, snapshot, lease, platform } = opened;
-  try {
-    trail?.close();
-    log?.close();
-    ledger.close();
-    snapshot.close();
-    if (lease) giveUpFile?.();
-  } finally {
-    lease?.release();
-    await platform?.close();
   }
 }
 

@@ -1,25 +1,12 @@
 /** A mirror that cannot be built leaves nothing open. */
-import { existsSync, mkdirSync, readdirSync, readlinkSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { assemble } from '../../../src/cli/compose/assemble-mirror.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
 import { silentShell } from '../../support/commands/silent-shell.ts';
 import { createWorld } from '../../support/engine/engine-world.ts';
-
-/** The files below the folder that this process has open, where the system shows them. */
-function openFiles(folder: string): string[] {
-  const shown = '/proc/self/fd';
-  if (!existsSync(shown)) return [];
-  const targets = readdirSync(shown).map((fd) => {
-    try {
-      return readlinkSync(join(shown, fd));
-    } catch {
-      return '';
-    }
-  });
-  return targets.filter((target) => target.startsWith(folder)).toSorted();
-}
+import { openFiles } from '../../support/open-files.ts';
 
 test('a mirror whose audit key cannot be written is free for the next attempt', async () => {
   const world = await createWorld({ kinds: ['contact'] });
