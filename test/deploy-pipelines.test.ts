@@ -83,7 +83,7 @@ describe('the pipeline for GitHub Actions', () => {
     expect(await play(before, own, scriptsOf('plan'), shown, scriptsOf('apply'), after)).toEqual(
       [],
     );
-  }, 120_000);
+  });
 
   test('runs nothing of a fork, and applies only in a protected environment', () => {
     expect(github.jobs['plan']?.if).toContain(
@@ -112,7 +112,7 @@ describe('the pipeline for GitLab CI', () => {
     expect(await play(before, own, gitlab.plan.script, shown, gitlab.apply.script, after)).toEqual(
       [],
     );
-  }, 120_000);
+  });
 
   test('applies only if somebody starts the job of the protected environment', () => {
     expect(gitlab.apply).toMatchObject({

@@ -44,6 +44,7 @@ async function served({ schedule = {}, limits = ['*=1000000/1'] }: Served = {}) 
   });
   const worker = start(file);
   await worker.said('worker serves');
+  await worker.said('listens on');
   const url = /listens on (\S+)/.exec(worker.heard())?.[1] ?? '';
   return { ...world, file, people, asked, worker, url };
 }
@@ -104,7 +105,7 @@ test('an unreachable CRM is asked again; without Redis, events are refused with 
 });
 
 test('an event is processed at once, even during a backfill of hundreds', async () => {
-  const { people, worker, url, shown, file } = await served({ limits: ['*=20/1'] });
+  const { people, worker, url, shown, file } = await served({ limits: ['*=10/1'] });
   people.set('1', { id: '1', email: 'ann@example.com', news: 'yes' });
   expect(await tell(url, ['1'])).toBe(202);
   await until(() => shown('ann@example.com')?.['ch_news'] === 'opt_in');

@@ -63,7 +63,7 @@ test('a mirror moves with its do-not-contact list and its audit log, and goes on
   const told = JSON.parse(moved.stdout);
   expect(told).toMatchObject({ mirror: 'acme', from: one.node, to: two.node, people: 1 });
   await isServedBy(two.node);
-  expect(left('one').every((name) => name.includes('.moved-to-'))).toBe(true);
+  await until(() => left('one').every((name) => name.includes('.moved-to-')));
   expect(left('two')).toEqual([
     'acme.sqlite',
     'acme.sqlite-audit',
@@ -145,7 +145,10 @@ async function inTheMiddle() {
   snapshot.close();
   const command = fleet('move', 'acme', '--to', two.node);
   // As late as possible: a worker that stands still for fifteen seconds counts as dead.
-  await until(async () => (await look()).moves.get('acme')?.state === 'sending');
+  await until(async () => {
+    const { state } = (await look()).moves.get('acme') ?? {};
+    return state === 'leaving' || state === 'sending';
+  });
   two.kill('SIGSTOP');
   let parts = '';
   await until(async () => {
@@ -189,9 +192,12 @@ test('after the source was killed in the middle, the mirror is served by its nex
 
 test('after the target was killed in the middle, the source goes on; nothing stays there', async () => {
   const { command, one, two, left, isServedBy, start, world } = await inTheMiddle();
+  // The source stands still meanwhile, so that the move cannot end.
+  one.kill('SIGSTOP');
   two.kill('SIGCONT');
   await until(() => left('two').length > 0);
   two.kill('SIGKILL');
+  one.kill('SIGCONT');
   expect((await command).stderr).toContain(`${two.node} is gone`);
   await isServedBy(one.node);
   expect(left('two')).not.toEqual([]);

@@ -74,6 +74,7 @@ describe('a HubSpot account', () => {
 
     const worker = start(file);
     await worker.said('worker serves');
+    await worker.said('listens on');
     const url = /listens on (\S+)/.exec(worker.heard())?.[1] ?? '';
     hubspot.put(2, 'bob@example.com', 'false').put(5, 'eve@example.com');
     hubspot.asked.length = 0;

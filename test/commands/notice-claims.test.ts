@@ -38,7 +38,7 @@ test('two processes that overlap while a receiver is away tell it once', async (
   expect(ends.map(({ code }) => code)).toEqual([1, 1]);
   // Two attempts that failed, and one that did not.
   expect(heard).toHaveLength(3);
-}, 60_000);
+});
 
 test('two notifiers of one snapshot tell a receiver once', async () => {
   const { heard, told, begin } = await failing(503);

@@ -29,6 +29,7 @@ async function account() {
 async function work(file: string) {
   const worker = start(file);
   await worker.said('worker serves');
+  await worker.said('listens on');
   return { ...worker, url: /listens on (\S+)/.exec(worker.heard())?.[1] ?? '' };
 }
 

@@ -22,7 +22,7 @@ const enrol: Request = {
   headers: { 'x-api-key': KEY },
   body: JSON.stringify({ email: 'ann@example.org' }),
 };
-const TIMEOUT_MS = 200;
+const TIMEOUT_MS = 500;
 
 /** How it ends for a client, and whether the enrolment came to pass. */
 const endings: Record<string, { ends: object | string; acts: boolean }> = {

@@ -82,7 +82,7 @@ async function arranged(seed: number): Promise<Stage> {
   world.server.delayMs = 1;
   const stage: Stage = {
     world,
-    file: world.config({ timeoutMs: 1_500 }),
+    file: world.config({ timeoutMs: 4_000 }),
     journal: join(world.folder, 'cli/snapshot.sqlite'),
     random: seeded(seed),
     crm: new Map(),

@@ -108,7 +108,7 @@ describe.each(sampled(calls, 4))('%s', (route, changes, use) => {
 
   test('no answer in time', async () => {
     const url = await serve(() => undefined);
-    const { run, gate } = connect(url, 100);
+    const { run, gate } = connect(url, 300);
     expect(await fails(run(use))).toMatchObject({ acted });
     expect(gate.counts().total).toBe(changes ? 1 : 4);
   });

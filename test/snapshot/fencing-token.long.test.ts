@@ -20,12 +20,13 @@ interface Place extends World {
   path: string;
 }
 
-async function arranged(): Promise<Place> {
+/** `timeoutMs`: how long requests are waited for that a door holds. */
+async function arranged(timeoutMs = 8_000): Promise<Place> {
   const world = await createWorld({ kinds: ['contact'] });
   world.people(people);
   return {
     ...world,
-    file: world.config({ timeoutMs: 8_000 }),
+    file: world.config({ timeoutMs }),
     path: join(world.folder, 'cli/snapshot.sqlite'),
   };
 }
@@ -74,7 +75,7 @@ test.each(['SIGKILL', 'SIGSTOP, then SIGKILL'])(
 
 describe('when another process takes the mirror over', () => {
   test('the first one sends and writes nothing more, and says so in one line', async () => {
-    const place = await arranged();
+    const place = await arranged(60_000);
     const first = await runUpTo(place, 10);
     const under = place.server.arrived.filter(({ route }) => route === 'contacts.enrol').length;
     // As a network file system may do: the next process gets a lock of its own.
@@ -97,7 +98,7 @@ describe('when another process takes the mirror over', () => {
   });
 
   test('a run whose snapshot was replaced ends, and leaves the new file as it is', async () => {
-    const place = await arranged();
+    const place = await arranged(60_000);
     place.people(people.slice(0, 5));
     expect((await launch(['sync', '-c', place.file]).ended).code).toBe(0);
     copyFileSync(place.path, `${place.path}.old`);

@@ -29,7 +29,7 @@ async function arranged(): Promise<Place> {
   }
   world.people(people);
   world.template('welcome', { subject: 'Hello', fromEmail: 'us@example.com' });
-  const file = world.config({ timeoutMs: 2_000 });
+  const file = world.config({ timeoutMs: 10_000 });
   return { ...world, file, journal: join(world.folder, 'cli/snapshot.sqlite') };
 }
 

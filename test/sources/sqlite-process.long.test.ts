@@ -48,7 +48,7 @@ describe('a statement of SQLite that never ends', () => {
 
   test('is given up after timeoutMs', async () => {
     const { path } = database();
-    const session = await openSqlite(path, { clock, signal: never, timeoutMs: 500 });
+    const session = await openSqlite(path, { clock, signal: never, timeoutMs: 3_000 });
     expect(await session.rows('select id from people', [])).toEqual([[1n]]);
     const error = await errorOf(session.rows(ENDLESS, []));
     expect(error.name).toBe('Unavailable');
@@ -78,7 +78,7 @@ describe('a statement of SQLite that never ends', () => {
 
   test('is given up when it writes, too: undone, and the file is free again', async () => {
     const { path, db } = database();
-    const writing = await writeSqlite(path, { clock, signal: never, timeoutMs: 500 });
+    const writing = await writeSqlite(path, { clock, signal: never, timeoutMs: 3_000 });
     await writing.run('delete from people', []);
     const endless = `insert into people select id from (${ENDLESS})`;
     const error = await errorOf(writing.run(endless, []));
@@ -138,7 +138,7 @@ async function running({ timeoutMs }: { timeoutMs: number }) {
 
 describe('sync of a CRM in SQLite whose query never ends', () => {
   test('fails in one line after timeoutMs', async () => {
-    const { ended, path } = await running({ timeoutMs: 500 });
+    const { ended, path } = await running({ timeoutMs: 3_000 });
     const { code, stderr } = await ended;
     expect(stderr).toContain(`${path} took longer than is waited for (raise timeoutMs`);
     expect(code).toBe(1);

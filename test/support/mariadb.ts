@@ -8,11 +8,10 @@ import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { setTimeout as pause } from 'node:timers/promises';
 import { createConnection } from 'mysql2/promise';
 import type { TestDatabase } from './database.ts';
 import { freePort } from './port.ts';
-import { certify, exists, findProgram, launch, unpacked } from './program.ts';
+import { certify, exists, findProgram, launch, unpacked, untilAnswers } from './program.ts';
 
 const PACKAGES = ['mariadb-server-core', 'mariadb-server', 'liburing2', 'libaio1'];
 const TABLES = 'share/mysql/mysql_system_tables.sql';
@@ -108,10 +107,7 @@ async function started({ path, root, libraries }: Server) {
     { env },
   );
   const url = `mysql://root:secret@127.0.0.1:${port}/mysql`;
-  for (let tries = 0; !(await answers(url)); tries += 1) {
-    if (tries > 400) throw new Error(`MariaDB does not answer on port ${port}`);
-    await pause(25);
-  }
+  await untilAnswers(url, () => answers(url));
   const close = async () => {
     await server.stop();
     await rm(folder, { recursive: true, force: true });

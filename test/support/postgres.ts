@@ -6,10 +6,9 @@
 import { chown, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { freePort } from './port.ts';
-import { certify, findProgram, launch, run, unpacked } from './program.ts';
+import { certify, findProgram, launch, run, unpacked, untilAnswers } from './program.ts';
 import type { TestDatabase } from './database.ts';
 
 const NOBODY = 65_534;
@@ -114,10 +113,7 @@ async function started(programFolder: string) {
     options,
   );
   const url = `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`;
-  for (let tries = 0; !(await answers(url)); tries += 1) {
-    if (tries > 400) throw new Error(`PostgreSQL does not answer on port ${port}`);
-    await pause(25);
-  }
+  await untilAnswers(url, () => answers(url));
   const close = async () => {
     await server.stop();
     await rm(folder, { recursive: true, force: true });

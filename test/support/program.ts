@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { access, chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 export const run = promisify(execFile);
@@ -108,5 +109,17 @@ export async function certify(folder: string): Promise<Certificate | undefined> 
     return { certificate, key };
   } catch {
     return undefined;
+  }
+}
+
+/** The longest that a server may take to start, on a busy machine too. */
+const STARTING_MS = 120_000;
+
+/** Waits until a server that was started answers. */
+export async function untilAnswers(url: string, answers: () => Promise<boolean>): Promise<void> {
+  const end = Date.now() + STARTING_MS;
+  while (!(await answers())) {
+    if (Date.now() > end) throw new Error(`nobody answers on ${url}`);
+    await pause(25);
   }
 }

@@ -6,10 +6,17 @@
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { freePort } from './port.ts';
-import { exists, findProgram, launch, run, unpacked, type Launched } from './program.ts';
+import {
+  exists,
+  findProgram,
+  launch,
+  run,
+  unpacked,
+  untilAnswers,
+  type Launched,
+} from './program.ts';
 
 const PACKAGES = ['redis-tools', 'libjemalloc2', 'liblzf1', 'libatomic1'];
 const NONE =
@@ -96,10 +103,7 @@ async function begin(
     libraries === undefined ? process.env : { ...process.env, LD_LIBRARY_PATH: libraries };
   const launched = await launch([path, ...options], { env });
   const url = `redis://127.0.0.1:${port}`;
-  for (let tries = 0; !(await answers(url)); tries += 1) {
-    if (tries > 200) throw new Error(`${path} does not answer on ${url}`);
-    await pause(25);
-  }
+  await untilAnswers(url, () => answers(url));
   return launched;
 }
 

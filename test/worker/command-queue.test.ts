@@ -74,4 +74,4 @@ test('a command that is offered again, because Redis was away, is done once', as
   expect(await handOver(options(), handed('all', 'alone'))).toBe('run 1');
   expect(times).toBe(1);
   await served.close();
-}, 60_000);
+});

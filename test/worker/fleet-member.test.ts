@@ -48,7 +48,7 @@ test('a worker that quits while it asks Redis stays away, and leaves no lock', a
   member.join([{ mirror: 'acme', snapshot: join(folder, 'acme.db') }]);
   const locks = () => readdirSync(folder).filter((name) => name.startsWith('.crm-mirror-node-a'));
   await untilHolds(async () => {
-    expect(asked).toBe(1);
+    expect(asked).toBeGreaterThanOrEqual(1);
     expect(await names(own)).toEqual(['node-a']);
   });
   expect(locks()).not.toEqual([]);

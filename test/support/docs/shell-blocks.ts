@@ -16,7 +16,7 @@ import { placeOf, type CodeBlock } from './code-blocks.ts';
 const program = fileURLToPath(new URL('../../../bin/crm-mirror.mjs', import.meta.url));
 
 /** How long the blocks of one page may take together. */
-const longestMs = 120_000;
+const longestMs = 280_000;
 
 export const isTested = ({ language, words }: CodeBlock): boolean =>
   language === 'sh' && words[0] === 'test';

@@ -12,15 +12,12 @@ import { createSend } from '../../../src/http/send-request.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { organizationOf } from '../../../src/rate-limit/shared/organization-name.ts';
 import { sharedBudgets } from '../../../src/rate-limit/shared/shared-budget.ts';
-import { leastMs } from '../rate-limit/limit-servers.ts';
 
 const KEY = 'key-of-the-fleet';
 const ROUTE = 'contacts.list';
 
 export interface Server {
   url: string;
-  algorithm: string;
-  limit: Limit;
   /** Requests that came. */
   seen(): number;
   close(): Promise<void>;
@@ -40,7 +37,7 @@ export async function startServer(algorithm: string, limit: Limit): Promise<Serv
     return emulator.receive(request);
   };
   const { url, close } = await serve({ receive }, 0);
-  return { url, algorithm, limit, seen: () => seen, close };
+  return { url, seen: () => seen, close };
 }
 
 export interface WorkerOptions {
@@ -107,11 +104,6 @@ export function startWorker({ url, redis, name, reserve = 0 }: WorkerOptions): W
       await platform.close();
     },
   };
-}
-
-/** The least time in which so many requests can pass, if a window begins with the first. */
-export function least({ algorithm, limit }: Server, requests: number): number {
-  return leastMs(algorithm, { limit, requests, epochMs: Date.now() });
 }
 
 export function total(results: readonly Done[]): Done {
