@@ -14,7 +14,7 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import { OPENING_MS, waitsForNothing } from './redis-reconnect.ts';
+import { OPENING_MS } from './redis-reconnect.ts';
 
 const texts = z.array(z.string());
 
@@ -122,8 +122,8 @@ export function openLink(options: LinkOptions): Link {
 
 /** Loads the client only if Redis is configured, because most commands start without it. */
 async function connect(state: State): Promise<Redis> {
-  const { Redis } = await import('ioredis');
-  const redis = new Redis(state.options.url, waitsForNothing);
+  const { QuickRedis } = await import('./quick-redis.ts');
+  const redis = new QuickRedis(state.options.url);
   redis.on('error', ({ message }: Error) => (state.reason = message || state.reason));
   redis.on('ready', () => (state.reason = 'the connection was lost'));
   redis.on('close', () => lose(state, state.reason));

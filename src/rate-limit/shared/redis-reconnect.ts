@@ -5,8 +5,6 @@
 import type { RedisOptions } from 'ioredis';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
-/** The time limit of a command. 200 ms was too short under load. */
-const COMMAND_MS = 1000;
 /** The longest wait for a new connection. */
 export const OPENING_MS = 2500;
 
@@ -17,7 +15,6 @@ export function retryMs(times: number): number {
 
 /** Options for a connection that repeats no command and queues nothing for later. */
 export const waitsForNothing = {
-  commandTimeout: COMMAND_MS,
   connectTimeout: OPENING_MS,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,

@@ -6,7 +6,8 @@ import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { Unavailable } from '../../domain/errors.ts';
 import { prefix } from './queue-names.ts';
-import { retryMs, waitsForNothing } from '../../rate-limit/shared/redis-reconnect.ts';
+import { QuickRedis } from '../../rate-limit/shared/quick-redis.ts';
+import { retryMs } from '../../rate-limit/shared/redis-reconnect.ts';
 
 /**
  * A connection that does not wait. If Redis is away or does not respond within a second, a command
@@ -25,7 +26,7 @@ export interface Quick {
 
 /** Opens a connection that fails fast. */
 export function connectQuickly(url: string): Quick {
-  const redis = new Redis(url, waitsForNothing);
+  const redis = new QuickRedis(url);
   let reason = 'it does not answer';
   redis.on('error', ({ message }: Error) => (reason = message || reason));
   const opened = new Promise((resolve) => {
