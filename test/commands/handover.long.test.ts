@@ -32,7 +32,9 @@ async function served(more: Record<string, unknown> = {}) {
 /** Everything that is said to Redis from now on. */
 async function overheard(): Promise<{ said: string[]; end(): void }> {
   const said: string[] = [];
-  const listener = await new Redis(redis.url).monitor();
+  const client = new Redis(redis.url);
+  const listener = await client.monitor();
+  client.disconnect();
   listener.on('monitor', (_: string, words: string[]) => said.push(words.join(' ')));
   return { said, end: () => listener.disconnect() };
 }
