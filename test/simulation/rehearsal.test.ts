@@ -5,7 +5,7 @@ import { simulate } from './simulate.ts';
 import { storyOf } from './story/story.ts';
 import { rehearseAndRun } from './world/rehearsal.ts';
 
-const seeds = extent(12, 500);
+const seeds = extent(12, 200);
 /** What a platform without quirks may do to any request. */
 const rough = ['500=0.1', 'reset-after=0.1', 'timeout-after=0.05', '429=0.05'];
 

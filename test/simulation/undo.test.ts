@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { extent } from '../support/extent.ts';
 
-const seeds = extent(20, 500);
+const seeds = extent(20, 200);
 
 /** What these stories have to meet. */
 const met = [
