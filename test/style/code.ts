@@ -17,6 +17,7 @@ const edges = [
   'src/emulator/http-listener.ts',
   'src/http/send-request.ts',
   'src/http/system-clock.ts',
+  'src/rate-limit/shared/quick-redis.ts',
   // The composition root of the library: there is no command above it.
   'src/platform/platform.ts',
 ];

@@ -96,6 +96,9 @@ export interface BrowserOptions {
 
 let browser: Promise<Browser> | undefined;
 
+/** Only what hangs for good reaches this, on a busy machine too. */
+const LONGEST_MS = 120_000;
+
 /**
  * Opens a page in a real browser that is closed with the last test. The link signs in, unless a
  * proxy names the user.
@@ -107,6 +110,7 @@ export async function look(
   browser ??= chromium.launch({
     executablePath: '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-dev-shm-usage'],
+    timeout: LONGEST_MS,
   });
   const context = await (
     await browser
@@ -117,6 +121,7 @@ export async function look(
     ...(user !== undefined && { extraHTTPHeaders: { 'x-user': user } }),
   });
   onTestFinished(async () => context.close());
+  context.setDefaultTimeout(LONGEST_MS);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('console', (message) => {
