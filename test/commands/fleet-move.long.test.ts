@@ -144,7 +144,8 @@ async function inTheMiddle() {
   snapshot.prepare('insert into filler values (?)').run(randomBytes(32 * 1024 * 1024));
   snapshot.close();
   const command = fleet('move', 'acme', '--to', two.node);
-  // As late as possible: a worker that stands still for fifteen seconds counts as dead.
+  // Before the target takes the first part. A worker that is stopped for fifteen seconds counts as
+  // dead.
   await until(async () => {
     const { state } = (await look()).moves.get('acme') ?? {};
     return state === 'leaving' || state === 'sending';

@@ -47,7 +47,7 @@ describe.concurrent('450 requests at 100 per second', () => {
       path: '/api/contacts/list',
       headers: { 'x-api-key': KEY },
     };
-    const late = countLate();
+    const late = countLate(REQUESTS);
     const answers = await Promise.all(
       Array.from({ length: REQUESTS }, () =>
         gate.through('list', (signal) => made.send(request, signal)),

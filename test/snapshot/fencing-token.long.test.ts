@@ -20,7 +20,7 @@ interface Place extends World {
   path: string;
 }
 
-/** `timeoutMs`: how long requests are waited for that a door holds. */
+/** `timeoutMs`: the time limit of a request, which must outlast the start of the second process. */
 async function arranged(timeoutMs = 8_000): Promise<Place> {
   const world = await createWorld({ kinds: ['contact'] });
   world.people(people);

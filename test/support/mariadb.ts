@@ -107,7 +107,7 @@ async function started({ path, root, libraries }: Server) {
     { env },
   );
   const url = `mysql://root:secret@127.0.0.1:${port}/mysql`;
-  await untilAnswers(url, () => answers(url));
+  await untilAnswers('MariaDB', () => answers(url));
   const close = async () => {
     await server.stop();
     await rm(folder, { recursive: true, force: true });

@@ -113,7 +113,7 @@ async function started(programFolder: string) {
     options,
   );
   const url = `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`;
-  await untilAnswers(url, () => answers(url));
+  await untilAnswers('PostgreSQL', () => answers(url));
   const close = async () => {
     await server.stop();
     await rm(folder, { recursive: true, force: true });

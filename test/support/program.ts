@@ -116,10 +116,10 @@ export async function certify(folder: string): Promise<Certificate | undefined> 
 const STARTING_MS = 120_000;
 
 /** Waits until a server that was started answers. */
-export async function untilAnswers(url: string, answers: () => Promise<boolean>): Promise<void> {
+export async function untilAnswers(name: string, answers: () => Promise<boolean>): Promise<void> {
   const end = Date.now() + STARTING_MS;
   while (!(await answers())) {
-    if (Date.now() > end) throw new Error(`nobody answers on ${url}`);
+    if (Date.now() > end) throw new Error(`${name} does not answer`);
     await pause(25);
   }
 }

@@ -103,7 +103,7 @@ async function begin(
     libraries === undefined ? process.env : { ...process.env, LD_LIBRARY_PATH: libraries };
   const launched = await launch([path, ...options], { env });
   const url = `redis://127.0.0.1:${port}`;
-  await untilAnswers(url, () => answers(url));
+  await untilAnswers(path, () => answers(url));
   return launched;
 }
 

@@ -18,11 +18,12 @@ const REQUESTS = 600;
 
 type Notice = 'lost' | 'there' | undefined;
 
-/** What a worker was told last. */
-function lastOf(worker: Worker): Notice {
-  const said = worker.result().notices.at(-1);
-  return said === undefined || said === 'there' ? said : 'lost';
+/** What a worker was told, without the reasons. */
+function toldTo(worker: Worker): Notice[] {
+  return worker.result().notices.map((one) => (one === 'there' ? one : 'lost'));
 }
+
+const lastOf = (worker: Worker): Notice => toldTo(worker).at(-1);
 
 /** A few more requests, one after the other, until the worker has been told. */
 async function sendUntil(worker: Worker, last: Notice): Promise<void> {
@@ -33,7 +34,7 @@ async function sendUntil(worker: Worker, last: Notice): Promise<void> {
 async function disturb(happen: (redis: TestRedis) => Promise<void>, last: Notice) {
   const redis = await ownRedis();
   const server = await startServer('fixed', LIMIT);
-  const late = countLate();
+  const late = countLate(REQUESTS, 2);
   const all = ['a', 'b'].map((name) => startWorker({ url: server.url, redis: redis.url, name }));
   const sent = Promise.all(all.map((one) => one.send(REQUESTS / 2)));
   await untilHolds(() => expect(server.seen()).toBeGreaterThan(60));
@@ -44,6 +45,9 @@ async function disturb(happen: (redis: TestRedis) => Promise<void>, last: Notice
   await server.close();
   await redis.close();
   expect(all.map(lastOf)).toEqual([last, last]);
+  // Nothing is said twice.
+  for (const told of all.map(toldTo))
+    expect(told).toEqual(told.map((_, at) => (at % 2 === 0 ? 'lost' : 'there')));
   const { done, refused, notices } = total(all.map((one) => one.result()));
   expect(done).toBeGreaterThanOrEqual(REQUESTS);
   expect(refused).toBeLessThan(REQUESTS * 0.05 + late());
@@ -106,7 +110,7 @@ test.concurrent(
   'without Redis from the beginning a worker runs alone, and says so once',
   async () => {
     const server = await startServer('fixed', LIMIT);
-    const late = countLate();
+    const late = countLate(150);
     const worker = startWorker({ url: server.url, redis: 'redis://127.0.0.1:1', name: 'alone' });
     await worker.send(150);
     await worker.close();
@@ -123,7 +127,7 @@ async function beside(happen: (signal: (name: NodeJS.Signals) => void) => Promis
   const redis = await ownRedis();
   const server = await startServer('fixed', LIMIT);
   const reach = { url: server.url, redis: redis.url };
-  const late = countLate();
+  const late = countLate(800, 2);
   const child = startChild({ ...reach, name: 'child' }, 400);
   const worker = startWorker({ ...reach, name: 'survivor' });
   await untilHolds(() => expect(server.seen()).toBeGreaterThanOrEqual(30));

@@ -32,7 +32,7 @@ describe.each([1, 2, 4])('%i workers under one limit', (workers) => {
 
   test('cause hardly a 429, under every algorithm', async () => {
     const before = await redis.scripts();
-    const late = countLate();
+    const late = countLate(requests, workers);
     const run = async ({ name }: { name: string }) => {
       const server = await startServer(name, LIMIT);
       const result = await share(server, workers, requests);
@@ -40,13 +40,14 @@ describe.each([1, 2, 4])('%i workers under one limit', (workers) => {
       return [name, result] as const;
     };
     const found = Object.fromEntries(await Promise.all(algorithms.map(run)));
+    const allowed = late();
     for (const [name, { done, refused, notices }] of Object.entries(found)) {
       expect({ name, done, notices }).toEqual({ name, done: requests, notices: [] });
       // On a busy machine, a request may leave long after its permit. Nobody can know of a sliding
       // counter before it has refused to give back a window at once: then all requests in flight
       // are refused. How many those are, and that others refuse none, is tested in virtual time.
       const most = name === 'sliding-counter' ? CEILING : requests * 0.01;
-      expect(refused, `${name}, refused`).toBeLessThanOrEqual(most + late());
+      expect(refused, `${name}, refused`).toBeLessThanOrEqual(most + allowed);
     }
     const calls = (await redis.scripts()) - before;
     expect(calls / (requests * algorithms.length)).toBeLessThan(1.7);
@@ -55,13 +56,15 @@ describe.each([1, 2, 4])('%i workers under one limit', (workers) => {
 
 test('separate processes share a limit, too', async () => {
   const server = await startServer('fixed', LIMIT);
-  const late = countLate();
+  const late = countLate(300, 3);
   const all = [1, 2, 3].map((at) =>
     startChild({ url: server.url, redis: redis.url, name: `child-${at}` }, 100),
   );
-  const { done, refused, notices } = total(await Promise.all(all.map((one) => one.result)));
+  const results = await Promise.all(all.map((one) => one.result));
+  const { done, refused, notices } = total(results);
   expect({ done, notices }).toEqual({ done: 300, notices: [] });
-  expect(refused).toBeLessThanOrEqual(late());
+  const allowed = results.reduce((sum, one) => sum + one.late, late());
+  expect(refused).toBeLessThanOrEqual(Math.min(150, allowed));
   await server.close();
 });
 
@@ -69,7 +72,7 @@ test('a share is left to others', async () => {
   const server = await startServer('fixed', { requests: 50, windowSeconds: 1 });
   const options = { url: server.url, redis: redis.url, reserve: 0.5 };
   const all = ['a', 'b'].map((name) => startWorker({ ...options, name }));
-  const late = countLate();
+  const late = countLate(90, 2);
   const startMs = performance.now();
   await Promise.all(all.map((one) => one.send(45)));
   // 90 at 25 a second.

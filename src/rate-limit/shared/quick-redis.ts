@@ -9,7 +9,8 @@ const HEARING_MS = 100;
 
 /**
  * A connection that does not wait. The `commandTimeout` of ioredis is not used because it also
- * rejects commands whose responses arrived while this process was suspended.
+ * rejects commands whose responses arrived while this process was suspended. A duplicate of this
+ * connection has no time limit.
  */
 export class QuickRedis extends Redis {
   /** Takes a redis:// or rediss:// URL. */
@@ -18,12 +19,16 @@ export class QuickRedis extends Redis {
   }
 
   override sendCommand(...sent: Parameters<Redis['sendCommand']>): unknown {
-    expire(sent[0]);
+    setDeadline(sent[0]);
     return super.sendCommand(...sent);
   }
 }
 
-function expire(command: Command): void {
+/**
+ * Rejects the command after COMMAND_MS, but first lets the event loop read responses that have
+ * arrived.
+ */
+function setDeadline(command: Command): void {
   const late = (): void => command.reject(new Error('Command timed out'));
   let timer = setTimeout(() => (timer = setTimeout(late, HEARING_MS)), COMMAND_MS);
   const answered = (): void => clearTimeout(timer);

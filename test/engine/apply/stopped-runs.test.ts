@@ -32,7 +32,7 @@ describe('401', () => {
 
   test('in the middle of a run stops it with status failed, and the key is named', async () => {
     const world = await createWorld({ kinds: ['contact'] });
-    world.people(everybody(60, { news: 'yes' }));
+    world.people(everybody(200, { news: 'yes' }));
     world.server.delayMs = 5;
     const play = world.server.fail((one) => isEnrolment(one) && one.nth > 5, refusedKey);
     const summary = await world.sync();
@@ -43,12 +43,12 @@ describe('401', () => {
     const { arrived } = world.server;
     const first = arrived.find(({ status }) => status === 401);
     // Those on their way when the answer left are a matter of the network: as many at most as may
-    // be in flight, of the 54 that waited.
+    // be in flight, of the 194 that waited.
     expect(arrived.length - (first?.answeredAfter ?? 0)).toBeLessThanOrEqual(CEILING);
     play.undo();
     world.server.delayMs = 0;
     await expectMended(world);
-    expect(world.emulator.world.contacts()).toHaveLength(60);
+    expect(world.emulator.world.contacts()).toHaveLength(200);
   });
 
   test('at the first request: nothing is written, and nothing is recorded', async () => {

@@ -2,10 +2,13 @@
  * One worker in a process of its own: node fleet-process.ts URL REDIS NAME REQUESTS; says what it
  * did.
  */
-import { startWorker } from './fleet.ts';
+import { countLate } from '../rate-limit/late-requests.ts';
+import { startWorker, type ChildDone } from './fleet.ts';
 
 const [url = '', redis = '', name = '', requests = '0'] = process.argv.slice(2);
+const late = countLate(Number(requests));
 const worker = startWorker({ url, redis, name });
 await worker.send(Number(requests));
 await worker.close();
-process.stdout.write(JSON.stringify(worker.result()));
+const done: ChildDone = { ...worker.result(), late: late() };
+process.stdout.write(JSON.stringify(done));

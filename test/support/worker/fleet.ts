@@ -55,6 +55,9 @@ export interface Done {
   notices: string[];
 }
 
+/** `late`: how many of its requests may have been late, as countLate says. */
+export type ChildDone = Done & { late: number };
+
 export interface Worker {
   /** Resolves when all of them are answered. */
   send(requests: number): Promise<void>;
@@ -115,7 +118,7 @@ export function total(results: readonly Done[]): Done {
 }
 
 interface Child {
-  result: Promise<Done>;
+  result: Promise<ChildDone>;
   signal(name: NodeJS.Signals): void;
 }
 
@@ -126,9 +129,9 @@ export function startChild({ url, redis, name }: WorkerOptions, requests: number
   const child = spawn(process.execPath, options, { stdio: ['ignore', 'pipe', 'inherit'] });
   let said = '';
   child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
-  const result = once(child, 'close').then(([code, signal]): Done => {
+  const result = once(child, 'close').then(([code, signal]): ChildDone => {
     if (code !== 0) throw new Error(`${name} ended with ${code ?? signal}`);
-    return JSON.parse(said) as Done;
+    return JSON.parse(said) as ChildDone;
   });
   result.catch(() => undefined);
   return { result, signal: (name) => void child.kill(name) };
