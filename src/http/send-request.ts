@@ -10,6 +10,7 @@
 import { Pool, type Dispatcher } from 'undici';
 import { Invalid, Unavailable } from '../domain/errors.ts';
 import type { Answer, Request, Send } from '../domain/exchange.ts';
+import { setDeadline } from './deadline.ts';
 import { describe, type Stage } from './request-failure.ts';
 
 const LARGEST_ANSWER = 16 * 1024 * 1024;
@@ -66,9 +67,6 @@ function parseAddress(url: string): URL {
   return base;
 }
 
-/** Long enough to read the responses to all requests in flight. */
-const hearingMs = 100;
-
 interface Limits {
   host: string;
   timeoutMs: number;
@@ -90,13 +88,7 @@ function exchange(pool: Pool, request: Request, limits: Limits): Promise<Answer>
   const flight: Flight = { host, stage: 'waiting', controller: undefined, resolve, reject };
 
   const expire = (): void => abandon(flight, late(flight.stage, timeoutMs));
-  // A process that was suspended (a slow disk, a sleeping machine) first reads the data that has
-  // arrived.
-  const overdue = (): void => {
-    if (flight.stage === 'waiting') expire();
-    else timer = setTimeout(expire, hearingMs);
-  };
-  let timer = setTimeout(overdue, timeoutMs);
+  const cancel = setDeadline(timeoutMs, expire, () => flight.stage !== 'waiting');
   const stop = () => {
     if (flight.stage === 'waiting') end(flight, () => reject(signal?.reason));
     else abandon(flight, 'was ended before its answer was complete: asked to stop');
@@ -106,7 +98,7 @@ function exchange(pool: Pool, request: Request, limits: Limits): Promise<Answer>
   const { method, path, headers, body = null } = request;
   pool.dispatch({ method, path, headers, body }, listener(flight));
   return promise.finally(() => {
-    clearTimeout(timer);
+    cancel();
     signal?.removeEventListener('abort', stop);
   });
 }

@@ -43,9 +43,7 @@ async function served({ schedule = {}, limits = ['*=1000000/1'] }: Served = {}) 
     server: { port: 0, token },
   });
   const worker = start(file);
-  await worker.said('worker serves');
-  await worker.said('listens on');
-  const url = /listens on (\S+)/.exec(worker.heard())?.[1] ?? '';
+  const url = await worker.url();
   return { ...world, file, people, asked, worker, url };
 }
 

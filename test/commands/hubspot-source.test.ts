@@ -73,9 +73,7 @@ describe('a HubSpot account', () => {
     expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_out' });
 
     const worker = start(file);
-    await worker.said('worker serves');
-    await worker.said('listens on');
-    const url = /listens on (\S+)/.exec(worker.heard())?.[1] ?? '';
+    const url = await worker.url();
     hubspot.put(2, 'bob@example.com', 'false').put(5, 'eve@example.com');
     hubspot.asked.length = 0;
     expect(await tell(url, [['contact.propertyChange', 2]])).toBe(202);

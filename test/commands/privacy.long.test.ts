@@ -28,9 +28,7 @@ async function account() {
 
 async function work(file: string) {
   const worker = start(file);
-  await worker.said('worker serves');
-  await worker.said('listens on');
-  return { ...worker, url: /listens on (\S+)/.exec(worker.heard())?.[1] ?? '' };
+  return { ...worker, url: await worker.url() };
 }
 
 const bytesOf = (folder: string): string =>

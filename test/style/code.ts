@@ -15,9 +15,8 @@ const edges = [
   'src/worker/remote-commands.ts',
   'src/worker/worker-server.ts',
   'src/emulator/http-listener.ts',
-  'src/http/send-request.ts',
+  'src/http/deadline.ts',
   'src/http/system-clock.ts',
-  'src/rate-limit/shared/quick-redis.ts',
   // The composition root of the library: there is no command above it.
   'src/platform/platform.ts',
 ];

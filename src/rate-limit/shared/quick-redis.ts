@@ -1,11 +1,20 @@
 /** Provides a connection to Redis whose commands fail if they are not answered within a second. */
-import { type Command, Redis } from 'ioredis';
-import { waitsForNothing } from './redis-reconnect.ts';
+import { Redis, type RedisOptions } from 'ioredis';
+import { setDeadline } from '../../http/deadline.ts';
+import { OPENING_MS, retryMs } from './redis-reconnect.ts';
 
 /** The time limit of a command. 200 ms was too short under load. */
 const COMMAND_MS = 1000;
-/** Long enough to read the responses that have arrived. */
-const HEARING_MS = 100;
+
+/** Options for a connection that repeats no command and queues nothing for later. */
+const waitsForNothing = {
+  connectTimeout: OPENING_MS,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+  retryStrategy: retryMs,
+  connectionName: 'crm-mirror',
+} satisfies RedisOptions;
 
 /**
  * A connection that does not wait. The `commandTimeout` of ioredis is not used because it also
@@ -19,18 +28,9 @@ export class QuickRedis extends Redis {
   }
 
   override sendCommand(...sent: Parameters<Redis['sendCommand']>): unknown {
-    setDeadline(sent[0]);
+    const [command] = sent;
+    const cancel = setDeadline(COMMAND_MS, () => command.reject(new Error('Command timed out')));
+    command.promise.then(cancel, cancel);
     return super.sendCommand(...sent);
   }
-}
-
-/**
- * Rejects the command after COMMAND_MS, but first lets the event loop read responses that have
- * arrived.
- */
-function setDeadline(command: Command): void {
-  const late = (): void => command.reject(new Error('Command timed out'));
-  let timer = setTimeout(() => (timer = setTimeout(late, HEARING_MS)), COMMAND_MS);
-  const answered = (): void => clearTimeout(timer);
-  command.promise.then(answered, answered);
 }

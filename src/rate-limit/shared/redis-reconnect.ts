@@ -1,8 +1,4 @@
-/**
- * Defines how every connection to Redis reconnects, and the options of connections that do not
- * wait.
- */
-import type { RedisOptions } from 'ioredis';
+/** Defines how every connection to Redis reconnects. */
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
 /** The longest wait for a new connection. */
@@ -12,13 +8,3 @@ export const OPENING_MS = 2500;
 export function retryMs(times: number): number {
   return retryDelayMs(retrySchedules.redis, times);
 }
-
-/** Options for a connection that repeats no command and queues nothing for later. */
-export const waitsForNothing = {
-  connectTimeout: OPENING_MS,
-  enableOfflineQueue: false,
-  autoResendUnfulfilledCommands: false,
-  maxRetriesPerRequest: 0,
-  retryStrategy: retryMs,
-  connectionName: 'crm-mirror',
-} satisfies RedisOptions;

@@ -25,11 +25,18 @@ export function startWorker(
   const { child, ended } = launch(['worker', ...args], env, program);
   let err = '';
   child.stderr?.on('data', (chunk: Buffer) => void (err += chunk.toString()));
+  const said = async (text: string) => until(() => err.includes(text));
   return {
     ended,
     kill: (signal: NodeJS.Signals) => void child.kill(signal),
     heard: () => err,
-    said: async (text: string) => until(() => err.includes(text)),
+    said,
+    /** Where its server listens, once it does and the mirrors are served. */
+    async url(): Promise<string> {
+      await said('worker serves');
+      await said('listens on');
+      return /listens on (\S+)/.exec(err)?.[1] ?? '';
+    },
     /** Asked to end, it does; its exit code. */
     async ends(): Promise<number | null> {
       child.kill('SIGTERM');
