@@ -8,9 +8,9 @@ import { z } from 'zod';
 
 /** A text for each lint rule that must not be switched off, which breaks that rule. */
 export const planted: Record<string, string> = {
-  'eslint(max-lines-per-function)': `export function long() {\n${'  step();\n'.repeat(60)}}`,
-  'eslint(max-lines)': 'step();\n'.repeat(301),
-  'eslint(max-params)': 'export const add = (a, b, c, d) => [a, b, c, d];',
+  'eslint(max-lines-per-function)': `export function long() {\n${'  step();\n'.repeat(80)}}`,
+  'eslint(max-lines)': 'step();\n'.repeat(601),
+  'eslint(max-params)': 'export const add = (a, b, c, d, e) => [a, b, c, d, e];',
   'eslint(no-console)': 'console.log(1);',
   'import(no-cycle)': "import { b } from './cycle.js';\nexport const a = () => b();",
   'typescript(no-explicit-any)': 'export const a = (b: any) => b;',
