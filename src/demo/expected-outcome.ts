@@ -3,7 +3,7 @@
  * state.
  */
 import type { World } from '../emulator/ui/emulated-world.ts';
-import { contactKey } from '../records/contact/observe/observed-contact.ts';
+import { contactKey } from '../domain/values/contact-key.ts';
 import type { DesiredRow, Key } from '../domain/record.ts';
 import type { Passed } from './demo-run.ts';
 import type { Claim, TemplateClaim } from './sample-people.ts';

@@ -149,6 +149,8 @@ export interface PlatformOptOuts {
    * if the policy ignores newer statements. `recorded`: what is recorded for the record's key.
    */
   isNewer(row: DesiredRow, out: PlatformOptOut, recorded: RecordedRow | undefined): boolean;
+  /** Returns the source's own spelling of the record's key. */
+  spelling(row: DesiredRow): string | undefined;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** The state of a platform as people see it, and the difference between two states. */
 import type { Emulator } from '../emulator/emulator.ts';
-import { contactKey } from '../records/contact/observe/observed-contact.ts';
+import { contactKey } from '../domain/values/contact-key.ts';
 
 /** One contact: whether it receives mail at all, and its subscriptions by channel. */
 export interface PersonState {

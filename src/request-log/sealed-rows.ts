@@ -12,6 +12,7 @@ import {
   randomFillSync,
 } from 'node:crypto';
 import { z } from 'zod';
+import { contactKey } from '../domain/values/contact-key.ts';
 
 const content = z.tuple([
   z.string(),
@@ -62,10 +63,7 @@ export function secretsOf(key: string): Secrets {
     // One call takes a third of the time of an HMAC. The half of the hash that is kept cannot be
     // extended to that of another text.
     mark: (what, text) =>
-      hash('sha256', `${marking} ${what} ${text.trim().toLowerCase()}`, 'buffer').subarray(
-        0,
-        markBytes,
-      ),
+      hash('sha256', `${marking} ${what} ${contactKey(text)}`, 'buffer').subarray(0, markBytes),
     seal({ method, path, person, requestId, request, answer, failure }) {
       const row = [method, path, person, requestId, request, answer, failure] satisfies z.infer<
         typeof content

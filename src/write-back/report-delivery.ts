@@ -80,12 +80,13 @@ function* batchesOf(
  * Finds out which opt-outs with an unknown outcome have arrived, for a source where reporting twice
  * differs from reporting once.
  */
-function findArrived({ run, type, returns }: ReportDelivery): void {
+function findArrived(delivery: ReportDelivery): void {
+  const { run, type, returns } = delivery;
   const { optOutReports, transaction } = run.snapshot;
   if (!returns.arrived) return;
   const open = optOutReports.unknown(type.name);
   if (open.length === 0) return;
-  const there = returns.arrived(open);
+  const there = returns.arrived(open.map((row) => spelledForCrm(delivery, row)));
   const at = run.clock.now();
   transaction(() => {
     for (const { seq, id } of open)
@@ -131,7 +132,10 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
   const answers: ReportResult[] = [];
   let failure: ExpectedError | undefined;
   try {
-    for await (const told of returns.tell(batch, run.abort)) {
+    for await (const told of returns.tell(
+      batch.map((row) => spelledForCrm(delivery, row)),
+      run.abort,
+    )) {
       const { email } = batch[answers.length] ?? { email: '' };
       answers.push(told);
       const isLast = batch.slice(answers.length).every((row) => row.email !== email);
@@ -146,6 +150,13 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
   settle(delivery, batch, { answers, failure });
   if (failure) throw failure;
   return answers.filter(({ is }) => is === 'told').length;
+}
+
+/** Returns the report with the CRM's own spelling of the address, which it can look up. */
+function spelledForCrm({ run, type }: ReportDelivery, report: ReturnedRow): ReturnedRow {
+  const rows = run.snapshot.staging.desired(type.name, report.email);
+  const row = rows.find(({ id }) => id === report.crmId);
+  return { ...report, email: (row && type.optOuts.spelling(row)) ?? report.email };
 }
 
 /**

@@ -11,7 +11,7 @@ import { makePeople } from '../../config/demo/make.ts';
 import { type Claim, claims } from '../../src/demo/sample-people.ts';
 import { tellOf } from '../../src/demo/expected-outcome.ts';
 import { lookBefore, tellSafety } from '../../src/demo/safety-check.ts';
-import { contactKey } from '../../src/records/contact/observe/observed-contact.ts';
+import { contactKey } from '../../src/domain/values/contact-key.ts';
 import { contactDesire } from '../../src/records/contact/observe/desired-contact.ts';
 import type { DesiredRow } from '../../src/domain/record.ts';
 import { splitHeld, type Summary } from '../../src/engine/report/run-summary.ts';

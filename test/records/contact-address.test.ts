@@ -1,5 +1,6 @@
 /** What is taken for an address, and what is not. */
 import { describe, expect, test } from 'vitest';
+import { contactKey } from '../../src/domain/values/contact-key.ts';
 import { isAddress } from '../../src/records/contact/values/email-address.ts';
 import { wish } from '../support/records/person-facts.ts';
 
@@ -18,9 +19,13 @@ describe('an address', () => {
     'x@xn--e1afmkfd.xn--p1ai',
     '用户@例子.广告',
     'ann@123.com',
+    'ann@ｅｘａｍｐｌｅ．com',
+    'jose\u0301@example.com',
+    'иван.ivanov@example.com',
+    'กำ@example.com',
     `${'a'.repeat(64)}@example.com`,
   ])('%s is valid', (text) => {
-    expect(isAddress(text)).toBe(true);
+    expect(isAddress(contactKey(text))).toBe(true);
   });
 
   test.each([
@@ -56,7 +61,24 @@ describe('an address', () => {
     `${'a'.repeat(65)}@example.com`,
     `a@${'b.'.repeat(130)}de`,
   ])('%s is invalid', (text) => {
-    expect(isAddress(text)).toBe(false);
+    expect(isAddress(contactKey(text))).toBe(false);
+  });
+
+  test.each([
+    ['o\u2019hara@example.ie', 'U+2019'],
+    ['o\u02bchara@example.ie', 'U+02BC'],
+    ['anna\u2010lena@example.com', 'U+2010'],
+    ['\uff41nn@example.com', 'U+FF41'],
+    ['o\ufb03ce@example.com', 'U+FB03'],
+    ['ann\u00b2@example.com', 'U+00B2'],
+    ['p\u0430ul@example.com', 'U+0430'],
+    ['\u03bfscar.w@example.com', 'U+03BF'],
+  ])('%s is invalid because %s only looks like another character', (email, point) => {
+    const { key, invalid } = wish({ email });
+    expect(key).toBeUndefined();
+    expect(invalid?.reason).toBe(
+      `"email" holds ${point} in front of the @, which only looks like another character`,
+    );
   });
 
   test('makes its record invalid when it cannot be read', () => {

@@ -1,6 +1,6 @@
 /** Shows logged requests with the name of the person (#9cc428f416d4) in the place of an address. */
 import type { LoggedRequest } from '../../request-log/read-log.ts';
-import { contactKey } from '../../records/contact/observe/observed-contact.ts';
+import { contactKey } from '../../domain/values/contact-key.ts';
 import type { Names } from './person-names.ts';
 
 const anyAddress = /[^\s@‹›"'<>(){}[\],\\]{1,64}@[^\s@‹›"'<>(){}[\],\\]{1,255}/gu;
@@ -17,8 +17,7 @@ export function maskedText(text: string, names: Names): string {
 
 /** Returns the request with every address replaced by the name that `names` gives the person. */
 export function masked(one: LoggedRequest, names: Names): LoggedRequest {
-  const name = (address: string): string =>
-    names({ kind: 'contact', key: address.trim().toLowerCase() });
+  const name = (address: string): string => names({ kind: 'contact', key: contactKey(address) });
   const { person, path } = one;
   const mask = (text: string): string => {
     const known = person === null || person === '' ? text : text.replaceAll(person, name(person));

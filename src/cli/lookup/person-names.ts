@@ -5,7 +5,7 @@
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { shortHash, shortHasher } from '../../engine/context/person-identity.ts';
-import { contactKey } from '../../records/contact/observe/observed-contact.ts';
+import { contactKey } from '../../domain/values/contact-key.ts';
 import { Invalid } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';

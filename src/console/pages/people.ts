@@ -1,6 +1,7 @@
 /** Finds a person by address, CRM id or hash, and lists the people who need somebody. */
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
+import { contactKey } from '../../domain/values/contact-key.ts';
 import { searchPeople } from '../../cli/dossier/person-search.ts';
 import { approvalFinder } from '../../cli/lookup/held-changes.ts';
 import { maskedText } from '../../cli/lookup/masked-request.ts';
@@ -81,7 +82,7 @@ const fewest = 2;
  * they could find out addresses letter by letter.
  */
 function beginningWith({ user }: PageRequest, { recorded }: Snapshot, who: string): Key[] {
-  const begin = who.trim().toLowerCase();
+  const begin = contactKey(who);
   if (!user.seesAddresses || begin.length < fewest) return [];
   return recorded
     .next('contact', begin, listed)

@@ -15,7 +15,7 @@
  * sample of 20 recorded records must exist in the account. The proof only reads; a failed read
  * proves nothing.
  */
-import { contactKey } from '../../records/contact/observe/observed-contact.ts';
+import { contactKey } from '../../domain/values/contact-key.ts';
 import { Invalid, Rejected, type Problem } from '../../domain/errors.ts';
 import type { Platform } from '../../platform/api-client.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import { z } from 'zod';
 import type { Problem } from '../../domain/errors.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import { contactKey } from '../../records/contact/observe/observed-contact.ts';
+import { contactKey } from '../../domain/values/contact-key.ts';
 import { metaValue } from '../../snapshot/database/meta-table.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { withCommas } from '../../domain/values/counted.ts';

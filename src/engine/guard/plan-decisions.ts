@@ -18,7 +18,7 @@
  */
 import { addDecision } from '../../audit/audit-trail.ts';
 import { byGuard, guardNames, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
-import { contactKey } from '../../records/contact/observe/observed-contact.ts';
+import { contactKey } from '../../domain/values/contact-key.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { PlanDecision, HeldChange, Rejection } from '../../snapshot/guards/plan-parts.ts';

@@ -24,7 +24,8 @@ import { leavingOf } from './observe/unsubscribe-listing.ts';
 import { outsOf } from './consent/platform-opt-outs.ts';
 import { precheck } from './send/send-precheck.ts';
 import { listed, memoriesOf, newsOfChange } from './consent/do-not-contact-entries.ts';
-import { contactKey, namedIn, observe, timeOf } from './observe/observed-contact.ts';
+import { namedIn, observe, timeOf } from './observe/observed-contact.ts';
+import { contactKey } from '../../domain/values/contact-key.ts';
 import { anew, find, read, type ReadAccess, readAll, retrieve } from './observe/contact-read.ts';
 import {
   type ContactChange,
@@ -125,7 +126,10 @@ async function send(
 ): Promise<SendOutcome> {
   if (change.op === 'delete') return remove(access, change, sendContext);
   const { channel, subscription } = enrolment(change);
-  const to = change.target === undefined ? { email: change.key } : { contactId: change.target };
+  const to =
+    change.target === undefined
+      ? { email: change.value.spelling ?? change.key }
+      : { contactId: change.target };
   const priority = subscription === 'opt_out' ? 'opt_out' : 'other';
   const how = { ...sendContext, priority, person: change.key } as const;
   try {

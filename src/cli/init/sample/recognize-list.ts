@@ -3,7 +3,7 @@
  * are asked for. A way of paging is proposed only if it was tried and brought other records.
  */
 import { isAddress } from '../../../records/contact/values/email-address.ts';
-import { contactKey } from '../../../records/contact/observe/observed-contact.ts';
+import { contactKey } from '../../../domain/values/contact-key.ts';
 import type { HttpOptions } from '../../../sources/http/options.ts';
 
 /** A list of records in a response; `path` is undefined if the response itself is the list. */

@@ -1,7 +1,7 @@
 /** What `init` has to know of a source: its first records, and what its columns hold. */
 import { textOf, wordOf } from '../../../domain/values/record-field.ts';
 import { isAddress } from '../../../records/contact/values/email-address.ts';
-import { contactKey } from '../../../records/contact/observe/observed-contact.ts';
+import { contactKey } from '../../../domain/values/contact-key.ts';
 import type { Source, SourceRecord } from '../../../sources/source.ts';
 
 /** Where the data is, and what is needed to read it. */

@@ -17,7 +17,11 @@ import { isIrrelevant, isToRecord, noteOf } from './recorded-note.ts';
 import { elsewhereOf, renamedTargets } from './renamed-contact.ts';
 import { isOperators, laterWill } from './settlements.ts';
 import { decideChannel, rules as table, type Verdict } from './rules.ts';
-import { type ContactStates, decodeContact } from '../observe/contact-rows.ts';
+import {
+  type ContactStates,
+  decodeContact,
+  type DesiredContactRow,
+} from '../observe/contact-rows.ts';
 import type { EnrolmentBody, ObservedContact } from '../observe/contact-state.ts';
 import { settles } from '../observe/converged-creation.ts';
 import { fingerprintsOf } from '../observe/last-observed.ts';
@@ -235,10 +239,17 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
     const now = facts.now.channels[change.part];
     const withdraws = withdrawsStated(now, past, states.desired) || undefined;
     const overrides = overriddenBy(states.desired, now, past);
+    const spelling = change.target === undefined ? spellingIn(states.desired) : undefined;
     const body = { changed, forbids, former, newer, overrides, settles: isAll, since, withdraws };
-    return { ...change, body: canonicalJson(body) };
+    return { ...change, body: canonicalJson({ ...body, spelling }) };
   };
   decision.changes = decision.changes.map(mark);
+}
+
+/** Returns the CRM's spelling of the address; undefined if a record has the key itself. */
+function spellingIn(rows: readonly DesiredContactRow[]): string | undefined {
+  const spellings = rows.map(({ value }) => value.spelling);
+  return spellings.includes(undefined) ? undefined : spellings[0];
 }
 
 /** Returns the words of the rule or gate that calls for a change. */

@@ -5,7 +5,8 @@ import { type AbsenceRules, mayDelete, oursOf } from './our-contacts.ts';
 import { hasLeft, hasWaited, isDue } from './absence.ts';
 import type { ChannelFacts, ConsentPolicy, PersonStatus } from './rules.ts';
 import { isAwaited, isReplaced } from './changed-address.ts';
-import { contactKey, isChanged } from '../observe/observed-contact.ts';
+import { isChanged } from '../observe/observed-contact.ts';
+import { contactKey } from '../../../domain/values/contact-key.ts';
 import { attributed, isTakenBack } from './own-opt-outs.ts';
 import { isSettledIn, settledOut, stillSettled } from './settlements.ts';
 import {

@@ -41,6 +41,7 @@ export function outsOf(
       const known = recorded && decodeContact.recorded(recorded).value;
       return consentAt > by && !known?.early?.includes(consentAt);
     },
+    spelling: (row) => decodeContact.desired(row).value.spelling,
   };
 }
 

@@ -4,7 +4,7 @@ import { consentReader, type ConsentTime } from './consent-time.ts';
 import { asksOf, type ContactFields } from './desired-contact.ts';
 import { isAddress } from '../values/email-address.ts';
 import { type Ask, type Flag, namesIn, type StatedField } from '../values/field-statement.ts';
-import { contactKey } from './observed-contact.ts';
+import { contactKey } from '../../../domain/values/contact-key.ts';
 
 /**
  * What a value means. in, out, none: for a channel. yes, no: for `deleted` and `unsubscribed`. id,

@@ -4,12 +4,14 @@
  */
 import type { Change } from '../../../domain/change.ts';
 import type { RecordedRow } from '../../../domain/record.ts';
+import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Platform } from '../../../platform/api-client.ts';
 import type { SendOutcome } from '../../record-type.ts';
 import type { FoundRecord } from '../../listing-page.ts';
 import { stale } from '../../send-outcome.ts';
 import type { ObservedContactRow } from './contact-rows.ts';
-import { contactKey, observe } from './observed-contact.ts';
+import { observe } from './observed-contact.ts';
+import { contactKey, spellingsOf } from '../../../domain/values/contact-key.ts';
 
 /** The client of the platform, and the relevant channels of a contact. */
 export interface ReadAccess {
@@ -91,11 +93,23 @@ export async function search(
   key: string,
   signal: AbortSignal,
 ): Promise<ObservedContactRow[]> {
-  const found: ObservedContactRow[] = [];
-  for await (const contact of access.platform.all({ search: key }, { signal })) {
-    if (contactKey(contact.email) === key) found.push(observe(contact, access.channels));
+  const contacts = await searchContacts(access.platform, key, signal);
+  return contacts.map((contact) => observe(contact, access.channels));
+}
+
+/** Returns all contacts with this key, under any spelling of the address. */
+export async function searchContacts(
+  platform: Platform['contacts'],
+  key: string,
+  signal: AbortSignal,
+): Promise<Contact[]> {
+  const found = new Map<string, Contact>();
+  for (const spelling of spellingsOf(key)) {
+    for await (const contact of platform.all({ search: spelling }, { signal })) {
+      if (contactKey(contact.email) === key) found.set(contact.id, contact);
+    }
   }
-  return found;
+  return [...found.values()];
 }
 
 /**

@@ -18,6 +18,8 @@ const subscription = z.enum(['opt_in', 'opt_out']);
 export const desiredBody = z.object({
   presence: z.enum(['present', 'flagged', 'outside']),
   channels: z.record(z.string(), subscription.nullable()),
+  /** The CRM's spelling of the address, trimmed and in lower case, if the key is another one. */
+  spelling: z.string().optional(),
   /**
    * When the person last made a consent statement in the CRM, in milliseconds since the epoch; null
    * if never stated.
@@ -182,6 +184,8 @@ export type RecordedContact = z.infer<typeof recordedBody>;
 /** The body of a change to a contact. */
 export type EnrolmentBody = z.infer<typeof enrolmentBody>;
 export const enrolmentBody = z.object({
+  /** The address with which to enrol a person who has no contact, if it is not the key. */
+  spelling: z.string().optional(),
   /** Whether the CRM wants an opt-out from another channel. */
   forbids: z.boolean().default(false),
   /**

@@ -13,7 +13,7 @@ import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { RecordType } from '../../record-type.ts';
 import { isAddress, notAnAddress } from '../values/email-address.ts';
 import { type ConsentReader, consentReader, type ConsentTime } from './consent-time.ts';
-import { contactKey } from './observed-contact.ts';
+import { contactKey } from '../../../domain/values/contact-key.ts';
 import type { DesiredContact } from './contact-state.ts';
 import {
   type Ask,
@@ -81,7 +81,8 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
     const { faults } = found;
     const isOut = isOutOfScope(fields.include, value, faults);
     const id = text(fieldAt(value, fields.id));
-    const address = contactKey(text(fieldAt(value, fields.email)));
+    const written = text(fieldAt(value, fields.email)).trim().toLowerCase();
+    const address = contactKey(written);
     const key = isAddress(address) ? address : undefined;
     if (!isOut) {
       if (id === unreadable) faults.push(noSingleValue(fields.id));
@@ -101,7 +102,14 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
       key,
       alias: address,
       place,
-      ...formOf({ presence, channels, consentAt, early, protected: isKept || undefined }),
+      ...formOf({
+        presence,
+        channels,
+        spelling: key === undefined || written === key ? undefined : written,
+        consentAt,
+        early,
+        protected: isKept || undefined,
+      }),
       presence,
       ...brokenBy(found, { field: fields.email, address, isValid: key !== undefined }),
     };

@@ -1,5 +1,6 @@
 /** Converts contacts of the platform to canonical form. */
 import { canonicalJson, fingerprint } from '../../../domain/record.ts';
+import { contactKey } from '../../../domain/values/contact-key.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import { isSame, type NamedParts } from '../../platform-facts.ts';
@@ -7,11 +8,6 @@ import type { ObservedContactRow } from './contact-rows.ts';
 import type { ObservedContact } from './contact-state.ts';
 
 type Cause = NonNullable<ObservedContact['causes']>[number];
-
-/** Returns the key of a contact on both sides: its address, trimmed and in lower case. */
-export function contactKey(email: string): string {
-  return email.trim().toLowerCase();
-}
 
 /** The fields of a platform contact that are read. */
 type Shown = Pick<

@@ -3,7 +3,8 @@ import { Rejected, Unavailable } from '../../../domain/errors.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Platform } from '../../../platform/api-client.ts';
 import type { Deadlines, Erasing } from '../../capabilities.ts';
-import { contactKey } from '../observe/observed-contact.ts';
+import { contactKey } from '../../../domain/values/contact-key.ts';
+import { searchContacts } from '../observe/contact-read.ts';
 import { decodeContact } from '../observe/contact-rows.ts';
 
 type Contacts = Platform['contacts'];
@@ -52,10 +53,8 @@ async function find(
   { key, ids }: { key: string; ids: readonly string[] },
   { signal }: Deadlines,
 ): Promise<Contact[]> {
-  const found = new Map<string, Contact>();
-  for await (const contact of platform.all({ search: key }, { signal })) {
-    if (contactKey(contact.email) === key) found.set(contact.id, contact);
-  }
+  const there = await searchContacts(platform, key, signal);
+  const found = new Map(there.map((contact) => [contact.id, contact]));
   for (const id of new Set(ids)) {
     const contact = found.has(id)
       ? undefined

@@ -14,7 +14,8 @@ import { isExpected } from '../../../domain/errors.ts';
 import type { Enrolled } from '../../../platform/contacts.ts';
 import { acked, type SendOutcome } from '../../record-type.ts';
 import { mayBeDefault, type Evidence, type PlatformFacts } from '../../platform-facts.ts';
-import { contactKey, observe, timeOf } from '../observe/observed-contact.ts';
+import { observe, timeOf } from '../observe/observed-contact.ts';
+import { contactKey } from '../../../domain/values/contact-key.ts';
 import { search, type ReadAccess } from '../observe/contact-read.ts';
 import type { ContactChange, ObservedContactRow } from '../observe/contact-rows.ts';
 

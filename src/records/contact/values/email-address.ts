@@ -1,12 +1,13 @@
 /**
- * Decides what an email address is. The part before the @ follows zod's rule for RFC 5322, and the
- * domain follows zod's rule for host names. The latter accepts ASCII only, so a domain with other
- * letters (müller.de) is checked in its ASCII form. Before the @, letters of any script and a plus
- * sign are allowed; quotes, a comma or a dot at the end, and a domain without a dot are not.
+ * Decides what an email address is, of an address in canonical form (`contactKey`). The part before
+ * the @ follows zod's rule for RFC 5322, and the domain, which is in its ASCII form, follows zod's
+ * rule for host names. Before the @, letters of any script and a plus sign are allowed; characters
+ * that only look like others (’ for '), quotes, a comma or a dot at the end, and a domain without a
+ * dot are not.
  */
 import type { Fault } from '../../../domain/record.ts';
-import { domainToASCII } from 'node:url';
 import { z } from 'zod';
+import { contactKey } from '../../../domain/values/contact-key.ts';
 import { email as emailForm } from '../../../platform/request-schemas.ts';
 
 const local = z.email({ pattern: z.regexes.rfc5322Email });
@@ -25,29 +26,67 @@ export function isAddress(text: string): boolean {
 }
 
 function isLocal(text: string): boolean {
-  return text.length <= most.local && local.safeParse(`${text}@example.com`).success;
+  if (text.length > most.local || lookAlikeIn(text) !== undefined) return false;
+  return local.safeParse(`${text}@example.com`).success;
 }
 
 function isDomain(text: string): boolean {
-  // Only letters and digits are converted, because the result for other characters is
-  // unpredictable.
-  const isPlain = /^[\x21-\x7e]+$/.test(text);
-  if (!isPlain && !/^[\p{L}\p{M}\p{N}.-]+$/u.test(text)) return false;
-  const ascii = isPlain ? text : domainToASCII(text);
-  const last = ascii.slice(ascii.lastIndexOf('.') + 1);
-  return ascii.includes('.') && /[a-z]/i.test(last) && host.safeParse(ascii).success;
+  const last = text.slice(text.lastIndexOf('.') + 1);
+  return text.includes('.') && /[a-z]/i.test(last) && host.safeParse(text).success;
+}
+
+/** Signs that no mailbox is named with, and letters that look like an apostrophe. */
+const sign = /(?![\x21-\x7e])[^\p{L}\p{M}\p{N}]|[\u02b0-\u02ff\ua78b\ua78c]/u;
+/** Cyrillic and Greek letters that look like Latin ones. */
+const double = /[авекмнорстухѕіјһԁԛԝӏүαγικνορτυχϲϳ]/u;
+const word = /[\p{L}\p{M}\p{N}]+/gu;
+
+/**
+ * Returns the first character that only looks like another one: a typographic sign, a letter or
+ * digit in another width or style, or a Cyrillic or Greek double in an otherwise Latin word.
+ */
+function lookAlikeIn(text: string): string | undefined {
+  if (/^[\x21-\x7e]*$/.test(text)) return undefined;
+  const styled = [...text].find(
+    (one) => one > '\x7e' && /^[\x21-\x7e]+$/.test(one.normalize('NFKC')),
+  );
+  if (styled !== undefined) return styled;
+  const [odd] = sign.exec(text) ?? [];
+  if (odd !== undefined) return odd;
+  for (const [letters] of text.matchAll(word)) {
+    const strange = [...letters].filter((one) => /(?!\p{sc=Latin})\p{L}/u.test(one));
+    const isLatin = /\p{sc=Latin}/u.test(letters);
+    if (isLatin && strange.length > 0 && strange.every((one) => double.test(one)))
+      return strange[0];
+  }
+  return undefined;
 }
 
 /** Returns the fault of a value that is not an address. */
 export function notAnAddress(field: string, address: string): Fault {
+  const odd = lookAlikeIn(address.slice(0, Math.max(0, address.lastIndexOf('@'))));
+  if (odd !== undefined) {
+    return {
+      cause: 'address-invalid',
+      reason: `"${field}" holds ${codePointOf(odd)} in front of the @, which only looks like another character`,
+      value: address,
+      fix: 'type the address anew in the CRM',
+    };
+  }
   const [end = ''] = /[\p{P}\p{S}]+$/u.exec(address.slice(-10)) ?? [];
-  const isOdd = end !== '' && isAddress(address.slice(0, -end.length));
-  const odd = isOdd ? `, for it ends with ${JSON.stringify(end)}` : '';
-  const reason = `"${field}" is not an email address${odd}`;
+  const isOdd = end !== '' && isAddress(contactKey(address.slice(0, -end.length)));
+  const where = isOdd ? `, for it ends with ${JSON.stringify(end)}` : '';
+  const reason = `"${field}" is not an email address${where}`;
   return {
     cause: 'address-invalid',
     reason,
     value: address,
     fix: 'correct the address in the CRM; if contacts.email names the wrong column, correct that',
   };
+}
+
+/** Returns the name of a character: U+2019. */
+function codePointOf(character: string): string {
+  const point = character.codePointAt(0) ?? 0;
+  return `U+${point.toString(16).toUpperCase().padStart(4, '0')}`;
 }

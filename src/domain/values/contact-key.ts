@@ -1,0 +1,36 @@
+/** Decides which spellings of an address are one person's. */
+import { domainToASCII, domainToUnicode } from 'node:url';
+
+const plain = /^[\x21-\x7e]*$/;
+/** What a domain may be written with. Invisible characters stay, and make an address invalid. */
+const hostLike = /^(?:[a-z\d.-]|(?![\p{C}\p{Z}])[\u0080-\u{10ffff}])+$/iu;
+
+/**
+ * Returns the key of a contact on both sides: its address in canonical form, which is trimmed, in
+ * NFC and lower case, with the domain in its ASCII form (UTS 46). So `Ana@ESPAÑA.example` and
+ * `ana@xn--espaa-rta.example` are one person. A domain that has no ASCII form stays as it is.
+ */
+export function contactKey(address: string): string {
+  const trimmed = address.trim();
+  const isPlain = plain.test(trimmed);
+  const text = isPlain ? trimmed.toLowerCase() : folded(trimmed);
+  if (isPlain && !text.includes('xn--')) return text;
+  const at = text.lastIndexOf('@') + 1;
+  const host = text.slice(at);
+  return at > 0 && hostLike.test(host) ? text.slice(0, at) + (domainToASCII(host) || host) : text;
+}
+
+function folded(text: string): string {
+  return text.normalize('NFC').toLowerCase().normalize('NFC');
+}
+
+/**
+ * Returns the spellings of a key under which a search by text may find the contact: the domain in
+ * ASCII or with its own letters, and these composed or decomposed.
+ */
+export function spellingsOf(key: string): string[] {
+  const at = key.lastIndexOf('@') + 1;
+  const host = domainToUnicode(key.slice(at)) || key.slice(at);
+  const spellings = [key, key.slice(0, at) + host];
+  return [...new Set([...spellings, ...spellings.map((one) => one.normalize('NFD'))])];
+}

@@ -1,0 +1,125 @@
+/** One person, spelled in one way by the CRM and in another on the platform. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { mirrored, type MirroredOptions } from '../support/commands/mirrored-contacts.ts';
+
+/** Pairs of spellings that are one mailbox. */
+const pairs = [
+  ['ana@españa.example', 'ana@xn--espaa-rta.example'],
+  ['ana@xn--espaa-rta.example', 'Ana@España.example'],
+  ['ana@ｅｘａｍｐｌｅ.com', 'ana@example.com'],
+  ['jose\u0301@example.com', 'jos\u00e9@example.com'],
+  ['jos\u00e9@espan\u0303a.example', 'jose\u0301@xn--espaa-rta.example'],
+] as const;
+const [crm, platform] = pairs[0];
+
+const channels = [{ id: 'ch_news', subscription: 'news' }];
+
+async function begin(lines: MirroredOptions['lines'] = {}) {
+  const world = await mirrored();
+  world.config({ ...lines, contacts: { channels, ...lines?.contacts } });
+  const contacts = () =>
+    world.emulator.world
+      .contacts()
+      .map(({ email, channels }) => [email, channels[0]?.subscription]);
+  return { ...world, contacts };
+}
+
+describe.each(pairs)('the CRM has %s, the platform %s', (crm, platform) => {
+  test('who unsubscribed on the platform is not opted in', async () => {
+    const world = await begin();
+    world.emulator.seed.contact({ email: platform, status: 'unsubscribed' });
+    world.people([{ email: crm, news: 'yes' }]);
+    for (const mode of ['--full', '--fast']) {
+      const { code, json } = await world.call('sync', mode, '--json');
+      expect([code, json.contacts.conflicts]).toEqual([0, 1]);
+    }
+    expect(world.writes()).toEqual([]);
+  });
+
+  test('an opt-out that the CRM states reaches the contact', async () => {
+    const world = await begin();
+    world.emulator.seed.contact({ email: platform, channels: { ch_news: 'opt_in' } });
+    world.people([{ email: crm, news: 'no' }]);
+    expect((await world.call('sync')).code).toBe(0);
+    expect(world.contacts()).toEqual([[platform, 'opt_out']]);
+  });
+
+  test('a fast run finds whom the last listing did not show', async () => {
+    const world = await begin();
+    world.people([{ email: 'bob@example.com', news: 'yes' }]);
+    expect((await world.call('sync')).code).toBe(0);
+    world.emulator.seed.contact({ email: platform, channels: { ch_news: 'opt_out' } });
+    world.people([
+      { email: 'bob@example.com', news: 'yes' },
+      { email: crm, news: 'yes' },
+    ]);
+    await world.call('sync', '--fast');
+    expect(world.contacts()).toContainEqual([platform, 'opt_out']);
+    expect(world.contacts()).toHaveLength(2);
+  });
+
+  test('an erased person does not come back', async () => {
+    const world = await begin();
+    world.emulator.seed.contact({ email: platform, channels: { ch_news: 'opt_in' } });
+    world.people([{ email: crm, news: 'yes' }]);
+    await world.call('sync');
+    expect((await world.call('forget', crm)).code).toBe(0);
+    expect(world.contacts()).toEqual([]);
+    world.people([{ email: platform, news: 'yes' }]);
+    await world.call('sync');
+    expect(world.contacts()).toEqual([]);
+    expect((await world.call('allow', platform, '--reason', 'asked')).code).toBe(0);
+    await world.call('sync');
+    expect(world.contacts()).toEqual([[platform.toLowerCase(), 'opt_in']]);
+  });
+
+  test('protect and --only-people know the person', async () => {
+    const world = await begin({ contacts: { protect: [platform] } });
+    world.people([{ email: crm, news: 'yes' }]);
+    await world.call('sync');
+    expect(world.contacts()).toEqual([]);
+    world.config({ contacts: { channels } });
+    const few = join(world.folder, 'few.txt');
+    writeFileSync(few, platform);
+    const { json } = await world.call('sync', '--json', '--only-people', few);
+    expect(json.contacts.applied.create).toBe(1);
+  });
+});
+
+test('a creation sends the spelling of the CRM, once for two records', async () => {
+  const world = await begin();
+  world.people([
+    { email: crm, news: 'yes' },
+    { email: ' Bob@Example.com ', news: 'yes' },
+  ]);
+  expect((await world.call('sync')).code).toBe(0);
+  expect(world.contacts()).toEqual(
+    expect.arrayContaining([
+      [crm, 'opt_in'],
+      ['bob@example.com', 'opt_in'],
+    ]),
+  );
+  expect((await world.call('sync', '--json')).json.contacts.changes.create).toBe(0);
+});
+
+test('of two spellings in the CRM that contradict each other, the stricter one counts', async () => {
+  const world = await begin();
+  world.people([
+    { email: crm, news: 'yes' },
+    { email: platform, news: 'no' },
+  ]);
+  await world.call('sync');
+  expect(world.contacts()).toEqual([]);
+});
+
+test('an opt-out is reported under the spelling of the CRM', async () => {
+  const world = await begin({ contacts: { returns: { type: 'csv', path: './back.csv' } } });
+  world.people([{ email: crm, news: 'yes' }]);
+  await world.call('sync');
+  world.emulator.dashboard.leave(crm, 'ch_news');
+  await world.call('sync');
+  const [, line = ''] = readFileSync(join(world.folder, 'back.csv'), 'utf8').split('\n');
+  expect(line.split(',').slice(1, 5)).toEqual([crm, `id-${crm}`, 'ch_news', 'opt_out']);
+});
