@@ -1,4 +1,5 @@
 /** The CRM as it is told who left on the platform: nobody is reported who did not leave. */
+import { keyOf } from '../../support/engine/address-spelling.ts';
 import type { OptOutReport } from '../../../src/domain/opt-out-report.ts';
 import type { WriteBack } from '../../../src/sources/write-back.ts';
 import type { Known } from './checker-state.ts';
@@ -37,9 +38,10 @@ export function listening({ life, known, reached, found }: Listening): WriteBack
 
 /** A person, a colleague or another program did it, under this address or before it was changed. */
 function checkReported(
-  { email, channel }: Pick<OptOutReport, 'email' | 'channel'>,
+  { email: spelt, channel }: Pick<OptOutReport, 'email' | 'channel'>,
   { story, witness, memories, erasures, judge }: Known,
 ): void {
+  const email = keyOf(spelt);
   const people = witness
     .people()
     .filter(({ key, former }) => key === email || former?.key === email);

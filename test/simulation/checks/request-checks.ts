@@ -21,7 +21,8 @@ import { isReplaced, mayBeOptedOut } from './changed-address.ts';
 import { fallbackOf } from '../story/story.ts';
 import { checkTakenBack, checkUndone } from './undone-checks.ts';
 import { checkCreation, checkUpdate } from './template-checks.ts';
-import { keyOf, type Person } from '../world/platform-history.ts';
+import type { Person } from '../world/platform-history.ts';
+import { keyOf } from '../../support/engine/address-spelling.ts';
 
 export function checkArrival(arrival: Arrival, known: Known): void {
   const { route } = arrival.entry;

@@ -3,6 +3,7 @@
  * heard of it; what would make something is not sent again until the platform has been read
  * (docs/decisions/journal-and-outcomes.md).
  */
+import { keyOf } from '../../support/engine/address-spelling.ts';
 import type { Answer, Request } from '../../../src/domain/exchange.ts';
 import { asked } from './asked.ts';
 import type { Judge } from './rules.ts';
@@ -74,7 +75,7 @@ export function createUnanswered(): Unanswered {
 function makes(request: Request): string | undefined {
   if (request.method !== 'POST') return undefined;
   const { email, name } = asked(request);
-  if (request.path.startsWith('/api/contacts/channel/') && email) return `contact ${email}`;
+  if (request.path.startsWith('/api/contacts/channel/') && email) return `contact ${keyOf(email)}`;
   return request.path === '/api/template/v1/create' ? `template ${name}` : undefined;
 }
 
@@ -83,7 +84,7 @@ function readBy({ method, path }: Request): string | undefined {
   if (method !== 'GET') return undefined;
   const url = new URL(path, 'http://platform');
   if (url.pathname === '/api/contacts/list')
-    return `contact ${url.searchParams.get('search') ?? ''}`;
+    return `contact ${keyOf(url.searchParams.get('search') ?? '')}`;
   return url.pathname.startsWith('/api/template/') ? 'template ' : undefined;
 }
 

@@ -9,6 +9,7 @@ import { whole, type Delivery } from '../../../src/emulator/faults/fault-kinds.t
 import { Unavailable } from '../../../src/domain/errors.ts';
 import type { Answer, Request, Send } from '../../../src/domain/exchange.ts';
 import type { LoggedRequest } from '../../../src/emulator/ui/emulated-world.ts';
+import { keyOf } from '../../support/engine/address-spelling.ts';
 import { checkArrival } from '../checks/request-checks.ts';
 import { horizon, type Known, type Outing } from '../checks/checker-state.ts';
 import type { Life } from './process-life.ts';
@@ -103,7 +104,7 @@ export function createWire(options: WireOptions): Wire {
     if (enrols === undefined) return answer;
     if (answer.status < 300 && isReadable(answer)) {
       outing.answered.push(enrols);
-      known.memories.created(asked(request).email, horizon({ outing, sentAt }));
+      known.memories.created(addressIn(request), horizon({ outing, sentAt }));
     }
     // Its status says that much, whatever its body. Of several contacts one may be refused.
     if ([404, 409, 422].includes(answer.status)) known.refusals.add(enrols);
@@ -267,7 +268,7 @@ function judgeArrival(options: WireOptions, request: Request, trip: Trip): void 
     if (done) options.reached.note('run', 'somebody is deleted');
     known.memories.deleting(gone, { since: horizon(arrival), done });
   }
-  if (status < 300 && email && channelId) known.memories.changed(email, channelId);
+  if (status < 300 && email && channelId) known.memories.changed(keyOf(email), channelId);
 }
 
 /** Whether it asked an operation to change something; what is refused before that asks nothing. */
@@ -277,9 +278,15 @@ function reachesPlatform({ method, route, status, channelId }: LoggedRequest): b
   return ![0, 400, 401, 403, 422, 429].includes(status);
 }
 
+/** The key of the address that a request names. */
+function addressIn(request: Request): string | undefined {
+  const { email } = asked(request);
+  return email && keyOf(email);
+}
+
 function enrolmentIn(request: Request, { witness }: World): string | undefined {
-  const { email, id, subscription } = asked(request);
-  const key = witness.people().find((person) => person.id === id)?.key ?? email;
+  const { id, subscription } = asked(request);
+  const key = witness.people().find((person) => person.id === id)?.key ?? addressIn(request);
   const channel = request.path.split('/').at(-1);
   return subscription && key && `${key} ${channel} ${subscription}`;
 }

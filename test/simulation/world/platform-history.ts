@@ -2,6 +2,7 @@
  * Sees everything that is done on the platform, by which side and when; knows no engine.
  * Times are milliseconds of the one clock that never jumps.
  */
+import { keyOf } from '../../support/engine/address-spelling.ts';
 import type { Emulator } from '../../../src/emulator/emulator.ts';
 import type { ContactView } from '../../../src/emulator/api/answer-views.ts';
 import type { VirtualClock } from '../../support/clock.ts';
@@ -72,8 +73,6 @@ export interface Witness {
   /** Whether somebody was at this address, and we have deleted all of them. */
   wasDeletedByUs(key: string): boolean;
 }
-
-export const keyOf = (email: string): string => email.trim().toLowerCase();
 
 /** Returns when our last change of a channel reached the person; -Infinity if none did. */
 export function reachedAt({ channels }: Pick<Person, 'channels'>): number {

@@ -14,7 +14,8 @@ import { textOf, type CrmRecord } from './crm.ts';
 import type { Reached } from '../coverage.ts';
 import type { Act } from '../story/actions.ts';
 import type { Story } from '../story/story.ts';
-import { createWitness, keyOf, type Witness } from './platform-history.ts';
+import { createWitness, type Witness } from './platform-history.ts';
+import { keyOf, thereAs, withLetters } from '../../support/engine/address-spelling.ts';
 
 export interface World {
   story: Story;
@@ -149,7 +150,13 @@ function actInCrm(world: World, number: number, does: Does<'crm'>): void {
     'is new'() {
       if (first) return;
       const wishes = { ch_news: 'yes', ch_product: '' };
-      people.push({ id: `${at}`, email: address, deleted: '', unsubscribed: '', ...wishes });
+      people.push({
+        id: `${at}`,
+        email: withLetters(address),
+        deleted: '',
+        unsubscribed: '',
+        ...wishes,
+      });
     },
     'is removed': () => void (world.people = people.filter((one) => !records.includes(one))),
     'is doubled'() {
@@ -173,7 +180,7 @@ function actInCrm(world: World, number: number, does: Does<'crm'>): void {
 function actOnPlatform({ emulator, story }: World, who: number, does: Does<'platform'>): void {
   const { dashboard, seed, world } = emulator;
   const at = who % story.people.length;
-  const address = addressOf(at);
+  const address = thereAs(emulator, addressOf(at));
   const acts: Record<Does<'platform'>, () => unknown> = {
     'leaves the newsletter': () => dashboard.leave(address, 'ch_news'),
     'leaves the product mail': () => dashboard.leave(address, 'ch_product'),
@@ -188,9 +195,13 @@ function actOnPlatform({ emulator, story }: World, who: number, does: Does<'plat
     'is deleted': () => dashboard.deleteContact(address),
     'is made twice': () =>
       world.contact(address) &&
-      seed.contact({ email: address.toUpperCase(), channels: { ch_news: 'opt_out' } }),
+      seed.contact({
+        email: withLetters(addressOf(at)).toUpperCase(),
+        channels: { ch_news: 'opt_out' },
+      }),
     'is taken out of the newsletter': () => dashboard.removeFromChannel(address, 'ch_news'),
-    'is given another address': () => dashboard.editContact(address, { email: movedOf(address) }),
+    'is given another address': () =>
+      dashboard.editContact(address, { email: movedOf(addressOf(at)) }),
     'is given another name': () => dashboard.editContact(address, { firstName: 'Robin' }),
   };
   acts[does]();

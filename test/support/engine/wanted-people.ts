@@ -1,4 +1,5 @@
 /** What the CRM of a stage wants, told apart from how the engine finds it out. */
+import { keyOf } from './address-spelling.ts';
 import { channels } from './engine-mirror.ts';
 import type { Stage } from './engine-stage.ts';
 
@@ -28,8 +29,7 @@ function wordOf(value: unknown): string {
 
 /** By address and channel. */
 export function wishesOf(stage: Stage): { address: string; channel: string; wish: Wish }[] {
-  const addressOf = (record: Record<string, unknown>) =>
-    String(record['email']).trim().toLowerCase();
+  const addressOf = (record: Record<string, unknown>) => keyOf(String(record['email']));
   const addresses = new Set(stage.people.map(addressOf));
   return [...addresses].flatMap((address) => {
     const records = stage.people.filter((record) => addressOf(record) === address);
