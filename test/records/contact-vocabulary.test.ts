@@ -68,6 +68,12 @@ describe('a date', () => {
     '2026-03-01 12:00:00.123456+02',
     '2026-03-01T12:00:00+0200',
     '2024-02-29',
+    // As a spreadsheet of the United States writes it.
+    '03/01/2026 9:05 AM',
+    '3/1/26 9:05:10 PM',
+    '13/1/2026, 12:05\u202fp.m.',
+    '11/20/2026 12:00 AM',
+    '3/1/2026 9:05',
     // Of today, whatever the zone of the CRM; and by a clock that is a little fast.
     '2026-11-20',
     '2026-11-20T12:09:00Z',
@@ -84,6 +90,9 @@ describe('a date', () => {
     '31-12-2999',
     '31.12.99',
     '1.1.27',
+    '12/1/2026 9:05 AM',
+    '11/21/2026 4:05 PM',
+    '1/1/27 9:05 AM',
   ])('in %s lies in the future, or may', (value) => {
     expect(inAll(value)).toEqual(['word', 'future', 'future']);
   });
@@ -99,6 +108,8 @@ describe('a date', () => {
     '31.02.2026',
     '13/13/2026',
     '2026-03-01 25:00',
+    '03/01/2026 13:05 PM',
+    '03/01/2026 0:05 AM',
     '2026-03',
   ])('in %s is in no calendar', (value) => {
     expect(inAll(value)).toEqual(['word', 'word', 'word']);
@@ -109,6 +120,31 @@ describe('a date', () => {
       expect(inAll(value)).toEqual(['word', 'word', 'word']);
     },
   );
+});
+
+describe('a serial number of Excel', () => {
+  const of = (use: Use, value: unknown, own: OwnWords = {}) => read(use, value, own);
+  // 46346 is 20 November 2026, today.
+  test.each(['45900', '45900.5', '45900,3784722222', ' 45900 ', 45900, '32874', '46346'])(
+    'is unknown, and may be a date: %j',
+    (value) => {
+      const text = String(value).trim();
+      const found = { unknown: 'word', text, isSerial: true };
+      expect(of('unsubscribed', value)).toEqual(found);
+      expect(of('deleted', value)).toEqual(found);
+      expect(of('subscription', value)).toEqual({ unknown: 'word', text });
+    },
+  );
+  test.each(['32873', '46348', '4590', '459000', '-45900', '45900.', '45900 1', '2026'])(
+    'is not %j',
+    (value) => {
+      expect(of('unsubscribed', value)).toEqual({ unknown: 'word', text: value });
+    },
+  );
+  test('is a word of one’s own if that is named', () => {
+    expect(said('unsubscribed', '45900', { no: ['45900'] })).toBe('no');
+    expect(said('unsubscribed', '45900', { yes: 'any' })).toBe('yes');
+  });
 });
 
 describe('words of one’s own', () => {

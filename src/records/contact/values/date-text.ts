@@ -1,9 +1,16 @@
 /** Reads dates in the formats that CRMs use for when a person was deleted or unsubscribed. */
 
-/** The form of a day with or without a time, and of a time with or without its zone. */
-const time = String.raw`(?<time>\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)`;
+/**
+ * The form of a day with or without a time, of a time with or without AM or PM, and with or without
+ * its zone.
+ */
+const time = String.raw`(?<hour>\d{1,2})(?<rest>:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)`;
+const half = String.raw`(?:\s?(?<half>[ap])\.?m\.?)`;
 const zone = String.raw`(?<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)`;
-const form = new RegExp(String.raw`^(?<day>[\d./-]+)(?:(?:T|,? +)${time} ?${zone}?)?$`, 'i');
+const form = new RegExp(
+  String.raw`^(?<day>[\d./-]+)(?:(?:T|,? +)${time}${half}? ?${zone}?)?$`,
+  'i',
+);
 
 /**
  * The patterns of a day, and their groups for year, month and day. A date with slashes or hyphens
@@ -13,6 +20,7 @@ const days: readonly [RegExp, ...(readonly [number, number, number])[]][] = [
   [/^(\d{4})([-/])(\d{1,2})\2(\d{1,2})$/, [1, 3, 4]],
   [/^(\d{1,2})\.(\d{1,2})\.(\d{4}|\d{2})$/, [3, 2, 1]],
   [/^(\d{1,2})([-/])(\d{1,2})\2(\d{4})$/, [4, 3, 1], [4, 1, 3]],
+  [/^(\d{1,2})\/(\d{1,2})\/(\d{2})$/, [3, 2, 1], [3, 1, 2]],
 ];
 
 /** The date that MySQL writes in place of a missing one. */
@@ -20,6 +28,8 @@ const zero = /^0000-00-00(?:[T ]00:00(?::00(?:\.0+)?)?Z?)?$/i;
 
 /** The first year that is accepted. An earlier one is a placeholder, such as year 1 for no date. */
 const firstYear = 1900;
+/** How far the earliest zone (UTC+14) is ahead of UTC. */
+const earliestZoneMs = 14 * 3_600_000;
 /** The maximum difference between the clocks of the CRM and of this machine, in milliseconds. */
 const skewMs = 10 * 60_000;
 
@@ -33,10 +43,28 @@ export function dateIn(text: string, now: number): 'past' | 'future' | 'zero' | 
   if (!/^\d/.test(text)) return undefined;
   if (zero.test(text)) return 'zero';
   const found = form.exec(text)?.groups ?? {};
-  const moment = `${found['time'] ?? '00:00'}${offsetOf(found['zone'])}`;
+  const moment = `${timeOf(found)}${offsetOf(found['zone'])}`;
   const times = daysIn(found['day'] ?? '').flatMap((day) => instantOf(day, moment) ?? []);
   if (times.length === 0) return undefined;
   return times.every((at) => at <= now + skewMs) ? 'past' : 'future';
+}
+
+/** The number that Excel stores for 1 January 1990. A smaller one is hardly a date of a CRM. */
+const firstSerial = 32_874;
+/** The number that Excel stores for 1 January 1970. */
+const epochSerial = 25_569;
+const dayMs = 86_400_000;
+
+/**
+ * Returns whether a text is a number that Excel stores for a date from 1990 until now, such as
+ * 45900 or 45900.5. A spreadsheet shows it if the cell has lost its format. Only the other values of
+ * its column tell whether it is a date. `now` is in milliseconds since the epoch.
+ */
+export function isSerialDate(text: string, now: number): boolean {
+  if (!/^\d{5}(?:[.,]\d{1,12})?$/.test(text)) return false;
+  const serial = Number(text.replace(',', '.'));
+  const at = (serial - epochSerial) * dayMs - earliestZoneMs;
+  return serial >= firstSerial && at <= now + skewMs;
 }
 
 /** Returns the calendar days that a text may denote, as YYYY-MM-DD. */
@@ -71,6 +99,15 @@ function isReal(day: string): boolean {
 function instantOf(day: string, moment: string): number | undefined {
   const at = Date.parse(`${day}T${moment}`);
   return Number.isNaN(at) ? undefined : at;
+}
+
+/** Returns a time on a clock of 24 hours. An hour that no clock shows is in no calendar. */
+function timeOf({ hour, rest = '', half }: Record<string, string | undefined>): string {
+  if (hour === undefined) return '00:00';
+  if (half === undefined) return `${hour.padStart(2, '0')}${rest}`;
+  const shown = Number(hour);
+  const hours = (shown % 12) + (/p/i.test(half) ? 12 : 0);
+  return shown >= 1 && shown <= 12 ? `${String(hours).padStart(2, '0')}${rest}` : 'no time';
 }
 
 function offsetOf(named: string | undefined): string {

@@ -10,14 +10,17 @@
  *   empty, null                        no opinion     no             no
  *   0000-00-00                         unknown        no             no
  *   a date that is not in the future   unknown        yes            yes
+ *   a serial number of Excel (45900)   unknown        yes*           yes*
  *   anything else                      unknown        unknown        unknown
+ *
+ * *  if all other values of the column are dates; otherwise it is unknown.
  *
  * A field's own words extend these and take precedence; `yes: any` matches every value that is
  * neither empty nor a word for no. Nothing is guessed: an unknown value makes its record invalid.
  */
 import type { UnknownWord } from '../../../domain/record.ts';
 import { textOf, wordOf } from '../../../domain/values/record-field.ts';
-import { dateIn } from './date-text.ts';
+import { dateIn, isSerialDate } from './date-text.ts';
 
 /** The question that a field answers. */
 export type Use = 'subscription' | 'unsubscribed' | 'deleted';
@@ -35,7 +38,10 @@ export interface OwnWords {
   none?: readonly string[] | undefined;
 }
 
-export type Unknown = Pick<UnknownWord, 'unknown' | 'text'>;
+export interface Unknown extends Pick<UnknownWord, 'unknown' | 'text'> {
+  /** Whether the value is a date if the other values of its column are dates. */
+  isSerial?: true;
+}
 
 const affirmative = ['true', 'yes', 'y', 't', '1', 'on'];
 const negative = ['false', 'no', 'n', 'f', '0', 'off'];
@@ -67,7 +73,9 @@ export function vocabulary(
     const date = use === 'subscription' ? undefined : dateIn(text, now());
     if (date === 'zero') return 'none';
     if (date === 'past' || own.yes === 'any') return 'yes';
-    return { unknown: date === 'future' ? 'future' : 'word', text };
+    if (date === 'future') return { unknown: 'future', text };
+    const isSerial = use !== 'subscription' && isSerialDate(text, now());
+    return { unknown: 'word', text, ...(isSerial && { isSerial }) };
   };
 }
 
