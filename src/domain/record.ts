@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { ColumnShape } from './date-columns.ts';
 import type { ProblemCommon } from './problem-causes.ts';
 
 /** The record types that a mirror can keep in step with the source. */
@@ -54,6 +55,10 @@ export interface DesiredRow {
    * is read.
    */
   unknown?: readonly UnknownWord[] | undefined;
+  /** What the values of the columns are that may hold dates; undefined if all of them are empty. */
+  shapes?: readonly ColumnShape[] | undefined;
+  /** The row if the serial numbers in these columns are dates; undefined if it has none. */
+  asDates?: { columns: readonly string[]; row: DesiredRow } | undefined;
 }
 
 /**
@@ -102,6 +107,8 @@ export interface Fault extends Partial<ProblemCommon> {
    * The option whose field contains an unknown word. Such faults are listed by word, not by record.
    */
   option?: string | undefined;
+  /** Whether the value that cannot be read may say that the person wants no mail, or is deleted. */
+  mayOptOut?: true | undefined;
 }
 
 /** The value of a field without a known meaning. It may be personal data. */

@@ -38,6 +38,8 @@ export interface Sizes {
   missing: number;
   /** Words in the records that the configuration does not define. */
   unknown: readonly UnknownWords[];
+  /** The columns that hold nothing but dates; in an incremental reading, those remembered. */
+  dateColumns: readonly string[];
 }
 
 /** Holds what a run has found for one record type so far. */
@@ -74,7 +76,7 @@ export const noFindings: Findings = {
   listing: undefined,
   lost: new Set(),
   reading: '',
-  sizes: { valid: 0, wanted: 0, invalid: 0, skipped: 0, missing: 0, unknown: [] },
+  sizes: { valid: 0, wanted: 0, invalid: 0, skipped: 0, missing: 0, unknown: [], dateColumns: [] },
   still: () => false,
   absenceCounts: false,
 };

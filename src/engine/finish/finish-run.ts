@@ -11,7 +11,7 @@ import type { RunState } from '../context/run-state.ts';
 import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
 import { closeAuditLog, type RunContext, supersededKeys } from '../context/run-context.ts';
 import { isRecord, onlyKey } from '../context/mirror-context.ts';
-import { storeWantedCounts } from '../read/incremental-read.ts';
+import { storeReadingFacts } from '../read/incremental-read.ts';
 import { groupFound } from './group-found-problems.ts';
 import { summaryOf } from './summarize-run.ts';
 import type { Summary } from '../report/run-summary.ts';
@@ -103,7 +103,7 @@ function keepParked({ run, parts, known }: RunState): void {
     const knowledge = known.get(type);
     if (!knowledge?.certified) continue;
     const { whole, sizes } = knowledge;
-    if (whole) storeWantedCounts(run.snapshot, type.name, sizes);
+    if (whole) storeReadingFacts(run.snapshot, type.name, sizes);
     if (whole && type.capabilities.personRead) run.selection?.store();
     if (isWhole) problems.dropUnnamed(type.name, { but: supersededKeys(run, type), whole });
   }

@@ -15,7 +15,7 @@ import { each } from '../context/work-in-parts.ts';
 import { openChanges, type RunContext } from '../context/run-context.ts';
 import { type MirrorPart, modeName } from '../context/mirror-context.ts';
 import { idsAt, rowOf } from './person-read.ts';
-import { incrementalSizes, stageIncremental } from './incremental-read.ts';
+import { incrementalSizes, stageIncremental, withKnownColumns } from './incremental-read.ts';
 import { desiredOf, endingIn, readSource, type SourceRead, reasonOf } from './source-read.ts';
 
 /** The number of changed records above which everything is read, in batches and with all proofs. */
@@ -63,7 +63,8 @@ async function readChanges(
   const told = await readAllChanges(run, type, source.changes?.(since, requestOf(run, type)));
   if (typeof told === 'string') return told;
   if (!(await readRelated(run, part, told))) return 'people-many';
-  const rows = [...told.rows.values(), ...told.nameless];
+  const found = [...told.rows.values(), ...told.nameless];
+  const rows = withKnownColumns(run, type.name, found);
   const skipped = await stageIncremental(run, type.name, rows);
   const sizes = incrementalSizes(run, type.name, { rows, skipped });
   return { ...told.certificate, whole: false, sizes };

@@ -1,5 +1,8 @@
 /** Stages and counts records from a source that was not read completely. */
 import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
+import { z } from 'zod';
+import { withSerialsRead } from '../../domain/date-columns.ts';
+import { metaValue } from '../../snapshot/database/meta-table.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
 import { everything } from '../../snapshot/database/key-range.ts';
 import type { RunContext } from '../context/run-context.ts';
@@ -7,6 +10,25 @@ import { inTurns } from '../context/work-in-parts.ts';
 import type { Sizes } from '../context/run-findings.ts';
 
 const stagedAtOnce = 1_000;
+
+/**
+ * Returns the rows with their serial numbers of Excel read as the last complete reading has them. A
+ * few records do not show what their columns hold.
+ */
+export function withKnownColumns(
+  run: Pick<RunContext, 'snapshot'>,
+  kind: RecordTypeName,
+  rows: readonly DesiredRow[],
+): DesiredRow[] {
+  const known = dateColumnsIn(run.snapshot, kind);
+  return rows.map((row) => withSerialsRead(row, known));
+}
+
+function dateColumnsIn({ meta }: RunContext['snapshot'], kind: RecordTypeName): string[] {
+  return metaValue(meta, dateColumnsOf(kind), z.array(z.string())) ?? [];
+}
+
+const dateColumnsOf = (kind: RecordTypeName): string => `date columns of ${kind}s`;
 
 /** Stages a few records. Returns how many of them identify no person. */
 export async function stageIncremental(
@@ -57,6 +79,7 @@ export function incrementalSizes(
     skipped,
     missing: 0,
     unknown: unknown.words(),
+    dateColumns: dateColumnsIn(snapshot, kind),
     get wanted() {
       return before === undefined ? snapshot.recorded.count(kind) : Number(before) + news;
     },
@@ -66,12 +89,15 @@ export function incrementalSizes(
 const wantedOf = (kind: RecordTypeName): string => `wanted of ${kind}s`;
 
 /**
- * Stores the size of a complete reading for incremental runs. Must be called within a transaction.
+ * Stores the size of a complete reading, and which columns hold dates, for incremental runs. Must be
+ * called within a transaction.
  */
-export function storeWantedCounts(
+export function storeReadingFacts(
   { meta }: RunContext['snapshot'],
   kind: RecordTypeName,
-  { wanted }: Sizes,
+  { wanted, dateColumns }: Sizes,
 ): void {
   meta.set(wantedOf(kind), String(wanted));
+  if (dateColumns.length > 0) meta.set(dateColumnsOf(kind), JSON.stringify(dateColumns));
+  else meta.drop(dateColumnsOf(kind));
 }

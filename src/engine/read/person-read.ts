@@ -12,7 +12,7 @@ import type { LockedPeople, PersonLock } from '../context/person-locks.ts';
 import { isFresh, type RunContext, supersededKeys } from '../context/run-context.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
 import type { RunState } from '../context/run-state.ts';
-import { incrementalSizes, stageIncremental } from './incremental-read.ts';
+import { incrementalSizes, stageIncremental, withKnownColumns } from './incremental-read.ts';
 import { desiredOf } from './source-read.ts';
 import { type Findings, noFindings } from '../context/run-findings.ts';
 import { inTurns } from '../context/work-in-parts.ts';
@@ -159,8 +159,9 @@ export function rowOf(type: RecordType, id: string, record: SourceRecord): Desir
 async function stage(
   run: RunContext,
   { type }: MirrorPart,
-  { rows, keys: [key], complete }: PersonRecords,
+  { rows: found, keys: [key], complete }: PersonRecords,
 ): Promise<Omit<PersonRead, 'lock'>> {
+  const rows = withKnownColumns(run, type.name, found);
   const skipped = await stageIncremental(run, type.name, rows);
   const sizes = incrementalSizes(run, type.name, { rows, skipped });
   const readAt = run.clock.now();

@@ -1,6 +1,7 @@
 /** Reads a source completely into staging, in canonical form. */
 import { Interrupted, type Problem, Unavailable } from '../../domain/errors.ts';
 import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
+import { findDateColumns, withSerialsRead } from '../../domain/date-columns.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
 import type { KeyRange } from '../../snapshot/database/key-range.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
@@ -27,6 +28,9 @@ export type SourceRead = Certificate & {
 /** The number of records sorted at a time. Each pass rewrites most pages of a table. */
 const sortedAtOnce = 75_000;
 
+/** The number of records decided at a time once their columns are known. */
+const decidedAtOnce = 1_000;
+
 const sharedId = {
   cause: 'id-shared' as const,
   reason: 'several records with different addresses have this id',
@@ -50,13 +54,20 @@ export async function readSource(
     progress: (read) => void (share = read),
   });
   const unknown = countUnknown();
+  const columns = findDateColumns();
   let count = 0;
   let sorted = 0;
-  for await (const some of endingIn(records, (last) => (end.certificate = last))) {
-    const rows = some.map((record) => desiredOf(type, record));
+  const add = (rows: readonly DesiredRow[]): void => {
     rows.forEach(unknown.add);
     stage(() => staging.addDesired(rows, count + 1));
     count += rows.length;
+  };
+  for await (const some of endingIn(records, (last) => (end.certificate = last))) {
+    const rows = some.map((record) => desiredOf(type, record));
+    rows.forEach(columns.add);
+    const undecided = rows.filter((row) => row.asDates);
+    if (undecided.length > 0) stage(() => staging.keepUndecided(undecided));
+    add(undecided.length > 0 ? rows.filter((row) => !row.asDates) : rows);
     if (count - sorted >= sortedAtOnce) {
       await sortIn(run, type.name);
       sorted = count;
@@ -66,11 +77,15 @@ export async function readSource(
   }
   const { certificate } = end;
   if (!certificate) throw new TypeError('a reading ended without a word on how');
+  const dateColumns = columns.names();
+  for await (const rows of inTurns(run, undecidedOf(run, type.name))) {
+    add(rows.map((row) => withSerialsRead(row, dateColumns)));
+  }
   await sortIn(run, type.name);
   if (count === 0) refuseEmpty(run, type.name);
   const { all, skipped } = await resolveIds(run, type.name, count);
   const counts = await sizesOf(run, type.name, all);
-  const sizes = { ...counts, skipped, unknown: unknown.words() };
+  const sizes = { ...counts, skipped, unknown: unknown.words(), dateColumns };
   return { ...withAddresses(run, type.name, certificate), whole: true, sizes };
 }
 
@@ -140,6 +155,19 @@ export async function* endingIn<End>(
   told: (end: End) => void,
 ): AsyncGenerator<SourceRecord[], void> {
   told(yield* reading);
+}
+
+/** Yields the records that wait for the other values of their columns. */
+function* undecidedOf(
+  { snapshot: { staging, stage } }: ReadingRun,
+  kind: RecordTypeName,
+): Generator<DesiredRow[], void> {
+  for (;;) {
+    let rows: DesiredRow[] = [];
+    stage(() => (rows = staging.takeUndecided(kind, decidedAtOnce)));
+    if (rows.length === 0) return;
+    yield rows;
+  }
 }
 
 async function sortIn(run: ReadingRun, kind: RecordTypeName): Promise<void> {

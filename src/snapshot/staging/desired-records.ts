@@ -15,6 +15,7 @@ interface StoredDesired extends Omit<DesiredRow, 'wants' | 'invalid' | 'key'> {
   option: string | null;
   value: string | null;
   no_address: number | null;
+  may_opt_out: number | null;
   /** Whether the same record is also staged under its own key. */
   again: number;
 }
@@ -33,9 +34,10 @@ function namingIn(db: Statements): Pick<Desired, 'nameByOrigin'> {
   const named = db.prepare<{ kind: string; count: number }>(
     `insert into temp.staged
        (kind, key, seq, id, place, form,
-       reason, fix, cause, about, option, value, no_address, again)
+       reason, fix, cause, about, option, value, no_address, may_opt_out, again)
      select d.kind, o.key, @count + row_number() over (), d.id, min(d.place), d.form,
-       d.reason, d.fix, d.cause, d.about, d.option, d.value, d.no_address, d.key <> ''
+       d.reason, d.fix, d.cause, d.about, d.option, d.value, d.no_address, d.may_opt_out,
+       d.key <> ''
      from temp.staged d indexed by staged_invalid join origin o on o.kind = d.kind and o.id = d.id
      where d.kind = @kind and d.reason is not null and d.id <> '' and d.key <> o.key
        and (d.key = '' or not exists (
@@ -187,6 +189,7 @@ function fromStored({
   option,
   value,
   no_address: noAddress,
+  may_opt_out: mayOptOut,
   ...row
 }: StoredDesired): DesiredRow {
   const invalid = reason === null ? undefined : { reason, fix: fix ?? '' };
@@ -201,6 +204,7 @@ function fromStored({
       ...(option !== null && { option }),
       ...(value !== null && { value }),
       ...(noAddress !== null && { noAddress: noAddress === 1 }),
+      ...(mayOptOut !== null && { mayOptOut: true }),
     },
   };
 }

@@ -2,12 +2,13 @@
 import type { DesiredRow, Fault, Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 import { manyIn, type Statements } from '../database/prepared-statements.ts';
+import { type Undecided, undecidedIn } from './undecided-records.ts';
 
 /**
  * The records that one run has read from a source. Most of them share a few forms; each form is
  * stored once, and the records refer to it.
  */
-export interface Desired {
+export interface Desired extends Undecided {
   /**
    * Adds records, of which the first is the `nth` of the reading. They become visible after
    * sorting.
@@ -69,17 +70,25 @@ export interface Desired {
 
 export type Adding = Pick<
   Desired,
-  'addDesired' | 'beginSorting' | 'sortIn' | 'endSorting' | 'forgetDesired' | 'clearForms'
+  | 'addDesired'
+  | 'keepUndecided'
+  | 'takeUndecided'
+  | 'beginSorting'
+  | 'sortIn'
+  | 'endSorting'
+  | 'forgetDesired'
+  | 'clearForms'
 >;
 
 /** Prepares the statements that add and sort records. */
 export function addingIn(db: Statements): Adding {
   const forms = formsIn(db);
-  const forget = ['form', 'unsorted', 'staged', 'strange', 'shared'].map((name) =>
+  const forget = ['form', 'unsorted', 'undecided', 'staged', 'strange', 'shared'].map((name) =>
     db.prepare<[string]>(`delete from temp.${name} where kind = ?`),
   );
   return {
     ...sortingIn(db),
+    ...undecidedIn(db),
     addDesired: unsortedIn(db, forms.of),
     forgetDesired(kind) {
       forms.clear();
@@ -142,14 +151,23 @@ function unsortedIn(db: Statements, formOf: (row: DesiredRow) => number): Adding
   };
 }
 
-const faultColumns = ['reason', 'fix', 'cause', 'about', 'option', 'value', 'no_address'];
+const faultColumns = [
+  'reason',
+  'fix',
+  'cause',
+  'about',
+  'option',
+  'value',
+  'no_address',
+  'may_opt_out',
+];
 
 function faultOf(invalid: DesiredRow['invalid']): unknown[] {
   if (!invalid) return faultColumns.map(() => null);
   const { reason, fix, cause = null, about = null, option = null, value = null } = invalid;
-  const { noAddress } = invalid;
+  const { noAddress, mayOptOut } = invalid;
   const lost = noAddress === undefined ? null : Number(noAddress);
-  return [reason, fix, cause, about, option, value, lost];
+  return [reason, fix, cause, about, option, value, lost, mayOptOut ? 1 : null];
 }
 
 function sortingIn(db: Statements): Pick<Adding, 'beginSorting' | 'sortIn' | 'endSorting'> {

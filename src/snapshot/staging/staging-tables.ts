@@ -17,6 +17,7 @@ export const observedIndexes = [
  * use does not grow with the number of people.
  *
  *   unsorted   records of the source as they were read; it never becomes large
+ *   undecided  records whose meaning depends on the other values of their columns
  *   staged     a narrow row for each record, in key order ('' if the record has no key)
  *   form       the bodies, each once, because many records share one
  *   desired    the view that joins `staged` with `form`; a null `alias` equals the key
@@ -34,13 +35,16 @@ export const stagingTables = `
     kind text not null, key text not null, seq integer not null,
     id text not null, alias text, place text not null, form integer not null,
     reason text, fix text, cause text, about text, option text, value text,
-    no_address integer
+    no_address integer, may_opt_out integer
+  );
+  create temp table undecided (
+    seq integer primary key, kind text not null, row text not null
   );
   create temp table staged (
     kind text not null, key text not null, seq integer not null,
     id text not null, alias text, place text not null, form integer not null,
     reason text, fix text, cause text, about text, option text, value text,
-    no_address integer, again integer not null default 0,
+    no_address integer, may_opt_out integer, again integer not null default 0,
     primary key (kind, key, id, seq)
   ) without rowid;
   create index temp.staged_invalid on staged (kind, seq) where reason is not null;
@@ -54,7 +58,7 @@ export const stagingTables = `
   create temp view desired as
     select s.kind, s.key, s.seq, s.id, coalesce(s.alias, s.key) alias, s.place, s.again,
       f.body, f.fingerprint, f.wants, f.presence, s.reason, s.fix, s.cause, s.about,
-      s.option, s.value, s.no_address
+      s.option, s.value, s.no_address, s.may_opt_out
     from temp.staged s join temp.form f on f.form = s.form;
   create temp view stands as
     select kind, id, key from temp.strange
@@ -128,6 +132,7 @@ export const stagingTables = `
 export const stagingNames = [
   'form',
   'unsorted',
+  'undecided',
   'staged',
   'strange',
   'shared',

@@ -20,10 +20,12 @@ import {
   asking,
   type Flag,
   flagsIn,
+  judged,
   type ListedFlag,
   namesIn,
   notAnAnswer,
   notEvaluated,
+  type Reading,
   type StatedField,
 } from '../values/field-statement.ts';
 
@@ -76,8 +78,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
   const formOf = forms();
   const asks = asksOf(fields, now);
   const consentTime = fields.consentAt === undefined ? undefined : consentReader(fields.consentAt);
-  return (value, place) => {
-    const found: Found = { faults: [], unknown: [] };
+  const rowOf = (value: Record<string, unknown>, place: string, found: Found): DesiredRow => {
     const { faults } = found;
     const isOut = isOutOfScope(fields.include, value, faults);
     const id = text(fieldAt(value, fields.id));
@@ -112,24 +113,44 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
       }),
       presence,
       ...brokenBy(found, { field: fields.email, address, isValid: key !== undefined }),
+      ...(found.shapes.length > 0 && { shapes: found.shapes }),
     };
+  };
+  return (value, place) => {
+    const found = nothingFound(false);
+    const row = rowOf(value, place, found);
+    const { serials: columns } = found;
+    if (columns.length === 0) return row;
+    return { ...row, asDates: { columns, row: rowOf(value, place, nothingFound(true)) } };
   };
 }
 
-/** The faults of a record, and its values that have no known meaning. */
-interface Found {
+/** The faults of a record, its values that have no known meaning, and those of its columns. */
+interface Found extends Reading {
   faults: Fault[];
   unknown: UnknownWord[];
 }
 
-/** Returns why a record is invalid. If the address is empty, no other fault is returned. */
+function nothingFound(serialsAreDates: boolean): Found {
+  return { faults: [], unknown: [], shapes: [], serials: [], serialsAreDates };
+}
+
+/**
+ * Returns why a record is invalid. If the address is empty, no other fault is returned, except for
+ * an opt-out that cannot be read: it comes before all others.
+ */
 function brokenBy(
-  { faults: [first], unknown }: Found,
+  { faults, unknown }: Found,
   { field, address, isValid }: { field: string; address: string; isValid: boolean },
 ): Pick<DesiredRow, 'invalid' | 'unknown'> {
+  const [first] = faults;
   if (first === undefined) return { invalid: undefined };
-  if (address === '') return { invalid: { ...blank(field, 'address-missing'), noAddress: true } };
-  return { invalid: isValid ? first : { ...first, noAddress: false }, unknown };
+  const unread = faults.find((fault) => fault.mayOptOut);
+  if (address === '') {
+    return { invalid: { ...(unread ?? blank(field, 'address-missing')), noAddress: true } };
+  }
+  const told = unread ?? first;
+  return { invalid: isValid ? told : { ...told, noAddress: false }, unknown };
 }
 
 interface Asks {
@@ -152,11 +173,8 @@ export function asksOf(fields: ContactFields, now: () => number): Asks {
       ...one,
       ask: flag('unsubscribed', one),
     })),
-    protect: protectingConditions(fields).map((when) =>
-      asking(
-        { when },
-        { use: 'deleted', option: 'contacts.protect', called: 'contacts.protect.when', now },
-      ),
+    protect: protectingConditions(fields).map(
+      (when) => (record) => judged(when, record, { use: 'deleted', called: 'contacts.protect.when' }),
     ),
     channels: channels.map(({ id, subscription }, at) => {
       const option = `contacts.channels[${at}].subscription`;
@@ -233,8 +251,9 @@ function wishes(
  * Returns the answer. If there is none, returns `none` and adds the fault, which makes the record
  * invalid.
  */
-function answered(ask: Ask, value: Record<string, unknown>, { faults, unknown }: Found) {
-  const answer = ask(value);
+function answered(ask: Ask, value: Record<string, unknown>, found: Found) {
+  const { faults, unknown } = found;
+  const answer = ask(value, found);
   if (typeof answer === 'string') return answer;
   faults.push(answer.fault);
   if (answer.unknown) unknown.push(answer.unknown);

@@ -3,11 +3,13 @@
  * configuration.
  */
 import type { Condition, ConditionResult } from '../../../domain/condition.ts';
-import { fieldAt } from '../../../domain/values/record-field.ts';
+import { fieldAt, textOf } from '../../../domain/values/record-field.ts';
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { Fault, UnknownWord } from '../../../domain/record.ts';
 import { mostCharacters } from '../../../domain/unknown-words.ts';
-import { vocabulary, type OwnWords, type Unknown, type Use } from './value-vocabulary.ts';
+import { mayOptOut, vocabulary, type OwnWords, type Unknown, type Use } from './value-vocabulary.ts';
+import { dateIn } from './date-text.ts';
+import type { ColumnShape } from '../../../domain/date-columns.ts';
 import { withCommas } from '../../../domain/values/counted.ts';
 
 /**
@@ -36,8 +38,18 @@ export interface Unanswered {
   unknown?: UnknownWord;
 }
 
-/** Returns the answer of a record. */
-export type Ask = (record: Record<string, unknown>) => Answer | Unanswered;
+/** Returns the answer of a record, and adds to `reading` what it learns about its column. */
+export type Ask = (record: Record<string, unknown>, reading?: Reading) => Answer | Unanswered;
+
+/** What is known, and learnt, about columns that may hold dates. */
+export interface Reading {
+  /** Whether a serial number of Excel is a date. */
+  serialsAreDates: boolean;
+  /** What the values of such columns are. */
+  shapes: ColumnShape[];
+  /** The columns with a serial number that was not taken for a date. */
+  serials: string[];
+}
 
 /** The question that a setting answers, its place in the configuration, and the clock. */
 interface Asked {
@@ -75,7 +87,12 @@ export function namesIn(stated: Flag | StatedField | undefined): readonly string
 /** Returns the function that reads the answer of a setting from a record. */
 export function asking(stated: Flag | StatedField, asked: Asked): Ask {
   if (typeof stated === 'string') return askingField(stated, {}, asked);
-  if ('when' in stated) return (record) => judged(stated.when, record, asked);
+  if ('when' in stated) {
+    return (record) => {
+      const answer = judged(stated.when, record, asked);
+      return typeof answer === 'string' ? answer : { fault: optingOut(answer.fault, asked.use) };
+    };
+  }
   return askingField(stated.field, ownWords(stated), asked);
 }
 
@@ -92,13 +109,37 @@ function askingField(field: string, own: OwnWords, { use, option, now }: Asked):
   const key = option.slice(option.lastIndexOf('.') + 1);
   const place = key === use ? `: ${use}` : ` in ${key}`;
   const fix = `name it${place}: { field: ${JSON.stringify(field)}, ${lists} }`;
-  return (record) => {
+  const shapeOf = shaping(field, use, now);
+  return (record, reading) => {
     const found = read(fieldAt(record, field));
+    if (reading) shapeOf(found, fieldAt(record, field), reading);
     if (typeof found === 'string') return found;
-    const { cause, says } = wrong[found.unknown];
-    const value = found.text?.slice(0, mostCharacters);
-    const fault = { cause, reason: `"${field}" ${says}`, fix, option, value };
-    return { fault, unknown: { option, fix, ...found } };
+    if (found.isSerial && reading?.serialsAreDates) return 'yes';
+    const { unknown, text } = found;
+    const { cause, says } = wrong[unknown];
+    const value = text?.slice(0, mostCharacters);
+    const fault = optingOut({ cause, reason: `"${field}" ${says}`, fix, option, value }, use);
+    return { fault, unknown: { option, fix, unknown, text } };
+  };
+}
+
+function optingOut(fault: Fault, use: Use): Fault {
+  return mayOptOut(use) ? { ...fault, mayOptOut: true } : fault;
+}
+
+/** Returns the function that notes whether the values of a column are dates. */
+function shaping(column: string, use: Use, now: () => number) {
+  const date = { column, isDate: true };
+  const other = { column, isDate: false };
+  return (found: Answer | Unknown, value: unknown, { shapes, serials }: Reading): void => {
+    if (!mayOptOut(use) || found === 'none') return;
+    if (typeof found !== 'string') {
+      if (found.isSerial) serials.push(column);
+      else shapes.push(found.unknown === 'future' ? date : other);
+      return;
+    }
+    const isDate = found === 'yes' && dateIn(textOf(value) ?? '', now()) !== undefined;
+    shapes.push(isDate ? date : other);
   };
 }
 
@@ -109,10 +150,10 @@ const wrong: Record<Unknown['unknown'], { cause: ProblemCause; says: string }> =
 };
 
 /** Returns the answer of a condition. Any other result is a fault rather than an answer. */
-function judged(
+export function judged(
   when: Condition,
   record: Record<string, unknown>,
-  { use, called }: Asked,
+  { use, called }: Pick<Asked, 'use' | 'called'>,
 ): Answer | Unanswered {
   const verdict = when.judge(record);
   if ('failsOn' in verdict) return { fault: notEvaluated(called, verdict) };

@@ -31,6 +31,11 @@ export type Use = 'subscription' | 'unsubscribed' | 'deleted';
  */
 type Meaning = 'yes' | 'no' | 'none';
 
+/** Returns whether an answer may say that the person wants no mail, or is deleted. */
+export function mayOptOut(use: Use): boolean {
+  return use !== 'subscription';
+}
+
 /** A field's own words, by meaning. */
 export interface OwnWords {
   yes?: readonly string[] | 'any' | undefined;
@@ -74,7 +79,7 @@ export function vocabulary(
     if (date === 'zero') return 'none';
     if (date === 'past' || own.yes === 'any') return 'yes';
     if (date === 'future') return { unknown: 'future', text };
-    const isSerial = use !== 'subscription' && isSerialDate(text, now());
+    const isSerial = mayOptOut(use) && isSerialDate(text, now());
     return { unknown: 'word', text, ...(isSerial && { isSerial }) };
   };
 }

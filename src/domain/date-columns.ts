@@ -1,0 +1,38 @@
+/**
+ * Finds the columns whose values are dates while a source is read. In such a column a serial number
+ * of Excel (45900) is a date that lost its format. In any other column it stays without a meaning.
+ */
+import type { DesiredRow } from './record.ts';
+
+/** What a value of a column is: a date, or anything else. Empty values and serials are neither. */
+export interface ColumnShape {
+  /** The name of the field. */
+  column: string;
+  isDate: boolean;
+}
+
+/** Collects what the values of columns are, record by record. */
+export interface DateColumns {
+  add(row: Pick<DesiredRow, 'shapes'>): void;
+  /** Returns the columns that hold dates, and nothing else. */
+  names(): string[];
+}
+
+/** Creates an empty collection. Memory use does not grow with the number of records. */
+export function findDateColumns(): DateColumns {
+  const dates = new Set<string>();
+  const others = new Set<string>();
+  return {
+    add({ shapes = [] }) {
+      for (const { column, isDate } of shapes) (isDate ? dates : others).add(column);
+    },
+    names: () => [...dates].filter((column) => !others.has(column)),
+  };
+}
+
+/** Returns the row to use: with its serials as dates if all of their columns hold dates. */
+export function withSerialsRead(row: DesiredRow, dateColumns: readonly string[]): DesiredRow {
+  const { asDates } = row;
+  const isRead = asDates?.columns.every((column) => dateColumns.includes(column));
+  return asDates && isRead ? asDates.row : row;
+}
