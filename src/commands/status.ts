@@ -56,11 +56,20 @@ function headOf(standing: CurrentStatus, attention: readonly Attention[]): strin
     `${standing.mirror} NEEDS ATTENTION`,
     ...attention.flatMap(({ code, text, fix }) => [
       `  ${renderProblem({ reason: text, fix })}`,
+      ...(code === 'opt_outs_unreadable' ? unreadableOf(standing) : []),
       ...(code === 'opt_outs_refused' ? refusedOf(standing) : []),
       ...(code === 'returns_rejected' ? notTakenOf(standing) : []),
       ...(code === 'held' ? heldOf(standing) : []),
     ]),
   ];
+}
+
+function unreadableOf({ optOutsUnreadable: { count, people } }: CurrentStatus): string[] {
+  const lines = people.map(
+    ({ key, reason, fix, since }) => `    ${key} since ${since}: ${renderProblem({ reason, fix })}`,
+  );
+  const more = count - people.length;
+  return more > 0 ? [...lines, `    … and ${more} more`] : lines;
 }
 
 function refusedOf({ optOutsRefused: { count, people } }: CurrentStatus): string[] {

@@ -4,6 +4,7 @@
  */
 export const problemCauses = {
   invalid: [
+    'opt-out-unreadable',
     'unknown-word',
     'date-in-future',
     'no-single-value',

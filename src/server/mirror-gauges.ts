@@ -20,6 +20,7 @@ export interface GaugedStatus {
   rejected: PerKind;
   invalid: PerKind;
   held: readonly Record<GuardClass, number>[];
+  optOutsUnreadable: { count: number };
   optOutsRefused: { count: number };
   /** Null if this mirror does not report to the CRM who unsubscribed. */
   returns: { waiting: number; rejected: { count: number } } | null;
@@ -52,6 +53,7 @@ const help = {
   rejected: 'Records the platform refused',
   invalid: 'Records of the CRM that cannot be used',
   held: 'People, or templates, whose changes await approval',
+  unreadable_opt_outs: 'Subscribed people whose opt-out in the CRM, if it is one, cannot be read',
   opt_outs_refused: 'Opt-outs the platform refused: these people are still written to',
   returns_waiting: 'Opt-outs that are not reported to the CRM yet',
   returns_rejected: 'Opt-outs that the CRM refused',
@@ -140,7 +142,7 @@ async function unlessFailed(ask: () => Promise<Told[]>): Promise<Told[]> {
 }
 
 function standing(of: GaugedStatus): Told[] {
-  const { proven, held, optOutsRefused, erasuresUnfinished, open, paused, quarantine } = of;
+  const { proven, held, erasuresUnfinished, open, paused, quarantine } = of;
   const perKind = (name: Name, counts: PerKind): Told[] =>
     kinds.map(([kind, plural]) => [name, counts?.[plural], { kind }]);
   const heldOf = (guard: GuardClass): Told => {
@@ -154,7 +156,8 @@ function standing(of: GaugedStatus): Told[] {
     ...perKind('rejected', of.rejected),
     ...perKind('invalid', of.invalid),
     ...guardNames.map(heldOf),
-    ['opt_outs_refused', optOutsRefused.count],
+    ['unreadable_opt_outs', of.optOutsUnreadable.count],
+    ['opt_outs_refused', of.optOutsRefused.count],
     ['returns_waiting', of.returns?.waiting],
     ['returns_rejected', of.returns?.rejected.count],
     ['erasures_unfinished', erasuresUnfinished.count],

@@ -30,6 +30,7 @@ import { type Meta, metaIn } from './database/meta-table.ts';
 import { standInForMissing } from './database/expansions.ts';
 import { migrate, migrations, versionOf } from './database/migrations.ts';
 import { type RetryLater, retryLaterIn } from './tables/retry-later.ts';
+import { type UnreadableOptOuts, unreadableOptOutsIn } from './tables/unreadable-opt-outs.ts';
 import { type Problems, problemsIn } from './tables/known-problems.ts';
 import { type Purge, purgeIn } from './tables/record-purge.ts';
 import { type Recorded, recordedIn } from './tables/recorded-state.ts';
@@ -57,6 +58,7 @@ export interface Snapshot {
   optOutReports: OptOutReports;
   problems: Problems;
   retryLater: RetryLater;
+  unreadableOptOuts: UnreadableOptOuts;
   outcomes: Outcomes;
   runChanges: RunChanges;
   drift: PlatformDrift;
@@ -244,6 +246,7 @@ function snapshotOf(
     optOutReports: optOutReportsIn(statements),
     problems: problemsIn(statements),
     retryLater: retryLaterIn(statements),
+    unreadableOptOuts: unreadableOptOutsIn(statements),
     outcomes: outcomesIn(statements),
     runChanges: runChangesIn(statements),
     drift: platformDriftIn(statements),

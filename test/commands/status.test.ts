@@ -72,6 +72,7 @@ describe('status', () => {
         fast: null,
       },
       alerts: [],
+      optOutsUnreadable: { count: 0, since: null, people: [] },
       optOutsRefused: { count: 0, since: null, people: [] },
       returns: null,
       erasuresUnfinished: { count: 0, held: 0, since: null, people: [] },

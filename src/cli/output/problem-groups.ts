@@ -61,6 +61,10 @@ function valuesOf(
 const mostNamed = 8;
 
 const says: Partial<Record<ProblemCause, [one: string, many: string]>> = {
+  'opt-out-unreadable': [
+    'cannot be read, and may say that a subscribed person wants no mail',
+    'cannot be read, and may say that subscribed people want no mail',
+  ],
   'unknown-word': ['is no known word', 'are no known words'],
   'date-in-future': ['is a date in the future', 'are dates in the future'],
 };

@@ -13,6 +13,7 @@ export interface Attention {
   code:
     | 'ledger'
     | 'audit_log'
+    | 'opt_outs_unreadable'
     | 'opt_outs_refused'
     | 'returns_stuck'
     | 'returns_rejected'
@@ -45,6 +46,7 @@ export function attentionOf(standing: CurrentStatus): Attention[] {
   if (!standing.snapshot.exists) return [...ledger(standing), noSnapshot(standing)];
   return [
     ...ledger(standing),
+    ...unreadable(standing),
     ...optOuts(standing),
     ...returns(standing),
     ...erasures(standing),
@@ -80,6 +82,23 @@ function noSnapshot({ snapshot, lease }: CurrentStatus): Attention {
       ? 'its first run has just begun, look again in a moment'
       : '`crm-mirror backfill` makes it; if there was one, restore a backup',
   };
+}
+
+function unreadable({ optOutsUnreadable: { count, since }, at }: CurrentStatus): Attention[] {
+  if (count === 0) return [];
+  const isOne = count === 1;
+  return [
+    {
+      code: 'opt_outs_unreadable',
+      text:
+        `${counted(count, 'subscribed person', 'subscribed people')} may want no mail: ` +
+        `what ${isOne ? 'the CRM record states' : 'their CRM records state'} cannot be read, ` +
+        `the oldest since ${since} (${ago(since, at)})`,
+      fix:
+        'correct the value in the CRM, or name its meaning in the configuration ' +
+        '(`crm-mirror problems`), and run `crm-mirror sync`',
+    },
+  ];
 }
 
 function optOuts({ optOutsRefused: { count, since }, at }: CurrentStatus): Attention[] {

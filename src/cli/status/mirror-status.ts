@@ -49,6 +49,8 @@ export interface CurrentStatus extends ToldDelays {
   lastRuns: { full: ToldRun | null; fast: ToldRun | null };
   /** The thresholds of the configuration that the last runs have crossed. */
   alerts: Alert[];
+  /** Subscribed people whose record may state an opt-out that cannot be read, likewise. */
+  optOutsUnreadable: { count: number; since: string | null; people: ToldUnreadable[] };
   /** Opt-outs that the platform refused; `people` names the oldest. */
   optOutsRefused: { count: number; since: string | null; people: ToldOptOut[] };
   /** Opt-outs not yet reported to the CRM; null if this mirror does not report them. */
@@ -132,6 +134,14 @@ interface ToldOptOut {
   retryAt: string;
 }
 
+/** A subscribed person whose record may state an opt-out that cannot be read. */
+interface ToldUnreadable {
+  key: string;
+  reason: string;
+  fix: string;
+  since: string;
+}
+
 const peopleShown = 20;
 
 /** Reads the status of an open mirror. */
@@ -143,6 +153,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     proven: null,
     lastRuns: { full: null, fast: null },
     alerts: [],
+    optOutsUnreadable: { count: 0, since: null, people: [] },
     optOutsRefused: { count: 0, since: null, people: [] },
     returns: null,
     erasuresUnfinished: { count: 0, held: 0, since: null, people: [] },
@@ -177,6 +188,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     ...base,
     ...runsOf(snapshot, seen),
     ...problemsOf(snapshot),
+    optOutsUnreadable: unreadableOf(snapshot, names),
     optOutsRefused: optOutsOf(snapshot, names),
     returns: seen.config.contacts?.returns ? returnsOf(snapshot, names) : null,
     erasuresUnfinished: erasuresOf(snapshot),
@@ -252,6 +264,23 @@ function problemsOf({
     rejected: perKind('rejected'),
     invalid: perKind('invalid'),
     parked: { ...parked, since: oldest(waiting) },
+  };
+}
+
+function unreadableOf(
+  { unreadableOptOuts }: Snapshot,
+  names: Names,
+): CurrentStatus['optOutsUnreadable'] {
+  const people = unreadableOptOuts.list(peopleShown);
+  return {
+    count: unreadableOptOuts.count(),
+    since: oldest(people),
+    people: people.map((one) => ({
+      key: names(one),
+      reason: one.reason,
+      fix: one.fix,
+      since: instant(one.since),
+    })),
   };
 }
 

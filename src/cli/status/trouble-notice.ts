@@ -73,6 +73,7 @@ const dayMs = 86_400_000;
  */
 const troubleOf: Readonly<Record<Attention['code'], Trouble | null>> = {
   held: 'held',
+  opt_outs_unreadable: 'unreadable',
   opt_outs_many: 'opt_outs',
   quarantined: 'quarantined',
   stale: 'stale',

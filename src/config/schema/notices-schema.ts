@@ -6,13 +6,22 @@ import { onMapping, secret, text } from './field-types.ts';
 import { isBase64 } from './worker-schema.ts';
 
 /** The problems that are reported, in this order. */
-export const troubles = ['held', 'opt_outs', 'quarantined', 'failed', 'stale', 'alert'] as const;
+export const troubles = [
+  'unreadable',
+  'held',
+  'opt_outs',
+  'quarantined',
+  'failed',
+  'stale',
+  'alert',
+] as const;
 
 /** A problem that is reported. */
 export type Trouble = (typeof troubles)[number];
 
 /** How serious each problem is. */
 export const troubleLevels: Readonly<Record<Trouble, 'warning' | 'error'>> = {
+  unreadable: 'error',
   held: 'warning',
   opt_outs: 'warning',
   quarantined: 'error',

@@ -174,7 +174,8 @@ function remedy(request: PageRequest, { code }: Attention): Html | '' {
   const link = (path: string, text: string): Html =>
     html`<a class="button" href="${linkTo(request, path)}">${text}</a>`;
   if (code === 'held' || code === 'opt_outs_many') return link('approvals', 'Look at the changes');
-  if (code === 'opt_outs_refused') return link('problems', 'Look at the problems');
+  if (code === 'opt_outs_unreadable' || code === 'opt_outs_refused')
+    return link('problems', 'Look at the problems');
   if (code === 'run_failed' || code === 'run_interrupted') return link('runs', 'Look at the runs');
   if (code === 'quarantined' && request.user.role === 'operator')
     return actionForm(request, { action: 'retry', label: 'Try again', needsReason: 'optional' });

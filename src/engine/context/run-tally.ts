@@ -15,7 +15,8 @@ export interface RunTally {
   adopted(kind: RecordTypeName): void;
   /**
    * Stages a problem found while deciding, and lists it if it is new. A problem caused by an
-   * unknown word in the field that `option` names is only counted.
+   * unknown word in the field that `option` names is only counted, and listed with that option. An
+   * opt-out that may be waiting is counted as one that failed.
    */
   notice(problem: RecordProblem, option?: string): void;
   /** Lists the unknown words of a source, one line for each option. */
@@ -60,6 +61,9 @@ export interface TallyCounts {
 const most = 100;
 /** Changes with these outcomes are left to another run and are not counted. */
 const leftUndone: ReadonlySet<SendOutcome['is']> = new Set(['held', 'unsent', 'stopped']);
+/** The cause of an opt-out that may be waiting: the record of a subscribed person is unreadable. */
+const unreadable = 'opt-out-unreadable';
+const waitingOptOut = { class: 'invalid', part: '', cause: unreadable } as const;
 /** States what happens to an opt-out that the platform refused. */
 const delays = 'it is tried again with rising delay, at most daily';
 
@@ -87,7 +91,8 @@ export function createTally(snapshot: Snapshot): RunTally {
       snapshot.staging.addNoticed(problem);
       if (again) return;
       if (!isConflict) count(isNew);
-      if (option !== undefined) words.note(option, isNew);
+      if (problem.cause === unreadable) sums.optOutsFailed += 1;
+      if (option !== undefined) words.note(option, { isNew, urgent });
       else if (isNew || urgent || !isConflict) list(rankOf(isNew, urgent), { ...problem, isNew });
     },
     unknown: words.list,
@@ -97,9 +102,10 @@ export function createTally(snapshot: Snapshot): RunTally {
       const told = op === 'opt_out' ? delays : fix;
       list(op === 'opt_out' ? 1 : 3, refusal({ kind, key, part, reason }, { op, fix: told }));
     },
-    unread({ invalid, rejected, refused, optOuts }) {
+    unread({ invalid, rejected, refused, optOuts, unreadable: waiting }) {
       sums.known += invalid + rejected + refused;
-      sums.optOutsFailed += refused;
+      sums.optOutsFailed += refused + waiting.length;
+      for (const one of waiting) list(1, { ...one, ...waitingOptOut, isNew: false });
       for (const one of optOuts) list(1, refusal(one, { op: 'opt_out', fix: delays }));
     },
     ...holding(snapshot, ranks),
@@ -119,7 +125,11 @@ export function createTally(snapshot: Snapshot): RunTally {
     outcomeCount: (kind) => settled[kind],
     stopped: (by) => void (stopped[by] += 1),
     counts: () => ({ adopted, stopped, ...sums }),
-    problems: () => ranks.toSpliced(2, 0, words.listed()).flat().slice(0, most),
+    problems() {
+      const [urgent, others] = parted(words.listed(), ({ cause }) => cause === unreadable);
+      const [held, ...rest] = ranks.toSpliced(2, 0, others);
+      return [held ?? [], urgent, ...rest].flat().slice(0, most);
+    },
   };
 }
 
@@ -139,19 +149,29 @@ function holding(snapshot: Snapshot, ranks: Ranks): Pick<RunTally, 'held' | 'rel
   };
 }
 
-/** Lists unknown words, one line for each option. A line is new if one of its records is new. */
+/**
+ * Lists unknown words, one line for each option. A line is new if one of its records is new, and
+ * urgent if one of them is.
+ */
 function unknownWords() {
   const news = new Set<string>();
+  const pressing = new Set<string>();
   const listed = new Map<string, ListedProblem>();
   return {
-    note: (option: string, isNew: boolean) => void (isNew && news.add(option)),
+    note(option: string, { isNew, urgent = false }: { isNew: boolean; urgent?: boolean | undefined }) {
+      if (isNew) news.add(option);
+      if (urgent) pressing.add(option);
+    },
     list(kind: RecordTypeName, all: readonly UnknownWords[]) {
       for (const words of all) {
         const { option: key, fix } = words;
-        const reason = sayUnknown(words, { asTheyAre: false });
-        const shown = sayUnknown(words, { asTheyAre: true });
+        const isUrgent = pressing.has(key);
+        const more = isUrgent ? '; some of these people are subscribed, and may want no mail' : '';
+        const reason = `${sayUnknown(words, { asTheyAre: false })}${more}`;
+        const shown = `${sayUnknown(words, { asTheyAre: true })}${more}`;
         const isNew = news.has(key);
-        const about = { kind, key, class: 'invalid', part: '', cause: 'unknown-word' } as const;
+        const cause = isUrgent ? unreadable : 'unknown-word';
+        const about = { kind, key, class: 'invalid', part: '', cause } as const;
         listed.set(key, { ...about, reason, fix, isNew, shown });
       }
     },

@@ -3,7 +3,7 @@
  * file move.
  */
 import type { RecordProblem } from '../../domain/record-problem.ts';
-import type { DesiredRow, Key } from '../../domain/record.ts';
+import type { DesiredRow, Fault, Key } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
@@ -14,6 +14,8 @@ import type { RunTally } from '../context/run-tally.ts';
 import { inTurns, pagesOf } from '../context/work-in-parts.ts';
 
 const page = 500;
+/** The maximum number of opt-outs that a run lists, of records that it has not read. */
+const mostListed = 100;
 
 /** Lists invalid records. In a run about all people, each unknown word is listed once. */
 export async function listInvalid(
@@ -44,8 +46,10 @@ function noticeOne(
   { row, tally }: { row: DesiredRow; tally: RunTally },
 ): void {
   if (!row.invalid) return;
-  const { cause = 'unreadable-record', about, reason, fix, option, value } = row.invalid;
   const { key, isErased } = nameOf(run, type, row);
+  const isOptOut = row.invalid.mayOptOut && isSubscribed(run, type, row);
+  const fault = isOptOut ? maybeOptOut(row.invalid) : row.invalid;
+  const { cause = 'unreadable-record', about, reason, fix, option, value } = fault;
   // Other places than lines of a file name the record by its id.
   const place = isErased && !/^(line|row) \d+$/.test(row.place) ? undefined : row.place;
   const problem: RecordProblem = {
@@ -60,8 +64,19 @@ function noticeOne(
     ...(isErased ? {} : { value, crmId: row.id === '' ? undefined : row.id }),
     reason: place === undefined ? reason : `${place}: ${reason}`,
     fix,
+    ...(isOptOut && { urgent: true }),
   };
   tally.notice(problem, onlyKey(run) === undefined ? option : undefined);
+}
+
+function isSubscribed({ snapshot }: RunContext, { name }: RecordType, row: DesiredRow): boolean {
+  return snapshot.unreadableOptOuts.isSubscribed(name, row.key ?? '', row.id);
+}
+
+/** Returns the fault of a record that may say that a subscribed person wants no mail. */
+function maybeOptOut({ reason, fix, ...fault }: Fault): Fault {
+  const told = `${reason}, and may say that this person, who is subscribed, wants no mail`;
+  return { ...fault, cause: 'opt-out-unreadable', about: told, reason: told, fix };
 }
 
 /**
@@ -99,7 +114,9 @@ export async function listUnread(
       counts[which] += some[which];
     }
   }
-  const found = { ...counts, optOuts: retryLater.unreadOptOuts(name) };
+  const optOuts = retryLater.unreadOptOuts(name);
+  const unreadable = run.snapshot.unreadableOptOuts.unread(name, mostListed);
+  const found = { ...counts, optOuts, unreadable };
   tally.unread(found);
   return found;
 }

@@ -60,7 +60,11 @@ const mostSamples = 3;
 /** Created when it is first needed, which few runs do. */
 let inOrder: Intl.Collator | undefined;
 
-const valued: ReadonlySet<ProblemCause> = new Set(['unknown-word', 'date-in-future']);
+const valued: ReadonlySet<ProblemCause> = new Set([
+  'opt-out-unreadable',
+  'unknown-word',
+  'date-in-future',
+]);
 
 interface Collected extends Omit<ProblemGroup, 'values'> {
   byName: Map<string, { text: string; unknown: UnknownValue['unknown']; records: number }>;
@@ -137,6 +141,8 @@ function byUrgency(a: ProblemGroup, b: ProblemGroup): number {
 }
 
 function rankOf({ cause, class: of, option = '' }: ProblemGroup): number {
+  // Nobody but a person can tell what these records say.
+  if (cause === 'opt-out-unreadable') return -2;
   const isUrgent = urgent.includes(cause) || isUnsubscribedOption(option);
   return isUrgent ? -1 : classes.indexOf(of);
 }

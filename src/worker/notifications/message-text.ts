@@ -5,6 +5,7 @@ import { counted } from '../../domain/values/counted.ts';
 import type { Item, Message } from './sink.ts';
 
 const titles: Readonly<Record<Trouble, string>> = {
+  unreadable: 'an opt-out of the CRM may be waiting',
   held: 'changes await approval',
   opt_outs: 'more opt-outs than usual',
   quarantined: 'only opt-outs are sent',
@@ -17,6 +18,7 @@ const titles: Readonly<Record<Trouble, string>> = {
 const pages: Readonly<Record<string, string>> = {
   held: 'approvals',
   opt_outs_many: 'approvals',
+  opt_outs_unreadable: 'problems',
   opt_outs_refused: 'problems',
   returns_rejected: 'problems',
   run_failed: 'runs',

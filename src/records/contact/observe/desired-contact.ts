@@ -147,7 +147,9 @@ function brokenBy(
   if (first === undefined) return { invalid: undefined };
   const unread = faults.find((fault) => fault.mayOptOut);
   if (address === '') {
-    return { invalid: { ...(unread ?? blank(field, 'address-missing')), noAddress: true } };
+    // Its words are not listed with those of others, because it may be an empty row of a sheet.
+    const told = unread ? { ...unread, option: undefined } : blank(field, 'address-missing');
+    return { invalid: { ...told, noAddress: true } };
   }
   const told = unread ?? first;
   return { invalid: isValid ? told : { ...told, noAddress: false }, unknown };

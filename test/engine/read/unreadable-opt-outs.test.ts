@@ -1,0 +1,106 @@
+/** An opt-out of a subscribed person that cannot be read fails every run until it can. */
+import { describe, expect, test } from 'vitest';
+import type { RunOptions } from '../../../src/engine/context/mirror-context.ts';
+import type { Summary } from '../../../src/engine/report/run-summary.ts';
+import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
+
+const person = (id: number, rest: object = {}) => {
+  return { id: `${id}`, email: `p${id}@example.com`, ch_news: 'yes', ...rest };
+};
+const told = ({ status, problems }: Summary) => [status, problems[0]?.cause];
+const waiting = ['rejected', 'opt-out-unreadable'];
+
+/** Three subscribed people, of whom the CRM states something unreadable about the first. */
+async function begin(stated: object, options: StageOptions = {}): Promise<Stage> {
+  const stage = openStage(options);
+  stage.people.push(person(1), person(2), person(3));
+  await stage.sync();
+  stage.people[0] = person(1, stated);
+  return stage;
+}
+
+const values = ['Nein', '45900', '2999-01-01', ['yes'], 'wants none'];
+const single: RunOptions['mode'] = { single: 'p1@example.com' };
+describe.each<RunOptions['mode']>(['full', 'fast', single])('a run of mode %j', (mode) => {
+  test.each(['unsubscribed', 'deleted'].flatMap((column) => values.map((is) => [column, is])))(
+    'fails each time: %s: %j',
+    async (column, value) => {
+      const stage = await begin({ [String(column)]: value });
+      for (let nth = 0; nth < 3; nth += 1) expect(told(await stage.sync({ mode }))).toEqual(waiting);
+      expect(stage.snapshot.unreadableOptOuts.list(9)).toMatchObject([{ key: 'p1@example.com' }]);
+      const [group] = (await stage.sync()).groups;
+      expect(group).toMatchObject({ cause: 'opt-out-unreadable', count: 1 });
+      stage.people[0] = person(1, { [String(column)]: 'no' });
+      expect((await stage.sync({ mode })).status).toBe('done');
+      expect(stage.snapshot.unreadableOptOuts.count()).toBe(0);
+    },
+  );
+});
+
+test('fails runs that did not read the record, too, but not those about somebody else', async () => {
+  const stage = await begin({ unsubscribed: '?' }, { tellsChanges: true });
+  await stage.sync();
+  for (let nth = 0; nth < 2; nth += 1) {
+    const fast = await stage.sync({ mode: 'fast' });
+    expect(told(fast)).toEqual(waiting);
+    expect(fast.groups[0]).toMatchObject({ cause: 'opt-out-unreadable', count: 1 });
+  }
+  expect((await stage.sync({ mode: { single: 'p2@example.com' } })).status).toBe('done');
+});
+
+test('is listed before an opt-out that the platform refused, and before other words', async () => {
+  const stage = await begin({ unsubscribed: '?' });
+  stage.people.push(person(4, { unsubscribed: '?' }), person(5, { ch_news: '?' }));
+  const { problems, groups } = await stage.sync();
+  expect(problems.map(({ key, cause }) => [key, cause])).toEqual([
+    ['contacts.unsubscribed', 'opt-out-unreadable'],
+    ['contacts.channels[0].subscription', 'unknown-word'],
+  ]);
+  expect(groups.map(({ cause, count, samples }) => [cause, count, samples[0]?.key])).toEqual([
+    ['opt-out-unreadable', 1, 'p1@example.com'],
+    ['unknown-word', 1, 'p4@example.com'],
+    ['unknown-word', 1, 'p5@example.com'],
+  ]);
+});
+
+describe('ends when', () => {
+  const state = (stage: Stage) => stage.snapshot.unreadableOptOuts.count();
+  test('the record is gone', async () => {
+    const stage = await begin({ unsubscribed: '?' });
+    await stage.sync();
+    stage.people.shift();
+    expect([(await stage.sync()).status, state(stage)]).toEqual(['done', 0]);
+  });
+  test('the person unsubscribes on the platform', async () => {
+    const stage = await begin({ unsubscribed: '?' });
+    await stage.sync();
+    stage.emulator.dashboard.unsubscribe('p1@example.com');
+    expect([(await stage.sync()).status, state(stage)]).toEqual(['done', 0]);
+  });
+  test('another record of the person states an opt-out', async () => {
+    const stage = await begin({ unsubscribed: '?' });
+    await stage.sync();
+    stage.people.push({ ...person(1), id: '9', unsubscribed: 'yes' });
+    await stage.sync();
+    expect([(await stage.sync()).status, state(stage)]).toEqual(['done', 0]);
+  });
+});
+
+test.each<[string, object]>([
+  ['of a person who was never created', { id: '7', email: 'p7@example.com', unsubscribed: '?' }],
+  ['of a subscription', person(1, { ch_news: '?' })],
+])('an unknown word %s is only invalid', async (_, record) => {
+  const stage = await begin({});
+  stage.people.splice(0, 1, { ...record }, person(1));
+  expect(told(await stage.sync())).toEqual(['rejected', 'unknown-word']);
+  expect((await stage.sync()).status).toBe('done');
+});
+
+test('counts under a new address of the record, and without any', async () => {
+  for (const email of ['new@example.com', 'no address', '']) {
+    const stage = await begin({ unsubscribed: '?', email });
+    for (let nth = 0; nth < 2; nth += 1) expect(told(await stage.sync())).toEqual(waiting);
+    expect(stage.snapshot.unreadableOptOuts.count()).toBe(1);
+    stage.close();
+  }
+});
