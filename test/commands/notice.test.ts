@@ -28,6 +28,7 @@ test.each<[string, NoticeLines, Attention['code'][], string[]]>([
   ['it fails for something else',           failed, ['ledger'],                      []],
   ['of several reasons each',               {},     ['channel_lost', 'run_failed'],  ['failed: channel_lost it is', 'failed: run_failed it is']],
   ['who is still written to, or not erased', {},    ['opt_outs_refused'],            ['failed: opt_outs_refused it is']],
+  ['an opt-out cannot be read',             {},     ['opt_outs_unreadable'],         ['unreadable: opt_outs_unreadable it is']],
   ['the CRM cannot be told',          {},     ['returns_stuck'],               ['failed: returns_stuck it is']],
   ['the CRM refuses',             {},     ['returns_rejected'],            ['failed: returns_rejected it is']],
   ['an erasure',                            {},     ['erasure_unfinished'],          ['failed: erasure_unfinished it is']],

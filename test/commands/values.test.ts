@@ -48,10 +48,11 @@ describe('an unknown word', () => {
         kind: 'contact',
         key: 'contacts.deleted',
         class: 'invalid',
-        cause: 'unknown-word',
+        cause: 'opt-out-unreadable',
         reason:
           '1 record holds "aaaaaa 9999", which is no known word (the first: line 6); ' +
-          'here letters are shown as a and digits as 9, the values on a terminal and with --addresses',
+          'here letters are shown as a and digits as 9, the values on a terminal and with --addresses; ' +
+          'it concerns people who are subscribed and may want no mail',
         fix: 'name it: deleted: { field: "gone", yes: ["…"], no: ["…"] }',
         new: true,
       },

@@ -16,6 +16,7 @@ interface CountedValue {
   /** Undefined for a list or an object. */
   text: string | undefined;
   means: ColumnMeaning;
+  isSerial: boolean;
   records: number;
 }
 
@@ -30,7 +31,8 @@ export interface ColumnCount extends Pick<MappedColumn, 'option' | 'channel' | '
 export interface ColumnCounter {
   /** Adds a record. Returns its values, in the order of the columns. */
   add(record: Record<string, unknown>): ColumnValue[];
-  counts(): ColumnCount[];
+  /** Returns the counts. In `dateColumns`, a serial number of Excel is a date. */
+  counts(dateColumns: readonly string[]): ColumnCount[];
 }
 
 /** The maximum number of different values that are distinguished in one column. */
@@ -50,19 +52,23 @@ export function countColumns(columns: readonly MappedColumn[]): ColumnCounter {
     add: (record) =>
       each.map((one) => {
         const value = one.column.read(record);
-        const { means } = value;
+        const { means, isSerial = false } = value;
         const text = isCountedByForm(value, one.column) ? formOf(value.text ?? '') : value.text;
         const short = text?.slice(0, mostCharacters);
         const name = `${means} ${short === undefined ? '' : wordOf(short)}`;
         const known = one.values.get(name);
         if (known) known.records += 1;
         else if (one.values.size >= mostValues) one.others += 1;
-        else one.values.set(name, { text: short, means, records: 1 });
+        else one.values.set(name, { text: short, means, isSerial, records: 1 });
         return value;
       }),
-    counts: () =>
+    counts: (dateColumns) =>
       each.map(({ column: { option, channel, fields, holds }, values, others }) => {
-        const sorted = [...values.values()].toSorted(
+        const hasDates = fields.every((field) => dateColumns.includes(field));
+        const all = [...values.values()].map((one) =>
+          one.isSerial && hasDates ? { ...one, means: 'yes' as const } : one,
+        );
+        const sorted = all.toSorted(
           (a, b) =>
             Number(b.means === 'unknown') - Number(a.means === 'unknown') || b.records - a.records,
         );

@@ -3,7 +3,7 @@
  * records are staged in temporary tables beside the snapshot, which is only read.
  */
 import { isUnsubscribedOption } from '../../domain/values/decisive-options.ts';
-import { countUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
+import type { UnknownWords } from '../../domain/unknown-words.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { DesiredRow } from '../../domain/record.ts';
 import type { MirrorPart } from '../../engine/context/mirror-context.ts';
@@ -77,7 +77,8 @@ export async function checkSource(of: SourceToCheck): Promise<SourceCheck> {
   );
   const counts = countsOf(read, snapshot, { part, records: watch.seen.records });
   return {
-    ...watch.found(),
+    ...watch.found(read.sizes.dateColumns),
+    unknown: read.sizes.unknown,
     counts,
     found: await foundOf({ of, read, counts, sample: watch.seen.sample }),
   };
@@ -93,7 +94,6 @@ interface Seen {
 
 /** Wraps a part so that every record and row that a run reads is noted. */
 function watching({ part: { type, source }, columns, each }: SourceToCheck) {
-  const unknown = countUnknown();
   const counter = countColumns(columns);
   const people = keepPeople();
   const unused = findUnusedOptOuts(type.fields);
@@ -101,7 +101,6 @@ function watching({ part: { type, source }, columns, each }: SourceToCheck) {
   const optsOut = columns.map(({ option }) => isUnsubscribedOption(option));
   const note = (value: Record<string, unknown>, row: DesiredRow): void => {
     const values = counter.add(value);
-    unknown.add(row);
     if (isGarbled(value)) seen.garbled += 1;
     if (row.id !== '') seen.sample ??= row;
     each(row);
@@ -110,6 +109,8 @@ function watching({ part: { type, source }, columns, each }: SourceToCheck) {
     const open = columns.flatMap(({ channel }, nth) =>
       channel !== undefined && values[nth]?.means === 'unknown' ? [channel] : [],
     );
+    // What these become shows only when the whole column was read.
+    if (row.asDates) return;
     const isOut = values.some(({ means }, nth) => optsOut[nth] === true && means === 'yes');
     people.add(row, { isUnsubscribed: isOut, unknown: open });
   };
@@ -135,9 +136,8 @@ function watching({ part: { type, source }, columns, each }: SourceToCheck) {
         return step.value;
       },
     },
-    found: () => ({
-      unknown: unknown.words(),
-      columns: counter.counts(),
+    found: (dateColumns: readonly string[]) => ({
+      columns: counter.counts(dateColumns),
       people,
       garbled: seen.garbled,
       unusedOptOuts: unused.names(),

@@ -166,7 +166,7 @@ function unknownWords() {
       for (const words of all) {
         const { option: key, fix } = words;
         const isUrgent = pressing.has(key);
-        const more = isUrgent ? '; some of these people are subscribed, and may want no mail' : '';
+        const more = isUrgent ? '; it concerns people who are subscribed and may want no mail' : '';
         const reason = `${sayUnknown(words, { asTheyAre: false })}${more}`;
         const shown = `${sayUnknown(words, { asTheyAre: true })}${more}`;
         const isNew = news.has(key);

@@ -30,7 +30,7 @@ describe('an unknown word', () => {
       [
         'contacts.unsubscribed',
         '400 records hold "Nein", which is no known word (the first: record 1); ' +
-          'some of these people are subscribed, and may want no mail',
+          'it concerns people who are subscribed and may want no mail',
         true,
       ],
     ]);

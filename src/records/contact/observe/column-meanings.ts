@@ -3,8 +3,14 @@ import { fieldAt, textOf } from '../../../domain/values/record-field.ts';
 import { consentReader, type ConsentTime } from './consent-time.ts';
 import { asksOf, type ContactFields } from './desired-contact.ts';
 import { isAddress } from '../values/email-address.ts';
-import { type Ask, type Flag, namesIn, type StatedField } from '../values/field-statement.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
+import {
+  type Ask,
+  type Flag,
+  namesIn,
+  type Reading,
+  type StatedField,
+} from '../values/field-statement.ts';
 
 /**
  * What a value means. in, out, none: for a channel. yes, no: for `deleted` and `unsubscribed`. id,
@@ -17,6 +23,8 @@ export type ColumnMeaning =
 export interface ColumnValue {
   text: string | undefined;
   means: ColumnMeaning;
+  /** Whether it is a date, and means yes, if the other values of the column are dates. */
+  isSerial?: boolean;
 }
 
 /** One setting of `contacts` that reads the CRM record. */
@@ -110,10 +118,12 @@ function statedColumn({ option, channel, stated, ask, words }: Stated): MappedCo
     fields,
     holds: isOfWords(stated) ? 'words' : 'texts',
     read(record) {
-      const answer = ask(record);
+      const reading: Reading = { serialsAreDates: false, shapes: [], serials: [] };
+      const answer = ask(record, reading);
       const texts = fields.map((field) => textOf(fieldAt(record, field)));
       const text = texts.includes(undefined) ? undefined : texts.join(' · ');
-      return { text, means: typeof answer === 'string' ? words[answer] : 'unknown' };
+      const means = typeof answer === 'string' ? words[answer] : 'unknown';
+      return { text, means, isSerial: reading.serials.length > 0 };
     },
   };
 }

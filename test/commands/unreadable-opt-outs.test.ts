@@ -1,0 +1,79 @@
+/** An opt-out that cannot be read, from the command line to the metrics. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { mirrored } from '../support/commands/mirrored-contacts.ts';
+import { start } from '../support/commands/worker-processes.ts';
+import { ownRedis, type TestRedis } from '../support/redis.ts';
+
+let redis: TestRedis;
+beforeAll(async () => void (redis = await ownRedis()));
+afterAll(async () => redis.close());
+
+const never = '0 0 1 1 *';
+const contacts = { unsubscribed: 'left', deleted: 'gone' };
+
+test('fails each run, is shown first everywhere, and ends once the value is mended', async () => {
+  const lines = {
+    contacts,
+    redis: redis.url,
+    schedule: { full: never },
+    server: { port: 0, host: '127.0.0.1' },
+  };
+  const world = await mirrored({ lines });
+  const exportWith = (left: string): void =>
+    world.csv(
+      [
+        'id,email,news,product,left,gone',
+        `1,ann@example.com,yes,,${left},`,
+        '2,bob@example.com,maybe,,,',
+        '3,cy@example.com,yes,,,',
+        '',
+      ].join('\n'),
+    );
+  exportWith('');
+  await world.call('sync');
+  const gauge = async (): Promise<string> => {
+    const worker = start(world.file);
+    const metrics = await (await fetch(`${await worker.url()}/metrics`)).text();
+    await worker.ends();
+    return /^crm_mirror_unreadable_opt_outs\S* (\d+)$/m.exec(metrics)?.[1] ?? '';
+  };
+
+  exportWith('45900');
+  const modes = [['sync'], ['sync'], ['sync', '--fast'], ['one', 'ann@example.com'], ['sync']];
+  for (const mode of modes) {
+    const { code, out } = await world.call(...mode);
+    expect([mode, code]).toEqual([mode, 4]);
+    expect(out).toContain('contacts.unsubscribed: "99999" cannot be read');
+  }
+  const problems = (await world.seen('problems')).out.split('\n');
+  expect(problems[1]).toMatch(
+    /1 × invalid +contacts.unsubscribed: "45900" cannot be read, and may say that a subscribed/,
+  );
+  const { json } = await world.call('status', '--json');
+  expect(json.attention[0].code).toBe('opt_outs_unreadable');
+  expect(json.optOutsUnreadable).toMatchObject({ count: 1, people: [{ since: expect.any(String) }] });
+  expect((await world.call('status')).out).toContain('1 subscribed person may want no mail');
+  expect(await gauge()).toBe('1');
+  expect(world.shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
+
+  exportWith('03/01/2026 9:05 AM');
+  expect((await world.call('sync')).code).toBe(0);
+  expect(world.shown('ann@example.com')).toMatchObject({ ch_news: 'opt_out' });
+  const { attention } = (await world.call('status', '--json')).json;
+  expect(attention).toEqual([]);
+  expect(await gauge()).toBe('0');
+});
+
+test('`check` reads a serial number as runs do', async () => {
+  const world = await mirrored({ lines: { contacts } });
+  const rows = (first: string) =>
+    world.csv(
+      ['id,email,news,product,left,gone', `1,a@example.com,yes,,45900,`, first, ''].join('\n'),
+    );
+  rows('2,b@example.com,yes,,2026-03-01,');
+  const dates = await world.call('check', '--json');
+  expect([dates.code, dates.json.contacts.invalid]).toEqual([0, 0]);
+  rows('2,b@example.com,yes,,no,');
+  const mixed = await world.call('check', '--json');
+  expect([mixed.code, mixed.json.contacts.invalid]).toEqual([1, 1]);
+});
