@@ -51,7 +51,10 @@ test('fails each run, is shown first everywhere, and ends once the value is mend
   );
   const { json } = await world.call('status', '--json');
   expect(json.attention[0].code).toBe('opt_outs_unreadable');
-  expect(json.optOutsUnreadable).toMatchObject({ count: 1, people: [{ since: expect.any(String) }] });
+  expect(json.optOutsUnreadable).toMatchObject({
+    count: 1,
+    people: [{ since: expect.any(String) }],
+  });
   expect((await world.call('status')).out).toContain('1 subscribed person may want no mail');
   expect(await gauge()).toBe('1');
   expect(world.shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });

@@ -25,7 +25,7 @@ export const exitCodes = {
   rejected: {
     code: 4,
     means:
-      'done, but some records are newly rejected or invalid, or an opt-out could not be applied, ' +
+      'done, but some records are newly rejected or invalid, or an opt-out could not be applied or read, ' +
       'or an erasure is not finished',
   },
   changes: { code: 5, means: '`plan --exit-code` found something to do' },

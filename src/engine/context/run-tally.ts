@@ -158,7 +158,10 @@ function unknownWords() {
   const pressing = new Set<string>();
   const listed = new Map<string, ListedProblem>();
   return {
-    note(option: string, { isNew, urgent = false }: { isNew: boolean; urgent?: boolean | undefined }) {
+    note(
+      option: string,
+      { isNew, urgent = false }: { isNew: boolean; urgent?: boolean | undefined },
+    ) {
       if (isNew) news.add(option);
       if (urgent) pressing.add(option);
     },

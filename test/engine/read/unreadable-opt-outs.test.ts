@@ -26,7 +26,8 @@ describe.each<RunOptions['mode']>(['full', 'fast', single])('a run of mode %j', 
     'fails each time: %s: %j',
     async (column, value) => {
       const stage = await begin({ [String(column)]: value });
-      for (let nth = 0; nth < 3; nth += 1) expect(told(await stage.sync({ mode }))).toEqual(waiting);
+      for (let nth = 0; nth < 3; nth += 1)
+        expect(told(await stage.sync({ mode }))).toEqual(waiting);
       expect(stage.snapshot.unreadableOptOuts.list(9)).toMatchObject([{ key: 'p1@example.com' }]);
       const [group] = (await stage.sync()).groups;
       expect(group).toMatchObject({ cause: 'opt-out-unreadable', count: 1 });

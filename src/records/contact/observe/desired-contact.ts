@@ -176,7 +176,8 @@ export function asksOf(fields: ContactFields, now: () => number): Asks {
       ask: flag('unsubscribed', one),
     })),
     protect: protectingConditions(fields).map(
-      (when) => (record) => judged(when, record, { use: 'deleted', called: 'contacts.protect.when' }),
+      (when) => (record) =>
+        judged(when, record, { use: 'deleted', called: 'contacts.protect.when' }),
     ),
     channels: channels.map(({ id, subscription }, at) => {
       const option = `contacts.channels[${at}].subscription`;

@@ -7,7 +7,13 @@ import { fieldAt, textOf } from '../../../domain/values/record-field.ts';
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { Fault, UnknownWord } from '../../../domain/record.ts';
 import { mostCharacters } from '../../../domain/unknown-words.ts';
-import { mayOptOut, vocabulary, type OwnWords, type Unknown, type Use } from './value-vocabulary.ts';
+import {
+  mayOptOut,
+  vocabulary,
+  type OwnWords,
+  type Unknown,
+  type Use,
+} from './value-vocabulary.ts';
 import { dateIn } from './date-text.ts';
 import type { ColumnShape } from '../../../domain/date-columns.ts';
 import { withCommas } from '../../../domain/values/counted.ts';
