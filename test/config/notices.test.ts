@@ -93,7 +93,7 @@ it.each([
   [
     'an unknown event',
     `notices: { to: [${slack(', events: [sunny]')}] }`,
-    'to[0].events[0]  is not known here  → use held or opt_outs or quarantined or failed or stale or alert',
+    'to[0].events[0]  is not known here  → use unreadable or held or opt_outs or quarantined or failed or stale or alert',
   ],
   [
     'a password in the address',

@@ -89,8 +89,8 @@ export function incrementalSizes(
 const wantedOf = (kind: RecordTypeName): string => `wanted of ${kind}s`;
 
 /**
- * Stores the size of a complete reading, and which columns hold dates, for incremental runs. Must be
- * called within a transaction.
+ * Stores the size of a complete reading, and which columns hold dates, for incremental runs. Must
+ * be called within a transaction.
  */
 export function storeReadingFacts(
   { meta }: RunContext['snapshot'],

@@ -5,9 +5,9 @@ import type { Statements } from '../database/prepared-statements.ts';
 import { isNamed } from './retry-later.ts';
 
 /**
- * Finds the people who are subscribed through this mirror, and whose CRM record may state an opt-out
- * that cannot be read. A person who is no longer subscribed does not count, even if the problem is
- * still recorded.
+ * Finds the people who are subscribed through this mirror, and whose CRM record may state an
+ * opt-out that cannot be read. A person who is no longer subscribed does not count, even if the
+ * problem is still recorded.
  */
 export interface UnreadableOptOuts {
   /**
@@ -18,7 +18,7 @@ export interface UnreadableOptOuts {
   count(): number;
   /** Returns up to `count` of these people, oldest first. */
   list(count: number): UnreadableOptOut[];
-  /** Returns up to `count` of those whose record this run's incremental reading does not contain. */
+  /** Returns up to `count` of those whose record is not in this run's incremental reading. */
   unread(kind: RecordTypeName, count: number): UnreadableOptOut[];
 }
 

@@ -57,8 +57,8 @@ const dayMs = 86_400_000;
 
 /**
  * Returns whether a text is a number that Excel stores for a date from 1990 until now, such as
- * 45900 or 45900.5. A spreadsheet shows it if the cell has lost its format. Only the other values of
- * its column tell whether it is a date. `now` is in milliseconds since the epoch.
+ * 45900 or 45900.5. A spreadsheet shows it if the cell has lost its format. Only the other values
+ * of its column tell whether it is a date. `now` is in milliseconds since the epoch.
  */
 export function isSerialDate(text: string, now: number): boolean {
   if (!/^\d{5}(?:[.,]\d{1,12})?$/.test(text)) return false;
