@@ -3,14 +3,13 @@ import type { Change } from '../domain/change.ts';
 import { type ExpectedError, Interrupted, isExpected } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { Decision, RecordType, States } from '../records/record-type.ts';
-import type { Certificate } from '../sources/source.ts';
 import { proveOwn } from './account/account-proof.ts';
 import { decideChanges } from './plan/decide-changes.ts';
 import type { RunGate } from './plan/run-gates.ts';
 import { holds, quarantineOf } from './context/platform-quarantine.ts';
 import type { RunContext } from './context/run-context.ts';
 import type { Mirror, RunOptions } from './context/mirror-context.ts';
-import { readSource } from './read/source-read.ts';
+import { readSource, type SourceRead } from './read/source-read.ts';
 import { beginRun } from './begin-run.ts';
 import { lookUp, type PersonFindings } from './observe/person-observation.ts';
 import { type Findings, noFindings } from './context/run-findings.ts';
@@ -19,7 +18,7 @@ import { statesOf } from './read/record-states.ts';
 /** The findings and the decision that a run would reach now. */
 export interface Examined {
   /** How the source was read, or why it was not; in that case the decision is meaningless. */
-  source: Certificate | ExpectedError;
+  source: SourceRead | ExpectedError;
   /** Why the platform was not read, if so; the decision is then based on the recorded state. */
   unread: 'not asked' | ExpectedError | undefined;
   states: States;

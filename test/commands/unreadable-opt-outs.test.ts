@@ -67,7 +67,7 @@ test('fails each run, is shown first everywhere, and ends once the value is mend
   expect(await gauge()).toBe('0');
 });
 
-test('`check` reads a serial number as runs do', async () => {
+test('`check` and `explain` read a serial number as runs do', async () => {
   const world = await mirrored({ lines: { contacts } });
   const rows = (first: string) =>
     world.csv(
@@ -76,6 +76,8 @@ test('`check` reads a serial number as runs do', async () => {
   rows('2,b@example.com,yes,,2026-03-01,');
   const dates = await world.call('check', '--json');
   expect([dates.code, dates.json.contacts.invalid]).toEqual([0, 0]);
+  const explained = (await world.seen('explain', 'a@example.com')).out;
+  expect(explained).toMatch(/contacts\.unsubscribed.*45900.*yes|left.*45900.*yes/);
   rows('2,b@example.com,yes,,no,');
   const mixed = await world.call('check', '--json');
   expect([mixed.code, mixed.json.contacts.invalid]).toEqual([1, 1]);

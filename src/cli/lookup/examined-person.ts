@@ -7,7 +7,7 @@ import { examine, type Examined } from '../../engine/examine-person.ts';
 import type { Contact } from '../../platform/answer-schemas.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { rulesOf } from '../../records/contact/consent/facts.ts';
-import { mappedColumns } from '../../records/contact/observe/column-meanings.ts';
+import { mappedColumns, withDates } from '../../records/contact/observe/column-meanings.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { absenceRulesOf } from '../compose/mirror-parts.ts';
 import type { Assembled, Shell } from '../compose/process-shell.ts';
@@ -41,12 +41,14 @@ export async function examinePerson(
   const { contacts, policy } = config;
   if (!found || !contacts) throw new Invalid(`${config.mirror} has no contacts`);
   const { details, unread } = await detailsOf(found, platform.contacts, stop);
+  const dates = 'sizes' in found.source ? found.source.sizes.dateColumns : [];
+  const columns = mappedColumns(contacts, () => mirror.clock.now());
   const document = explainedOf({
     mirror: config.mirror,
     rules: rulesOf(contacts, policy, absenceRulesOf(config)),
     found,
     read,
-    columns: mappedColumns(contacts, () => mirror.clock.now()),
+    columns: columns.map((column) => withDates(column, dates)),
     details,
     snapshot: mirror.snapshot,
     config,

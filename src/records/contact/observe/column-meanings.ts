@@ -67,6 +67,16 @@ export function mappedColumns(fields: ContactFields, now: () => number): MappedC
   ];
 }
 
+/** Returns a column that takes a serial number of Excel for a date, if it is one of these. */
+export function withDates(column: MappedColumn, dateColumns: readonly string[]): MappedColumn {
+  if (!column.fields.every((field) => dateColumns.includes(field))) return column;
+  const read: MappedColumn['read'] = (record) => {
+    const value = column.read(record);
+    return value.isSerial ? { ...value, means: 'yes' } : value;
+  };
+  return { ...column, read };
+}
+
 function consentColumn(stated: ConsentTime): MappedColumn {
   const { field, read } = consentReader(stated);
   return ownColumn('contacts.consentAt', field, (text) =>
