@@ -46,14 +46,6 @@ const turnTakers = [
   'src/engine/plan/commit-plan.ts',
 ];
 
-/** Files whose purpose is a list: the errors, and the platform's requests and answers. */
-const lists = [
-  'src/domain/errors.ts',
-  'src/platform/request-schemas.ts',
-  'src/platform/answer-schemas.ts',
-];
-const exportsAtMost = 6;
-
 const linesAtMost = 600;
 const columnsAtMost = 100;
 
@@ -179,27 +171,6 @@ export const columnRule: Rule = {
   harmless: [
     one('src/engine/run.ts', `// ${'—'.repeat(97)}`),
     one('src/engine/run.ts', `  'a message that must stay in one piece, ${'long '.repeat(20)}',`),
-  ],
-};
-
-export const exportRule: Rule = {
-  name: 'exports',
-  mend: `split the file by subject, or export less: at most ${exportsAtMost} values (types not counted)`,
-  applies: (path) => isSource(path) && !lists.includes(path),
-  find: ({ text }) => {
-    const values = matches(
-      /^export (?:declare |async |abstract )*(?:const|let|function|class)\b/gm,
-      codeOf(text),
-    );
-    const last = values.at(-1);
-    return last && values.length > exportsAtMost
-      ? [{ offset: last.offset, what: `${values.length} exports` }]
-      : [];
-  },
-  planted: [one('src/engine/run.ts', 'export async function run() {}\n'.repeat(7))],
-  harmless: [
-    one('src/engine/run.ts', 'export const run = 1;\n'.repeat(6)),
-    one('src/domain/record.ts', 'export interface Record {}\n'.repeat(7)),
   ],
 };
 

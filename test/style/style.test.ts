@@ -18,7 +18,6 @@ const rules: readonly Rule[] = [
   code.environmentRule,
   code.lengthRule,
   code.columnRule,
-  code.exportRule,
   wordRule,
   workplaceRule,
 ];
