@@ -1,7 +1,7 @@
 /** Points out columns that are named like an opt-out, and that the configuration does not use. */
 import { renderProblem } from '../../domain/errors.ts';
+import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
 import { withCommas } from '../../domain/values/counted.ts';
-import { namedLike } from '../init/column-names.ts';
 import { cell } from '../output/visible-text.ts';
 import type { Finding } from './finding.ts';
 
@@ -26,7 +26,7 @@ export function findUnusedOptOuts(used: readonly string[]): UnusedOptOuts {
       if (isRecord(value) && deep < mostDeep) add(value, `${path}.`, deep + 1);
       else if (!seen.has(path) && seen.size < mostColumns) {
         seen.add(path);
-        if (namedLike(name) === 'opt-out') found.push(path);
+        if (isNamedLikeOptOut(name)) found.push(path);
       }
     }
   };

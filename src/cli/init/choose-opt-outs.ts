@@ -1,6 +1,6 @@
 /** Chooses the columns that say that a person must not be mailed. None is left out silently. */
+import { isNamedLikeOptOut, namedLike } from '../../domain/opt-out-names.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
-import { namedLike } from './column-names.ts';
 import { type Chosen, unreadable, type Words, withWords } from './column-words.ts';
 import type { Column } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
@@ -33,7 +33,7 @@ export function chooseOptOuts(given: OptOutChoices): Chosen[] {
   const others = open.filter(
     (column) => !stated.includes(column) && !isOfHubspot(column, standard),
   );
-  const alike = others.filter(({ name }) => namedLike(name) === 'opt-out');
+  const alike = others.filter(({ name }) => isNamedLikeOptOut(name));
   const found = alike.map(read);
   const strange = [...own, ...(named ? [] : found)].filter(({ unknown }) => unknown.length > 0);
   if (strange.length > 0) throw refusalOf(strange, given);

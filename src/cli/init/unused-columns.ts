@@ -1,5 +1,5 @@
 /** Sorts the columns that have no purpose: those that may be about consent come first. */
-import { namedLike } from './column-names.ts';
+import { namedLike } from '../../domain/opt-out-names.ts';
 import { holdsDates } from './column-values.ts';
 import { looksLikeFlag, looksLikeForeignFlag } from './column-words.ts';
 import type { Column } from './sample/sample.ts';

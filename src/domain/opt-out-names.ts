@@ -53,6 +53,11 @@ export function namedLike(name: string): 'opt-out' | 'reason' | 'other' | 'delet
   return deletionNames.some((form) => form.test(text)) ? 'deletion' : undefined;
 }
 
+/** Returns whether a name says that a person must not be mailed. */
+export function isNamedLikeOptOut(name: string): boolean {
+  return namedLike(name) === 'opt-out';
+}
+
 /** Returns a name in lower case as words with single spaces, without accents on Latin letters. */
 function plain(name: string): string {
   return name

@@ -1,6 +1,6 @@
 /** What the name of a column says, in a dozen languages. */
 import { expect, test } from 'vitest';
-import { namedLike } from '../../../src/cli/init/column-names.ts';
+import { namedLike } from '../../src/domain/opt-out-names.ts';
 
 test.each([
   ['English', ['Do not mail', 'DoNotContact', 'do_not_email', 'Email Opt Out', 'UNSUB_TIME']],
