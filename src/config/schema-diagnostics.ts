@@ -137,6 +137,7 @@ function isOfType(choice: ReturnType<typeof fieldsAt>[number], type: unknown): b
 }
 
 function suggest(key: string, known: readonly string[]): string {
+  if (known.includes(key)) return 'remove it: it does not go with the other keys here';
   const near = known
     .map((name) => ({ name, steps: distance(key.toLowerCase(), name.toLowerCase()) }))
     .filter(({ name, steps }) => steps <= Math.max(2, name.length / 3) && steps < name.length)

@@ -14,7 +14,7 @@ async function serveOrg(org: Org): Promise<string> {
   return org.origin;
 }
 
-async function mirroredOrg(org: Org, extra: object = {}) {
+async function mirroredOrg(org: Org, extra: object = {}, subscription: unknown = 'Newsletter__c') {
   const url = await serveOrg(org);
   const auth = { clientId: '3MVG9.id', clientSecret: '${SF_SECRET}' };
   const lines = {
@@ -24,7 +24,7 @@ async function mirroredOrg(org: Org, extra: object = {}) {
       email: 'Email',
       deleted: 'IsDeleted',
       unsubscribed: 'HasOptedOutOfEmail',
-      channels: [{ id: 'ch_news', subscription: 'Newsletter__c' }],
+      channels: [{ id: 'ch_news', subscription }],
       webhook: { format: 'standard', secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' },
     },
   };
@@ -79,6 +79,24 @@ describe('a Salesforce organization', () => {
     expect((await call('sync')).code).toBe(0);
     expect(world.shown(email(1))).toMatchObject({ ch_news: 'opt_out' });
     expect(world.shown(email(3))).toMatchObject({ ch_news: 'opt_in' });
+  });
+
+  test("carries the opt-out of a merged contact from one channel over, by the channel's own words", async () => {
+    const org = orgOf();
+    org.fields = { Contact: ['Objection__c'], Lead: ['Objection__c'] };
+    for (const record of [...org.records.Contact, ...org.records.Lead])
+      Object.assign(record, { Objection__c: 'nie' });
+    const words = { optOut: 'Objection__c', yes: ['ja'], no: ['nie'], else: 'in' };
+    const { world, call } = await mirroredOrg(org, {}, words);
+    expect((await call('sync')).code).toBe(0);
+    expect(world.shown(email(1))).toMatchObject({ ch_news: 'opt_in' });
+    Object.assign(org.records.Contact[1]!, {
+      Objection__c: 'ja',
+      IsDeleted: true,
+      MasterRecordId: contactId(1),
+    });
+    await call('sync');
+    expect(world.shown(email(1))).toMatchObject({ ch_news: 'opt_out' });
   });
 
   test('carries the opt-out of a lead over to the contact it became', async () => {

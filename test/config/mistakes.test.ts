@@ -168,7 +168,8 @@ describe('one mistake', () => {
       '  channels: [{ id: a }]',
       '10:14  contacts.channels[0].subscription  is missing' +
         '  → add "subscription: …" (Column or dotted path of the CRM record:' +
-        ' whether this person wants the channel; or a field with its own words, or a condition)',
+        ' whether this person wants the channel; or a field with its own words, or a condition,' +
+        ' or a column of opt-outs)',
     ],
     [
       '  channels: [{ id: a, subscription: s }, { id: a, subscription: t }]',

@@ -79,6 +79,48 @@ test('unsubscribed takes one setting, or a list of them', () => {
   expect(found?.unsubscribed).toEqual(['a', { field: 'b', yes: 'any' }, words]);
 });
 
+describe('a column that says who does not want a channel', () => {
+  test.each<[string, object]>([
+    ['{ optOut: Email Opt Out }', { optOut: 'Email Opt Out' }],
+    [
+      '{ optOut: stop, yes: [Ja], no: [0], else: in }',
+      { optOut: 'stop', yes: ['Ja'], no: ['0'], else: 'in' },
+    ],
+    ['{ optOut: stop, yes: any }', { optOut: 'stop', yes: 'any' }],
+    [
+      '{ field: Email Opt Out, in: [0], out: [1] }',
+      { field: 'Email Opt Out', in: ['0'], out: ['1'] },
+    ],
+    [
+      `{ when: 'record["Email Opt Out"] != "1"' }`,
+      expect.objectContaining({ when: expect.anything() }),
+    ],
+  ])('is stated as %s', (subscription, expected) => {
+    expect(load(contacts(subscription)).contacts?.channels[0]?.subscription).toEqual(expected);
+  });
+
+  const word = 'contacts.channels[0].subscription';
+  test.each([
+    ['Email Opt Out', word],
+    ['HASOPTEDOUTOF_unsubscribed', word],
+    ['properties.hs_email_optout_123', word],
+    ['consents.do_not_mail', word],
+    ['{ field: Email Opt Out }', `${word}.field`],
+    ['{ field: Email Opt Out, none: ["-"] }', `${word}.field`],
+    ['{ field: Email Opt Out, in: [yes] }', `${word}.field`],
+    ['{ field: Email Opt Out, in: [no], out: [] }', `${word}.field`],
+    ['{ field: Email Opt Out, out: [yes] }', `${word}.field`],
+  ])('is refused as a consent: %s', (subscription, place) => {
+    const found = mistakes(contacts(subscription)) ?? [];
+    expect(found).toHaveLength(1);
+    expect(found[0]).toMatch(/:\d+:\d+ {2}/);
+    expect(found[0]).toContain(`  ${place}  is named like an opt-out`);
+    expect(found[0]).toContain('{ optOut: COLUMN }');
+    expect(found[0]).toContain('{ field: COLUMN, in: […], out: […] }');
+    expect(found[0]).not.toMatch(/Email Opt Out|hs_email/);
+  });
+});
+
 describe('a mistake in words', () => {
   const word = 'contacts.channels[0].subscription';
   test.each([
@@ -103,6 +145,11 @@ describe('a mistake in words', () => {
     ['s', '  deleted: { field: d, yess: [a] }', 'contacts.deleted.yess  is not known here'],
     ['s', '  deleted: { field: d, in: [a] }', 'contacts.deleted.in  is not known here'],
     ['{ field: f, yes: [Ja] }', '', `${word}.yes  is not known here`],
+    ['{ field: f, optOut: g }', '', `${word}.optOut  is not known here  → remove it`],
+    ['{ optOut: f, in: [Ja] }', '', `${word}.in  is not known here  → remove it`],
+    ['{ optOut: f, else: out }', '', `${word}.else  is not known here  → use in`],
+    ['{ optOut: f, yes: [a], no: [A] }', '', `${word}.no[0]  stands in yes too`],
+    ['{ else: in }', '', `${word}.optOut  is missing`],
     ['{ field: f, in: Ja }', '', `${word}.in  is not a list`],
   ])('%s %s', (subscription, more, expected) => {
     const found = mistakes(contacts(subscription, more)) ?? [];

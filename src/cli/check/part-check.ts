@@ -84,7 +84,7 @@ function valueFindings(
 
 function tellUnknown(words: UnknownWords, asTheyAre: boolean): Finding {
   const { option: what, fix } = words;
-  // There an unknown word may mean deleted or unsubscribed.
+  // There an unknown word may mean deleted or opted out.
   const level = isDecisiveOption(what) ? 'fail' : 'note';
   const found = renderProblem({ reason: sayUnknown(words, { asTheyAre }), fix });
   return { what, level, found, invalidInput: false };

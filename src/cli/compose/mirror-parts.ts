@@ -55,8 +55,12 @@ export function partsOf(
       platform: platform.contacts,
       now,
     });
-    const { source, id, unsubscribed, map } = contacts;
-    const read = sourceFor(JSON.stringify([source, id, unsubscribed, map]), sources.contacts());
+    const { source, id, unsubscribed, channels, map } = contacts;
+    const optOuts = channels.flatMap(({ subscription: stated }) =>
+      typeof stated === 'object' && 'optOut' in stated ? [stated] : [],
+    );
+    const name = JSON.stringify([source, id, unsubscribed, optOuts, map]);
+    const read = sourceFor(name, sources.contacts());
     parts.push({ type, source: read, manner: mannerOf(contacts) });
   }
   if (templates && sources.templates) {

@@ -50,11 +50,11 @@ async function contactSource(contacts: Contacts): Promise<() => Source> {
     throw new Invalid(`${mapping.name}: ${why}`, { fix: "export const reads = ['…']" });
   }
   // The mapping writes the opt-out field, so the source does not know it.
-  const create = await unmapped({ ...contacts, unsubscribed: undefined });
+  const create = await unmapped({ ...contacts, unsubscribed: undefined, channels: [] });
   return () => mappedSource(create(), mapping);
 }
 
-async function unmapped({ source, id, unsubscribed }: Contacts): Promise<() => Source> {
+async function unmapped({ source, id, unsubscribed, channels }: Contacts): Promise<() => Source> {
   if (source.type === 'csv') {
     const { csvSource } = await import('../../sources/csv/csv-source.ts');
     return () => csvSource(source, surroundings);
@@ -78,7 +78,10 @@ async function unmapped({ source, id, unsubscribed }: Contacts): Promise<() => S
   if (source.type === 'salesforce') {
     const { salesforceSource } = await import('../../sources/salesforce/salesforce-source.ts');
     return () =>
-      salesforceSource(source, { ...surroundings, unsubscribed: optOutsOf(unsubscribed) });
+      salesforceSource(source, {
+        ...surroundings,
+        unsubscribed: optOutsOf({ unsubscribed, channels }),
+      });
   }
   if (source.type === 'sql') {
     const { sqlSource } = await import('../../sources/sql/sql-source.ts');
@@ -89,8 +92,14 @@ async function unmapped({ source, id, unsubscribed }: Contacts): Promise<() => S
 }
 
 /** Returns the opt-out fields and how to interpret them, for a source that searches by them. */
-function optOutsOf(stated: Contacts['unsubscribed']) {
-  return flagsIn('contacts.unsubscribed', stated).map((one) => optOutOf(one.stated));
+function optOutsOf({ unsubscribed, channels }: Pick<Contacts, 'unsubscribed' | 'channels'>) {
+  const all = flagsIn('contacts.unsubscribed', unsubscribed).map(({ stated }) => stated);
+  const byChannel = channels.flatMap(({ subscription }) => {
+    if (typeof subscription === 'string' || !('optOut' in subscription)) return [];
+    const { optOut: field, yes, no } = subscription;
+    return [{ field, yes, no }];
+  });
+  return [...all, ...byChannel].map(optOutOf);
 }
 
 function optOutOf(stated: ListedFlag['stated']) {

@@ -58,8 +58,8 @@ export function columnLines(
 }
 
 /** Returns whether a column states that the person is deleted or unsubscribed from everything. */
-function isSaid({ option, means }: CrmColumn): boolean {
-  return isDecisiveOption(option) && means !== 'no' && means !== 'empty';
+function isSaid({ channel, option, means }: CrmColumn): boolean {
+  return channel === null && isDecisiveOption(option) && means !== 'no' && means !== 'empty';
 }
 
 function heldValue({ value, date }: Pick<CrmColumn, 'value' | 'date'>): string {

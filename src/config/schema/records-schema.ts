@@ -6,6 +6,7 @@ import { normalize } from 'node:path';
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
+import { isOptOutField } from '../../domain/opt-out-field.ts';
 import { parseDateFormat } from '../../domain/values/date-format.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { templateCanary } from './canary-schema.ts';
@@ -28,20 +29,30 @@ const words = (what: string) =>
 
 const fieldName = text('Column or dotted path of the CRM record');
 
+const yesAndNo = {
+  yes: z
+    .union([
+      words('Further words that mean yes'),
+      z.literal('any').describe('Every value that is neither empty nor a word for no'),
+    ])
+    .describe(
+      'Further words that mean yes; any means every value that is neither empty nor a word for no',
+    )
+    .optional(),
+  no: words('Further words that mean no').optional(),
+};
+
 /** The words of a yes/no field. */
 const flagWords = z
+  .strictObject({ field: fieldName, ...yesAndNo })
+  .superRefine(refuseTwice(['yes', 'no']), onMapping);
+
+/** The words of a channel's opt-out column. */
+const optOutWords = z
   .strictObject({
-    field: fieldName,
-    yes: z
-      .union([
-        words('Further words that mean yes'),
-        z.literal('any').describe('Every value that is neither empty nor a word for no'),
-      ])
-      .describe(
-        'Further words that mean yes; any means every value that is neither empty nor a word for no',
-      )
-      .optional(),
-    no: words('Further words that mean no').optional(),
+    optOut: text('Column or dotted path in which yes opts out'),
+    ...yesAndNo,
+    else: z.literal('in').describe('Opts in everybody whose value is empty or a no').optional(),
   })
   .superRefine(refuseTwice(['yes', 'no']), onMapping);
 
@@ -53,7 +64,17 @@ const subscriptionWords = z
     out: words('Further words that opt out').optional(),
     none: words('Words that mean no opinion').optional(),
   })
-  .superRefine(refuseTwice(['in', 'out', 'none']), onMapping);
+  .superRefine(refuseTwice(['in', 'out', 'none']), onMapping)
+  .superRefine(({ field, in: ins, out }, context) => {
+    if (typeof field !== 'string' || (ins?.length && out?.length)) return;
+    if (isOptOutField(field)) context.addIssue(issueOf(inverted, ['field']));
+  }, onMapping);
+
+/** The built-in words would opt in exactly the people who opted out. */
+const inverted = fault(
+  'is named like an opt-out, so its yes is not taken as a consent',
+  'write subscription: { optOut: COLUMN } if yes means no mail, or name all words yourself: { field: COLUMN, in: […], out: […] }',
+);
 
 /** Refuses a word that appears in two lists. The checked value may itself be invalid. */
 function refuseTwice(lists: readonly string[]) {
@@ -155,14 +176,18 @@ const channel = z
     name: text('Name of the channel, used in messages').optional(),
     subscription: z
       .union([
-        field('whether this person wants the channel'),
+        field('whether this person wants the channel').refine(
+          (name) => !isOptOutField(name),
+          says(inverted.reason, inverted.fix),
+        ),
         z.strictObject({
           when: condition(true, 'true opts in, false opts out, null does neither'),
         }),
         subscriptionWords,
+        optOutWords,
       ])
       .describe(
-        `Column or dotted path of the CRM record: whether this person wants the channel${otherwise}`,
+        `Column or dotted path of the CRM record: whether this person wants the channel${otherwise}, or a column of opt-outs`,
       ),
     replaces: text(
       'Id of the channel that this one replaces; people who opted out of the replaced channel are not opted in',

@@ -78,6 +78,8 @@ const openKeys: ReadonlySet<string> = new Set([
   'name',
   'subscription',
   'field',
+  'optOut',
+  'else',
   'in',
   'out',
   'none',

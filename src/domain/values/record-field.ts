@@ -11,6 +11,21 @@ export function fieldAt(value: unknown, field: string): unknown {
   }, value);
 }
 
+/**
+ * Returns a field as `fieldAt` does. If its dotted path leads through something without fields (a
+ * text, or a list with elements), returns a list, so that it does not look empty.
+ */
+export function fieldOrEnd(value: unknown, field: string): unknown {
+  if (isObject(value) && Object.hasOwn(value, field)) return own(value, field);
+  let inner = value;
+  for (const name of field.split('.')) {
+    if (!isObject(inner) || (Array.isArray(inner) && inner.length > 0)) return [inner];
+    inner = Object.hasOwn(inner, name) ? own(inner, name) : undefined;
+    if (inner === undefined || inner === null) return inner;
+  }
+  return inner;
+}
+
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }

@@ -1,5 +1,5 @@
 /** Groups problems by their cause. All functions are pure. */
-import { isUnsubscribedOption } from '../../domain/values/decisive-options.ts';
+import { isOptOutOption } from '../../domain/values/decisive-options.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
@@ -143,6 +143,6 @@ function byUrgency(a: ProblemGroup, b: ProblemGroup): number {
 function rankOf({ cause, class: of, option = '' }: ProblemGroup): number {
   // Nobody but a person can tell what these records say.
   if (cause === 'opt-out-unreadable') return -2;
-  const isUrgent = urgent.includes(cause) || isUnsubscribedOption(option);
+  const isUrgent = urgent.includes(cause) || isOptOutOption(option);
   return isUrgent ? -1 : classes.indexOf(of);
 }

@@ -18,6 +18,8 @@ const elsewhere: Readonly<Record<string, (types: readonly string[]) => string>> 
   'policy.approvers': () => '[keys](approvals.md#several-approvers)',
   'policy.canary': () => '[keys](canary.md#keys)',
   'templates.canary': () => '[keys](canary.md#keys)',
+  'contacts.channels[].subscription': () =>
+    'text, or [words](values-and-conditions.md#ja-and-nein-words-of-your-own), a [condition](values-and-conditions.md#conditions), or an [opt-out](opt-out-columns.md)',
   'contacts.returns': (types) => `[by type](write-back.md): ${types.map(code).join(', ')}`,
 };
 

@@ -51,10 +51,10 @@ export function mappedColumns(fields: ContactFields, now: () => number): MappedC
   const flags = [gone, ...asks.unsubscribed].flatMap(({ option, stated, ask }) =>
     stated === undefined ? [] : [statedColumn({ option, stated, ask, words: flagMeanings })],
   );
-  const perChannel = channels.map(({ id: channel, subscription }, at) => {
-    const option = `contacts.channels[${at}].subscription`;
-    const ask = asks.channels[at]?.ask ?? (() => 'none' as const);
-    return statedColumn({ option, channel, stated: subscription, ask, words: channelMeanings });
+  const perChannel = asks.channels.flatMap(({ id: channel, option, ask }, at) => {
+    const stated = channels[at]?.subscription;
+    if (stated === undefined) return [];
+    return [statedColumn({ option, channel, stated, ask, words: channelMeanings })];
   });
   return [
     ownColumn('contacts.id', id, () => 'id'),

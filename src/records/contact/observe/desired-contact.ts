@@ -159,7 +159,7 @@ interface Asks {
   deleted: Ask;
   unsubscribed: readonly (ListedFlag & { ask: Ask })[];
   protect: readonly Ask[];
-  channels: readonly { id: string; ask: Ask }[];
+  channels: readonly { id: string; option: string; ask: Ask }[];
 }
 
 /** Returns what the settings ask each record. `now` returns milliseconds since the epoch. */
@@ -180,9 +180,10 @@ export function asksOf(fields: ContactFields, now: () => number): Asks {
         judged(when, record, { use: 'deleted', called: 'contacts.protect.when' }),
     ),
     channels: channels.map(({ id, subscription }, at) => {
-      const option = `contacts.channels[${at}].subscription`;
+      const isOptOut = typeof subscription === 'object' && 'optOut' in subscription;
+      const option = `contacts.channels[${at}].subscription${isOptOut ? '.optOut' : ''}`;
       const asked = { option, called: `subscription.when of "${id}"`, now };
-      return { id, ask: asking(subscription, { use: 'subscription', ...asked }) };
+      return { id, option, ask: asking(subscription, { use: 'subscription', ...asked }) };
     }),
   };
 }

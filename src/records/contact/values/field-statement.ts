@@ -3,7 +3,8 @@
  * configuration.
  */
 import type { Condition, ConditionResult } from '../../../domain/condition.ts';
-import { fieldAt, textOf } from '../../../domain/values/record-field.ts';
+import { isOptOutField } from '../../../domain/opt-out-field.ts';
+import { fieldAt, fieldOrEnd, textOf } from '../../../domain/values/record-field.ts';
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { Fault, UnknownWord } from '../../../domain/record.ts';
 import { mostCharacters } from '../../../domain/unknown-words.ts';
@@ -22,7 +23,7 @@ import { withCommas } from '../../../domain/values/counted.ts';
  * The setting for an answer: a field with known words, a condition, or a field with its own words.
  */
 export type Flag = string | When | Named<'yes' | 'no'>;
-export type StatedField = string | When | Named<'in' | 'out' | 'none'>;
+export type StatedField = string | When | Named<'in' | 'out' | 'none'> | OptOutField;
 
 interface When {
   readonly when: Condition;
@@ -35,6 +36,17 @@ interface When {
 type Named<Words extends string> = { readonly field: string } & {
   readonly [Word in Words]?: readonly string[] | (Word extends 'yes' ? 'any' : never) | undefined;
 };
+
+/**
+ * A column that says who does not want a channel, with the words of `unsubscribed`: yes opts out,
+ * everything else is no opinion, or in with `else: in`.
+ */
+interface OptOutField {
+  readonly optOut: string;
+  readonly yes?: readonly string[] | 'any' | undefined;
+  readonly no?: readonly string[] | undefined;
+  readonly else?: 'in' | undefined;
+}
 
 type Answer = 'yes' | 'no' | 'none';
 
@@ -87,7 +99,8 @@ export function flagsIn(option: string, stated: Flag | readonly Flag[] | undefin
 export function namesIn(stated: Flag | StatedField | undefined): readonly string[] {
   if (stated === undefined) return [];
   if (typeof stated === 'string') return [stated];
-  return 'when' in stated ? stated.when.fields : [stated.field];
+  if ('when' in stated) return stated.when.fields;
+  return ['optOut' in stated ? stated.optOut : stated.field];
 }
 
 /** Returns the function that reads the answer of a setting from a record. */
@@ -99,26 +112,47 @@ export function asking(stated: Flag | StatedField, asked: Asked): Ask {
       return typeof answer === 'string' ? answer : { fault: optingOut(answer.fault, asked.use) };
     };
   }
+  if ('optOut' in stated) return askingOptOut(stated, asked);
   return askingField(stated.field, ownWords(stated), asked);
 }
 
-function ownWords(stated: Exclude<Flag | StatedField, string | When>): OwnWords {
+function ownWords(stated: Exclude<Flag | StatedField, string | When | OptOutField>): OwnWords {
   if (!('in' in stated || 'out' in stated || 'none' in stated)) return stated;
   return { yes: stated.in, no: stated.out, none: stated.none };
 }
 
-function askingField(field: string, own: OwnWords, { use, option, now }: Asked): Ask {
-  const read = vocabulary(use, own, now);
-  // YAML reads every quoted word as text. An unquoted word, such as -, may have another meaning.
-  const lists =
-    use === 'subscription' ? 'in: ["…"], out: ["…"], none: ["…"]' : 'yes: ["…"], no: ["…"]';
+/** Returns the function that reads who does not want a channel. A yes is an opt-out. */
+function askingOptOut({ optOut, yes, no, else: rest }: OptOutField, asked: Asked): Ask {
+  const ask = askingField(optOut, { yes, no }, { ...asked, use: 'unsubscribed', rest });
+  return (...given) => {
+    const answer = ask(...given);
+    if (typeof answer !== 'string') return answer;
+    if (answer === 'yes') return 'no';
+    return rest === 'in' ? 'yes' : 'none';
+  };
+}
+
+function askingField(
+  field: string,
+  own: OwnWords,
+  { use, option, now, rest }: Asked & { rest?: 'in' | undefined },
+): Ask {
+  const valueIn = rest === 'in' ? fieldOrEnd : fieldAt;
+  const isConsent = use === 'subscription';
+  const read = vocabulary(use, isConsent && isOptOutField(field) ? alone(own) : own, now);
   const key = option.slice(option.lastIndexOf('.') + 1);
-  const place = key === use ? `: ${use}` : ` in ${key}`;
-  const fix = `name it${place}: { field: ${JSON.stringify(field)}, ${lists} }`;
+  const isOptOut = key === 'optOut';
+  // YAML reads every quoted word as text. An unquoted word, such as -, may have another meaning.
+  const lists = isConsent ? 'in: ["…"], out: ["…"], none: ["…"]' : 'yes: ["…"], no: ["…"]';
+  const column = `${isOptOut ? key : 'field'}: ${JSON.stringify(field)}`;
+  const otherwise = rest === undefined ? '' : `, else: ${rest}`;
+  const setting = isOptOut ? 'subscription' : use;
+  const place = isOptOut || key === use ? `: ${setting}` : ` in ${key}`;
+  const fix = `name it${place}: { ${column}, ${lists}${otherwise} }`;
   const shapeOf = shaping(field, use, now);
   return (record, reading) => {
-    const found = read(fieldAt(record, field));
-    if (reading) shapeOf(found, fieldAt(record, field), reading);
+    const found = read(valueIn(record, field));
+    if (reading) shapeOf(found, valueIn(record, field), reading);
     if (typeof found === 'string') return found;
     if (found.isSerial && reading?.serialsAreDates) return 'yes';
     const { unknown, text } = found;
@@ -147,6 +181,10 @@ function shaping(column: string, use: Use, now: () => number) {
     const isDate = found === 'yes' && dateIn(textOf(value) ?? '', now()) !== undefined;
     shapes.push(isDate ? date : other);
   };
+}
+
+function alone(own: OwnWords): OwnWords {
+  return { ...own, standAlone: true };
 }
 
 const wrong: Record<Unknown['unknown'], { cause: ProblemCause; says: string }> = {

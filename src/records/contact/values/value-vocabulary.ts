@@ -16,7 +16,8 @@
  * *  if all other values of the column are dates; otherwise it is unknown.
  *
  * A field's own words extend these and take precedence; `yes: any` matches every value that is
- * neither empty nor a word for no. Nothing is guessed: an unknown value makes its record invalid.
+ * neither empty nor a word for no. Words that stand alone replace the table: then only they and an
+ * empty value have a meaning. Nothing is guessed: an unknown value makes its record invalid.
  */
 import type { UnknownWord } from '../../../domain/record.ts';
 import { textOf, wordOf } from '../../../domain/values/record-field.ts';
@@ -41,6 +42,8 @@ export interface OwnWords {
   yes?: readonly string[] | 'any' | undefined;
   no?: readonly string[] | undefined;
   none?: readonly string[] | undefined;
+  /** Whether these are the only words with a meaning. */
+  standAlone?: boolean | undefined;
 }
 
 export interface Unknown extends Pick<UnknownWord, 'unknown' | 'text'> {
@@ -58,6 +61,8 @@ const builtIn: Readonly<Record<Use, { yes: readonly string[]; no: readonly strin
   unsubscribed: { yes: [...affirmative, ...outWords], no: [...negative, ...inWords] },
   deleted: { yes: affirmative, no: negative },
 };
+
+const noWords = { yes: [], no: [] };
 
 /**
  * Returns the function that reads the values of one field. `now` returns milliseconds since the
@@ -85,7 +90,7 @@ export function vocabulary(
 }
 
 function meanings(use: Use, own: OwnWords): ReadonlyMap<string, Meaning> {
-  const { yes, no } = builtIn[use];
+  const { yes, no } = own.standAlone === true ? noWords : builtIn[use];
   const lists: [Meaning, readonly string[]][] = [
     ['yes', yes],
     ['no', no],
