@@ -178,10 +178,9 @@ test('a table is named for a file of SQLite, too, and for nothing but a database
   expect(header.err).toContain('--header belongs to an HTTP API');
 });
 
-test('HubSpot is read by its properties, with the token of the environment', async () => {
+/** An account that answers in place of HubSpot itself. */
+async function hubspotAccount(): Promise<Account> {
   const account = await new Account().open();
-  account.names.push('hs_email_optout', 'hs_internal_score');
-  account.put(1, 'ann@example.com').put(2, 'bob@example.com', 'false');
   if (!nock.isActive()) nock.activate();
   onTestFinished(() => {
     nock.cleanAll();
@@ -196,6 +195,13 @@ test('HubSpot is read by its properties, with the token of the environment', asy
     });
     return [answer.status, await answer.text(), Object.fromEntries(answer.headers)];
   });
+  return account;
+}
+
+test('HubSpot is read by its properties, with the token of the environment', async () => {
+  const account = await hubspotAccount();
+  account.names.push('hs_email_optout', 'hs_internal_score');
+  account.put(1, 'ann@example.com').put(2, 'bob@example.com', 'false');
   const flags = ['hubspot', ...news('properties.newsletter')];
   const refused = await init(flags);
   expect([refused.code, refused.err]).toEqual([
@@ -212,6 +218,34 @@ test('HubSpot is read by its properties, with the token of the environment', asy
     unsubscribed: 'properties.hs_email_optout',
   });
   expect(written).not.toContain(TOKEN);
+});
+
+test("HubSpot's opt-outs of a subscription type are proposed as opt-outs of a channel", async () => {
+  const account = await hubspotAccount();
+  const name = 'hs_email_optout_987';
+  account.names.push('hs_email_optout', name);
+  for (const [id, optOut] of Object.entries({ 1: 'true', 2: 'false', 3: '' })) {
+    account.put(id, `p${id}@example.com`, null);
+    Object.assign(account.contacts.get(id)?.properties ?? {}, { [name]: optOut });
+  }
+  const env = { HUBSPOT_TOKEN: TOKEN };
+  const open = await init(['hubspot'], env);
+  expect(open.err).toContain(`add --channel "ID=properties.${name}"`);
+  const { code, out, contacts } = await init(['hubspot', ...news(`properties.${name}`)], env);
+  expect(code).toBe(0);
+  expect(out).toContain(
+    "it is HubSpot's own opt-out: a yes opts out, everything else is no opinion",
+  );
+  expect(contacts.channels[0].subscription).toEqual({ optOut: `properties.${name}` });
+  expect(contacts.unsubscribed).toBe('properties.hs_email_optout');
+  const flags = [...news(`properties.${name}`), '--else-in', `properties.${name}`];
+  const { channels } = (await init(['hubspot', ...flags], env)).contacts;
+  expect(channels[0].subscription).toEqual({ optOut: `properties.${name}`, else: 'in' });
+  const all = await init(['hubspot', ...news('properties.hs_email_optout')], env);
+  expect(all.contacts).toMatchObject({
+    unsubscribed: 'properties.hs_email_optout',
+    channels: [{ subscription: { optOut: 'properties.hs_email_optout' } }],
+  });
 });
 
 test('Salesforce is read by the fields of its contacts, with the access of the environment', async () => {

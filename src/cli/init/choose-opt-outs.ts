@@ -56,7 +56,9 @@ function isOfHubspot({ name }: Column, standard: Column | undefined): boolean {
 }
 
 function refusalOf(strange: readonly Chosen[], { asTheyAre }: OptOutChoices): Undecided {
-  const [first, ...others] = strange.map((one) => unreadable(one, 'unsubscribed', { asTheyAre }));
+  const [first, ...others] = strange.map((one) =>
+    unreadable(one, { use: 'unsubscribed' }, { asTheyAre }),
+  );
   if (!first) throw new Error('there is a column that cannot be read');
   return first.with(others);
 }

@@ -3,6 +3,7 @@ import { sayUnknown } from '../../domain/unknown-words.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { type Use, vocabulary } from '../../records/contact/values/value-vocabulary.ts';
+import { isOptOutField } from '../../domain/opt-out-field.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import type { Column, Value } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
@@ -29,23 +30,28 @@ export interface Chosen {
 const yesWords = ['ja', 'oui', 'sí', 'si', 'sì', 'sim', 'tak', 'wahr', 'vrai', 'vero'];
 const noWords = ['nein', 'non', 'não', 'nao', 'nee', 'nej', 'nie', 'falsch', 'faux', 'falso'];
 
-/** Returns a column with its words: those that the user gives, and those of other languages. */
+/**
+ * Returns a column with its words: those that the user gives, and those of other languages. If it
+ * is named like an opt-out, a consent is read by the given words alone.
+ */
 export function withWords(column: Column, use: Use, given: Words = {}): Chosen {
   const [yes, no] = use === 'subscription' ? (['in', 'out'] as const) : (['yes', 'no'] as const);
-  const own = { yes: given[yes] ?? [], no: given[no] ?? [], none: given.none ?? [] };
+  const standAlone = use === 'subscription' && isOptOutField(column.name);
+  const own = { yes: given[yes] ?? [], no: given[no] ?? [], none: given.none ?? [], standAlone };
   const unknownTo = (words: typeof own): Value[] => {
     const read = vocabulary(use, words, systemClock.now);
     return column.values.filter(({ text }) => typeof read(text) === 'object');
   };
   const isAny = own.yes === 'any';
   const foreign = (list: readonly string[]) =>
-    unknownTo({ ...own, yes: isAny ? [] : own.yes }).flatMap(({ text }) =>
+    (standAlone ? [] : unknownTo({ ...own, yes: isAny ? [] : own.yes })).flatMap(({ text }) =>
       list.includes(wordOf(text)) ? [text] : [],
     );
   const meant = {
     yes: own.yes === 'any' ? own.yes : [...own.yes, ...foreign(yesWords)],
     no: [...own.no, ...foreign(noWords)],
     none: own.none,
+    standAlone,
   };
   const lists: [keyof Words, readonly string[] | 'any'][] = [
     [yes, meant.yes],
@@ -97,10 +103,17 @@ const others: Readonly<Record<Use, (column: string) => string>> = {
   deleted: () => 'name another column, or add --no-deleted',
 };
 
+/** What a column with unknown words is for. */
+interface Purpose {
+  use: Use;
+  /** Whether it is the opt-out of a channel, not of all mail. */
+  ofChannel?: true;
+}
+
 /** Returns the refusal of a column whose words have to be named. */
 export function unreadable(
   { column, unknown }: Chosen,
-  use: Use,
+  { use, ofChannel }: Purpose,
   { asTheyAre }: { asTheyAre: boolean },
 ): Undecided {
   const values = unknown.map((value) => ({ ...value, unknown: 'word' as const }));
@@ -109,10 +122,10 @@ export function unreadable(
   const any = `--words ${quoted(`${column.name}:yes=any`)} if every value but a no means yes`;
   const isAny = use !== 'subscription' && (holdsDates(column) || unknown.length > mostWords);
   const options = isAny ? [any, ...naming] : naming;
-  const other = others[use](quoted(column.name));
+  const other = others[ofChannel ? 'subscription' : use](quoted(column.name));
   const which = { option: '', fix: '', values, others: 0, first: '' };
   return new Undecided(`column ${quoted(column.name)}: ${sayUnknown(which, { asTheyAre })}`, {
     fix: `say what they mean: ${options.join(', ')}; or ${other}`,
-    question: { about: 'words', use, column, unknown },
+    question: { about: 'words', use, column, unknown, ...(ofChannel && { ofChannel }) },
   });
 }

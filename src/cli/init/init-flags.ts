@@ -15,6 +15,8 @@ export interface Flags {
   output: string;
   mirror?: string;
   channel?: string[];
+  optOut?: string[];
+  elseIn?: string[];
   id?: string;
   email?: string;
   unsubscribed?: string[] | false;
@@ -42,6 +44,14 @@ export function declareFlags(command: Command): void {
     .option(
       '--channel <id=column...>',
       'the column with the consent to a channel of the platform, such as ch_news=Newsletter',
+    )
+    .option(
+      '--opt-out <column...>',
+      'a column of a --channel in which a yes is an opt-out; everything else is no opinion',
+    )
+    .option(
+      '--else-in <column...>',
+      'the same for a list in which everybody is in who has not objected: a no or an empty value opts in',
     )
     .option('--id <column>', 'the column with the stable id of a record')
     .option('--email <column>', 'the column with the email address')
@@ -76,6 +86,7 @@ export function choicesOf(
   { asTheyAre, platform }: { asTheyAre: boolean; platform: readonly PlatformChannel[] },
 ): Choices {
   const { id, email, unsubscribed, unused = [], deleted, channel = [], words = [] } = flags;
+  const { optOut = [], elseIn = [] } = flags;
   return {
     id,
     email,
@@ -83,6 +94,8 @@ export function choicesOf(
     deleted,
     unused,
     channels: channel.map(channelOf),
+    optOut,
+    elseIn,
     words: wordsOf(words),
     platform,
     asTheyAre,
@@ -129,15 +142,16 @@ export function wordFlag(column: string, meaning: string, words: readonly string
 /** Returns the command line that does the same without questions. */
 export function commandLine(flags: Flags): string {
   const { source = '', output, unused = [], channel = [], words = [], header = [] } = flags;
-  const { id, email, unsubscribed, deleted, mirror, table } = flags;
+  const { id, email, unsubscribed, deleted, mirror, table, optOut = [], elseIn = [] } = flags;
   const named = { output, mirror, table, id, email, unsubscribed, deleted };
   const parts = Object.entries(named).flatMap(([name, value]) => {
     if (value === undefined || (name === 'output' && value === 'mirror.yaml')) return [];
     if (value === false) return [`--no-${name}`];
     return [value].flat().flatMap((one) => [`--${name}`, one]);
   });
-  const lists = Object.entries({ header, unused, channel, words }).flatMap(([name, values]) =>
-    values.flatMap((value) => [`--${name}`, value]),
+  const polarity = { 'opt-out': optOut, 'else-in': elseIn };
+  const lists = Object.entries({ header, unused, channel, ...polarity, words }).flatMap(
+    ([name, values]) => values.flatMap((value) => [`--${name}`, value]),
   );
   const all = ['crm-mirror', 'init', source, ...parts, ...lists, '--yes'];
   return all.map(inShell).join(' ');

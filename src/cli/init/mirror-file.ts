@@ -4,6 +4,7 @@ import { stringify } from 'yaml';
 import { counted } from '../../domain/values/counted.ts';
 import { visibleLine } from '../output/visible-text.ts';
 import { frequent, holdsDates, recordsOf, said } from './column-values.ts';
+import type { ChannelColumn } from './channel-columns.ts';
 import type { Chosen, Words } from './column-words.ts';
 import { localPlatform } from './platform-channels.ts';
 import type { Proposal } from './propose-columns.ts';
@@ -57,7 +58,7 @@ export function configurationText({ mirror, folder, sample, proposal }: Draft): 
       `    - id: ${literal(channel.id)}`,
       ...(channel.name === undefined ? [] : [`      name: ${literal(channel.name)}`]),
       ...comments(channel).map((line) => `    ${line}`),
-      `      subscription: ${literal(statementOf(channel))}`,
+      `      subscription: ${literal(subscriptionOf(channel))}`,
     ]),
     '',
   ].join('\n');
@@ -115,6 +116,13 @@ function placed(path: string): string {
 /** Returns a column as the configuration states it: its name, or with the words that it needs. */
 export function statementOf({ column, words }: Chosen): string | ({ field: string } & Words) {
   return Object.keys(words).length === 0 ? column.name : { field: column.name, ...words };
+}
+
+/** Returns the column of a channel as the configuration states it. */
+export function subscriptionOf(channel: ChannelColumn) {
+  const { column, words, optOut } = channel;
+  if (optOut === undefined) return statementOf(channel);
+  return { optOut: column.name, ...words, ...(optOut === 'else in' && { else: 'in' as const }) };
 }
 
 /** Returns a value as YAML on one line, with `${NAME}` as a variable of the environment. */

@@ -7,7 +7,7 @@ import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
 import { vocabulary } from '../../records/contact/values/value-vocabulary.ts';
 import { table } from '../output/table.ts';
 import type { Chosen } from './column-words.ts';
-import { statementOf } from './mirror-file.ts';
+import { statementOf, subscriptionOf } from './mirror-file.ts';
 import type { Proposal } from './propose-columns.ts';
 import type { Sample } from './sample/sample.ts';
 
@@ -37,7 +37,7 @@ export function previewOf(
       email: email.column.name,
       unsubscribed: unsubscribed.map(statementOf),
       deleted: deleted && statementOf(deleted),
-      channels: channels.map((one) => ({ id: one.id, subscription: statementOf(one) })),
+      channels: channels.map((one) => ({ id: one.id, subscription: subscriptionOf(one) })),
     },
     systemClock.now,
   );

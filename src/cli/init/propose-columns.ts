@@ -3,16 +3,17 @@
  * never guessed: columns that cannot be decided are refused with the option that decides them.
  */
 import { Invalid } from '../../domain/errors.ts';
+import { isOptOutField } from '../../domain/opt-out-field.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import { chooseOptOuts } from './choose-opt-outs.ts';
 import {
-  type Chosen,
-  isUnreadable,
-  looksLikeFlag,
-  unreadable,
-  type Words,
-  withWords,
-} from './column-words.ts';
+  type ChannelChoices,
+  type ChannelColumn,
+  channelColumn,
+  isHubspotOptOut,
+  refuseStray,
+} from './channel-columns.ts';
+import { type Chosen, isUnreadable, looksLikeFlag, unreadable, withWords } from './column-words.ts';
 import { addressAsId, chooseEmail, chooseId, deletionColumns } from './recognize-columns.ts';
 import { matchChannels, type PlatformChannel } from './match-channels.ts';
 import { type Unused, unusedOf } from './unused-columns.ts';
@@ -20,7 +21,7 @@ import type { Column, Role, Sample } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
 
 /** What the user has said; everything else is proposed. */
-export interface Choices {
+export interface Choices extends ChannelChoices {
   id?: string | undefined;
   email?: string | undefined;
   /** false: no column, whatever is recognized. */
@@ -28,12 +29,8 @@ export interface Choices {
   deleted?: string | false | undefined;
   /** Columns that are named like an opt-out, and are none. */
   unused: readonly string[];
-  channels: readonly { id: string; column: string }[];
-  words: ReadonlyMap<string, Words>;
   /** The channels that the platform is known to have. */
   platform: readonly PlatformChannel[];
-  /** Whether values may be shown as they are. */
-  asTheyAre: boolean;
 }
 
 /** The columns of a whole configuration. */
@@ -43,7 +40,7 @@ export interface Proposal {
   /** A yes in any of them is an opt-out. */
   unsubscribed: readonly Chosen[];
   deleted: Chosen | undefined;
-  channels: readonly (Chosen & { id: string; name?: string | undefined })[];
+  channels: readonly (ChannelColumn & { id: string; name?: string | undefined })[];
   /** Channels of the platform that no column is for. */
   without: readonly PlatformChannel[];
   unused: Unused;
@@ -57,7 +54,11 @@ export function propose(given: Sample, choices: Choices): Proposal {
   if (id.column === email.column) id.why ??= `as you said; ${addressAsId}`;
   const named = choices.channels.map(({ column }) => column);
   const taken = [id, email].map(({ column }) => column.name);
-  const open = columns.filter(({ name }) => !taken.includes(name) && !named.includes(name));
+  const standard = given.standard?.unsubscribed;
+  // The CRM's own opt-out from all mail stays one, even if a channel is read from it, too.
+  const open = columns.filter(
+    ({ name }) => !taken.includes(name) && (!named.includes(name) || name === standard),
+  );
   const sample = { ...given, columns: open };
   const unsubscribed = optOutsOf(sample, choices);
   const optOuts = unsubscribed.map(({ column }) => column);
@@ -69,6 +70,7 @@ export function propose(given: Sample, choices: Choices): Proposal {
   const free = open.filter((column) => !flags.includes(column));
   const channels = channelsOf({ columns, free }, choices);
   const used = channels.map(({ column }) => column);
+  refuseStray(choices, used);
   const without = choices.platform.filter((one) => !channels.some(({ id }) => id === one.id));
   const rest = free.filter((column) => !used.includes(column));
   const unused = unusedOf(rest, given.records);
@@ -79,22 +81,27 @@ function channelsOf(
   { columns, free }: { columns: readonly Column[]; free: readonly Column[] },
   choices: Choices,
 ): Proposal['channels'] {
-  const { platform, words } = choices;
+  const { platform } = choices;
   const nameOf = (id: string) => platform.find((one) => one.id === id)?.name;
   if (choices.channels.length > 0) {
     return choices.channels.map(({ id, column: name }) => {
       const column = columnNamed(columns, name, `--channel ${id}=…`);
-      const chosen = withWords(column, 'subscription', words.get(name));
-      if (isUnreadable(chosen)) throw unreadable(chosen, 'subscription', choices);
-      return { ...chosen, id, name: nameOf(id) };
+      return { ...channelColumn(column, choices), id, name: nameOf(id) };
     });
   }
-  const able = free
-    .map((column) => withWords(column, 'subscription', words.get(column.name)))
+  const consents = free.filter(({ name }) => !isOptOutField(name));
+  const able = consents
+    .map((column) => withWords(column, 'subscription', choices.words.get(column.name)))
     .filter((chosen) => chosen.column.filled > 0 && !isUnreadable(chosen));
   const found = matchChannels(able, platform);
-  if (found.length > 0) return found;
-  const likely = able.map(({ column }) => column).filter(looksLikeFlag);
+  if (found.length > 0) {
+    return found.map((one) => {
+      const chosen = channelColumn(one.column, choices);
+      return { ...one, ...chosen, why: chosen.why ?? one.why };
+    });
+  }
+  const bySubscription = free.filter(({ name }) => isHubspotOptOut(name));
+  const likely = [...able.map(({ column }) => column).filter(looksLikeFlag), ...bySubscription];
   throw noChannel(likely.length > 0 ? likely : free, platform);
 }
 
@@ -147,7 +154,7 @@ function deletedOf(sample: Sample, choices: Choices): Chosen | undefined {
   }
   const why = stated ? stated.why : 'named like a deletion flag; all its values are known';
   const chosen = { ...withWords(column, use, choices.words.get(column.name)), why };
-  if (chosen.unknown.length > 0) throw unreadable(chosen, use, choices);
+  if (chosen.unknown.length > 0) throw unreadable(chosen, { use }, choices);
   return chosen;
 }
 

@@ -122,6 +122,25 @@ test('an API is asked about, and a word of an opt-out that is not known', async 
   expect(readFileSync(join(folder, 'mirror.yaml'), 'utf8')).toContain('records: people');
 });
 
+test('a column that is named like an opt-out is asked about before it is a channel', async () => {
+  const folder = await scratch();
+  const rows = ['id,email,No_Mail', '1,ann@example.com,0', '2,bob@example.com,1'];
+  writeFileSync(join(folder, 'people.csv'), [...rows, ''].join('\n'));
+  utimesSync(join(folder, 'people.csv'), new Date(0), new Date(0));
+  const argv = ['init', 'people.csv', '--channel', 'ch_news=No_Mail'];
+  const { answer, seen, shown, ended } = inTerminal(argv, { cwd: folder });
+  await answer('No_Mail is named like an opt-out. What does a yes in it mean?', down, enter);
+  await seen('a yes opts out, everybody else is in');
+  await answer('Is this right?', enter);
+  await answer('written to?', enter);
+  await answer('name of this mirror?', enter);
+  await seen('--channel ch_news=No_Mail --else-in No_Mail --yes');
+  expect(await ended).toBe(0);
+  expect(shown()).toMatch(/bob@example\.com +out \(1\)/);
+  const written = readFileSync(join(folder, 'mirror.yaml'), 'utf8');
+  expect(written).toContain('subscription: { optOut: No_Mail, else: in }');
+});
+
 test('--yes asks nothing, and a pipe is not asked either', async () => {
   const { folder } = await exported();
   const argv = ['init', 'kunden.csv', '--channel', 'ch_news=Newsletter', '--yes'];

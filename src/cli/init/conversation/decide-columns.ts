@@ -3,7 +3,7 @@ import { counted, withCommas } from '../../../domain/values/counted.ts';
 import { type Flags, wordFlag } from '../init-flags.ts';
 import type { PlatformChannel } from '../match-channels.ts';
 import { recordsOf, valuesOf } from '../column-values.ts';
-import type { Role, Sample } from '../sample/sample.ts';
+import type { Column, Role, Sample } from '../sample/sample.ts';
 import type { Question } from '../sample/undecided.ts';
 import type { MenuItem, Talk } from './talk.ts';
 
@@ -27,6 +27,7 @@ const rest = '\0rest';
 /** Asks the question, and returns the flags with the answer. */
 export async function decided(flags: Flags, question: Question, on: Subject): Promise<Flags> {
   if (question.about === 'words') return decideWords(flags, question, on);
+  if (question.about === 'polarity') return decidePolarity(flags, question.column, on);
   if (question.about === 'channels') return askChannels(flags, on, question.among);
   if (question.about === 'unsubscribed') return judgeOptOuts(flags, question.among, on);
   if (question.about === 'table') throw new Error('the table is asked for with the source');
@@ -108,7 +109,37 @@ export async function askChannels(
     const column = await talk.choose(`Which column is the consent to ${id}?`, columns);
     channel.push(`${id}=${column}`);
   }
-  return { ...flags, channel };
+  // What was said about the column of a channel holds while it is one.
+  const isUsed = (name: string) => channel.some((one) => one.endsWith(`=${name}`));
+  const optOut = flags.optOut?.filter(isUsed) ?? [];
+  return { ...flags, channel, optOut, elseIn: flags.elseIn?.filter(isUsed) ?? [] };
+}
+
+/** Asks what a yes means in a channel's column that is named like an opt-out. */
+async function decidePolarity(flags: Flags, column: Column, on: Subject): Promise<Flags> {
+  const { name } = column;
+  const way = await on.talk.choose(
+    `${name} is named like an opt-out. What does a yes in it mean?`,
+    [
+      { value: 'optOut', label: 'no mail', hint: 'everything else is no opinion' },
+      { value: 'elseIn', label: 'no mail, and everybody else wants it' },
+      { value: 'words', label: 'something else: say what each word means' },
+      { value: 'other', label: 'take another column' },
+    ],
+  );
+  if (way === 'other') return askChannels({ ...flags, channel: [] }, on);
+  if (way === 'words') {
+    const question = {
+      about: 'words',
+      use: 'subscription',
+      column,
+      unknown: column.values,
+    } as const;
+    return nameWords(flags, question, on);
+  }
+  return way === 'elseIn'
+    ? { ...flags, elseIn: [...(flags.elseIn ?? []), name] }
+    : { ...flags, optOut: [...(flags.optOut ?? []), name] };
 }
 
 /** Returns the columns to choose from; those that come into question are first. */
@@ -128,13 +159,13 @@ type WordsQuestion = Extract<Question, { about: 'words' }>;
 const mostAsked = 12;
 
 async function decideWords(flags: Flags, question: WordsQuestion, on: Subject): Promise<Flags> {
-  const { use, column, unknown } = question;
+  const { use, column, unknown, ofChannel } = question;
   const { talk } = on;
   const isFlag = use !== 'subscription';
   const ways = [
     { value: 'name', label: 'say what its words mean' },
     { value: 'any', label: 'every word that is not a no means yes' },
-    use === 'unsubscribed'
+    use === 'unsubscribed' && !ofChannel
       ? { value: 'other', label: 'it says something else: do not use it' }
       : { value: 'other', label: 'take another column' },
   ].filter(({ value }) => (value === 'any' ? isFlag : true));
@@ -145,6 +176,7 @@ async function decideWords(flags: Flags, question: WordsQuestion, on: Subject): 
   const way = await talk.choose(message, able);
   if (way === 'name') return nameWords(flags, question, on);
   if (way === 'any') return withWord(flags, `${column.name}:yes=any`);
+  if (ofChannel) return askChannels({ ...flags, channel: [] }, on);
   if (use === 'unsubscribed') {
     const { unsubscribed } = flags;
     const others = (unsubscribed || []).filter((name) => name !== column.name);

@@ -10,7 +10,16 @@ export type Question =
       /** The columns or tables that come into question; empty: any. */
       among: readonly string[];
     }
-  | { about: 'words'; use: Use; column: Column; unknown: readonly Value[] };
+  | {
+      about: 'words';
+      use: Use;
+      /** Whether the column is the opt-out of a channel, not of all mail. */
+      ofChannel?: true;
+      column: Column;
+      unknown: readonly Value[];
+    }
+  /** What a yes means in a channel's column that is named like an opt-out. */
+  | { about: 'polarity'; column: Column };
 
 /** Thrown with the option that decides it, and with the question. */
 export class Undecided extends Invalid {
