@@ -85,9 +85,19 @@ test('with else: in, everybody is in who has not objected', async () => {
   ]);
   const { code, out } = await call('sync');
   expect([code, out]).toEqual([4, expect.stringContaining('else: in')]);
+  expect((await call('sync')).code).toBe(4);
   expect(shown(first)).toMatchObject({ ch_news: 'opt_out' });
   expect(shown(before)).toMatchObject({ ch_news: 'opt_in' });
   expect(shown(third)).toMatchObject({ ch_news: 'opt_in' });
+});
+
+test('a date is an opt-out, also one that lost its format in Excel', async () => {
+  const { call, subscribed, csv } = await world({ optOut: column, else: 'in' });
+  const [first = ''] = others;
+  const dateOf = (email: string) => (objects(email) ? '2026-03-01' : '');
+  csv(people((email) => (email === first ? '45900' : dateOf(email))));
+  expect((await call('sync')).code).toBe(0);
+  expect(subscribed()).toEqual(others.slice(1).toSorted());
 });
 
 test('with else: in, an unreadable value opts nobody in, and neither does a missing column', async () => {
