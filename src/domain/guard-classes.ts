@@ -39,15 +39,21 @@ interface GuardRow<Id extends string = string, Key extends string = string> {
   exempt: readonly Exemption[];
   /** Whether changes that an earlier run held count in the run that judges new changes. */
   countsHeld: boolean;
-  /** Whether deletes of contacts with one mail domain, or of one page of CRM ids, are held too. */
-  shapes: boolean;
+  /**
+   * The patterns of an accident for which changes are held below the limit.
+   *
+   *   page    deletes of contacts with one mail domain, or of one page of CRM ids
+   *   swap    many people turn to yes in the CRM while about as many turn to no: all classes with
+   *           it are held, regardless of the limit and of `exempt`
+   */
+  shapes: readonly ('page' | 'swap')[];
   /**
    * If at least this many people are subscribed, a change to all of them is held, regardless of the
    * floor.
    */
   holdsAllFrom: number;
   /**
-   * If at least this many people would be opted in again whose opt-out the CRM had stated, and they
+   * If at least this many people would be opted in whose opt-out the CRM had stated, and they
    * are more than half of all such people, they are held, regardless of the limit and of `exempt`.
    */
   holdsWithdrawnFrom: number;
@@ -96,7 +102,7 @@ export const guardClasses = table([
     population: 'owned',
     exempt: [],
     countsHeld: true,
-    shapes: true,
+    shapes: ['page'],
     holdsAllFrom: Infinity,
     holdsWithdrawnFrom: Infinity,
     words: {
@@ -128,7 +134,7 @@ export const guardClasses = table([
     population: 'subscribed',
     exempt: ['creation', 'single run'],
     countsHeld: false,
-    shapes: false,
+    shapes: ['swap'],
     // With fewer subscribers, a guard cannot tell whether opting out all of them is an accident.
     holdsAllFrom: 4,
     holdsWithdrawnFrom: Infinity,
@@ -138,6 +144,7 @@ export const guardClasses = table([
       undone: 'would be opted out',
       of: 'people subscribed',
       cause: 'often a wrong column, or an export with other words in it',
+      causes: { swap: 'often a column that was shifted by a row, or sorted alone' },
       heading: 'Opted out in the CRM',
       planned: 'to be opted out because the CRM says so',
       counted: 'stated opt-outs',
@@ -152,7 +159,7 @@ export const guardClasses = table([
     population: 'wanted',
     exempt: ['first load'],
     countsHeld: true,
-    shapes: false,
+    shapes: ['swap'],
     holdsAllFrom: Infinity,
     // With fewer people, a guard cannot tell an empty column from people who changed their minds.
     holdsWithdrawnFrom: 4,
@@ -164,7 +171,10 @@ export const guardClasses = table([
       undone: 'would be opted in again to undo a run',
       of: 'people the CRM wants',
       cause: 'often a column or a condition that changed its meaning',
-      causes: { withdrawn: 'often a column of opt-outs that came empty' },
+      causes: {
+        withdrawn: 'often a column of opt-outs that came empty',
+        swap: 'often a column that was shifted by a row, or sorted alone',
+      },
       heading: 'New in the CRM, or opted in there',
       planned: 'to be created or opted in',
       counted: 'opt-ins',
@@ -179,7 +189,7 @@ export const guardClasses = table([
     population: 'known',
     exempt: ['creation'],
     countsHeld: true,
-    shapes: false,
+    shapes: [],
     holdsAllFrom: Infinity,
     holdsWithdrawnFrom: Infinity,
     words: {

@@ -34,6 +34,7 @@ import {
 import { viewPlan } from './plan/view-plan.ts';
 import { findAbsences, lockPerson, observe, readSources } from './read-and-observe.ts';
 import { keepDuplicates } from './read/person-read.ts';
+import { storeStated } from './read/stated-consents.ts';
 import type { Summary } from './report/run-summary.ts';
 import { counted } from '../domain/values/counted.ts';
 
@@ -87,6 +88,7 @@ async function work(state: RunState): Promise<void> {
     if (round === 1 && options.shows) await options.shows(await viewPlan(state));
     if (!writes || isLeftForNextRun(state, round)) break;
     await writePlan(state, await storeAwaitingApproval(state, round));
+    if (round === 1) await storeStated(state);
     state.run.snapshot.candidates.clear();
     await applyInSlices(state);
     if (!hasNewCandidates(state)) break;

@@ -115,6 +115,8 @@ export interface States<R extends Rows = Rows> {
   strays: boolean;
   /** The source ids that are known to have had this key. */
   origins: readonly string[];
+  /** The parts for which a source record of this key, or one of these ids, has opted out. */
+  statedOut: readonly string[];
   /** The parts of the record ('' for the whole record) in which the platform refused a change. */
   parked: readonly string[];
   /** The entries of the do-not-contact list about this key or its source ids. */

@@ -37,6 +37,7 @@ import { type Recorded, recordedIn } from './tables/recorded-state.ts';
 import { type ListNews, listNewsIn } from './staging/do-not-contact-news.ts';
 import { type OptOutReports, optOutReportsIn } from './tables/opt-out-reports.ts';
 import { type Shaping, shapingIn } from './guards/guarded-shape.ts';
+import { type StatedConsents, statedConsentsIn } from './tables/stated-consents.ts';
 import { type Slicing, slicingIn, type Staging, stagingIn } from './staging/staging.ts';
 import { type KeyRanges, rangesIn } from './database/key-range.ts';
 import { type Unaudited, unauditedIn } from './tables/unaudited.ts';
@@ -82,6 +83,7 @@ export interface Snapshot {
   /** Returns the inode number of the file, which a copy of the file does not share. */
   fileNumber(): string;
   absences: Absences;
+  stated: StatedConsents;
   guarded: StagedGuards;
   shaping: Shaping;
   awaitingApproval: PlansAwaitingApproval;
@@ -259,6 +261,7 @@ function snapshotOf(
     ranges: rangesIn(statements),
     duplicates: duplicatesIn(statements),
     absences: absencesIn(statements),
+    stated: statedConsentsIn(statements),
     guarded: stagedGuardsIn(statements),
     shaping: shapingIn(statements),
     awaitingApproval: awaitingApprovalIn(statements),

@@ -56,7 +56,7 @@ test('a column of opt-outs that came empty opts nobody in until it is approved',
   const { code, err } = await world.call('sync');
   expect(code).toBe(3);
   expect(err).toContain(
-    '6 of the 6 people whose opt-out the CRM stated would be opted in again: is a column empty in this export?',
+    '6 of the 6 people whose opt-out the CRM stated would be opted in: is a column empty in this export?',
   );
   expect(world.writes()).toEqual([]);
   const planned = await world.call('plan', '--exit-code');
@@ -71,6 +71,57 @@ test('a column of opt-outs that came empty opts nobody in until it is approved',
   expect((await world.call('sync')).code).toBe(0);
   people((at) => (at >= 2 && at < 6 ? 'yes' : ''));
   expect((await world.call('sync', '--json')).json.contacts.applied.opt_in).toBe(2);
+});
+
+test('people who were never created stay out when their column of opt-outs comes empty', async () => {
+  const world = await mirrored();
+  world.config({ contacts: { unsubscribed: 'unsubscribed' } });
+  const people = (out: (at: number) => boolean): void => {
+    const lines = Array.from(
+      { length: 40 },
+      (_, at) => `${at},p${at}@example.com,yes,,${out(at) ? 'yes' : ''}`,
+    );
+    world.csv(`${['id,email,news,product,unsubscribed', ...lines].join('\n')}\n`);
+  };
+  people((at) => at % 2 === 0);
+  expect((await world.call('backfill', '--json')).json.contacts.applied.create).toBe(20);
+  world.writes();
+  people(() => false);
+  for (const command of [['plan', '--exit-code'], ['sync'], ['sync', '--fast'], ['backfill']]) {
+    const { code, err } = await world.call(...command);
+    expect(code).toBe(3);
+    expect(err).toContain(
+      '20 of the 20 people whose opt-out the CRM stated would be opted in: is a column empty in this export?',
+    );
+  }
+  expect(world.writes()).toEqual([]);
+  const { plan } = (await world.call('plan', '--json')).json;
+  expect((await world.call('approve', plan)).code).toBe(0);
+  expect((await world.call('sync', '--json')).json.contacts.applied.create).toBe(20);
+});
+
+test('a column that was shifted by a row subscribes nobody who said no', async () => {
+  const world = await mirrored();
+  const people = (answers: readonly string[]): void => {
+    const lines = answers.map((news, at) => `${at},p${at}@example.com,${news},`);
+    world.csv(`${['id,email,news,product', ...lines].join('\n')}\n`);
+  };
+  const answers = Array.from({ length: 120 }, (_, at) => (at % 3 === 0 ? 'no' : 'yes'));
+  people(answers);
+  expect((await world.call('sync')).code).toBe(0);
+  world.writes();
+  people([...answers.slice(1), 'no']);
+  const { code, err } = await world.call('sync');
+  expect(code).toBe(3);
+  expect(err).toContain(
+    'in this export 40 people turn to yes, and 40 others turn away from it: was a column shifted by a row, or sorted alone?',
+  );
+  expect(world.writes()).toEqual([]);
+  expect((await world.call('sync', '--json')).json.contacts.held).toEqual({
+    delete: 0,
+    opt_in: 40,
+    opt_out: 40,
+  });
 });
 
 test('plan and status name the first of many changes that await approval', async () => {

@@ -134,6 +134,17 @@ describe('row 16', () => {
     ]);
   });
 
+  test.each<[string, Membership | undefined, true | undefined]>([
+    ['was never made, because the platform did not have the person', undefined, true],
+    ['an operator released', { ...statedBy('1'), released: true }, undefined],
+  ])('an opt-in withdraws an opt-out that the CRM stated and that %s', (_, was, isMarked) => {
+    const known = was ? { recorded: withNews(was) } : {};
+    const { changes } = decide({ ...known, desired: [says('1', 'yes')], statedOut: [NEWS] });
+    expect(changes.map(({ body }) => enrolmentBody.parse(JSON.parse(body)).withdraws)).toEqual([
+      isMarked,
+    ]);
+  });
+
   test('the conflict prints the command that releases it', () => {
     const { problems } = decide({ recorded: withNews(statedBy('2')), desired: [says('1', 'yes')] });
     expect(problems[0]?.fix).toContain('allow <email> --reason');

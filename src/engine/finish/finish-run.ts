@@ -142,13 +142,22 @@ async function prune(
   { keepMs, audit, auditFault }: RunState['mirror'],
 ): Promise<void> {
   const { snapshot, clock } = run;
-  const { runs, figures, journal, optOutReports, awaitingApproval, unaudited, transaction } =
-    snapshot;
+  const {
+    runs,
+    figures,
+    journal,
+    optOutReports,
+    awaitingApproval,
+    unaudited,
+    stated,
+    transaction,
+  } = snapshot;
   const at = clock.now();
   // Guards count the changes of the last seven days.
   const before = at - Math.max(keepMs, weekMs);
   transaction(() => {
     runs.prune(at - keepMs);
+    stated.prune(at - keepMs);
     figures.prune(at - keepMs);
     optOutReports.prune(before);
     awaitingApproval.prune(before);

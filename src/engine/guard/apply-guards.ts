@@ -22,7 +22,7 @@ import { beginHolds, endsOf } from './approval-holds.ts';
 import { isClosedNow } from './change-windows.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { noteVolume, othersOf, populationOf } from './guard-population.ts';
-import { shapeOf } from './change-shape.ts';
+import { holdSwapped, shapeOf } from './change-shape.ts';
 import { applyCanaries, failedCanary, passApproved } from './canary-slice.ts';
 import { applyRules, askedBefore } from './plan-rules.ts';
 import { tellHeld, type Withheld } from './tell-held.ts';
@@ -59,6 +59,7 @@ function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
   const { rules, windows, canary } = context.run;
   const isRuled = rules.length > 0 || windows.length > 0 || canary !== undefined;
   const withheld: Withheld[] = [];
+  if (cause === 'run') yield* holdSwapped(context);
   for (const of of classes) {
     const { withoutHeldOf } = guardRows[of];
     // Nobody can reject an opt-out that the CRM states.
@@ -189,7 +190,7 @@ function* sift(
   const { exempt } = guardRows[of];
   const isExempt =
     (exempt.includes('creation') && cause === 'creation') ||
-    (exempt.includes('first load') && isFirstLoad(run));
+    (exempt.includes('first load') && isFirstLoad(run) && !context.review.held.has(of));
   yield* eachRangeOf(context, of, (range) => {
     guarded.follow(range);
     for (const approval of approvals) guarded.approve(approval, range);

@@ -1,11 +1,15 @@
 /**
- * Finds what the people that a run would delete have in common. This is slow, so it works in parts.
+ * Finds what the people that a run would delete have in common, and how many people the CRM states
+ * otherwise than before. This is slow, so it works in parts.
  */
-import type { GuardClass } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
-import type { Shape } from '../report/guard-rules.ts';
-import type { FreshId } from '../../snapshot/guards/guarded-shape.ts';
+import type { HoldReason, Shape } from '../report/guard-rules.ts';
+import type { FreshId, NotIn } from '../../snapshot/guards/guarded-shape.ts';
+import type { Counts } from '../../snapshot/guards/guarded-withdrawals.ts';
+import { onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
+import type { RunState } from '../context/run-state.ts';
 import { eachPart, pagesOf } from '../context/work-in-parts.ts';
 
 /** The only record type that has a shape, because only people have a mail domain and a CRM id. */
@@ -69,4 +73,86 @@ function* rowsOf(run: Whole, guard: GuardClass): Generator<undefined, Set<number
     }
   });
   return rows.add(length);
+}
+
+/** How many people the CRM states otherwise than before in one run. */
+interface Turns {
+  /** People who turn to yes, and would be created or opted in. */
+  toYes: number;
+  /** People who turn from yes to what the others stated before. */
+  toNo: number;
+  /** People of whom the CRM has stated yes or no. */
+  of: number;
+}
+
+const fewTurns = 10;
+
+/**
+ * Judges by how many people turn to yes, and from it. Both are about as many if the smaller number
+ * is at least half of the larger.
+ */
+export function judgeSwap({ toYes, toNo, of }: Turns): HoldReason | undefined {
+  if (toYes < fewTurns || 10 * toYes <= of) return undefined;
+  const isSwap = 2 * Math.min(toYes, toNo) >= Math.max(toYes, toNo);
+  return isSwap ? { by: 'swap', toYes, toNo } : undefined;
+}
+
+/**
+ * Withholds the new changes of all classes that a swap concerns, if many people turn to yes in the
+ * CRM while about as many turn from yes to what these had stated: a no, or nothing. Call it before
+ * the limits of these classes are applied.
+ */
+export function* holdSwapped(context: RunState): Generator<undefined> {
+  const { run, review } = context;
+  const swapped = guardNames.filter((of) => guardRows[of].shapes.includes('swap'));
+  const unheld = swapped.filter((of) => !review.held.has(of));
+  if (run.undo || onlyKey(run) !== undefined || unheld.length === 0) return;
+  for (const other of ['opt_out', 'none'] as const) {
+    const judged = (yield* turnsOf(context, other)).map(judgeSwap).find((found) => found);
+    if (!judged) continue;
+    for (const of of unheld) review.held.set(of, judged);
+    return;
+  }
+}
+
+const optIns = 'opt_in';
+
+/**
+ * Counts who turns from `other` to yes and back, in all channels together and in each. Returns
+ * nothing if few turn to yes.
+ */
+function* turnsOf(context: RunState, other: NotIn): Generator<undefined, Turns[]> {
+  const { guarded, shaping, stated } = context.run.snapshot;
+  const toYes: CountsByPart = new Map();
+  yield* eachPart(guarded.ranges(optIns), (range) => {
+    addCounts(toYes, shaping.turnedIn({ ...range, guard: optIns }, other));
+  });
+  // Counting everybody is slow, and needed only where they are enough.
+  if ([...toYes.values()].every((n) => n < fewTurns)) return [];
+  const toNo: CountsByPart = new Map();
+  const of: CountsByPart = new Map();
+  const parts = channelsOf(context, optIns);
+  yield* eachPart(stated.ranges(guardedKind), (range) => {
+    addCounts(toNo, shaping.turnedOut(guardedKind, { range, parts, to: other }));
+    addCounts(of, shaping.stating(guardedKind, { range, parts }));
+  });
+  return [...toYes].map(([part, n]) => ({
+    toYes: n,
+    toNo: toNo.get(part) ?? 0,
+    of: of.get(part) ?? 0,
+  }));
+}
+
+/** Numbers of people, by channel; null is all channels together, where each person counts once. */
+export type CountsByPart = Map<string | null, number>;
+
+/** Adds the numbers of one range, whose people are in no other range. */
+export function addCounts(sums: CountsByPart, counts: Counts): void {
+  for (const { part, n } of counts) sums.set(part, (sums.get(part) ?? 0) + n);
+}
+
+/** Returns the channels of the record type that a class is about. */
+export function channelsOf({ parts }: RunState, guard: GuardClass): readonly string[] {
+  const { recordType: name } = guardRows[guard];
+  return parts.find(({ type }) => type.name === name)?.type.capabilities.channels?.names ?? [];
 }

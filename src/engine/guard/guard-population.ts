@@ -7,7 +7,7 @@ import type { RunState } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { eachPart } from '../context/work-in-parts.ts';
-import { ownedOf } from './change-shape.ts';
+import { channelsOf, ownedOf } from './change-shape.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 
 const dayMs = 86_400_000;
@@ -62,22 +62,6 @@ export function* othersOf(
     return n < enough;
   });
   return n;
-}
-
-/** Counts the people whose opt-out the CRM had stated before this run. */
-export function* statedOutOf(context: RunState, guard: GuardClass): Generator<undefined, number> {
-  const { shaping, guarded } = context.run.snapshot;
-  const { recordType: name } = guardRows[guard];
-  let n = 0;
-  yield* eachPart(shaping.spansOfKnown(name), (range) => {
-    n += guarded.withdrawals.stated(name, { ...range, guard }, channelsOf(context, guard));
-  });
-  return n;
-}
-
-function channelsOf({ parts }: RunState, guard: GuardClass): readonly string[] {
-  const { recordType: name } = guardRows[guard];
-  return parts.find(({ type }) => type.name === name)?.type.capabilities.channels?.names ?? [];
 }
 
 function* knownOf({ run }: RunState, guard: GuardClass): Generator<undefined, number> {

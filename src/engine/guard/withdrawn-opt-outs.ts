@@ -1,15 +1,16 @@
 /**
- * Withholds opt-ins that would take back most of the opt-outs that the CRM stated. If a column of
- * opt-outs comes empty, each record that stated an opt-out withdraws it. In a long list, these
- * people stay below every limit.
+ * Withholds opt-ins that would take back most of the opt-outs that the CRM stated, in all channels
+ * or in one. If a column of opt-outs comes empty, each record that stated an opt-out withdraws it.
+ * In a long list, these people stay below every limit. It does not matter whether they have a
+ * contact: nobody is created only to be opted out, so a first load leaves them out.
  */
 import { guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
 import type { RunState } from '../context/run-state.ts';
 import { eachPart } from '../context/work-in-parts.ts';
-import { statedOutOf } from './guard-population.ts';
+import { addCounts, channelsOf, type CountsByPart } from './change-shape.ts';
 
-/** People whose opt-out the CRM stated and who would be opted in again. */
+/** People whose opt-out the CRM stated and who would be opted in. */
 interface Withdrawn {
   /** Those who are neither approved nor released, including those held since an earlier run. */
   fresh: number;
@@ -38,21 +39,49 @@ export function* holdWithdrawn(context: RunState, of: GuardClass): Generator<und
   const { withdrawals } = guarded;
   const { withdrawn } = context.review;
   if (!withdrawn.has(of)) {
-    const people = { fresh: 0, all: 0, of: 0 };
+    let fresh = 0;
     yield* eachPart(guarded.ranges(of), (range) => {
-      people.fresh += withdrawals.fresh({ ...range, guard: of });
+      fresh += withdrawals.fresh({ ...range, guard: of });
     });
-    if (people.fresh === 0) return;
+    if (fresh === 0) return;
+    const all: CountsByPart = new Map();
     yield* eachPart(guarded.askedRanges(of), (range) => {
-      people.all += withdrawals.all({ ...range, guard: of });
+      addCounts(all, withdrawals.all({ ...range, guard: of }));
     });
     // Counting everybody is slow, and needed only where they are enough.
-    if (!judgeWithdrawn(of, people)) return;
-    const judged = judgeWithdrawn(of, { ...people, of: yield* statedOutOf(context, of) });
+    if (!mostOf(of, { fresh, all, stated: new Map() })) return;
+    const judged = mostOf(of, { fresh, all, stated: yield* statedOut(context, of) });
     if (!judged) return;
     withdrawn.set(of, judged);
   }
   yield* eachPart(guarded.ranges(of), (range) => {
     stage(() => withdrawals.withhold({ ...range, guard: of }));
   });
+}
+
+interface Counted {
+  fresh: number;
+  all: CountsByPart;
+  stated: CountsByPart;
+}
+
+/** Judges all channels together, then each of them. */
+function mostOf(guard: GuardClass, { fresh, all, stated }: Counted): HoldReason | undefined {
+  for (const [part, n] of all) {
+    const judged = judgeWithdrawn(guard, { fresh, all: n, of: stated.get(part) ?? 0 });
+    if (judged) return judged;
+  }
+  return undefined;
+}
+
+/** Counts the people whose opt-out the CRM had stated before this run. */
+function* statedOut(context: RunState, guard: GuardClass): Generator<undefined, CountsByPart> {
+  const { stated, guarded } = context.run.snapshot;
+  const { recordType: name } = guardRows[guard];
+  const channels = channelsOf(context, guard);
+  const counts: CountsByPart = new Map();
+  yield* eachPart(stated.ranges(name), (range) => {
+    addCounts(counts, guarded.withdrawals.stated(name, { ...range, guard }, channels));
+  });
+  return counts;
 }

@@ -51,6 +51,7 @@ export function statesOf(
     successors,
     renamed: row ? renamedOf(run, type, { row, known, isListed: sight === 'listed' }) : [],
     origins: row ? recorded.originsOf(type.name, key) : [],
+    statedOut: isNamed ? statedOutOf(run, type, key) : [],
     parked: problems.parked(type.name, key).map(({ part }) => part),
     entries,
     observed,
@@ -70,6 +71,12 @@ export function statesOf(
 /** Returns whether the run is limited to other people. */
 function isUnchosen({ selection }: RunContext, { capabilities }: RecordType, key: Key): boolean {
   return capabilities.personRead !== undefined && selection !== undefined && !selection.has(key);
+}
+
+/** Returns the parts for which one of the key's records is known to have stated an opt-out. */
+function statedOutOf({ snapshot }: RunContext, { name, capabilities }: RecordType, key: Key) {
+  if (!capabilities.channels) return [];
+  return snapshot.stated.optOutsOf(name, key, snapshot.staging.idsOf(name, key));
 }
 
 const stays = { strays: false, absence: undefined, announces: false, mayDelete: false };

@@ -6,6 +6,8 @@
  *   opt-ins of four people or more, and of more than half of     withdrawn
  *     those whose opt-out the CRM had stated: these people only
  *   people that an earlier run held, until they are approved     earlier run
+ *   people who turn to yes in the CRM, while about as many turn  swap
+ *     away from it (change-shape.ts)
  *   no other people are new                                      passes
  *   stated opt-outs of four people or more: no other person is   everybody
  *     subscribed, and the percentage is not 100
@@ -19,11 +21,11 @@
  *   anything else                                                passes
  *
  * The first matching row wins. The first two rows hold only the people that they name, and the rows
- * below are applied to all others; the caller does this. No limit and no exemption of the class
- * switches the first row off. People are counted, not changes. Only new people are held; those held
- * since an earlier run count with them. People covered by an approval pass, and count in this run
- * only. Stated opt-outs that were held or approved do not count against others, so a later one
- * passes below the limit.
+ * below are applied to all others; the caller does this. No limit and no exemption of a class
+ * switches `withdrawn` and `swap` off. People are counted, not changes. Only new people are held;
+ * those held since an earlier run count with them. People covered by an approval pass, and count in
+ * this run only. Stated opt-outs that were held or approved do not count against others, so a later
+ * one passes below the limit.
  */
 import { guardRows, type GuardClass, type Limit } from '../../domain/guard-classes.ts';
 
@@ -78,7 +80,8 @@ export type HoldReason =
   | { by: 'earlier run'; says?: string | undefined }
   | { by: 'rule' | 'canary'; says: string }
   | { by: 'block'; length: number }
-  | { by: 'withdrawn'; people: number; of: number };
+  | { by: 'withdrawn'; people: number; of: number }
+  | { by: 'swap'; toYes: number; toNo: number };
 
 /** Judges by the number of people. Returns undefined if there are not too many. */
 export function judge(volume: ChangeVolume, limit: Limit): HoldReason | undefined {
@@ -99,7 +102,7 @@ export function isFew(
 
 /** Returns whether shared traits matter for people who are not too many. */
 export function hasShape({ guard, fresh }: ChangeVolume, { floor }: Limit): boolean {
-  return guardRows[guard].shapes && fresh > floor;
+  return guardRows[guard].shapes.includes('page') && fresh > floor;
 }
 
 /**

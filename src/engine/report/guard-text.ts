@@ -100,7 +100,9 @@ function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
     case 'domain':
       return 'all are of one mail domain, and our people as a whole are not';
     case 'withdrawn':
-      return `${withCommas(held.people)} of the ${countWords('contact', held.of)} whose opt-out the CRM stated would be opted in again: is a column empty in this export?`;
+      return `${withCommas(held.people)} of the ${countWords('contact', held.of)} whose opt-out the CRM stated would be opted in: is a column empty in this export?`;
+    case 'swap':
+      return `in this export ${withCommas(held.toYes)} people turn to yes, and ${withCommas(held.toNo)} others turn away from it: was a column shifted by a row, or sorted alone?`;
     default:
       return `${held.length} of them stand in a row by their CRM ids, just as many as a page has`;
   }

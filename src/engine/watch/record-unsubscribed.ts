@@ -113,6 +113,7 @@ function statesOf(
     renamed: [],
     strays: false,
     origins: snapshot.recorded.originsOf(type.name, key),
+    statedOut: [],
     parked: [],
     entries: doNotContact.concerning(identityOf(mirror, type, key)),
     observed,

@@ -20,7 +20,7 @@ import type Database from 'better-sqlite3';
 /** One addition. `after` is the number of migrations that it follows. */
 export type Expansion = { after: number } & (
   | { adds: 'column'; table: string; name: string; type: 'integer' | 'real' | 'text' }
-  | { adds: 'table'; name: string; columns: string }
+  | { adds: 'table'; name: string; columns: string; rowid?: false }
   | { adds: 'index'; name: string; on: string }
 );
 
@@ -38,6 +38,27 @@ export const expansions: readonly Expansion[] = [
     table: 'approval_signature',
     name: 'approvals_given',
     type: 'integer',
+  },
+  // What each record of the source stated (snapshot/tables/stated-consents.ts).
+  {
+    after: 22,
+    adds: 'table',
+    name: 'stated',
+    rowid: false,
+    columns: `kind text not null, key text not null, id text not null, part text not null,
+      says text not null, gone_at integer, primary key (kind, key, id, part)`,
+  },
+  {
+    after: 22,
+    adds: 'index',
+    name: 'stated_opt_out',
+    on: `stated (kind, id, part) where says = 'opt_out'`,
+  },
+  {
+    after: 22,
+    adds: 'index',
+    name: 'stated_gone',
+    on: 'stated (gone_at) where gone_at is not null',
   },
 ];
 
@@ -86,6 +107,9 @@ export function standInForMissing(
 function statementOf(step: Expansion, schema: 'main' | 'temp'): string {
   if (step.adds === 'column')
     return `alter table ${schema}.${step.table} add column ${step.name} ${step.type}`;
-  if (step.adds === 'table') return `create table ${schema}.${step.name} (${step.columns})`;
+  if (step.adds === 'table') {
+    const form = step.rowid === false ? ' without rowid' : '';
+    return `create table ${schema}.${step.name} (${step.columns})${form}`;
+  }
   return `create index ${schema}.${step.name} on ${step.on}`;
 }

@@ -3,7 +3,9 @@
  * a mail domain or neighbouring ids, and counts the records to compare them with.
  */
 import type { RecordTypeName } from '../../domain/record.ts';
-import { isNew } from './guarded-changes.ts';
+import { standsOf } from './approval-holds.ts';
+import { isNew, withdraws } from './guarded-changes.ts';
+import { countedByPart, type Counts } from './guarded-withdrawals.ts';
 import {
   everything,
   inRange,
@@ -43,6 +45,24 @@ export interface Shaping {
   isBetween(kind: RecordTypeName, from: FreshId, to: FreshId): boolean;
   /** Drops the noted ids. */
   clearIds(): void;
+  /**
+   * Counts the records with a new change of the class, of which the source had stated `from` before
+   * this run. Left out is what an earlier run has withheld.
+   */
+  turnedIn(guarded: Guarded, from: NotIn): Counts;
+  /** Counts the records of which the source had stated an opt-in, and now states `to` instead. */
+  turnedOut(kind: RecordTypeName, which: InParts & { to: NotIn }): Counts;
+  /** Counts the records of which the source has stated an opt-in or an opt-out. */
+  stating(kind: RecordTypeName, which: InParts): Counts;
+}
+
+/** An opt-out, or no opinion (snapshot/tables/stated-consents.ts). */
+export type NotIn = 'opt_out' | 'none';
+
+/** A range of records, and the parts that count. */
+interface InParts {
+  range: KeyRange;
+  parts: readonly string[];
 }
 
 /** A noted id of the source. */
@@ -72,13 +92,44 @@ export function shapingIn(db: Statements): Shaping {
       owned.get({ kind, domain, ...range }) ?? { all: 0, same: 0 },
     ...knownIn(db),
     ...idsIn(db),
+    ...turnsIn(db),
+  };
+}
+
+function turnsIn(db: Statements): Pick<Shaping, 'turnedIn' | 'turnedOut' | 'stating'> {
+  const stated = (of: string, part: string, says: string): string => `exists (
+    select 1 from stated s
+    where s.kind = ${of}.kind and s.key = ${of}.key and s.part = ${part} and s.says ${says})`;
+  const turnedIn = db.prepare<Guarded & { from: NotIn }, Counts[number]>(
+    countedByPart(`select key, part from temp.planned indexed by planned_by_guard
+       where ${isGuarded} and ${isNew} and not ${standsOf('planned')}
+         and iif(@from = 'opt_out', ${withdraws('planned')}, not ${withdraws('planned')}
+           and ${stated('planned', 'planned.part', "= 'none'")}
+           and not ${stated('planned', 'planned.part', "<> 'none'")})`),
+  );
+  type Parts = KeyRange & { kind: string; parts: string };
+  const isPart = 'in (select value from json_each(@parts))';
+  const stating = db.prepare<Parts, Counts[number]>(
+    countedByPart(`select key, part from stated
+       where ${inRange('stated')} and gone_at is null and says <> 'none' and part ${isPart}`),
+  );
+  const turnedOut = db.prepare<Parts & { to: NotIn }, Counts[number]>(
+    countedByPart(`select d.key, c.key part from temp.desired d, json_each(d.body, '$.channels') c
+       where ${inRange('d')} and c.key ${isPart}
+         and ${stated('d', 'c.key', "= 'opt_in'")} and not ${stated('d', 'c.key', "= 'opt_out'")}
+       group by d.key, c.key having max(coalesce(c.value, 'none')) = @to`),
+  );
+  return {
+    turnedIn: (guarded, from) => turnedIn.all({ ...guarded, from }),
+    stating: (kind, { range, parts }) =>
+      stating.all({ kind, ...range, parts: JSON.stringify(parts) }),
+    turnedOut: (kind, { range, parts, to }) =>
+      turnedOut.all({ kind, ...range, parts: JSON.stringify(parts), to }),
   };
 }
 
 /** Selects the records of a range. A row that a decision has noted replaces the recorded one. */
-export const rowsOf = (
-  which: (row: string) => string,
-) => `select n.kind, n.key, n.body from temp.noted n
+const rowsOf = (which: (row: string) => string) => `select n.kind, n.key, n.body from temp.noted n
   where ${inRange('n')} and ${which('n')}
   union all
   select r.kind, r.key, r.body from recorded r

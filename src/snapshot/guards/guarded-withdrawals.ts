@@ -1,11 +1,10 @@
 /**
  * Queries the changes that withdraw opt-outs which the source had stated, so that a column of
- * opt-outs that comes empty does not opt all these people in again.
+ * opt-outs that comes empty does not opt all these people in.
  */
 import type { RecordTypeName } from '../../domain/record.ts';
 import { isNew, withdraws, withholding } from './guarded-changes.ts';
-import { rowsOf } from './guarded-shape.ts';
-import { isGuarded, type Guarded } from '../database/key-range.ts';
+import { inRange, isGuarded, type Guarded } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
 /** The queries about changes that withdraw a stated opt-out; a record counts once. */
@@ -13,16 +12,25 @@ export interface Withdrawals {
   /** Counts the records with such a change that is new (`isNew` in guarded-changes.ts). */
   fresh(guarded: Guarded): number;
   /** Counts all records with such a change in this run, including those approved or withheld. */
-  all(guarded: Guarded): number;
+  all(guarded: Guarded): Counts;
   /**
-   * Counts the records with an opt-out from one of these channels that we made because the source
-   * stated it, and that nobody has released. Records whose opt-out this run has withdrawn still
-   * count.
+   * Counts the records of the source with an opt-out from one of these parts, whether or not the
+   * platform has them. Left out is who is opted in, released by an operator, opted out by their own
+   * doing, or gone from the source. Records whose opt-out this run has withdrawn still count.
    */
-  stated(kind: RecordTypeName, guarded: Guarded, parts: readonly string[]): number;
+  stated(kind: RecordTypeName, guarded: Guarded, parts: readonly string[]): Counts;
   /** Withholds all new changes of the class to the records that `fresh` counts. */
   withhold(guarded: Guarded): void;
 }
+
+/** Numbers of records in all parts together, and in each part. */
+export type Counts = readonly { part: string | null; n: number }[];
+
+/** Counts the distinct records of rows with a key and a part, by part and together. */
+export const countedByPart = (rows: string): string =>
+  `with counted as (${rows})
+   select null part, count(distinct key) n from counted
+   union all select part, count(distinct key) n from counted group by part`;
 
 /** Prepares the queries about changes that withdraw a stated opt-out. */
 export function withdrawalsIn(db: Statements): Withdrawals {
@@ -31,25 +39,25 @@ export function withdrawalsIn(db: Statements): Withdrawals {
        select distinct kind, key from temp.planned
        where ${isGuarded} and ${isNew} and ${withdraws('planned')})`,
   );
-  const all = db.prepare<Guarded, { n: number }>(
-    `select count(*) n from (
-       select kind, key from temp.planned indexed by planned_by_guard
+  const all = db.prepare<Guarded, Counts[number]>(
+    countedByPart(`select key, part from temp.planned indexed by planned_by_guard
        where ${isGuarded} and ${withdraws('planned')}
-       union
-       select kind, key from temp.passed where ${isGuarded} and withdraws
-       union
-       select kind, key from temp.withheld where ${isGuarded} and ${withdraws('withheld')})`,
+       union all
+       select key, part from temp.passed where ${isGuarded} and withdraws
+       union all
+       select key, part from temp.withheld where ${isGuarded} and ${withdraws('withheld')}`),
   );
-  const stated = db.prepare<Guarded & { kind: string; parts: string }, { n: number }>(
-    `select count(*) n from (${rowsOf(() => 'true')}) k
-     where (instr(k.body, '"stated"') > 0
-       and exists (select 1 from json_each(k.body, '$.channels') c
-         where c.value ->> '$.is' = 'opt_out' and c.value ->> '$.by' = 'us'
-           and c.value ->> '$.cause' = 'stated'
-           and c.value ->> '$.released' is null and c.value ->> '$.settled' is null
-           and c.key in (select value from json_each(@parts))))
-       or exists (select 1 from temp.passed t
-         where t.guard = @guard and t.key = k.key and t.kind = k.kind and t.withdraws)`,
+  const isOver = `m.value ->> '$.is' = 'opt_in' or m.value ->> '$.by' = 'platform'
+    or m.value ->> '$.released' is not null or m.value ->> '$.settled' is not null`;
+  const stated = db.prepare<Guarded & { kind: string; parts: string }, Counts[number]>(
+    countedByPart(`select s.key, s.part from stated s
+       where ${inRange('s')} and s.says = 'opt_out' and s.gone_at is null
+         and s.part in (select value from json_each(@parts))
+         and not exists (
+           select 1 from recorded r, json_each(r.body, '$.channels') m
+           where r.kind = s.kind and r.key = s.key and m.key = s.part and (${isOver}))
+       union all
+       select key, part from temp.passed where ${isGuarded} and withdraws`),
   );
   const withhold = withholding(
     db,
@@ -60,9 +68,9 @@ export function withdrawalsIn(db: Statements): Withdrawals {
   );
   return {
     fresh: (guarded) => fresh.get(guarded)?.n ?? 0,
-    all: (guarded) => all.get(guarded)?.n ?? 0,
+    all: (guarded) => all.all(guarded),
     stated: (kind, guarded, parts) =>
-      stated.get({ kind, ...guarded, parts: JSON.stringify(parts) })?.n ?? 0,
+      stated.all({ kind, ...guarded, parts: JSON.stringify(parts) }),
     withhold: (guarded) => void withhold(guarded),
   };
 }

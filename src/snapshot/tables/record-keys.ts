@@ -27,7 +27,7 @@ export function keysIn(db: Statements): (kind: RecordTypeName) => IterableIterat
       };
     };
   };
-  const tables = ['recorded', 'origin', 'problem', 'change'].map((name) =>
+  const tables = ['recorded', 'origin', 'problem', 'change', 'stated'].map((name) =>
     cursorOn(`${name} where`),
   );
   const held = cursorOn('held where batch = @batch and');

@@ -40,6 +40,10 @@ export function purgeIn(db: Statements): Purge {
   const recorded = db.prepare('delete from recorded where kind = ? and key = ?');
   const origins = db.prepare('delete from origin where kind = ? and key = ?');
   const duplicates = db.prepare('delete from twin where kind = ? and key = ?');
+  const stated = db.prepare<{ kind: string; key: string; ids: string }>(
+    `delete from stated where kind = @kind
+       and (key = @key or id in (select value from json_each(@ids)))`,
+  );
   const problems = db.prepare('delete from problem where kind = ? and key = ?');
   const changes = db.prepare('delete from change where kind = ? and key = ?');
   const absences = db.prepare('delete from absence where kind = ? and key = ?');
@@ -56,6 +60,7 @@ export function purgeIn(db: Statements): Purge {
       mentions.run({ kind, key });
       duplicates.run(kind, key);
       unaudited.run(key);
+      stated.run({ kind, key, ids: JSON.stringify(ids) });
       const dropped = {
         recorded: recorded.run(kind, key).changes,
         origins: origins.run(kind, key).changes,

@@ -10,6 +10,7 @@ import {
   type HoldReason,
   type ChangeVolume,
 } from '../../../src/engine/report/guard-rules.ts';
+import { judgeSwap } from '../../../src/engine/guard/change-shape.ts';
 import { judgeWithdrawn } from '../../../src/engine/guard/withdrawn-opt-outs.ts';
 import { explainHeld } from '../../../src/engine/report/guard-text.ts';
 
@@ -86,6 +87,24 @@ test.each(withdrawn)(
   },
 );
 
+// prettier-ignore
+const swaps: [toYes: number, toNo: number, of: number, held: boolean][] = [
+  [40, 40, 300, true],
+  // Ten people, and more than a tenth.
+  [9, 9, 20, false],
+  [10, 10, 99, true],
+  [10, 10, 100, false],
+  // About as many.
+  [40, 20, 300, true],
+  [40, 19, 300, false],
+  [20, 40, 150, true],
+  [20, 41, 150, false],
+];
+
+test.each(swaps)('%i turn to yes and %i to no, of %i: held %s', (toYes, toNo, of, held) => {
+  expect(judgeSwap({ toYes, toNo, of })?.by).toBe(held ? 'swap' : undefined);
+});
+
 test.each([
   [0.57, 10_000, 57],
   [1.1, 1000, 11],
@@ -130,10 +149,19 @@ describe('the text of a guard', () => {
     const held = { by: 'withdrawn', people: 1312, of: 1330 } as const;
     const fault = explainHeld(held, volume, { limit, plan: 'cafe' });
     expect(fault.reason).toContain(
-      '1,312 of the 1,330 people whose opt-out the CRM stated would be opted in again: is a column empty in this export?',
+      '1,312 of the 1,330 people whose opt-out the CRM stated would be opted in: is a column empty in this export?',
     );
     expect(fault.fix).toMatch(/^often a column of opt-outs that came empty; see /);
   });
+});
+
+test('names the likely cause of answers that are swapped', () => {
+  const held = { by: 'swap', toYes: 1040, toNo: 39 } as const;
+  const fault = explainHeld(held, rush({ fresh: 39, guard: 'opt_out' }), { limit, plan: 'cafe' });
+  expect(fault.reason).toContain(
+    'in this export 1,040 people turn to yes, and 39 others turn away from it: was a column shifted by a row, or sorted alone?',
+  );
+  expect(fault.fix).toMatch(/^often a column that was shifted by a row, or sorted alone; see /);
 });
 
 test('nobody is counted below the floor', () => {

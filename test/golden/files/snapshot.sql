@@ -12,6 +12,8 @@ CREATE UNIQUE INDEX returned_by_record on returned (kind, key, crm, part);
 CREATE INDEX returned_open on returned (kind, state, attempts, seq)
      where state not in ('acked', 'needless');
 CREATE INDEX run_figures_by_at on run_figures (at);
+CREATE INDEX stated_gone on stated (gone_at) where gone_at is not null;
+CREATE INDEX stated_opt_out on stated (kind, id, part) where says = 'opt_out';
 CREATE INDEX twin_by_id on twin (kind, id);
 CREATE TABLE absence (
      kind text not null, key text not null,
@@ -95,6 +97,8 @@ CREATE TABLE "standing" (
      at integer, platform_at integer, stated integer,
      primary key (guard, kind, key, part)
    ) without rowid;
+CREATE TABLE stated (kind text not null, key text not null, id text not null, part text not null,
+      says text not null, gone_at integer, primary key (kind, key, id, part)) without rowid;
 CREATE TABLE twin (
      kind text not null, key text not null, id text not null, primary key (kind, key, id)
    ) without rowid;

@@ -154,6 +154,7 @@ export function states(known: Partial<States>): States {
     renamed: [],
     strays: false,
     origins: ['1'],
+    statedOut: [],
     parked: [],
     entries: [],
     restored: false,

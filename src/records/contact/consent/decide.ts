@@ -237,7 +237,7 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
     const since = states.entries.some(isOperators) ? laterWill(states, change.part) : undefined;
     const past = facts.former.map(({ channels }) => channels[change.part]);
     const now = facts.now.channels[change.part];
-    const withdraws = withdrawsStated(now, past, states.desired) || undefined;
+    const withdraws = withdrawsStated(change.part, now, past, states) || undefined;
     const overrides = overriddenBy(states.desired, now, past);
     const spelling = change.target === undefined ? spellingIn(states.desired) : undefined;
     const body = { changed, forbids, former, newer, overrides, settles: isAll, since, withdraws };

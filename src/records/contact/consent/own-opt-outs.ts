@@ -15,7 +15,7 @@
  * records known for the address.
  */
 import { isOurs, isTheirs, unsettled } from '../observe/channel-observation.ts';
-import type { DesiredContactRow } from '../observe/contact-rows.ts';
+import type { ContactStates, DesiredContactRow } from '../observe/contact-rows.ts';
 import type { Membership, OverriddenOptOut, UndoneOptIn } from '../observe/contact-state.ts';
 import { statedAt, statementIn, wordsOf } from '../observe/consent-statement.ts';
 
@@ -117,17 +117,23 @@ export function isTakenBack(
 }
 
 /**
- * Returns whether an opt-in of these records withdraws opt-outs of ours that the CRM had stated,
- * under this address or a former one. An opt-out that an operator released does not count.
+ * Returns whether an opt-in withdraws an opt-out that the CRM had stated: one of ours under this
+ * address or a former one, or one of which the platform never knew, because nobody was created. An
+ * opt-out that an operator released does not count.
  */
 export function withdrawsStated(
+  channel: string,
   membership: Membership | undefined,
   former: readonly (Membership | undefined)[],
-  desired: readonly DesiredContactRow[],
+  { desired, statedOut }: Pick<ContactStates, 'desired' | 'statedOut'>,
 ): boolean {
-  return [membership, ...boundBy(former, desired)].some(
-    (one) => isOurs(one) && one.cause === 'stated' && !one.released && !one.settled,
-  );
+  const known = [membership, ...boundBy(former, desired)];
+  if (known.some((one) => isOurs(one) && one.cause === 'stated' && !isReleased(one))) return true;
+  return statedOut.includes(channel) && !known.some((one) => one && isReleased(one));
+}
+
+function isReleased({ released, settled }: Membership): boolean {
+  return released === true || settled !== undefined;
 }
 
 /**

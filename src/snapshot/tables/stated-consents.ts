@@ -1,0 +1,120 @@
+/**
+ * Stores what each record of the source last stated for each part, whether or not the platform has
+ * a contact for it. Without it, nobody would know that a record which opts in today had opted out
+ * before, if that person was never created (engine/guard/withdrawn-opt-outs.ts).
+ *
+ *   an opt-out          is stored at once
+ *   an opt-in, or       is stored, but replaces an opt-out of the record, under this or a former
+ *   no opinion          address, only once the person is recorded as opted in
+ *   a record is gone    its rows are marked with the time, and deleted after `keep`
+ *   an incomplete       adds opt-outs of records that had stated nothing, and changes no row: a
+ *   or limited reading  change that it stored would be no news to the run that acts on it
+ */
+import type { Statements } from '../database/prepared-statements.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { inRange, rangesBy, type KeyRange } from '../database/key-range.ts';
+
+/** The statements of the source's records, by record and part. */
+export interface StatedConsents {
+  /** Returns the parts for which one of these ids, or a record of this key, has opted out. */
+  optOutsOf(kind: RecordTypeName, key: Key, ids: readonly string[]): string[];
+  /** Yields the key ranges of what is staged and what is stored. */
+  ranges(kind: RecordTypeName): Iterable<KeyRange>;
+  /** Returns the staged keys of a range of which nothing is stored yet. */
+  newKeys(kind: RecordTypeName, range: KeyRange): Key[];
+  /** Stores what the staged records of a range state. */
+  store(kind: RecordTypeName, range: KeyRange, reading: StoredReading): void;
+  /** Deletes what records stated that have been gone since before this time. */
+  prune(before: number): void;
+}
+
+/** What the staged records are. */
+interface StoredReading {
+  /** The keys to leave out. */
+  but: readonly Key[];
+  /** Whether the records are as the source has them, and the run acts on all of them. */
+  certified: boolean;
+  /** Whether a record that is not staged is gone. */
+  whole: boolean;
+  /** The current time, in milliseconds since the epoch. */
+  at: number;
+}
+
+/** Selects the rows whose person is recorded as opted in: an SQL condition about a key and part. */
+const isIn = (key: string, part: string): string => `exists (
+  select 1 from recorded r, json_each(r.body, '$.channels') m
+  where r.kind = @kind and r.key = ${key} and m.key = ${part} and m.value ->> '$.is' = 'opt_in')`;
+
+/** Selects what the staged records of a range state, without the keys in `but`. */
+const statements = (which: string): string => `
+  select d.kind, d.key, d.id, c.key, max(coalesce(c.value, 'none'))
+  from temp.desired d, json_each(d.body, '$.channels') c
+  where ${inRange('d')} and d.key not in (select value from json_each(@but)) and ${which}
+  group by d.key, d.id, c.key`;
+
+const columns = 'kind, key, id, part, says';
+
+/** Prepares the statements about what the source has stated. */
+export function statedConsentsIn(db: Statements): StatedConsents {
+  const outs = db.prepare<{ kind: string; key: string; ids: string }, { part: string }>(
+    `select part from stated where kind = @kind and key = @key and says = 'opt_out'
+     union
+     select s.part from json_each(@ids) i
+       cross join stated s indexed by stated_opt_out
+         on s.kind = @kind and s.id = i.value and s.says = 'opt_out'
+     where not exists (
+       select 1 from stated o
+       where o.kind = s.kind and o.key = @key and o.id = s.id and o.part = s.part)`,
+  );
+  const ranges = rangesBy(db, {
+    column: 'key',
+    of: ['temp.staged', 'stated'],
+    where: 'kind = @kind',
+  });
+  const unknown = db.prepare<KeyRange & { kind: string }, { key: Key }>(
+    `select distinct key from temp.staged s where ${inRange('s')}
+       and not exists (select 1 from stated o where o.kind = s.kind and o.key = s.key)`,
+  );
+  const prune = db.prepare<[number]>('delete from stated where gone_at < ?');
+  return {
+    ...storingIn(db),
+    optOutsOf: (kind, key, ids) =>
+      outs.all({ kind, key, ids: JSON.stringify(ids) }).map(({ part }) => part),
+    ranges: (kind) => ranges({ kind }),
+    newKeys: (kind, range) => unknown.all({ kind, ...range }).map(({ key }) => key),
+    prune: (before) => void prune.run(before),
+  };
+}
+
+function storingIn(db: Statements): Pick<StatedConsents, 'store'> {
+  type Stored = KeyRange & { kind: string; but: string };
+  const optedOutBefore = `exists (
+    select 1 from stated o indexed by stated_opt_out
+    where o.kind = d.kind and o.id = d.id and o.part = c.key and o.says = 'opt_out'
+      and o.key <> d.key)`;
+  const mayReplace = `d.presence = 'present' and d.reason is null
+    and (not ${optedOutBefore} or ${isIn('d.key', 'c.key')})`;
+  const says = `iif(says = 'opt_out' and not ${isIn('stated.key', 'stated.part')},
+    says, excluded.says)`;
+  const all = db.prepare<Stored>(
+    `insert into stated (${columns}) ${statements(`(c.value = 'opt_out' or (${mayReplace}))`)}
+     on conflict (kind, key, id, part) do update set gone_at = null,
+       says = iif(excluded.says = 'opt_out', 'opt_out', ${says})
+     where gone_at is not null or says <> excluded.says`,
+  );
+  const optOuts = db.prepare<Stored>(
+    `insert or ignore into stated (${columns}) ${statements(`c.value = 'opt_out'`)}`,
+  );
+  const gone = db.prepare<KeyRange & { kind: string; at: number }>(
+    `update stated set gone_at = @at where ${inRange('stated')} and gone_at is null
+       and not exists (
+         select 1 from temp.staged s
+         where s.kind = stated.kind and s.key = stated.key and s.id = stated.id)`,
+  );
+  return {
+    store(kind, range, { but, certified, whole, at }) {
+      (certified ? all : optOuts).run({ kind, ...range, but: JSON.stringify(but) });
+      if (certified && whole) gone.run({ kind, ...range, at });
+    },
+  };
+}

@@ -1,0 +1,129 @@
+/** A column that was shifted by a row, or sorted alone: no turns into yes, and yes into no. */
+import { expect, test } from 'vitest';
+import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
+import { approve, exportOf, hour, person } from '../../support/engine/change-volume.ts';
+
+const count = ({ emulator }: Stage): number => emulator.world.contacts().length;
+
+/** The CRM's answers, one for each person. */
+const answered = (answers: readonly string[]) =>
+  answers.map((ch_news, at) => person(at, { ch_news }));
+
+const shifted = (answers: readonly string[]): string[] => [
+  ...answers.slice(1),
+  ...answers.slice(0, 1),
+];
+
+/** Of `all` people every third says no; those who say so are in blocks of `block`. */
+const mixed = (all: number, block = 1): string[] =>
+  Array.from({ length: all }, (_, at) => (Math.floor(at / block) % 3 === 0 ? 'no' : 'yes'));
+
+async function loaded(answers: readonly string[], options: StageOptions = {}): Promise<Stage> {
+  const stage = openStage(options);
+  exportOf(stage, answered(answers));
+  await stage.sync();
+  expect(count(stage)).toBe(answers.filter((one) => one === 'yes').length);
+  stage.writes();
+  return stage;
+}
+
+test.each([
+  ['a full run', {}],
+  ['a fast run', { mode: 'fast' as const }],
+  ['a first load', { firstLoad: true }],
+])('%s holds both classes, and subscribes nobody who said no', async (_, options) => {
+  const answers = mixed(120);
+  const stage = await loaded(answers);
+  exportOf(stage, answered(shifted(answers)));
+  const planned = await stage.sync({ ...options, writes: false });
+  const { plan, problems, ...summary } = await stage.sync(options);
+  expect(summary).toMatchObject({
+    status: 'held',
+    contacts: { held: { opt_in: 40, opt_out: 40 } },
+  });
+  expect(planned).toMatchObject({ plan, status: 'held', contacts: summary.contacts });
+  expect(problems[0]?.reason).toContain(
+    'in this export 40 people turn to yes, and 40 others turn away from it',
+  );
+  expect(stage.writes()).toEqual([]);
+  // They stay held until somebody approves them, and the opt-outs until their time is over.
+  expect(await stage.sync()).toMatchObject({ contacts: { held: { opt_in: 40, opt_out: 40 } } });
+  await stage.clock.advance(73 * hour);
+  expect(await stage.sync()).toMatchObject({
+    status: 'held',
+    contacts: { applied: { opt_out: 40 }, held: { opt_in: 40, opt_out: 0 } },
+  });
+  approve(stage, plan);
+  expect(await stage.sync()).toMatchObject({ contacts: { applied: { create: 40 } } });
+});
+
+test('people without an answer do not get that of their neighbours', async () => {
+  const answers = mixed(120).map((one) => (one === 'no' ? '' : one));
+  const stage = await loaded(answers);
+  exportOf(stage, answered(shifted(answers)));
+  expect(await stage.sync()).toMatchObject({ status: 'held', contacts: { held: { opt_in: 40 } } });
+  expect(stage.writes()).toEqual([]);
+});
+
+test('first answers and withdrawn ones at once are no swap', async () => {
+  const answers = mixed(120).map((one) => (one === 'no' ? '' : one));
+  const stage = await loaded(answers);
+  const next = answers.map((one, at) => (at < 30 ? 'no' : one || 'yes'));
+  exportOf(stage, answered(next));
+  expect(await stage.sync()).toMatchObject({
+    status: 'done',
+    contacts: { applied: { create: 30, opt_out: 20 } },
+  });
+});
+
+test('nothing is left to approve once the column is right again', async () => {
+  const answers = mixed(120);
+  const stage = await loaded(answers);
+  exportOf(stage, answered(shifted(answers)));
+  await stage.sync();
+  exportOf(stage, answered(answers));
+  expect(await stage.sync()).toMatchObject({
+    status: 'done',
+    contacts: { held: { opt_in: 0, opt_out: 0 } },
+  });
+  expect(stage.writes()).toEqual([]);
+});
+
+test('holds a column that was sorted alone', async () => {
+  const answers = mixed(60, 5);
+  const stage = await loaded(answers);
+  exportOf(stage, answered(answers.toSorted()));
+  expect(await stage.sync()).toMatchObject({ status: 'held', contacts: { applied: {} } });
+  expect(stage.writes()).toEqual([]);
+});
+
+test('holds a column of addresses that was shifted', async () => {
+  const answers = mixed(60);
+  const stage = await loaded(answers);
+  const emails = shifted(answered(answers).map(({ email }) => email));
+  exportOf(
+    stage,
+    answered(answers).map((one, at) => ({ ...one, email: emails[at] ?? '' })),
+  );
+  await stage.sync();
+  const saidNo = answered(answers).filter(({ ch_news }) => ch_news === 'no');
+  expect(saidNo.filter(({ email }) => stage.emulator.world.contact(email))).toEqual([]);
+});
+
+test('lets pass what few people say otherwise, and what only turns one way', async () => {
+  const answers = mixed(120);
+  const stage = await loaded(answers, { guards: { opt_out: { percent: 100, floor: 100 } } });
+  // Nine change places, and more of them say no than yes.
+  const some = answers.map((one, at) => (at < 27 ? (shifted(answers)[at] ?? one) : one));
+  exportOf(stage, answered(some));
+  expect(await stage.sync()).toMatchObject({
+    status: 'done',
+    contacts: { applied: { create: 9, opt_out: 9 } },
+  });
+  const more = some.map((one, at) => (at >= 60 && at < 90 ? 'no' : one));
+  exportOf(stage, answered(more));
+  expect(await stage.sync()).toMatchObject({
+    status: 'done',
+    contacts: { applied: { opt_out: 20 } },
+  });
+});
