@@ -138,7 +138,7 @@ describe('row 16', () => {
     ['was never made, because the platform did not have the person', undefined, true],
     ['an operator released', { ...statedBy('1'), released: true }, undefined],
   ])('an opt-in withdraws an opt-out that the CRM stated and that %s', (_, was, isMarked) => {
-    const known = was ? { recorded: withNews(was) } : {};
+    const known = was ? { recorded: withNews(was) } : { observed: [] };
     const { changes } = decide({ ...known, desired: [says('1', 'yes')], statedOut: [NEWS] });
     expect(changes.map(({ body }) => enrolmentBody.parse(JSON.parse(body)).withdraws)).toEqual([
       isMarked,
