@@ -115,6 +115,22 @@ export const broken: readonly Broken[] = [
     },
   },
   {
+    rule: 'what the CRM stated of people without a contact is remembered',
+    foundBy: 265,
+    breaks: (mirror) => {
+      const stated = { ...mirror.snapshot.stated, optOutsOf: () => [] };
+      return { ...mirror, snapshot: { ...mirror.snapshot, stated } };
+    },
+  },
+  {
+    rule: 'answers that change places are held',
+    foundBy: 392,
+    breaks: (mirror) => {
+      const shaping = { ...mirror.snapshot.shaping, turnedOut: () => [] };
+      return { ...mirror, snapshot: { ...mirror.snapshot, shaping } };
+    },
+  },
+  {
     rule: 'an approval releases what it showed, and no more of the class',
     foundBy: 53,
     breaks: (mirror) =>

@@ -167,7 +167,14 @@ async function lose(stage: Stage): Promise<void> {
   stage.opened = 0;
   stage.keys.clear();
   known.absences.lose();
-  for (const name of ['approvals', 'standing', 'canaries', 'undone', 'rejections'] as const)
+  for (const name of [
+    'approvals',
+    'standing',
+    'canaries',
+    'undone',
+    'rejections',
+    'statements',
+  ] as const)
     known[name].lose();
   known.letThrough.clear();
   known.memories.lose(world.clock.monotonic());

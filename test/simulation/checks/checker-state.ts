@@ -29,6 +29,8 @@ export interface Outing {
   ourStart: number;
   /** Holds the people this run has changed, of those that a guard counts and nobody approved. */
   through: Record<GuardClass, Set<string>>;
+  /** Addresses that this run opts in, and whose opt-out the CRM had stated. */
+  withdrawn: Set<string>;
   /** Classes of which something passed since it was approved. */
   approved: Set<GuardClass>;
   /** Approved stated opt-outs (address, channel) whose contact was gone. */

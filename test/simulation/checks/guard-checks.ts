@@ -164,3 +164,26 @@ function momentOf({ sentAt, outing }: Arrival, { clock }: Known) {
   const ours = Math.max(outing.ourStart, outing.ourStart + clock.monotonic() - outing.startedAt);
   return { monotonic: sentAt, ours };
 }
+
+/**
+ * Nobody is opted in whose opt-out the CRM has withdrawn together with most others, or with as many
+ * who turn to no, unless somebody approves something. What the engine counts lies between what has
+ * arrived and what can have turned.
+ */
+export function checkWithdrawn(
+  what: string,
+  { key, channel }: { key: string; channel: string },
+  { outing, known }: { outing: Outing; known: Known },
+): void {
+  const { judge, statements } = known;
+  if (outing.undoes || outing.approvals.length > 0 || !statements.wasOut(key, channel)) return;
+  outing.withdrawn.add(key);
+  const n = outing.withdrawn.size;
+  const { outs, all, toYes, toNo } = statements.compared(outing.people);
+  const isMass = n >= 4 && 2 * n > outs && `${what}, and most opt-outs were withdrawn`;
+  judge('most stated opt-outs are not withdrawn at once', isMass);
+  const isAbout = (no: number) =>
+    [n, toYes].every((yes) => 2 * Math.min(yes, no) >= Math.max(yes, no));
+  const isSwap = n >= 10 && 10 * n > all && toNo !== undefined && isAbout(toNo);
+  judge('answers that change places wait', isSwap && `${what}, and others turned to no`);
+}

@@ -14,6 +14,7 @@ import {
   checkHeldOut,
   checkLimited,
   checkStatedOptOut,
+  checkWithdrawn,
 } from './guard-checks.ts';
 import { type About, horizon, type Arrival, type Known, type Outing } from './checker-state.ts';
 import type { Former } from './expected-memory.ts';
@@ -99,6 +100,7 @@ function checkOptIn(
   checkErasures(what, key, { arrival, known });
   checkUndone(what, { about, there }, { arrival, known });
   checkHeldOut(what, about, { arrival, known });
+  checkWithdrawn(what, about, { outing, known });
   checkResolvedOut(what, about, { arrival, known });
   checkChosen(what, key, { outing, known });
   const keys = [key, ...keysOf(person)];

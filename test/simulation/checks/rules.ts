@@ -23,6 +23,8 @@ export const rules = [
   'people reported as unsubscribed did unsubscribe',
   'a run removes no more people than the guard allows',
   'a run opts in no more people than the guard allows',
+  'most stated opt-outs are not withdrawn at once',
+  'answers that change places wait',
   'a run sends no more stated opt-outs than the guard allows',
   'a run changes no more templates than the guard allows',
   'a held opt-out waits for its time or an approval',

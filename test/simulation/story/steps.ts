@@ -7,7 +7,10 @@ import { pick, sometimes } from './random-draws.ts';
 
 type Drawn<One> = One extends fc.Arbitrary<infer T> ? T : never;
 
-/** How the CRM is read: whole, as it was last time, with an error, or not at all. */
+/** A column of the export is wrong: that of the opt-outs is empty, or the answers are a row off. */
+export const wrongColumns = ['with the opt-outs empty', 'with the answers a row off'] as const;
+
+/** How the CRM is read: whole, as it was last time, wrong, with an error, or not at all. */
 export const readings = [
   'whole',
   'unchanged',
@@ -15,6 +18,7 @@ export const readings = [
   'cut short, and nothing shows it',
   'empty',
   'failing',
+  ...wrongColumns,
 ] as const;
 
 /** Those of the emulator, and one that happens before anything has left. */

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { who, type Act } from './actions.ts';
 import { pick } from './random-draws.ts';
 import { member } from './rare-sequences.ts';
-import { approval, calm, operatorStep, step, type Step } from './steps.ts';
+import { approval, calm, operatorStep, step, type Step, wrongColumns } from './steps.ts';
 import type { Story } from './story.ts';
 
 type CrmAct = Extract<Act, { in: 'crm' }>['does'];
@@ -40,6 +40,17 @@ export const accident = fc.record({
   run: step.run,
 });
 
+/** A story begins with some who want no mail, and then a column of the export is wrong. */
+export const misexport = fc.record({
+  /** Every third of them, or pairs: then a row off is half of those who said no. */
+  who: pick(['thirds', 'pairs']),
+  /** Whether the run that reads them first dies. */
+  before: pick(['calm', 'calm', 'calm', 'killed']),
+  reading: pick(wrongColumns),
+  mode: pick(['full', 'fast']),
+  approves: pick([false, false, true]),
+});
+
 /** The CRM no longer says why somebody is out, or never said: an operator settles that. */
 export const dispute = fc.record({
   who,
@@ -65,6 +76,7 @@ export function stepsOf(story: Story): Step[] {
   const { verdict, besides: others } = story;
   const endings = [...farewellOf(story), ...releaseOf(story), ...accidentOf(story)];
   const all = [
+    ...misexportOf(story),
     ...story.steps,
     ...endings.flatMap((one) => (one.is === 'approve' && verdict ? [verdict, calm, one] : [one])),
     ...disputeOf(story),
@@ -86,6 +98,30 @@ function disputeOf(story: Story): Step[] {
   const before = isDefault ? byNobody(one) : [...comes, calm, ...ours(one)];
   return [...before, calm, resolve, ...more, { ...run, reading: 'whole' }, calm];
 }
+
+function misexportOf(story: Story): Step[] {
+  if (!story.misexport) return [];
+  const { who: which, before, reading, mode, approves } = story.misexport;
+  const { people } = story;
+  const wrong: Step = { ...calm, mode, reading };
+  return [
+    ...people.flatMap((_, at) => [
+      act(at, 'is removed'),
+      act(at, 'is new'),
+      ...((which === 'pairs' ? at % 4 < 2 : at % 3 === 0) ? [act(at, optOutIn[reading])] : []),
+    ]),
+    before === 'killed' ? { ...calm, killed: 3 * people.length } : calm,
+    wrong,
+    ...(approves ? [approval] : []),
+    wrong,
+  ];
+}
+
+/** How somebody opts out in the column that comes wrong. */
+const optOutIn = {
+  'with the opt-outs empty': 'wants no mail at all',
+  'with the answers a row off': 'forbids the newsletter',
+} as const satisfies Record<string, CrmAct>;
 
 /** Our opt-out, on the word of a record that is gone. */
 function ours(one: number): Step[] {

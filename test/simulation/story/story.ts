@@ -11,7 +11,7 @@ import { person } from '../../support/engine/sample-people.ts';
 import { act, allActs, who } from './actions.ts';
 import { pick } from './random-draws.ts';
 import { plots, type Plot } from './rare-sequences.ts';
-import { accident, besides, dispute, farewell, release } from './story-endings.ts';
+import { accident, besides, dispute, farewell, misexport, release } from './story-endings.ts';
 import { calm, decide, faults, forgetting, readings, step, type Step } from './steps.ts';
 
 /** Every quirk with every value it takes. */
@@ -228,6 +228,12 @@ function crowd(weight: number) {
   return fc.array(mostlyNew, { minLength: 30, maxLength: 40, size: 'max' });
 }
 
+/** Some people, all of whom are created: what happens to them is what the story does. */
+const newcomers = fc.array(
+  personRefused(0).map((drawn): Person => ({ ...drawn, ...newcomer, refused: false })),
+  { minLength: 40, maxLength: 44, size: 'max' },
+);
+
 /** One world and all that happens in it. */
 export const story = fc.record({
   /** Draws identifiers, and everything that is drawn while the story is told. */
@@ -249,6 +255,7 @@ export const story = fc.record({
     },
     { weight: 1, arbitrary: crowd(1) },
     { weight: 1, arbitrary: crowd(18) },
+    { weight: 1, arbitrary: newcomers },
   ),
   letters: fc.array(letter, { maxLength: 2 }),
   steps,
@@ -268,6 +275,7 @@ export const story = fc.record({
   /** What an operator decides before each approval of an ending. */
   verdict: fc.option(decide, { freq: 2, nil: undefined }),
   dispute: fc.option(dispute, { freq: 3, nil: undefined }),
+  misexport: fc.option(misexport, { freq: 2, nil: undefined }),
 });
 export type Story = (typeof story extends fc.Arbitrary<infer T> ? T : never) & {
   /** What is changed first; undefined in stories without a canary. */

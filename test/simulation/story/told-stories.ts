@@ -52,6 +52,7 @@ export function told(people: Person[], steps: Step[], more: Partial<Story> = {})
     besides: [],
     verdict: undefined,
     dispute: undefined,
+    misexport: undefined,
     letters: [],
     people,
     steps,

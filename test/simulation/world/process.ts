@@ -353,6 +353,7 @@ function outingOf(
     startedAt: world.clock.monotonic(),
     ourStart,
     through: byGuard(() => new Set()),
+    withdrawn: new Set(),
     approved: new Set(),
     missed: new Set(),
     approvals: known.approvals.inForce(ourStart, undoes !== undefined),
@@ -363,13 +364,27 @@ function outingOf(
     mapping: world.mapped({}).manner,
     chosen: chosen && new Set(listOf(chosen, world.story).entries.map(({ word }) => word)),
     proves: [...keys].some((one) => one !== key),
-    people: { records: shorten(read.people, reading), certified },
+    people: { records: shorten(misplace(read.people, reading), reading), certified },
     templates: { records: shorten(read.templates, reading), certified },
     shown: new Map(),
     answered: [],
     refused: false,
     leftRefused: 0,
   };
+}
+
+/** What an export says whose column is wrong. */
+function misplace(
+  records: readonly CrmRecord[],
+  reading: RunStep['reading'],
+): readonly CrmRecord[] {
+  if (reading === 'with the opt-outs empty')
+    return records.map((record) => ({ ...record, unsubscribed: '' }));
+  if (reading !== 'with the answers a row off') return records;
+  return records.map((record, at) => ({
+    ...record,
+    ch_news: records[(at + 1) % records.length]?.['ch_news'],
+  }));
 }
 
 function shorten(records: readonly CrmRecord[], reading: RunStep['reading']): readonly CrmRecord[] {
