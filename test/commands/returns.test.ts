@@ -162,22 +162,52 @@ describe('an opt-out on the platform', () => {
 });
 
 describe('write-back to a database', () => {
-  test('runs a statement, with a file beside the configuration', async () => {
+  async function database() {
     const world = await mirrored();
     const db = new Database(join(world.folder, 'crm.sqlite'));
     onTestFinished(() => void db.close());
+    db.exec('create table people (id text, email text, news text, product text)');
     db.exec(
-      `create table people (id text, news text); insert into people values ('id-${ann}', 'yes')`,
+      `insert into people values ('id-${ann}', '${ann}', 'yes', 'yes'), ('id-${bob}', '${bob}', 'yes', 'yes')`,
     );
-    const statement = "update people set news = 'no' where id = :id";
-    world.config({ contacts: { returns: { type: 'sql', url: 'sqlite:crm.sqlite', statement } } });
-    await world.call('sync');
-    world.emulator.dashboard.leave(ann, 'ch_news');
-    expect((await world.call('sync', '--json')).json.returns).toMatchObject({
-      told: 1,
-      waiting: 0,
-    });
-    expect(db.prepare('select news from people').pluck().all()).toEqual(['no']);
+    const returnsBy = (statement: string, rest: object = {}) =>
+      world.config({
+        contacts: { returns: { type: 'sql', url: 'sqlite:crm.sqlite', statement, ...rest } },
+      });
+    const rows = () => db.prepare("select news || ' ' || product from people").pluck().all();
+    return { ...world, returnsBy, rows };
+  }
+
+  test('opts a person out of the channel that they left, or of all when they left all mail', async () => {
+    const { call, emulator, returnsBy, rows } = await database();
+    returnsBy(
+      "update people set news = case when :channel in ('ch_news', '*') then 'no' else news end," +
+        " product = case when :channel in ('ch_product', '*') then 'no' else product end where id = :id",
+    );
+    await call('sync');
+    emulator.dashboard.leave(ann, 'ch_news');
+    emulator.dashboard.unsubscribe(bob);
+    expect((await call('sync', '--json')).json.returns).toMatchObject({ told: 2, waiting: 0 });
+    expect(rows()).toEqual(['no yes', 'no no']);
+  });
+
+  test('is refused by check and sync if the statement ignores which channel they left', async () => {
+    const { call, emulator, returnsBy, rows } = await database();
+    await call('sync');
+    emulator.dashboard.leave(ann, 'ch_news');
+    const statement = "update people set news = 'no', product = 'no' where id = :id -- :channel";
+    returnsBy(statement);
+    for (const command of ['check', 'sync']) {
+      const { code, err } = await call(command);
+      expect({ command, code }).toEqual({ command, code: 2 });
+      expect(err).toMatch(
+        /mirror\.yaml:\d+:\d+ {2}contacts\.returns\.statement {2}ignores the channel: .* → use :channel, or add allChannels: true/,
+      );
+    }
+    expect(rows()).toEqual(['yes yes', 'yes yes']);
+    returnsBy(statement, { allChannels: true });
+    expect((await call('sync', '--json')).json.returns).toMatchObject({ told: 1 });
+    expect(rows()).toEqual(['no no', 'yes yes']);
   });
 });
 

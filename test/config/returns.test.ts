@@ -114,3 +114,61 @@ describe('a mistake in write-back', () => {
     expect(lines(yaml, source)).toEqual([`contacts.returns.${words}`]);
   });
 });
+
+describe('write-back that cannot tell channels apart', () => {
+  const lines = (returns: string, channels: string) =>
+    mistakes(contacts(returns).replace('[{ id: ch_news, subscription: s }]', channels))?.map(
+      (line) => line.replace(/^mirror.yaml:(\d+):\d+ {2}/, '$1 '),
+    );
+  const two = '[{ id: ch_news, subscription: s }, { id: ch_offers, subscription: o }]';
+  const sql = (statement: string, rest = '') =>
+    `{ type: sql, url: 'sqlite:x', statement: ${JSON.stringify(statement)}${rest} }`;
+  const http = (rest: string) => `{ type: http, url: 'https://c.r/{id}'${rest} }`;
+  const plain = "update p set n = 'no' where id = :id";
+
+  it.each([
+    [sql(plain)],
+    [sql(`${plain} -- and channel = :channel`)],
+    [sql(`/* :channel */ ${plain}`)],
+    [sql("update p set n = ':channel' where id = :id")],
+    [sql(plain, ', allChannels: false')],
+  ])('is refused in a mirror of several channels: %s', (returns) => {
+    expect(lines(returns, two)).toEqual([
+      '11 contacts.returns.statement  ignores the channel: leaving one of the 2 channels would opt the person out of all' +
+        '  → use :channel, or add allChannels: true if that is intended',
+    ]);
+  });
+
+  it.each([[http('')], [http(', body: { news: false, why: "{cause}" }')]])(
+    'is refused over HTTP: %s',
+    (returns) => {
+      expect(lines(returns, two)).toEqual([
+        '11 contacts.returns.url  ignores the channel: leaving one of the 2 channels would opt the person out of all' +
+          '  → use {channel} here or in body, or add allChannels: true if that is intended',
+      ]);
+    },
+  );
+
+  it.each([
+    ["{ type: sql, url: 'sqlite:x' }"],
+    ["{ type: sql, url: 'sqlite:x', statement: 1 }"],
+    ['{ type: http, body: 5 }'],
+    ['{ type: http, url: [1], body: [null] }'],
+    ['{ type: nothing }'],
+    ['7'],
+  ])('is not judged while it has another mistake: %s', (returns) => {
+    expect(lines(returns, two)?.join()).not.toContain('ignores');
+  });
+
+  it.each([
+    [sql(`${plain} and channel = :channel`), two],
+    [sql(plain, ', allChannels: true'), two],
+    [sql(plain), '[{ id: ch_news, subscription: s }]'],
+    [http(', body: { of: ["{channel}"] }'), two],
+    [http('').replace('{id}', '{id}/{channel}'), two],
+    [http(', allChannels: true'), two],
+    ['{ type: csv, path: ./left.csv }', two],
+  ])('is accepted: %s with %s', (returns, channels) => {
+    expect(lines(returns, channels)).toBeUndefined();
+  });
+});

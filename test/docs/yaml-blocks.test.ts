@@ -46,7 +46,10 @@ describe('a yaml block', () => {
     ['a fragment', 'guards: { deletes: { percent: 5 } }'],
     ['a part of contacts', 'contacts: { protect: [ceo@example.com] }'],
     ['what only some sources can do', 'contacts: { webhook: { format: hubspot, secret: s } }'],
-    ['a write-back to the source', 'contacts: { returns: { type: sql, statement: "select :id" } }'],
+    [
+      'a write-back to the source',
+      'contacts: { returns: { type: sql, statement: "select :id, :channel" } }',
+    ],
     ['variables', 'redis: "${REDIS_URL}"', 'server: { host: 0.0.0.0, token: ${OPS_TOKEN} }'],
     ['a variable with a default', 'server: { port: ${PORT:-8080}, token: ${OPS_TOKEN:-} }'],
     ['a file with the key', 'platform: { apiKeyFile: /run/secrets/key }'],

@@ -12,7 +12,14 @@ import { wordOf } from '../../domain/values/record-field.ts';
 import { templateCanary } from './canary-schema.ts';
 import { condition } from './cel-condition.ts';
 import { number, onMapping, text, whole } from './field-types.ts';
-import { contactSource, readsOne, returns, templateSource, traitsOf } from './source-types.ts';
+import {
+  contactSource,
+  ignoresChannel,
+  readsOne,
+  returns,
+  templateSource,
+  traitsOf,
+} from './source-types.ts';
 import { timeZone, webhook } from './worker-schema.ts';
 
 const word = (what: string) =>
@@ -229,6 +236,12 @@ const channels = z
   }, onList)
   .describe('Channels to keep equal, at least one');
 
+/** A check of `returns` beside other keys runs only if `returns` itself has no mistake. */
+const onReturns = {
+  when: (payload: z.core.ParsePayload) =>
+    onMapping.when(payload) && payload.issues.every(({ path }) => path?.[0] !== 'returns'),
+};
+
 /** The schema of `contacts`. */
 export const contacts = z
   .strictObject({
@@ -252,7 +265,7 @@ export const contacts = z
   .superRefine((given, context) => {
     for (const [path, mistake] of returnsFaults(given))
       context.addIssue(issueOf(mistake, ['returns', ...path]));
-  }, onMapping)
+  }, onReturns)
   .superRefine(({ source, webhook: events }, context) => {
     if (events === undefined || source === undefined || readsOne(source)) return;
     const mistake = fault(
@@ -297,6 +310,15 @@ function returnsFaults(given: {
   if (back.type === 'sql' && back.url === undefined && source.type !== 'sql') {
     return [[['url'], fault('is missing', 'add it: the source is no database')]];
   }
+  const known = idsOf(given.channels);
+  const ignoring = known.length > 1 ? ignoresChannel(back) : undefined;
+  if (ignoring) {
+    const mistake = fault(
+      `ignores the channel: leaving one of the ${known.length} channels would opt the person out of all`,
+      `use ${ignoring.name}, or add allChannels: true if that is intended`,
+    );
+    return [[[ignoring.path], mistake]];
+  }
   if (back.type !== 'hubspot' && back.type !== 'salesforce') return [];
   if (back.type !== source.type) {
     const mistake = fault(
@@ -307,7 +329,6 @@ function returnsFaults(given: {
   }
   const named = Object.keys((back.type === 'hubspot' ? back.subscriptions : back.fields) ?? {});
   const where = back.type === 'hubspot' ? 'subscriptions' : 'fields';
-  const known = idsOf(given.channels);
   return named
     .filter((id) => !known.includes(id))
     .map((id) => [

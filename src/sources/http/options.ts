@@ -139,6 +139,9 @@ export const httpReturnsOptions = z
         'JSON to send; {email}, {id}, {channel}, {cause}, {at} and {return} are replaced by their values',
       )
       .optional(),
+    allChannels: flag(
+      'The request opts the person out of every channel, whichever of them the person left',
+    ).optional(),
     timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(30_000),
     allowHttp: flag('Allows plain HTTP to another machine').prefault(false),
   })
@@ -149,6 +152,13 @@ export const httpReturnsOptions = z
     wrong('body', fillFault(JSON.stringify(body) ?? ''));
   });
 export type HttpReturnsOptions = z.infer<typeof httpReturnsOptions>;
+
+/** Returns whether a request says which channel the person left, in `url` or a text of `body`. */
+export function fillsInChannel({ url, body }: { url: string; body?: unknown }): boolean {
+  if (typeof body === 'string') return body.includes('{channel}');
+  const inner = typeof body === 'object' && body !== null ? Object.values(body) : [];
+  return url.includes('{channel}') || inner.some((value) => fillsInChannel({ url, body: value }));
+}
 
 function fillFault(within: string): Fault | undefined {
   const known: readonly string[] = returnPlaces;

@@ -79,7 +79,12 @@ export const sqlReturnsOptions = z
     type: z.literal('sql').describe('Executes a statement for each opt-out'),
     url: text('Address of the database; by default the database of the source').optional(),
     password: text('Password of the user; take it from the environment with ${NAME}').optional(),
-    statement: text("Statement to execute: update people set newsletter = 'no' where id = :id"),
+    statement: text(
+      "Statement to execute: update consents set wanted = 'no' where person = :id and :channel in (channel, '*')",
+    ),
+    allChannels: flag(
+      'The statement opts the person out of every channel, whichever of them the person left',
+    ).optional(),
     ca: text('File with the CA certificate that signed the certificate of the database').optional(),
     allowPlain: flag('Allows unencrypted connections to another machine').optional(),
     timeoutMs: whole(1, 3_600_000, 'Time-out of a statement, in milliseconds').prefault(30_000),
@@ -101,10 +106,7 @@ function statementFault(statement: string): Fault | undefined {
   const known = `:${parameters.join(', :')}`;
   if (unknown !== undefined)
     return fault(`holds :${unknown}, which stands for nothing`, `use ${known}`);
-  const names = namedIn(statement).flatMap((piece) =>
-    typeof piece === 'object' ? piece.name : [],
-  );
-  if (names.includes('id') || names.includes('email')) return undefined;
+  if (binds(statement, 'id') || binds(statement, 'email')) return undefined;
   return fault('names nobody, and would concern everybody', 'name the person with :id or :email');
 }
 
@@ -151,6 +153,11 @@ export function namedIn(statement: string): (string | { name: Parameter })[] {
     from = found.index + found[0].length;
   }
   return [...pieces, statement.slice(from)];
+}
+
+/** Returns whether a statement binds a parameter outside of its texts and comments. */
+export function binds(statement: string, name: Parameter): boolean {
+  return namedIn(statement).some((piece) => typeof piece === 'object' && piece.name === name);
 }
 
 /** Returns the first unknown parameter name, or undefined if there is none. */
