@@ -27,6 +27,7 @@ const settled: RecordedRow = {
   ...decide({ desired: [hello], observed: [helloShown()] }).note!,
   seenAt: NOON,
 };
+const none = { note: undefined, adopts: false, forgets: [], problems: [] };
 const nothing = { changes: [], problems: [], forgets: [], adopts: false };
 
 describe('a template missing in the source', () => {
@@ -91,7 +92,7 @@ describe('a template that is not recorded', () => {
       { op: 'complete', target: undefined, fields: { content, variables } },
     ]);
   });
-  test('4: is updated with the rest after a crash between both steps', () => {
+  test('4: is completed with the rest after a crash between both steps', () => {
     const desired = [file({ subject: 'Hello', status: 'published', replyTo: 'c@d.de' })];
     const first = decide({ desired });
     const onlyFirst = { ...first, changes: first.changes.slice(0, 1) };
@@ -102,6 +103,33 @@ describe('a template that is not recorded', () => {
       expect(next.problems).toEqual([]);
       expect(sends(next)).toEqual([
         { op: 'update', target: 'tpl_1', fields: { status: 'published', replyTo: 'c@d.de' } },
+      ]);
+      expect(next.changes[0]?.guard).toBeUndefined();
+    }
+  });
+  test('4: no guard counts its updates until it has been written as a whole', () => {
+    const changed = [file({ subject: 'Hallo', status: 'published' })];
+    const desired = [file({ subject: 'Hello', status: 'published' })];
+    const { changes } = decide({ desired });
+    const first = { ...none, changes: changes.slice(0, 1) };
+    const begun = answered(keep, first, { observed: helloShown() });
+    const guardsOf = (recorded: RecordedRow | undefined, known: Partial<States>, kind = keep) =>
+      decide({ recorded, ...known }, kind).changes.map(({ op, guard }) => [op, guard]);
+    const unguarded = [['update', undefined]];
+    expect(guardsOf(begun, { desired: changed, observed: [helloShown()] })).toEqual(unguarded);
+    const edited = [helloShown({ subject: 'Theirs', updatedAt: EDITED })];
+    expect(guardsOf(begun, { desired, observed: edited }, overwrite)).toEqual(unguarded);
+
+    const whole = helloShown({ status: 'published' });
+    for (const recorded of [
+      answered(keep, { ...none, changes }, { observed: whole }),
+      // Somebody else has done the second step.
+      decide({ desired, recorded: begun, observed: [whole] }).note,
+      // The source does not want the second step any more.
+      decide({ desired: [hello], recorded: begun, observed: [helloShown()] }).note,
+    ]) {
+      expect(guardsOf(recorded, { desired: changed, observed: [whole] })).toEqual([
+        ['update', 'template'],
       ]);
     }
   });

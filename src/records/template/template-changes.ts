@@ -21,9 +21,15 @@ interface Updating {
 
 /**
  * Returns the change that writes these fields. A template of which tests are sent is published by a
- * change of its own, after everything else has been written.
+ * change of its own, after everything else has been written. No guard counts a change that
+ * completes a creation, because it replaces nothing that was in use.
  */
-export function updateOf(
+export function updateOf(key: Key, fields: SomeFields, updating: Updating): Change {
+  const change = writing(key, fields, updating);
+  return updating.recorded.completes ? { ...change, guard: undefined } : change;
+}
+
+function writing(
   key: Key,
   fields: SomeFields,
   { desired, recorded, shown, tests }: Updating,
@@ -56,7 +62,7 @@ export function creationOf(key: Key, desired: TemplateFields, tests = false): Ch
   if (Object.keys(rest).length === 0)
     return [templateChange(key, 'create', { fields: first, wanted, publish })];
   return [
-    templateChange(key, 'create', { fields: first, wanted: first, publish }),
+    templateChange(key, 'create', { fields: first, wanted: first, publish, begins: true }),
     templateChange(key, 'complete', { fields: rest, wanted, publish }),
   ];
 }

@@ -16,6 +16,8 @@
  *   8   D    R    shows D                  nothing; record
  *   9   D    R    not edited, not changed  nothing
  *  10   D    R    not edited, changed      update; but if it differed at adoption: as in 5
+ *  10a  D    R    as 10 or 11, and our     as there, but no guard counts the update
+ *                 creation is unfinished
  *  9a   D    R    `undo` put back an earlier version, and D is as it was then: nothing, a conflict
  *  11   D    R    edited                   overwrite → keep their version, update; keep → conflict
  *
@@ -142,7 +144,7 @@ function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Dec
     noteOf(facts, body, settled ? row.fingerprint : undefined);
   const fields = difference(desired, shown.fields);
   const names = Object.keys(fields);
-  const { undone, ...known } = recorded;
+  const { undone, completes: _, ...known } = recorded;
   const done: RecordedTemplate = { ...known, sent: desired, leftAlone: null, shown };
   if (names.length === 0) {
     const { untested: why } = recorded;

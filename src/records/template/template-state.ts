@@ -70,7 +70,10 @@ const recordedBody = z.object({
   /** The template as the platform showed it before we last overwrote an edit. */
   replaced: observedBody.nullable(),
   undone: undone.optional(),
-  /** Set until a template that we created is published: that completes the creation. */
+  /**
+   * Set from the first step of a creation until its last one is done, however the first one was
+   * answered. What completes a creation replaces nothing, so no guard counts it.
+   */
   completes: z.literal(true).optional(),
   /** Why no test could be sent after the last change. */
   untested: z.string().optional(),
@@ -81,6 +84,8 @@ const changeBody = z.object({
   fields: someFields,
   wanted: someFields,
   undone: undone.optional(),
+  /** Set in a creation that a second step completes. */
+  begins: z.literal(true).optional(),
   /** next: a change of its own publishes the template afterwards. now: this one, after a test. */
   publish: z.enum(['next', 'now']).optional(),
 });

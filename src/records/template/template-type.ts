@@ -180,7 +180,7 @@ function acknowledge(
   change: TemplateChange,
   ack: Acknowledged,
 ): RecordedRow | undefined {
-  const { fields, wanted, undone, publish } = change.value;
+  const { fields, wanted, undone, publish, begins } = change.value;
   const recorded = before && decodeTemplate.recorded(before).value;
   const seen = ack.observed ? decodeTemplate.observed(ack.observed).value : recorded?.shown;
   if (!seen) return before;
@@ -189,7 +189,7 @@ function acknowledge(
   const asSent = { ...seen, fields: { ...seen.fields, ...fields }, updatedAt: null };
   const shown = ack.late ? asSent : seen;
   const isBegun = change.op === 'create' || recorded?.completes === true;
-  const isCompleting = publish === 'next' && isBegun;
+  const isCompleting = begins ?? (publish === 'next' && isBegun);
   const body = {
     sent: wanted,
     leftAlone: null,

@@ -125,3 +125,36 @@ test('held changes are kept by a run of templates alone, and dropped when nobody
   expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
   expect(stage.snapshot.awaitingApproval.oldest('template')).toBeUndefined();
 });
+
+test.each(['500-after', '500', 'reset-after', 'timeout-after', 'timeout-before', 'garbage'])(
+  'new templates are completed without an approval if their creations are answered by %s',
+  async (fault) => {
+    const stage = staged({ platform: { faults: [`${fault}=0.8@templates.create`] } });
+    const rest = { fromEmail: 'us@example.com', status: 'published' };
+    stage.templates.push(...letters(0, 12).map((one) => ({ ...one, ...rest })));
+    for (let run = 0; run < 30 && done(stage) < 12; run += 1) {
+      expect((await stage.sync({ firstLoad: run === 0 })).templates).toMatchObject({ held: 0 });
+      await stage.clock.advance(hour);
+    }
+    expect(stage.emulator.world.templates()).toHaveLength(12);
+    expect(done(stage)).toBe(12);
+    await stage.sync();
+    rewrite(stage, 0, 12, 'New');
+    expect((await stage.sync()).templates).toMatchObject({ held: 12, changes: { update: 12 } });
+  },
+);
+
+const done = ({ emulator }: Stage): number =>
+  emulator.world
+    .templates()
+    .filter(({ fromEmail, status }) => fromEmail === 'us@example.com' && status === 'published')
+    .length;
+
+test('new templates are completed without an approval if a run ends between both steps', async () => {
+  const stage = staged({ platform: { faults: ['500=1@templates.update'] } });
+  stage.templates.push(...letters(0, 12).map((one) => ({ ...one, fromEmail: 'us@example.com' })));
+  await stage.sync();
+  expect(stage.emulator.world.templates()).toHaveLength(12);
+  const summary = await stage.sync();
+  expect(summary.templates).toMatchObject({ held: 0, changes: { create: 0, update: 12 } });
+});
