@@ -60,6 +60,10 @@ export function decodedStates<R extends Rows>(states: States, decode: RowDecoder
   };
 
   function successorsOf(successors: States['successors']): States<R>['successors'] {
-    return successors.map((one) => ({ ...one, ...next(one) }));
+    return successors.map((one) => ({
+      ...one,
+      ...next(one),
+      states: one.states && decodedStates(one.states, decode),
+    }));
   }
 }

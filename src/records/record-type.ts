@@ -160,6 +160,8 @@ export interface Successor<R extends Rows = Rows> {
   recorded: R['recorded'] | undefined;
   /** Whether the complete listing of this run lacks the recorded contact. */
   vanished: boolean;
+  /** Everything known about the key, without successors of its own; undefined if not looked up. */
+  states?: States<R> | undefined;
 }
 
 type Next = 'desired' | 'recorded' | 'successors' | 'origins';

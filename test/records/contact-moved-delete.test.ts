@@ -3,10 +3,11 @@ import { describe, expect, test } from 'vitest';
 import { explainPerson } from '../../src/records/contact/explain-person.ts';
 import { rulesOf } from '../../src/records/contact/consent/facts.ts';
 import { enrolmentBody } from '../../src/records/contact/observe/contact-state.ts';
-import type { States } from '../../src/records/record-type.ts';
-import type { DesiredRow, RecordedRow } from '../../src/domain/record.ts';
+import type { RecordType, States } from '../../src/records/record-type.ts';
+import type { Entry } from '../../src/domain/do-not-contact.ts';
+import { canonicalJson, type DesiredRow, type RecordedRow } from '../../src/domain/record.ts';
 import { remembered, shown, steps, wish } from '../support/records/person-facts.ts';
-import { fields, LATER, open, states } from '../support/records/record-stage.ts';
+import { fields, LATER, NEWS, open, states } from '../support/records/record-stage.ts';
 
 const rulesWhere = (deletes: 'off' | 'created' | 'owned') => ({
   contacts: { absent: 'opt_out' as const },
@@ -82,6 +83,143 @@ describe('the state of the new address decides', () => {
     expect(steps(decide([stands, waits]))).toEqual([]);
     expect(steps(decide([stands, stands]))).toEqual(remove);
     expect(steps(decide([stands, next([wish({ newsletter: 'no' })])]))).toEqual(optOut);
+  });
+});
+
+describe('a channel in which the new address gets nothing more', () => {
+  const past = new Date(LATER - 3_600_000).getTime();
+  const entry = (cause: Entry['cause'], through: Entry['through'] = 'id'): Entry => {
+    const about = { part: NEWS, contact: 'con_0', after: null, by: past };
+    return { ...about, cause, seq: 1, through, bears: true, note: null };
+  };
+  const both = () => wish({ email: 'new@example.com', newsletter: 'yes', product: 'yes' });
+  const product = remembered({ id: 'con_2', product: 'in' });
+  const bound = (more: object = {}): RecordedRow => ({
+    ...remembered({ product: 'in' }),
+    body: canonicalJson({
+      contacts: [],
+      defaults: [],
+      channels: {
+        ch_news: { acked: 1, bound: ['1'], by: 'us', is: 'opt_out', ...more },
+      },
+    }),
+  });
+  const stated = { cause: 'stated', stated: ['2'] };
+  const leftNews = { row: remembered({ news: 'platform', product: 'in' }), seen: [] };
+
+  /** The old contact is in the product channel; the new one too, and not in the newsletter. */
+  function decideBoth(
+    known: Partial<States>,
+    kind: RecordType = kinds.owned,
+    old: Partial<States> = {},
+  ) {
+    const recorded = 'recorded' in known ? known.recorded : product;
+    const seen = recorded?.id === undefined ? [] : [shown({ id: 'con_2', product: 'opt_in' })];
+    const next = states({
+      facts: { defaults: {}, namesAll: false },
+      key: 'new@example.com',
+      desired: [both()],
+      recorded,
+      observed: seen,
+      ...known,
+    });
+    const successor = {
+      desired: next.desired,
+      recorded: next.recorded,
+      vanished: false,
+      states: next,
+    };
+    return kind.decide(
+      states({
+        recorded: remembered({ product: 'in' }),
+        observed: [shown({ product: 'opt_in' })],
+        successors: [successor],
+        ...old,
+      }),
+    );
+  }
+  const where = (contacts: object) =>
+    open({ contacts: { absent: 'opt_out', ...contacts }, absence: { deletes: 'owned' } }).contacts;
+
+  test.each<[string, Partial<States>, RecordType?]>([
+    ['left under a former address (19)', { former: [leftNews] }],
+    [
+      'left all mail under a former address (19)',
+      { former: [{ row: remembered({ left: true }), seen: [] }] },
+    ],
+    ['our opt-out carries over (28)', { former: [{ row: bound(stated), seen: [] }] }],
+    ['on the do-not-contact list (23)', { entries: [entry('opt_out')] }],
+    ['erased (24)', { entries: [{ ...entry('erasure'), part: '*' }] }],
+    ['opted out by an operator (32)', { entries: [entry('operator', 'address')] }],
+    [
+      'left all mail at the new address (9)',
+      { observed: [shown({ id: 'con_2', product: 'opt_in', status: 'unsubscribed' })] },
+    ],
+    [
+      'seen unsubscribed at the new address (17)',
+      { observed: [shown({ id: 'con_2', product: 'opt_in', news: 'opt_out' })] },
+    ],
+  ])('is in place, and the old contact is deleted: %s', (_what, known, kind) => {
+    expect(steps(decideBoth(known, kind))).toEqual(remove);
+  });
+
+  test.each<[string, Partial<States>, RecordType?]>([
+    ['it is to be opted in, which may be held, refused or unanswered', {}],
+    ['policy.optIns is off', { former: [leftNews] }, where({ optIns: 'off' })],
+    ['the run is limited to other people', { unchosen: true, former: [leftNews] }],
+    ['the channel is lost', { lost: new Set([NEWS]), former: [leftNews] }],
+    [
+      'our opt-out is withdrawn',
+      { former: [{ row: bound({ cause: 'stated', stated: ['1'] }), seen: [] }] },
+    ],
+    [
+      'a bounce is listed for another address',
+      { entries: [{ ...entry('bounce', 'address'), part: NEWS, cause: 'vanished' }] },
+    ],
+    [
+      'several contacts share the new address',
+      {
+        observed: [
+          shown({ id: 'con_2', product: 'opt_in' }),
+          shown({ id: 'con_3', product: 'opt_in' }),
+        ],
+      },
+    ],
+  ])(
+    'is not in place, and the old contact is only opted out where it is: %s',
+    (_what, known, kind) => {
+      expect(steps(decideBoth(known, kind))).toEqual(['opt_out ch_product → con_1']);
+    },
+  );
+
+  test('is in place without a contact, if nothing is to be created anywhere', () => {
+    const nobody = { recorded: undefined, observed: [] };
+    const idle = { recorded: remembered({ news: 'platform' }), observed: [shown()] };
+    const all = { former: [{ row: remembered({ left: true }), seen: [] }] };
+    expect(steps(decideBoth({ ...nobody, ...all }, kinds.owned, idle))).toEqual(remove);
+    const left = { observed: [shown({ product: 'opt_in', status: 'unsubscribed' })] };
+    expect(steps(decideBoth({ ...nobody, ...all }, kinds.owned, left))).toEqual(remove);
+    const one = [wish({ email: 'new@example.com', newsletter: 'yes' })];
+    const barred = { ...nobody, desired: one, former: [leftNews] };
+    expect(steps(decideBoth(barred, kinds.owned, idle))).toEqual(remove);
+    const out = [wish({ email: 'new@example.com', newsletter: 'yes', product: 'no' })];
+    expect(steps(decideBoth({ ...barred, desired: out }, kinds.owned, idle))).toEqual(remove);
+    const leaving = ['opt_out ch_product → con_1'];
+    expect(steps(decideBoth({ ...barred, desired: out }))).toEqual(leaving);
+    // The old contact still gets mail, or something is to be created.
+    expect(steps(decideBoth({ ...nobody, ...all }))).toEqual([]);
+    expect(steps(decideBoth(barred))).toEqual([]);
+    expect(steps(decideBoth({ ...nobody, former: [leftNews] }, kinds.owned, idle))).toEqual([]);
+  });
+
+  test('our opt-out at the old address outlives the delete that it allows', () => {
+    const [change] = decideBoth({ former: [{ row: bound(stated), seen: [] }] }).changes;
+    const ack = { is: 'acked', id: 'con_1', observed: undefined, found: false, at: LATER } as const;
+    const kept = kinds.owned.acknowledge(bound(stated), change!, ack);
+    expect(kept).toMatchObject({ id: undefined, ownership: 'noted' });
+    const next = { key: 'new@example.com', desired: [both()], former: [{ row: kept!, seen: [] }] };
+    expect(steps(kinds.owned.decide(states(next)))).toEqual(['create ch_product']);
+    expect(kinds.owned.acknowledge(remembered({ news: 'platform' }), change!, ack)).toBeUndefined();
   });
 });
 

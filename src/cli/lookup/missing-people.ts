@@ -60,16 +60,18 @@ export function optedOutWords(after: OptedOutAfter): string {
 
 /**
  * Returns how long a person has been missing and what happens next, or null if the person is not
- * missing. Durations are sums of two clocks.
+ * missing. Durations are sums of two clocks. `isMoved`: the CRM has another address for the person,
+ * so that the contact waits for that one to be in place instead of for a time.
  */
 export function absenceOf(
   absence: Absence | undefined,
   recorded: RecordedRow | undefined,
   rules: AbsenceRules,
+  isMoved: boolean,
 ) {
   if (!absence) return null;
   const { readings, firstAt, lastAt, ageMs, waitedMs } = absence;
-  const isOver = waitedMs === null || !policyDeletes(recorded, rules);
+  const isOver = isMoved || waitedMs === null || !policyDeletes(recorded, rules);
   return {
     readings,
     first: instant(firstAt),
@@ -78,7 +80,7 @@ export function absenceOf(
     /** Whether the person has been missing long enough to be opted out. */
     due: isLongEnough(absence, rules),
     needs: { readings: rules.absentReadings, ms: rules.absentForMs },
-    /** Null if the person is not yet due, or if the policy deletes nobody for absence. */
+    /** Null if no time is known: not due yet, another address, or nobody is deleted for absence. */
     deletedInMs: isOver ? null : Math.max(0, rules.deleteAfterMs - waitedMs),
   };
 }

@@ -127,7 +127,12 @@ function snapshotOf(explaining: Explaining) {
     crmIds: snapshot.recorded.originsOf(kind, key).map((id) => names({ kind, key: id })),
     seenAt: instant(recorded.seenAt),
     /** How long full runs have not found the person in the CRM; null if the last one did. */
-    absence: absenceOf(snapshot.absences.get(kind, key), recorded, rules.absence),
+    absence: absenceOf(
+      snapshot.absences.get(kind, key),
+      recorded,
+      rules.absence,
+      snapshot.recorded.successors(kind, key).length > 0,
+    ),
     /** When the person left all mail, if known. */
     left: left ? { after: instantOrNull(left.after), until: instantOrNull(left.by) } : null,
     channels: Object.fromEntries(

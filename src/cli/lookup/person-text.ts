@@ -121,7 +121,8 @@ function snapshotLines({ snapshot }: ExplainedPerson): string[] {
 
 function movedWords({ to, does }: NonNullable<Recorded['moved']>): string {
   const done = does === 'delete' ? 'a run deletes' : 'a run opts out';
-  return `in the CRM as ${to.join(', ')} by now: ${done} this contact once that stands there`;
+  const when = 'once that is in place: subscribed or barred wherever the CRM wants it';
+  return `in the CRM as ${to.join(', ')} by now: ${done} this contact ${when}`;
 }
 
 const stopWords = {

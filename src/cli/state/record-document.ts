@@ -64,7 +64,12 @@ export function documentOf({ config, snapshot, names }: Recorded, { kind, key }:
     /** Null if the snapshot has no row of it. */
     recorded: row ? entriesIn({ snapshot, names })(row) : null,
     /** How long full runs have not found the person in the CRM; null if the last one did. */
-    absence: absenceOf(snapshot.absences.get(kind, key), row, absenceRulesOf(config)),
+    absence: absenceOf(
+      snapshot.absences.get(kind, key),
+      row,
+      absenceRulesOf(config),
+      snapshot.recorded.successors(kind, key).length > 0,
+    ),
     problems,
     /** Refused changes, which are not sent again until the record changes or a time has come. */
     refused: snapshot.problems.parked(kind, key).map((one) => ({

@@ -41,7 +41,7 @@ export function statesOf(
   const assumedId = isListed ? undefined : row?.id;
   const desired = staging.desired(type.name, key);
   const isNamed = desired.length > 0;
-  const successors = isNamed ? [] : successorsOf(run, type, { key, known });
+  const successors = isNamed ? [] : successorsOf(run, type, { key, known, inDetail: true });
   const isGone = desired.every(({ presence }) => presence !== 'present');
   return {
     key,
@@ -184,11 +184,12 @@ function renamedOf(
 
 /** Returns the records that have replaced a record that is missing from the source. */
 function successorsOf(
-  { snapshot }: RunContext,
-  { name }: RecordType,
-  { key, known }: { key: Key; known: Findings },
+  run: RunContext,
+  type: RecordType,
+  { key, known, inDetail = false }: { key: Key; known: Findings; inDetail?: boolean },
 ): States['successors'] {
-  const { staging, recorded } = snapshot;
+  const { staging, recorded } = run.snapshot;
+  const { name } = type;
   const { listing } = known;
   return recorded.successors(name, key).map((next) => {
     const row = recorded.get(name, next);
@@ -196,6 +197,10 @@ function successorsOf(
     const isNewer = staging.lookedAt(name, next) === 'assumed';
     const isSeen = isListed || isNewer || staging.sightedAt(name, next) !== undefined;
     const vanished = listing?.complete === true && !isSeen;
-    return { desired: staging.desired(name, next), recorded: row, vanished };
+    const desired = staging.desired(name, next);
+    // The source contains the new key, so that one has no successors of its own.
+    const isKnown = inDetail && desired.length > 0;
+    const states = isKnown ? statesOf(run, type, { key: next, known }) : undefined;
+    return { desired, recorded: row, vanished, states };
   });
 }

@@ -368,6 +368,10 @@ function checkWait(
   judge('missing people are deleted only after the configured time', early);
 }
 
+function getsMail({ away, channels }: Person): boolean {
+  return away === undefined && [...channels.values()].some(({ is }) => is === 'opt_in');
+}
+
 function checkDelete(arrival: Arrival, known: Known): void {
   const { entry, outing } = arrival;
   const { witness, story, memories, judge } = known;
@@ -378,13 +382,16 @@ function checkDelete(arrival: Arrival, known: Known): void {
   const key = keyThen(person, arrival);
   const isFlagged = known.absences.isFlagged(key, outing);
   const replaced = isReplaced(outing.people, { key, since: horizon(arrival) }, known);
-  const isStill = !isFlagged && !replaced && outing.mode !== 'full';
+  const isBarred = replaced === false && !getsMail(person);
+  const isStill = !isFlagged && !replaced && !isBarred && outing.mode !== 'full';
   const fast = isStill && `${what} in a fast run, and neither flagged nor replaced`;
   judge('a fast run deletes only flagged or replaced contacts', fast);
   checkLimited(what, !outing.undoes, { outing, known });
-  const early = replaced === false && `${what}, and the new address is not on the platform`;
+  // Who left under the old address is not created under the new one.
+  const isEarly = replaced === false && !isBarred;
+  const early = isEarly && `${what}, and the new address is not on the platform`;
   judge('an old address is not deleted before the new one exists', early);
-  if (!replaced && !outing.undoes) {
+  if (!replaced && !isBarred && !outing.undoes) {
     checkAbsence(what, [key], { outing, known });
     checkWait(what, person, { keys: [key], outing, known });
   }

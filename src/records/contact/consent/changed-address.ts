@@ -8,6 +8,8 @@
  *   in               in, or out by the         opt_out
  *                    person, or by us and
  *                    not withdrawn
+ *   in               barred: somebody's word   opt_out: nothing more is created there
+ *                    forbids the opt-in        (`isBar` in gates.ts)
  *   in               anything else             nothing yet: the new address is opted in first
  *   no opinion       there                     opt_out
  *   no opinion       not there                 nothing yet
@@ -16,8 +18,10 @@
  * An opt-out that no record states needs a certified reading. It also waits while a record that
  * once had the old address is missing from the reading, until the old address has been absent for
  * long enough. If the policy deletes contacts, the old contact is deleted instead, once every new
- * address is in place in every channel and no record that had the old one is missing. Until then it
- * is not deleted for absence either. Other contacts with the old address are still opted out.
+ * address is in place in every channel and no record that had the old one is missing. A new address
+ * without a contact is in place if a channel of it is barred, none is to be created, and the old
+ * contact gets no mail. Until then the old contact is not deleted
+ * for absence either. Other contacts with the old address are still opted out.
  */
 import { isGone } from './absence.ts';
 import { isTakenBack, statingOut } from './own-opt-outs.ts';
@@ -33,12 +37,18 @@ import { strictest, type DesiredSubscription } from '../observe/strictest-consen
 /**
  * Returns whether every new address is in place in the channel, so that the old one is opted out of
  * the channel although no record states an opt-out. `due`: the old address has been absent from the
- * CRM for long enough.
+ * CRM for long enough. `barsCount`: whether a barred channel is in place.
  */
-export function hasMoved(states: ContactStates, channel: string, due: boolean): boolean {
+export function hasMoved(
+  states: ContactStates,
+  channel: string,
+  { due, barsCount }: { due: boolean; barsCount: boolean },
+): boolean {
   const { successors, strays, certified, by } = states;
   if (!certified || successors.length === 0 || (strays && !due)) return false;
-  return successors.every((next) => stands(next, channel, by));
+  return successors.every((next) =>
+    stands(barsCount ? next : { ...next, barred: undefined }, channel, by),
+  );
 }
 
 /** Returns whether an opt-out of ours under a former address also applies to these records. */
@@ -68,21 +78,36 @@ export function movedRows({ successors, origins }: Moved): DesiredContactRow[] {
  * Returns whether the new contacts are in place in every channel, so that the old one can be
  * deleted.
  */
-export function isReplaced({ successors, strays, by }: ContactStates, channels: readonly string[]) {
-  const isWhole = successors.every((one) => standsWhole(one, channels, by));
+export function isReplaced(states: ContactStates, channels: readonly string[]): boolean {
+  const { successors, strays } = states;
+  const isWhole = successors.every((one) => standsWhole(one, channels, states));
   return successors.length > 0 && !strays && isWhole;
 }
 
 /** Returns whether a new address of a person in the CRM is not in place in every channel yet. */
-export function isAwaited({ successors, by }: ContactStates, channels: readonly string[]): boolean {
-  return successors.some((next) => !isGone(next.desired) && !standsWhole(next, channels, by));
+export function isAwaited(states: ContactStates, channels: readonly string[]): boolean {
+  const { successors } = states;
+  return successors.some((next) => !isGone(next.desired) && !standsWhole(next, channels, states));
 }
 
-function standsWhole(next: ContactSuccessor, channels: readonly string[], by: number): boolean {
-  const { desired } = next;
+function standsWhole(
+  next: ContactSuccessor,
+  channels: readonly string[],
+  old: ContactStates,
+): boolean {
+  const { desired, barred } = next;
   const isSound = !isGone(desired) && !desired.some(({ invalid }) => invalid);
-  if (!isSound || !isThere(next)) return false;
-  return channels.every((channel) => stands(next, channel, by));
+  if (!isSound) return false;
+  if (isThere(next)) return channels.every((channel) => stands(next, channel, old.by));
+  const isIdle = (channel: string) => barred?.has(channel) || wishOf(next, channel) !== 'opt_in';
+  return barred !== undefined && barred.size > 0 && channels.every(isIdle) && !getsMail(old);
+}
+
+/** Returns whether the old contact gets mail of any channel, as far as is known. */
+function getsMail({ observed, recorded }: ContactStates): boolean {
+  const contacts = observed.map(({ value }) => value);
+  const known = contacts.length > 0 ? contacts : (recorded?.value.contacts ?? []);
+  return known.some(({ left, channels }) => !left && Object.values(channels).includes('opt_in'));
 }
 
 function stands(next: ContactSuccessor, channel: string, by: number): boolean {
@@ -91,6 +116,7 @@ function stands(next: ContactSuccessor, channel: string, by: number): boolean {
   if (wish === 'opt_out') return true;
   if (wish === 'gone' || !recorded || !isThere(next)) return false;
   if (wish === null) return !desired.some(({ invalid }) => invalid);
+  if (next.barred?.has(channel)) return true;
   const is = recorded.value.channels[channel];
   if (isOurs(is)) return !isTakenBack(is, channel, { desired, by });
   return is !== undefined;

@@ -9,14 +9,14 @@ import { isFlagged } from './absence.ts';
 import { movedRows } from './changed-address.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
-import { channelFacts, factsOf, newerWill, type PersonFacts, type PersonRules } from './facts.ts';
-import { gates, passGates } from './gates.ts';
+import { factsOf, type PersonFacts, type PersonRules, verdictIn } from './facts.ts';
+import { gates } from './gates.ts';
 import { overriddenBy, statingOut, withdrawsStated } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
 import { isIrrelevant, isToRecord, noteOf } from './recorded-note.ts';
 import { elsewhereOf, renamedTargets } from './renamed-contact.ts';
-import { isOperators, laterWill } from './settlements.ts';
-import { decideChannel, rules as table, type Verdict } from './rules.ts';
+import { isOperators, laterWill, newerWill } from './settlements.ts';
+import { rules as table, type Verdict } from './rules.ts';
 import {
   type ContactStates,
   decodeContact,
@@ -257,12 +257,6 @@ export function reasonFor({ op, part }: Change, states: States, rules: PersonRul
   const facts = factsOf(decodedStates(states, decodeContact), rules);
   const by = op === 'delete' ? deletingRule(facts) : verdictIn(facts, part).verdict.by;
   return [...table, ...gates].find(({ id }) => id === by)?.asks ?? '';
-}
-
-/** Returns what rules and gates call for in one channel of a person. */
-export function verdictIn(facts: PersonFacts, channel: string): ReturnType<typeof passGates> {
-  const asked = channelFacts(facts, channel);
-  return passGates({ person: facts, channel, asked }, decideChannel(asked));
 }
 
 /** Returns a function that says, for one contact, why a change in a channel is planned. */

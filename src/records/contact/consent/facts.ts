@@ -3,12 +3,19 @@ import type { Entry } from '../../../domain/do-not-contact.ts';
 import type { Key } from '../../../domain/record.ts';
 import { type AbsenceRules, mayDelete, oursOf } from './our-contacts.ts';
 import { hasLeft, hasWaited, isDue } from './absence.ts';
-import type { ChannelFacts, ConsentPolicy, PersonStatus } from './rules.ts';
+import { isBar, passGates } from './gates.ts';
+import { isUnsure } from './platform-opt-outs.ts';
+import {
+  type ChannelFacts,
+  type ConsentPolicy,
+  decideChannel,
+  type PersonStatus,
+} from './rules.ts';
 import { isAwaited, isReplaced } from './changed-address.ts';
 import { isChanged } from '../observe/observed-contact.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
 import { attributed, isTakenBack } from './own-opt-outs.ts';
-import { isSettledIn, settledOut, stillSettled } from './settlements.ts';
+import { isSettledIn, newerWill, settledOut, stillSettled } from './settlements.ts';
 import {
   type Channels,
   distrusted,
@@ -19,14 +26,17 @@ import {
   sinceErasure,
 } from './past-consent.ts';
 import { withEarlyMarked } from '../observe/consent-time.ts';
-import type { ContactStates, DesiredContactRow } from '../observe/contact-rows.ts';
+import type {
+  ContactStates,
+  ContactSuccessor,
+  DesiredContactRow,
+} from '../observe/contact-rows.ts';
 import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
-import { isNewer, type Observation } from '../observe/channel-observation.ts';
+import type { Observation } from '../observe/channel-observation.ts';
 import { replacedBy, statingFor } from './replaced-channel.ts';
 import { type RenamedContact, renamedOf, withoutOurs } from './renamed-contact.ts';
 import { contactsOf, statedContacts } from '../observe/last-observed.ts';
 import { type DesiredSubscription, strictest, strictestOf } from '../observe/strictest-consent.ts';
-import { statedAt } from '../observe/consent-statement.ts';
 import type { ContactFields } from '../observe/desired-contact.ts';
 
 export interface PersonRules extends Channels {
@@ -73,7 +83,7 @@ export interface PersonFacts {
 
 /** Derives what is known about one person. It makes no requests; `states` contains everything. */
 export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
-  const states = withEarlyMarked(known);
+  const states = withBars(withEarlyMarked(known), rules);
   const seen = states.observed.map(({ value }) => value);
   const desired = wishesOf(states, rules.channels);
   const since = { ...states, wishes: desired };
@@ -130,6 +140,27 @@ export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
   };
 }
 
+/** Adds to each new address of the person the channels that somebody's word bars there. */
+function withBars(states: ContactStates, rules: PersonRules): ContactStates {
+  const barredFor = (next: ContactSuccessor): ReadonlySet<string> => {
+    const facts = next.states && factsOf(next.states, rules);
+    return new Set(rules.channels.filter((channel) => facts && isBarred(facts, channel)));
+  };
+  const successors = states.successors.map((next) => ({ ...next, barred: barredFor(next) }));
+  return { ...states, successors };
+}
+
+/** Returns whether nothing more is sent for the channel. A doubtful opt-out awaits an operator. */
+function isBarred(facts: PersonFacts, channel: string): boolean {
+  const { contacts, former, now, states } = facts;
+  if (!isBar(verdictIn(facts, channel).verdict)) return false;
+  const hasLeftAll = [...contacts, ...former.flatMap((one) => one.contacts)].some(
+    ({ left }) => left,
+  );
+  const outs = [now, ...former].map(({ channels }) => channels[channel]);
+  return hasLeftAll || !isUnsure(channel, outs, states);
+}
+
 /** Returns the channel, and the one that it replaces unless the person has joined it since. */
 function partsOf(channel: string, rules: Channels, over: readonly string[]): string[] {
   const replaced = replacedBy(channel, rules, over);
@@ -152,6 +183,12 @@ export function channelFacts(person: PersonFacts, channel: string): ChannelFacts
     settledIn: isSettledIn(person.now.channels[channel]),
     policy: rules.policy,
   };
+}
+
+/** Returns what rules and gates call for in one channel of a person. */
+export function verdictIn(person: PersonFacts, channel: string): ReturnType<typeof passGates> {
+  const asked = channelFacts(person, channel);
+  return passGates({ person, channel, asked }, decideChannel(asked));
 }
 
 /**
@@ -187,17 +224,6 @@ function isOwned(row: ContactStates['recorded']): boolean {
 
 function isInOf(contacts: readonly ObservedContact[]): (channel: string) => boolean {
   return (channel) => contacts.some(({ channels }) => channels[channel] === 'opt_in');
-}
-
-/**
- * Returns when the CRM's statement was made, in milliseconds since the epoch, if that is later than
- * the opt-out can have been made and `policy.resubscribe` allows it to count.
- */
-export function newerWill(facts: PersonFacts, channel: string): number | undefined {
-  const { states, rules, now } = facts;
-  if (rules.policy.resubscribe === 'never') return undefined;
-  const at = statedAt(states.desired, channel);
-  return at !== null && isNewer(at, now.channels[channel], states.by) ? at : undefined;
 }
 
 /**

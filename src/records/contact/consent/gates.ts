@@ -4,13 +4,13 @@
  */
 import { isOver, listed } from './do-not-contact-entries.ts';
 import { hasMoved, isCarried, isForbidden } from './changed-address.ts';
-import { newerWill, type PersonFacts } from './facts.ts';
+import type { PersonFacts } from './facts.ts';
 import { isTakenBack } from './own-opt-outs.ts';
 import { isOurs, isTheirs } from '../observe/channel-observation.ts';
 import { hasLeftReplaced, isUndoneInReplaced, replacedBy } from './replaced-channel.ts';
 import { renamedTargets } from './renamed-contact.ts';
-import { isOperators } from './settlements.ts';
-import type { Action, Cause, ChannelFacts, Verdict } from './rules.ts';
+import { isOperators, newerWill } from './settlements.ts';
+import { type Action, type Cause, type ChannelFacts, rules, type Verdict } from './rules.ts';
 import type { Stop } from '../../record-type.ts';
 import type { RecordedContact } from '../observe/contact-state.ts';
 import { isBounce } from '../observe/last-observed.ts';
@@ -35,6 +35,8 @@ export interface Gate {
   cause?: Cause;
   /** The setting that an operator has to change to get past the gate. */
   setting?: Stop;
+  /** Whether somebody's word bars the channel; see `isBar`. */
+  bars?: true;
 }
 
 const enrols: readonly Action[] = ['create', 'opt_in'];
@@ -81,6 +83,7 @@ export const gates: readonly Gate[] = [
     about: enrols,
     holds: (facts) => facts.person.former.some((past) => leftUnder(past, facts)),
     action: 'conflict',
+    bars: true,
   },
   {
     id: 'our-opt-out-former-address',
@@ -90,6 +93,7 @@ export const gates: readonly Gate[] = [
     holds: ({ person: { former, states }, channel }) =>
       former.some(({ channels }) => isCarried(channels[channel], channel, states)),
     action: 'conflict',
+    bars: true,
   },
   {
     id: 'left-replaced-channel',
@@ -98,6 +102,7 @@ export const gates: readonly Gate[] = [
     about: enrols,
     holds: ({ person, channel }) => hasLeftReplaced(person.now, channel, person.rules),
     action: 'conflict',
+    bars: true,
   },
   {
     id: 'undone-replaced',
@@ -107,6 +112,7 @@ export const gates: readonly Gate[] = [
     holds: ({ person, channel }) =>
       [person.now, ...person.former].some((one) => isUndoneInReplaced(one, channel, person)),
     action: 'conflict',
+    bars: true,
   },
   {
     id: 'our-opt-out-recorded',
@@ -116,6 +122,7 @@ export const gates: readonly Gate[] = [
     holds: ({ person: { now, states }, channel }) =>
       isOurs(now.channels[channel]) && !isTakenBack(now.channels[channel], channel, states),
     action: 'conflict',
+    bars: true,
   },
   {
     id: 'left-before-vanishing',
@@ -126,6 +133,7 @@ export const gates: readonly Gate[] = [
       recorded !== undefined &&
       (isTheirs(recorded.channels[channel]) || recorded.contacts.some(({ left }) => left)),
     action: 'conflict',
+    bars: true,
   },
   {
     id: 'renamed-away',
@@ -142,6 +150,7 @@ export const gates: readonly Gate[] = [
     about: enrols,
     holds: (facts, { action }) => listedAs(facts, action) === 'erased',
     action: 'conflict',
+    bars: true,
   },
   {
     id: 'left-before',
@@ -150,6 +159,7 @@ export const gates: readonly Gate[] = [
     about: enrols,
     holds: (facts, { action }) => listedAs(facts, action) === 'left-before',
     action: 'conflict',
+    bars: true,
   },
   {
     id: 'vanished-before',
@@ -168,6 +178,7 @@ export const gates: readonly Gate[] = [
     holds: ({ person, channel, asked: { wanted, someIn } }, { by }) =>
       by !== 'erased' && (wanted !== 'gone' || someIn) && person.operatorOut(channel) !== undefined,
     action: 'opt_out',
+    bars: true,
   },
   {
     id: 'stated-for-new-address',
@@ -256,6 +267,15 @@ export function passGates(
   return { verdict, stop };
 }
 
+/**
+ * Returns whether a verdict is an answer for good: the person, the CRM or an operator said no, so
+ * nothing more is sent for the channel until one of them says otherwise. A setting, a lost channel,
+ * an incomplete reading and a contact that vanished, was renamed or has a duplicate are no answers.
+ */
+export function isBar({ by }: Verdict): boolean {
+  return [...rules, ...gates].some(({ id, bars }) => id === by && bars);
+}
+
 /** Returns whether the person unsubscribed under a former address, from the channel or all mail. */
 function leftUnder(past: RecordedContact, facts: GateFacts): boolean {
   const isGone = past.contacts.some((contact) => contact.left && !isBounce(contact));
@@ -289,7 +309,9 @@ function isMovedAway({ person, channel }: GateFacts, { action, cause }: Verdict)
   const { states, replaced, isProtected, status } = person;
   if (states.successors.length === 0 || !status.owned || isProtected) return false;
   const isOpen = action === 'nothing' || (replaced && action === 'opt_out' && cause === 'absence');
-  return isOpen && hasMoved(states, channel, status.due);
+  // Who left all mail gets none at the old address either, so a bar at the new one changes nothing.
+  const barsCount = replaced || !status.left;
+  return isOpen && hasMoved(states, channel, { due: status.due, barsCount });
 }
 
 /** Returns whether a stated opt-out may have to follow the contact to another address. */

@@ -3,6 +3,7 @@ import { all, type Entry } from '../../../domain/do-not-contact.ts';
 import type { PlatformOptOut, PlatformOptOuts } from '../../capabilities.ts';
 import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
 import type { ConsentPolicy } from './rules.ts';
+import { isTheirs } from '../observe/channel-observation.ts';
 import {
   type ContactStates,
   decodeContact,
@@ -91,6 +92,25 @@ export function isDoubtful(
   if (membership?.is !== 'opt_out' || membership.by !== 'platform') return false;
   const wasIn = membership.made !== undefined && membership.made.after !== null;
   return membership.doubtful === true || (!wasIn && mayBeDefault(facts, channel));
+}
+
+/** Returns whether no opt-out from the channel is certain to be a person's, and one may be. */
+export function isUnsure(
+  channel: string,
+  outs: readonly (Membership | undefined)[],
+  { entries, facts }: Pick<ContactStates, 'entries' | 'facts'>,
+): boolean {
+  const theirs = outs.filter((one) => isTheirs(one));
+  const listed = entries.filter(
+    ({ part, cause }) => (part === channel || part === all) && cause !== 'vanished',
+  );
+  const isVague = ({ cause, after, part }: Entry): boolean =>
+    cause === 'doubtful' || (cause === 'opt_out' && after === null && mayBeDefault(facts, part));
+  const doubts = [
+    ...theirs.map((one) => isDoubtful(one, channel, facts)),
+    ...listed.map((entry) => isVague(entry)),
+  ];
+  return doubts.length > 0 && doubts.every(Boolean);
 }
 
 /**

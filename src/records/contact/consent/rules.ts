@@ -74,6 +74,8 @@ export interface Rule {
   action: Action;
   /** Default: stated. */
   cause?: Cause;
+  /** Whether somebody's word bars the channel; see `isBar` in gates.ts. */
+  bars?: true;
 }
 
 type Condition = (facts: ChannelFacts) => boolean;
@@ -185,6 +187,7 @@ export const rules: readonly Rule[] = [
     asks: 'opt-in wanted; unsubscribed from all mail, blocked or suppressed',
     when: [wantedIn, isPresent, hasLeft],
     action: 'conflict',
+    bars: true,
   },
   {
     id: 'already-in',
@@ -199,6 +202,7 @@ export const rules: readonly Rule[] = [
     asks: 'opt-in wanted; `undo` took our opt-in back, and the CRM has stated nothing else since',
     when: [wantedIn, isUndone],
     action: 'conflict',
+    bars: true,
   },
   {
     id: 'vanished-recreate',
@@ -241,6 +245,7 @@ export const rules: readonly Rule[] = [
     asks: 'opt-in wanted; was subscribed, and unsubscribed on the platform',
     when: [open, showsOut, wasIn],
     action: 'conflict',
+    bars: true,
   },
   {
     id: 'our-opt-out-taken-back',
@@ -255,6 +260,7 @@ export const rules: readonly Rule[] = [
     asks: 'opt-in wanted; opted out by us, and no CRM record that stated the opt-out now states an opt-in',
     when: [open, wasOutByUs],
     action: 'conflict',
+    bars: true,
   },
   {
     id: 'settled-in',
@@ -276,6 +282,7 @@ export const rules: readonly Rule[] = [
     asks: 'opt-in wanted; opted out by the person, or before the mirror first saw the person',
     when: [open, showsOut],
     action: 'conflict',
+    bars: true,
   },
   {
     id: 'left-then-removed',
@@ -283,6 +290,7 @@ export const rules: readonly Rule[] = [
     asks: 'opt-in wanted; unsubscribed on the platform, which no longer shows the channel',
     when: [open, showsNothing],
     action: 'conflict',
+    bars: true,
   },
 ];
 

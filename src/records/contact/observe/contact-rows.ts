@@ -26,7 +26,10 @@ interface ContactRows {
 }
 
 export type ContactStates = States<ContactRows>;
-export type ContactSuccessor = Successor<ContactRows>;
+export type ContactSuccessor = Successor<ContactRows> & {
+  /** The channels in which nothing is sent for the new address, because somebody said no. */
+  barred?: ReadonlySet<string> | undefined;
+};
 export type ContactRenamed = Renamed<ContactRows>;
 
 /** Decoders for the stored forms. Each throws if the body has another form. */

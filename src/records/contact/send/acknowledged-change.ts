@@ -78,16 +78,26 @@ function isEnd({ op }: ContactChange, before: RecordedRow | undefined): boolean 
 
 /**
  * Returns the row after a delete. If `undo` has deleted a contact that we created, the opt-outs
- * remain, so that no run creates the contact again.
+ * remain, so that no run creates the contact again. They also remain if an opt-out of ours at an
+ * old address bars the new one, because the do-not-contact list does not have those.
  */
 function afterDelete(
   before: RecordedRow | undefined,
   { value }: ContactChange,
 ): RecordedRow | undefined {
-  if (!before || !value.undone) return undefined;
-  const body = canonicalJson(anew(decodeContact.recorded(before).value));
+  if (!before) return undefined;
+  const recorded = decodeContact.recorded(before).value;
+  if (!value.undone && !(value.moved && carries(recorded))) return undefined;
+  const body = canonicalJson(anew(recorded));
   const gone = { id: undefined, shown: undefined, desired: undefined };
   return { ...before, ...gone, ownership: 'noted', body };
+}
+
+/** Returns whether an opt-out of ours also applies to CRM records that now have another address. */
+function carries({ channels }: RecordedContact): boolean {
+  return Object.values(channels).some(
+    (is) => isOurs(is) && ((is.bound ?? []).length > 0 || is.undone !== undefined),
+  );
 }
 
 function isElsewhere({ renamed = [] }: RecordedContact, id: string, ack: Answer): boolean {
