@@ -186,11 +186,73 @@ describe('broken records', () => {
     });
   });
 
+  const misplaced = 'holds a quote where none may stand';
+
   test.each([
-    ['within a field', 'id,x\n1,a\n2,a"b\n3,c\n', 'holds a quote where none may stand'],
-    ['after a closing quote', 'id,x\n1,a\n2,"a"b\n3,c\n', 'holds a quote where none may stand'],
+    ['2,24" wide', '24" wide'],
+    ['2,24"" wide', '24"" wide'],
+    ['2,"24"" wide"', '24" wide'],
+    ['2,a"', 'a"'],
+    ['2, "x"', ' "x"'],
+    ['2,"""x"" y"', '"x" y'],
+    [`2,37°36'37.8"N`, `37°36'37.8"N`],
+    ['2,"""\nx"', '"\nx'],
+  ])('are none if a quote is text of its field: %s', async (row, x) => {
+    for (const end of ['\n', '\r\n', '\r']) {
+      const text = `id,x${end}1,a${end}${row}${end}3,"b""c"${end}`;
+      for (const [before, delimiter] of [
+        ['', ','],
+        ['\uFEFF', ';'],
+        ['', '\t'],
+      ] as const) {
+        const { values, certificate } = await readText(before + text.replaceAll(',', delimiter));
+        const all = [
+          ['1', 'a'],
+          ['2', x],
+          ['3', 'b"c'],
+        ];
+        expect(values).toEqual(all.map(([id, value]) => ({ id, x: value })));
+        expect(certificate.complete).toBe(true);
+      }
+    }
+  });
+
+  test('are read as text in whatever chunk they lie', async () => {
+    const rows = Array.from({ length: 20_000 }, (_, at) => `${at},"""q"" ${at}"\n${at}b,2" é\n`);
+    const { values, broken } = await readText(`id,x\n${rows.join('')}`);
+    expect([values.length, broken.length]).toEqual([40_000, 0]);
+    expect(values.every(({ x }) => /^("q" \d+|2" é)$/.test(String(x)))).toBe(true);
+  });
+
+  test.each([
+    ['after a closing quote', '2,"a"b'],
+    ['after a closing quote and a space', '2,"x" y'],
+    ['in a field that ends with one', '2,"24" wide"'],
+    ['in the first field', '"2"b,a"c'],
+  ])('cost themselves with text %s', async (_, row) => {
+    const { records, certificate } = await readText(`id,x\n1,a\n${row}\n3,c\n`);
+    expect(records).toEqual([
+      { where: 'line 2', value: { id: '1', x: 'a' } },
+      { where: 'line 3', broken: misplaced, fix: expect.stringContaining('double each quote') },
+      { where: 'line 4', value: { id: '3', x: 'c' } },
+    ]);
+    const why = '1 row cannot be read, the first at line 3';
+    expect(certificate).toMatchObject({ complete: false, why });
+  });
+
+  test('cost themselves with a delimiter between stray quotes', async () => {
+    const { records } = await readText('id,x,y,z\na,"b"c,d\n1,2" a,b" c,d\n2,a" b,c" d\n');
+    expect(records.map((record) => ('broken' in record ? record.broken : record.value))).toEqual([
+      misplaced,
+      { id: '1', x: '2" a', y: 'b" c', z: 'd' },
+      'has 3 fields where the header has 4',
+    ]);
+  });
+
+  test.each([
     ['never closed', 'id,x\n1,a\n2,"ab\n3,c\n', 'opens a quote that is never closed'],
-    ['closed by the next', 'id,x\n1,a\n2,"ab\n3,"c"\n', 'holds a quote where none may stand'],
+    ['closed by the next', 'id,x\n1,a\n2,"ab\n3,"c"\n4,d\n', misplaced],
+    ['with text after it on a later line', 'id,x\n1,a\n2,"a\nb" c\n4,d\n', misplaced],
   ])('with a quote %s end the reading', async (_, text, why) => {
     const { records, certificate } = await readText(text);
     expect(records).toEqual([
@@ -198,6 +260,10 @@ describe('broken records', () => {
       { where: 'line 3', broken: why, fix: expect.stringContaining('double each quote') },
     ]);
     expect(certificate).toMatchObject({ complete: false, why: `reading stopped: line 3 ${why}` });
+  });
+
+  test('with text after a closing quote in the header refuse the file', async () => {
+    expect(await refusal('id,"na"me\n1,Ann\n')).toContain(`header row ${misplaced}`);
   });
 
   test.runIf(playsAll)(

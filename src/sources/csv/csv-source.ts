@@ -72,7 +72,11 @@ function groupOf(rows: readonly Row[], begun: Begun, reading: Reading): SourceRe
   if (!stopped) return group;
   if (begun.table)
     return [...group, ...begun.table.cut(), brokenRow(tally, stopped.where, stopped)];
-  throw new Invalid(`${name}: the header row ${stopped.why}; ${QUOTE_FIX}`);
+  throw headerRefusal(name, stopped.why);
+}
+
+function headerRefusal(name: string, why: string): Invalid {
+  return new Invalid(`${name}: the header row ${why}; ${QUOTE_FIX}`);
 }
 
 /** The rows under a header. */
@@ -104,7 +108,8 @@ function tableOf(columns: Columns, tally: Tally): Table {
   };
 }
 
-function columnsIn({ fields }: Row, reading: Reading): Columns {
+function columnsIn({ fields, fault }: Row, reading: Reading): Columns {
+  if (fault !== undefined) throw headerRefusal(reading.name, fault);
   if (fields.some((field) => field.includes('\0'))) {
     const why = 'the header row holds a NUL byte; save the file as UTF-8 text';
     throw new Invalid(`${reading.name}: ${why}`);
@@ -159,8 +164,9 @@ function stoppedAt(parser: RowParser, why: string): NonNullable<Tally['stopped']
   return { where: `line ${parser.line()}`, why, fix: QUOTE_FIX };
 }
 
-function recordOf({ line, fields }: Row, columns: Columns, tally: Tally): SourceRecord {
+function recordOf({ line, fields, fault: why }: Row, columns: Columns, tally: Tally): SourceRecord {
   const where = `line ${line}`;
+  if (why !== undefined) return brokenRow(tally, where, { why, fix: QUOTE_FIX });
   if (fields.length !== columns.width) {
     return wrongWidth({ line, count: fields.length }, columns, tally);
   }

@@ -1,6 +1,14 @@
 /**
  * Converts bytes into rows. csv-parse receives one chunk at a time, so that the reader sets the
  * pace.
+ *
+ *   a quote …                                                is
+ *   inside a field that did not begin with one               text of that field
+ *   that closes a field, and other text follows it …
+ *     in a row of one line                                   a fault of that row alone
+ *     in a row of several lines                              the end: what began with the first
+ *                                                            quote may reach beyond this row
+ *   that is never closed                                     the end
  */
 import { CsvError, type InfoRecord, parse } from 'csv-parse';
 import type { Delimiter } from './csv-header.ts';
@@ -18,6 +26,8 @@ export interface Row {
   fields: string[];
   /** Whether a blank line precedes it. */
   isAfterBlank: boolean;
+  /** Why its fields are not certain, although it ends where it seems to. */
+  fault?: string;
 }
 
 /** A parser that the caller feeds chunk by chunk. */
@@ -39,30 +49,47 @@ export interface RowParser {
 /** Creates a parser for one file. */
 export function rowParser(delimiter: Delimiter): RowParser {
   let rows: Row[] = [];
+  let stopped: { why: string; line: number } | undefined;
   const lines = lineCount();
+  const bytes = recentBytes();
   const parser = parse({
     delimiter,
     bom: true,
     record_delimiter: ['\r\n', '\n', '\r'],
     relax_column_count: true,
+    relax_quotes: true,
     skip_empty_lines: true,
     max_record_size: RECORD_CHARACTERS,
     on_record: (fields: string[], info) => {
-      rows.push({ ...lines.placeOf(fields, info), fields });
+      if (stopped) return null;
+      // The parser keeps the quotes of a field with text after its closing quote.
+      const isSuspect = fields.some((field) => field.startsWith('"'));
+      const text = bytes.until(info.bytes, isSuspect);
+      const place = lines.placeOf(fields, info);
+      if (!isSuspect || isWellQuoted(text, delimiter)) rows.push({ ...place, fields });
+      else if (!/[\r\n]/.test(text)) rows.push({ ...place, fields, fault: MISPLACED_QUOTE });
+      else stopped = { why: MISPLACED_QUOTE, line: place.line };
       return null;
     },
   });
+  const feed = async (call: (done: Done) => void): Promise<string | undefined> => {
+    const why = await settle(call);
+    return stopped?.why ?? why;
+  };
   // The callback of each call also receives its errors, so this listener only prevents a crash.
   parser.on('error', () => {});
   return {
-    write: (chunk) => settle((done) => parser.write(chunk, done)),
-    end: () => settle((done) => parser.end(done)),
+    write: (chunk) => {
+      bytes.add(chunk);
+      return feed((done) => parser.write(chunk, done));
+    },
+    end: () => feed((done) => parser.end(done)),
     take: () => {
       const taken = rows;
       rows = [];
       return taken;
     },
-    line: () => lines.next(parser.info),
+    line: () => stopped?.line ?? lines.next(parser.info),
     close: () => parser.destroy(),
   };
 }
@@ -88,7 +115,59 @@ function reasonOf({ code }: CsvError): string {
   if (code === 'CSV_MAX_RECORD_SIZE') {
     return 'goes on for more than 32 MiB, most likely after a quote that is never closed';
   }
-  return 'holds a quote where none may stand';
+  return MISPLACED_QUOTE;
+}
+
+const MISPLACED_QUOTE = 'holds a quote where none may stand';
+
+/** Keeps the bytes since the end of the last row, for rows whose text has to be looked at. */
+function recentBytes() {
+  let chunks: Buffer[] = [];
+  /** The offset of the first byte kept, and of the end of the last row. */
+  let start = 0;
+  let last = 0;
+  const drop = (): void => {
+    while (chunks[0] && start + chunks[0].length <= last) start += chunks.shift()?.length ?? 0;
+  };
+  return {
+    add: (chunk: Buffer): void => void chunks.push(chunk),
+    /** Moves the end of the last row. Returns the text of that row without its line break. */
+    until(end: number, isWanted: boolean): string {
+      const from = last;
+      last = end;
+      if (!isWanted) {
+        drop();
+        return '';
+      }
+      const [only] = chunks;
+      const all = chunks.length === 1 && only ? only : Buffer.concat(chunks);
+      if (chunks.length > 1) chunks = [all];
+      const text = all.subarray(from - start, end - start).toString('utf8');
+      drop();
+      return text.replace(/^[\uFEFF\r\n]+|[\r\n]+$/g, '');
+    },
+  };
+}
+
+/** Returns whether every field that begins with a quote ends with the quote that closes it. */
+function isWellQuoted(row: string, delimiter: Delimiter): boolean {
+  let at = 0;
+  while (at < row.length) {
+    if (row[at] === '"') {
+      at = closingOf(row, at + 1) + 1;
+      if (at === 0 || (at < row.length && row[at] !== delimiter)) return false;
+    } else at = row.indexOf(delimiter, at);
+    if (at === -1) return true;
+    at += 1;
+  }
+  return true;
+}
+
+/** Returns where the quote stands that closes a field; -1 if none does. */
+function closingOf(row: string, from: number): number {
+  let at = row.indexOf('"', from);
+  while (at !== -1 && row[at + 1] === '"') at = row.indexOf('"', at + 2);
+  return at;
 }
 
 type Counts = Pick<InfoRecord, 'lines' | 'empty_lines'>;
