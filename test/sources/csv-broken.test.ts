@@ -262,6 +262,68 @@ describe('broken records', () => {
     expect(certificate).toMatchObject({ complete: false, why: `reading stopped: line 3 ${why}` });
   });
 
+  describe('that leave the following borders in doubt', () => {
+    const rows = (from: number, to: number) =>
+      Array.from({ length: to - from }, (_, at) => `${from + at},p${from + at}@example.com,\n`);
+    const text = (...parts: string[]) => `id,email,note\n1,p1@example.com,\n${parts.join('')}`;
+    const found = async (whole: string) => {
+      const { records, certificate } = await readText(whole, ['id', 'email']);
+      expect(certificate.complete).toBe(false);
+      return records.map((one) => ('value' in one ? `${one.where} ${one.value['id']}` : one.where));
+    };
+
+    test.each<[string, string[], string[]]>([
+      [
+        'all after a quote that nothing closes',
+        ['2,p2@example.com,"a\n', ...rows(3, 6)],
+        ['line 2 1', 'line 3', 'line 4 3', 'line 5 4', 'line 6 5'],
+      ],
+      [
+        'those behind the next quote only, as a row before it may be pasted text',
+        ['2,p2@example.com,"a\n', ...rows(3, 5), '5,p5@example.com,"b"\n', ...rows(6, 8)],
+        ['line 2 1', 'line 3', 'line 7 6', 'line 8 7'],
+      ],
+      [
+        'none within a note of several lines that follows',
+        [
+          '2,p2@example.com,"a\n',
+          '3,p3@example.com,"pasted:\n',
+          ...rows(4, 6),
+          '"\n',
+          ...rows(6, 7),
+        ],
+        ['line 2 1', 'line 3', 'line 8 6'],
+      ],
+      [
+        'none within the faulty note',
+        ['2,p2@example.com,"pasted:\n', ...rows(3, 5), 'end" more\n', ...rows(5, 6)],
+        ['line 2 1', 'line 3', 'line 7 5'],
+      ],
+      [
+        'none of another width, without an address, or with a quote',
+        ['2,p2@example.com,"a\n', '3,x\n4,p4,\n5,p5@example.com,2" x\n', ...rows(6, 7)],
+        ['line 2 1', 'line 3', 'line 7 6'],
+      ],
+      [
+        'those after each of two faults',
+        ['2,a@b.c,"a\nb" c\n', ...rows(3, 4), '4,a@b.c,"d\ne" f\n', ...rows(5, 6)],
+        ['line 2 1', 'line 3', 'line 5 3', 'line 8 5'],
+      ],
+    ])('find %s', async (_, parts, expected) => {
+      expect(await found(text(...parts))).toEqual(expected);
+      expect(await found(text(...parts).replaceAll('\n', '\r\n'))).toEqual(expected);
+      expect(await found(text('\n', ...parts).replaceAll(',', ';'))).toHaveLength(expected.length);
+    });
+
+    test('find the rows of a long file, over the borders of chunks', async () => {
+      const lines = await found(text('2,p2@example.com,"a\n', ...rows(3, 50_003)));
+      expect(lines).toHaveLength(50_002);
+      expect(lines.at(-1)).toBe('line 50003 50002');
+      const later = await found(text('2,a@b.c,"a\nb" c\n', ...rows(3, 50_003)));
+      expect(later.at(-1)).toBe('line 50004 50002');
+    });
+  });
+
   test('with text after a closing quote in the header refuse the file', async () => {
     expect(await refusal('id,"na"me\n1,Ann\n')).toContain(`header row ${misplaced}`);
   });

@@ -16,7 +16,8 @@ import { type FileReading, type FileSurroundings, lineFile } from '../shared/fil
 import { untilCut } from '../shared/files/record-batches.ts';
 import { type Columns, columnsOf, fieldFault } from '../shared/table-columns.ts';
 import type { CsvOptions } from './options.ts';
-import { type Row, rowParser, type RowParser } from './row-parser.ts';
+import { findingParser, type FindingParser } from './find-again.ts';
+import type { Row } from './row-parser.ts';
 import { chunkDecoder, type ChunkDecoder } from './text-encoding.ts';
 import { counted } from '../../domain/values/counted.ts';
 
@@ -59,19 +60,31 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
 /** Holds the table of the file after its header has been read. */
 interface Begun {
   table?: Table;
+  /** Whether the records up to the row that stopped the reading have been yielded. */
+  isOver?: true;
 }
 
-function groupOf(rows: readonly Row[], begun: Begun, reading: Reading): SourceRecord[] {
+function groupOf(
+  rows: ReturnType<FindingParser['take']>,
+  begun: Begun,
+  reading: Reading,
+): SourceRecord[] {
   const { name, tally } = reading;
   const group: SourceRecord[] = [];
+  const found = rows.filter(({ isFound }) => isFound);
   for (const row of rows) {
+    if (row.isFound) continue;
     if (begun.table) begun.table.add(row, group);
     else if (!isSeparatorLine(row.fields)) begun.table = tableOf(columnsIn(row, reading), tally);
   }
   const { stopped } = tally;
   if (!stopped) return group;
-  if (begun.table)
-    return [...group, ...begun.table.cut(), brokenRow(tally, stopped.where, stopped)];
+  const { table } = begun;
+  if (table) {
+    const ending = begun.isOver ? [] : [...table.cut(), brokenRow(tally, stopped.where, stopped)];
+    begun.isOver = true;
+    return [...group, ...ending, ...found.flatMap((row) => table.find(row, reading.fields))];
+  }
   throw headerRefusal(name, stopped.why);
 }
 
@@ -83,6 +96,8 @@ function headerRefusal(name: string, why: string): Invalid {
 interface Table {
   /** Adds a row. Puts the records that are certain now into `group`. */
   add(row: Row, group: SourceRecord[]): void;
+  /** Returns the record of a row that was found again, if it is certain to be one. */
+  find(row: Row, asked: readonly string[]): SourceRecord[];
   /** Returns the records of the rows held back, if the rest of the file cannot be read. */
   cut(): SourceRecord[];
   /** Returns the records of the rows held back at the end of the file. */
@@ -101,6 +116,13 @@ function tableOf(columns: Columns, tally: Tally): Table {
       group.push(recordOf(row, columns, tally));
     },
     cut,
+    find({ line, fields }, asked) {
+      const isWhole = fields.length === columns.width && columns.width > 1;
+      const isUsable = fields.every((field) => !fieldFault(field, tally.nul));
+      const value = columns.valueOf(fields);
+      const hasAddress = asked.some((name) => /^\s*[^\s@]+@[^\s@]+\s*$/.test(value[name] ?? ''));
+      return isWhole && isUsable && hasAddress ? [{ where: `line ${line}`, value }] : [];
+    },
     end() {
       if (!tally.lineEnded) return cut();
       return footer.release().map(({ line }) => ({ where: `line ${line}`, value: { ...empty } }));
@@ -118,26 +140,25 @@ function columnsIn({ fields, fault }: Row, reading: Reading): Columns {
 }
 
 /**
- * Yields the rows of each chunk, until the end or until a quoting error makes the rest unreliable.
+ * Yields the rows of each chunk. After a quoting error, these are rows that were found again.
  */
-async function* rowsOf(reading: Reading): AsyncGenerator<Row[]> {
+async function* rowsOf(reading: Reading): AsyncGenerator<ReturnType<FindingParser['take']>> {
   const { name, chunks, fields, tally, options } = reading;
   let decoder: ChunkDecoder | undefined;
-  let parser: RowParser | undefined;
+  let parser: FindingParser | undefined;
   try {
     for await (const bytes of chunks) {
       if (!decoder) refuseArchive(bytes, name);
       decoder ??= chunkDecoder(bytes, options.encoding);
       const chunk = decoder.decode(bytes);
       if (!chunk) throw decoder.refusal(name, parser?.line() ?? 1);
-      parser ??= rowParser(options.delimiter ?? delimiterOf(chunk, fields));
+      parser ??= findingParser(options.delimiter ?? delimiterOf(chunk, fields));
       tally.bytes += chunk.length;
       tally.lineEnded = chunk.at(-1) === 0x0a || chunk.at(-1) === 0x0d;
       tally.nul ||= chunk.includes(0);
       const why = await parser.write(chunk);
       if (why !== undefined) tally.stopped = stoppedAt(parser, why);
       yield parser.take();
-      if (tally.stopped) return;
     }
     if (parser === undefined || decoder === undefined) return;
     if (!decoder.decode(undefined)) throw decoder.refusal(name, parser.line());
@@ -160,7 +181,7 @@ function refuseArchive(bytes: Buffer, name: string): void {
 const QUOTE_FIX =
   'put quotes around the whole field, double each quote within it, and export the file again';
 
-function stoppedAt(parser: RowParser, why: string): NonNullable<Tally['stopped']> {
+function stoppedAt(parser: FindingParser, why: string): NonNullable<Tally['stopped']> {
   return { where: `line ${parser.line()}`, why, fix: QUOTE_FIX };
 }
 

@@ -28,6 +28,19 @@ export interface Row {
   isAfterBlank: boolean;
   /** Why its fields are not certain, although it ends where it seems to. */
   fault?: string;
+  /** The offset of its end in the text of this parser. */
+  end: number;
+  /** Whether it holds no quote. Only a wary parser tells. */
+  isPlain?: boolean;
+}
+
+/** The text after the first line of a faulty row, from which the rows may be found again. */
+interface Rest {
+  text: Buffer;
+  /** Up to this offset, the text may belong to a field that the faulty row opened. */
+  doubtful: number;
+  /** The line on which it begins. */
+  line: number;
 }
 
 /** A parser that the caller feeds chunk by chunk. */
@@ -43,14 +56,19 @@ export interface RowParser {
   take(): Row[];
   /** Returns the line on which the incomplete row begins. */
   line(): number;
+  /** Returns what follows the faulty row's first line, once the text cannot be read any further. */
+  rest(): Rest;
   close(): void;
 }
 
-/** Creates a parser for one file. */
-export function rowParser(delimiter: Delimiter): RowParser {
+/** Creates a parser for one file, or, if wary, for the rest of one that begins on a line. */
+export function rowParser(
+  delimiter: Delimiter,
+  { isWary = false, line: first = 1 }: { isWary?: boolean; line?: number } = {},
+): RowParser {
   let rows: Row[] = [];
   let stopped: { why: string; line: number } | undefined;
-  const lines = lineCount();
+  const lines = lineCount(first);
   const bytes = recentBytes();
   const parser = parse({
     delimiter,
@@ -64,8 +82,9 @@ export function rowParser(delimiter: Delimiter): RowParser {
       if (stopped) return null;
       // The parser keeps the quotes of a field with text after its closing quote.
       const isSuspect = fields.some((field) => field.startsWith('"'));
-      const text = bytes.until(info.bytes, isSuspect);
-      const place = lines.placeOf(fields, info);
+      const text = bytes.until(info.bytes, isSuspect || isWary);
+      const isPlain = isWary && !text.includes('"');
+      const place = { ...lines.placeOf(fields, info), end: info.bytes, isPlain };
       if (!isSuspect || isWellQuoted(text, delimiter)) rows.push({ ...place, fields });
       else if (!/[\r\n]/.test(text)) rows.push({ ...place, fields, fault: MISPLACED_QUOTE });
       else stopped = { why: MISPLACED_QUOTE, line: place.line };
@@ -90,6 +109,10 @@ export function rowParser(delimiter: Delimiter): RowParser {
       return taken;
     },
     line: () => stopped?.line ?? lines.next(parser.info),
+    rest: () => {
+      const line = (stopped?.line ?? lines.next(parser.info)) + 1;
+      return { ...bytes.afterLine(stopped !== undefined), line };
+    },
     close: () => parser.destroy(),
   };
 }
@@ -123,30 +146,49 @@ const MISPLACED_QUOTE = 'holds a quote where none may stand';
 /** Keeps the bytes since the end of the last row, for rows whose text has to be looked at. */
 function recentBytes() {
   let chunks: Buffer[] = [];
-  /** The offset of the first byte kept, and of the end of the last row. */
+  /** The offsets of the first byte kept, and of the ends of the last two rows. */
   let start = 0;
+  let before = 0;
   let last = 0;
-  const drop = (): void => {
-    while (chunks[0] && start + chunks[0].length <= last) start += chunks.shift()?.length ?? 0;
+  const whole = (): Buffer => {
+    const [only] = chunks;
+    const all = chunks.length === 1 && only ? only : Buffer.concat(chunks);
+    chunks = [all];
+    return all;
   };
   return {
-    add: (chunk: Buffer): void => void chunks.push(chunk),
+    add(chunk: Buffer): void {
+      while (chunks[0] && start + chunks[0].length <= last) start += chunks.shift()?.length ?? 0;
+      chunks.push(chunk);
+    },
     /** Moves the end of the last row. Returns the text of that row without its line break. */
     until(end: number, isWanted: boolean): string {
-      const from = last;
+      before = last;
       last = end;
-      if (!isWanted) {
-        drop();
-        return '';
-      }
-      const [only] = chunks;
-      const all = chunks.length === 1 && only ? only : Buffer.concat(chunks);
-      if (chunks.length > 1) chunks = [all];
-      const text = all.subarray(from - start, end - start).toString('utf8');
-      drop();
+      if (!isWanted) return '';
+      const text = whole()
+        .subarray(before - start, end - start)
+        .toString('utf8');
       return text.replace(/^[\uFEFF\r\n]+|[\r\n]+$/g, '');
     },
+    /** Returns what follows the first line of the last row, or of the one after it. */
+    afterLine(isLast: boolean): Pick<Rest, 'text' | 'doubtful'> {
+      const from = (isLast ? before : last) - start;
+      const text = whole().subarray(from);
+      let at = 0;
+      while (isBreak(text[at])) at += 1;
+      while (at < text.length && !isBreak(text[at])) at += 1;
+      at += text[at] === CR && text[at + 1] === LF ? 2 : 1;
+      return { text: text.subarray(at), doubtful: isLast ? last - before - at : 0 };
+    },
   };
+}
+
+const LF = 0x0a;
+const CR = 0x0d;
+
+function isBreak(byte: number | undefined): boolean {
+  return byte === LF || byte === CR;
 }
 
 /** Returns whether every field that begins with a quote ends with the quote that closes it. */
@@ -177,13 +219,13 @@ type Counts = Pick<InfoRecord, 'lines' | 'empty_lines'>;
  * recognize rows of one line (nearly all rows). In the other rows, the line breaks are counted
  * here.
  */
-function lineCount() {
-  let line = 1;
+function lineCount(first: number) {
+  let line = first;
   let seen: Counts = { lines: 0, empty_lines: 0 };
   const next = (info: Pick<Counts, 'empty_lines'>) => line + info.empty_lines - seen.empty_lines;
   return {
     next,
-    placeOf(fields: readonly string[], info: Counts): Omit<Row, 'fields'> {
+    placeOf(fields: readonly string[], info: Counts): Pick<Row, 'line' | 'isAfterBlank'> {
       const start = next(info);
       const isAfterBlank = start > line;
       const oneLine = info.lines - seen.lines === start - line + 1;

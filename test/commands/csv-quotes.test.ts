@@ -1,0 +1,41 @@
+/** Stray quotes in the CRM's export, by the command line: what is stated below them still counts. */
+import { expect, test } from 'vitest';
+import { mirrored } from '../support/commands/mirrored-contacts.ts';
+
+const address = (at: number) => `p${at}@example.com`;
+
+/** Twenty people; the note of the third is `note`, and from `out` on they opt out when asked to. */
+async function exported(note: string, out: number) {
+  const world = await mirrored();
+  const rows = (news: (at: number) => string, cell: string) =>
+    Array.from(
+      { length: 20 },
+      (_, at) => `${at},${address(at)},${news(at)},,${at === 3 ? cell : ''}`,
+    );
+  const write = (lines: string[]) =>
+    world.csv(`${['id,email,news,product,lost', ...lines].join('\n')}\n`);
+  write(rows(() => 'yes', ''));
+  await world.call('sync');
+  write(rows((at) => (at >= out ? 'no' : 'yes'), note));
+  const { code, json } = await world.call('sync', '--json');
+  const subscribed = Array.from({ length: 20 }, (_, at) => address(at)).filter(
+    (email) => world.shown(email)?.['ch_news'] === 'opt_in',
+  );
+  return { code, json, subscribed: subscribed.length };
+}
+
+test('a quote inside a cell is text, and the reading is complete', async () => {
+  const { code, json, subscribed } = await exported('24" wide', 14);
+  expect({ code, subscribed }).toEqual({ code: 0, subscribed: 14 });
+  expect(json.certificate.source).toBe(true);
+});
+
+test.each([
+  ['text after a closing quote', '"24" wide'],
+  ['a quote that is never closed', '"24 wide'],
+])('opt-outs below %s are sent, and nothing else', async (_, note) => {
+  const { json, subscribed } = await exported(note, 14);
+  expect(subscribed).toBe(14);
+  expect(json.certificate.source).toBe(false);
+  expect(json.contacts.applied).toMatchObject({ create: 0, opt_in: 0, opt_out: 6, delete: 0 });
+});
