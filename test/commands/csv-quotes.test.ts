@@ -1,22 +1,21 @@
-/** Stray quotes in the CRM's export, by the command line: what is stated below them still counts. */
+/** Stray quotes in the CRM's export, by the command line: what stands below them counts. */
 import { expect, test } from 'vitest';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const address = (at: number) => `p${at}@example.com`;
 
-/** Twenty people; the note of the third is `note`, and from `out` on they opt out when asked to. */
-async function exported(note: string, out: number) {
+/** Twenty people: one gets the note `cell`, and those from `out` on opt out. */
+async function exported(cell: string, out: number) {
   const world = await mirrored();
-  const rows = (news: (at: number) => string, cell: string) =>
-    Array.from(
-      { length: 20 },
-      (_, at) => `${at},${address(at)},${news(at)},,${at === 3 ? cell : ''}`,
-    );
-  const write = (lines: string[]) =>
-    world.csv(`${['id,email,news,product,lost', ...lines].join('\n')}\n`);
+  const rows = (news: (at: number) => string, note: string) =>
+    Array.from({ length: 20 }, (_, at) => {
+      return [at, address(at), news(at), '', at === 3 ? note : ''].join(',');
+    });
+  const head = 'id,email,news,product,lost';
+  const write = (lines: string[]) => world.csv(`${[head, ...lines].join('\n')}\n`);
   write(rows(() => 'yes', ''));
   await world.call('sync');
-  write(rows((at) => (at >= out ? 'no' : 'yes'), note));
+  write(rows((at) => (at >= out ? 'no' : 'yes'), cell));
   const { code, json } = await world.call('sync', '--json');
   const subscribed = Array.from({ length: 20 }, (_, at) => address(at)).filter(
     (email) => world.shown(email)?.['ch_news'] === 'opt_in',

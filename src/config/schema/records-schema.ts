@@ -12,15 +12,10 @@ import { wordOf } from '../../domain/values/record-field.ts';
 import { templateCanary } from './canary-schema.ts';
 import { condition } from './cel-condition.ts';
 import { number, onMapping, text, whole } from './field-types.ts';
-import {
-  contactSource,
-  ignoresChannel,
-  readsOne,
-  returns,
-  templateSource,
-  traitsOf,
-} from './source-types.ts';
+import { contactSource, readsOne, returns, templateSource, traitsOf } from './source-types.ts';
 import { timeZone, webhook } from './worker-schema.ts';
+import { fillsInChannel } from '../../sources/http/options.ts';
+import { binds } from '../../sources/sql/options.ts';
 
 const word = (what: string) =>
   z
@@ -343,4 +338,18 @@ function isText(value: unknown): value is string {
 
 function idsOf(list: unknown): unknown[] {
   return Array.isArray(list) ? list.map(idOf) : [];
+}
+
+/**
+ * Returns the option in which a write-back would have to name the channel and does not, or
+ * undefined. The other types name it always, or are configured for each channel.
+ */
+function ignoresChannel(
+  back: z.output<typeof returns>,
+): { path: string; name: string } | undefined {
+  if (back.type === 'sql' && !back.allChannels && !binds(back.statement, 'channel'))
+    return { path: 'statement', name: ':channel' };
+  if (back.type === 'http' && !back.allChannels && !fillsInChannel(back))
+    return { path: 'url', name: '{channel} here or in body' };
+  return undefined;
 }

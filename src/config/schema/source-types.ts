@@ -6,11 +6,11 @@ import { z } from 'zod';
 import { placeOf } from '../../domain/values/config-file.ts';
 import { csvOptions, csvReturnsOptions } from '../../sources/csv/options.ts';
 import { directoryOptions } from '../../sources/directory/options.ts';
-import { fillsInChannel, httpOptions, httpReturnsOptions } from '../../sources/http/options.ts';
+import { httpOptions, httpReturnsOptions } from '../../sources/http/options.ts';
 import { hubspotOptions, hubspotReturnsOptions } from '../../sources/hubspot/options.ts';
 import { ndjsonOptions, ndjsonReturnsOptions } from '../../sources/ndjson/options.ts';
 import { salesforceOptions, salesforceReturnsOptions } from '../../sources/salesforce/options.ts';
-import { binds, sqlOptions, sqlReturnsOptions, withPaths } from '../../sources/sql/options.ts';
+import { sqlOptions, sqlReturnsOptions, withPaths } from '../../sources/sql/options.ts';
 import { trytonOptions } from '../../sources/tryton/options.ts';
 import { xlsxOptions } from '../../sources/xlsx/options.ts';
 
@@ -46,20 +46,6 @@ export const returns = z
   .describe(
     'Write-back: how opt-outs on the platform are reported to the CRM; by default they are not reported',
   );
-
-/**
- * Returns the option in which a write-back would have to name the channel and does not, or
- * undefined. The other types name it always, or are configured for each channel.
- */
-export function ignoresChannel(
-  back: z.output<typeof returns>,
-): { path: string; name: string } | undefined {
-  if (back.type === 'sql' && !back.allChannels && !binds(back.statement, 'channel'))
-    return { path: 'statement', name: ':channel' };
-  if (back.type === 'http' && !back.allChannels && !fillsInChannel(back))
-    return { path: 'url', name: '{channel} here or in body' };
-  return undefined;
-}
 
 /** The properties of a type of source. */
 interface Traits {

@@ -3,7 +3,7 @@ import type { Entry } from '../../../domain/do-not-contact.ts';
 import type { Key } from '../../../domain/record.ts';
 import { type AbsenceRules, mayDelete, oursOf } from './our-contacts.ts';
 import { hasLeft, hasWaited, isDue } from './absence.ts';
-import { isBar, passGates } from './gates.ts';
+import { isBar, newerWill, passGates } from './gates.ts';
 import { isUnsure } from './platform-opt-outs.ts';
 import {
   type ChannelFacts,
@@ -15,7 +15,7 @@ import { isAwaited, isReplaced } from './changed-address.ts';
 import { isChanged } from '../observe/observed-contact.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
 import { attributed, isTakenBack } from './own-opt-outs.ts';
-import { isSettledIn, newerWill, settledOut, stillSettled } from './settlements.ts';
+import { isSettledIn, settledOut, stillSettled } from './settlements.ts';
 import {
   type Channels,
   distrusted,

@@ -6,10 +6,11 @@ import { isOver, listed } from './do-not-contact-entries.ts';
 import { hasMoved, isCarried, isForbidden } from './changed-address.ts';
 import type { PersonFacts } from './facts.ts';
 import { isTakenBack } from './own-opt-outs.ts';
-import { isOurs, isTheirs } from '../observe/channel-observation.ts';
+import { isNewer, isOurs, isTheirs } from '../observe/channel-observation.ts';
 import { hasLeftReplaced, isUndoneInReplaced, replacedBy } from './replaced-channel.ts';
 import { renamedTargets } from './renamed-contact.ts';
-import { isOperators, newerWill } from './settlements.ts';
+import { isOperators } from './settlements.ts';
+import { statedAt } from '../observe/consent-statement.ts';
 import { type Action, type Cause, type ChannelFacts, rules, type Verdict } from './rules.ts';
 import type { Stop } from '../../record-type.ts';
 import type { RecordedContact } from '../observe/contact-state.ts';
@@ -318,4 +319,15 @@ function isMovedAway({ person, channel }: GateFacts, { action, cause }: Verdict)
 function isRenamed({ person, asked }: GateFacts, { action, by }: Verdict): boolean {
   const isOpen = action === 'nothing' || by === 'stated-out-one-in';
   return isOpen && asked.wanted === 'opt_out' && person.renamed.length > 0;
+}
+
+/**
+ * Returns when the CRM's statement was made, in milliseconds since the epoch, if that is later than
+ * the opt-out can have been made and `policy.resubscribe` allows it to count.
+ */
+export function newerWill(facts: PersonFacts, channel: string): number | undefined {
+  const { states, rules, now } = facts;
+  if (rules.policy.resubscribe === 'never') return undefined;
+  const at = statedAt(states.desired, channel);
+  return at !== null && isNewer(at, now.channels[channel], states.by) ? at : undefined;
 }

@@ -14,8 +14,7 @@
 import { type Entry, type Settlement, settlement } from '../../../domain/do-not-contact.ts';
 import type { ContactStates, DesiredContactRow } from '../observe/contact-rows.ts';
 import type { Membership, RecordedContact } from '../observe/contact-state.ts';
-import { isNewer, unsettled } from '../observe/channel-observation.ts';
-import type { PersonFacts } from './facts.ts';
+import { unsettled } from '../observe/channel-observation.ts';
 import { statedAt, statingIn } from '../observe/consent-statement.ts';
 
 /** Returns whether the entry is an opt-out that an operator stated. */
@@ -88,15 +87,4 @@ export function settlementOf(
   }
   const settled = membership?.is === 'opt_out' ? membership.settled : undefined;
   return settled ? { as: 'in', ...settlement.parse(settled) } : null;
-}
-
-/**
- * Returns when the CRM's statement was made, in milliseconds since the epoch, if that is later than
- * the opt-out can have been made and `policy.resubscribe` allows it to count.
- */
-export function newerWill(facts: PersonFacts, channel: string): number | undefined {
-  const { states, rules, now } = facts;
-  if (rules.policy.resubscribe === 'never') return undefined;
-  const at = statedAt(states.desired, channel);
-  return at !== null && isNewer(at, now.channels[channel], states.by) ? at : undefined;
 }
