@@ -34,6 +34,8 @@ export const problemCauses = {
     'renamed',
     'renamed-claimed',
     'channel-lost',
+    'deleted-subscribed',
+    'out-of-scope-subscribed',
     'template-edited',
     'template-differs',
     'template-vanished',

@@ -8,7 +8,7 @@ import { apply } from './apply/apply-changes.ts';
 import type { ApplyContext } from './apply/apply-context.ts';
 import { recover } from './apply/outcome-recovery.ts';
 import { each } from './context/work-in-parts.ts';
-import type { MirrorPart, ToUndo } from './context/mirror-context.ts';
+import { type MirrorPart, onlyKey, type ToUndo } from './context/mirror-context.ts';
 import type { RunContext } from './context/run-context.ts';
 import { findingsOf, type RunState } from './context/run-state.ts';
 import { sayStopped } from './finish/summarize-run.ts';
@@ -49,6 +49,9 @@ export async function decide(state: RunState): Promise<void> {
     const known = findingsOf(state, type);
     await decideChanges({ run, type, tally, known });
     if (state.plan || run.undo) continue;
+    if (onlyKey(run) === undefined) {
+      run.snapshot.stage(() => run.snapshot.unmanaged.carry(type.name));
+    }
     await listInvalid(run, type, { tally, findings: known });
     const unread = await listUnread(run, type, { tally, findings: known });
     if (unread) state.unread.set(type.name, unread);

@@ -150,6 +150,11 @@ export interface States<R extends Rows = Rows> {
   lost: ReadonlySet<string>;
   /** Whether the run is limited to other people. */
   unchosen?: true;
+  /**
+   * The parts in which an operator has the record opted out although it is gone from the source and
+   * not ours (`unmanaged`).
+   */
+  unmanagedOut?: readonly string[];
   /** The known facts about the platform. */
   facts: PlatformFacts;
 }

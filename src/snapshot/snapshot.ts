@@ -32,6 +32,7 @@ import { migrate, migrations, versionOf } from './database/migrations.ts';
 import { type RetryLater, retryLaterIn } from './tables/retry-later.ts';
 import { type UnreadableOptOuts, unreadableOptOutsIn } from './tables/unreadable-opt-outs.ts';
 import { type Problems, problemsIn } from './tables/known-problems.ts';
+import { unmanagedIn, type UnmanagedProblems } from './tables/unmanaged-people.ts';
 import { type Purge, purgeIn } from './tables/record-purge.ts';
 import { type Recorded, recordedIn } from './tables/recorded-state.ts';
 import { type ListNews, listNewsIn } from './staging/do-not-contact-news.ts';
@@ -60,6 +61,7 @@ export interface Snapshot {
   problems: Problems;
   retryLater: RetryLater;
   unreadableOptOuts: UnreadableOptOuts;
+  unmanaged: UnmanagedProblems;
   outcomes: Outcomes;
   runChanges: RunChanges;
   drift: PlatformDrift;
@@ -249,6 +251,7 @@ function snapshotOf(
     problems: problemsIn(statements),
     retryLater: retryLaterIn(statements),
     unreadableOptOuts: unreadableOptOutsIn(statements),
+    unmanaged: unmanagedIn(statements),
     outcomes: outcomesIn(statements),
     runChanges: runChangesIn(statements),
     drift: platformDriftIn(statements),

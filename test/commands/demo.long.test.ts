@@ -151,6 +151,7 @@ const summary: Summary = {
     invalid: 0,
     furtherOptIns: 0,
     prevented: { optIns: 0, protect: 0, sample: 0 },
+    unmanaged: { deleted: 0, outOfScope: 0 },
   },
   templates: { ...counts, held: 0, invalid: 0 },
   returns: null,

@@ -146,7 +146,12 @@ interface Decided {
   does: Action;
 }
 
-function decided({ d, r, o, person, policy }: Case, newer = false): Decided[] {
+interface More {
+  newer?: boolean;
+  unmanaged?: ChannelFacts['unmanaged'];
+}
+
+function decided({ d, r, o, person, policy }: Case, more: More = {}): Decided[] {
   return recorded[r].map((was) => {
     const { row, action } = decideChannel({
       ...person,
@@ -154,9 +159,10 @@ function decided({ d, r, o, person, policy }: Case, newer = false): Decided[] {
       recorded: was,
       observed: observed[o],
       someIn: o === 'in',
-      newer,
+      newer: more.newer ?? false,
       takenBack: r === 'taken back',
       settledIn: false,
+      unmanaged: more.unmanaged,
       policy,
     });
     return { row, does: action };
@@ -262,8 +268,21 @@ describe('for any combination', () => {
   test('a newer consent in the CRM outweighs an opt-out in row 17, and nothing else', () => {
     const outweighed = (verdict: Decided): Decided =>
       verdict.row === 17 ? { row: 17, does: 'opt_in' } : verdict;
-    for (const one of cases()) expect(decided(one, true)).toEqual(decided(one).map(outweighed));
+    for (const one of cases())
+      expect(decided(one, { newer: true })).toEqual(decided(one).map(outweighed));
   });
+
+  test.each(['deleted', 'outOfScope'] as const)(
+    'a subscribed stranger whom the CRM has as %s is only reported, after all that is ours is done',
+    (unmanaged) => {
+      for (const one of cases()) {
+        const isLast = one.d === 'gone' && one.o !== 'in' && !one.person.deletable;
+        const told = { row: 1, does: 'conflict' };
+        const without = decided(one);
+        expect(decided(one, { unmanaged })).toEqual(isLast ? without.map(() => told) : without);
+      }
+    },
+  );
 
   test('people are opted in only when present, and created only when absent, as the CRM wants', () => {
     expect(did('opt_in').filter(({ person, d }) => !person.present || d !== 'in')).toEqual([]);

@@ -2,6 +2,7 @@
 import type { FullReason } from '../../engine/report/full-reasons.ts';
 import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
 import { adoptedRows, countRows, type CountedChanges } from './change-groups.ts';
+import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { lasting } from './format-values.ts';
 import { styledTable } from './table.ts';
@@ -28,6 +29,7 @@ export function renderSummary(summary: Summary, view: RunView): Line[] {
     ...apart(changes),
     ...apart([
       ...sizeLines(summary),
+      ...sayUnmanaged(summary.contacts.unmanaged).map((line) => `  ${line}`),
       ...policyLines(summary, view.policy),
       ...writeBackLine(summary.returns, view.writes),
     ]),

@@ -5,6 +5,7 @@ import { approvingUndo, countWords, sayEnd } from '../../engine/report/guard-tex
 import type { ToldRun } from './run-history.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 import { sayHeld } from '../../erasure/pending/erasure-text.ts';
+import { decideUnmanaged, sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { range } from '../output/format-values.ts';
 
@@ -19,6 +20,7 @@ export interface Attention {
     | 'returns_rejected'
     | 'erasure_unfinished'
     | 'channel_lost'
+    | 'unmanaged'
     | 'held'
     | 'opt_outs_many'
     | 'no_snapshot'
@@ -58,6 +60,7 @@ export function attentionOf(standing: CurrentStatus): Attention[] {
     ...crossed(standing),
     ...unanswered(standing),
     ...halted(standing),
+    ...unmanagedPeople(standing),
     ...auditLog(standing),
   ];
 }
@@ -312,6 +315,16 @@ function halted({ quarantine, paused, restored, at }: CurrentStatus): Attention[
     });
   }
   return found;
+}
+
+/** Returns a line for deleted people who are still written to. */
+function unmanagedPeople({ unmanaged }: CurrentStatus): Attention[] {
+  const deleted = unmanaged?.deleted ?? 0;
+  return sayUnmanaged({ deleted, outOfScope: 0 }).map((text) => ({
+    code: 'unmanaged',
+    text,
+    fix: decideUnmanaged,
+  }));
 }
 
 function ago(since: string | null, at: string): string {

@@ -16,6 +16,7 @@ import { windowWords } from './window-waits.ts';
 import { see, type Seen } from '../lookup/snapshot-command.ts';
 import { missingWords } from '../lookup/missing-people.ts';
 import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
+import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { isLeased } from '../../snapshot/database/writer-lease.ts';
 import { instant, lasting, size, range } from '../output/format-values.ts';
@@ -79,6 +80,7 @@ export function rowsOf(
     ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
     ['recorded', perKind(recorded)],
     ['missing', missingWords(standing.missing)],
+    ...unmanagedRows(standing),
     ['conflicts', perKind(conflicts)],
     ['rejected', `${perKind(rejected)}${parkedWords(parked)}`],
     ['invalid', perKind(invalid)],
@@ -105,6 +107,11 @@ function nowWords({ at, lease, running }: CurrentStatus, isVerbose: boolean): st
   return lease.held
     ? 'a process has the mirror; no full or fast run is in progress'
     : 'no run is in progress';
+}
+
+function unmanagedRows({ unmanaged }: CurrentStatus): string[][] {
+  const told = unmanaged ? sayUnmanaged(unmanaged) : [];
+  return told.map((text, at) => [at === 0 ? 'not managed' : '', text]);
 }
 
 function heldRow({ held, signatures }: CurrentStatus): string {

@@ -2,6 +2,7 @@
 import { existsSync, statSync } from 'node:fs';
 import type { Problem } from '../../domain/errors.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
+import { countUnmanaged, type UnmanagedPeople } from '../../domain/unmanaged-people.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { RefusedOptOut } from '../../snapshot/tables/retry-later.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
@@ -64,6 +65,11 @@ export interface CurrentStatus extends ToldDelays {
   recorded: PerKind;
   /** People of ours who are missing from the CRM, as counted by full runs; null if nobody is. */
   missing: Missing | null;
+  /**
+   * People who are gone from the CRM and subscribed, and whom the mirror does not manage; null
+   * without a snapshot. They are among the conflicts.
+   */
+  unmanaged: UnmanagedPeople | null;
   conflicts: PerKind;
   rejected: PerKind;
   invalid: PerKind;
@@ -159,6 +165,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     erasuresUnfinished: { count: 0, held: 0, since: null, people: [] },
     recorded: null,
     missing: null,
+    unmanaged: null,
     conflicts: null,
     rejected: null,
     invalid: null,
@@ -194,6 +201,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     erasuresUnfinished: erasuresOf(snapshot),
     recorded: { contacts: recorded.count('contact'), templates: recorded.count('template') },
     missing: missingOf(snapshot, absenceRulesOf(config)),
+    unmanaged: countUnmanaged(snapshot.unmanaged.counts('contact')),
     open: openOf(snapshot),
     paused: paused ? tellPaused(paused) : null,
     quarantine: quarantinedIn(meta),

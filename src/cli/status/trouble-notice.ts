@@ -96,6 +96,7 @@ const troubleOf: Readonly<Record<Attention['code'], Trouble | null>> = {
   outcomes_unknown: null,
   paused: null,
   restored: null,
+  unmanaged: null,
 };
 
 /** Returns the lines of a status, each with what distinguishes it. */

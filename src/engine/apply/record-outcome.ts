@@ -85,7 +85,7 @@ function acknowledge(
   outcome: Extract<SendOutcome, { is: 'acked' }>,
 ): boolean {
   const { run, type } = applying;
-  const { journal, recorded, problems, absences } = run.snapshot;
+  const { journal, recorded, problems, unmanaged, absences } = run.snapshot;
   const times = { at: run.clock.now(), latest: latestNow(run) };
   const { at } = times;
   const before = recorded.get(type.name, change.key);
@@ -111,6 +111,7 @@ function acknowledge(
   else recorded.drop(type.name, change.key);
   dropOlderLook(applying, change.key);
   problems.drop(change);
+  if (change.op === 'opt_out') unmanaged.mend(type.name, change.key, change.part);
   if (change.op === 'opt_out')
     acknowledgeElsewhere(applying, change, { ...outcome, found, doubtful, ...times });
   if (change.op === 'opt_out') absences.waitAnew(type.name, change.key, timesNow(applying));

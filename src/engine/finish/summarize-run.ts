@@ -31,6 +31,7 @@ import { findingsNamed } from '../context/run-findings.ts';
 import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 import { sayUnfinished } from '../../erasure/pending/erasure-text.ts';
 import { isAnyLeft } from '../guard/plan-decisions.ts';
+import { countUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted } from '../../domain/values/counted.ts';
 
 /** Holds what a summary needs in addition to the state of the run. */
@@ -55,6 +56,7 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
   const erasures = unfinishedIn(run.snapshot);
   const split = splitHeld(held);
   const canaries = canariesOf(state);
+  const groups = withHeld(found, state, held);
   const unfinished = erasures.length > 0 && parts.some(({ type }) => type.capabilities.erasure);
   const said: Problem[] = [
     ...reasons,
@@ -76,6 +78,7 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
       skipped: findingsNamed(state.known, 'contact').sizes.skipped,
       furtherOptIns: done.reduce((sum, { further }) => sum + further, 0),
       prevented: tally.counts().stopped,
+      unmanaged: countUnmanaged(groups),
       missing: findingsNamed(state.known, 'contact').sizes.missing,
     },
     templates: { ...template, held: split.templates },
@@ -87,7 +90,7 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
     forecast: state.forecast ?? null,
     certificate: certificateOf(state),
     problems: tally.problems(),
-    groups: withHeld(found, state, held),
+    groups,
     fullBecause: fullReasons(state.because),
     reasons: said.map(renderProblem),
     reasonCodes: said.map(({ code }) => code),

@@ -64,6 +64,7 @@ export function statesOf(
     latest: by + latestNow(run) - run.clock.now(),
     lost: known.lost,
     ...(isUnchosen(run, type, key) && { unchosen: true }),
+    ...(isGone && isNamed && { unmanagedOut: run.snapshot.unmanaged.optedOut(type.name, key) }),
     facts: run.facts.known(),
   };
 }

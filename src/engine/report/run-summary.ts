@@ -9,6 +9,7 @@ import type { AskedClass } from '../../domain/guards/plan-rule.ts';
 import { canonicalJson, type RecordTypeName } from '../../domain/record.ts';
 import type { ProblemCode } from '../../domain/errors.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
+import type { UnmanagedPeople } from '../../domain/unmanaged-people.ts';
 import type { Stop } from '../../records/record-type.ts';
 import type { ToldCanary } from './canary-text.ts';
 import type { ProblemGroup } from './problem-groups.ts';
@@ -42,6 +43,8 @@ export interface Summary {
     furtherOptIns: number;
     /** The number of people with a change that a setting prevents: optIns, protect or sample. */
     prevented: Record<Stop, number>;
+    /** People who are gone from the CRM and subscribed, and whom the mirror does not manage. */
+    unmanaged: UnmanagedPeople;
   };
   templates: KindSummary & { held: number; invalid: number };
   /** The number of people or templates whose changes wait for a window or a canary, by class. */
@@ -172,6 +175,7 @@ const noneExtra = {
   missing: 0,
   furtherOptIns: 0,
   prevented: { optIns: 0, protect: 0, sample: 0 },
+  unmanaged: { deleted: 0, outOfScope: 0 },
 };
 
 /** Splits the counts of held changes by class into the two places of a summary. */

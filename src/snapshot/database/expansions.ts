@@ -60,6 +60,8 @@ export const expansions: readonly Expansion[] = [
     name: 'stated_gone',
     on: 'stated (gone_at) where gone_at is not null',
   },
+  // What an operator decided about a person who is not ours (snapshot/tables/unmanaged-people.ts).
+  { after: 22, adds: 'column', table: 'problem', name: 'decided', type: 'text' },
 ];
 
 /** Returns the expansions that follow `version` migrations and that the database lacks. */

@@ -10,6 +10,7 @@ import { stagingNames } from './staging-tables.ts';
 import { type Observed, observedIn } from './observed-records.ts';
 import { toStored } from '../tables/recorded-state.ts';
 import { problemColumns } from '../tables/known-problems.ts';
+import { isNoticedHeard } from '../tables/unmanaged-people.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 import { inStretch, most, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
 
@@ -171,7 +172,8 @@ function decidedIn(db: Statements): DecidedPart {
   );
   const unnotice = db.prepare('delete from temp.noticed where kind = ? and key = ?');
   const countNoticed = db.prepare<[string, string], { n: number }>(
-    'select count(distinct key) n from temp.noticed where kind = ? and class = ?',
+    `select count(distinct key) n from temp.noticed
+     where kind = ? and class = ? and ${isNoticedHeard}`,
   );
   const forget = db.prepare('insert or replace into temp.forgotten (kind, key) values (?, ?)');
   const clear = ['planned', 'noted', 'forgotten', 'remarked'].map((name) =>

@@ -5,8 +5,12 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import { isNamed } from './retry-later.ts';
+import { isHeard, isNoticedHeard } from './unmanaged-people.ts';
 
-/** Counts problems by what they have in common. All problems of a record are in the same range. */
+/**
+ * Counts problems by what they have in common, without those that an operator has acknowledged. All
+ * problems of a record are in the same range.
+ */
 export interface ProblemCounts {
   /** Counts what this run noticed. */
   noticed(kind: RecordTypeName, range: KeyRange): CountedProblem[];
@@ -16,7 +20,7 @@ export interface ProblemCounts {
   unread(kind: RecordTypeName, range: KeyRange): CountedProblem[];
   /** Counts all known problems. */
   known(kind: RecordTypeName, range: KeyRange): CountedProblem[];
-  /** Returns the known problems of a range, by key, or of one record. */
+  /** Returns the known problems of a range, by key; or of one record, the acknowledged included. */
   list(kind: RecordTypeName, which: KeyRange | Key): StoredProblem[];
 }
 
@@ -65,13 +69,15 @@ export function problemCountsIn(db: Statements): ProblemCounts {
   const listed = (where: string): string =>
     `select key, class, part, reason, fix, cause, about, option, value, place, crm "crmId", since
      from problem where ${where} order by key, class, part`;
-  const list = db.prepare<KeyRange & { kind: string }, StoredProblem>(listed(within));
+  const list = db.prepare<KeyRange & { kind: string }, StoredProblem>(
+    listed(`${within} and ${isHeard}`),
+  );
   const listOf = db.prepare<[string, string], StoredProblem>(listed('kind = ? and key = ?'));
   return {
-    noticed: counting('noticed', inRange('noticed')),
+    noticed: counting('noticed', `${inRange('noticed')} and ${isNoticedHeard}`),
     parked: (kind, which) => (typeof which === 'string' ? parkedOf : parked)(kind, which),
-    unread: counting('problem', `${within} and desired is null and ${isUnread}`),
-    known: counting('problem', within),
+    unread: counting('problem', `${within} and desired is null and ${isUnread} and ${isHeard}`),
+    known: counting('problem', `${within} and ${isHeard}`),
     list: (kind, which) =>
       typeof which === 'string' ? listOf.all(kind, which) : list.all({ kind, ...which }),
   };

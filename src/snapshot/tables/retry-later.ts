@@ -1,4 +1,5 @@
 import { inRange, type KeyRange } from '../database/key-range.ts';
+import { isHeard } from './unmanaged-people.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { UnreadableOptOut } from './unreadable-opt-outs.ts';
@@ -92,7 +93,7 @@ const released = 'released';
 export function retryLaterIn(db: Statements): RetryLater {
   const counts = db.prepare<[], ProblemCount>(
     `select kind, class, desired is not null parked, count(distinct key) n, min(since) since
-     from problem group by kind, class, parked`,
+     from problem where ${isHeard} group by kind, class, parked`,
   );
   const refused = 'desired is not null and retry_at is not null';
   const optOuts = db.prepare<[number], RefusedOptOut>(
@@ -115,7 +116,8 @@ export function retryLaterIn(db: Statements): RetryLater {
   );
   const conflicts = db.prepare<[string, number], RecordConflict>(
     `select key, part, reason, fix, since from problem
-     where kind = ? and class = 'conflict' and key <> part order by since, key, part limit ?`,
+     where kind = ? and class = 'conflict' and key <> part and ${isHeard}
+     order by since, key, part limit ?`,
   );
   const release = db.prepare(
     `update problem set desired = '${released}', attempts = 0,
@@ -148,7 +150,7 @@ function unreadIn(db: Statements): Pick<RetryLater, 'countUnread' | 'unreadOptOu
        coalesce(sum(class = 'invalid'), 0) invalid,
        coalesce(sum(desired is not null and retry_at is null), 0) rejected,
        coalesce(sum(desired is not null and retry_at is not null), 0) refused
-     from problem where ${inRange('problem')} and not ${isNamed}`,
+     from problem where ${inRange('problem')} and ${isHeard} and not ${isNamed}`,
   );
   const optOuts = db.prepare<[string, number], RefusedOptOut>(
     `select kind, key, part, reason, fix, attempts, retry_at retryAt, since from problem

@@ -1,5 +1,6 @@
 /** Explains why the two sides disagree about a person, and how to resolve it. */
 import type { RecordProblem } from '../../../domain/record-problem.ts';
+import { decideUnmanaged } from '../../../domain/unmanaged-people.ts';
 
 /** The reason, the fix and the cause of a conflict. */
 export type Conflict = Pick<RecordProblem, 'cause' | 'about' | 'reason' | 'fix'>;
@@ -73,6 +74,16 @@ const conflicts: Record<string, Conflict> = {
     reason:
       "the opt-out is not sent: another CRM record has the contact's new address, and says in",
     fix: 'find out who has that address, and correct the other record in the CRM',
+  },
+  'deleted-unmanaged': {
+    cause: 'deleted-subscribed',
+    reason: 'the CRM marks the person as deleted; subscribed on the platform, not managed here',
+    fix: decideUnmanaged,
+  },
+  'out-of-scope-unmanaged': {
+    cause: 'out-of-scope-subscribed',
+    reason: 'contacts.include leaves the person out; subscribed on the platform, not managed here',
+    fix: decideUnmanaged,
   },
   'membership-removed': takenAway(),
   'left-then-removed': takenAway(),

@@ -2,9 +2,10 @@
 import { type Change, type ChangeReason, guardOf, type Op } from '../../../domain/change.ts';
 import type { RecordProblem } from '../../../domain/record-problem.ts';
 import { canonicalJson, type Key } from '../../../domain/record.ts';
+import { optsOutUnmanaged } from '../../../domain/unmanaged-people.ts';
 import { decodedStates } from '../../decoded-rows.ts';
 import type { Decision, States, Stop } from '../../record-type.ts';
-import { oursOf } from './our-contacts.ts';
+import { notOursOf, oursOf } from './our-contacts.ts';
 import { isFlagged } from './absence.ts';
 import { movedRows } from './changed-address.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
@@ -55,7 +56,9 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   const isAllowed = decision.stoppedBy.length === 0;
   const isKnown = states.certified && !states.unchosen && states.lost.size === 0;
   const isSettled = isKnown && isDone && isAllowed;
-  if (isToRecord(facts) && !isForgotten) {
+  // An opt-out of ours is recorded, whoever has the contact.
+  const isOptedOut = decision.changes.some(({ op }) => op === 'opt_out');
+  if ((isToRecord(facts) || isOptedOut) && !isForgotten) {
     decision.note = noteOf(facts, isSettled);
     const { ownership: before = 'noted' } = states.recorded ?? {};
     decision.adopts = before === 'noted' && decision.note.ownership !== 'noted';
@@ -95,6 +98,12 @@ function planChannel(decision: Decision, channel: string, facts: PersonFacts): S
     const urgent = verdict.by === 'renamed-claimed' && { urgent: true as const };
     const fault = conflictOf(verdict.by, subject);
     decision.problems.push({ ...conflictProblem(states.key, channel, fault), ...urgent });
+  }
+  // Until the opt-out is acknowledged, the decision stays with the problem.
+  if (verdict.by === 'unmanaged-out') {
+    const { by } = decideChannel(channelFacts(facts, channel));
+    const subject = { channel, isDoubtful: false, contacts: 1, isRenamed: false };
+    conflict({ ...conflictOf(by, subject), fix: optsOutUnmanaged });
   }
   decision.changes.push(...changesOf(decision, { facts, channel, verdict }));
   if (contradict(states.desired, channel) && !facts.operatorOut(channel)) {
@@ -157,6 +166,7 @@ function whyOf({ states }: PersonFacts, { cause, by }: Verdict, channel: string)
 /** Returns the contacts to which an opt-out applies if they are subscribed. */
 function contactsOf(facts: PersonFacts, verdict: Verdict, channel: string): ObservedContact[] {
   const { states, contacts } = facts;
+  if (verdict.by === 'unmanaged-out') return notOursOf(contacts, states.recorded);
   const ours = oursOf(contacts, states.recorded);
   if (verdict.cause === 'absence') return ours;
   const isDeleted = verdict.by === 'address-replaced' && !states.parked.includes('');

@@ -44,6 +44,20 @@ const enrols: readonly Action[] = ['create', 'opt_in'];
 
 export const gates: readonly Gate[] = [
   {
+    id: 'unmanaged-out',
+    row: 34,
+    asks: 'an operator decided to opt them out (`unmanaged --opt-out`), contacts.protect does not cover the person, the CRM was read completely, and no record of the address is missing there',
+    about: ['conflict'],
+    holds: ({ person: { states, isProtected }, channel, asked: { unmanaged } }) =>
+      unmanaged !== undefined &&
+      !isProtected &&
+      states.certified &&
+      !states.strays &&
+      states.unmanagedOut?.includes(channel) === true,
+    action: 'opt_out',
+    cause: 'absence',
+  },
+  {
     id: 'channel-lost',
     asks: 'most members lost this channel at the same time, so the loss proves nothing about the person',
     about: [...enrols, 'conflict'],
@@ -176,8 +190,10 @@ export const gates: readonly Gate[] = [
     asks: 'an operator resolved the channel as an opt-out (`resolve --out`), and the CRM has stated nothing later',
     about: ['nothing', ...enrols, 'conflict'],
     // An erasure stays, and so does an opt-out or delete that follows because the person is gone.
-    holds: ({ person, channel, asked: { wanted, someIn } }, { by }) =>
-      by !== 'erased' && (wanted !== 'gone' || someIn) && person.operatorOut(channel) !== undefined,
+    holds: ({ person, channel, asked: { wanted, someIn, unmanaged } }, { by }) =>
+      by !== 'erased' &&
+      (wanted !== 'gone' || someIn || unmanaged !== undefined) &&
+      person.operatorOut(channel) !== undefined,
     action: 'opt_out',
     bars: true,
   },

@@ -28,3 +28,12 @@ export function oursOf<T extends { id: string }>(
   if (!row || row.ownership === 'noted') return [];
   return contacts.filter(({ id }) => id === row.id);
 }
+
+/** Returns the contacts that are not recorded as ours. */
+export function notOursOf<T extends { id: string }>(
+  contacts: readonly T[],
+  row: RecordedRow | undefined,
+): T[] {
+  const ours = oursOf(contacts, row);
+  return contacts.filter((contact) => !ours.includes(contact));
+}

@@ -12,6 +12,8 @@
  *   owned      created or adopted by this mirror
  *   due        gone for long enough, or flagged, so that the absence counts
  *   deletable  due, and the policy deletes: immediately, or `deleteAfter` after the opt-out
+ *   unmanaged  gone, although the CRM has a record of the person, which is flagged as deleted or
+ *              out of scope; and a contact that is not ours is subscribed
  *   newer      `resubscribe: newer`, and the CRM's statement is later than the opt-out can be
  *   takenBack  our opt-out was not stated by the CRM, or may be withdrawn now (own-opt-outs.ts)
  *   settledIn  an operator resolved this very opt-out as an opt-in (settlements.ts)
@@ -30,6 +32,7 @@ export interface ChannelFacts extends PersonStatus {
   newer: boolean;
   takenBack: boolean;
   settledIn: boolean;
+  unmanaged: 'deleted' | 'outOfScope' | undefined;
   policy: ConsentPolicy;
 }
 
@@ -92,6 +95,12 @@ const hasLeft: Condition = ({ left }) => left;
 const isDeletable: Condition = ({ deletable }) => deletable;
 const isDue: Condition = ({ due }) => due;
 const showsIn: Condition = ({ observed }) => observed === 'opt_in';
+const isUnmanaged =
+  (as: 'deleted' | 'outOfScope'): Condition =>
+  ({ unmanaged }) =>
+    unmanaged === as;
+/** Nothing is left to do about a contact of ours with the same address. */
+const isOursDone: Condition = ({ observed, deletable }) => observed !== 'opt_in' && !deletable;
 const showsOut: Condition = ({ observed }) => observed === 'opt_out';
 const showsNothing: Condition = ({ observed }) => observed === undefined;
 const oneShowsIn: Condition = ({ someIn }) => someIn;
@@ -109,6 +118,20 @@ const recreatesMissing: Condition = ({ policy }) => policy.missing === 'recreate
 const open: Condition = ({ wanted, present, left }) => wanted === 'opt_in' && present && !left;
 
 export const rules: readonly Rule[] = [
+  {
+    id: 'deleted-unmanaged',
+    row: 1,
+    asks: 'flagged as deleted; subscribed, and not ours',
+    when: [gone, isUnmanaged('deleted'), isOursDone],
+    action: 'conflict',
+  },
+  {
+    id: 'out-of-scope-unmanaged',
+    row: 1,
+    asks: 'out of scope; subscribed, and not ours',
+    when: [gone, isUnmanaged('outOfScope'), isOursDone],
+    action: 'conflict',
+  },
   {
     id: 'gone-not-ours',
     row: 1,

@@ -1,0 +1,86 @@
+import { unmanagedCauses, type UnmanagedCause } from '../../domain/unmanaged-people.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { Statements } from '../database/prepared-statements.ts';
+
+/** What an operator decides about unmanaged people. */
+export type UnmanagedDecision = 'opt_out' | 'acknowledged';
+
+/**
+ * The problems of people who are gone from the CRM and subscribed with a contact that is not ours,
+ * and what an operator decided about each. A decision ends with its problem: when the person is
+ * opted out, or is in the CRM again.
+ */
+export interface UnmanagedProblems {
+  /** Returns the people of whom nobody has decided anything, by key. */
+  open(kind: RecordTypeName): UnmanagedPart[];
+  /** Counts the people by cause, without the acknowledged ones. */
+  counts(kind: RecordTypeName): { cause: UnmanagedCause; count: number }[];
+  /** Returns the parts in which an operator has the record opted out. */
+  optedOut(kind: RecordTypeName, key: Key): string[];
+  /** Stores a decision. `fix`: what remains to be done. */
+  decide(kind: RecordTypeName, part: UnmanagedPart, as: UnmanagedDecision, fix: string): void;
+  /**
+   * Notices again those who are still gone from the CRM, and whom this run did not look for on the
+   * platform.
+   */
+  carry(kind: RecordTypeName): void;
+  /** Drops what was noticed of a part that has just been opted out. */
+  mend(kind: RecordTypeName, key: Key, part: string): void;
+}
+
+export interface UnmanagedPart {
+  key: Key;
+  part: string;
+  cause: UnmanagedCause;
+}
+
+const causes = `(${unmanagedCauses.map((cause) => `'${cause}'`).join(', ')})`;
+
+/** An SQL condition: nobody has acknowledged the problem. */
+export const isHeard = "decided is not 'acknowledged'";
+
+/** The same of what a run has noticed. */
+export const isNoticedHeard = `(cause not in ${causes} or not exists (
+  select 1 from problem p where p.kind = noticed.kind and p.key = noticed.key
+    and p.class = noticed.class and p.part = noticed.part and p.decided = 'acknowledged'))`;
+
+const columns = 'kind, key, class, part, reason, fix, cause, about, option, value, place, crm';
+
+/** Prepares the statements. */
+export function unmanagedIn(db: Statements): UnmanagedProblems {
+  const open = db.prepare<[string], UnmanagedPart>(
+    `select key, part, cause from problem
+     where kind = ? and cause in ${causes} and decided is null order by key, part`,
+  );
+  const counts = db.prepare<[string], { cause: UnmanagedCause; count: number }>(
+    `select cause, count(distinct key) count from problem
+     where kind = ? and cause in ${causes} and ${isHeard} group by cause`,
+  );
+  const optedOut = db.prepare<[string, string], { part: string }>(
+    `select part from problem
+     where kind = ? and key = ? and cause in ${causes} and decided = 'opt_out'`,
+  );
+  const decide = db.prepare(
+    `update problem set decided = @as, fix = @fix
+     where kind = @kind and key = @key and part = @part and cause = @cause`,
+  );
+  const carry = db.prepare(
+    `insert or ignore into temp.noticed (${columns})
+     select ${columns} from problem p where kind = ? and cause in ${causes}
+       and not exists (select 1 from temp.observed o where o.kind = p.kind and o.key = p.key)
+       and exists (select 1 from temp.staged s where s.kind = p.kind and s.key = p.key)
+       and not exists (select 1 from temp.desired d where d.kind = p.kind and d.key = p.key
+         and (d.presence = 'present' or d.reason is not null))`,
+  );
+  const mend = db.prepare(
+    `delete from temp.noticed where kind = ? and key = ? and part = ? and cause in ${causes}`,
+  );
+  return {
+    open: (kind) => open.all(kind),
+    counts: (kind) => counts.all(kind),
+    optedOut: (kind, key) => optedOut.all(kind, key).map(({ part }) => part),
+    decide: (kind, part, as, fix) => void decide.run({ kind, ...part, as, fix }),
+    carry: (kind) => void carry.run(kind),
+    mend: (kind, key, part) => void mend.run(kind, key, part),
+  };
+}
