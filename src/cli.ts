@@ -88,6 +88,10 @@ const commands: Readonly<Record<string, Entry>> = {
     'what needs a person, grouped by cause: records that are invalid, rejected or in conflict',
     () => import('./commands/problems.ts'),
   ],
+  unmanaged: [
+    'people deleted in the CRM, or left out, and subscribed without this mirror: opt out, or accept',
+    () => import('./commands/unmanaged.ts'),
+  ],
   optouts: [
     'list people who unsubscribed on the platform, for the CRM; shows addresses',
     () => import('./commands/optouts.ts'),

@@ -37,9 +37,12 @@ export function sayUnmanaged({ deleted, outOfScope }: UnmanagedPeople): string[]
 
 /** How to go on, before an operator has decided. */
 export const decideUnmanaged =
-  '`crm-mirror unmanaged` lists them, and opts them out or acknowledges them; or opt out one with ' +
-  '`crm-mirror resolve`';
+  '`crm-mirror unmanaged` names them: have them opted out, or acknowledge that they stay';
 
 /** What happens after an operator has decided to opt them out. */
 export const optsOutUnmanaged =
-  'nothing: an operator has decided to opt them out, and the next full run does it';
+  'nothing: an operator decided to opt them out; a full run does it, if need be after an approval';
+
+/** What an acknowledged problem says. */
+export const acknowledgedUnmanaged =
+  'nothing: an operator has acknowledged that they stay subscribed';

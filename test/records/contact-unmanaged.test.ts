@@ -80,7 +80,7 @@ describe('after an operator decided to opt them out', () => {
     const { changes, problems } = contacts.decide(states(ordered));
     expect(changes).toMatchObject([{ op: 'opt_out', guard: 'delete' }]);
     expect(problems).toMatchObject([
-      { cause: 'deleted-subscribed', fix: expect.stringContaining('the next full run') },
+      { cause: 'deleted-subscribed', fix: expect.stringContaining('an operator decided') },
     ]);
   });
 

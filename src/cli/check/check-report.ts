@@ -68,7 +68,7 @@ function duplicateLines({ duplicates: { ids, sharedIds, keys } }: SourceCounts):
 
 /** Returns the document for --json. */
 export function documentOf(report: CheckReport) {
-  const { mirror, findings, snapshot, names, asTheyAre } = report;
+  const { mirror, findings, parts, snapshot, names, asTheyAre } = report;
   const shown = findings.map(({ what, level, found }) => {
     return { what, ok: level !== 'fail', level, found };
   });
@@ -81,6 +81,8 @@ export function documentOf(report: CheckReport) {
     findings: shown,
     contacts: contacts ? countsDocument(contacts.counts) : null,
     templates: templates ? countsDocument(templates.counts) : null,
+    /** Null if the CRM has nobody as deleted or out of scope. */
+    unmanaged: parts.find(({ kind }) => kind === 'contact')?.unmanaged ?? null,
     columns: contacts ? columnDocument(contacts.columns, asTheyAre) : [],
     people: sample?.people ?? [],
     skipped: sample?.skipped ?? [],

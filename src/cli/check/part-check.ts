@@ -18,6 +18,7 @@ import { countSender, type Senders } from '../status/sender-domains.ts';
 import { type Finding, look } from './finding.ts';
 import { checkPlatform } from './platform-check.ts';
 import { checkSource, type SourceCheck } from './source-check.ts';
+import { findUnmanaged, type UnmanagedCheck } from './unmanaged-check.ts';
 import { tellUnused } from './unused-opt-outs.ts';
 
 /** What was found about one record type. */
@@ -26,6 +27,8 @@ export interface CheckedPart {
   findings: readonly Finding[];
   /** Undefined if the source could not be read. */
   source: SourceCheck | undefined;
+  /** The people found who are gone from the CRM and subscribed without the mirror. */
+  unmanaged: UnmanagedCheck['counts'] | null;
 }
 
 interface Surroundings {
@@ -47,9 +50,11 @@ export async function checkPart(part: MirrorPart, around: Surroundings): Promise
     isContact && config.contacts ? mappedColumns(config.contacts, systemClock.now) : [];
   let source: SourceCheck | undefined;
   const loose: LooseTemplate[] = [];
+  let goneCount = 0;
   const read = await look(`source of ${type.name}s`, async () => {
     const each = (row: DesiredRow): void => {
       countSender(senders, row);
+      if (isContact && row.presence !== 'present' && !row.invalid) goneCount += 1;
       loose.push(...looseIn(row));
     };
     source = await checkSource({ part, columns, snapshot, shell, each });
@@ -58,13 +63,20 @@ export async function checkPart(part: MirrorPart, around: Surroundings): Promise
   const valued = source ? valueFindings(source, type.name, around) : [];
   const findings = [read, ...valued, ...tellLoose(loose)];
   let channels: Finding[] = [];
+  let unmanaged: UnmanagedCheck | undefined;
   const answer = await look(`platform's ${type.name}s`, async () => {
     const { url } = config.platform;
     const checked = await checkPlatform({ type, url, snapshot, signal: shell.stop });
     channels = checked.channels.map((one) => ({ what: 'channels', ...one, invalidInput: false }));
+    if (goneCount > 0 && source) {
+      const asked = { type, snapshot, first: checked.page, signal: shell.stop };
+      unmanaged = await findUnmanaged(asked);
+    }
     return checked.answers;
   });
-  return { kind: type.name, findings: [...findings, answer, ...channels], source };
+  const more = [...channels, ...(unmanaged?.findings ?? [])];
+  const { counts = null } = unmanaged ?? {};
+  return { kind: type.name, findings: [...findings, answer, ...more], source, unmanaged: counts };
 }
 
 function valueFindings(

@@ -20,19 +20,25 @@ export interface PlatformCheck {
   answers: Found;
   /** A finding about the configured channels that no contact names, if there are any. */
   channels: Found[];
+  /** The first page of the listing. */
+  page: Page;
 }
+
+/** The number of contacts on a page. */
+export const pageSize = 100;
 
 /** Requests one page of the listing. Throws the errors of the request. */
 export async function checkPlatform(of: PlatformToCheck): Promise<PlatformCheck> {
   const { type, url, signal } = of;
   const parts = type.capabilities.channels;
-  const page = await type.list({ page: 1, limit: parts ? 100 : 1 }, signal);
+  const page = await type.list({ page: 1, limit: parts ? pageSize : 1 }, signal);
   const total = withCommas(page.total);
   const answers: Found = { level: 'ok', found: `${url} answers and knows ${total}` };
-  if (!parts) return { answers, channels: [] };
+  if (!parts) return { answers, channels: [], page };
   const named = new Set([...(page.parts?.names ?? []), ...page.rows.flatMap(parts.shown)]);
   const missing = parts.names.filter((name) => !named.has(name));
-  return { answers, channels: missing.length === 0 ? [] : [missingChannels(missing, page, of)] };
+  const channels = missing.length === 0 ? [] : [missingChannels(missing, page, of)];
+  return { answers, channels, page };
 }
 
 /**

@@ -13,6 +13,7 @@ import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
 import type { Membership, ObservedContact } from '../../records/contact/observe/contact-state.ts';
 import { decodedStates } from '../../records/decoded-rows.ts';
 import type { Change } from '../../domain/change.ts';
+import { acknowledgedUnmanaged } from '../../domain/unmanaged-people.ts';
 import type { Config } from '../../config/config.ts';
 import type { Contact } from '../../platform/answer-schemas.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
@@ -218,8 +219,9 @@ function notSyncedOf({ firstName, lastName, properties, groups }: Contact) {
 
 function channelsOf({ found, rules, snapshot }: Explaining) {
   const { decision, states } = found;
+  const acknowledged = snapshot.unmanaged.decided(kind, states.key, 'acknowledged');
   return explainPerson(states, rules).channels.map((explained) => {
-    const { channel, asked, tried, gates, verdict, settlement, stop } = explained;
+    const { channel, asked, shows, tried, gates, verdict, settlement, stop } = explained;
     const { recorded } = asked;
     const problem = decision.problems.find(({ part }) => part === channel);
     const known = problem && snapshot.problems.get(problem);
@@ -229,7 +231,9 @@ function channelsOf({ found, rules, snapshot }: Explaining) {
       recorded: recorded
         ? { ...membershipOf(recorded), doubtful: isDoubtful(recorded, channel, states.facts) }
         : null,
-      observed: asked.observed ?? null,
+      observed: shows ?? null,
+      /** Whether that is shown by a contact of ours; always so for a person who is in the CRM. */
+      ours: asked.wanted !== 'gone' || shows === asked.observed,
       /** The rules in order, up to the one that matches. */
       tried: tried.map(({ rule: { id, row, asks }, matches }) => ({ id, row, asks, matches })),
       /** The gates checked after that, in order; `row` is null if the gate has none. */
@@ -244,7 +248,11 @@ function channelsOf({ found, rules, snapshot }: Explaining) {
       stoppedBy: stop ?? null,
       settlement: settlement && { ...settlement, at: instant(settlement.at) },
       problem: problem
-        ? { reason: problem.reason, fix: problem.fix, since: instantOrNull(known?.since) }
+        ? {
+            reason: problem.reason,
+            fix: acknowledged.includes(channel) ? acknowledgedUnmanaged : problem.fix,
+            since: instantOrNull(known?.since),
+          }
         : null,
     };
   });

@@ -231,10 +231,11 @@ function ruleLines({ tried, gates }: Channel): string[] {
   return [...rows, ...(isNone ? ['no rule matches'] : []), ...asked];
 }
 
-function shownOf({ observed }: Channel, { contacts }: ExplainedPerson['platform']): string {
+function shownOf({ observed, ours }: Channel, { contacts }: ExplainedPerson['platform']): string {
   const left = observed === 'opt_in' && contacts.find((one) => one.left);
   const but = left && `, but ${left.status ?? 'unsubscribed from all mail'}`;
-  return but ? `opt in for the channel${but}` : stateWords(observed);
+  const whose = ours ? '' : ', by a contact that is not ours';
+  return `${but ? `opt in for the channel${but}` : stateWords(observed)}${whose}`;
 }
 
 const stateWords = (state: string | null) => (state === null ? 'nothing' : state.replace('_', ' '));

@@ -133,6 +133,7 @@ export const besides: ReadonlySet<string> = new Set([
   'resolve',
   'retry',
   'state',
+  'unmanaged',
 ]);
 
 /** Returns the command line for the worker, and reads the files that it names. */

@@ -64,7 +64,10 @@ export function statesOf(
     latest: by + latestNow(run) - run.clock.now(),
     lost: known.lost,
     ...(isUnchosen(run, type, key) && { unchosen: true }),
-    ...(isGone && isNamed && { unmanagedOut: run.snapshot.unmanaged.optedOut(type.name, key) }),
+    ...(isGone &&
+      isNamed && {
+        unmanagedOut: run.snapshot.unmanaged.decided(type.name, key, 'opt_out'),
+      }),
     facts: run.facts.known(),
   };
 }

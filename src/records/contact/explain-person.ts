@@ -1,5 +1,6 @@
 /** Explains a decision about a person: which rules and gates were asked, and what they said. */
 import { decodedStates } from '../decoded-rows.ts';
+import type { Subscription } from '../../platform/request-schemas.ts';
 import type { States, Stop } from '../record-type.ts';
 import { channelFacts, factsOf, type PersonRules } from './consent/facts.ts';
 import { type AskedGate, passGates } from './consent/gates.ts';
@@ -14,6 +15,7 @@ import {
 } from './consent/rules.ts';
 import { settlementOf } from './consent/settlements.ts';
 import { decodeContact } from './observe/contact-rows.ts';
+import { strictestOf } from './observe/strictest-consent.ts';
 
 export interface ExplainedPerson {
   status: PersonStatus;
@@ -28,6 +30,8 @@ export interface ExplainedChannel {
   /** The gates that were applied, in order. */
   gates: AskedGate[];
   verdict: Verdict;
+  /** What the platform shows, whosever contact it is; of a gone person, `asked` has only ours. */
+  shows: Subscription | undefined;
   /** How an operator settled the channel, while that holds; null if nobody did. */
   settlement: ReturnType<typeof settlementOf>;
   /** The setting that prevents a change in the channel; undefined if there is none. */
@@ -50,7 +54,8 @@ export function explainPerson(states: States, rules: PersonRules): ExplainedPers
         tested.push(one),
       );
       const settlement = settlementOf(facts.now.channels[channel], facts.operatorOut(channel));
-      return { channel, asked, tried, gates: tested, settlement, ...passed };
+      const shows = strictestOf(facts.contacts, channel);
+      return { channel, asked, shows, tried, gates: tested, settlement, ...passed };
     }),
   };
 }

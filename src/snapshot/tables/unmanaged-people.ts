@@ -15,8 +15,8 @@ export interface UnmanagedProblems {
   open(kind: RecordTypeName): UnmanagedPart[];
   /** Counts the people by cause, without the acknowledged ones. */
   counts(kind: RecordTypeName): { cause: UnmanagedCause; count: number }[];
-  /** Returns the parts in which an operator has the record opted out. */
-  optedOut(kind: RecordTypeName, key: Key): string[];
+  /** Returns the parts of a record about which an operator has decided this. */
+  decided(kind: RecordTypeName, key: Key, as: UnmanagedDecision): string[];
   /** Stores a decision. `fix`: what remains to be done. */
   decide(kind: RecordTypeName, part: UnmanagedPart, as: UnmanagedDecision, fix: string): void;
   /**
@@ -56,9 +56,9 @@ export function unmanagedIn(db: Statements): UnmanagedProblems {
     `select cause, count(distinct key) count from problem
      where kind = ? and cause in ${causes} and ${isHeard} group by cause`,
   );
-  const optedOut = db.prepare<[string, string], { part: string }>(
+  const decided = db.prepare<[string, string, string], { part: string }>(
     `select part from problem
-     where kind = ? and key = ? and cause in ${causes} and decided = 'opt_out'`,
+     where kind = ? and key = ? and cause in ${causes} and decided = ?`,
   );
   const decide = db.prepare(
     `update problem set decided = @as, fix = @fix
@@ -78,7 +78,7 @@ export function unmanagedIn(db: Statements): UnmanagedProblems {
   return {
     open: (kind) => open.all(kind),
     counts: (kind) => counts.all(kind),
-    optedOut: (kind, key) => optedOut.all(kind, key).map(({ part }) => part),
+    decided: (kind, key, as) => decided.all(kind, key, as).map(({ part }) => part),
     decide: (kind, part, as, fix) => void decide.run({ kind, ...part, as, fix }),
     carry: (kind) => void carry.run(kind),
     mend: (kind, key, part) => void mend.run(kind, key, part),

@@ -1,6 +1,6 @@
 /** Derives the input of the rules and gates from what is known about one person. */
 import type { Entry } from '../../../domain/do-not-contact.ts';
-import type { Key } from '../../../domain/record.ts';
+import type { DesiredRow, Key, RecordedRow } from '../../../domain/record.ts';
 import { type AbsenceRules, mayDelete, notOursOf, oursOf } from './our-contacts.ts';
 import { hasLeft, hasWaited, isDue } from './absence.ts';
 import { isBar, newerWill, passGates } from './gates.ts';
@@ -181,7 +181,7 @@ export function channelFacts(person: PersonFacts, channel: string): ChannelFacts
     newer: newerWill(person, channel) !== undefined,
     takenBack: isTakenBack(person.now.channels[channel], channel, states),
     settledIn: isSettledIn(person.now.channels[channel]),
-    unmanaged: wanted === 'gone' ? unmanagedAs(person, channel) : undefined,
+    unmanaged: wanted === 'gone' ? unmanagedAs({ ...states, contacts }, channel) : undefined,
     policy: rules.policy,
   };
 }
@@ -196,14 +196,19 @@ export function verdictIn(person: PersonFacts, channel: string): ReturnType<type
  * Returns how the CRM names a person who is gone and subscribed with a contact that is not ours;
  * undefined if it does not name them, or if there is no such contact.
  */
-function unmanagedAs(
-  { states, contacts }: PersonFacts,
+export function unmanagedAs(
+  { desired, contacts, recorded }: UnmanagedFacts,
   channel: string,
 ): ChannelFacts['unmanaged'] {
-  const { desired } = states;
-  const isIn = isInOf(notOursOf(contacts, states.recorded).filter(({ left }) => !left));
+  const isIn = isInOf(notOursOf(contacts, recorded).filter(({ left }) => !left));
   if (desired.length === 0 || !isIn(channel)) return undefined;
   return desired.some(({ presence }) => presence === 'flagged') ? 'deleted' : 'outOfScope';
+}
+
+interface UnmanagedFacts {
+  desired: readonly DesiredRow[];
+  contacts: readonly ObservedContact[];
+  recorded: RecordedRow | undefined;
 }
 
 /**

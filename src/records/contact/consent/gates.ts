@@ -46,7 +46,7 @@ export const gates: readonly Gate[] = [
   {
     id: 'unmanaged-out',
     row: 34,
-    asks: 'an operator decided to opt them out (`unmanaged --opt-out`), contacts.protect does not cover the person, the CRM was read completely, and no record of the address is missing there',
+    asks: 'an operator decided to opt out a person who is gone from the CRM (`unmanaged --opt-out`)',
     about: ['conflict'],
     holds: ({ person: { states, isProtected }, channel, asked: { unmanaged } }) =>
       unmanaged !== undefined &&
