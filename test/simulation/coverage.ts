@@ -14,6 +14,8 @@ const unmet: Record<string, string> = {
   'opt-ins-off': 'no story sets policy.optIns',
   'channel-lost': 'a channel is lost when ten people lose it, and stories have fewer',
   undone: 'only stories in which runs are undone meet it (undo.test.ts)',
+  'out-of-scope-unmanaged': 'no story sets contacts.include',
+  'unmanaged-out': 'no story decides about people who are not ours (unmanaged.test.ts)',
   'our-opt-out-recorded': 'too rare: our opt-out of a foreign contact, which then vanishes',
 };
 const decisions = [...consentRules, ...gates].map(({ id }) => id).filter((id) => !(id in unmet));

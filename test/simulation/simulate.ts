@@ -265,6 +265,7 @@ function remember(
   memories.read(people, templates);
   statements.read(people);
   stage.known.undone.read(people);
+  stage.known.unmanaged.read(people);
   erasures.meet(people);
   memories.left(stage.world.clock.monotonic(), files);
   absences.ended({ ...outing, mode }, summary !== undefined && summary.certificate.source !== null);
@@ -290,6 +291,7 @@ function remember(
     checkResolved(outing, files, stage.known);
     checkNotAsked(outing, { held: current, summary }, stage.known);
     statements.conclude(people);
+    if (step.only !== 'templates') stage.known.unmanaged.conclude(outing, files, stage.known);
   }
   if (step.only !== 'templates')
     rejections.held(current, { reading: people, witness: stage.known.witness });

@@ -18,6 +18,7 @@ import type { Settlements } from './settlements.ts';
 import type { Statements } from './stated-opt-outs.ts';
 import type { Story } from '../story/story.ts';
 import type { Undone } from './undone.ts';
+import type { Unmanaged } from './unmanaged.ts';
 import type { Unanswered } from './unanswered.ts';
 import type { Witness } from '../world/platform-history.ts';
 
@@ -106,6 +107,7 @@ export interface Known {
   statements: Statements;
   settlements: Settlements;
   undone: Undone;
+  unmanaged: Unmanaged;
   unanswered: Pick<Unanswered, 'has' | 'hadBefore'>;
   /** Of each contact, how it was read by its id for the first time. */
   readBacks: Map<string, ReadBack>;

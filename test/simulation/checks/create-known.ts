@@ -10,6 +10,7 @@ import { createMemories } from './expected-memory.ts';
 import { createStanding } from './held-changes.ts';
 import { createRejections } from './rejections.ts';
 import { createUndone } from './undone.ts';
+import { createUnmanaged } from './unmanaged.ts';
 import { createSettlements } from './settlements.ts';
 import { createStatements } from './stated-opt-outs.ts';
 
@@ -36,6 +37,7 @@ export function createKnown(
     statements: createStatements(),
     settlements: createSettlements(memories.everOf),
     undone: createUndone(),
+    unmanaged: createUnmanaged(),
     unanswered,
     readBacks,
     refusals: new Set(),

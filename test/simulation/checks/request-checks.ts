@@ -299,6 +299,9 @@ function checkOptOut(
   const isFlagged = keys.some((one) => known.absences.isFlagged(one, outing));
   checkLimited(what, absent && !isFlagged, { outing, known });
   if (absent) checkAbsence(what, keys, { outing, known });
+  const isForeign = known.unmanaged.has(key, channel) && `${what}, and is not ours`;
+  if (absent)
+    known.judge('deleted people who are not ours are not opted out for absence', isForeign);
   // Who is not opted out for absence is opted out before the delete alone.
   if (absent && policy === 'keep') checkWait(what, person, { keys, outing, known });
   const change = { op: 'opt_out', keys, part: channel, target: person?.id } as const;

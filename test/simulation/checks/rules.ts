@@ -20,6 +20,8 @@ export const rules = [
   'nobody is opted out twice',
   'people opted out for absence were missing for long enough',
   'people opted out for absence were in the CRM once',
+  'deleted people who are subscribed and not ours are listed',
+  'deleted people who are not ours are not opted out for absence',
   'people reported as unsubscribed did unsubscribe',
   'a run removes no more people than the guard allows',
   'a run opts in no more people than the guard allows',

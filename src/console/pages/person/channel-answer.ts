@@ -37,6 +37,14 @@ const wantedIn: ReadonlySet<ProblemCause> = new Set([
   'erased',
 ]);
 
+/** What is so of people who are gone from the CRM and subscribed with a contact of others. */
+const unmanagedWords: Readonly<Record<string, string>> = {
+  'deleted-subscribed':
+    'The CRM marks the person as deleted, and the contact is not managed by this mirror.',
+  'out-of-scope-subscribed':
+    'The configuration leaves the person out, and the contact is not managed by this mirror.',
+};
+
 /** Returns what comes first about somebody who is not on the platform; undefined for others. */
 export function whereaboutsOf({ document, entries, listed }: AnswerFacts): string | undefined {
   const { recorded } = document;
@@ -65,6 +73,10 @@ export function whereaboutsOf({ document, entries, listed }: AnswerFacts): strin
 /** Returns the answer for a channel. */
 export function answerOf(facts: AnswerFacts, channel: string): ChannelAnswer {
   const { recorded, problems } = facts.document;
+  const unmanaged = problems.find(
+    ({ part, cause }) => part === channel && unmanagedWords[cause] !== undefined,
+  );
+  if (unmanaged) return { isSubscribed: true, why: unmanagedWords[unmanaged.cause] ?? '' };
   const isWanted = problems.some(({ part, cause }) => part === channel && wantedIn.has(cause));
   const out = (why: string): ChannelAnswer => ({
     isSubscribed: false,

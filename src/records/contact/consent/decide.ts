@@ -2,7 +2,7 @@
 import { type Change, type ChangeReason, guardOf, type Op } from '../../../domain/change.ts';
 import type { RecordProblem } from '../../../domain/record-problem.ts';
 import { canonicalJson, type Key } from '../../../domain/record.ts';
-import { optsOutUnmanaged } from '../../../domain/unmanaged-people.ts';
+import { optsOutUnmanaged, unmanagedCauses } from '../../../domain/unmanaged-people.ts';
 import { decodedStates } from '../../decoded-rows.ts';
 import type { Decision, States, Stop } from '../../record-type.ts';
 import { notOursOf, oursOf } from './our-contacts.ts';
@@ -85,7 +85,11 @@ function planChannel(decision: Decision, channel: string, facts: PersonFacts): S
   const { states } = facts;
   const { verdict, stop } = verdictIn(facts, channel);
   const conflict = (fault: Conflict): void => {
-    decision.problems.push(conflictProblem(states.key, channel, fault));
+    // Nothing recorded leads from the address of an unmanaged person to the CRM.
+    const isUnmanaged = unmanagedCauses.some((one) => one === fault.cause);
+    const crmId = isUnmanaged ? states.desired[0]?.id : undefined;
+    const urgent = fault.cause === 'renamed-claimed' && { urgent: true as const };
+    decision.problems.push({ ...conflictProblem(states.key, channel, fault), crmId, ...urgent });
   };
   if (verdict.action === 'conflict') {
     const isUnsure = isDoubtful(facts.now.channels[channel], channel, states.facts);
@@ -95,9 +99,7 @@ function planChannel(decision: Decision, channel: string, facts: PersonFacts): S
       contacts: facts.contacts.length,
       isRenamed: facts.renamed.length > 0,
     };
-    const urgent = verdict.by === 'renamed-claimed' && { urgent: true as const };
-    const fault = conflictOf(verdict.by, subject);
-    decision.problems.push({ ...conflictProblem(states.key, channel, fault), ...urgent });
+    conflict(conflictOf(verdict.by, subject));
   }
   // Until the opt-out is acknowledged, the decision stays with the problem.
   if (verdict.by === 'unmanaged-out') {

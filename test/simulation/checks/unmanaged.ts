@@ -1,0 +1,53 @@
+/** People who are deleted in the CRM and subscribed with a contact that is not ours. */
+import { channels } from '../../support/engine/engine-mirror.ts';
+import { fallbackOf } from '../story/story.ts';
+import { addressesOf, isLiving, type Reading, wishFor } from '../world/crm.ts';
+import type { Person } from '../world/platform-history.ts';
+import type { Traces } from '../world/snapshot-files.ts';
+import type { Known, Outing } from './checker-state.ts';
+
+export interface Unmanaged {
+  /** The CRM was read: who is there again may be ours from now on. */
+  read(reading: Reading): void;
+  /** A complete full run has ended: whoever is unmanaged is listed. */
+  conclude(run: Pick<Outing, 'people' | 'startedAt'>, files: Traces, known: Known): void;
+  /** Whether this subscription was found, and the CRM has not named the person since. */
+  has(key: string, channel: string): boolean;
+}
+
+export function createUnmanaged(): Unmanaged {
+  const found = new Set<string>();
+  const nameOf = (key: string, channel: string): string => `contact ${key} ${channel}`;
+  return {
+    read(reading) {
+      for (const key of addressesOf(reading)) {
+        if (!isLiving(reading, key)) continue;
+        for (const channel of channels) found.delete(nameOf(key, channel));
+      }
+    },
+    conclude({ people, startedAt }, { recorded, problems }, { story, witness, erasures, judge }) {
+      const isIn = ({ channels: all, made, former, left }: Person, channel: string): boolean => {
+        const state = all.get(channel);
+        const times = [state?.at ?? made.at, made.at, former?.until ?? made.at];
+        const is = state ? state.is : fallbackOf(story);
+        return is === 'opt_in' && left === undefined && Math.max(...times) < startedAt;
+      };
+      for (const key of addressesOf(people)) {
+        if (isLiving(people, key) || recorded.some((one) => one.key === key)) continue;
+        if (erasures.isOf(key) || erasures.unsettled().has(key)) continue;
+        for (const channel of channels) {
+          if (wishFor(people, key, channel) === 'opt_out') continue;
+          if (!witness.present(key).some((person) => isIn(person, channel))) continue;
+          const name = nameOf(key, channel);
+          found.add(name);
+          const wrong = `${key} is deleted in the CRM, in ${channel}, not ours, and not listed`;
+          judge(
+            'deleted people who are subscribed and not ours are listed',
+            !problems.includes(name) && wrong,
+          );
+        }
+      }
+    },
+    has: (key, channel) => found.has(nameOf(key, channel)),
+  };
+}
