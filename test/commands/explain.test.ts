@@ -266,7 +266,7 @@ describe('explain', () => {
     const { json } = await world.call('explain', ann, '--json');
     const [{ tried }] = json.channels;
     const rows = tried.map(({ row }: { row: number }) => row);
-    expect(rows).toEqual([1, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 10, 33, 11, 11, 12]);
+    expect(rows).toEqual([1, 1, 1, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 10, 33, 11, 11, 12]);
     const matched = tried.filter(({ matches }: { matches: boolean }) => matches);
     expect(matched).toEqual([tried.at(-1)]);
   });

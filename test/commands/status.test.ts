@@ -101,6 +101,7 @@ describe('status', () => {
       ledger: { file: `${world.path}-ledger`, fault: null },
       audit: { file: `${world.path}-audit`, fault: null },
       snapshot: { file: world.path, exists: true, bytes: expect.any(Number) },
+      unmanaged: { deleted: 0, outOfScope: 0 },
     });
     expect(json.snapshot.bytes).toBeGreaterThanOrEqual(statSync(world.path).size);
     const { out } = await world.call('status');

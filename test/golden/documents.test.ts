@@ -51,6 +51,7 @@ const rows: Row[] = [
   { name: 'state-list', argv: ['state', 'list'] },
   { name: 'state-show', argv: ['state', 'show', bob] },
   { name: 'retry', argv: ['retry'] },
+  { name: 'unmanaged', argv: ['unmanaged'] },
   { name: 'pause', argv: ['pause'] },
   { name: 'resume', argv: ['resume'] },
   { name: 'forget', argv: ['forget', ann] },

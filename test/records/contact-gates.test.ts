@@ -61,6 +61,9 @@ function renamed(newsletter: string) {
 
 const examples: Record<string, [Partial<States>, PersonRules?]> = {
   'channel-lost': [{ desired: [yes], lost: new Set([NEWS]) }],
+  'unmanaged-out': [
+    { desired: [wish({ archived: 'yes' })], observed: [inNews], unmanagedOut: [NEWS] },
+  ],
   protected: [{ desired: [yes] }, { ...rules, protects: new Set([ANN]) }],
   'opt-ins-off': [{ desired: [yes] }, { ...rules, policy: { ...rules.policy, optIns: 'off' } }],
   'not-chosen': [{ desired: [yes], unchosen: true }],

@@ -26,6 +26,14 @@ const stranger = { observed: inNews, desired: [flagged()] } satisfies Partial<St
 const ordered = { ...stranger, unmanagedOut: [NEWS] } satisfies Partial<States>;
 const ours = { ...remembered({ news: 'in' }), id: 'con_1' };
 const noted = { ...ours, ownership: 'noted' as const };
+/** The address has a second contact, which is ours. */
+const beside = (seen = shown({ id: 'con_2' })): Partial<States> => ({
+  mayDelete: false,
+  recorded: { ...ours, id: 'con_2' },
+  observed: [...inNews, seen],
+});
+const inBoth = [shown({ news: 'opt_in', product: 'opt_in' })];
+const outOfAll = [shown({ news: 'opt_in', status: 'unsubscribed' })];
 
 describe('who is reported', () => {
   const deleted = [`deleted-subscribed ${NEWS}`];
@@ -35,16 +43,16 @@ describe('who is reported', () => {
     ['flagged as deleted',                    {}, deleted],
     ['out of scope',                          { desired: [outside()] }, left],
     ['both, by two records',                  { desired: [outside(), flagged()] }, deleted],
-    ['in both channels',                      { observed: [shown({ news: 'opt_in', product: 'opt_in' })] }, [...deleted, `deleted-subscribed ${PRODUCT}`]],
+    ['in both channels',                      { observed: inBoth }, [...deleted, `deleted-subscribed ${PRODUCT}`]],
     ['by an uncertified reading',             { certified: false }, deleted],
     ['with a contact that is merely noted',   { recorded: noted }, deleted],
-    ['beside a contact of ours that is out',  { mayDelete: false, recorded: { ...ours, id: 'con_2' }, observed: [...inNews, shown({ id: 'con_2', news: 'opt_out' })] }, deleted],
+    ['beside a contact of ours that is out',  beside(shown({ id: 'con_2', news: 'opt_out' })), deleted],
     ['not: nobody in the CRM',                { desired: [] }, []],
     ['not: present beside it',                { desired: [flagged(), wish()] }, []],
     ['not: an invalid record beside it',      { desired: [flagged(), wish({ newsletter: 'eh' })] }, []],
     ['not: the contact is ours',              { recorded: ours }, []],
     ['not: opted out of the channel',         { observed: [shown({ news: 'opt_out' })] }, []],
-    ['not: unsubscribed from all mail',       { observed: [shown({ news: 'opt_in', status: 'unsubscribed' })] }, []],
+    ['not: unsubscribed from all mail',       { observed: outOfAll }, []],
     ['not: not on the platform',              { observed: [] }, []],
   ])('%s', (_, known, told) => {
     const { problems, changes, note } = contacts.decide(states({ ...stranger, ...known }));
@@ -67,7 +75,7 @@ describe('after an operator decided to opt them out', () => {
   test.each<[string, Partial<States>, string[]]>([
     ['flagged as deleted',                         {}, optOut],
     ['out of scope',                               { desired: [outside()] }, optOut],
-    ['only the contact that is not ours',          { mayDelete: false, recorded: { ...ours, id: 'con_2' }, observed: [...inNews, shown({ id: 'con_2' })] }, optOut],
+    ['only the contact that is not ours',          beside(), optOut],
     ['not: decided about another channel',         { unmanagedOut: [PRODUCT] }, []],
     ['not: in the CRM again',                      { desired: [wish()] }, []],
     ['not: the CRM was not read completely',       { certified: false }, []],
