@@ -64,10 +64,6 @@ export function statesOf(
     latest: by + latestNow(run) - run.clock.now(),
     lost: known.lost,
     ...(isUnchosen(run, type, key) && { unchosen: true }),
-    ...(isGone &&
-      isNamed && {
-        unmanagedOut: run.snapshot.unmanaged.decided(type.name, key, 'opt_out'),
-      }),
     facts: run.facts.known(),
   };
 }
@@ -95,7 +91,7 @@ function goneStates(
   run: RunContext,
   { name }: RecordType,
   { key, known, isNamed, successors }: Gone,
-): Pick<States, keyof typeof stays> {
+): Pick<States, keyof typeof stays | 'unmanagedOut'> {
   const mayHaveStrays = successors.length > 0 || (known.whole && isNamed);
   return {
     strays: mayHaveStrays && run.snapshot.recorded.hasStrays(name, key),
@@ -103,6 +99,7 @@ function goneStates(
     announces: mustAnnounce(run),
     // Only a complete reading proves that no other person has the old address.
     mayDelete: mayDelete(run, known) && (successors.length === 0 || known.whole),
+    unmanagedOut: isNamed ? run.snapshot.unmanaged.decided(name, key, 'opt_out') : [],
   };
 }
 

@@ -298,10 +298,10 @@ function checkOptOut(
   // Who is flagged as deleted is opted out by the word of the CRM, not for absence.
   const isFlagged = keys.some((one) => known.absences.isFlagged(one, outing));
   checkLimited(what, absent && !isFlagged, { outing, known });
-  if (absent) checkAbsence(what, keys, { outing, known });
-  const isForeign = known.unmanaged.has(key, channel) && `${what}, and is not ours`;
-  if (absent)
-    known.judge('deleted people who are not ours are not opted out for absence', isForeign);
+  if (absent) {
+    checkAbsence(what, keys, { outing, known });
+    known.unmanaged.leftAlone(what, { key, channel }, known.judge);
+  }
   // Who is not opted out for absence is opted out before the delete alone.
   if (absent && policy === 'keep') checkWait(what, person, { keys, outing, known });
   const change = { op: 'opt_out', keys, part: channel, target: person?.id } as const;

@@ -11,8 +11,8 @@ export interface Unmanaged {
   read(reading: Reading): void;
   /** A complete full run has ended: whoever is unmanaged is listed. */
   conclude(run: Pick<Outing, 'people' | 'startedAt'>, files: Traces, known: Known): void;
-  /** Whether this subscription was found, and the CRM has not named the person since. */
-  has(key: string, channel: string): boolean;
+  /** Somebody is opted out for absence: no one who was found, and whom the CRM has not named since. */
+  leftAlone(what: string, about: { key: string; channel: string }, judge: Known['judge']): void;
 }
 
 export function createUnmanaged(): Unmanaged {
@@ -48,6 +48,9 @@ export function createUnmanaged(): Unmanaged {
         }
       }
     },
-    has: (key, channel) => found.has(nameOf(key, channel)),
+    leftAlone(what, { key, channel }, judge) {
+      const wrong = found.has(nameOf(key, channel)) && `${what}, and is not ours`;
+      judge('deleted people who are not ours are not opted out for absence', wrong);
+    },
   };
 }
