@@ -11,7 +11,7 @@ export interface Unmanaged {
   read(reading: Reading): void;
   /** A complete full run has ended: whoever is unmanaged is listed. */
   conclude(run: Pick<Outing, 'people' | 'startedAt'>, files: Traces, known: Known): void;
-  /** Somebody is opted out for absence: no one who was found, and whom the CRM has not named since. */
+  /** Somebody is opted out for absence: nobody who was found, and is not in the CRM since. */
   leftAlone(what: string, about: { key: string; channel: string }, judge: Known['judge']): void;
 }
 
