@@ -10,14 +10,14 @@ import { isFlagged } from './absence.ts';
 import { movedRows } from './changed-address.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
-import { factsOf, type PersonFacts, type PersonRules, verdictIn } from './facts.ts';
+import { channelFacts, factsOf, type PersonFacts, type PersonRules, verdictIn } from './facts.ts';
 import { gates, newerWill } from './gates.ts';
 import { overriddenBy, statingOut, withdrawsStated } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
 import { isIrrelevant, isToRecord, noteOf } from './recorded-note.ts';
 import { elsewhereOf, renamedTargets } from './renamed-contact.ts';
 import { isOperators, laterWill } from './settlements.ts';
-import { rules as table, type Verdict } from './rules.ts';
+import { decideChannel, rules as table, type Verdict } from './rules.ts';
 import {
   type ContactStates,
   decodeContact,
