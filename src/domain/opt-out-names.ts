@@ -1,32 +1,6 @@
-/** Recognizes in a dozen languages what a column is about, by its name. */
-
-/** Names of opt-outs, as words of `plain` text. */
-const optOutNames = [
-  // English
-  /\bunsub|\bopt(ed)? ?out|\bdo not ((e ?)?mail|contact|send|market|disturb|call|phone|fax)|\bdn[cm]\b/,
-  /\bno ((e ?)?mail|mailing|contact|marketing)s?\b|\b(consent|permission) (withdrawn|revoked)/,
-  // German
-  /ab(ge)?meld|abbestell|ausgetragen|widerruf|widerspr|(werbe|mail|kontakt|newsletter) ?sperr/,
-  /\bkeine? ((e ?)?mail|werbung|mailing|newsletter|kontakt)|\b(mail|newsletter|kontakt) gesperrt/,
-  /\bnicht (mehr )?(anschreiben|kontaktieren|(an)?mailen|(e ?)?mail|bewerben)/,
-  // Dutch, Danish, Norwegian, Swedish
-  /uitgeschreven|uitschrij|af(ge)?meld|avmeld|\bframeld|avregistrer|avanmal|avprenumer/,
-  /\bniet (meer )?(e ?)?(mail|contact|benader)|\bgeen ((e ?)?mail|mailing|nieuwsbrief|contact)/,
-  /\b(ikke|ej|inte|ingen|inga) (kontakt|(e ?)?mail|maila|e ?post|send|utskick|reklam|nyhetsbrev)/,
-  // French
-  /\bdes(in|ab)(scri|onn)|\bne (pas|plus) (contact|sollicit|envoy|(e ?)?mail|demarch)/,
-  /\b(pas d[e ]? ?|refus |stop )((e ?)?mail|mailing|contact|newsletter|prospection)/,
-  // Spanish, Portuguese, Italian, Romanian
-  /\bbaja\b|\b(des|de)(s|sub|in)?(uscri|scri[pt])|\bdescadastr|\bdisiscri|\bdisiscritt|\bdezabon/,
-  /\b(no|nao|non|nu) ((e ?)?mail|correo|conta|envi|invi|desea|molest|pertu|disturb|scriv|trimite)/,
-  /\bcancel\p{L}* ((de|a|la) )*(suscripcion|inscricao|subscricao|assinatura|iscrizione)/u,
-  // Polish, Czech, Hungarian, Finnish, Turkish
-  /\bwypisan|\brezygnacj|\bnie (kontakt|wysyl|mail|(e ?)?mail)|\bodhlas|\bne(zasil|kontakt|posil)/,
-  /\bleirat|\bne (kuldj|keress)|\babonelik.* iptal|\p{L}kielto\b/u,
-  /\bei (sahkopost|markkinoin|uutiskirj)/,
-  // Russian, Ukrainian, Greek, Japanese, Chinese, Korean
-  /отпис|відпис|не (писать|беспокоить|отправлять)|απεγγραφ|配信停止|退订|取消订阅|수신거부/,
-];
+/** Recognizes in two dozen languages what a column is about, by its name. */
+import { aboutLinks, falseFriends, neutralWords, optOutTerms } from './opt-out-terms.ts';
+import { plain, termFinder } from './name-terms.ts';
 
 /** Names of deletions, in more languages than `deleted` is proposed for. */
 const deletionNames = [
@@ -35,10 +9,11 @@ const deletionNames = [
 ];
 
 /** Columns about other ways to reach a person. */
-const aboutOtherWays = /\b(sms|fax|phone|telefon|whatsapp|call|mobile)|\p{L}phone|telefon/u;
-/** Columns about why, or in which campaign, a person opted out. */
+const aboutOtherWays =
+  /sms|mms|fax|phone|telefon|tele|whatsapp|call|mobile|handy|push|postal|anruf|llamar|bellen|звон/;
+/** Columns about why, how, or in which campaign, a person opted out. */
 const aboutReasons =
-  /reason|grund|campaign|comment|source|\breden|raison|motif|motiv|razon|powod|duvod|syy\b/;
+  /reason(?! enum)|grund|campaign|comment|source|method|\breden|raison|moti[fv]|razon|powod|duvod|syy\b|\bby$/;
 
 /**
  * Returns what a name says: an opt-out, something about one, such as its reason or that of another
@@ -46,8 +21,8 @@ const aboutReasons =
  */
 export function namedLike(name: string): 'opt-out' | 'reason' | 'other' | 'deletion' | undefined {
   const text = plain(name);
-  if (optOutNames.some((form) => form.test(text))) {
-    if (aboutOtherWays.test(text)) return 'other';
+  if (saysOptOut(text)) {
+    if (aboutOtherWays.test(text) && !/mail|newsletter/.test(text)) return 'other';
     return aboutReasons.test(text) ? 'reason' : 'opt-out';
   }
   return deletionNames.some((form) => form.test(text)) ? 'deletion' : undefined;
@@ -58,16 +33,22 @@ export function isNamedLikeOptOut(name: string): boolean {
   return namedLike(name) === 'opt-out';
 }
 
-/** Returns a name in lower case as words with single spaces, without accents on Latin letters. */
-function plain(name: string): string {
-  return name
-    .replaceAll(/(\p{Ll})(\p{Lu})/gu, '$1 $2')
-    .normalize('NFD')
-    .replaceAll(/(\p{Script=Latin})\p{M}+/gu, '$1')
-    .normalize('NFC')
-    .toLowerCase()
-    .replaceAll('ł', 'l')
-    .replaceAll('ø', 'o')
-    .replaceAll(/[^\p{L}\p{N}]+/gu, ' ')
-    .trim();
+const neutral = neutralWords.flatMap((row) => row.split('|'));
+const terms = termFinder(optOutTerms, neutral);
+const friends = termFinder(falseFriends, neutral);
+const links = new RegExp(`(?<!\\S)(?:${aboutLinks.join('|')})(?!\\S)`, 'u');
+/** The same at the end of a word: `unsubscribeurl`, `abmeldequote`. */
+const gluedLinks =
+  /(?:url|uri|links?|href|token|hash|quote|seite)(?!\S)|(?:scribe|optout|bounce)(?:count|rate|page)/u;
+/** Before a term they turn it around: "not opted out". */
+const negated = /(?<!\S)(?:not|no|never|nicht|keine?|non|ikke|inte|ej|niet|geen|nao|nie) $/;
+
+function saysOptOut(name: string): boolean {
+  let text = name;
+  for (const { start, end } of friends.find(name))
+    text = `${text.slice(0, start)}${' '.repeat(end - start)}${text.slice(end)}`;
+  text = text.replaceAll(/ +/g, ' ').trim();
+  if (links.test(text) || gluedLinks.test(text)) return false;
+  for (const { start } of terms.find(text)) if (!negated.test(text.slice(0, start))) return true;
+  return false;
 }

@@ -1,6 +1,8 @@
 /** What the name of a column says, in a dozen languages. */
 import { expect, test } from 'vitest';
-import { namedLike } from '../../src/domain/opt-out-names.ts';
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+import { isNamedLikeOptOut, namedLike } from '../../src/domain/opt-out-names.ts';
 
 test.each([
   ['English', ['Do not mail', 'DoNotContact', 'do_not_email', 'Email Opt Out', 'UNSUB_TIME']],
@@ -42,4 +44,40 @@ test('other names say nothing', () => {
   const more = ['Nieuwsbrief', 'Productnieuws', 'Baldur', 'Name', 'Notes', 'Non-profit', 'Kielto'];
   for (const name of [...names, ...more])
     expect([name, namedLike(name)]).toEqual([name, undefined]);
+});
+
+/** Names that were written before the recognition, by somebody else. */
+const list = z
+  .record(z.string(), z.array(z.string()))
+  .parse(JSON.parse(readFileSync(new URL('opt-out-column-names.json', import.meta.url), 'utf8')));
+
+test.each([
+  ['optOut', true],
+  ['bounceOrSuppression', true],
+  ['consent', false],
+  ['notOptOut', false],
+])('of the list, all of %s: %s', (part, expected) => {
+  const names = list[part] ?? [];
+  expect(names.length).toBeGreaterThan(50);
+  expect(names.filter((name) => isNamedLikeOptOut(name) !== expected)).toEqual([]);
+});
+
+test.each([
+  'hasOptedOutOfEmail',
+  'doNotBulkEmail',
+  'emailOptOut',
+  'keineWerbemails',
+  'nePasContacter',
+])('the spelling of %s does not count', (name) => {
+  const words = name.replaceAll(/(?=[A-Z])/g, ' ');
+  const spellings = [name, name.toLowerCase(), name.toUpperCase(), words, words.toUpperCase()];
+  const more = [words.replaceAll(' ', '_'), words.replaceAll(' ', '-'), `crm.${name}__c`];
+  expect([...spellings, ...more].filter((one) => !isNamedLikeOptOut(one))).toEqual([]);
+});
+
+test('a word within other words, or turned around, is no opt-out', () => {
+  const within = ['Adopt outcome', 'Laptop outlet', 'Nome mail', 'Rebajas', 'Wholesale mailing'];
+  const turned = ['Not opted out', 'nicht abgemeldet', 'No bounce', 'Opt-in / opt-out'];
+  const sentences = ['I want news. I can unsubscribe at any time.', 'Abmeldung jederzeit möglich'];
+  expect([...within, ...turned, ...sentences].filter(isNamedLikeOptOut)).toEqual([]);
 });

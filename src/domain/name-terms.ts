@@ -1,0 +1,145 @@
+/**
+ * Looks for the terms of a table in a name: `unsubscrib*`, `{mail|send}`, `do not … mail`. The words
+ * of a term may be written as one word, and a name without spaces may have neutral words before,
+ * within and after a term: `hasoptedoutofemail`.
+ */
+
+/** A part of a term between two gaps, as an expression that begins at a given place. */
+type Term = readonly RegExp[];
+
+/** Finds the terms of one table. */
+export interface TermFinder {
+  /** Yields where terms begin and end in a name in `plain` form. */
+  find(name: string): Iterable<{ start: number; end: number }>;
+}
+
+/** The maximum number of neutral words in a row. */
+const mostNeutral = 4;
+/** Scripts that write no spaces between words. */
+const spaceless = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u;
+
+/**
+ * Returns the finder of a table, which is prepared at its first use. `neutral` are the words that
+ * do not change what a term says.
+ */
+export function termFinder(
+  table: Readonly<Record<string, readonly string[]>>,
+  neutral: readonly string[],
+): TermFinder {
+  let prepared: ReturnType<typeof prepare> | undefined;
+  return {
+    *find(name) {
+      prepared ??= prepare(Object.values(table).flat(), neutral);
+      const gaps = gapsIn(name, prepared.neutral);
+      const starts = [...name.matchAll(/(?<!\S)\S/g)].flatMap(({ index }) => gaps.glued(index));
+      for (const start of new Set(starts)) {
+        for (const term of prepared.terms) {
+          const end = endOf(term, name, start, gaps);
+          if (end !== undefined) yield { start, end };
+        }
+      }
+      for (const term of prepared.anywhere) {
+        for (const { 0: found, index } of name.matchAll(term)) {
+          yield { start: index, end: index + found.length };
+        }
+      }
+    },
+  };
+}
+
+function prepare(rows: readonly string[], neutral: readonly string[]) {
+  const isSpaced = (row: string): boolean => !spaceless.test(row);
+  return {
+    anywhere: rows.filter((row) => !isSpaced(row)).map((row) => expression(row, 'gu')),
+    terms: rows
+      .filter(isSpaced)
+      .map((row): Term => row.split(' … ').map((part) => expression(part, 'uy'))),
+    neutral: new Set(neutral.map(plain)),
+  };
+}
+
+/** Returns where a term that begins at a place ends; undefined: it does not, or within a word. */
+function endOf([part, ...rest]: Term, name: string, start: number, gaps: Gaps): number | undefined {
+  if (!part) return gaps.glued(start).find((end) => end === name.length || name[end] === ' ');
+  part.lastIndex = start;
+  const [found] = part.exec(name) ?? [];
+  if (found === undefined) return undefined;
+  const end = start + found.length;
+  if (rest.length === 0) return endOf([], name, end, gaps);
+  const next = [...gaps.spaced(end), ...gaps.glued(end)];
+  return next.map((at) => endOf(rest, name, at, gaps)).find((at) => at !== undefined);
+}
+
+interface Gaps {
+  /** Returns the places that neutral words of their own lead to, each after a space. */
+  spaced(from: number): number[];
+  /** Returns the places that neutral words without spaces lead to; the first is `from`. */
+  glued(from: number): number[];
+}
+
+/** Words of fewer letters are too likely to be a part of another word. */
+const leastGlued = 4;
+const shortGlued = new Set('is has of at on by to for the all dt flg crm me'.split(' '));
+const mostLetters = 16;
+
+function gapsIn(name: string, neutral: ReadonlySet<string>): Gaps {
+  const glued = (from: number, left = mostNeutral): number[] => {
+    const places = [from];
+    for (let size = 2; left > 0 && size <= mostLetters && from + size <= name.length; size += 1) {
+      const word = name.slice(from, from + size);
+      if (size >= leastGlued ? neutral.has(word) : shortGlued.has(word))
+        places.push(...glued(from + size, left - 1));
+    }
+    return places;
+  };
+  const spaced = (from: number, left = mostNeutral): number[] => {
+    if (name[from] !== ' ') return [];
+    const [word = ''] = name.slice(from + 1).split(' ', 1);
+    const isNeutral = left > 0 && neutral.has(word);
+    return [from + 1, ...(isNeutral ? spaced(from + 1 + word.length, left - 1) : [])];
+  };
+  return { spaced, glued };
+}
+
+/** Returns the expression of a part of a term. Of several words the longest is tried first. */
+function expression(part: string, flags: string): RegExp {
+  const longest = (choice: string): string =>
+    `(?:${choice
+      .split('|')
+      .toSorted((a, b) => b.length - a.length)
+      .join('|')})`;
+  const source = part
+    .replaceAll(/[^ {|}*]+/g, plain)
+    .replaceAll(/\{([^}]*)\}/g, (_, choice: string) => longest(choice))
+    .replaceAll(' ', ' ?')
+    .replaceAll('*', String.raw`\p{L}*`);
+  return new RegExp(source, flags);
+}
+
+/** The maximum number of characters of a name that are looked at. */
+const mostCharacters = 200;
+/** Letters that Unicode does not decompose. */
+const letters: Readonly<Record<string, string>> = {
+  ł: 'l',
+  ø: 'o',
+  đ: 'd',
+  ı: 'i',
+  ß: 'ss',
+  æ: 'ae',
+  œ: 'oe',
+};
+
+/** Returns a name in lower case as words with single spaces, without marks on letters. */
+export function plain(name: string): string {
+  return name
+    .slice(0, mostCharacters)
+    .replaceAll(/(\p{Ll})(\p{Lu})|(\p{Lu})(?=\p{Lu}\p{Ll})/gu, '$1$3 $2')
+    .replaceAll(/n['’]t\b/gi, 'nt')
+    .normalize('NFKD')
+    .replaceAll(/\p{M}+/gu, '')
+    .toLowerCase()
+    .replaceAll(/[łøđıßæœ]/g, (letter) => letters[letter] ?? letter)
+    .replaceAll(/[^\p{L}\p{N}]+|(?<=\p{L})(?=\p{N})|(?<=\p{N})(?=\p{L})/gu, ' ')
+    .replaceAll(/(?<!\S)e mail|email|courriel/g, 'mail')
+    .trim();
+}
