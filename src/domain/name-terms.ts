@@ -85,7 +85,8 @@ const mostLetters = 16;
 function gapsIn(name: string, neutral: ReadonlySet<string>): Gaps {
   const glued = (from: number, left = mostNeutral): number[] => {
     const places = [from];
-    for (let size = 2; left > 0 && size <= mostLetters && from + size <= name.length; size += 1) {
+    if (left === 0) return places;
+    for (let size = 2; size <= mostLetters && from + size <= name.length; size += 1) {
       const word = name.slice(from, from + size);
       if (size >= leastGlued ? neutral.has(word) : shortGlued.has(word))
         places.push(...glued(from + size, left - 1));

@@ -22,10 +22,16 @@ const aboutReasons =
 export function namedLike(name: string): 'opt-out' | 'reason' | 'other' | 'deletion' | undefined {
   const text = plain(name);
   if (saysOptOut(text)) {
-    if (aboutOtherWays.test(text) && !/mail|newsletter/.test(text)) return 'other';
+    if (isAboutOtherWays(text)) return 'other';
     return aboutReasons.test(text) ? 'reason' : 'opt-out';
   }
   return deletionNames.some((form) => form.test(text)) ? 'deletion' : undefined;
+}
+
+/** Returns whether a name is about other ways to reach a person than email. */
+export function isAboutOtherWays(name: string): boolean {
+  const text = plain(name);
+  return aboutOtherWays.test(text) && !/mail|newsletter/.test(text);
 }
 
 /** Returns whether a name says that a person must not be mailed. */

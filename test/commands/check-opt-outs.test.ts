@@ -22,6 +22,15 @@ describe('columns that look like an opt-out', () => {
     },
   );
 
+  test('are not pointed out if they hold a text of each person', async () => {
+    const world = await mirrored({ lines: {} });
+    const rows = Array.from({ length: 20 }, (_, at) => `${at},p${at}@example.com,yes,,no. ${at}`);
+    world.csv(['id,email,news,product,Fecha de baja', ...rows, ''].join('\n'));
+    const { json } = await world.call('check', '--json');
+    const all: { what: string }[] = json.findings;
+    expect(all.filter(({ what }) => what === 'contacts.unsubscribed')).toEqual([]);
+  });
+
   test('are not pointed out if the configuration uses them, or they only say why', async () => {
     const uses = { contacts: { unsubscribed: { field: 'unsubscribed', yes: ['x'] } } };
     expect(await notesOf('id,email,news,product,unsubscribed', uses)).toEqual([]);

@@ -169,7 +169,7 @@ describe('an export in Dutch', () => {
   test('uses both columns once their words are named, and lists all others', async () => {
     const { init, output } = await exported(dutch);
     const words = ['--words', 'Uitgeschreven op:yes=any', '--words', 'Niet mailen:yes=x'];
-    const { code, out } = await init('--yes', ...channel, ...words);
+    const { code, out } = await init('--yes', ...channel, ...words, '--unused', 'Productnieuws');
     expect(code).toBe(0);
     const written = readFileSync(output, 'utf8');
     expect(written).toContain('    - { field: Uitgeschreven op, yes: any }\n');
@@ -181,7 +181,8 @@ describe('an export in Dutch', () => {
 
   test('leaves out what the user says is no opt-out', async () => {
     const { init, output } = await exported(dutch);
-    const flags = ['--unused', 'Niet mailen', '--words', 'Uitgeschreven op:yes=any'];
+    const unused = ['--unused', 'Niet mailen', '--unused', 'Productnieuws'];
+    const flags = [...unused, '--words', 'Uitgeschreven op:yes=any'];
     const { code, out } = await init('--yes', ...channel, ...flags);
     expect(code).toBe(0);
     expect(out).toMatch(/ {2}Niet mailen \("x" 5×\)\n {2}Gearchiveerd/);
@@ -237,10 +238,10 @@ describe('the channels of the platform', () => {
 
   test('are named in the refusal if no column is called like one', async () => {
     const env = await platform();
-    const { init } = await exported(text.replace('Newsletter', 'No newsletter'));
+    const { init } = await exported(text.replace('Newsletter', 'For newsletter'));
     const { code, err } = await init.in(env)('--yes');
     expect(err).toContain(
-      'add --channel "ch_news=No newsletter", or another of its channels: ch_news (Newsletter), ch_product',
+      'add --channel "ch_news=For newsletter", or another of its channels: ch_news (Newsletter), ch_product',
     );
     expect(code).toBe(2);
   });
@@ -253,12 +254,12 @@ test('lists a flag in an unknown language first, and only counts dates', async (
     'yes',
     at % 2 ? 'no' : '',
     `2024-01-0${at + 1}`,
-    at % 2 ? 'kyllä' : 'ei',
+    at % 2 ? 'bai' : 'ez',
   ]);
   const lines = [['id', 'Email', 'Newsletter', 'Vip', 'Changed', 'Kielto'], ...rows];
   const { init, output } = await exported(`${lines.map((row) => row.join(',')).join('\n')}\n`);
-  const { out } = await init('--yes', ...news);
-  const listed = ['Kielto ("ei" 3×, "kyllä" 3×)', 'Vip ("no" 3×)', 'Changed (dates, 6 different)'];
+  const { out } = await init('--yes', ...news, '--unused', 'Vip');
+  const listed = ['Kielto ("ez" 3×, "bai" 3×)', 'Vip ("no" 3×)', 'Changed (dates, 6 different)'];
   expect(out).toContain(`:\n  ${listed.join('\n  ')}\n`);
   expect(readFileSync(output, 'utf8')).toContain('  # not used: Changed (dates, 6 different)\n');
 });
@@ -288,7 +289,8 @@ test('names neither a column nor a word so that it becomes another line or a var
   const { init, output } = await exported(
     text.replace('Do not mail', '"Do not\nmail: ${X}"').replace('Archived', '"Vip\n${Y}"'),
   );
-  const flags = ['--unsubscribed', 'Do not\nmail: ${X}', '--no-deleted'];
+  const unused = ['--unused', 'Vip\n${Y}', '--no-deleted'];
+  const flags = ['--unsubscribed', 'Do not\nmail: ${X}', ...unused];
   expect((await init('--yes', ...news, ...flags)).code).toBe(0);
   const written = readFileSync(output, 'utf8');
   expect(written).toContain('unsubscribed: "Do not\\nmail: $${X}"\n');
@@ -334,16 +336,94 @@ test('names an encoding that is not UTF-8, and says what kind of file it cannot 
   expect([none.code, none.err]).toEqual([2, expect.stringContaining('there is no such file')]);
 });
 
-test('lists columns that look like flags and are not used', async () => {
-  const content = text.replace('Do not mail', 'Blocked by legal').replace(',yes,no', ',X,no');
-  const { init, output } = await exported(content);
-  const { code, out } = await init('--yes', ...news);
-  expect(code).toBe(0);
-  expect(out).toMatch(
-    /^These columns are not used\. If one says that a person must not be mailed/m,
-  );
-  expect(out).toMatch(/^ {2}Blocked by legal$/m);
-  expect(readFileSync(output, 'utf8')).toContain('# not used: Blocked by legal\n');
+describe('a column that looks like a flag and has an unknown name', () => {
+  /** An export of twenty people whose last column holds these values first. */
+  const people = (name: string, values: readonly string[], rest = '') => {
+    const rows = Array.from({ length: 20 }, (_, at) => {
+      return `${at},p${at}@example.com,yes,${values[at] ?? rest}`;
+    });
+    return `${[`id,Email,Newsletter,${name}`, ...rows].join('\n')}\n`;
+  };
+
+  test.each([
+    ['marks', 'KZ 17', ['X', 'X'], '', '("X" 2×, empty 18×)'],
+    ['a repeated word', 'Bemerkung', ['raus', 'raus', 'raus'], '', '("raus" 3×, empty 17×)'],
+    ['yes and no', 'Code A', ['yes', 'yes'], 'no', '("no" 18×, "yes" 2×)'],
+    ['words of another language', 'Kielto', ['kyllä', 'kyllä', 'kyllä'], 'ei', '"kyllä" 3×)'],
+    ['0 and 1', 'K2', ['1'], '0', '("0" 19×, "1" 1×)'],
+    ['NULL for none', 'K3', ['1', '1'], 'NULL', '("NULL" 18×, "1" 2×)'],
+    ['a few dates', 'K4', ['2026-01-02', '2026-03-04'], '', '(dates 2×, empty 18×)'],
+    ['a word that refuses', 'State', ['Blocked', 'Blocked', 'Blocked'], 'Active', '"Blocked" 3×'],
+    ['two words', 'Bulk', ['Do Not Allow', 'Do Not Allow', 'Do Not Allow'], 'Allow', '"Allow" 17×'],
+    ['a state of many', 'Stage', ['New', 'Lead', 'Unsubscribed', 'Won', 'Lost'], 'Open', 'Open'],
+  ])('is not passed over: %s', async (_, name, values, rest, shown) => {
+    const { init, output } = await exported(people(name, values, rest));
+    const { code, err } = await init('--yes', '--addresses', ...news);
+    expect(err).toContain(`column "${name}" looks like a flag and would not be used`);
+    expect(err).toContain(shown);
+    expect(err).toContain(`add --unused "${name}", or, `);
+    expect(err).toContain(`--unsubscribed "${name}"`);
+    expect(code).toBe(2);
+    expect(existsSync(output)).toBe(false);
+    const said = await init('--yes', ...news, '--unused', name);
+    expect(said.code).toBe(0);
+    expect(readFileSync(output, 'utf8')).toMatch(/^ {2}# unsubscribed: COLUMN/m);
+  });
+
+  test.each([
+    ['a gender', 'Gender', ['m', 'm', 'f'], 'f'],
+    ['two ordinary words', 'Kind', ['private', 'private'], 'business'],
+    ['countries', 'Land', ['NO', 'SE', 'DK'], 'NO'],
+    ['a text of each person', 'Remark', Array.from({ length: 20 }, (_, at) => `met at ${at}`), ''],
+    ['dates of most people', 'Changed', Array.from({ length: 20 }, () => '2026-01-02'), ''],
+    ['one value of all', 'Tenant', [], '1'],
+    ['a consent by SMS', 'SMS', ['yes'], 'no'],
+  ])('is not asked about: %s', async (_, name, values, rest) => {
+    const { init } = await exported(people(name, values, rest));
+    const { code, err } = await init('--yes', ...news);
+    expect([code, err]).toEqual([0, '']);
+  });
+
+  test('is masked where values are not shown, and named with the opt-outs that are known', async () => {
+    const content = text.replace('Archived', 'Vip').replaceAll(',yes,no', ',yes,maximilian');
+    const { init } = await exported(content);
+    const { code, err } = await init('--yes', ...news);
+    expect(err).toContain('("no" 3×, "aaaaaaaaaa" 1×, "aaa" 1×)');
+    expect(err).toContain('--unsubscribed "Do not mail" --unsubscribed "Vip"');
+    expect(code).toBe(2);
+  });
+});
+
+test.each([
+  ['Description', 'met at the fair', 0],
+  ['Unsubscribe URL', 'https://crm.example/u/', 0],
+  ['Fecha de baja', 'contract ', 0],
+  ['Unsubscribed', 'contract ', 0],
+])(
+  'a text of each person is no opt-out, whatever its name says: %s',
+  async (name, value, expected) => {
+    const rows = Array.from(
+      { length: 30 },
+      (_, at) => `${at},p${at}@example.com,yes,${value}${at}`,
+    );
+    const { init, output } = await exported(
+      `${[`id,Email,Newsletter,${name}`, ...rows].join('\n')}\n`,
+    );
+    expect((await init('--yes', ...news)).code).toBe(expected);
+    expect(readFileSync(output, 'utf8')).toMatch(/^ {2}# unsubscribed: COLUMN/m);
+  },
+);
+
+test.each([
+  ['free text in some records', (at: number) => (at < 14 ? `called on day ${at}` : '')],
+  ['NULL for none', (at: number) => (at < 5 ? '2026-01-02' : 'NULL')],
+])('every value as a yes is not offered: %s', async (_, value) => {
+  const rows = Array.from({ length: 30 }, (_, at) => `${at},p${at}@example.com,yes,${value(at)}`);
+  const { init } = await exported(`${['id,Email,Newsletter,Unsubscribed', ...rows].join('\n')}\n`);
+  const { code, err } = await init('--yes', ...news);
+  expect(err).toContain('--unused "Unsubscribed"');
+  expect(err).not.toContain('any');
+  expect(code).toBe(2);
 });
 
 test('previews and writes the words of a flag, and any value as a yes', async () => {

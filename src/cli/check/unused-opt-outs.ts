@@ -2,6 +2,9 @@
 import { renderProblem } from '../../domain/errors.ts';
 import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
 import { withCommas } from '../../domain/values/counted.ts';
+import { textOf, wordOf } from '../../domain/values/record-field.ts';
+import { isTextOfEach } from '../init/flag-columns.ts';
+import type { Value } from '../init/sample/sample.ts';
 import { cell } from '../output/visible-text.ts';
 import type { Finding } from './finding.ts';
 
@@ -13,24 +16,47 @@ export interface UnusedOptOuts {
 
 /** The maximum number of different columns that are looked at. */
 const mostColumns = 10_000;
+/** The maximum number of different values of a column that are distinguished. */
+const mostValues = 100;
+const others = '\0others';
 /** How deep nested fields are looked for. */
 const mostDeep = 3;
 
 /** Creates a collector; `used` are the fields that the configuration names. */
 export function findUnusedOptOuts(used: readonly string[]): UnusedOptOuts {
   const seen = new Set(used);
-  const found: string[] = [];
+  const found = new Map<string, Map<string, Value>>();
+  let records = 0;
+  const note = (path: string, value: unknown): void => {
+    const values = found.get(path);
+    const text = textOf(value);
+    if (!values || text === undefined || text === '') return;
+    const word = values.size < mostValues ? wordOf(text) : others;
+    const known = values.get(word);
+    if (known) known.records += 1;
+    else values.set(word, { text, records: 1 });
+  };
   const add = (record: object, before: string, deep: number): void => {
     for (const [name, value] of Object.entries(record)) {
       const path = before + name;
       if (isRecord(value) && deep < mostDeep) add(value, `${path}.`, deep + 1);
       else if (!seen.has(path) && seen.size < mostColumns) {
         seen.add(path);
-        if (isNamedLikeOptOut(name)) found.push(path);
+        if (isNamedLikeOptOut(name)) found.set(path, new Map());
       }
+      note(path, value);
     }
   };
-  return { add: (record) => add(record, '', 1), names: () => found };
+  return {
+    add(record) {
+      records += 1;
+      add(record, '', 1);
+    },
+    names: () =>
+      [...found].flatMap(([path, values]) =>
+        isTextOfEach({ values: [...values.values()] }, records) ? [] : [path],
+      ),
+  };
 }
 
 function isRecord(value: unknown): value is object {

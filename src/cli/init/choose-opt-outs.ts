@@ -1,6 +1,7 @@
 /** Chooses the columns that say that a person must not be mailed. None is left out silently. */
 import { isNamedLikeOptOut, namedLike } from '../../domain/opt-out-names.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
+import { isTextOfEach } from './flag-columns.ts';
 import { type Chosen, unreadable, type Words, withWords } from './column-words.ts';
 import type { Column } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
@@ -13,17 +14,19 @@ interface OptOutChoices {
   standard: Column | undefined;
   /** The columns without another purpose. */
   open: readonly Column[];
+  /** The number of records. */
+  records: number;
   words: ReadonlyMap<string, Words>;
   asTheyAre: boolean;
 }
 
 /**
  * Returns the columns that the user names; otherwise that of the CRM, and all that are named like
- * an opt-out and hold nothing but known words. Throws Undecided if one that is named like an
+ * an opt-out and hold nothing but known words; a text of each person is no opt-out. Throws Undecided if one that is named like an
  * opt-out cannot be read, or is not among those that the user names.
  */
 export function chooseOptOuts(given: OptOutChoices): Chosen[] {
-  const { named, standard, open, words } = given;
+  const { named, standard, open, words, records } = given;
   const read = (column: Column) => withWords(column, 'unsubscribed', words.get(column.name));
   const stated = named ?? (standard ? [standard] : []);
   const own = stated.map((column) => ({
@@ -33,7 +36,9 @@ export function chooseOptOuts(given: OptOutChoices): Chosen[] {
   const others = open.filter(
     (column) => !stated.includes(column) && !isOfHubspot(column, standard),
   );
-  const alike = others.filter(({ name }) => isNamedLikeOptOut(name));
+  const alike = others.filter(
+    (column) => isNamedLikeOptOut(column.name) && !isTextOfEach(column, records),
+  );
   const found = alike.map(read);
   const strange = [...own, ...(named ? [] : found)].filter(({ unknown }) => unknown.length > 0);
   if (strange.length > 0) throw refusalOf(strange, given);
@@ -51,7 +56,7 @@ export function chooseOptOuts(given: OptOutChoices): Chosen[] {
 const empty = 'named like an opt-out; it is empty in all records';
 
 /** HubSpot has an opt-out for each subscription type; its own column covers all of them. */
-function isOfHubspot({ name }: Column, standard: Column | undefined): boolean {
+export function isOfHubspot({ name }: Column, standard: unknown): boolean {
   return standard !== undefined && /^(properties\.)?hs_/.test(name);
 }
 

@@ -1,5 +1,5 @@
 /** Describes what a column holds, without personal data. */
-import { isPlain } from '../../domain/unknown-words.ts';
+import { isPlain, shownValue } from '../../domain/unknown-words.ts';
 import { dateIn } from '../../records/contact/values/date-text.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Column, Value } from './sample/sample.ts';
@@ -34,6 +34,28 @@ export function frequent(values: readonly Value[]): string[] {
     ...shown.map(({ text, records }) => `"${text}" ${withCommas(records)}×`),
     ...(others > 0 && shown.length > 0 ? [counted(others, 'other value')] : []),
   ];
+}
+
+/** Returns whether a value stands for none: `NULL`, `n/a`. */
+export function isMarker(text: string): boolean {
+  return /^(?:\W*(?:null|nil|none|nan|n\/?a|undefined|nv|not set|empty|leer|vide)\W*|\\n|-+|\?+)$/i.test(
+    text,
+  );
+}
+
+/** Returns the values of a column, and how many records are empty, as `"x" 3×, empty 997×`. */
+export function countsOf(column: Column, records: number, asTheyAre: boolean): string {
+  const { values, filled } = column;
+  const shown = values
+    .slice(0, mostCounted)
+    .map((value) => [JSON.stringify(shownValue(value, asTheyAre)), value.records] as const);
+  const rest = recordsOf(values.slice(mostCounted));
+  const parts = [
+    ...(holdsDates(column) ? [['dates', filled] as const] : shown),
+    ...(rest > 0 && !holdsDates(column) ? [['other values', rest] as const] : []),
+    ...(filled < records ? [['empty', records - filled] as const] : []),
+  ];
+  return parts.map(([name, count]) => `${name} ${withCommas(count)}×`).join(', ');
 }
 
 /** Returns the number of records that hold one of these values. */

@@ -7,7 +7,7 @@ import { isOptOutField } from '../../domain/opt-out-field.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import type { Column, Value } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
-import { holdsDates, recordsOf } from './column-values.ts';
+import { holdsDates, isMarker, recordsOf } from './column-values.ts';
 
 /** The words of a column: `in`, `out` and `none` for a channel, `yes` and `no` for a flag. */
 export type Words = Partial<Record<'in' | 'out' | 'none' | 'no', readonly string[]>> & {
@@ -27,8 +27,14 @@ export interface Chosen {
 }
 
 /** Words for yes and no in other languages. They are proposed where a column holds them. */
-const yesWords = ['ja', 'oui', 'sí', 'si', 'sì', 'sim', 'tak', 'wahr', 'vrai', 'vero'];
-const noWords = ['nein', 'non', 'não', 'nao', 'nee', 'nej', 'nie', 'falsch', 'faux', 'falso'];
+export const yesWords =
+  'ja oui sí si sì sim tak wahr vrai vero verdadero waar ano áno igen kyllä evet da да так ναι はい 是 예'.split(
+    ' ',
+  );
+export const noWords =
+  'nein non não nao nee nej nei nie falsch faux falso onwaar ne nem ei hayır nu нет ні όχι いいえ 否 아니요'.split(
+    ' ',
+  );
 
 /**
  * Returns a column with its words: those that the user gives, and those of other languages. If it
@@ -92,8 +98,17 @@ export function looksLikeForeignFlag(column: Column): boolean {
   return withWords(column, 'unsubscribed').unknown.length > 0;
 }
 
-/** More unknown words than this are reasons, not words for yes and no. */
+/** More unknown words than this cannot be named one by one. */
 const mostWords = 12;
+
+/**
+ * Returns whether `yes: any` may be offered: the column holds dates, and a few words beside them.
+ * On free text, or where a word such as NULL stands for none, it would opt out everybody.
+ */
+export function mayBeAny({ column, unknown }: Pick<Chosen, 'column' | 'unknown'>): boolean {
+  if (column.values.some(({ text }) => isMarker(text))) return false;
+  return holdsDates(column) && unknown.length <= mostWords;
+}
 
 /** What to do instead of naming the words. */
 const others: Readonly<Record<Use, (column: string) => string>> = {
@@ -120,7 +135,7 @@ export function unreadable(
   const meanings = use === 'subscription' ? ['in', 'out', 'none'] : ['yes', 'no'];
   const naming = meanings.map((one) => `--words ${quoted(`${column.name}:${one}=WORD,WORD`)}`);
   const any = `--words ${quoted(`${column.name}:yes=any`)} if every value but a no means yes`;
-  const isAny = use !== 'subscription' && (holdsDates(column) || unknown.length > mostWords);
+  const isAny = use !== 'subscription' && mayBeAny({ column, unknown });
   const options = isAny ? [any, ...naming] : naming;
   const other = others[ofChannel ? 'subscription' : use](quoted(column.name));
   const which = { option: '', fix: '', values, others: 0, first: '' };

@@ -63,7 +63,7 @@ export function declareFlags(command: Command): void {
     .option('--no-unsubscribed', 'no column says so')
     .option(
       '--unused <column...>',
-      'a column that is named like an opt-out and says something else',
+      'a column that is named or looks like an opt-out, and says something else',
     )
     .option('--deleted <column>', 'the column that says that a person is gone')
     .option('--no-deleted', 'no column says so')

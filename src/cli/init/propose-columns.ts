@@ -4,8 +4,10 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import { isOptOutField } from '../../domain/opt-out-field.ts';
+import { withCommas } from '../../domain/values/counted.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import { chooseOptOuts } from './choose-opt-outs.ts';
+import { countsOf } from './column-values.ts';
 import {
   type ChannelChoices,
   type ChannelColumn,
@@ -16,7 +18,7 @@ import {
 import { type Chosen, isUnreadable, looksLikeFlag, unreadable, withWords } from './column-words.ts';
 import { addressAsId, chooseEmail, chooseId, deletionColumns } from './recognize-columns.ts';
 import { matchChannels, type PlatformChannel } from './match-channels.ts';
-import { type Unused, unusedOf } from './unused-columns.ts';
+import { openFlags, type Unused, unusedOf } from './unused-columns.ts';
 import type { Column, Role, Sample } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
 
@@ -27,7 +29,7 @@ export interface Choices extends ChannelChoices {
   /** false: no column, whatever is recognized. */
   unsubscribed?: readonly string[] | false | undefined;
   deleted?: string | false | undefined;
-  /** Columns that are named like an opt-out, and are none. */
+  /** Columns that are named or look like an opt-out, and are none. */
   unused: readonly string[];
   /** The channels that the platform is known to have. */
   platform: readonly PlatformChannel[];
@@ -73,6 +75,8 @@ export function propose(given: Sample, choices: Choices): Proposal {
   refuseStray(choices, used);
   const without = choices.platform.filter((one) => !channels.some(({ id }) => id === one.id));
   const rest = free.filter((column) => !used.includes(column));
+  const flagged = openFlags(rest, given, choices);
+  if (flagged.length > 0) throw undecidedFlags(flagged, { unsubscribed, given, choices });
   const unused = unusedOf(rest, given.records);
   return { id, email, channels, without, unsubscribed, deleted, unused };
 }
@@ -124,14 +128,14 @@ function said(
   return own && name !== false ? plain({ column: own, why: "it is the CRM's own" }) : undefined;
 }
 
-function optOutsOf({ columns, standard }: Sample, choices: Choices): Chosen[] {
+function optOutsOf({ columns, standard, records }: Sample, choices: Choices): Chosen[] {
   const { unsubscribed, deleted, unused, words, asTheyAre } = choices;
   if (unsubscribed === false) return [];
   for (const name of unused) columnNamed(columns, name, '--unused …');
   const named = unsubscribed?.map((name) => columnNamed(columns, name, '--unsubscribed …'));
   const open = columns.filter(({ name }) => name !== deleted && !unused.includes(name));
   const own = columns.find(({ name }) => name === standard?.unsubscribed);
-  return chooseOptOuts({ named, standard: own, open, words, asTheyAre });
+  return chooseOptOuts({ named, standard: own, open, records, words, asTheyAre });
 }
 
 /**
@@ -156,6 +160,35 @@ function deletedOf(sample: Sample, choices: Choices): Chosen | undefined {
   const chosen = { ...withWords(column, use, choices.words.get(column.name)), why };
   if (chosen.unknown.length > 0) throw unreadable(chosen, { use }, choices);
   return chosen;
+}
+
+/** Returns the refusal of columns that look like flags, with the flags that decide each. */
+function undecidedFlags(
+  columns: readonly Column[],
+  of: { unsubscribed: readonly Chosen[]; given: Sample; choices: Choices },
+): Undecided {
+  const { records } = of.given;
+  const optOuts = of.unsubscribed.map(({ column }) => column.name);
+  const asUnused = (one: Column): string => `--unused ${quoted(one.name)}`;
+  const [first, ...others] = columns.map((column) => {
+    const values = countsOf(column, records, of.choices.asTheyAre);
+    const named = [...optOuts, column.name].map((name) => `--unsubscribed ${quoted(name)}`);
+    return new Undecided(
+      `column ${quoted(column.name)} looks like a flag and would not be used (${values})`,
+      {
+        fix: `add ${asUnused(column)}, or, if a yes in it says that a person wants no mail, ${named.join(' ')}`,
+        question: { about: 'flags', among: columns, optOuts },
+      },
+    );
+  });
+  if (!first) throw new Error('there is a column that looks like a flag');
+  if (others.length === 0) return first;
+  const all = `none of these ${withCommas(columns.length)} columns may say that a person wants no mail`;
+  const { question } = first;
+  return first.with([
+    ...others,
+    new Undecided(`or ${all}`, { fix: `add ${columns.map(asUnused).join(' ')}`, question }),
+  ]);
 }
 
 function columnNamed(columns: readonly Column[], name: string, option: string): Column {

@@ -1,8 +1,11 @@
 /** Sorts the columns that have no purpose: those that may be about consent come first. */
-import { namedLike } from '../../domain/opt-out-names.ts';
+import { isAboutOtherWays, namedLike } from '../../domain/opt-out-names.ts';
+import { isOfHubspot } from './choose-opt-outs.ts';
 import { holdsDates } from './column-values.ts';
 import { looksLikeFlag, looksLikeForeignFlag } from './column-words.ts';
-import type { Column } from './sample/sample.ts';
+import { mayBeOptOut } from './flag-columns.ts';
+import type { Choices } from './propose-columns.ts';
+import type { Column, Sample } from './sample/sample.ts';
 
 /** The columns without a purpose. */
 export interface Unused {
@@ -12,6 +15,24 @@ export interface Unused {
   likely: readonly Column[];
   /** The number of all others. */
   others: number;
+}
+
+/**
+ * Returns the columns that look like flags and of which nothing is known: neither their names nor
+ * the user say what they are about.
+ */
+export function openFlags(
+  columns: readonly Column[],
+  { records, standard }: Pick<Sample, 'records' | 'standard'>,
+  { unsubscribed, deleted, unused }: Pick<Choices, 'unsubscribed' | 'deleted' | 'unused'>,
+): Column[] {
+  if (unsubscribed === false) return [];
+  return columns.filter((column) => {
+    if (unused.includes(column.name) || isAboutOtherWays(column.name)) return false;
+    if (deleted === false && namedLike(column.name) === 'deletion') return false;
+    if (isOfHubspot(column, standard)) return false;
+    return mayBeOptOut(column, records);
+  });
 }
 
 /** Sorts these columns of a source. */

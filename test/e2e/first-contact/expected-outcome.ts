@@ -16,6 +16,8 @@ const shared = {
     .array(z.string())
     .max(6)
     .refine((flags) => flags.every((flag, at) => flag.startsWith('--') === (at % 2 === 0))),
+  /** Columns that look like flags, and of which the user says that they are no opt-outs. */
+  unused: z.array(z.string()).default([]),
   mustNotBeSubscribed: guessed,
 };
 

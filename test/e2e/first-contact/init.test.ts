@@ -73,7 +73,8 @@ describe.each(Object.keys(files).filter((name) => name !== 'free-text'))('%s', (
   const expected = expectedOf(name);
 
   test('becomes exactly the plan that is expected', async () => {
-    const { init, plan, check } = await initialized(name, expected.flags);
+    const unused = expected.unused.flatMap((column) => ['--unused', column]);
+    const { init, plan, check } = await initialized(name, [...expected.flags, ...unused]);
     const { code, err } = await init();
     expect([code, err]).toEqual([0, '']);
     const { json } = await plan();

@@ -2,10 +2,11 @@
 import { counted, withCommas } from '../../../domain/values/counted.ts';
 import { type Flags, wordFlag } from '../init-flags.ts';
 import type { PlatformChannel } from '../match-channels.ts';
-import { recordsOf, valuesOf } from '../column-values.ts';
+import { countsOf, recordsOf, valuesOf } from '../column-values.ts';
+import { mayBeAny } from '../column-words.ts';
 import type { Column, Role, Sample } from '../sample/sample.ts';
 import type { Question } from '../sample/undecided.ts';
-import type { MenuItem, Talk } from './talk.ts';
+import { Cancelled, type MenuItem, type Talk } from './talk.ts';
 
 /** What a question is asked about. */
 export interface Subject {
@@ -30,6 +31,7 @@ export async function decided(flags: Flags, question: Question, on: Subject): Pr
   if (question.about === 'polarity') return decidePolarity(flags, question.column, on);
   if (question.about === 'channels') return askChannels(flags, on, question.among);
   if (question.about === 'unsubscribed') return judgeOptOuts(flags, question.among, on);
+  if (question.about === 'flags') return judgeFlags(flags, question, on);
   if (question.about === 'table') throw new Error('the table is asked for with the source');
   return { ...flags, [question.about]: await askRole(question.about, on, question) };
 }
@@ -85,6 +87,30 @@ async function judgeOptOuts(
     unsubscribed: [...(flags.unsubscribed || []), ...optOuts],
     ...(unused.length > 0 && { unused: [...(flags.unused ?? []), ...unused] }),
   };
+}
+
+const flagAnswers = [
+  { value: 'unknown', label: 'I do not know', hint: 'ends here, and writes nothing' },
+  { value: 'unused', label: 'something else: do not use it' },
+  { value: 'unsubscribed', label: 'with a yes in it: wants no mail at all' },
+] as const;
+
+/** Asks what each column says that looks like a flag. */
+async function judgeFlags(
+  flags: Flags,
+  { among, optOuts }: Extract<Question, { about: 'flags' }>,
+  { talk, sample }: Subject,
+): Promise<Flags> {
+  const unused = [...(flags.unused ?? [])];
+  const unsubscribed: string[] = [];
+  for (const column of among) {
+    const message = `${column.name} looks like a flag (${countsOf(column, sample.records, true)}). What does it say?`;
+    const answer = await talk.choose(message, flagAnswers);
+    if (answer === 'unknown') throw new Cancelled();
+    (answer === 'unused' ? unused : unsubscribed).push(column.name);
+  }
+  const named = unsubscribed.length > 0 && { unsubscribed: [...optOuts, ...unsubscribed] };
+  return { ...flags, unused, ...named };
 }
 
 /** Asks for the column of each channel of the platform, or for channels and their columns. */
@@ -168,12 +194,11 @@ async function decideWords(flags: Flags, question: WordsQuestion, on: Subject): 
     use === 'unsubscribed' && !ofChannel
       ? { value: 'other', label: 'it says something else: do not use it' }
       : { value: 'other', label: 'take another column' },
-  ].filter(({ value }) => (value === 'any' ? isFlag : true));
-  const able = isFlag && unknown.length > mostAsked ? ways.slice(1) : ways;
+  ].filter(({ value }) => value !== 'any' || (isFlag && mayBeAny(question)));
   const records = recordsOf(unknown);
   const hold = records === 1 ? 'holds an unknown word' : 'hold unknown words';
   const message = `${counted(records, 'record')} of ${column.name} ${hold}.`;
-  const way = await talk.choose(message, able);
+  const way = await talk.choose(message, ways);
   if (way === 'name') return nameWords(flags, question, on);
   if (way === 'any') return withWord(flags, `${column.name}:yes=any`);
   if (ofChannel) return askChannels({ ...flags, channel: [] }, on);

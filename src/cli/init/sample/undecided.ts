@@ -11,6 +11,13 @@ export type Question =
       among: readonly string[];
     }
   | {
+      about: 'flags';
+      /** The columns that look like a flag. */
+      among: readonly Column[];
+      /** The columns that are opt-outs already. */
+      optOuts: readonly string[];
+    }
+  | {
       about: 'words';
       use: Use;
       /** Whether the column is the opt-out of a channel, not of all mail. */

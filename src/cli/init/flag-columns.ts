@@ -1,0 +1,100 @@
+/**
+ * Says which columns may be about opt-outs by what they hold. A name may be in any language and of
+ * any kind: a column that looks like a flag is not passed over in silence.
+ */
+import { plain } from '../../domain/name-terms.ts';
+import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
+import { wordOf } from '../../domain/values/record-field.ts';
+import { dateIn } from '../../records/contact/values/date-text.ts';
+import { isAddress } from '../../records/contact/values/email-address.ts';
+import { holdsDates, isMarker, recordsOf } from './column-values.ts';
+import { noWords, yesWords } from './column-words.ts';
+import type { Column, Value } from './sample/sample.ts';
+
+const flagWords = new Set([
+  ...'true false yes no y n t f 1 0 -1 on off x j o s ✓ ✔ ☑ ☐ ✗ ✘ + - * • set checked'.split(' '),
+  ...[...yesWords, ...noWords].map(wordOf),
+]);
+
+/** Beginnings of words that end or refuse something, and words that say no, by language. */
+const refusals = [
+  'deny|denied|refus|reject|declin|block|stop|cancel|suspend|disabl|inactiv|disallow|forbid',
+  'withdraw|withdrew|revok|opt ?out|removed|lapsed|barred|banned|muted|paused',
+  'gesperr|inakti|abgelehnt|gekundigt|gekuendigt|storniert|ausgetreten|widerruf|verweiger|beendet',
+  'geblokkeerd|opgezegd|gestopt|sparrad|spaerret|avslut|opsagt|oppsagt',
+  'inactif|bloqu|resili|desacti|anulad|cancelad|rechaz|inativ|recus|disattiv|bloccat|annullat|rifiut',
+  'nieaktyw|zablok|odmow|neaktiv|zrusen|zakaz|letilt|estetty|pasif|iptal|engel|blocat|refuz',
+  'отказ|заблок|отключ|стоп|відмов|вимкн|неактив',
+];
+const negations =
+  'no|not|never|dont|left|kein|keine|nicht|niet|geen|non|ne|pas|nao|ikke|ingen|inte|ej|nie|nem|ei|не|нет|μη|οχι';
+const refusal = new RegExp(`(?<!\\S)(?:(?:${refusals.join('|')})|(?:${negations})(?!\\S))`, 'u');
+
+/** More different values than this are no states of a person. */
+const mostStates = 8;
+const mostFlagValues = 3;
+const longestWord = 40;
+
+/** Returns whether a column that is not used may say that a person must not be mailed. */
+export function mayBeOptOut(column: Column, records: number): boolean {
+  const values = column.values.filter(({ text }) => !isMarker(text));
+  const filled = recordsOf(values);
+  if (filled === 0) return false;
+  const isMostlyEmpty = filled * 2 < records;
+  if (isOtherName(column.name) && !values.some(saysOptOut)) return false;
+  if (values.length <= mostStates && values.some(saysNo)) return true;
+  if (holdsDates({ ...column, values, filled })) return isMostlyEmpty;
+  if (values.length > mostFlagValues || (values.length === 1 && filled === records)) return false;
+  const flags = values.filter(({ text }) => flagWords.has(wordOf(text))).length;
+  if (flags === values.length || flags > 1) return true;
+  // What a single record holds is a remark, not a flag.
+  const isRepeated = values.some((value) => value.records > 1);
+  return isMostlyEmpty && isRepeated && values.every(isWord);
+}
+
+/**
+ * Returns whether a column holds a text, an address or a token of each person, whatever its name
+ * says: `Unsubscribe page`, `Fecha de baja` with a remark on each contract.
+ */
+export function isTextOfEach({ values }: Pick<Column, 'values'>, records: number): boolean {
+  const texts = values.filter(
+    ({ text }) => !isMarker(text) && !flagWords.has(wordOf(text)) && !isDate(text),
+  );
+  if (recordsOf(texts) * 2 <= records) return false;
+  return texts.every(({ text }) => isMachineText(text)) || texts.length > mostReasons;
+}
+
+/** More different texts than this, in most records, are no reasons for an opt-out. */
+const mostReasons = 12;
+
+function isMachineText(text: string): boolean {
+  return /^(?:https?:|www\.|mailto:)|^(?=.*\d)[\w.=-]{16,}$/i.test(text) || isAddress(text);
+}
+
+function isDate(text: string): boolean {
+  return dateIn(text, Number.POSITIVE_INFINITY) !== undefined;
+}
+
+function saysOptOut({ text }: Value): boolean {
+  return text.length <= longestWord && isNamedLikeOptOut(text);
+}
+
+function saysNo(value: Value): boolean {
+  const { text } = value;
+  if (flagWords.has(wordOf(text)) || text.length > longestWord) return false;
+  return isNamedLikeOptOut(text) || refusal.test(plain(text));
+}
+
+/** Returns whether a value may be a word, a mark or a remark: no number, address or link. */
+function isWord({ text }: Value): boolean {
+  if (text.length > longestWord || isMachineText(text)) return false;
+  return isDate(text) || !/\d{2}/.test(text);
+}
+
+/** Names of what most exports have, and what is never about consent. */
+const otherNames =
+  /^(?:(?:first|last|middle|full|given|family|nick|user|company|account|display|job|birth|second|street|city|country|vor|nach|zu|firmen|familien|voor|achter|tussen|for|efter|etter|mellan|mellem) ?)?(?:name|names|navn|namn|naam|title|date|code|nombre|nom|nome|imie|nazwisko|prenom|cognome|apellidos?|sobrenome|voegsel|jmeno|prijmeni)$|^(?:middle initial|salutation|prefix|suffix|honorific|anrede|titel|titulo|titolo|titre|civilite|tratamiento|aanhef|akad\w* (?:titel|grad)|gender|sex|sexo|sexe|sesso|geschlecht|geslacht|kon|kjonn|plec|pohlavi|country|land|pays|pais|paese|kraj|zeme|province|provincia|bundesland|kanton|region|county|city|town|ort|stadt|ville|ciudad|cidade|citta|miasto|mesto|plaats|by|stad|language|lang|locale|sprache|langue|idioma|lingua|taal|sprak|sprog|jezyk|jazyk|currency|wahrung|devise|moneda|birthday|dob|date of birth|geburtstag|geburtsdatum|phone|mobile|fax|telefon|tel|telefono|telephone|telefoon|mobil|handy|company|firma|organi[sz]ation|department|abteilung|industry|branche|website|homepage|street|strasse|address|adresse|address (?:line )?\d|postcode|zip|zip code|plz|postal code|time ?zone)$/;
+
+function isOtherName(name: string): boolean {
+  return otherNames.test(plain(name));
+}
