@@ -169,3 +169,29 @@ test('the check at the end is coloured, and shows no codes', async () => {
   expect(shown()).toContain('no opinion');
   expect(shown()).not.toMatch(/\\u001b/);
 });
+
+test('a column that looks like a flag is asked about, and Enter alone writes nothing', async () => {
+  const folder = await scratch();
+  const rows = Array.from(
+    { length: 9 },
+    (_, at) => `${at},p${at}@example.com,yes,${at ? '' : 'X'}`,
+  );
+  const path = join(folder, 'people.csv');
+  writeFileSync(path, `${['id,Email,News,KZ', ...rows].join('\n')}\n`);
+  utimesSync(path, new Date(0), new Date(0));
+  const argv = ['init', 'people.csv', '--channel', 'ch_news=News'];
+  const first = inTerminal(argv, { cwd: folder });
+  await first.answer('KZ looks like a flag ("X" 1×, empty 8×)', enter);
+  await first.seen('Nothing was written.');
+  expect(await first.ended).toBe(130);
+  expect(existsSync(join(folder, 'mirror.yaml'))).toBe(false);
+  const second = inTerminal(argv, { cwd: folder });
+  await second.answer('KZ looks like a flag', down, down, enter);
+  await second.answer('1 record of KZ holds an unknown word.', enter);
+  await second.answer('KZ: what does "X" mean? (1 record)', enter);
+  await second.answer('Is this right?', enter);
+  await second.answer('written to?', enter);
+  await second.answer('name of this mirror?', enter);
+  await second.seen('--unsubscribed KZ --channel ch_news=News --words KZ:yes=X --yes');
+  expect(await second.ended).toBe(0);
+});
