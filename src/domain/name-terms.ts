@@ -1,7 +1,7 @@
 /**
- * Looks for the terms of a table in a name: `unsubscrib*`, `{mail|send}`, `do not … mail`. The words
- * of a term may be written as one word, and a name without spaces may have neutral words before,
- * within and after a term: `hasoptedoutofemail`.
+ * Looks for the terms of a table in a name: `unsubscrib*`, `{mail|send}`, `do not … mail`. The
+ * words of a term may be written as one word, and a name without spaces may have neutral words
+ * before, within and after a term: `hasoptedoutofemail`.
  */
 
 /** A part of a term between two gaps, as an expression that begins at a given place. */

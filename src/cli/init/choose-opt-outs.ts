@@ -22,8 +22,9 @@ interface OptOutChoices {
 
 /**
  * Returns the columns that the user names; otherwise that of the CRM, and all that are named like
- * an opt-out and hold nothing but known words; a text of each person is no opt-out. Throws Undecided if one that is named like an
- * opt-out cannot be read, or is not among those that the user names.
+ * an opt-out and hold nothing but known words; a text of each person is no opt-out. Throws
+ * Undecided if one that is named like an opt-out cannot be read, or is not among those that the
+ * user names.
  */
 export function chooseOptOuts(given: OptOutChoices): Chosen[] {
   const { named, standard, open, words, records } = given;

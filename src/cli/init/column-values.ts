@@ -36,14 +36,7 @@ export function frequent(values: readonly Value[]): string[] {
   ];
 }
 
-/** Returns whether a value stands for none: `NULL`, `n/a`. */
-export function isMarker(text: string): boolean {
-  return /^(?:\W*(?:null|nil|none|nan|n\/?a|undefined|nv|not set|empty|leer|vide)\W*|\\n|-+|\?+)$/i.test(
-    text,
-  );
-}
-
-/** Returns the values of a column, and how many records are empty, as `"x" 3×, empty 997×`. */
+/** Returns the values of a column with their counts, those of empty records last. */
 export function countsOf(column: Column, records: number, asTheyAre: boolean): string {
   const { values, filled } = column;
   const shown = values

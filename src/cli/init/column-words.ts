@@ -7,7 +7,8 @@ import { isOptOutField } from '../../domain/opt-out-field.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import type { Column, Value } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
-import { holdsDates, isMarker, recordsOf } from './column-values.ts';
+import { holdsDates, recordsOf } from './column-values.ts';
+import { isMarker, noWords, yesWords } from './yes-no-words.ts';
 
 /** The words of a column: `in`, `out` and `none` for a channel, `yes` and `no` for a flag. */
 export type Words = Partial<Record<'in' | 'out' | 'none' | 'no', readonly string[]>> & {
@@ -25,16 +26,6 @@ export interface Chosen {
   /** The values without a known meaning, the most frequent first. */
   unknown: readonly Value[];
 }
-
-/** Words for yes and no in other languages. They are proposed where a column holds them. */
-export const yesWords =
-  'ja oui sí si sì sim tak wahr vrai vero verdadero waar ano áno igen kyllä evet da да так ναι はい 是 예'.split(
-    ' ',
-  );
-export const noWords =
-  'nein non não nao nee nej nei nie falsch faux falso onwaar ne nem ei hayır nu нет ні όχι いいえ 否 아니요'.split(
-    ' ',
-  );
 
 /**
  * Returns a column with its words: those that the user gives, and those of other languages. If it

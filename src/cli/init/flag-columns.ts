@@ -7,9 +7,9 @@ import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { dateIn } from '../../records/contact/values/date-text.ts';
 import { isAddress } from '../../records/contact/values/email-address.ts';
-import { holdsDates, isMarker, recordsOf } from './column-values.ts';
-import { noWords, yesWords } from './column-words.ts';
+import { holdsDates, recordsOf } from './column-values.ts';
 import type { Column, Value } from './sample/sample.ts';
+import { isMarker, noWords, yesWords } from './yes-no-words.ts';
 
 const flagWords = new Set([
   ...'true false yes no y n t f 1 0 -1 on off x j o s ✓ ✔ ☑ ☐ ✗ ✘ + - * • set checked'.split(' '),
