@@ -50,12 +50,8 @@ export function isReplaced(
   { key, since }: Old,
   { witness, memories }: Known,
 ): boolean | undefined {
-  if (!reading.certified || addressesOf(reading).has(key)) return undefined;
   // One existing record is enough for a shared address.
-  const moved = reading.records
-    .filter((record) => memories.everOf(String(record['id'])).has(key))
-    .flatMap((record) => keyIn(record) ?? [])
-    .filter((next) => isLiving(reading, next));
+  const moved = newAddresses(reading, key, memories);
   if (moved.length === 0) return undefined;
   const isSound = (next: string): boolean =>
     reading.records.every((record) => keyIn(record) !== next || !isUnsound(record, reading));
@@ -65,6 +61,15 @@ export function isReplaced(
   const isMet = (next: string): boolean =>
     memories.former(next, reading).some((former) => former.isMet && former.key === key);
   return absent.some(isMet) ? false : undefined;
+}
+
+/** The addresses that a whole reading gives the people of an address that it does not name. */
+export function newAddresses(reading: Reading, key: string, memories: Known['memories']): string[] {
+  if (!reading.certified || addressesOf(reading).has(key)) return [];
+  return reading.records
+    .filter((record) => memories.everOf(String(record['id'])).has(key))
+    .flatMap((record) => keyIn(record) ?? [])
+    .filter((next) => isLiving(reading, next));
 }
 
 /** Whether somebody of this address is there, or was there since then. */

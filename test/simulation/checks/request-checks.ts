@@ -18,7 +18,7 @@ import {
 } from './guard-checks.ts';
 import { type About, horizon, type Arrival, type Known, type Outing } from './checker-state.ts';
 import type { Former } from './expected-memory.ts';
-import { isReplaced, mayBeOptedOut } from './changed-address.ts';
+import { newAddresses, isReplaced, mayBeOptedOut } from './changed-address.ts';
 import { fallbackOf } from '../story/story.ts';
 import { checkTakenBack, checkUndone } from './undone-checks.ts';
 import { checkCreation, checkUpdate } from './template-checks.ts';
@@ -385,7 +385,8 @@ function checkDelete(arrival: Arrival, known: Known): void {
   const key = keyThen(person, arrival);
   const isFlagged = known.absences.isFlagged(key, outing);
   const replaced = isReplaced(outing.people, { key, since: horizon(arrival) }, known);
-  const isBarred = replaced === false && !getsMail(person);
+  const isMoved = newAddresses(outing.people, key, memories).length > 0;
+  const isBarred = !replaced && isMoved && !getsMail(person);
   const isStill = !isFlagged && !replaced && !isBarred && outing.mode !== 'full';
   const fast = isStill && `${what} in a fast run, and neither flagged nor replaced`;
   judge('a fast run deletes only flagged or replaced contacts', fast);

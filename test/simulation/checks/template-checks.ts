@@ -41,8 +41,9 @@ export function checkUpdate(arrival: Arrival, known: Known): void {
   const archives = asks.status === 'archived' && story.absentTemplates === 'archive';
   const unnamed = !named && !archives && !outing.undoes;
   judge('only templates of the source are changed', unnamed && `${what}, and nobody wants it`);
-  // The second step of a creation belongs to that.
-  if (made.at < outing.startedAt) {
+  // The second step of a creation belongs to that, however late it is.
+  const isSecond = made.by === 'us' && edited.at === made.at;
+  if (made.at < outing.startedAt && !isSecond) {
     const isGone = !named || outing.undoes;
     const op = asks.status === 'archived' && isGone ? 'archive' : 'update';
     const change = {
