@@ -37,7 +37,7 @@ async function heard(story: Story): Promise<string[]> {
   return lines;
 }
 
-const seeds = extent(40, 300);
+const seeds = extent(40, 380);
 
 test(`${seeds} seeds hold${playsAll ? ', and reach nearly everything there is to reach' : ''}`, async () => {
   const { code, stdout } = await launch(['--seeds', `${seeds}`]);
