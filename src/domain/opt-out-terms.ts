@@ -64,7 +64,7 @@ export const optOutTerms: Readonly<Record<string, readonly string[]>> = {
     'complained',
     '{marked|reported|flagged} as spam',
     'robinson {list*|register*|eintrag|mail|flag|sperre|lijst}',
-    '{list*|lista|registro|register*|auf} … robinson*',
+    '{list*|lista|registro|register*|auf|en|in|on|inscrit*} … robinson*',
   ],
   German: [
     '{abgemeldet*|abmeld*}',

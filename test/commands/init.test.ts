@@ -209,6 +209,25 @@ test.each([
   else expect(readFileSync(output, 'utf8')).toContain('    - Désinscrit le\n');
 });
 
+test('a column with the reasons of opt-outs is an opt-out once its words are given', async () => {
+  const rows = [
+    '1,a@example.com,yes,asked by phone',
+    '2,b@example.com,yes,',
+    '3,c@example.com,yes,',
+  ];
+  const { init, output } = await exported(
+    `${['id,Email,Newsletter,Unsubscribe reason', ...rows].join('\n')}\n`,
+  );
+  const refused = await init('--yes', ...news);
+  expect(refused.code).toBe(2);
+  expect(refused.err).toContain('column "Unsubscribe reason": 1 record holds');
+  const { code } = await init('--yes', ...news, '--words', 'Unsubscribe reason:yes=any');
+  expect(code).toBe(0);
+  expect(readFileSync(output, 'utf8')).toContain(
+    'unsubscribed: { field: Unsubscribe reason, yes: any }',
+  );
+});
+
 describe('the channels of the platform', () => {
   async function platform() {
     const channels = [

@@ -15,6 +15,7 @@ test.each([
   ['Dutch', ['Uitgeschreven op', 'Niet mailen', 'Afgemeld', 'Geen nieuwsbrief']],
   ['French', ['Ne pas contacter', 'Désinscrit le', 'Désabonné', 'Pas de mail', 'Refus email']],
   ['Spanish', ['No contactar', 'Fecha de baja', 'Desuscrito', 'No enviar correo']],
+  ['Spanish', ['Inscrito en Robinson']],
   ['Portuguese', ['Não contactar', 'Descadastrado em', 'Cancelou a inscrição', 'Não enviar']],
   ['Italian', ['Disiscritto il', 'Non contattare', 'Non inviare email']],
   ['Polish', ['Wypisany', 'Rezygnacja', 'Nie wysyłać']],

@@ -50,8 +50,10 @@ export function chooseOptOuts(given: OptOutChoices): Chosen[] {
     ...found.map((one) => ({ ...one, why: one.column.filled > 0 ? why : empty })),
   ];
   const reason = others.find(({ name, filled }) => filled > 0 && namedLike(name) === 'reason');
-  if (all.length === 0 && reason) throw refusalOf([read(reason)], given);
-  return all;
+  if (all.length > 0 || !reason) return all;
+  const only = read(reason);
+  if (only.unknown.length > 0) throw refusalOf([only], given);
+  return [{ ...only, why: 'named like the reason of an opt-out; all its values are known' }];
 }
 
 const empty = 'named like an opt-out; it is empty in all records';
