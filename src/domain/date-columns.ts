@@ -4,13 +4,6 @@
  */
 import type { DesiredRow } from './record.ts';
 
-/** What a value of a column is: a date, or anything else. Empty values and serials are neither. */
-export interface ColumnShape {
-  /** The name of the field. */
-  column: string;
-  isDate: boolean;
-}
-
 /** Collects what the values of columns are, record by record. */
 export interface DateColumns {
   add(row: Pick<DesiredRow, 'shapes'>): void;

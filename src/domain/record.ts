@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import type { ColumnShape } from './date-columns.ts';
 import type { ProblemCommon } from './problem-causes.ts';
 
 /** The record types that a mirror can keep in step with the source. */
@@ -24,6 +23,13 @@ export type Ownership = 'created' | 'adopted' | 'noted';
  * always present.
  */
 export type Presence = 'present' | 'flagged' | 'outside';
+
+/** What a value of a column is: a date, or anything else. Empty values and serials are neither. */
+export interface ColumnShape {
+  /** The name of the field. */
+  column: string;
+  isDate: boolean;
+}
 
 /** One record of the source, in the canonical form of its record type, as it is staged. */
 export interface DesiredRow {

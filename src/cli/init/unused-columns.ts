@@ -4,7 +4,6 @@ import { isOfHubspot } from './choose-opt-outs.ts';
 import { holdsDates } from './column-values.ts';
 import { looksLikeFlag, looksLikeForeignFlag } from './column-words.ts';
 import { mayBeOptOut } from './flag-columns.ts';
-import type { Choices } from './propose-columns.ts';
 import type { Column, Sample } from './sample/sample.ts';
 
 /** The columns without a purpose. */
@@ -17,6 +16,13 @@ export interface Unused {
   others: number;
 }
 
+/** What the user says about columns; false: none is one. */
+interface Decided {
+  unsubscribed?: readonly string[] | false | undefined;
+  deleted?: string | false | undefined;
+  unused: readonly string[];
+}
+
 /**
  * Returns the columns that look like flags and of which nothing is known: neither their names nor
  * the user say what they are about.
@@ -24,7 +30,7 @@ export interface Unused {
 export function openFlags(
   columns: readonly Column[],
   { records, standard }: Pick<Sample, 'records' | 'standard'>,
-  { unsubscribed, deleted, unused }: Pick<Choices, 'unsubscribed' | 'deleted' | 'unused'>,
+  { unsubscribed, deleted, unused }: Decided,
 ): Column[] {
   if (unsubscribed === false) return [];
   return columns.filter((column) => {

@@ -2,7 +2,6 @@ import { inRange, type KeyRange } from '../database/key-range.ts';
 import { isHeard } from './unmanaged-people.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
-import type { UnreadableOptOut } from './unreadable-opt-outs.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 
 /**
@@ -52,7 +51,7 @@ export interface Unread extends UnreadCounts {
   /** The oldest rejected opt-outs. */
   optOuts: RefusedOptOut[];
   /** The oldest opt-outs that may be waiting, because they cannot be read. */
-  unreadable: Pick<UnreadableOptOut, 'kind' | 'key' | 'reason' | 'fix'>[];
+  unreadable: Pick<RecordProblem, 'kind' | 'key' | 'reason' | 'fix'>[];
 }
 
 type Named = Pick<RecordProblem, 'kind' | 'key'>;

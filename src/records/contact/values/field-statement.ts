@@ -6,7 +6,7 @@ import type { Condition, ConditionResult } from '../../../domain/condition.ts';
 import { isOptOutField } from '../../../domain/opt-out-field.ts';
 import { fieldAt, fieldOrEnd, textOf } from '../../../domain/values/record-field.ts';
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
-import type { Fault, UnknownWord } from '../../../domain/record.ts';
+import type { ColumnShape, Fault, UnknownWord } from '../../../domain/record.ts';
 import { mostCharacters } from '../../../domain/unknown-words.ts';
 import {
   mayOptOut,
@@ -16,7 +16,6 @@ import {
   type Use,
 } from './value-vocabulary.ts';
 import { dateIn } from './date-text.ts';
-import type { ColumnShape } from '../../../domain/date-columns.ts';
 import { withCommas } from '../../../domain/values/counted.ts';
 
 /**
