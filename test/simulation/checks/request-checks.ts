@@ -371,8 +371,8 @@ function checkWait(
   judge('missing people are deleted only after the configured time', early);
 }
 
-function getsMail({ away, channels }: Person): boolean {
-  return away === undefined && [...channels.values()].some(({ is }) => is === 'opt_in');
+function getsMail({ left, channels }: Person): boolean {
+  return left === undefined && [...channels.values()].some(({ is }) => is === 'opt_in');
 }
 
 function checkDelete(arrival: Arrival, known: Known): void {
