@@ -3,6 +3,7 @@
  * quirks: first in peace, then with faults in the first rounds. One clean run, and the next one
  * writes nothing; everybody is as the CRM wants, or somebody is told why not.
  */
+import { keyOf } from '../support/engine/address-spelling.ts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { algorithms } from '../../src/emulator/limits/algorithms.ts';
@@ -149,7 +150,7 @@ function check(stage: Stage, played: readonly string[], told: ReadonlySet<string
   const fallback = played.find((variant) => nameOf(variant) === 'all-channels')?.split('=')[1];
   const contacts = stage.emulator.world.contacts();
   for (const { address, channel, wish } of wishesOf(stage)) {
-    const theirs = contacts.filter(({ email }) => email.toLowerCase() === address);
+    const theirs = contacts.filter(({ email }) => keyOf(email) === address);
     const shown = theirs.map(
       (contact) => contact.channels.find(({ id }) => id === channel)?.subscription ?? fallback,
     );
