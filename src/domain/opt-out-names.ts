@@ -39,6 +39,11 @@ export function isNamedLikeOptOut(name: string): boolean {
   return namedLike(name) === 'opt-out';
 }
 
+/** Returns whether a name holds a term of opting out, whatever else it says. */
+export function holdsOptOutTerm(name: string): boolean {
+  return [...terms.find(plain(name))].length > 0;
+}
+
 const neutral = neutralWords.flatMap((row) => row.split('|'));
 const terms = termFinder(optOutTerms, neutral);
 const friends = termFinder(falseFriends, neutral);

@@ -58,7 +58,7 @@ export function mayBeOptOut(column: Column, records: number): boolean {
  */
 export function isTextOfEach({ values }: Pick<Column, 'values'>, records: number): boolean {
   const texts = values.filter(
-    ({ text }) => !isMarker(text) && !flagWords.has(wordOf(text)) && !isDate(text),
+    ({ text }) => !isMarker(text) && !flagWords.has(wordOf(text)) && !mayBeDate(text),
   );
   if (recordsOf(texts) * 2 <= records) return false;
   return texts.every(({ text }) => isMachineText(text)) || texts.length > mostReasons;
@@ -68,7 +68,15 @@ export function isTextOfEach({ values }: Pick<Column, 'values'>, records: number
 const mostReasons = 12;
 
 function isMachineText(text: string): boolean {
-  return /^(?:https?:|www\.|mailto:)|^(?=.*\d)[\w.=-]{16,}$/i.test(text) || isAddress(text);
+  return (
+    /^(?:https?:|www\.|mailto:)|^(?=.*\d)(?=.*[a-z])[\w.=-]{16,}$/i.test(text) || isAddress(text)
+  );
+}
+
+/** Returns whether a text is a date, is written in digits alone, or names a year. */
+function mayBeDate(text: string): boolean {
+  if (isAddress(text) || /^(?:https?:|www\.)/i.test(text)) return false;
+  return isDate(text) || /^[\d\W]+$/.test(text) || /(?<!\w)(?:19|20)\d\d(?!\w)/.test(text);
 }
 
 function isDate(text: string): boolean {

@@ -42,7 +42,9 @@ export function purgeIn(db: Statements): Purge {
   const duplicates = db.prepare('delete from twin where kind = ? and key = ?');
   const stated = db.prepare<{ kind: string; key: string; ids: string }>(
     `delete from stated where kind = @kind
-       and (key = @key or id in (select value from json_each(@ids)))`,
+       and (key = @key or id in (
+         select value from json_each(@ids)
+         union select id from stated where kind = @kind and key = @key and id <> ''))`,
   );
   const problems = db.prepare('delete from problem where kind = ? and key = ?');
   const changes = db.prepare('delete from change where kind = ? and key = ?');

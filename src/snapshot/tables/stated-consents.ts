@@ -103,7 +103,8 @@ function storingIn(db: Statements): Pick<StatedConsents, 'store'> {
      where gone_at is not null or says <> excluded.says`,
   );
   const optOuts = db.prepare<Stored>(
-    `insert or ignore into stated (${columns}) ${statements(`c.value = 'opt_out'`)}`,
+    `insert into stated (${columns}) ${statements(`c.value = 'opt_out'`)}
+     on conflict (kind, key, id, part) do update set says = 'opt_out' where says <> 'opt_out'`,
   );
   const gone = db.prepare<KeyRange & { kind: string; at: number }>(
     `update stated set gone_at = @at where ${inRange('stated')} and gone_at is null

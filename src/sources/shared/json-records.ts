@@ -1,5 +1,5 @@
 /** Checks JSON records, and adds the requested fields that are missing. */
-import { fieldAt } from '../../domain/values/record-field.ts';
+import { fieldAt, fieldOrEnd } from '../../domain/values/record-field.ts';
 import { listed, quoted } from './field-suggestions.ts';
 import type { SourceRecord } from '../source.ts';
 
@@ -39,7 +39,9 @@ export function jsonRecords(fields: readonly string[]): JsonRecords {
       for (const field of unseen) if (fieldAt(value, field) !== undefined) unseen.delete(field);
       const absent = fields.filter((field) => fieldAt(value, field) === undefined);
       if (absent.length === 0) return { where, value };
-      return { where, value: { ...value, ...Object.fromEntries(absent.map((at) => [at, null])) } };
+      // A path that ends in a text or a list is not absent: its value cannot be read.
+      const empty = absent.filter((field) => (fieldOrEnd(value, field) ?? null) === null);
+      return { where, value: { ...value, ...Object.fromEntries(empty.map((at) => [at, null])) } };
     },
     lacking() {
       if (first === undefined || unseen.size === 0) return undefined;

@@ -11,7 +11,7 @@ import {
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { RecordType } from '../../record-type.ts';
-import { isAddress, notAnAddress } from '../values/email-address.ts';
+import { hasAddressForm, holdsLookAlike, notAnAddress } from '../values/email-address.ts';
 import { type ConsentReader, consentReader, type ConsentTime } from './consent-time.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
 import type { DesiredContact } from './contact-state.ts';
@@ -84,11 +84,13 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
     const id = text(fieldAt(value, fields.id));
     const written = text(fieldAt(value, fields.email)).trim().toLowerCase();
     const address = contactKey(written);
-    const key = isAddress(address) ? address : undefined;
+    // A record with a look-alike is invalid, and its opt-outs reach the contact with that address.
+    const key = hasAddressForm(address) ? address : undefined;
+    const isFine = key !== undefined && !holdsLookAlike(key);
     if (!isOut) {
       if (id === unreadable) faults.push(noSingleValue(fields.id));
       if (id === '') faults.push(blank(fields.id, 'id-missing'));
-      if (!key && address !== '') faults.push(notAnAddress(fields.email, address));
+      if (!isFine && address !== '') faults.push(notAnAddress(fields.email, address));
       if (address === '') faults.push(blank(fields.email, 'address-missing'));
     }
     const presence = isOut ? 'outside' : presenceIn(asks, value, found);

@@ -18,6 +18,11 @@ const most = { all: 254, local: 64 };
 
 /** Returns whether a text is an email address. */
 export function isAddress(text: string): boolean {
+  return hasAddressForm(text) && !holdsLookAlike(text);
+}
+
+/** Returns whether a text is an address but for characters that only look like others. */
+export function hasAddressForm(text: string): boolean {
   if (text.length > most.all || !emailForm.safeParse(text).success) return false;
   // An invisible character would make a known person look like another one.
   if (/[\p{Cc}\p{Cf}"]/u.test(text)) return false;
@@ -26,13 +31,17 @@ export function isAddress(text: string): boolean {
 }
 
 function isLocal(text: string): boolean {
-  if (text.length > most.local || lookAlikeIn(text) !== undefined) return false;
-  return local.safeParse(`${text}@example.com`).success;
+  return text.length <= most.local && local.safeParse(`${text}@example.com`).success;
 }
 
 function isDomain(text: string): boolean {
   const last = text.slice(text.lastIndexOf('.') + 1);
   return text.includes('.') && /[a-z]/i.test(last) && host.safeParse(text).success;
+}
+
+/** Returns whether a character in front of the @ only looks like another one. */
+export function holdsLookAlike(address: string): boolean {
+  return lookAlikeIn(address.slice(0, address.lastIndexOf('@'))) !== undefined;
 }
 
 /** Signs that no mailbox is named with, and letters that look like an apostrophe. */
