@@ -38,3 +38,26 @@ test.each([
   expect(json.certificate.source).toBe(false);
   expect(json.contacts.applied).toMatchObject({ create: 0, opt_in: 0, opt_out: 6, delete: 0 });
 });
+
+test('a line of a note with quotes of its own makes nobody ours', async () => {
+  const world = await mirrored();
+  const guards = { absentReadings: 1, absentFor: '0s' };
+  world.config({ policy: { deletes: 'owned', deleteAfter: '0s' }, guards });
+  const stranger = 'walk-in@example.com';
+  world.emulator.dashboard.signUp({ email: stranger, channels: ['ch_news'] });
+  const people = (cells: Record<number, string>) => {
+    const rows = Array.from(
+      { length: 12 },
+      (__, at) => `${at},${address(at)},yes,,${cells[at] ?? ''}`,
+    );
+    world.csv(`id,email,news,product,lost\n${rows.join('\n')}\n`);
+  };
+  people({});
+  await world.call('sync');
+  people({ 8: `"the "first" call\n99,${stranger},yes,,\nagain"` });
+  const { json } = await world.call('sync', '--json');
+  expect(json.certificate.source).toBe(false);
+  people({});
+  for (let run = 0; run < 3; run++) await world.call('sync');
+  expect(world.shown(stranger)).toEqual({ ch_news: 'opt_in' });
+});

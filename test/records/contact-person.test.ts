@@ -249,6 +249,14 @@ describe('adoption', () => {
         adopts: false,
       });
   });
+  test('waits for a complete reading: a line of a broken file may only look like a record', () => {
+    const decision = decide({ desired: [inNews()], observed, certified: false });
+    expect(decision).toMatchObject({ changes: [], adopts: false, note: { ownership: 'noted' } });
+    const recorded = { ...remembered({ news: 'in' }), ownership: 'noted' as const };
+    const next = { recorded, desired: [inNews()], observed };
+    expect(decide({ ...next, certified: false })).toMatchObject({ adopts: false });
+    expect(decide(next)).toMatchObject({ adopts: true, note: { ownership: 'adopted' } });
+  });
   test('does not repeat for a known person', () => {
     const recorded = remembered({ news: 'in' });
     expect(decide({ desired: [inNews()], recorded, observed })).toMatchObject({

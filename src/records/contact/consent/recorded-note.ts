@@ -92,12 +92,13 @@ function idOf({ states, shown }: PersonFacts): string | undefined {
 }
 
 /**
- * Returns the ownership. A contact is not ours if the person was never present in the CRM. A
- * contact with another id is adopted.
+ * Returns the ownership. A contact is not ours if no complete reading of the CRM ever contained the
+ * person: a line of a broken file can be text that looks like a record. A contact with another id
+ * is adopted.
  */
 function ownershipOf(facts: PersonFacts): RecordedRow['ownership'] {
-  const { recorded: before, desired, unchosen } = facts.states;
-  const isNamed = desired.length > 0 && !hasLeft(facts.states) && !unchosen;
+  const { recorded: before, desired, unchosen, certified } = facts.states;
+  const isNamed = certified && desired.length > 0 && !hasLeft(facts.states) && !unchosen;
   // If an erasure was revoked, or only a time of consent is recorded, there may never have been a
   // contact.
   const isKnown = facts.shown.length > 0 || (before?.value.contacts ?? []).length > 0;
