@@ -1,13 +1,18 @@
 import { createHash } from 'node:crypto';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { addDecision } from '../audit/audit-trail.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import {
   acknowledgedUnmanaged,
   countUnmanaged,
+  decideUnmanaged,
   optsOutUnmanaged,
+  protectedUnmanaged,
   sayUnmanaged,
+  type UnmanagedAs,
+  type UnmanagedCause,
+  unmanagedCauses,
 } from '../domain/unmanaged-people.ts';
 import { counted } from '../domain/values/counted.ts';
 import { shortHash } from '../engine/context/person-identity.ts';
@@ -21,11 +26,27 @@ import { table } from '../cli/output/table.ts';
 import { apart } from '../cli/output/summary-text.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 
-interface Flags extends LookFlags, DeciderFlags {
-  optOut?: string;
-  acknowledge?: string;
+/**
+ * What an operator decides, by its flag: what is stored, what the problem says then (as before any
+ * decision if undefined), and what the audit log says.
+ */
+const decisions = {
+  'opt-out': { stores: 'opt_out', fix: optsOutUnmanaged, audit: 'opt out' },
+  acknowledge: { stores: 'acknowledged', fix: acknowledgedUnmanaged, audit: 'acknowledge' },
+  withdraw: { stores: null, fix: undefined, audit: 'withdraw' },
+} as const;
+type How = keyof typeof decisions;
+
+interface Which {
   deleted?: true;
   outOfScope?: true;
+  decided?: 'opt-out' | 'acknowledge';
+}
+
+interface Flags extends LookFlags, DeciderFlags, Which {
+  optOut?: string;
+  acknowledge?: string;
+  withdraw?: string;
 }
 
 /** Declares the flags of `unmanaged`. */
@@ -33,8 +54,15 @@ export function options(command: Command): void {
   deciderOptions(namingOptions(command), 'why; the audit log keeps it')
     .option('--deleted', 'only people whom the CRM marks as deleted')
     .option('--out-of-scope', 'only people whom contacts.include leaves out')
+    .addOption(
+      new Option(
+        '--decided <decision>',
+        'only people about whom that is decided already; without it, only the others',
+      ).choices(['opt-out', 'acknowledge']),
+    )
     .option('--opt-out <hash>', 'have the people of the list with this hash opted out')
     .option('--acknowledge <hash>', 'leave them subscribed, and do not list them any more')
+    .option('--withdraw <hash>', 'take the decision about them back (with --decided)')
     .addHelpText(
       'after',
       '\nLists people whom the CRM marks as deleted, or whom contacts.include leaves out, and who are\n' +
@@ -43,121 +71,249 @@ export function options(command: Command): void {
         'A decision is about exactly the people whom the list showed: if the list has changed, its hash\n' +
         'is another one, and nothing is decided (exit 2). Nothing is sent now. The next full run plans\n' +
         'the opt-outs, `crm-mirror plan` shows them, and the guard for deletes counts them. Nobody is\n' +
-        'deleted. A person who comes back into the CRM is treated as the CRM says.',
+        'deleted. A person who comes back into the CRM is treated as the CRM says. People whom\n' +
+        'contacts.protect covers are listed as protected, and --opt-out leaves them out.\n\n' +
+        'A later decision replaces an earlier one: --decided lists the people with that decision, and\n' +
+        'the hash of that list decides anew, or takes the decision back. An opt-out that a run has sent\n' +
+        'is not taken back.',
     );
 }
 
 /** Lists unmanaged people, or stores what an operator decides about exactly those. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
-  const { optOut, acknowledge } = flags;
-  if (optOut !== undefined && acknowledge !== undefined) {
-    throw new Invalid('--opt-out and --acknowledge are two decisions', { fix: 'give one of them' });
-  }
-  const hash = optOut ?? acknowledge;
   const { file, mirror } = loadConfig(flags.config, shell.env);
-  if (hash === undefined) {
+  const asked = askedIn(flags);
+  if (!asked) {
     return look(flags, shell, ({ snapshot, names }) => {
       if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet: ${firstRun}`);
-      return listOf(snapshot ? unmanagedOf(snapshot, flags) : nobody, { mirror, names, flags });
+      return listOf(snapshot ? foundIn(snapshot, flags) : nobody, { mirror, names, flags });
     });
   }
-  const isOut = optOut !== undefined;
-  const what = isOut ? 'unmanaged: opt out' : 'unmanaged: acknowledge';
-  const decision = decisionOf({ what, at: Date.now() }, flags, shell);
+  const { how, hash } = asked;
+  const { stores, audit, fix } = decisions[how];
+  const decision = decisionOf({ what: `unmanaged: ${audit}`, at: Date.now() }, flags, shell);
   return change(flags, shell, ({ snapshot }) => {
     if (!snapshot) throw new Invalid(`${file}: there is no snapshot yet`, { fix: firstRun });
-    const found = unmanagedOf(snapshot, flags);
-    if (found.hash !== hash.trim().toLowerCase()) {
-      const now = found.hash === '' ? 'nobody is listed' : `it is ${found.hash} now`;
-      throw new Invalid(`no list with the hash ${hash}: ${now}`, {
-        fix: 'look at the list again with `crm-mirror unmanaged`',
+    const { people, hash: now } = foundIn(snapshot, flags);
+    if (now !== hash.trim().toLowerCase()) {
+      const is = now === '' ? 'nobody is listed' : `it is ${now} now`;
+      throw new Invalid(`no list with the hash ${hash}: ${is}`, {
+        fix: `look at the list again with \`crm-mirror ${listing(flags)}\``,
+      });
+    }
+    const meant = people.filter(({ isProtected }) => how !== 'opt-out' || !isProtected);
+    const left = people.length - meant.length;
+    if (meant.length === 0) {
+      throw new Invalid(`nobody of this list is opted out: ${protectedWords(left)}`, {
+        fix: unprotect,
       });
     }
     snapshot.transaction(() => {
-      for (const part of found.parts) {
-        const fix = isOut ? optsOutUnmanaged : acknowledgedUnmanaged;
-        snapshot.unmanaged.decide('contact', part, isOut ? 'opt_out' : 'acknowledged', fix);
+      for (const { key, isProtected, parts } of meant) {
+        const next = fix ?? (isProtected ? protectedUnmanaged : decideUnmanaged);
+        for (const part of parts) snapshot.unmanaged.decide('contact', { key, part }, stores, next);
+        addDecision(snapshot, decision, key);
       }
-      for (const key of found.keys) addDecision(snapshot, decision, key);
     });
-    const n = found.keys.length;
-    const who = counted(n, 'person', 'people');
-    const lines = isOut
-      ? [`The next full run opts out ${who}. \`crm-mirror plan\` shows it.`]
-      : [
-          `${who} ${n === 1 ? 'stays' : 'stay'} subscribed, and ${n === 1 ? 'is' : 'are'} not listed any more.`,
-        ];
-    return { document: { mirror, decided: isOut ? 'opt_out' : 'acknowledged', people: n }, lines };
+    const document = { mirror, decided: stores, people: meant.length, protected: left };
+    return { document, lines: sayDecided(how, { n: meant.length, left, flags }) };
   });
 }
 
-const firstRun = 'run `crm-mirror sync` first';
-
-interface Found {
-  parts: readonly UnmanagedPart[];
-  /** The people, each once. */
-  keys: readonly string[];
-  /** Identifies exactly these people and channels; '' for nobody. */
-  hash: string;
+/** Returns the decision that the flags ask for; undefined for the list. */
+function askedIn(flags: Flags): { how: How; hash: string } | undefined {
+  const hashes: Record<How, string | undefined> = {
+    'opt-out': flags.optOut,
+    acknowledge: flags.acknowledge,
+    withdraw: flags.withdraw,
+  };
+  const [asked, second] = hows.flatMap((how) => {
+    const hash = hashes[how];
+    return hash === undefined ? [] : [{ how, hash }];
+  });
+  if (asked && second) {
+    const names = `--${asked.how} and --${second.how}`;
+    throw new Invalid(`${names} are two decisions`, { fix: 'give one of them' });
+  }
+  if (asked?.how === 'withdraw' && flags.decided === undefined) {
+    throw new Invalid('--withdraw takes a decision back, and nothing is decided about this list', {
+      fix: 'add --decided opt-out or --decided acknowledge, with the hash of that list',
+    });
+  }
+  return asked;
 }
 
-const nobody: Found = { parts: [], keys: [], hash: '' };
+const hows: readonly How[] = ['opt-out', 'acknowledge', 'withdraw'];
+const firstRun = 'run `crm-mirror sync` first';
+const unprotect =
+  'to opt them out, take them out of contacts.protect and run `crm-mirror sync`, or use ' +
+  '`crm-mirror resolve` for one person';
 
-/** Returns the people of whom nobody has decided anything. */
-function unmanagedOf(
-  { unmanaged, meta }: Snapshot,
-  { deleted, outOfScope }: Pick<Flags, 'deleted' | 'outOfScope'>,
-): Found {
+/**
+ * Says what a decision leads to, and how to take it back. `left`: how many people it leaves out as
+ * protected.
+ */
+function sayDecided(how: How, { n, left, flags }: { n: number; left: number; flags: Flags }) {
+  const who = counted(n, 'person', 'people');
+  const is = n === 1 ? 'is' : 'are';
+  if (how === 'withdraw') return [`${who} ${is} listed again, and nothing is decided about them.`];
+  const back = commandLine(`unmanaged --decided ${how}`, flags.config);
+  if (how === 'acknowledge') {
+    return [
+      `${who} ${n === 1 ? 'stays' : 'stay'} subscribed, and ${is} not listed any more.`,
+      `To take that back: ${back}`,
+    ];
+  }
+  return [
+    `The next full run opts out ${who}. \`crm-mirror plan\` shows it.`,
+    ...(left > 0 ? [`${protectedWords(left)}: ${unprotect}.`] : []),
+    `Until a run has sent that, it can be taken back: ${back}`,
+  ];
+}
+
+function protectedWords(n: number): string {
+  const stay = `${counted(n, 'person', 'people')} ${n === 1 ? 'stays' : 'stay'}`;
+  return `${stay} subscribed, because contacts.protect covers them`;
+}
+
+interface Person {
+  key: string;
+  cause: UnmanagedCause;
+  as: UnmanagedAs;
+  isProtected: boolean;
+  decided: UnmanagedPart['decided'];
+  parts: string[];
+}
+
+interface Found {
+  /** The people to list, each once. */
+  people: readonly Person[];
+  /** Identifies exactly these people and channels; '' for nobody. */
+  hash: string;
+  /** How many people have which decision. */
+  decided: Record<'opt-out' | 'acknowledge', number>;
+}
+
+const nobody: Found = { people: [], hash: '', decided: { 'opt-out': 0, acknowledge: 0 } };
+
+/** Returns the people whom the flags select. */
+function foundIn({ unmanaged, meta }: Snapshot, { deleted, outOfScope, decided }: Which): Found {
   const isAll = deleted === outOfScope;
   const isMeant = ({ cause }: UnmanagedPart): boolean =>
-    isAll || (cause === 'deleted-subscribed') === (deleted === true);
-  const parts = unmanaged.open('contact').filter(isMeant);
-  if (parts.length === 0) return nobody;
+    isAll || (unmanagedCauses[cause].as === 'deleted') === (deleted === true);
+  const all = unmanaged.list('contact').filter(isMeant);
+  const having = (how: How): Person[] =>
+    peopleIn(all.filter((part) => part.decided === decisions[how].stores));
+  // Nothing is decided about those whose decision was withdrawn, and about all others.
+  const people = having(decided ?? 'withdraw');
   const hash = createHash('sha256');
-  for (const { key, part } of parts) hash.update(`${shortHash(meta, key)} ${part}\n`);
-  const keys = [...new Set(parts.map(({ key }) => key))];
-  return { parts, keys, hash: hash.digest('hex').slice(0, 16) };
+  for (const { key, isProtected, parts } of people) {
+    const is = isProtected ? ' protected' : '';
+    for (const part of parts) hash.update(`${shortHash(meta, key)} ${part}${is}\n`);
+  }
+  return {
+    people,
+    hash: people.length === 0 ? '' : hash.digest('hex').slice(0, 16),
+    decided: { 'opt-out': having('opt-out').length, acknowledge: having('acknowledge').length },
+  };
+}
+
+/** Collects the channels of each person. */
+function peopleIn(parts: readonly UnmanagedPart[]): Person[] {
+  const people = new Map<string, Person>();
+  for (const { key, part, cause, decided } of parts) {
+    const person = people.get(key) ?? { key, cause, decided, parts: [], ...unmanagedCauses[cause] };
+    people.set(key, { ...person, parts: [...person.parts, part] });
+  }
+  return [...people.values()];
 }
 
 function listOf(
-  { parts, keys, hash }: Found,
+  { people, hash, decided }: Found,
   { mirror, names, flags }: { mirror: string; names: Names; flags: Flags },
 ) {
-  const people = keys.map((key) => {
-    const own = parts.filter((part) => part.key === key);
-    const cause = own[0]?.cause ?? 'deleted-subscribed';
-    return {
-      person: names({ kind: 'contact', key }),
-      cause,
-      channels: own.map(({ part }) => part),
-    };
-  });
   const counts = countUnmanaged(people.map(({ cause }) => ({ cause, count: 1 })));
-  const document = { mirror, hash, ...counts, people };
-  if (keys.length === 0) {
+  const left = people.filter(({ isProtected }) => isProtected).length;
+  const document = {
+    mirror,
+    hash,
+    ...counts,
+    protected: left,
+    decided: { optOut: decided['opt-out'], acknowledged: decided.acknowledge },
+    people: people.map((person) => ({
+      person: names({ kind: 'contact', key: person.key }),
+      cause: person.cause,
+      protected: person.isProtected,
+      decided: person.decided,
+      channels: person.parts,
+    })),
+  };
+  const also = alsoDecided(decided, flags);
+  if (people.length === 0) {
     return {
       document,
-      lines: ['Nobody is left to decide about.'],
+      lines: [flags.decided ? noneSo : 'Nobody is left to decide about.', ...also],
     };
   }
-  const which = `unmanaged${flags.deleted ? ' --deleted' : ''}${flags.outOfScope ? ' --out-of-scope' : ''}`;
-  const rows = people.map(({ person, cause, channels }) => [
-    person,
-    causes[cause],
-    channels.join(', '),
+  const rows = people.map(({ key, as, isProtected, parts }) => [
+    names({ kind: 'contact', key }),
+    named[as] + (isProtected ? ', protected by contacts.protect' : ''),
+    parts.join(', '),
   ]);
   const lines = [
     ...sayUnmanaged(counts),
+    ...(flags.decided ? [standing[flags.decided]] : []),
     ...apart(table(rows, { indent: 2 })),
     '',
-    `To have exactly these opted out: ${commandLine(`${which} --opt-out ${hash}`, flags.config)}`,
-    `To leave them as they are:       ${commandLine(`${which} --acknowledge ${hash}`, flags.config)}`,
+    ...(left > 0 ? [`${protectedWords(left)}: ${unprotect}.`] : []),
+    ...waysOn({ people, hash }, flags),
+    ...also,
   ];
   return { document, lines };
 }
 
-const causes = {
-  'deleted-subscribed': 'deleted in the CRM',
-  'out-of-scope-subscribed': 'left out by contacts.include',
+const named = {
+  deleted: 'deleted in the CRM',
+  outOfScope: 'left out by contacts.include',
 } as const;
+const noneSo = 'Nobody with that decision is left.';
+const standing = {
+  'opt-out': 'An operator decided to opt them out, and no run has sent that yet.',
+  acknowledge: 'An operator has acknowledged that they stay subscribed.',
+} as const;
+
+/** Returns the commands that decide about the list. */
+function waysOn({ people, hash }: Pick<Found, 'people' | 'hash'>, flags: Flags): string[] {
+  const ways: [How, string][] = [
+    ['opt-out', 'To have exactly these opted out: '],
+    ['acknowledge', 'To leave them as they are:       '],
+    ['withdraw', 'To take the decision back:       '],
+  ];
+  return ways
+    .filter(([how]) => how !== (flags.decided ?? 'withdraw'))
+    .filter(([how]) => how !== 'opt-out' || people.some(({ isProtected }) => !isProtected))
+    .map(([how, label]) => label + commandLine(`${listing(flags)} --${how} ${hash}`, flags.config));
+}
+
+/** Names the lists of those about whom something is decided. */
+function alsoDecided(decided: Found['decided'], flags: Flags): string[] {
+  const say = (how: 'opt-out' | 'acknowledge', what: string): string[] => {
+    const n = decided[how];
+    if (n === 0 || flags.decided === how) return [];
+    const who = `${counted(n, 'person', 'people')} ${n === 1 ? 'is' : 'are'} ${what}`;
+    const list = commandLine(listing({ ...flags, decided: how }), flags.config);
+    return [`${who}; to list them, or take that back: ${list}`];
+  };
+  return [...say('opt-out', 'to be opted out'), ...say('acknowledge', 'acknowledged')];
+}
+
+/** Returns the command that lists the people whom the flags select. */
+function listing({ deleted, outOfScope, decided }: Which): string {
+  return [
+    'unmanaged',
+    ...(deleted ? ['--deleted'] : []),
+    ...(outOfScope ? ['--out-of-scope'] : []),
+    ...(decided ? [`--decided ${decided}`] : []),
+  ].join(' ');
+}

@@ -3,25 +3,41 @@
  * with a contact that is not the mirror's. No run touches them by itself, so they are counted and
  * listed until an operator decides.
  */
+import type { ProblemCause } from './problem-causes.ts';
 import { counted } from './values/counted.ts';
 
-/** The causes under which they are listed as problems. */
-export const unmanagedCauses = ['deleted-subscribed', 'out-of-scope-subscribed'] as const;
-export type UnmanagedCause = (typeof unmanagedCauses)[number];
+/** How the CRM names them. */
+export type UnmanagedAs = keyof UnmanagedPeople;
 
-/** How many there are, for each cause. */
+/** How many there are. */
 export interface UnmanagedPeople {
   deleted: number;
   outOfScope: number;
+}
+
+/** The causes under which they are listed: `isProtected` if contacts.protect covers the person. */
+export const unmanagedCauses = {
+  'deleted-subscribed': { as: 'deleted', isProtected: false },
+  'deleted-protected': { as: 'deleted', isProtected: true },
+  'out-of-scope-subscribed': { as: 'outOfScope', isProtected: false },
+  'out-of-scope-protected': { as: 'outOfScope', isProtected: true },
+} as const satisfies Partial<Record<ProblemCause, { as: UnmanagedAs; isProtected: boolean }>>;
+export type UnmanagedCause = keyof typeof unmanagedCauses;
+
+/** Returns whether a problem with this cause is about one of them. */
+export function isUnmanagedCause(cause: string): cause is UnmanagedCause {
+  return Object.hasOwn(unmanagedCauses, cause);
 }
 
 /** Returns the counts, given how many people each problem with a cause stands for. */
 export function countUnmanaged(
   found: readonly { cause: string; count: number }[],
 ): UnmanagedPeople {
-  const of = (cause: UnmanagedCause): number =>
-    found.reduce((sum, one) => sum + (one.cause === cause ? one.count : 0), 0);
-  return { deleted: of('deleted-subscribed'), outOfScope: of('out-of-scope-subscribed') };
+  const counts = { deleted: 0, outOfScope: 0 };
+  for (const { cause, count } of found) {
+    if (isUnmanagedCause(cause)) counts[unmanagedCauses[cause].as] += count;
+  }
+  return counts;
 }
 
 /** Returns a sentence for each cause that concerns anybody. */
@@ -39,10 +55,16 @@ export function sayUnmanaged({ deleted, outOfScope }: UnmanagedPeople): string[]
 export const decideUnmanaged =
   '`crm-mirror unmanaged` names them: have them opted out, or acknowledge that they stay';
 
+/** How to go on with a protected person. */
+export const protectedUnmanaged =
+  'contacts.protect covers the person, so `crm-mirror unmanaged` does not opt them out: ' +
+  'acknowledge that they stay, or opt out one person with `crm-mirror resolve`';
+
 /** What happens after an operator has decided to opt them out. */
 export const optsOutUnmanaged =
   'nothing: an operator decided to opt them out; a full run does it, if need be after an approval';
 
 /** What an acknowledged problem says. */
 export const acknowledgedUnmanaged =
-  'nothing: an operator has acknowledged that they stay subscribed';
+  'nothing: an operator has acknowledged that they stay subscribed; ' +
+  '`crm-mirror unmanaged --decided acknowledge` takes it back';

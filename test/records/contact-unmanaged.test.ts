@@ -92,10 +92,17 @@ describe('after an operator decided to opt them out', () => {
     ]);
   });
 
-  test('protected people stay as they are, and stay listed', () => {
+  // prettier-ignore
+  test.each<[string, Partial<States>, string]>([
+    ['flagged as deleted', {}, 'deleted-protected'],
+    ['out of scope', { desired: [outside()] }, 'out-of-scope-protected'],
+  ])('protected people stay as they are, and stay listed as protected: %s', (_, known, cause) => {
     const { contacts: protecting } = open({ protect: [ANN] });
-    const { changes, problems } = protecting.decide(states(ordered));
-    expect({ changes, n: problems.length }).toEqual({ changes: [], n: 1 });
+    const { changes, problems } = protecting.decide(states({ ...ordered, ...known }));
+    expect(changes).toEqual([]);
+    expect(problems).toMatchObject([
+      { cause, crmId: known.desired ? '2' : '1', fix: expect.stringContaining('contacts.protect') },
+    ]);
   });
 
   test('the opt-out is recorded as ours, the contact stays foreign and is never deleted', () => {

@@ -4,9 +4,9 @@
  */
 import { renderProblem } from '../../domain/errors.ts';
 import {
-  countUnmanaged,
   decideUnmanaged,
   sayUnmanaged,
+  type UnmanagedAs,
   type UnmanagedPeople,
 } from '../../domain/unmanaged-people.ts';
 import { withCommas } from '../../domain/values/counted.ts';
@@ -42,19 +42,20 @@ interface ToCompare {
 /** Compares the newest contacts. Throws the errors of the requests. */
 export async function findUnmanaged(of: ToCompare): Promise<UnmanagedCheck> {
   const { type, first, signal } = of;
-  const found = new Map<string, 'deleted-subscribed' | 'out-of-scope-subscribed'>();
+  const found = new Map<string, UnmanagedAs>();
   let compared = 0;
   let page = first;
   for (let number = 1; page.rows.length > 0; number += 1) {
     for (const row of page.rows) {
-      const cause = causeOf(of, row);
-      if (cause) found.set(row.alias, cause);
+      const as = unmanagedIn(of, row);
+      if (as) found.set(row.alias, as);
     }
     compared += page.rows.length;
     if (compared >= Math.min(first.total, mostCompared)) break;
     page = await type.list({ page: number + 1, limit: pageSize }, signal);
   }
-  const people = countUnmanaged([...found.values()].map((cause) => ({ cause, count: 1 })));
+  const people = { deleted: 0, outOfScope: 0 };
+  for (const as of found.values()) people[as] += 1;
   const isAll = compared >= first.total;
   const some = `of ${withCommas(first.total)} contacts, only the newest ${withCommas(compared)} were compared`;
   const told = sayUnmanaged(people);
@@ -76,11 +77,11 @@ export async function findUnmanaged(of: ToCompare): Promise<UnmanagedCheck> {
 
 const afterRun = `no run touches them; after the first, ${decideUnmanaged}`;
 
-/** Returns why the person of a contact counts; undefined for all others. */
-function causeOf(
+/** Returns how the CRM names the person of a contact who counts; undefined for all others. */
+function unmanagedIn(
   { type, snapshot: { staging, recorded: known, unmanaged } }: ToCompare,
   row: Page['rows'][number],
-) {
+): UnmanagedAs | undefined {
   const desired = staging.desired('contact', row.alias).map((one) => decodeContact.desired(one));
   if (desired.length === 0) return undefined;
   const recorded = known.get('contact', row.alias);
@@ -88,11 +89,8 @@ function causeOf(
   const channels = type.capabilities.channels?.names ?? [];
   const wishes = strictest(desired, channels);
   const acknowledged = unmanaged.decided('contact', row.alias, 'acknowledged');
-  const as = channels
+  return channels
     .filter((channel) => wishes.get(channel) === 'gone' && !acknowledged.includes(channel))
     .map((channel) => unmanagedAs({ desired, contacts, recorded }, channel))
     .find((one) => one !== undefined);
-  return (
-    as && ({ deleted: 'deleted-subscribed', outOfScope: 'out-of-scope-subscribed' } as const)[as]
-  );
 }

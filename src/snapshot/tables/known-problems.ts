@@ -1,5 +1,6 @@
 import { type ProblemCounts, problemCountsIn } from './problem-groups.ts';
 import { isNamed } from './retry-later.ts';
+import { keptDecision } from './unmanaged-people.ts';
 import { inRange, rangesBy, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
@@ -124,7 +125,7 @@ export function problemsIn(db: Statements): Problems {
          and p.value is noticed.value)
      on conflict (kind, key, class, part, target)
      do update set reason = excluded.reason, fix = excluded.fix, run = excluded.run,
-       ${common
+       decided = ${keptDecision}, ${common
          .split(', ')
          .map((name) => `${name} = excluded.${name}`)
          .join(', ')}`,

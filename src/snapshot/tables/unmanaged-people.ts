@@ -7,18 +7,24 @@ export type UnmanagedDecision = 'opt_out' | 'acknowledged';
 
 /**
  * The problems of people who are gone from the CRM and subscribed with a contact that is not ours,
- * and what an operator decided about each. A decision ends with its problem: when the person is
- * opted out, or is in the CRM again.
+ * and what an operator decided about each. A later decision replaces an earlier one. A decision
+ * ends with its problem: when the person is opted out, or is in the CRM again. A decision to opt
+ * out also ends when contacts.protect covers the person.
  */
 export interface UnmanagedProblems {
-  /** Returns the people of whom nobody has decided anything, by key. */
-  open(kind: RecordTypeName): UnmanagedPart[];
+  /** Returns all of these people, by key. */
+  list(kind: RecordTypeName): UnmanagedPart[];
   /** Counts the people by cause, without the acknowledged ones. */
   counts(kind: RecordTypeName): { cause: UnmanagedCause; count: number }[];
   /** Returns the parts of a record about which an operator has decided this. */
   decided(kind: RecordTypeName, key: Key, as: UnmanagedDecision): string[];
-  /** Stores a decision. `fix`: what remains to be done. */
-  decide(kind: RecordTypeName, part: UnmanagedPart, as: UnmanagedDecision, fix: string): void;
+  /** Stores a decision, or takes it back (null). `fix`: what remains to be done. */
+  decide(
+    kind: RecordTypeName,
+    part: Pick<UnmanagedPart, 'key' | 'part'>,
+    as: UnmanagedDecision | null,
+    fix: string,
+  ): void;
   /**
    * Notices again those who are still gone from the CRM, and whom this run did not look for on the
    * platform.
@@ -32,9 +38,17 @@ export interface UnmanagedPart {
   key: Key;
   part: string;
   cause: UnmanagedCause;
+  decided: UnmanagedDecision | null;
 }
 
-const causes = `(${unmanagedCauses.map((cause) => `'${cause}'`).join(', ')})`;
+const inSql = (names: readonly string[]): string =>
+  `(${names.map((name) => `'${name}'`).join(', ')})`;
+const causes = inSql(Object.keys(unmanagedCauses));
+const protectedCauses = inSql(
+  Object.entries(unmanagedCauses).flatMap(([cause, { isProtected }]) =>
+    isProtected ? [cause] : [],
+  ),
+);
 
 /** An SQL condition: nobody has acknowledged the problem. */
 export const isHeard = "decided is not 'acknowledged'";
@@ -44,13 +58,19 @@ export const isNoticedHeard = `(cause not in ${causes} or not exists (
   select 1 from problem p where p.kind = noticed.kind and p.key = noticed.key
     and p.class = noticed.class and p.part = noticed.part and p.decided = 'acknowledged'))`;
 
+/** An SQL expression: what stays of the decision when a run notices the problem again. */
+export const keptDecision = `case
+  when excluded.cause not in ${causes} then null
+  when excluded.cause in ${protectedCauses} and problem.decided = 'opt_out' then null
+  else problem.decided end`;
+
 const columns = 'kind, key, class, part, reason, fix, cause, about, option, value, place, crm';
 
 /** Prepares the statements. */
 export function unmanagedIn(db: Statements): UnmanagedProblems {
-  const open = db.prepare<[string], UnmanagedPart>(
-    `select key, part, cause from problem
-     where kind = ? and cause in ${causes} and decided is null order by key, part`,
+  const list = db.prepare<[string], UnmanagedPart>(
+    `select key, part, cause, decided from problem
+     where kind = ? and cause in ${causes} order by key, part`,
   );
   const counts = db.prepare<[string], { cause: UnmanagedCause; count: number }>(
     `select cause, count(distinct key) count from problem
@@ -62,7 +82,7 @@ export function unmanagedIn(db: Statements): UnmanagedProblems {
   );
   const decide = db.prepare(
     `update problem set decided = @as, fix = @fix
-     where kind = @kind and key = @key and part = @part and cause = @cause`,
+     where kind = @kind and key = @key and part = @part and cause in ${causes}`,
   );
   const carry = db.prepare(
     `insert or ignore into temp.noticed (${columns})
@@ -76,10 +96,10 @@ export function unmanagedIn(db: Statements): UnmanagedProblems {
     `delete from temp.noticed where kind = ? and key = ? and part = ? and cause in ${causes}`,
   );
   return {
-    open: (kind) => open.all(kind),
+    list: (kind) => list.all(kind),
     counts: (kind) => counts.all(kind),
     decided: (kind, key, as) => decided.all(kind, key, as).map(({ part }) => part),
-    decide: (kind, part, as, fix) => void decide.run({ kind, ...part, as, fix }),
+    decide: (kind, { key, part }, as, fix) => void decide.run({ kind, key, part, as, fix }),
     carry: (kind) => void carry.run(kind),
     mend: (kind, key, part) => void mend.run(kind, key, part),
   };

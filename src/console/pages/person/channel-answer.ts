@@ -1,5 +1,10 @@
 /** Answers in one sentence for each channel whether a person is subscribed, and why. */
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
+import {
+  isUnmanagedCause,
+  type UnmanagedAs,
+  unmanagedCauses,
+} from '../../../domain/unmanaged-people.ts';
 import type { EntryDocument } from '../../../cli/audit/entry-document.ts';
 import type { ListEntries } from '../../../cli/dossier/person-records.ts';
 import type { RecordDocument } from '../../../cli/state/record-document.ts';
@@ -38,10 +43,9 @@ const wantedIn: ReadonlySet<ProblemCause> = new Set([
 ]);
 
 /** What is so of people who are gone from the CRM and subscribed with a contact of others. */
-const unmanagedWords: Readonly<Record<string, string>> = {
-  'deleted-subscribed':
-    'The CRM marks the person as deleted, and the contact is not managed by this mirror.',
-  'out-of-scope-subscribed':
+const unmanagedWords: Readonly<Record<UnmanagedAs, string>> = {
+  deleted: 'The CRM marks the person as deleted, and the contact is not managed by this mirror.',
+  outOfScope:
     'The configuration leaves the person out, and the contact is not managed by this mirror.',
 };
 
@@ -73,10 +77,13 @@ export function whereaboutsOf({ document, entries, listed }: AnswerFacts): strin
 /** Returns the answer for a channel. */
 export function answerOf(facts: AnswerFacts, channel: string): ChannelAnswer {
   const { recorded, problems } = facts.document;
-  const unmanaged = problems.find(
-    ({ part, cause }) => part === channel && unmanagedWords[cause] !== undefined,
-  );
-  if (unmanaged) return { isSubscribed: true, why: unmanagedWords[unmanaged.cause] ?? '' };
+  const unmanaged = problems
+    .filter(({ part }) => part === channel)
+    .map(({ cause }) => cause)
+    .find(isUnmanagedCause);
+  if (unmanaged) {
+    return { isSubscribed: true, why: unmanagedWords[unmanagedCauses[unmanaged].as] };
+  }
   const isWanted = problems.some(({ part, cause }) => part === channel && wantedIn.has(cause));
   const out = (why: string): ChannelAnswer => ({
     isSubscribed: false,

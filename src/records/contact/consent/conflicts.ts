@@ -1,6 +1,6 @@
 /** Explains why the two sides disagree about a person, and how to resolve it. */
 import type { RecordProblem } from '../../../domain/record-problem.ts';
-import { decideUnmanaged } from '../../../domain/unmanaged-people.ts';
+import { decideUnmanaged, protectedUnmanaged } from '../../../domain/unmanaged-people.ts';
 
 /** The reason, the fix and the cause of a conflict. */
 export type Conflict = Pick<RecordProblem, 'cause' | 'about' | 'reason' | 'fix'>;
@@ -13,8 +13,14 @@ interface Subject {
   contacts: number;
   /** Whether a contact of the person now has another address on the platform. */
   isRenamed: boolean;
+  /** Whether contacts.protect covers the person; default: no. */
+  isProtected?: boolean;
 }
 
+const deletedThere =
+  'the CRM marks the person as deleted; subscribed on the platform, not managed here';
+const leftOutThere =
+  'contacts.include leaves the person out; subscribed on the platform, not managed here';
 const recordIt = 'record the opt-out in the CRM; only the person can come back';
 
 const undone: Conflict = {
@@ -77,16 +83,30 @@ const conflicts: Record<string, Conflict> = {
   },
   'deleted-unmanaged': {
     cause: 'deleted-subscribed',
-    reason: 'the CRM marks the person as deleted; subscribed on the platform, not managed here',
+    reason: deletedThere,
     fix: decideUnmanaged,
   },
   'out-of-scope-unmanaged': {
     cause: 'out-of-scope-subscribed',
-    reason: 'contacts.include leaves the person out; subscribed on the platform, not managed here',
+    reason: leftOutThere,
     fix: decideUnmanaged,
   },
   'membership-removed': takenAway(),
   'left-then-removed': takenAway(),
+};
+
+/** The same of protected people, where contacts.protect makes a difference. */
+const protectedConflicts: Record<string, Conflict> = {
+  'deleted-unmanaged': {
+    cause: 'deleted-protected',
+    reason: `${deletedThere}, and protected`,
+    fix: protectedUnmanaged,
+  },
+  'out-of-scope-unmanaged': {
+    cause: 'out-of-scope-protected',
+    reason: `${leftOutThere}, and protected`,
+    fix: protectedUnmanaged,
+  },
 };
 
 const leftChannel: Conflict = {
@@ -115,7 +135,7 @@ const doubtful: Conflict = {
 
 /** Returns the reason and the fix for a conflict that a rule or gate decided. */
 export function conflictOf(by: string, subject: Subject): Conflict {
-  const { channel, isDoubtful, contacts, isRenamed } = subject;
+  const { channel, isDoubtful, contacts, isRenamed, isProtected } = subject;
   if (by === 'several-contacts') {
     return {
       cause: 'several-contacts',
@@ -124,7 +144,8 @@ export function conflictOf(by: string, subject: Subject): Conflict {
       fix: 'delete all but one of them on the platform, and keep the one that opted out',
     };
   }
-  const known = isRenamed && conflicts[by]?.cause === 'vanished' ? renamedAway : conflicts[by];
+  const own = (isProtected && protectedConflicts[by]) || conflicts[by];
+  const known = isRenamed && own?.cause === 'vanished' ? renamedAway : own;
   const found = isDoubtful && byShown.has(by) ? doubtful : (known ?? leftChannel);
   return { ...found, about: found.reason, reason: `${channel}: ${found.reason}` };
 }

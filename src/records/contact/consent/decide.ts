@@ -2,7 +2,7 @@
 import { type Change, type ChangeReason, guardOf, type Op } from '../../../domain/change.ts';
 import type { RecordProblem } from '../../../domain/record-problem.ts';
 import { canonicalJson, type Key } from '../../../domain/record.ts';
-import { optsOutUnmanaged, unmanagedCauses } from '../../../domain/unmanaged-people.ts';
+import { isUnmanagedCause, optsOutUnmanaged } from '../../../domain/unmanaged-people.ts';
 import { decodedStates } from '../../decoded-rows.ts';
 import type { Decision, States, Stop } from '../../record-type.ts';
 import { notOursOf, oursOf } from './our-contacts.ts';
@@ -86,8 +86,7 @@ function planChannel(decision: Decision, channel: string, facts: PersonFacts): S
   const { verdict, stop } = verdictIn(facts, channel);
   const conflict = (fault: Conflict): void => {
     // Nothing recorded leads from the address of an unmanaged person to the CRM.
-    const isUnmanaged = unmanagedCauses.some((one) => one === fault.cause);
-    const crmId = isUnmanaged ? states.desired[0]?.id : undefined;
+    const crmId = isUnmanagedCause(fault.cause) ? states.desired[0]?.id : undefined;
     const urgent = fault.cause === 'renamed-claimed' && { urgent: true as const };
     decision.problems.push({ ...conflictProblem(states.key, channel, fault), crmId, ...urgent });
   };
@@ -98,6 +97,7 @@ function planChannel(decision: Decision, channel: string, facts: PersonFacts): S
       isDoubtful: isUnsure,
       contacts: facts.contacts.length,
       isRenamed: facts.renamed.length > 0,
+      isProtected: facts.isProtected,
     };
     conflict(conflictOf(verdict.by, subject));
   }
