@@ -64,6 +64,13 @@ test('a metric that no worker serves would be found', async () => {
   expect(namesIn('sum(crm_mirror_people_saved{mirror="a"})')).toEqual(['crm_mirror_people_saved']);
 });
 
+test('the documentation explains every alert', () => {
+  const page = readFileSync(join(folder, '../../docs/server-and-metrics.md'), 'utf8');
+  expect(rules.map(({ alert }) => alert).filter((name) => !page.includes(`\`${name}\``))).toEqual(
+    [],
+  );
+});
+
 test('the panels of the dashboard do not overlap', () => {
   const places = dashboard.panels.map(({ gridPos }) => gridPos);
   const cells = places.flatMap(({ x, y, w, h }) =>
