@@ -1,11 +1,14 @@
 /** `crm-mirror init`: proposes a configuration for a source, and writes it. */
 import type { Command } from 'commander';
+import { withAnswerLine } from '../cli/init/answer-line.ts';
 import { described } from '../cli/init/describe-proposal.ts';
 import { choicesOf, declareFlags, type Flags, flagsOf } from '../cli/init/init-flags.ts';
 import { platformChannels } from '../cli/init/platform-channels.ts';
 import { previewOf } from '../cli/init/preview.ts';
-import { propose } from '../cli/init/propose-columns.ts';
+import { type Choices, type Proposal, propose } from '../cli/init/propose-columns.ts';
 import { readSample } from '../cli/init/sample/read-sample.ts';
+import type { Sample } from '../cli/init/sample/sample.ts';
+import { Undecided } from '../cli/init/sample/undecided.ts';
 import { mirrorName, refuseExisting, writeConfiguration } from '../cli/init/write-configuration.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -40,7 +43,8 @@ async function byFlags(flags: Flags, shell: Shell): Promise<number> {
   const asTheyAre = shell.terminal || flags.addresses === true;
   const { channels: platform, note } = await platformChannels(shell);
   if (note !== undefined) shell.note(`crm-mirror: ${note}`);
-  const proposal = propose(sample, choicesOf(flags, { asTheyAre, platform }));
+  const choices = choicesOf(flags, { asTheyAre, platform });
+  const proposal = proposed(sample, choices, { ...flags, source: sample.named ?? source });
   for (const line of described(sample, proposal, asTheyAre)) shell.print(line);
   shell.print('');
   for (const line of previewOf(sample, proposal, { asTheyAre })) shell.print(line);
@@ -49,4 +53,13 @@ async function byFlags(flags: Flags, shell: Shell): Promise<number> {
   }
   const mirror = flags.mirror ?? mirrorName(sample.origin);
   return writeConfiguration({ output, mirror, sample, proposal }, shell);
+}
+
+/** Proposes all columns. A refusal names the command line that decides all of it. */
+function proposed(sample: Sample, choices: Choices, flags: Flags): Proposal {
+  try {
+    return propose(sample, choices);
+  } catch (error) {
+    throw error instanceof Undecided ? withAnswerLine(error, flags) : error;
+  }
 }

@@ -91,7 +91,6 @@ test('overwrites nothing', async () => {
 });
 
 describe('refuses with the option that decides', () => {
-  const second = text.replace('Archived', 'Email opt-out');
   const strange = text.replace(/,yes,no$/m, ',maybe,no');
 
   test.each([
@@ -110,12 +109,17 @@ describe('refuses with the option that decides', () => {
       'write COLUMN:in=WORD',
     ],
     [
-      'an opt-out that is not among those named',
-      second,
-      [...news, '--unsubscribed', 'Do not mail'],
-      'add --unsubscribed "Email opt-out", or, if it says something else, --unused "Email opt-out"',
+      'an opt-out that cannot be read',
+      strange,
+      news,
+      '--words "Do not mail:yes=WORD,WORD,no=WORD,WORD"',
     ],
-    ['an opt-out that cannot be read', strange, news, '--words "Do not mail:yes=WORD,WORD"'],
+    [
+      'words of a column that is not there',
+      text,
+      [...news, '--words', 'Vip:yes=x'],
+      'no column "Vip"',
+    ],
     ['no address', 'id,name\n1,Ann\n', news, '--email COLUMN'],
     ['no id', 'Email,Newsletter\na@b.example,yes\na@b.example,no\n', news, '--id COLUMN'],
     ['a name that is none', text, [...news, '--mirror', 'A b'], 'write up to 40 of a-z'],
@@ -162,7 +166,7 @@ describe('an export in Dutch', () => {
       /say what they mean: --words "Uitgeschreven op:yes=any" if .* add --no-uns/,
     );
     expect(err).toContain('column "Niet mailen": 5 records hold "x"');
-    expect(err).toContain('--words "Niet mailen:yes=WORD,WORD"');
+    expect(err).toContain('--words "Niet mailen:yes=WORD,WORD,no=WORD,WORD"');
     expect(existsSync(output)).toBe(false);
   });
 
@@ -326,6 +330,12 @@ test('names unknown words where they may be shown', async () => {
   expect(piped.out).toContain(line('1 record with words that only --addresses shows'));
 });
 
+test('every column that is named like an opt-out is one, besides those that the user names', async () => {
+  const { init, output } = await exported(text.replace('Archived', 'Email opt-out'));
+  expect((await init('--yes', ...news, '--unsubscribed', 'Do not mail')).code).toBe(0);
+  expect(readFileSync(output, 'utf8')).toMatch(/ - Do not mail\n.*\n.*\n {4}- Email opt-out\n/);
+});
+
 test('takes the columns and words that the user names', async () => {
   const { init, output } = await exported();
   const flags = ['--id', 'Email', '--unsubscribed', 'Archived', '--deleted', 'Do not mail'];
@@ -365,23 +375,72 @@ describe('a column that looks like a flag and has an unknown name', () => {
   };
 
   test.each([
-    ['marks', 'KZ 17', ['X', 'X'], '', '("X" 2×, empty 18×)'],
-    ['a repeated word', 'Bemerkung', ['raus', 'raus', 'raus'], '', '("raus" 3×, empty 17×)'],
-    ['yes and no', 'Code A', ['yes', 'yes'], 'no', '("no" 18×, "yes" 2×)'],
-    ['words of another language', 'Kielto', ['kyllä', 'kyllä', 'kyllä'], 'ei', '"kyllä" 3×)'],
-    ['0 and 1', 'K2', ['1'], '0', '("0" 19×, "1" 1×)'],
-    ['NULL for none', 'K3', ['1', '1'], 'NULL', '("NULL" 18×, "1" 2×)'],
-    ['a few dates', 'K4', ['2026-01-02', '2026-03-04'], '', '(dates 2×, empty 18×)'],
-    ['a word that refuses', 'State', ['Blocked', 'Blocked', 'Blocked'], 'Active', '"Blocked" 3×'],
-    ['two words', 'Bulk', ['Do Not Allow', 'Do Not Allow', 'Do Not Allow'], 'Allow', '"Allow" 17×'],
-    ['a state of many', 'Stage', ['New', 'Lead', 'Unsubscribed', 'Won', 'Lost'], 'Open', 'Open'],
-  ])('is not passed over: %s', async (_, name, values, rest, shown) => {
+    ['marks', 'KZ 17', ['X', 'X'], '', '("X" 2×, empty 18×)', '--words "KZ 17:yes=X"'],
+    [
+      'a repeated word',
+      'Bemerkung',
+      ['raus', 'raus', 'raus'],
+      '',
+      '("raus" 3×, empty 17×)',
+      '--words "Bemerkung:yes=raus"',
+    ],
+    [
+      'yes and no',
+      'Code A',
+      ['yes', 'yes'],
+      'no',
+      '("no" 18×, "yes" 2×)',
+      '--unsubscribed "Code A"',
+    ],
+    [
+      'words of another language',
+      'Kielto',
+      ['kyllä', 'kyllä', 'kyllä'],
+      'ei',
+      '"kyllä" 3×)',
+      '--unsubscribed "Kielto"',
+    ],
+    ['0 and 1', 'K2', ['1'], '0', '("0" 19×, "1" 1×)', '--unsubscribed "K2"'],
+    ['NULL for none', 'K3', ['1', '1'], 'NULL', '("NULL" 18×, "1" 2×)', '--words "K3:no=NULL"'],
+    [
+      'a few dates',
+      'K4',
+      ['2026-01-02', '2026-03-04'],
+      '',
+      '(dates 2×, empty 18×)',
+      '--unsubscribed "K4"',
+    ],
+    [
+      'a word that refuses',
+      'State',
+      ['Blocked', 'Blocked', 'Blocked'],
+      'Active',
+      '"Blocked" 3×',
+      '--words "State:yes=Blocked,no=Active"',
+    ],
+    [
+      'two words',
+      'Bulk',
+      ['Do Not Allow', 'Do Not Allow', 'Do Not Allow'],
+      'Allow',
+      '"Allow" 17×',
+      '--words "Bulk:yes=Do Not Allow,no=Allow"',
+    ],
+    [
+      'a state of many',
+      'Stage',
+      ['New', 'Lead', 'Unsubscribed', 'Won', 'Lost'],
+      'Open',
+      'Open',
+      '--words "Stage:no=Open,New,Lead,Won,Lost"',
+    ],
+  ])('is not passed over: %s', async (_, name, values, rest, shown, flag) => {
     const { init, output } = await exported(people(name, values, rest));
     const { code, err } = await init('--yes', '--addresses', ...news);
     expect(err).toContain(`column "${name}" looks like a flag and would not be used`);
     expect(err).toContain(shown);
     expect(err).toContain(`add --unused "${name}", or, `);
-    expect(err).toContain(`--unsubscribed "${name}"`);
+    expect(err).toContain(flag);
     expect(code).toBe(2);
     expect(existsSync(output)).toBe(false);
     const said = await init('--yes', ...news, '--unused', name);
@@ -403,12 +462,13 @@ describe('a column that looks like a flag and has an unknown name', () => {
     expect([code, err]).toEqual([0, '']);
   });
 
-  test('is masked where values are not shown, and named with the opt-outs that are known', async () => {
+  test('is masked where values are not shown', async () => {
     const content = text.replace('Archived', 'Vip').replaceAll(',yes,no', ',yes,maximilian');
     const { init } = await exported(content);
     const { code, err } = await init('--yes', ...news);
     expect(err).toContain('("no" 3×, "aaaaaaaaaa" 1×, "aaa" 1×)');
-    expect(err).toContain('--unsubscribed "Do not mail" --unsubscribed "Vip"');
+    expect(err).toContain('--words "Vip:yes=WORD,no=WORD"');
+    expect(err).not.toContain('maximilian');
     expect(code).toBe(2);
   });
 });

@@ -2,7 +2,9 @@
 import { isOptOutField } from '../../domain/opt-out-field.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
-import { type Chosen, isUnreadable, unreadable, type Words, withWords } from './column-words.ts';
+import { type Chosen, isUnreadable, type Words, withWords } from './column-words.ts';
+import { wordFlag } from './flag-lists.ts';
+import { unreadable } from './unreadable-column.ts';
 import type { Column } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
 
@@ -52,23 +54,23 @@ export function channelColumn(column: Column, choices: ChannelChoices): ChannelC
 
 function inverted(column: Column): Undecided {
   const name = quoted(column.name);
-  const word = (meaning: string) => `--words ${quoted(`${column.name}:${meaning}=WORD,WORD`)}`;
+  const lists = wordFlag(column.name, { in: ['WORD', 'WORD'], out: ['WORD', 'WORD'] });
   const reason = `column ${name} is named like an opt-out, so its yes is not taken as a consent`;
   const everybody = `--else-in ${name} if everybody else wants this mail, too`;
   return new Undecided(reason, {
-    fix: `add --opt-out ${name} if yes means no mail, or ${everybody}; or name all words: ${word('in')} ${word('out')}`,
+    fix: `add --opt-out ${name} if yes means no mail, or ${everybody}; or name all words: --words ${quoted(lists)}`,
     question: { about: 'polarity', column },
+    answer: { optOut: column.name, states: `a yes in ${name} means no mail in this channel` },
   });
 }
 
 /** Throws Invalid for a column that is said to be the opt-out of a channel and belongs to none. */
 export function refuseStray(
   { optOut, elseIn }: Pick<ChannelChoices, 'optOut' | 'elseIn'>,
-  used: readonly Column[],
+  used: readonly string[],
 ): void {
-  const isStray = (name: string) => !used.some((column) => column.name === name);
   for (const [flag, names] of [['--opt-out', optOut] as const, ['--else-in', elseIn] as const]) {
-    const stray = names.find(isStray);
+    const stray = names.find((name) => !used.includes(name));
     if (stray === undefined) continue;
     throw new Invalid(`${flag} ${quoted(stray)}: no channel has this column`, {
       fix: `add --channel ${quoted(`ID=${stray}`)}; if yes means no mail at all, use --unsubscribed`,

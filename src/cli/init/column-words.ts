@@ -1,12 +1,9 @@
 /** The words of a column: which ones its configuration has to name, and which ones are unknown. */
-import { sayUnknown } from '../../domain/unknown-words.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { type Use, vocabulary } from '../../records/contact/values/value-vocabulary.ts';
 import { isOptOutField } from '../../domain/opt-out-field.ts';
-import { quoted } from '../../sources/shared/field-suggestions.ts';
 import type { Column, Value } from './sample/sample.ts';
-import { Undecided } from './sample/undecided.ts';
 import { holdsDates, recordsOf } from './column-values.ts';
 import { isMarker, noWords, yesWords } from './yes-no-words.ts';
 
@@ -99,39 +96,4 @@ const mostWords = 12;
 export function mayBeAny({ column, unknown }: Pick<Chosen, 'column' | 'unknown'>): boolean {
   if (column.values.some(({ text }) => isMarker(text))) return false;
   return holdsDates(column) && unknown.length <= mostWords;
-}
-
-/** What to do instead of naming the words. */
-const others: Readonly<Record<Use, (column: string) => string>> = {
-  subscription: () => 'name another column',
-  unsubscribed: (column) =>
-    `if it says something else, add --unused ${column}; if no column says so, add --no-unsubscribed`,
-  deleted: () => 'name another column, or add --no-deleted',
-};
-
-/** What a column with unknown words is for. */
-interface Purpose {
-  use: Use;
-  /** Whether it is the opt-out of a channel, not of all mail. */
-  ofChannel?: true;
-}
-
-/** Returns the refusal of a column whose words have to be named. */
-export function unreadable(
-  { column, unknown }: Chosen,
-  { use, ofChannel }: Purpose,
-  { asTheyAre }: { asTheyAre: boolean },
-): Undecided {
-  const values = unknown.map((value) => ({ ...value, unknown: 'word' as const }));
-  const meanings = use === 'subscription' ? ['in', 'out', 'none'] : ['yes', 'no'];
-  const naming = meanings.map((one) => `--words ${quoted(`${column.name}:${one}=WORD,WORD`)}`);
-  const any = `--words ${quoted(`${column.name}:yes=any`)} if every value but a no means yes`;
-  const isAny = use !== 'subscription' && mayBeAny({ column, unknown });
-  const options = isAny ? [any, ...naming] : naming;
-  const other = others[ofChannel ? 'subscription' : use](quoted(column.name));
-  const which = { option: '', fix: '', values, others: 0, first: '' };
-  return new Undecided(`column ${quoted(column.name)}: ${sayUnknown(which, { asTheyAre })}`, {
-    fix: `say what they mean: ${options.join(', ')}; or ${other}`,
-    question: { about: 'words', use, column, unknown, ...(ofChannel && { ofChannel }) },
-  });
 }

@@ -3,7 +3,7 @@ import { isPlain } from '../../domain/unknown-words.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { table } from '../output/table.ts';
-import { wordFlag } from './init-flags.ts';
+import { wordFlag } from './flag-lists.ts';
 import { recordsOf, said } from './column-values.ts';
 import type { Proposal } from './propose-columns.ts';
 import type { Sample } from './sample/sample.ts';
@@ -51,7 +51,7 @@ function strangeLines({ channels }: Proposal, asTheyAre: boolean): string[] {
     const rest = `${counted(others, 'record')} with ${more}`;
     const all = [...words, ...(others > 0 ? [rest] : [])];
     if (all.length === 0) return [];
-    const flag = wordFlag(column.name, 'in|out|none', [shown[0]?.text ?? 'WORD']);
+    const flag = wordFlag(column.name, { 'in|out|none': [shown[0]?.text ?? 'WORD'] });
     return [
       `  Unknown in ${column.name}: ${all.join(', ')}.`,
       `    These records stay invalid until the words are named: --words ${quoted(flag)}`,

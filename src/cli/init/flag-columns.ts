@@ -87,7 +87,8 @@ function saysOptOut({ text }: Value): boolean {
   return text.length <= longestWord && isNamedLikeOptOut(text);
 }
 
-function saysNo(value: Value): boolean {
+/** Returns whether a value refuses something or opts out. Yes and no alone do not. */
+export function saysNo(value: Value): boolean {
   const { text } = value;
   if (flagWords.has(wordOf(text)) || text.length > longestWord) return false;
   return isNamedLikeOptOut(text) || refusal.test(plain(text));

@@ -1,9 +1,10 @@
 /** The flags of `init`: every answer of its conversation can be given as one. */
 import type { Command } from 'commander';
 import { Invalid } from '../../domain/errors.ts';
-import type { Words } from './column-words.ts';
+import { columnFlag, wordsOf } from './flag-lists.ts';
 import type { PlatformChannel } from './match-channels.ts';
 import type { Choices } from './propose-columns.ts';
+import type { Answer } from './sample/undecided.ts';
 
 /** The flags as commander parses them, and the argument. */
 export interface Flags {
@@ -57,19 +58,19 @@ export function declareFlags(command: Command): void {
     .option('--email <column>', 'the column with the email address')
     .option(
       '--unsubscribed <column>',
-      'a column that says that a person wants no mail at all; may be repeated',
-      (column: string, before?: string[] | false) => [...(before || []), column],
+      'a column that says that a person wants no mail at all, or several as A,B; those that are named so need no flag',
+      (columns: string, before?: string[] | false) => [...(before || []), columns],
     )
     .option('--no-unsubscribed', 'no column says so')
     .option(
       '--unused <column...>',
-      'a column that is named or looks like an opt-out, and says something else',
+      'a column that is named or looks like an opt-out and says something else, or several as A,B; a comma within a name is written \\,',
     )
     .option('--deleted <column>', 'the column that says that a person is gone')
     .option('--no-deleted', 'no column says so')
     .option(
       '--words <column:in=word,word...>',
-      'what words of a column mean: in, out or none for a channel, yes or no for the other two; a comma within a word is written \\,',
+      'what all words of a column mean, such as KZ:yes=X,no=Y: in, out or none for a channel, otherwise yes (wants no mail, or is gone) or no; a comma within a word is written \\,',
     )
     .option('--addresses', 'show addresses and values also where stdout is no terminal');
 }
@@ -110,35 +111,6 @@ function channelOf(text: string): Choices['channels'][number] {
   });
 }
 
-function wordsOf(all: readonly string[]): Map<string, Words> {
-  const byColumn = new Map<string, Words>();
-  for (const text of all) {
-    const found = /^(?<column>.+?):(?<meaning>in|out|none|yes|no)=(?<list>.+)$/s.exec(text)?.groups;
-    const { column, meaning, list } = found ?? {};
-    if (column === undefined || meaning === undefined || list === undefined) {
-      throw new Invalid(`--words ${text} is not understood`, {
-        fix: 'write COLUMN:in=WORD,WORD, or out, none, yes, no instead of in',
-      });
-    }
-    const words: Record<string, readonly string[] | 'any'> = { ...byColumn.get(column) };
-    const before = words[meaning] ?? [];
-    const isAny = before === 'any' || (meaning === 'yes' && list === 'any');
-    words[meaning] = isAny ? 'any' : [...before, ...wordsIn(list)];
-    byColumn.set(column, words);
-  }
-  return byColumn;
-}
-
-/** Splits a list at its commas; `\,` is a comma within a word. */
-function wordsIn(list: string): string[] {
-  return list.split(/(?<!\\),/).map((word) => word.replaceAll('\\,', ',').trim());
-}
-
-/** Returns the flag that names a word of a column. */
-export function wordFlag(column: string, meaning: string, words: readonly string[]): string {
-  return `${column}:${meaning}=${words.map((word) => word.replaceAll(',', '\\,')).join(',')}`;
-}
-
 /** Returns the command line that does the same without questions. */
 export function commandLine(flags: Flags): string {
   const { source = '', output, unused = [], channel = [], words = [], header = [] } = flags;
@@ -151,10 +123,35 @@ export function commandLine(flags: Flags): string {
   });
   const polarity = { 'opt-out': optOut, 'else-in': elseIn };
   const lists = Object.entries({ header, unused, channel, ...polarity, words }).flatMap(
-    ([name, values]) => values.flatMap((value) => [`--${name}`, value]),
+    ([name, values]) => (values.length > 0 ? [`--${name}`, ...values] : []),
   );
   const all = ['crm-mirror', 'init', source, ...parts, ...lists, '--yes'];
   return all.map(inShell).join(' ');
+}
+
+/** Returns the flags with those that decide what was not decided. */
+export function withAnswers(flags: Flags, answers: readonly Answer[]): Flags {
+  const list = (name: 'channel' | 'optOut' | 'words'): string[] => {
+    return answers.flatMap((answer) => answer[name] ?? []);
+  };
+  const columns = (name: 'unused' | 'unsubscribed'): string[] => {
+    const names = answers.flatMap((answer) => answer[name] ?? []);
+    return names.length > 0 ? [columnFlag(names)] : [];
+  };
+  const { unused = [], channel = [], optOut = [], words = [] } = flags;
+  const unsubscribed = [...(flags.unsubscribed || []), ...columns('unsubscribed')];
+  const single = answers.flatMap(({ id, email, deleted }) =>
+    Object.entries({ id, email, deleted }),
+  );
+  return {
+    ...flags,
+    ...Object.fromEntries(single.filter(([, column]) => column !== undefined)),
+    ...(unsubscribed.length > 0 && { unsubscribed }),
+    unused: [...unused, ...columns('unused')],
+    channel: [...channel, ...list('channel')],
+    optOut: [...optOut, ...list('optOut')],
+    words: [...words, ...list('words')],
+  };
 }
 
 /** Quotes a text for a shell where that is necessary. */

@@ -4,7 +4,6 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import { isOptOutField } from '../../domain/opt-out-field.ts';
-import { withCommas } from '../../domain/values/counted.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import { chooseOptOuts } from './choose-opt-outs.ts';
 import { countsOf } from './column-values.ts';
@@ -15,7 +14,11 @@ import {
   isHubspotOptOut,
   refuseStray,
 } from './channel-columns.ts';
-import { type Chosen, isUnreadable, looksLikeFlag, unreadable, withWords } from './column-words.ts';
+import { type Chosen, isUnreadable, looksLikeFlag, withWords } from './column-words.ts';
+import { saysNo } from './flag-columns.ts';
+import { columnsIn } from './flag-lists.ts';
+import { optOutAnswer } from './opt-out-answer.ts';
+import { unreadable } from './unreadable-column.ts';
 import { addressAsId, chooseEmail, chooseId, deletionColumns } from './recognize-columns.ts';
 import { matchChannels, type PlatformChannel } from './match-channels.ts';
 import { openFlags, type Unused, unusedOf } from './unused-columns.ts';
@@ -48,14 +51,20 @@ export interface Proposal {
   unused: Unused;
 }
 
-/** Proposes all columns. Throws Undecided for what cannot be decided without a guess. */
-export function propose(given: Sample, choices: Choices): Proposal {
+/**
+ * Proposes all columns. Throws Undecided for what cannot be decided without a guess: all of it at
+ * once, but for columns that look like flags as long as no channel is named.
+ */
+export function propose(given: Sample, asGiven: Choices): Proposal {
   const { columns } = given;
+  const choices = withNames(asGiven, columns);
   const email = said(given, 'email', choices) ?? plain(chooseEmail(given));
-  const id = said(given, 'id', choices) ?? plain(chooseId(given, email.column));
-  if (id.column === email.column) id.why ??= `as you said; ${addressAsId}`;
+  const undecided: Undecided[] = [];
+  const attempt = attempting(undecided);
+  const id = attempt(() => said(given, 'id', choices) ?? plain(chooseId(given, email.column)));
+  if (id?.column === email.column) id.why ??= `as you said; ${addressAsId}`;
   const named = choices.channels.map(({ column }) => column);
-  const taken = [id, email].map(({ column }) => column.name);
+  const taken = [id, email].map((one) => one?.column.name);
   const standard = given.standard?.unsubscribed;
   // The CRM's own opt-out from all mail stays one, even if a channel is read from it, too.
   const open = columns.filter(
@@ -63,34 +72,79 @@ export function propose(given: Sample, choices: Choices): Proposal {
   );
   const sample = { ...given, columns: open };
   const unsubscribed = optOutsOf(sample, choices);
+  for (const one of unsubscribed) attempt(() => refuseUnreadable(one, 'unsubscribed', choices));
   const optOuts = unsubscribed.map(({ column }) => column);
-  const deleted = deletedOf(
-    { ...sample, columns: open.filter((column) => !optOuts.includes(column)) },
-    choices,
-  );
-  const flags = [...optOuts, deleted?.column];
-  const free = open.filter((column) => !flags.includes(column));
-  const channels = channelsOf({ columns, free }, choices);
-  const used = channels.map(({ column }) => column);
-  refuseStray(choices, used);
+  const rest = open.filter((column) => !optOuts.includes(column));
+  const gone = goneAmong({ ...sample, columns: rest }, choices);
+  const deleted = attempt(() => deletedOf(gone, choices));
+  const free = rest.filter((column) => !gone.some((one) => one.column === column));
+  const channels = attempt(() => channelsOf({ columns, free, attempt }, choices));
+  const used = [...named, ...(channels ?? []).map(({ column }) => column.name)];
+  const others = free.filter(({ name }) => !used.includes(name));
+  if (channels) {
+    refuseStray(choices, used);
+    const flags = openFlags(others, given, choices);
+    undecided.push(...flags.map((column) => undecidedFlag(column, { flags, given, choices })));
+  }
+  const [first, ...more] = undecided;
+  if (first) throw first.with(more);
+  if (!id || !channels) throw new Error('nothing is undecided, and something is missing');
   const without = choices.platform.filter((one) => !channels.some(({ id }) => id === one.id));
-  const rest = free.filter((column) => !used.includes(column));
-  const flagged = openFlags(rest, given, choices);
-  if (flagged.length > 0) throw undecidedFlags(flagged, { unsubscribed, given, choices });
-  const unused = unusedOf(rest, given.records);
+  const unused = unusedOf(others, given.records);
   return { id, email, channels, without, unsubscribed, deleted, unused };
 }
 
+/** Returns a function that returns what is decided, and collects what cannot be. */
+function attempting(undecided: Undecided[]) {
+  return <T>(decide: () => T): T | undefined => {
+    try {
+      return decide();
+    } catch (error) {
+      if (!(error instanceof Undecided)) throw error;
+      undecided.push(error);
+      return undefined;
+    }
+  };
+}
+
+/** Returns the choices with single names. Throws Invalid for a column that is not there. */
+function withNames(choices: Choices, columns: readonly Column[]): Choices {
+  const namesIn = (lists: readonly string[], option: string): string[] => {
+    const names = lists.flatMap((list) => columnsIn(list, columns));
+    return names.map((name) => columnNamed(columns, name, `--${option} …`).name);
+  };
+  for (const name of choices.words.keys()) columnNamed(columns, name, '--words …');
+  const { unsubscribed, unused } = choices;
+  return {
+    ...choices,
+    unused: namesIn(unused, 'unused'),
+    unsubscribed: unsubscribed && namesIn(unsubscribed, 'unsubscribed'),
+  };
+}
+
+function refuseUnreadable(chosen: Chosen, use: 'unsubscribed' | 'deleted', choices: Choices): void {
+  if (chosen.unknown.length > 0) throw unreadable(chosen, { use }, choices);
+}
+
 function channelsOf(
-  { columns, free }: { columns: readonly Column[]; free: readonly Column[] },
+  {
+    columns,
+    free,
+    attempt,
+  }: {
+    columns: readonly Column[];
+    free: readonly Column[];
+    attempt: ReturnType<typeof attempting>;
+  },
   choices: Choices,
 ): Proposal['channels'] {
   const { platform } = choices;
   const nameOf = (id: string) => platform.find((one) => one.id === id)?.name;
   if (choices.channels.length > 0) {
-    return choices.channels.map(({ id, column: name }) => {
+    return choices.channels.flatMap(({ id, column: name }) => {
       const column = columnNamed(columns, name, `--channel ${id}=…`);
-      return { ...channelColumn(column, choices), id, name: nameOf(id) };
+      const chosen = attempt(() => channelColumn(column, choices));
+      return chosen ? { ...chosen, id, name: nameOf(id) } : [];
     });
   }
   const consents = free.filter(({ name }) => !isOptOutField(name));
@@ -115,7 +169,7 @@ function plain({ column, why }: { column: Column; why: string }): Chosen {
 
 /** Returns the column that the user, or else the CRM itself, names for a purpose. */
 function said(
-  { columns, standard }: Sample,
+  { columns, standard }: Pick<Sample, 'columns' | 'standard'>,
   role: Exclude<Role, 'unsubscribed'>,
   choices: Choices,
 ): Chosen | undefined {
@@ -128,67 +182,75 @@ function said(
   return own && name !== false ? plain({ column: own, why: "it is the CRM's own" }) : undefined;
 }
 
-function optOutsOf({ columns, standard, records }: Sample, choices: Choices): Chosen[] {
-  const { unsubscribed, deleted, unused, words, asTheyAre } = choices;
+/**
+ * Returns the columns that are opt-outs. Who says what a yes or a no is in a column that has no
+ * other purpose says that it is one.
+ */
+function optOutsOf(sample: Sample, choices: Choices): Chosen[] {
+  const { columns, standard, records } = sample;
+  const { unsubscribed, unused, deleted, words } = choices;
   if (unsubscribed === false) return [];
-  for (const name of unused) columnNamed(columns, name, '--unused …');
-  const named = unsubscribed?.map((name) => columnNamed(columns, name, '--unsubscribed …'));
-  const open = columns.filter(({ name }) => name !== deleted && !unused.includes(name));
-  const own = columns.find(({ name }) => name === standard?.unsubscribed);
-  return chooseOptOuts({ named, standard: own, open, records, words, asTheyAre });
+  const gone = goneAmong(sample, choices).map(({ column }) => column.name);
+  const isFree = (name: string) => name !== deleted && !unused.includes(name);
+  const byWords = [...words].flatMap(([name, { yes, no }]) => {
+    return (yes ?? no) && isFree(name) && !gone.includes(name) ? [name] : [];
+  });
+  const isNamed = (name: string) => unsubscribed?.includes(name) || byWords.includes(name);
+  const named = columns.filter(({ name }) => isNamed(name));
+  const open = columns.filter(({ name }) => isFree(name));
+  const own = open.find(({ name }) => name === standard?.unsubscribed);
+  return chooseOptOuts({ named, standard: own, open, records, words });
 }
 
 /**
- * Returns the column of deletions: the one that the user or the CRM names, or the only one whose
- * name says it, if its values are all known.
+ * Returns the column of deletions: the one that the user or the CRM names, or all whose names say
+ * it.
  */
-function deletedOf(sample: Sample, choices: Choices): Chosen | undefined {
-  if (choices.deleted === false) return undefined;
-  const use = 'deleted';
-  const stated = said(sample, use, choices);
-  const among = stated ? [stated.column] : deletionColumns(sample.columns);
-  const [column, second] = among;
-  if (!column) return undefined;
+function goneAmong(sample: Pick<Sample, 'columns' | 'standard'>, choices: Choices): Chosen[] {
+  const { deleted, unused, words } = choices;
+  if (deleted === false) return [];
+  const stated = said(sample, 'deleted', choices);
+  const among = deletionColumns(sample.columns).filter(({ name }) => !unused.includes(name));
+  const why = stated ? stated.why : 'named like a deletion flag; all its values are known';
+  return (stated ? [stated.column] : among).map((column) => {
+    return { ...withWords(column, 'deleted', words.get(column.name)), why };
+  });
+}
+
+/** Returns the only one of these columns. Throws Undecided if there are several. */
+function deletedOf(among: readonly Chosen[], choices: Choices): Chosen | undefined {
+  const [chosen, second] = among;
+  if (!chosen) return undefined;
   if (second) {
-    const names = among.map(({ name }) => name);
+    const names = among.map(({ column }) => column.name);
     throw new Undecided(`${names.map(quoted).join(' and ')} may both say that a person is gone`, {
-      fix: `name one: --deleted ${quoted(column.name)}, or add --no-deleted`,
-      question: { about: use, among: names },
+      fix: `name one: --deleted ${quoted(chosen.column.name)}, or add --no-deleted`,
+      question: { about: 'deleted', among: names },
+      answer: { deleted: 'COLUMN', states: 'a yes in COLUMN says that a person is gone' },
     });
   }
-  const why = stated ? stated.why : 'named like a deletion flag; all its values are known';
-  const chosen = { ...withWords(column, use, choices.words.get(column.name)), why };
-  if (chosen.unknown.length > 0) throw unreadable(chosen, { use }, choices);
+  refuseUnreadable(chosen, 'deleted', choices);
   return chosen;
 }
 
-/** Returns the refusal of columns that look like flags, with the flags that decide each. */
-function undecidedFlags(
-  columns: readonly Column[],
-  of: { unsubscribed: readonly Chosen[]; given: Sample; choices: Choices },
+/** Returns the refusal of a column that looks like a flag, with the flags that decide it. */
+function undecidedFlag(
+  column: Column,
+  { flags, given, choices }: { flags: readonly Column[]; given: Sample; choices: Choices },
 ): Undecided {
-  const { records } = of.given;
-  const optOuts = of.unsubscribed.map(({ column }) => column.name);
-  const asUnused = (one: Column): string => `--unused ${quoted(one.name)}`;
-  const [first, ...others] = columns.map((column) => {
-    const values = countsOf(column, records, of.choices.asTheyAre);
-    const named = [...optOuts, column.name].map((name) => `--unsubscribed ${quoted(name)}`);
-    return new Undecided(
-      `column ${quoted(column.name)} looks like a flag and would not be used (${values})`,
-      {
-        fix: `add ${asUnused(column)}, or, if a yes in it says that a person wants no mail, ${named.join(' ')}`,
-        question: { about: 'flags', among: columns, optOuts },
-      },
-    );
+  const { asTheyAre } = choices;
+  const name = quoted(column.name);
+  const values = countsOf(column, given.records, asTheyAre);
+  const chosen = withWords(column, 'unsubscribed', choices.words.get(column.name));
+  const optOut = optOutAnswer(chosen, { isNamed: false, asTheyAre });
+  const flag =
+    optOut.words === undefined ? `--unsubscribed ${name}` : `--words ${quoted(optOut.words)}`;
+  const unused = { unused: column.name, states: `${name} says nothing about who wants no mail` };
+  return new Undecided(`column ${name} looks like a flag and would not be used (${values})`, {
+    fix: `add --unused ${name}, or, if ${optOut.states}, ${flag}`,
+    question: { about: 'flags', among: flags },
+    answer: column.values.some(saysNo) ? optOut : unused,
   });
-  if (!first) throw new Error('there is a column that looks like a flag');
-  if (others.length === 0) return first;
-  const all = `none of these ${withCommas(columns.length)} columns may say that a person wants no mail`;
-  const { question } = first;
-  return first.with([
-    ...others,
-    new Undecided(`or ${all}`, { fix: `add ${columns.map(asUnused).join(' ')}`, question }),
-  ]);
 }
 
 function columnNamed(columns: readonly Column[], name: string, option: string): Column {
@@ -216,5 +278,9 @@ function noChannel(likely: readonly Column[], platform: readonly PlatformChannel
   return new Undecided('it is not said which column holds the consent to which channel', {
     fix: `add ${flag}, ${where}; columns that may hold a consent: ${listed(names)}`,
     question: { about: 'channels', among: names },
+    answer: {
+      channel: `${channel?.id ?? 'ID'}=COLUMN`,
+      states: 'COLUMN holds the consent to this channel',
+    },
   });
 }

@@ -1,6 +1,6 @@
 /** Recognizes the columns of an export by their names and by what they hold. */
 import { listed, quoted } from '../../sources/shared/field-suggestions.ts';
-import type { Column, Role, Sample } from './sample/sample.ts';
+import type { Column, Sample } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 
@@ -20,12 +20,13 @@ export function chooseEmail({ columns, records }: Sample): Found {
     throw new Undecided('no column holds an email address in most of its records', {
       fix: `name it: --email COLUMN; columns found: ${names}`,
       question: { about: 'email', among: [] },
+      answer: { email: 'COLUMN', states: 'COLUMN is the address' },
     });
   }
   const rivals = found.filter(({ addresses }) => addresses * 10 > first.addresses * 9);
   const byName = rivals.filter(({ name }) => /mail|adress/i.test(name));
   const [chosen, second] = byName.length > 0 ? byName : rivals;
-  if (!chosen || second) throw several(rivals, 'email', 'hold email addresses');
+  if (!chosen || second) throw several(rivals);
   return {
     column: chosen,
     why: `an address in ${withCommas(chosen.addresses)} of ${counted(records, 'record')}`,
@@ -65,6 +66,7 @@ export function chooseId({ columns, records }: Sample, email: Column): Found {
   throw new Undecided('no column is recognized as the stable id of a record', {
     fix: `name it: --id COLUMN (the address, if there is no other); columns found: ${names}`,
     question: { about: 'id', among: able.map(({ name }) => name) },
+    answer: { id: 'COLUMN', states: 'COLUMN is the stable id of a record' },
   });
 }
 
@@ -83,10 +85,11 @@ export function deletionColumns(columns: readonly Column[]): Column[] {
   );
 }
 
-function several(columns: readonly Column[], role: Role, what: string): Undecided {
+function several(columns: readonly Column[]): Undecided {
   const names = columns.map(({ name }) => name);
-  return new Undecided(`the columns ${names.map(quoted).join(', ')} ${what}`, {
-    fix: `name one: --${role} COLUMN`,
-    question: { about: role, among: names },
+  return new Undecided(`the columns ${names.map(quoted).join(', ')} hold email addresses`, {
+    fix: 'name one: --email COLUMN',
+    question: { about: 'email', among: names },
+    answer: { email: 'COLUMN', states: 'COLUMN is the address' },
   });
 }

@@ -7,10 +7,12 @@ import type { Shell } from '../../compose/process-shell.ts';
 import { codeOfStop, exitCode } from '../../output/exit-codes.ts';
 import type { Chosen } from '../column-words.ts';
 import { described } from '../describe-proposal.ts';
+import { columnsIn } from '../flag-lists.ts';
 import { choicesOf, commandLine, type Flags } from '../init-flags.ts';
 import { platformChannels } from '../platform-channels.ts';
 import { previewOf } from '../preview.ts';
 import { type Proposal, propose } from '../propose-columns.ts';
+import type { Sample } from '../sample/sample.ts';
 import { Undecided } from '../sample/undecided.ts';
 import { type Draft, mirrorName, nameFault, writeConfiguration } from '../write-configuration.ts';
 import { locate } from './choose-source.ts';
@@ -21,6 +23,7 @@ import {
   decided,
   nameWords,
   type Subject,
+  withoutWords,
 } from './decide-columns.ts';
 import { Cancelled, createTalk, type Talk } from './talk.ts';
 
@@ -43,14 +46,15 @@ export async function converse(given: Flags, shell: Shell): Promise<number> {
 }
 
 async function agreed(
-  given: Flags,
+  asGiven: Flags,
   talk: Talk,
   shell: Shell,
 ): Promise<{ flags: Flags; draft: Draft }> {
-  const { flags: located, sample } = await locate(given, talk, shell);
+  const { flags: located, sample } = await locate(asGiven, talk, shell);
   const { channels: platform, note } = await platformChannels(shell);
   if (note !== undefined) talk.warn(note);
-  const { flags, proposal } = await settled(located, { sample, platform, talk });
+  const given = withNamesOf(located, sample);
+  const { flags, proposal } = await settled(given, { sample, platform, talk });
   const output = await askOutput(flags.output, talk);
   const mirror = await talk.ask('What is the name of this mirror?', {
     initial: flags.mirror ?? mirrorName(sample.origin),
@@ -59,6 +63,17 @@ async function agreed(
   const draft = { output, mirror, sample, proposal };
   const { named: source = flags.source } = sample;
   return { flags: { ...flags, ...(source !== undefined && { source }), output, mirror }, draft };
+}
+
+/** Returns the flags with a value for each column, so that an answer can take back one of them. */
+function withNamesOf<T extends Flags>(flags: T, { columns }: Sample): T {
+  const { unsubscribed, unused = [] } = flags;
+  const namesIn = (lists: readonly string[]) => lists.flatMap((list) => columnsIn(list, columns));
+  return {
+    ...flags,
+    unused: namesIn(unused),
+    ...(unsubscribed && { unsubscribed: namesIn(unsubscribed) }),
+  };
 }
 
 interface Settled {
@@ -132,7 +147,8 @@ async function changed(flags: Flags, { wish, proposal, on, asked }: Change): Pro
   const roles = ['id', 'email', 'deleted'] as const;
   const role = roles.find((one) => one === wish) ?? 'id';
   const initial = proposal[role]?.column.name;
-  return { ...flags, [role]: await askRole(role, on, { among: [], initial }) };
+  const chosen = await askRole(role, on, { among: [], initial });
+  return { ...withoutWords(flags, chosen === initial ? [] : [initial]), [role]: chosen };
 }
 
 /** Returns the flags that name every column of a proposal. */

@@ -1,6 +1,7 @@
 /** Turns what cannot be decided without a guess into questions, and their answers into flags. */
 import { counted, withCommas } from '../../../domain/values/counted.ts';
-import { type Flags, wordFlag } from '../init-flags.ts';
+import { wordFlag, wordsOf } from '../flag-lists.ts';
+import type { Flags } from '../init-flags.ts';
 import type { PlatformChannel } from '../match-channels.ts';
 import { countsOf, recordsOf, valuesOf } from '../column-values.ts';
 import { mayBeAny } from '../column-words.ts';
@@ -30,7 +31,6 @@ export async function decided(flags: Flags, question: Question, on: Subject): Pr
   if (question.about === 'words') return decideWords(flags, question, on);
   if (question.about === 'polarity') return decidePolarity(flags, question.column, on);
   if (question.about === 'channels') return askChannels(flags, on, question.among);
-  if (question.about === 'unsubscribed') return judgeOptOuts(flags, question.among, on);
   if (question.about === 'flags') return judgeFlags(flags, question, on);
   if (question.about === 'table') throw new Error('the table is asked for with the source');
   return { ...flags, [question.about]: await askRole(question.about, on, question) };
@@ -67,25 +67,11 @@ export async function askOptOuts(
     if (next === false) break;
     named.push(next);
   }
-  return { ...flags, unsubscribed: [...new Set(named)] };
-}
-
-/** Asks of each column that is named like an opt-out whether it is one. */
-async function judgeOptOuts(
-  flags: Flags,
-  among: readonly string[],
-  { talk }: Subject,
-): Promise<Flags> {
-  const optOuts: string[] = [];
-  for (const name of among) {
-    if (await talk.agree(`Does ${name} say that a person wants no mail at all?`))
-      optOuts.push(name);
-  }
-  const unused = among.filter((name) => !optOuts.includes(name));
+  const unused = present.filter((name) => !named.includes(name));
   return {
     ...flags,
-    unsubscribed: [...(flags.unsubscribed || []), ...optOuts],
-    ...(unused.length > 0 && { unused: [...(flags.unused ?? []), ...unused] }),
+    unsubscribed: [...new Set(named)],
+    unused: [...(flags.unused ?? []), ...unused],
   };
 }
 
@@ -98,7 +84,7 @@ const flagAnswers = [
 /** Asks what each column says that looks like a flag. */
 async function judgeFlags(
   flags: Flags,
-  { among, optOuts }: Extract<Question, { about: 'flags' }>,
+  { among }: Extract<Question, { about: 'flags' }>,
   { talk, sample }: Subject,
 ): Promise<Flags> {
   const unused = [...(flags.unused ?? [])];
@@ -109,8 +95,8 @@ async function judgeFlags(
     if (answer === 'unknown') throw new Cancelled();
     (answer === 'unused' ? unused : unsubscribed).push(column.name);
   }
-  const named = unsubscribed.length > 0 && { unsubscribed: [...optOuts, ...unsubscribed] };
-  return { ...flags, unused, ...named };
+  const named = [...(flags.unsubscribed || []), ...unsubscribed];
+  return { ...flags, unused, ...(unsubscribed.length > 0 && { unsubscribed: named }) };
 }
 
 /** Asks for the column of each channel of the platform, or for channels and their columns. */
@@ -137,8 +123,14 @@ export async function askChannels(
   }
   // What was said about the column of a channel holds while it is one.
   const isUsed = (name: string) => channel.some((one) => one.endsWith(`=${name}`));
-  const optOut = flags.optOut?.filter(isUsed) ?? [];
-  return { ...flags, channel, optOut, elseIn: flags.elseIn?.filter(isUsed) ?? [] };
+  const { optOut = [], elseIn = [] } = flags;
+  const former = [...optOut, ...elseIn].filter((name) => !isUsed(name));
+  return {
+    ...withoutWords(flags, former),
+    channel,
+    optOut: optOut.filter(isUsed),
+    elseIn: elseIn.filter(isUsed),
+  };
 }
 
 /** Asks what a yes means in a channel's column that is named like an opt-out. */
@@ -209,7 +201,10 @@ async function decideWords(flags: Flags, question: WordsQuestion, on: Subject): 
     const named = others.length > 0 ? { unsubscribed: others } : {};
     return { ...rest, ...named, unused: [...(flags.unused ?? []), column.name] };
   }
-  if (isFlag) return { ...flags, [use]: await askRole(use, on, { among: [] }) };
+  if (isFlag) {
+    const chosen = await askRole(use, on, { among: [] });
+    return { ...withoutWords(flags, chosen === column.name ? [] : [column.name]), [use]: chosen };
+  }
   return askChannels({ ...flags, channel: [] }, on);
 }
 
@@ -243,7 +238,7 @@ export async function nameWords(
     const answers: readonly MenuItem[] = meanings[use];
     const meaning = await talk.choose(message, answers);
     if (meaning === rest) return named;
-    if (meaning !== none) named = withWord(named, wordFlag(column.name, meaning, [text]));
+    if (meaning !== none) named = withWord(named, wordFlag(column.name, { [meaning]: [text] }));
   }
   const more = unknown.length - mostAsked;
   if (more > 0) talk.show([`${withCommas(more)} other words of ${column.name} stay invalid.`]);
@@ -251,9 +246,12 @@ export async function nameWords(
 }
 
 function withWord(flags: Flags, word: string): Flags {
-  const [, start, list = ''] = /^(.+?:(?:in|out|none|yes|no)=)(.*)$/s.exec(word) ?? [];
-  const { words = [] } = flags;
-  const same = words.find((one) => start !== undefined && one.startsWith(start));
-  if (same === undefined || list === 'any') return { ...flags, words: [...words, word] };
-  return { ...flags, words: words.map((one) => (one === same ? `${one},${list}` : one)) };
+  const words = wordsOf([...(flags.words ?? []), word]);
+  return { ...flags, words: [...words].map(([column, lists]) => wordFlag(column, lists)) };
+}
+
+/** Returns the flags without the words of these columns: they would make each an opt-out. */
+export function withoutWords(flags: Flags, columns: readonly (string | undefined)[]): Flags {
+  const words = [...wordsOf(flags.words ?? [])].filter(([column]) => !columns.includes(column));
+  return { ...flags, words: words.map(([column, lists]) => wordFlag(column, lists)) };
 }

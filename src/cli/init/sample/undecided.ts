@@ -1,12 +1,12 @@
 /** The refusal of what cannot be decided without a guess. On a terminal it becomes a question. */
-import { Invalid, type Problem } from '../../../domain/errors.ts';
+import { Invalid } from '../../../domain/errors.ts';
 import type { Use } from '../../../records/contact/values/value-vocabulary.ts';
 import type { Column, Role, Value } from './sample.ts';
 
 /** What is to be decided: the column for a purpose, or the words of a column. */
 export type Question =
   | {
-      about: Role | 'channels' | 'table';
+      about: Exclude<Role, 'unsubscribed'> | 'channels' | 'table';
       /** The columns or tables that come into question; empty: any. */
       among: readonly string[];
     }
@@ -14,8 +14,6 @@ export type Question =
       about: 'flags';
       /** The columns that look like a flag. */
       among: readonly Column[];
-      /** The columns that are opt-outs already. */
-      optOuts: readonly string[];
     }
   | {
       about: 'words';
@@ -28,20 +26,40 @@ export type Question =
   /** What a yes means in a channel's column that is named like an opt-out. */
   | { about: 'polarity'; column: Column };
 
+/** Flags that decide something, each with its value, and what they state about the data. */
+export interface Answer extends Partial<
+  Record<'id' | 'email' | 'deleted' | 'channel' | 'optOut' | 'words', string>
+> {
+  /** The name of a column. */
+  unused?: string;
+  /** The name of a column. */
+  unsubscribed?: string;
+  states: string;
+}
+
 /** Thrown with the option that decides it, and with the question. */
 export class Undecided extends Invalid {
   readonly question: Question;
+  /** The flags that are most likely right, for each problem. */
+  readonly answers: readonly Answer[];
   constructor(
     reason: string,
-    { fix, question, more = [] }: { fix: string; question: Question; more?: readonly Problem[] },
+    { fix, question, answer, others = [] }: Given & { others?: readonly Undecided[] },
   ) {
-    super([{ code: 'invalid', reason, fix }, ...more]);
+    super([{ code: 'invalid', reason, fix }, ...others.flatMap(({ problems }) => problems)]);
     this.question = question;
+    this.answers = [...(answer ? [answer] : []), ...others.flatMap(({ answers }) => answers)];
   }
   /** Returns the same refusal with the problems of others. */
   with(others: readonly Undecided[]): Undecided {
     const [{ reason, fix = '' }] = this.problems;
-    const more = others.flatMap(({ problems }) => problems);
-    return new Undecided(reason, { fix, question: this.question, more });
+    const [answer] = this.answers;
+    return new Undecided(reason, { fix, question: this.question, answer, others });
   }
+}
+
+interface Given {
+  fix: string;
+  question: Question;
+  answer?: Answer | undefined;
 }

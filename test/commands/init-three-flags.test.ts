@@ -1,0 +1,136 @@
+/**
+ * Exports whose opt-outs stand in several columns: at most three flags decide all of them, and
+ * `init` names them in one line.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { calling } from '../support/commands/mirrored-contacts.ts';
+import { scratch } from '../support/sources/source-reading.ts';
+
+/** An export of twenty people, of whom the first ones have these rows, and the others the last. */
+async function exported(header: string, rows: readonly string[]) {
+  const path = join(await scratch(), 'people.csv');
+  const all = Array.from({ length: 20 }, (_, at) => rows[at] ?? rows.at(-1) ?? '');
+  const lines = all.map((row, at) => `${at + 1};p${at + 1}@example.com;${row}`);
+  writeFileSync(path, `${[`id;Email;${header}`, ...lines].join('\n')}\n`);
+  utimesSync(path, new Date(0), new Date(0));
+  const output = join(path, '..', 'mirror.yaml');
+  return { path, output, init: (flags: readonly string[]) => initialized(path, output, flags) };
+}
+
+async function initialized(path: string, output: string, flags: readonly string[]) {
+  const argv = ['init', path, '--yes', '--addresses', '--output', output, ...flags];
+  const { code, out, err } = await calling(argv);
+  const stateOf = (at: number) =>
+    new RegExp(`^ {2}p${at}@example\\.com +(in|out|–) `, 'm').exec(out)?.[1];
+  const subscribed = Array.from({ length: 20 }, (_, at) => at + 1).filter(
+    (at) => stateOf(at) === 'in',
+  );
+  return { code, err, out, subscribed, isWritten: existsSync(output) };
+}
+
+/** The flags that the last line of a refusal adds to those that were given. */
+function lineOf(err: string): string[] {
+  const line = err.split(' → crm-mirror init ').at(-1) ?? '';
+  const words = execFileSync('sh', ['-c', `printf '%s\\0' ${line}`]);
+  const [, ...flags] = String(words).split('\0').slice(0, -1);
+  const own = flags.indexOf('--output');
+  return flags.filter((flag, at) => flag !== '--yes' && at !== own && at !== own + 1);
+}
+
+const news = ['--channel', 'ch_news=Newsletter'];
+
+test.each<{
+  about: string;
+  header: string;
+  rows: string[];
+  /** Flags that state the truth about the export. */
+  flags: string[];
+  /** How many of the first people opted out. */
+  optedOut: number;
+}>([
+  {
+    about: 'flags beside the opt-out: one --unused for all of them',
+    header: 'Newsletter;VIP;Kunde;Region, alt;Abgemeldet am',
+    rows: ['Ja;1;0;;03.04.2025', 'Ja;0;1;x;', 'Ja;0;1;;'],
+    flags: ['--unused', String.raw`VIP,Kunde,Region\, alt`],
+    optedOut: 1,
+  },
+  {
+    about: 'several opt-outs with words of their own, and flags',
+    header: 'Newsletter;Werbesperre;Robinson;VIP;KZ',
+    rows: ['Ja;X;;1;', 'Ja;;J;0;', 'Ja;;;0;W', 'Ja;N;N;1;K', 'Ja;N;N;0;K'],
+    flags: ['--unused', 'VIP', '--words', 'Werbesperre:yes=X', 'Robinson:yes=J', 'KZ:yes=W,no=K'],
+    optedOut: 3,
+  },
+  {
+    about: 'a status column without a name that says so',
+    header: 'Newsletter;Status;Aktiv;Test',
+    rows: ['yes;Unsubscribed;1;0', 'yes;Cleaned;1;0', 'yes;Lead;1;1', 'yes;Customer;0;0'],
+    flags: ['--unused', 'Aktiv,Test', '--words', 'Status:yes=Cleaned,no=Lead,Customer'],
+    optedOut: 2,
+  },
+  {
+    about: 'flags that are opt-outs, of known words alone',
+    header: 'Newsletter;K1;K2;K3',
+    rows: ['yes;1;0;0', 'yes;0;1;0', 'yes;0;0;1', 'yes;0;0;0'],
+    flags: ['--unused', 'K3', '--unsubscribed', 'K1,K2'],
+    optedOut: 2,
+  },
+  {
+    about: 'no opt-out besides what the words of a channel say, and deletions',
+    header: 'Newsletter;Archived;Deleted at;VIP',
+    rows: ['abgemeldet;0;;1', 'angemeldet;1;2025-03-04;0', 'angemeldet;0;;0'],
+    flags: ['--unused', 'VIP,Archived', '--words', 'Newsletter:in=angemeldet,out=abgemeldet'],
+    optedOut: 1,
+  },
+])('$about', async ({ header, rows, flags, optedOut }) => {
+  const { init } = await exported(header, rows);
+  const before = await init(news);
+  expect([before.code, before.isWritten]).toEqual([2, false]);
+  expect(flags.filter((flag) => flag.startsWith('--')).length).toBeLessThanOrEqual(2);
+  const { code, err, subscribed } = await init([...news, ...flags]);
+  expect([code, err]).toEqual([0, '']);
+  expect(subscribed[0]).toBe(optedOut + 1);
+});
+
+test('a refusal ends with one line that decides all of it, and says what it states', async () => {
+  const { init } = await exported('Newsletter;Werbesperre;Status;VIP;Region, alt;O’Neill', [
+    'Ja;X;Lead;1;;1',
+    'Ja;;Unsubscribed;0;x;0',
+    'Ja;;Lead;0;;0',
+  ]);
+  const { code, err } = await init(news);
+  expect(code).toBe(2);
+  expect(err).toContain(
+    'all of it in one line, if this is true: "X" in "Werbesperre" says that a person wants no mail; ' +
+      'a yes in "Status" says that a person wants no mail, and "Lead" does not; ' +
+      '"VIP", "Region, alt", "O’Neill" say nothing about who wants no mail → crm-mirror init ',
+  );
+  const flags = lineOf(err);
+  expect(flags).toEqual([
+    '--unused',
+    String.raw`VIP,Region\, alt,O’Neill`,
+    ...news,
+    '--words',
+    'Werbesperre:yes=X',
+    'Status:no=Lead',
+  ]);
+  const { code: end, subscribed } = await init(flags);
+  expect([end, subscribed[0]]).toEqual([0, 3]);
+});
+
+test('a line that is pasted as it is leaves out no consent that has to be named', async () => {
+  const { init } = await exported('Newsletter;Kontakt', [
+    'vielleicht;a',
+    'gern;b',
+    'lieber nicht;',
+  ]);
+  const { err } = await init(news);
+  const flags = lineOf(err);
+  expect(flags).toContain('Newsletter:in=WORD,WORD,out=WORD,WORD,none=WORD,WORD');
+  const { code, isWritten } = await init(flags);
+  expect([code, isWritten]).toEqual([2, false]);
+});
