@@ -65,16 +65,20 @@ export async function run(command: Command, shell: Shell): Promise<number> {
  * Returns the exit code. Work stopped by a signal counts as an interruption, whatever its own
  * error.
  */
-function codeOf({ failure, crm }: Certificate, stop: AbortSignal): number {
-  if (!failure) return exitCode(crm.certified ? 'done' : 'failed');
-  return explain(stop.aborted ? stop.reason : failure).code;
+function codeOf(told: Certificate, stop: AbortSignal): number {
+  if (!told.failure) return exitCode(isDone(told) ? 'done' : 'failed');
+  return explain(stop.aborted ? stop.reason : told.failure).code;
+}
+
+/** Returns whether everything is done and certified. */
+function isDone({ failure, crm, verified }: Certificate): boolean {
+  return failure === undefined && crm.certified && verified;
 }
 
 function linesOf(who: string, told: Certificate): string[] {
-  const { at, entry, crm, failure } = told;
-  const isDone = failure === undefined && crm.certified;
+  const { at, entry, failure } = told;
   return [
-    isDone
+    isDone(told)
       ? `${who} is forgotten, ${instant(at)}`
       : `${who} is not wholly forgotten${failure ? `: ${explain(failure).text}` : ''}`,
     ...doneLines(told),
@@ -85,18 +89,26 @@ function linesOf(who: string, told: Certificate): string[] {
   ];
 }
 
-function doneLines({ done, verified, scrubbed }: Certificate): string[] {
+function doneLines({ done, verified, scrubbed, failure }: Certificate): string[] {
   const { found, optedOut, deleted, purged } = done;
   if (!found) return [];
-  const proof = verified ? 'searched again: none remains' : 'not searched again';
+  const isSearched = verified || failure === undefined;
+  const left = verified ? 'none remains' : 'none found, but one may remain';
+  const proof = isSearched ? `searched again: ${left}` : 'not searched again';
   const rows = Object.values<number>({ ...purged }).reduce((sum, count) => sum + count, 0);
   const file = scrubbed ? 'the file written anew' : 'the file not written anew yet';
   return [
     `  platform  ${counted(found.length, 'contact')} found, ` +
       `${counted(optedOut, 'subscription')} opted out, ${deleted.length} deleted; ${proof}`,
+    ...(isSearched && !verified ? unsureLines : []),
     ...(purged ? [`  snapshot  ${counted(rows, 'row')} dropped, ${file}`] : []),
   ];
 }
+
+const unsureLines = [
+  '            the list of contacts was shorter than its own count, as while others delete:',
+  '            a contact whose address is spelled otherwise may be missing. Run it again.',
+];
 
 /**
  * Warns if the CRM was not read. Without the person's ids, a new address in the CRM counts as a new

@@ -39,7 +39,7 @@ export interface Certificate {
   entry: { ledger: string; seq: number; since: number };
   /** The steps done on the platform and in the snapshot. */
   done: Pick<Unfinished, 'found' | 'optedOut' | 'deleted' | 'purged'>;
-  /** Whether the platform was checked again and shows nothing about the person. */
+  /** Whether the platform was checked again and certainly has nothing about the person. */
   verified: boolean;
   /** Whether the snapshot's file no longer contains anything of the deleted rows. */
   scrubbed: boolean;
@@ -88,8 +88,7 @@ export async function forget(
     certificate.entry = enter(mirror, who, at);
     certificate.also = alsoOf(mirror, part.type, key);
     if (unproven) throw unproven;
-    await erase(mirror, { type: part.type, key, account }, leave);
-    certificate.verified = true;
+    certificate.verified = await erase(mirror, { type: part.type, key, account }, leave);
     account.purge(part.type, who.ids);
     certificate.scrubbed = true;
   });
@@ -132,15 +131,17 @@ async function erase(
   { snapshot, clock, timeoutMs }: Mirror,
   { type, key, account }: Erasure,
   leave: Deadlines,
-): Promise<void> {
+): Promise<boolean> {
   const isOpen = snapshot.journal.open(type.name).some((change) => change.key === key);
   // A request that an earlier process sent may still arrive.
   if (isOpen) await clock.sleep(timeoutMs, leave.signal);
   const recorded = snapshot.recorded.get(type.name, key);
   const known = account.done().found ?? [];
   const tell = (deed: Deed): void => account.tell(type, deed);
-  await type.capabilities.erasure?.erase({ key, recorded, known, tell }, leave);
+  const isCertain =
+    (await type.capabilities.erasure?.erase({ key, recorded, known, tell }, leave)) ?? true;
   account.looked();
+  return isCertain;
 }
 
 type Who = ReturnType<typeof identityOf>;

@@ -71,10 +71,11 @@ export interface DoNotContactRules {
 /** Removes people from the platform, and lets the source withdraw opt-outs. */
 export interface Erasure {
   /**
-   * Deletes a record from the platform, even if the mirror did not create it. Throws the errors of
-   * the requests, and Unavailable while the platform still shows the record.
+   * Deletes a record from the platform, even if the mirror did not create it. Returns whether it is
+   * certain that the platform has no further record of the person. Throws the errors of the
+   * requests, and Unavailable while the platform still shows the record.
    */
-  erase(what: Erasing, deadlines: Deadlines): Promise<void>;
+  erase(what: Erasing, deadlines: Deadlines): Promise<boolean>;
   /**
    * Lets the source withdraw the opt-outs that we sent because it stated them. Returns the new row
    * and the parts of these opt-outs, or undefined if there are none.

@@ -25,6 +25,23 @@ function bytesOf({ folder }: Mirrored): string {
     .join('\n');
 }
 
+interface List {
+  contacts: unknown[];
+  total: number;
+}
+
+/** Changes what the platform answers to the searches whose path matches. */
+function rewriteLists({ server }: Mirrored, path: RegExp, change: (list: List) => List): void {
+  server.fail((arrival) => path.test(arrival.path), {
+    is: 'rewrite',
+    by: (answer) => ({ ...answer, body: JSON.stringify(change(JSON.parse(answer.body))) }),
+  });
+}
+
+/** The platform finds nobody by less than a whole address. */
+const findsNoParts = (world: Mirrored): void =>
+  rewriteLists(world, /search=[^&]*%40(?:&|$)/, (list) => ({ ...list, contacts: [], total: 0 }));
+
 const allow = (world: Mirrored, who = ann) =>
   world.call('allow', who, '--reason', 'asked', '--json');
 
@@ -145,6 +162,37 @@ describe('forget', () => {
     const again = await world.call('forget', ann, '--json');
     expect(again).toMatchObject({ code: 0, json: { found: 1, entry: json.entry } });
     expect(bytesOf(world)).not.toContain(ann);
+  });
+
+  test.each([
+    ['full-width letters', 'ann@ｅｘａｍｐｌｅ.com', ann],
+    ['a full stop of another script', 'ann@example\u3002com', ann],
+    [
+      'letters composed only in part',
+      'J\u00f6rge\u0301n@example.com',
+      'j\u00f6rg\u00e9n@example.com',
+    ],
+  ])('finds a contact whose address is stored with %s, by any search', async (_, stored, key) => {
+    for (const searched of ['by parts', 'by whole addresses']) {
+      const world = await synced();
+      world.emulator.seed.contact({ email: stored, channels: { ch_news: 'opt_in' } });
+      if (searched === 'by whole addresses') findsNoParts(world);
+      const { code, json } = await world.call('forget', key, '--json');
+      expect({ code, json }).toMatchObject({ code: 0, json: { verified: true } });
+      const left = world.emulator.world.contacts().map(({ email }) => email);
+      expect({ searched, left }).toEqual({ searched, left: key === ann ? [bob] : [bob, ann] });
+    }
+  });
+
+  test('claims nothing about a list that shows fewer contacts than it counts', async () => {
+    const world = await synced();
+    rewriteLists(world, /search=ann%40&?/, (list) => ({ ...list, total: list.total + 1 }));
+    const { code, out } = await world.call('forget', ann);
+    expect({ code, out }).toMatchObject({ code: 1, out: expect.stringContaining('not wholly') });
+    expect(out).toContain('none found');
+    expect(out).not.toContain('none remains');
+    const { json } = await world.call('forget', ann, '--json');
+    expect(json).toMatchObject({ verified: false, scrubbed: true, reason: null });
   });
 
   test('exits with 75 while another process holds the lease', async () => {

@@ -1,6 +1,6 @@
 /** Which spellings of an address are one person's. */
 import { describe, expect, test } from 'vitest';
-import { contactKey, spellingsOf } from '../../src/domain/values/contact-key.ts';
+import { commonPart, contactKey, spellingsOf } from '../../src/domain/values/contact-key.ts';
 
 const idn = 'ana@xn--espaa-rta.example';
 
@@ -40,5 +40,16 @@ describe('the key of an address', () => {
       'jos\u00e9@example.com',
       'jose\u0301@example.com',
     ]);
+  });
+
+  test.each([
+    ['ann+1@example.com', 'ann+1@'],
+    ['"a@b"@example.com', '@'],
+    ['j\u00f6rg\u00e9n@example.com', 'n@'],
+    ['jos\u00e9@example.com', '@'],
+    ['x;y@example.com', 'y@'],
+    ['nobody', ''],
+  ])('%j contains %j in every spelling', (key, part) => {
+    expect(commonPart(key)).toBe(part);
   });
 });

@@ -97,7 +97,10 @@ export async function search(
   return contacts.map((contact) => observe(contact, access.channels));
 }
 
-/** Returns all contacts with this key, under any spelling of the address. */
+/**
+ * Returns all contacts with this key whose address is stored in one of the usual spellings. Another
+ * mix of letters, such as one full-width letter, is found only by a part of the address.
+ */
 export async function searchContacts(
   platform: Platform['contacts'],
   key: string,
@@ -105,7 +108,7 @@ export async function searchContacts(
 ): Promise<Contact[]> {
   const found = new Map<string, Contact>();
   for (const spelling of spellingsOf(key)) {
-    for await (const contact of platform.all({ search: spelling }, { signal })) {
+    for await (const contact of platform.all({ search: spelling }, { signal, person: key })) {
       if (contactKey(contact.email) === key) found.set(contact.id, contact);
     }
   }

@@ -3,7 +3,7 @@ import { Rejected, Unavailable } from '../../../domain/errors.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Platform } from '../../../platform/api-client.ts';
 import type { Deadlines, Erasing } from '../../capabilities.ts';
-import { contactKey } from '../../../domain/values/contact-key.ts';
+import { commonPart, contactKey } from '../../../domain/values/contact-key.ts';
 import { searchContacts } from '../observe/contact-read.ts';
 import { decodeContact } from '../observe/contact-rows.ts';
 
@@ -11,16 +11,23 @@ type Contacts = Platform['contacts'];
 
 /**
  * Opts every contact with exactly this address out of each channel it is subscribed to, configured
- * or not, deletes it, and checks the result. Reports each step once it is done. Throws the errors
- * of the requests, and Unavailable while a contact is still there.
+ * or not, deletes it, and checks the result. Reports each step once it is done. Returns whether it
+ * is certain that no contact remains. Throws the errors of the requests, and Unavailable while a
+ * contact is still there.
  */
 export async function erase(
   platform: Contacts,
   { key, recorded, known, tell }: Erasing,
   leave: Deadlines,
-): Promise<void> {
+): Promise<boolean> {
   const ids = [...idsOf(recorded), ...known];
-  const contacts = await find(platform, { key, ids }, leave);
+  let search: string | undefined = commonPart(key);
+  let found = await find(platform, { key, ids, search }, leave);
+  if (found.seen === 0 && !(await findsParts(platform, key, leave))) {
+    search = undefined;
+    found = await find(platform, { key, ids, search }, leave);
+  }
+  const { contacts } = found;
   for (const { id } of contacts) tell({ is: 'found', id });
   for (const contact of contacts) await optOut(platform, { key, contact, tell }, leave);
   for (const { id } of contacts) {
@@ -29,7 +36,7 @@ export async function erase(
     if (answer === 'removed') tell({ is: 'deleted', id });
   }
   const all = [...ids, ...contacts.map(({ id }) => id)];
-  const left = await find(platform, { key, ids: all }, leave);
+  const { contacts: left, isCertain } = await find(platform, { key, ids: all, search }, leave);
   if (left.length > 0) {
     const count = `${left.length} of ${contacts.length} contacts`;
     throw new Unavailable(`the platform still shows ${count} that were deleted`, {
@@ -38,6 +45,7 @@ export async function erase(
     });
   }
   for (const { id } of contacts) tell({ is: 'deleted', id });
+  return isCertain;
 }
 
 function idsOf(recorded: Erasing['recorded']): string[] {
@@ -45,23 +53,65 @@ function idsOf(recorded: Erasing['recorded']): string[] {
 }
 
 /**
- * Returns the contacts with the address, by search and by the known ids, because a page may miss
- * one.
+ * Returns whether the platform's search finds a contact by a part of its address, which the
+ * specification does not say. Looks for some contact without the ends of its address.
+ */
+async function findsParts(
+  platform: Contacts,
+  key: string,
+  { signal }: Deadlines,
+): Promise<boolean> {
+  const { contacts } = await platform.list({ page: 1, limit: 100 }, { signal, person: key });
+  const parts = contacts.map(({ email }) => commonPart(contactKey(email)).slice(1));
+  const search = parts.find((part) => part.length > 1);
+  if (search === undefined) return false;
+  const found = await platform.list({ page: 1, limit: 1, search }, { signal, person: key });
+  return found.contacts.length > 0;
+}
+
+/** What to look for; without `search`, in the list of all contacts. */
+interface Wanted {
+  key: string;
+  ids: readonly string[];
+  search: string | undefined;
+}
+
+interface Found {
+  contacts: Contact[];
+  /** How many contacts the search found, with the address or not. */
+  seen: number;
+  /** Whether no contact with the address can have been overlooked, if the search finds parts. */
+  isCertain: boolean;
+}
+
+/**
+ * Returns the contacts with the address in any spelling. Looks by each usual spelling and by the
+ * known ids, too, because a page of the list may miss a contact.
  */
 async function find(
   platform: Contacts,
-  { key, ids }: { key: string; ids: readonly string[] },
+  { key, ids, search }: Wanted,
   { signal }: Deadlines,
-): Promise<Contact[]> {
+): Promise<Found> {
   const there = await searchContacts(platform, key, signal);
   const found = new Map(there.map((contact) => [contact.id, contact]));
+  const seen = new Set<string>();
+  let total: number | undefined;
+  for await (const page of platform.pages({ search }, { signal, person: key })) {
+    total ??= page.total;
+    for (const contact of page.contacts) {
+      seen.add(contact.id);
+      if (contactKey(contact.email) === key) found.set(contact.id, contact);
+    }
+  }
   for (const id of new Set(ids)) {
     const contact = found.has(id)
       ? undefined
       : await platform.retrieve(id, { signal, person: key });
     if (contact && contactKey(contact.email) === key) found.set(id, contact);
   }
-  return [...found.values()];
+  const contacts = [...found.values()];
+  return { contacts, seen: seen.size, isCertain: seen.size >= (total ?? 0) };
 }
 
 /**
