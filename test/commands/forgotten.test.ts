@@ -60,6 +60,18 @@ describe('after forget, the files hold no address of a person', () => {
     expect(bytesOf(world)).toContain('new@example.com');
   });
 
+  test('never created, whose record had another address before, and is gone now', async () => {
+    const world = await mirrored();
+    const [before, others] = ['zoe@before.example', `2,${bob},yes,\n`];
+    for (const record of [`1,${before},no,\n`, `1,${zoe},no,\n`, '']) {
+      world.csv(`id,email,news,product\n${record}${others}`);
+      await world.call('sync');
+    }
+    expect(bytesOf(world)).toContain(before);
+    expect(await forgets(world, zoe)).toMatchObject({ recorded: 0 });
+    expect(bytesOf(world)).not.toContain(before);
+  });
+
   test('with a record in the CRM that becomes invalid afterwards', async () => {
     const world = await mirrored();
     await world.call('sync');

@@ -88,6 +88,23 @@ describe.each(pairs)('the CRM has %s, the platform %s', (crm, platform) => {
   });
 });
 
+test.each(['o\u2019hara@example.ie', 'p\u0430ul@example.com'])(
+  'an opt-out of a record with a look-alike reaches the contact of that address: %s',
+  async (email) => {
+    const world = await begin();
+    world.emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });
+    for (const [news = '', then] of [
+      ['yes', 'opt_in'],
+      ['no', 'opt_out'],
+      ['yes', 'opt_out'],
+    ]) {
+      world.people([{ email, news }]);
+      const { json } = await world.call('sync', '--json');
+      expect([json.contacts.invalid, world.contacts()]).toEqual([1, [[email, then]]]);
+    }
+  },
+);
+
 test('a creation sends the spelling of the CRM, once for two records', async () => {
   const world = await begin();
   world.people([

@@ -9,6 +9,7 @@ import {
   type ContactFields,
 } from '../../src/records/contact/observe/desired-contact.ts';
 import { decodeContact } from '../../src/records/contact/observe/contact-rows.ts';
+import { jsonRecords } from '../../src/sources/shared/json-records.ts';
 import { ANN } from '../support/records/person-facts.ts';
 import { NEWS, NOON } from '../support/records/record-stage.ts';
 
@@ -18,13 +19,13 @@ const fieldsOf = (subscription: StatedField): ContactFields => ({
   email: 'email',
   channels: [{ id: NEWS, subscription }],
 });
-const rowOf = (subscription: StatedField, value: unknown, name = column) => {
-  const record = { id: '1', email: ANN, [name]: value };
-  return contactDesire(fieldsOf(subscription), () => NOON)(record, 'line 2');
-};
+const rowOf = (subscription: StatedField, record: Record<string, unknown>) =>
+  contactDesire(fieldsOf(subscription), () => NOON)({ id: '1', email: ANN, ...record }, 'line 2');
 /** opt_in, opt_out, none, or invalid. */
-const said = (subscription: StatedField, value: unknown, name?: string) => {
-  const row = rowOf(subscription, value, name);
+const said = (subscription: StatedField, value: unknown, name = column) =>
+  readingOf(subscription, { [name]: value });
+const readingOf = (subscription: StatedField, record: Record<string, unknown>) => {
+  const row = rowOf(subscription, record);
   if (row.invalid) return row.wants ? 'invalid, and in' : 'invalid';
   return decodeContact.desired(row).value.channels[NEWS] ?? 'none';
 };
@@ -69,7 +70,7 @@ describe('own words of optOut', () => {
   test('are advised with the whole setting', () => {
     const option = 'contacts.channels[0].subscription.optOut';
     const fix = 'name it: subscription: { optOut: "stop", yes: ["…"], no: ["…"], else: in }';
-    const { invalid, unknown } = rowOf({ ...own, else: 'in' }, 'x', 'stop');
+    const { invalid, unknown } = rowOf({ ...own, else: 'in' }, { stop: 'x' });
     expect(invalid).toMatchObject({ option, fix, reason: '"stop" holds no known word' });
     expect(unknown).toEqual([{ option, fix, unknown: 'word', text: 'x' }]);
   });
@@ -90,7 +91,13 @@ test.each<[unknown, string]>([
 ])(
   'with else: in, a path that cannot be read to its end opts nobody in: %j',
   (consent, expected) => {
-    expect(said({ optOut: 'consent.stop', else: 'in' }, consent, 'consent')).toBe(expected);
+    const subscription = { optOut: 'consent.stop', else: 'in' } as const;
+    expect(said(subscription, consent, 'consent')).toBe(expected);
+    // A JSON source fills the fields that a record lacks.
+    const fields = fieldNames(fieldsOf(subscription));
+    const value = { id: '1', email: ANN, consent };
+    const record = jsonRecords(fields).recordOf(value, 'line 2', JSON.stringify(value));
+    expect(readingOf(subscription, 'value' in record ? record.value : {})).toBe(expected);
   },
 );
 

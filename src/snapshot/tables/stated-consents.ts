@@ -7,8 +7,8 @@
  *   an opt-in, or       is stored, but replaces an opt-out of the record, under this or a former
  *   no opinion          address, only once the person is recorded as opted in
  *   a record is gone    its rows are marked with the time, and deleted after `keep`
- *   an incomplete       adds opt-outs of records that had stated nothing, and changes no row: a
- *   or limited reading  change that it stored would be no news to the run that acts on it
+ *   an incomplete       stores opt-outs only: nothing else is certain, and another change that it
+ *   or limited reading  stored would be no news to the run that acts on it
  */
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';

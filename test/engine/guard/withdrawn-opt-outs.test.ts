@@ -284,17 +284,27 @@ test('a first load that died after its first creation has remembered what it rea
   expect(countIn(stage)).toBe(6);
 });
 
-test('an incomplete reading remembers opt-outs, and forgets none', async () => {
-  const stage = openStage();
-  exportOf(stage, six);
-  Object.assign(stage.certificate, { complete: false, why: 'cut short', fix: 'ask again' });
-  await stage.sync();
-  exportOf(stage, all);
-  await stage.sync();
-  Object.assign(stage.certificate, { complete: true });
-  exportOf(stage, all);
-  expect(await stage.sync()).toMatchObject({ contacts: { held: { opt_in: 6 } } });
-});
+test.each<[string, Row[][]]>([
+  ['of which nothing was known', []],
+  ['that had stated no opinion', [blank]],
+])(
+  'an incomplete reading remembers opt-outs of records %s, and forgets none',
+  async (_, before) => {
+    const stage = openStage();
+    for (const people of before) {
+      exportOf(stage, people);
+      await stage.sync();
+    }
+    exportOf(stage, six);
+    Object.assign(stage.certificate, { complete: false, why: 'cut short', fix: 'ask again' });
+    await stage.sync();
+    exportOf(stage, all);
+    await stage.sync();
+    Object.assign(stage.certificate, { complete: true });
+    exportOf(stage, all);
+    expect(await stage.sync()).toMatchObject({ contacts: { held: { opt_in: 6 } } });
+  },
+);
 
 test('one person who withdraws an opt-out is never held', async () => {
   const stage = openStage();
