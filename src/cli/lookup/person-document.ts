@@ -5,7 +5,7 @@
 import { renderProblem } from '../../domain/errors.ts';
 import { policyDeletes } from '../../records/contact/consent/our-contacts.ts';
 import { type ExplainedChannel, explainPerson } from '../../records/contact/explain-person.ts';
-import type { PersonRules } from '../../records/contact/consent/facts.ts';
+import type { PersonRules } from '../../records/contact/consent/person-facts.ts';
 import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';
 import type { MappedColumn } from '../../records/contact/observe/column-meanings.ts';
 import { withEarlyMarked } from '../../records/contact/observe/consent-time.ts';

@@ -3,7 +3,7 @@ import type { DoneChange } from '../../domain/change.ts';
 import { canonicalJson } from '../../domain/record.ts';
 import type { Decision } from '../record-type.ts';
 import { newsOfSight } from './consent/do-not-contact-entries.ts';
-import type { PersonFacts } from './consent/facts.ts';
+import type { PersonFacts } from './consent/person-facts.ts';
 import { decodeContact } from './observe/contact-rows.ts';
 import type { Membership, OverriddenOptOut, RecordedContact } from './observe/contact-state.ts';
 

@@ -10,7 +10,8 @@ import { isFlagged } from './absence.ts';
 import { movedRows } from './changed-address.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
-import { channelFacts, factsOf, type PersonFacts, type PersonRules, verdictIn } from './facts.ts';
+import { channelFacts, factsOf, verdictIn } from './facts.ts';
+import type { PersonFacts, PersonRules } from './person-facts.ts';
 import { gates, newerWill } from './gates.ts';
 import { overriddenBy, statingOut, withdrawsStated } from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
@@ -56,7 +57,7 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   const isAllowed = decision.stoppedBy.length === 0;
   const isKnown = states.certified && !states.unchosen && states.lost.size === 0;
   const isSettled = isKnown && isDone && isAllowed;
-  // An opt-out of ours is recorded, whoever has the contact.
+  // An opt-out of ours is recorded, also if the contact is not ours.
   const isOptedOut = decision.changes.some(({ op }) => op === 'opt_out');
   if ((isToRecord(facts) || isOptedOut) && !isForgotten) {
     decision.note = noteOf(facts, isSettled);

@@ -1,16 +1,11 @@
 /** Derives the input of the rules and gates from what is known about one person. */
-import type { Entry } from '../../../domain/do-not-contact.ts';
-import type { DesiredRow, Key, RecordedRow } from '../../../domain/record.ts';
+import type { DesiredRow, RecordedRow } from '../../../domain/record.ts';
 import { type AbsenceRules, mayDelete, notOursOf, oursOf } from './our-contacts.ts';
 import { hasLeft, hasWaited, isDue } from './absence.ts';
 import { isBar, newerWill, passGates } from './gates.ts';
 import { isUnsure } from './platform-opt-outs.ts';
-import {
-  type ChannelFacts,
-  type ConsentPolicy,
-  decideChannel,
-  type PersonStatus,
-} from './rules.ts';
+import type { PersonFacts, PersonRules } from './person-facts.ts';
+import { type ChannelFacts, decideChannel } from './rules.ts';
 import { isAwaited, isReplaced } from './changed-address.ts';
 import { isChanged } from '../observe/observed-contact.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
@@ -34,52 +29,10 @@ import type {
 import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 import type { Observation } from '../observe/channel-observation.ts';
 import { replacedBy, statingFor } from './replaced-channel.ts';
-import { type RenamedContact, renamedOf, withoutOurs } from './renamed-contact.ts';
+import { renamedOf, withoutOurs } from './renamed-contact.ts';
 import { contactsOf, statedContacts } from '../observe/last-observed.ts';
 import { type DesiredSubscription, strictest, strictestOf } from '../observe/strictest-consent.ts';
 import type { ContactFields } from '../observe/desired-contact.ts';
-
-export interface PersonRules extends Channels {
-  /** The addresses that contacts.protect contains. */
-  protects: ReadonlySet<Key>;
-  policy: ConsentPolicy;
-  absence: AbsenceRules;
-}
-
-/** What is known about one person, and what follows from it. */
-export interface PersonFacts {
-  states: ContactStates;
-  rules: PersonRules;
-  status: PersonStatus;
-  /** Whether contacts.protect covers the person, by address or by a condition on a CRM record. */
-  isProtected: boolean;
-  /**
-   * Whether the policy would delete this contact now, because the person is gone or because a
-   * contact with a new address has replaced it.
-   */
-  mayDelete: boolean;
-  /** Whether another contact has replaced this one, and the policy deletes this one. */
-  replaced: boolean;
-  desired: Map<string, DesiredSubscription>;
-  recorded: RecordedContact | undefined;
-  /** The same person under former addresses. */
-  former: RecordedContact[];
-  /** The contacts on the platform as just read. */
-  seen: ObservedContact[];
-  /** The contacts as just read, or as last known if nothing was read. */
-  shown: ObservedContact[];
-  /**
-   * The contacts of `shown` without the opt-outs that a creation set by default, because no person
-   * made those.
-   */
-  contacts: ObservedContact[];
-  /** The person's contacts that now have another address on the platform. */
-  renamed: RenamedContact[];
-  /** Returns the opt-out from a channel that an operator stated and that still applies. */
-  operatorOut: (channel: string) => Entry | undefined;
-  /** The recorded state of the person, updated with what is observed now. */
-  now: Pick<RecordedContact, 'channels' | 'outgrown'>;
-}
 
 /** Derives what is known about one person. It makes no requests; `states` contains everything. */
 export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
@@ -247,7 +200,7 @@ function isInOf(contacts: readonly ObservedContact[]): (channel: string) => bool
 }
 
 /**
- * Returns what the CRM wants. An uncertified reading shows nothing about people whom it does not
+ * Returns what the CRM wants. An uncertified reading shows nothing about people it does not
  * contain.
  */
 function wishesOf(

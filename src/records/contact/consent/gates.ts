@@ -4,7 +4,7 @@
  */
 import { isOver, listed } from './do-not-contact-entries.ts';
 import { hasMoved, isCarried, isForbidden } from './changed-address.ts';
-import type { PersonFacts } from './facts.ts';
+import type { PersonFacts } from './person-facts.ts';
 import { isTakenBack } from './own-opt-outs.ts';
 import { isNewer, isOurs, isTheirs } from '../observe/channel-observation.ts';
 import { hasLeftReplaced, isUndoneInReplaced, replacedBy } from './replaced-channel.ts';

@@ -2,7 +2,8 @@
 import { canonicalJson, type Key, type RecordedRow } from '../../../domain/record.ts';
 import type { Decision } from '../../record-type.ts';
 import { hasLeft } from './absence.ts';
-import { isProtectedByRecord, type PersonFacts } from './facts.ts';
+import { isProtectedByRecord } from './facts.ts';
+import type { PersonFacts } from './person-facts.ts';
 import { isOurs } from '../observe/channel-observation.ts';
 import { leftSince } from './platform-opt-outs.ts';
 import { hiddenOptOuts } from './renamed-contact.ts';
