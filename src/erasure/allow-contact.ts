@@ -7,7 +7,7 @@ import { addDecision } from '../audit/audit-trail.ts';
 import { invalidateCursor } from '../engine/finish/source-cursor.ts';
 import { bindDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
-import { type Reading, readNames } from './source-identities.ts';
+import { type CrmReading, readNames } from './source-identities.ts';
 import { identityOf } from '../engine/context/person-identity.ts';
 import { end } from './pending/unfinished-erasures.ts';
 
@@ -31,7 +31,7 @@ export interface Allowed {
    * How the CRM was read. If it was not read, entries found only by an id may still concern the
    * person.
    */
-  crm: Reading;
+  crm: CrmReading;
 }
 
 /** The person who may come back, who decided it, and why. */

@@ -12,7 +12,7 @@ import { accountOf, type ErasureAccount } from './erasure-progress.ts';
 import { proveOwn } from '../engine/account/account-proof.ts';
 import { bindDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import type { Mirror, MirrorPart } from '../engine/context/mirror-context.ts';
-import { type Reading, readNames } from './source-identities.ts';
+import { type CrmReading, readNames } from './source-identities.ts';
 import { identityOf } from '../engine/context/person-identity.ts';
 import type { Unfinished } from './pending/unfinished-erasures.ts';
 
@@ -44,7 +44,7 @@ export interface Certificate {
   /** Whether the snapshot's file no longer contains anything of the deleted rows. */
   scrubbed: boolean;
   /** Whether every id that the CRM has for the address is in the list. */
-  crm: Reading;
+  crm: CrmReading;
   /**
    * Other addresses that the same CRM records, or the same contact, have or had. They were left
    * unchanged.
@@ -95,7 +95,7 @@ export async function forget(
   return { ...certificate, done: account.done(), failure };
 }
 
-const asked: Reading = {
+const asked: CrmReading = {
   read: false,
   certified: true,
   why: 'it was asked for each id that is known of the address, and not read for others',

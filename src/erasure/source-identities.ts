@@ -6,7 +6,7 @@ import { readSource } from '../engine/read/source-read.ts';
 import { beginRun } from '../engine/begin-run.ts';
 
 /** How the source was read. If it was not read, or is not certified, ids may be missing. */
-export interface Reading {
+export interface CrmReading {
   read: boolean;
   certified: boolean;
   why: string | null;
@@ -20,7 +20,7 @@ export async function readNames(
   mirror: Mirror,
   part: MirrorPart,
   { signal: stop, abort }: Deadlines,
-): Promise<Reading> {
+): Promise<CrmReading> {
   const progress = (): void => undefined;
   const mode = 'fast';
   const { run } = beginRun(mirror, {

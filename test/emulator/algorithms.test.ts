@@ -4,7 +4,7 @@ import {
   algorithms,
   findAlgorithm,
   type Limit,
-  type Reading,
+  type MeterReading,
 } from '../../src/emulator/limits/algorithms.ts';
 import { NOON, stage } from '../support/emulator/emulator-stage.ts';
 
@@ -13,7 +13,7 @@ const names = algorithms.map(({ name }) => name);
 /** A meter of 4 requests in 10 seconds, unless told otherwise, asked at seconds since noon. */
 function meterOf(name: string, limit: Limit = { requests: 4, windowSeconds: 10 }) {
   const meter = findAlgorithm(name)(limit);
-  return (second: number): Reading => {
+  return (second: number): MeterReading => {
     // Whole milliseconds: 1.001 * 1000 is not 1001.
     const ms = Math.round(second * 1000);
     return meter({ epoch: NOON + ms, monotonic: ms });

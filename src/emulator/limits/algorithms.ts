@@ -11,7 +11,7 @@ export interface Limit {
 }
 
 /** The result of a meter for one request. */
-export interface Reading {
+export interface MeterReading {
   allowed: boolean;
   /** The exact number of further requests allowed at this moment. */
   remaining: number;
@@ -29,7 +29,7 @@ export interface Instant {
  * Counts the requests to one route. It is called once per request. A refused request does not
  * count.
  */
-export type Meter = (at: Instant) => Reading;
+export type Meter = (at: Instant) => MeterReading;
 
 /** A counting algorithm. Each organization has one meter per route. */
 export type Algorithm = (limit: Limit) => Meter;

@@ -1,6 +1,6 @@
 import { Invalid } from '../../domain/errors.ts';
 import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
-import type { Algorithm, Instant, Limit, Meter, Reading } from './algorithms.ts';
+import type { Algorithm, Instant, Limit, Meter, MeterReading } from './algorithms.ts';
 
 /**
  * The default limit of each route. The specification states none. Enrolments are faster than on
@@ -37,7 +37,7 @@ export function isRoute(name: string): name is Route {
 /** The limits of one organization. `take` counts one request. */
 interface Limits {
   limitOf(route: Route): Limit;
-  take(route: Route, at: Instant): { limit: Limit; reading: Reading };
+  take(route: Route, at: Instant): { limit: Limit; reading: MeterReading };
 }
 
 /**
@@ -92,7 +92,7 @@ export function createMeters(texts: readonly string[], algorithm: Algorithm): Me
  * window.
  */
 export function limitHeaders(
-  { limit, reading }: { limit: Limit; reading: Reading },
+  { limit, reading }: { limit: Limit; reading: MeterReading },
   { sends, nowMs }: { sends: boolean; nowMs: number },
 ): Record<string, string> {
   const headers: Record<string, string> = {

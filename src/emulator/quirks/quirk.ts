@@ -1,6 +1,6 @@
 import type { ApiOutcome } from '../shared/api-answer.ts';
 import type { Route } from '../limits/route-limits.ts';
-import type { Reading } from '../limits/algorithms.ts';
+import type { MeterReading } from '../limits/algorithms.ts';
 import type { Organization, PlatformBehaviour } from '../store/organization.ts';
 
 /**
@@ -42,7 +42,7 @@ export interface Reply {
   /** The request that reached the operation; undefined if none did. */
   question?: QuirkRequest | undefined;
   /** The result of the limit check; undefined if the request was not counted. */
-  reading?: Reading | undefined;
+  reading?: MeterReading | undefined;
 }
 
 /** Returns the reply with a different body. */

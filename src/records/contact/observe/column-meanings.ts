@@ -8,7 +8,7 @@ import {
   type Ask,
   type Flag,
   namesIn,
-  type Reading,
+  type ColumnReading,
   type StatedField,
 } from '../values/field-statement.ts';
 
@@ -128,7 +128,7 @@ function statedColumn({ option, channel, stated, ask, words }: Stated): MappedCo
     fields,
     holds: isOfWords(stated) ? 'words' : 'texts',
     read(record) {
-      const reading: Reading = { serialsAreDates: false, shapes: [], serials: [] };
+      const reading: ColumnReading = { serialsAreDates: false, shapes: [], serials: [] };
       const answer = ask(record, reading);
       const texts = fields.map((field) => textOf(fieldAt(record, field)));
       const text = texts.includes(undefined) ? undefined : texts.join(' · ');

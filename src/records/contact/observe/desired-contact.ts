@@ -25,7 +25,7 @@ import {
   namesIn,
   notAnAnswer,
   notEvaluated,
-  type Reading,
+  type ColumnReading,
   type StatedField,
 } from '../values/field-statement.ts';
 
@@ -128,7 +128,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
 }
 
 /** The faults of a record, its values that have no known meaning, and those of its columns. */
-interface Found extends Reading {
+interface Found extends ColumnReading {
   faults: Fault[];
   unknown: UnknownWord[];
 }

@@ -56,10 +56,10 @@ export interface Unanswered {
 }
 
 /** Returns the answer of a record, and adds to `reading` what it learns about its column. */
-export type Ask = (record: Record<string, unknown>, reading?: Reading) => Answer | Unanswered;
+export type Ask = (record: Record<string, unknown>, reading?: ColumnReading) => Answer | Unanswered;
 
 /** What is known, and learnt, about columns that may hold dates. */
-export interface Reading {
+export interface ColumnReading {
   /** Whether a serial number of Excel is a date. */
   serialsAreDates: boolean;
   /** What the values of such columns are. */
@@ -170,7 +170,7 @@ function optingOut(fault: Fault, use: Use): Fault {
 function shaping(column: string, use: Use, now: () => number) {
   const date = { column, isDate: true };
   const other = { column, isDate: false };
-  return (found: Answer | Unknown, value: unknown, { shapes, serials }: Reading): void => {
+  return (found: Answer | Unknown, value: unknown, { shapes, serials }: ColumnReading): void => {
     if (!mayOptOut(use) || found === 'none') return;
     if (typeof found !== 'string') {
       if (found.isSerial) serials.push(column);
