@@ -43,7 +43,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Returns whom to update. Throws Invalid unless there is either a person or an id. */
+/** Returns what to update. Throws Invalid unless there is either a person or an id. */
 function modeOf(who: string | undefined, id: string | undefined): Mode {
   if (id !== undefined && id !== '' && who === undefined) return { record: id };
   if (who !== undefined && id === undefined) return { single: who };

@@ -197,7 +197,7 @@ interface Found {
 
 const nobody: Found = { people: [], hash: '', decided: { 'opt-out': 0, acknowledge: 0 } };
 
-/** Returns the people whom the flags select. */
+/** Returns the people that the flags select. */
 function foundIn({ unmanaged, meta }: Snapshot, { deleted, outOfScope, decided }: Which): Found {
   const isAll = deleted === outOfScope;
   const isMeant = ({ cause }: UnmanagedPart): boolean =>

@@ -28,7 +28,7 @@ export function limitMirrors(
     assembled: (work) => questions(() => mirror.assembled(work)),
     ask: (question) => questions(() => mirror.ask(question)),
   });
-  // Whoever keeps something for a mirror finds it again.
+  // A mirror keeps its limited form, so that what is stored for it is found again.
   const known = new WeakMap<ConsoleMirror, ConsoleMirror>();
   const limited = (mirror: ConsoleMirror): ConsoleMirror => {
     const one = known.get(mirror) ?? limit(mirror);

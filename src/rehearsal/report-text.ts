@@ -215,7 +215,7 @@ export function differenceLines(
     [nameOf(key), against, ...words(their, other)],
     ['', file, ...words(one, mine)],
   ]);
-  const what = `People with whom ${file} does something else`;
+  const what = `People treated otherwise by ${file}`;
   return [
     '',
     title,

@@ -166,7 +166,7 @@ describe('a configuration that is not live yet', () => {
       contacts.channels[0] = { id: 'ch_news', subscription: 'product' };
     });
     const { out } = await both(world, file, '--addresses');
-    expect(out).toContain(`People with whom ${file} does something else (1)`);
+    expect(out).toContain(`People treated otherwise by ${file} (1)`);
     expect(out).toMatch(
       /ann@example\.com .*mirror\.yaml +ch_news out +opt out ch_news: opt-out wanted/,
     );

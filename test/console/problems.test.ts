@@ -118,7 +118,7 @@ test('a remedy says where, a list says where the rest is, and a viewer sees no v
   const text = (await group.innerText()).replaceAll(/\s+/g, ' ');
   expect(text).toContain('News (contacts.channels[0].subscription): "Mar-0" (1)');
   expect(text).toMatch(
-    /In the CRM, change these values to .Ja. or .Nein.; or whoever maintains \S+\.yaml says/,
+    /In the CRM, change these values to .Ja. or .Nein.; or the person who maintains \S+\.yaml says/,
   );
   await group.getByText('… and 2 more').getByRole('link', { name: 'all of them as CSV' }).waitFor();
   const { page: hidden } = await open(world, { user: viewer });

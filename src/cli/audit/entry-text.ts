@@ -103,7 +103,7 @@ function approvalFacts({ approval, approvedBy = [] }: EntryDocument): Fact[] {
   const why = needed[approval];
   if (why !== undefined) return [['approval', why]];
   if (approvedBy.length === 0)
-    return [['approval', `plan ${approval}; the log does not say by whom`]];
+    return [['approval', `plan ${approval}; the log does not name the approver`]];
   return approvedBy.map(({ at, name, reason, as }): Fact => {
     const caller = as === null || as === name ? '' : ` (command of ${as})`;
     const why = reason === null ? '' : `: ${reason}`;

@@ -65,7 +65,7 @@ function isRecord(value: unknown): value is object {
 
 const mostShown = 5;
 
-/** Warns of such columns: whoever opted out there only is opted in. */
+/** Warns of such columns: a person who opted out only there is opted in. */
 export function tellUnused(names: readonly string[]): Finding[] {
   if (names.length === 0) return [];
   const some = names.slice(0, mostShown).map((name) => JSON.stringify(cell(name)));

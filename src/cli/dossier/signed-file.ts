@@ -71,7 +71,7 @@ export function verifyFile(path: string, accepted: ReadonlySet<string>): Verifie
   const named = json === undefined ? undefined : signer.safeParse(parsed(json)).data;
   if (json === undefined || !named) {
     const reason = `${path}: this is no dossier, or it was changed so that it cannot be read`;
-    throw new Invalid(reason, { fix: 'get it again from whoever made it' });
+    throw new Invalid(reason, { fix: 'get it again from the person who made it' });
   }
   const { signedBy } = named;
   if (!signedBy) {

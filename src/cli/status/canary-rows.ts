@@ -1,4 +1,4 @@
-/** Tells how the last canary ended, and whom one that is out of bounds concerns. */
+/** Tells how the last canary ended, and who counts against one that is out of bounds. */
 import { canaryBounds } from '../../domain/guards/canary.ts';
 import type { CanaryEnd } from '../../domain/guards/canary-end.ts';
 import { guardRows } from '../../domain/guard-classes.ts';

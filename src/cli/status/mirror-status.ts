@@ -66,7 +66,7 @@ export interface CurrentStatus extends ToldDelays {
   /** People of ours who are missing from the CRM, as counted by full runs; null if nobody is. */
   missing: Missing | null;
   /**
-   * People who are gone from the CRM and subscribed, and whom the mirror does not manage; null
+   * People who are gone from the CRM and subscribed, and not managed by the mirror; null
    * without a snapshot. They are among the conflicts.
    */
   unmanaged: UnmanagedPeople | null;

@@ -18,7 +18,7 @@ export function remedyOf(request: PageRequest, { cause, values, fix, option }: G
   const known = wordsOf(request.mirror.config, option);
   const which = value === undefined || more.length > 0 ? 'these values' : `“${value.value}”`;
   const [one, other] = known;
-  return html`In the CRM, change ${which} to “${one}” or “${other}”; or whoever maintains
+  return html`In the CRM, change ${which} to “${one}” or “${other}”; or the person who maintains
   ${basename(request.mirror.config.file)} says what it means (${prose(`\`${fix}\``)}).`;
 }
 

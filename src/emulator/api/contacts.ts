@@ -142,15 +142,15 @@ function enrol(
 ): ApiOutcome {
   const { channel, subscription, event = 'contact.updated' } = enrolment;
   const { id: contactId, key: email } = contact;
-  const whom = { contactId, email, channelId: channel.id, subscription };
+  const about = { contactId, email, channelId: channel.id, subscription };
   if (membershipIn(contact, channel.id)?.subscription === subscription) {
-    return { ...alreadySubscribed(contact, channel, subscription), about: whom };
+    return { ...alreadySubscribed(contact, channel, subscription), about };
   }
   const { id: subscriptionId } = contacts.setMembership(contact, channel, subscription);
   return {
     status: 201,
     body: { contact: { ...viewContact(contact), event }, subscriptionId, event },
-    about: whom,
+    about,
   };
 }
 

@@ -1,7 +1,7 @@
 /**
- * Remembers which content of a template was tested, and with whom, so that nobody gets the same
- * test twice. A claim is on disk before the test is sent: after a crash in between, the test counts
- * as sent.
+ * Remembers which content of a template was sent as a test to which addresses, so that nobody gets
+ * the same test twice. A claim is on disk before the test is sent: after a crash in between, the
+ * test counts as sent.
  */
 import { z } from 'zod';
 import type { TestClaim } from '../../records/send-context.ts';

@@ -98,7 +98,7 @@ export interface ReviewState {
   asked: Map<GuardClass, string>;
   /** The canaries of the run; undefined if it has none. */
   canaries: CanaryBook | undefined;
-  /** The number of people with stated opt-outs awaiting approval whom this run has not read. */
+  /** The number of people with stated opt-outs awaiting approval who were not read by this run. */
   unplanned: number;
   /** The number of records that a guard class covers, once it has been counted. */
   population: Partial<Record<GuardClass, number>>;

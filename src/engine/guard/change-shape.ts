@@ -81,7 +81,7 @@ interface Turns {
   toYes: number;
   /** People who turn from yes to what the others stated before. */
   toNo: number;
-  /** People of whom the CRM has stated yes or no. */
+  /** People who had a yes or no in the CRM. */
   of: number;
 }
 

@@ -126,11 +126,11 @@ export function waitingWords(
   const { recordType, words: about } = guardRows[guard];
   const wait = waiting === 1 ? 'waits' : 'wait';
   const who = `${countWords(recordType, waiting)} ${about.planned} ${wait}`;
-  const whom = `the canary of ${countWords(recordType, size)} (policy.canary)`;
+  const canary = `the canary of ${countWords(recordType, size)} (policy.canary)`;
   if (state === 'applying')
-    return { reason: `${who} for ${whom}`, fix: 'the next run goes on with the slice' };
+    return { reason: `${who} for ${canary}`, fix: 'the next run goes on with the slice' };
   return {
-    reason: `${who} for ${whom}, which is read back from ${readFrom} on`,
+    reason: `${who} for ${canary}, which is read back from ${readFrom} on`,
     fix: 'run again then; a worker goes on by itself',
   };
 }

@@ -43,7 +43,7 @@ export interface Summary {
     furtherOptIns: number;
     /** The number of people with a change that a setting prevents: optIns, protect or sample. */
     prevented: Record<Stop, number>;
-    /** People who are gone from the CRM and subscribed, and whom the mirror does not manage. */
+    /** People who are gone from the CRM and subscribed, and not managed by the mirror. */
     unmanaged: UnmanagedPeople;
   };
   templates: KindSummary & { held: number; invalid: number };

@@ -30,7 +30,7 @@ export interface UnreadableOptOut extends Pick<RecordProblem, 'kind' | 'key' | '
 const cause: ProblemCause = 'opt-out-unreadable';
 
 /**
- * Selects the people of `r` who are ours and subscribed, and of whom a contact has not left all
+ * Selects the people of `r` who are ours and subscribed, and have a contact that has not left all
  * mail; `body` is what is known of them.
  */
 const isOurs = (body: string): string =>

@@ -5,7 +5,7 @@ import type { AbsenceRules } from './our-contacts.ts';
 
 /**
  * Returns whether the CRM has no person with this address: every record with it is gone, flagged or
- * out of scope. An uncertified reading proves nothing about people whom it does not contain.
+ * out of scope. An uncertified reading proves nothing about people it does not contain.
  */
 export function hasLeft({ desired, certified }: States): boolean {
   return desired.length === 0 ? certified : isGone(desired);
