@@ -33,12 +33,12 @@ export function termFinder(
       const gaps = gapsIn(name, prepared.neutral);
       const starts = [...name.matchAll(/(?<!\S)\S/g)].flatMap(({ index }) => gaps.glued(index));
       for (const start of new Set(starts)) {
-        for (const term of prepared.terms) {
+        for (const term of prepared.termsAt(name, start)) {
           const end = endOf(term, name, start, gaps);
           if (end !== undefined) yield { start, end };
         }
       }
-      for (const term of prepared.anywhere) {
+      for (const term of spaceless.test(name) ? prepared.anywhere : []) {
         for (const { 0: found, index } of name.matchAll(term)) {
           yield { start: index, end: index + found.length };
         }
@@ -51,11 +51,47 @@ function prepare(rows: readonly string[], neutral: readonly string[]) {
   const isSpaced = (row: string): boolean => !spaceless.test(row);
   return {
     anywhere: rows.filter((row) => !isSpaced(row)).map((row) => expression(row, 'gu')),
-    terms: rows
-      .filter(isSpaced)
-      .map((row): Term => row.split(' … ').map((part) => expression(part, 'uy'))),
-    neutral: new Set(neutral.map(plain)),
+    termsAt: indexed(rows.filter(isSpaced)),
+    neutral: neutralOf(neutral.map(plain)),
   };
+}
+
+interface Neutral {
+  words: ReadonlySet<string>;
+  /** The first two letters of all that may stand beside another word without a space. */
+  beginnings: ReadonlySet<string>;
+}
+
+function neutralOf(all: readonly string[]): Neutral {
+  const beginnings = [...all, ...shortGlued].map((word) => word.slice(0, 2));
+  return { words: new Set(all), beginnings: new Set(beginnings) };
+}
+
+/** By how many letters terms are looked up. */
+const sizes = [1, 2, 3];
+
+/** Returns the function that finds the terms that may begin at a place in a name. */
+function indexed(rows: readonly string[]): (name: string, start: number) => Term[] {
+  const byLetters = new Map<string, Term[]>();
+  for (const row of rows) {
+    const term = row.split(' … ').map((part) => expression(part, 'uy'));
+    for (const letters of new Set(beginningsOf(row))) {
+      byLetters.set(letters, [...(byLetters.get(letters) ?? []), term]);
+    }
+  }
+  return (name, start) => {
+    const letters = name.slice(start, start + 2 * sizes.length).replaceAll(' ', '');
+    return sizes.flatMap((size) => {
+      return size <= letters.length ? (byLetters.get(letters.slice(0, size)) ?? []) : [];
+    });
+  };
+}
+
+/** Returns the first letters of a term: `{opt|opts} out` begins with `opt`. */
+function beginningsOf(row: string): string[] {
+  const [, choice, literal = ''] = /^(?:\{([^}]*)\}|([^{]*))/.exec(row) ?? [];
+  const beginnings = (choice ?? literal).split('|').map((text) => text.replace(/[*…].*$/s, ''));
+  return beginnings.map((text) => plained(text).replaceAll(' ', '').slice(0, sizes.length));
 }
 
 /** Returns where a term that begins at a place ends; undefined: it does not, or within a word. */
@@ -82,13 +118,13 @@ const leastGlued = 4;
 const shortGlued = new Set('is has of at on by to for the all dt flg crm me'.split(' '));
 const mostLetters = 16;
 
-function gapsIn(name: string, neutral: ReadonlySet<string>): Gaps {
+function gapsIn(name: string, { words, beginnings }: Neutral): Gaps {
   const glued = (from: number, left = mostNeutral): number[] => {
     const places = [from];
-    if (left === 0) return places;
+    if (left === 0 || !beginnings.has(name.slice(from, from + 2))) return places;
     for (let size = 2; size <= mostLetters && from + size <= name.length; size += 1) {
       const word = name.slice(from, from + size);
-      if (size >= leastGlued ? neutral.has(word) : shortGlued.has(word))
+      if (size >= leastGlued ? words.has(word) : shortGlued.has(word))
         places.push(...glued(from + size, left - 1));
     }
     return places;
@@ -96,7 +132,7 @@ function gapsIn(name: string, neutral: ReadonlySet<string>): Gaps {
   const spaced = (from: number, left = mostNeutral): number[] => {
     if (name[from] !== ' ') return [];
     const [word = ''] = name.slice(from + 1).split(' ', 1);
-    const isNeutral = left > 0 && neutral.has(word);
+    const isNeutral = left > 0 && words.has(word);
     return [from + 1, ...(isNeutral ? spaced(from + 1 + word.length, left - 1) : [])];
   };
   return { spaced, glued };
@@ -109,12 +145,16 @@ function expression(part: string, flags: string): RegExp {
       .split('|')
       .toSorted((a, b) => b.length - a.length)
       .join('|')})`;
-  const source = part
-    .replaceAll(/[^ {|}*]+/g, plain)
+  const source = plained(part)
     .replaceAll(/\{([^}]*)\}/g, (_, choice: string) => longest(choice))
     .replaceAll(' ', ' ?')
     .replaceAll('*', String.raw`\p{L}*`);
   return new RegExp(source, flags);
+}
+
+/** Returns a part of a term with its words in `plain` form. */
+function plained(part: string): string {
+  return part.replaceAll(/[^ {|}*]+/g, plain);
 }
 
 /** The maximum number of characters of a name that are looked at. */
