@@ -96,6 +96,17 @@ test.each<{
   expect(subscribed[0]).toBe(optedOut + 1);
 });
 
+test('of many values one flag names the yes, and leaves open what may opt out as well', async () => {
+  const tags = Array.from({ length: 17 }, (_, at) => `yes;tag ${at}, tag ${at + 1}, tag ${at * 2}`);
+  const more = ['yes;Unsubscribed', 'yes;vip', 'yes;he asked in May to be unsubscribed from all'];
+  const { init } = await exported('Newsletter;Tags', [...more, ...tags]);
+  const words = (list: string) => [...news, '--words', `Tags:yes=${list},no=any`];
+  const open = await init(words('Unsubscribed'));
+  expect([open.code, open.err]).toEqual([2, expect.stringContaining('"Tags": 1 record holds "he')]);
+  const all = await init(words('Unsubscribed,he asked in May to be unsubscribed from all'));
+  expect([all.code, all.subscribed[0], all.subscribed.length]).toEqual([0, 2, 18]);
+});
+
 test('a refusal ends with one line that decides all of it, and says what it states', async () => {
   const { init } = await exported('Newsletter;Werbesperre;Status;VIP;Region, alt;O’Neill', [
     'Ja;X;Lead;1;;1',

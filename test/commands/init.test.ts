@@ -374,6 +374,9 @@ describe('a column that looks like a flag and has an unknown name', () => {
     return `${[`id,Email,Newsletter,${name}`, ...rows].join('\n')}\n`;
   };
 
+  const links = ['https://crm.example/unsubscribe', 'unsubscribe@example.com'];
+  const states = Array.from('ABCDEFGHIJ', (letter) => `State ${letter}`);
+
   test.each([
     ['marks', 'KZ 17', ['X', 'X'], '', '("X" 2×, empty 18×)', '--words "KZ 17:yes=X"'],
     [
@@ -434,6 +437,30 @@ describe('a column that looks like a flag and has an unknown name', () => {
       'Open',
       '--words "Stage:no=Open,New,Lead,Won,Lost"',
     ],
+    [
+      'a state of many',
+      'Etappe',
+      ['Abgemeldet', ...states],
+      'Neu',
+      '("Abgemeldet" 1×, "Neu"',
+      "--words 'Etappe:yes=Abgemeldet,no=Neu,",
+    ],
+    [
+      'one of the tags in a list',
+      'Tags',
+      ['fair 2024;unsubscribed;regular customer;Berlin;gold', ...states],
+      'gold',
+      'fair 2024;unsubscribed',
+      "--words 'Tags:yes=fair 2024;unsubscribed;regular customer;Berlin;gold,no=gold,",
+    ],
+    [
+      'a name',
+      'Last name',
+      ['Miller (DO NOT MAIL)', ...states],
+      'Ash',
+      'DO NOT MAIL',
+      '--words "Last',
+    ],
   ])('is not passed over: %s', async (_, name, values, rest, shown, flag) => {
     const { init, output } = await exported(people(name, values, rest));
     const { code, err } = await init('--yes', '--addresses', ...news);
@@ -452,6 +479,18 @@ describe('a column that looks like a flag and has an unknown name', () => {
     ['a gender', 'Gender', ['m', 'm', 'f'], 'f'],
     ['two ordinary words', 'Kind', ['private', 'private'], 'business'],
     ['countries', 'Land', ['NO', 'SE', 'DK'], 'NO'],
+    ['ten states', 'Etappe', states, 'Neu'],
+    [
+      'a term within sentences',
+      'Notes',
+      [
+        'met in May; he said that he may unsubscribe if it is too much',
+        'asked whether she can opt out later. I told her how, she is content',
+        ...states,
+      ],
+      '',
+    ],
+    ['addresses and links', 'Source', [...links, ...states], ''],
     ['a text of each person', 'Remark', Array.from({ length: 20 }, (_, at) => `met at ${at}`), ''],
     ['dates of most people', 'Changed', Array.from({ length: 20 }, () => '2026-01-02'), ''],
     ['one value of all', 'Tenant', [], '1'],

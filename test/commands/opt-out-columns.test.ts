@@ -156,6 +156,7 @@ test.each<[string[], unknown, string]>([
 
 test.each([
   [['--words', `${column}:in=1`], 'add --opt-out'],
+  [['--else-in', column, '--words', `${column}:yes=1,no=any`], 'opts in by a no'],
   [
     ['--opt-out', column, 'email'],
     '--opt-out "email": no channel has this column → add --channel "ID=email"',

@@ -2,7 +2,7 @@
 import { isOptOutField } from '../../domain/opt-out-field.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
-import { type Chosen, isUnreadable, type Words, withWords } from './column-words.ts';
+import { type Chosen, isUnreadable, type GivenWords, withWords } from './column-words.ts';
 import { wordFlag } from './flag-lists.ts';
 import { unreadable } from './unreadable-column.ts';
 import type { Column } from './sample/sample.ts';
@@ -15,7 +15,7 @@ export interface ChannelChoices {
   optOut: readonly string[];
   /** The same, and everybody else is opted in. */
   elseIn: readonly string[];
-  words: ReadonlyMap<string, Words>;
+  words: ReadonlyMap<string, GivenWords>;
   asTheyAre: boolean;
 }
 
@@ -37,6 +37,11 @@ export function channelColumn(column: Column, choices: ChannelChoices): ChannelC
   const isElseIn = choices.elseIn.includes(name);
   const isOwn = isHubspotOptOut(name);
   if (isElseIn || isOwn || choices.optOut.includes(name)) {
+    if (isElseIn && words?.no === 'any') {
+      throw new Invalid(`--else-in ${quoted(name)} opts in by a no, so its words are not any`, {
+        fix: `name them: --words ${quoted(`${name}:no=WORD,WORD`)}`,
+      });
+    }
     const chosen = withWords(column, 'unsubscribed', words);
     const question = { use: 'unsubscribed', ofChannel: true } as const;
     if (chosen.unknown.length > 0) throw unreadable(chosen, question, choices);

@@ -1,7 +1,7 @@
 /** Chooses the columns that say that a person must not be mailed. None is left out silently. */
 import { isNamedLikeOptOut, namedLike } from '../../domain/opt-out-names.ts';
 import { isTextOfEach } from './flag-columns.ts';
-import { type Chosen, type Words, withWords } from './column-words.ts';
+import { type Chosen, type GivenWords, withWords } from './column-words.ts';
 import type { Column } from './sample/sample.ts';
 
 /** What is known about the opt-outs of a source. */
@@ -14,7 +14,7 @@ interface OptOutChoices {
   open: readonly Column[];
   /** The number of records. */
   records: number;
-  words: ReadonlyMap<string, Words>;
+  words: ReadonlyMap<string, GivenWords>;
 }
 
 /**

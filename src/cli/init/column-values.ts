@@ -24,7 +24,9 @@ export function holdsDates({ values, filled }: Column): boolean {
   return filled > 0 && recordsOf(dates) * 2 > filled;
 }
 
-const mostCounted = 8;
+/** How many values are named with their counts. */
+export const mostCounted = 8;
+
 /** Returns the values that several records hold, with their counts; others may be personal data. */
 export function frequent(values: readonly Value[]): string[] {
   const plain = values.filter((value) => value.records >= 3 && isPlain(value));

@@ -2,6 +2,8 @@
 import { wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { type Use, vocabulary } from '../../records/contact/values/value-vocabulary.ts';
+import { dateIn } from '../../records/contact/values/date-text.ts';
+import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
 import { isOptOutField } from '../../domain/opt-out-field.ts';
 import type { Column, Value } from './sample/sample.ts';
 import { holdsDates, recordsOf } from './column-values.ts';
@@ -11,6 +13,12 @@ import { isMarker, noWords, yesWords } from './yes-no-words.ts';
 export type Words = Partial<Record<'in' | 'out' | 'none' | 'no', readonly string[]>> & {
   /** `any` stands for every value that is neither empty nor a no. */
   yes?: readonly string[] | 'any';
+};
+
+/** The words of a column as the user gives them. */
+export type GivenWords = Omit<Words, 'no'> & {
+  /** `any` stands for every other value that the sample holds, but for those that may opt out. */
+  no?: readonly string[] | 'any';
 };
 
 /** A column with a purpose. */
@@ -28,7 +36,20 @@ export interface Chosen {
  * Returns a column with its words: those that the user gives, and those of other languages. If it
  * is named like an opt-out, a consent is read by the given words alone.
  */
-export function withWords(column: Column, use: Use, given: Words = {}): Chosen {
+export function withWords(column: Column, use: Use, given: GivenWords = {}): Chosen {
+  const { no, ...others } = given;
+  if (no !== 'any') return withLists(column, use, { ...others, ...(no && { no }) });
+  const { unknown } = withLists(column, use, others);
+  const rest = unknown.filter(({ text }) => !mayOptOut(text)).map(({ text }) => text);
+  return withLists(column, use, { ...others, no: rest });
+}
+
+/** Returns whether a value holds a term of opting out, also within a sentence, or is a date. */
+function mayOptOut(text: string): boolean {
+  return isNamedLikeOptOut(text) || dateIn(text, Infinity) !== undefined;
+}
+
+function withLists(column: Column, use: Use, given: Words): Chosen {
   const [yes, no] = use === 'subscription' ? (['in', 'out'] as const) : (['yes', 'no'] as const);
   const standAlone = use === 'subscription' && isOptOutField(column.name);
   const own = { yes: given[yes] ?? [], no: given[no] ?? [], none: given.none ?? [], standAlone };

@@ -35,14 +35,18 @@ const mostStates = 8;
 const mostFlagValues = 3;
 const longestWord = 40;
 
-/** Returns whether a column that is not used may say that a person must not be mailed. */
+/**
+ * Returns whether a column that is not used may say that a person must not be mailed. A value that
+ * clearly says so is enough, whatever the column is named and whatever else it holds.
+ */
 export function mayBeOptOut(column: Column, records: number): boolean {
   const values = column.values.filter(({ text }) => !isMarker(text));
   const filled = recordsOf(values);
   if (filled === 0) return false;
-  const isMostlyEmpty = filled * 2 < records;
-  if (isOtherName(column.name) && !values.some(saysOptOut)) return false;
+  if (values.some(saysOptOut)) return true;
+  if (isOtherName(column.name)) return false;
   if (values.length <= mostStates && values.some(saysNo)) return true;
+  const isMostlyEmpty = filled * 2 < records;
   if (holdsDates({ ...column, values, filled })) return isMostlyEmpty;
   if (values.length > mostFlagValues || (values.length === 1 && filled === records)) return false;
   const flags = values.filter(({ text }) => flagWords.has(wordOf(text))).length;
@@ -83,15 +87,26 @@ function isDate(text: string): boolean {
   return dateIn(text, Number.POSITIVE_INFINITY) !== undefined;
 }
 
-function saysOptOut({ text }: Value): boolean {
-  return text.length <= longestWord && isNamedLikeOptOut(text);
+/** Returns whether a value, or an entry of a list in it, clearly opts out. No sentence does. */
+export function saysOptOut({ text }: Value): boolean {
+  if (!/\p{L}{3}/u.test(text) || isMachineText(text)) return false;
+  if (text.length <= longestWord) return isNamedLikeOptOut(text);
+  const entries = text.split(/[,;|\n]/).map((entry) => entry.trim());
+  const isList = entries.length > 1 && entries.every((entry) => isShort(entry));
+  return isList && entries.some(isNamedLikeOptOut);
+}
+
+const mostWords = 3;
+
+function isShort(entry: string): boolean {
+  return entry.length <= longestWord && entry.split(/\s+/).length <= mostWords;
 }
 
 /** Returns whether a value refuses something or opts out. Yes and no alone do not. */
 export function saysNo(value: Value): boolean {
   const { text } = value;
-  if (flagWords.has(wordOf(text)) || text.length > longestWord) return false;
-  return isNamedLikeOptOut(text) || refusal.test(plain(text));
+  if (flagWords.has(wordOf(text))) return false;
+  return saysOptOut(value) || (text.length <= longestWord && refusal.test(plain(text)));
 }
 
 /** Returns whether a value may be a word, a mark or a remark: no number, address or link. */

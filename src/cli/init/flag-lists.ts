@@ -1,6 +1,6 @@
 /** Flags that hold a list: several columns, or all words of a column. */
 import { Invalid } from '../../domain/errors.ts';
-import type { Words } from './column-words.ts';
+import type { GivenWords } from './column-words.ts';
 
 /**
  * Returns the columns that a flag names: `KZ`, or several as `KZ,Blocked`. A column of exactly this
@@ -21,8 +21,8 @@ const ofColumn = new RegExp(`^(?<column>.+?):(?<lists>${meaning}=.+)$`, 's');
 const nextList = new RegExp(String.raw`(?<!\\),(?=${meaning}=)`);
 
 /** Returns the words of each column. `Consent:in=Ja,Yes,out=Nein` are two lists of one column. */
-export function wordsOf(all: readonly string[]): Map<string, Words> {
-  const byColumn = new Map<string, Words>();
+export function wordsOf(all: readonly string[]): Map<string, GivenWords> {
+  const byColumn = new Map<string, GivenWords>();
   for (const text of all) {
     const { column, lists } = ofColumn.exec(text)?.groups ?? {};
     const parts = lists?.split(nextList).map((part) => /^(\w+)=(.+)$/s.exec(part)) ?? [];
@@ -34,8 +34,13 @@ export function wordsOf(all: readonly string[]): Map<string, Words> {
     const words: Record<string, readonly string[] | 'any'> = { ...byColumn.get(column) };
     for (const [, name = '', list = ''] of parts.filter((part) => part !== null)) {
       const before = words[name] ?? [];
-      const isAny = before === 'any' || (name === 'yes' && list === 'any');
+      const isAny = before === 'any' || (['yes', 'no'].includes(name) && list === 'any');
       words[name] = isAny ? 'any' : [...new Set([...before, ...wordsIn(list)])];
+    }
+    if (words['yes'] === 'any' && words['no'] === 'any') {
+      throw new Invalid(`--words ${text}: every value would be a yes and a no`, {
+        fix: 'name the words of one of them',
+      });
     }
     byColumn.set(column, words);
   }

@@ -2,7 +2,7 @@
 import { isPlain } from '../../domain/unknown-words.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { type Chosen, mayBeAny } from './column-words.ts';
-import { saysNo } from './flag-columns.ts';
+import { saysNo, saysOptOut } from './flag-columns.ts';
 import { wordFlag } from './flag-lists.ts';
 import type { Value } from './sample/sample.ts';
 import type { Answer } from './sample/undecided.ts';
@@ -27,42 +27,50 @@ export function optOutAnswer(
     const words = wordFlag(column.name, { yes: 'any' });
     return { words, states: `every value of ${name} but a no ${says}` };
   }
-  const shown = (values: readonly Value[] = []): string[] => {
+  const found = listsOf({ column, unknown }, isNamed);
+  if (!found) {
+    const words = wordFlag(column.name, { yes: ['WORD'], no: ['WORD'] });
+    return { words, states: `each WORD is a value of ${name} as you know it` };
+  }
+  const shown = (values: readonly Value[]): string[] => {
     const words = values.map((one) => (asTheyAre || isPlain(one) ? one.text : 'WORD'));
     return [...new Set(words)];
   };
-  const found = listsOf({ column, unknown }, isNamed);
-  const lists = found ? { yes: shown(found.yes), no: shown(found.no) } : yours;
-  const filled = Object.entries(lists).filter(([, list]) => list.length > 0);
-  const words = wordFlag(column.name, Object.fromEntries(filled));
-  if (!found) return { words, states: `each WORD is a value of ${name} as you know it` };
-  const yes = lists.yes.length > 0 ? listed(lists.yes) : 'a yes';
-  const rest = lists.no.length > 0 ? `, and ${listed(lists.no)} does not` : '';
-  const isMasked = Object.values(lists).flat().includes('WORD');
-  const note = isMasked ? ' (--addresses shows each WORD)' : '';
-  return { words, states: `${yes} in ${name} ${says}${rest}${note}` };
+  const yes = shown(found.yes);
+  const no = found.no === 'any' ? found.no : shown(found.no);
+  const lists = Object.entries({ yes, no }).filter(([, list]) => list.length > 0);
+  return {
+    words: wordFlag(column.name, Object.fromEntries(lists)),
+    states: [
+      `${yes.length > 0 ? listed(yes) : 'a yes'} in ${name} ${says}`,
+      ...(no === 'any' ? [', and no other value of today does'] : []),
+      ...(no !== 'any' && no.length > 0 ? [`, and ${listed(no)} does not`] : []),
+      ...([yes, no].flat().includes('WORD') ? [' (--addresses shows each WORD)'] : []),
+    ].join(''),
+  };
 }
 
-const yours = { yes: ['WORD'], no: ['WORD'] };
 /** More words than this are not put into a flag. */
-const mostWords = 60;
+const mostWords = 30;
 
 /** Returns the unknown words by what they would mean; undefined: the user has to say it. */
 function listsOf(
   { column, unknown }: Column,
   isNamed: boolean,
-): { yes: readonly Value[]; no: readonly Value[] } | undefined {
-  if (unknown.length > mostWords) return undefined;
+): { yes: readonly Value[]; no: readonly Value[] | 'any' } | undefined {
+  const isFew = unknown.length <= mostWords;
   const none = unknown.filter(({ text }) => isMarker(text));
   const words = unknown.filter((value) => !none.includes(value));
-  if (isNamed || words.length === 0 || column.values.length - none.length === 1) {
-    return { yes: words, no: none };
-  }
-  if (!column.values.some(saysNo)) return undefined;
-  const others = words.filter((value) => !saysNo(value));
-  return { yes: words.filter(saysNo), no: [...others, ...none] };
+  const isSingle = column.values.length - none.length === 1;
+  if (isFew && (isNamed || isSingle || words.length === 0)) return { yes: words, no: none };
+  if (isNamed || !column.values.some(saysNo)) return undefined;
+  const yes = words.filter(isFew ? saysNo : saysOptOut);
+  return { yes, no: isFew ? unknown.filter((value) => !yes.includes(value)) : 'any' };
 }
 
+const mostListed = 6;
+
 function listed(words: readonly string[]): string {
-  return words.map((word) => JSON.stringify(word)).join(' or ');
+  const more = words.length > mostListed ? [`${words.length - mostListed} more`] : [];
+  return [...words.slice(0, mostListed).map((word) => JSON.stringify(word)), ...more].join(' or ');
 }

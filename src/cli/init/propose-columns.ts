@@ -6,7 +6,7 @@ import { Invalid } from '../../domain/errors.ts';
 import { isOptOutField } from '../../domain/opt-out-field.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import { chooseOptOuts } from './choose-opt-outs.ts';
-import { countsOf } from './column-values.ts';
+import { countsOf, mostCounted } from './column-values.ts';
 import {
   type ChannelChoices,
   type ChannelColumn,
@@ -15,7 +15,7 @@ import {
   refuseStray,
 } from './channel-columns.ts';
 import { type Chosen, isUnreadable, looksLikeFlag, withWords } from './column-words.ts';
-import { saysNo } from './flag-columns.ts';
+import { saysNo, saysOptOut } from './flag-columns.ts';
 import { columnsIn } from './flag-lists.ts';
 import { optOutAnswer } from './opt-out-answer.ts';
 import { unreadable } from './unreadable-column.ts';
@@ -233,6 +233,9 @@ function deletedOf(among: readonly Chosen[], choices: Choices): Chosen | undefin
   return chosen;
 }
 
+/** A longer flag is only in the line that names all flags. */
+const mostShown = 60;
+
 /** Returns the refusal of a column that looks like a flag, with the flags that decide it. */
 function undecidedFlag(
   column: Column,
@@ -240,17 +243,26 @@ function undecidedFlag(
 ): Undecided {
   const { asTheyAre } = choices;
   const name = quoted(column.name);
-  const values = countsOf(column, given.records, asTheyAre);
+  const values = countsOf(withRefusalsFirst(column), given.records, asTheyAre);
   const chosen = withWords(column, 'unsubscribed', choices.words.get(column.name));
   const optOut = optOutAnswer(chosen, { isNamed: false, asTheyAre });
-  const flag =
-    optOut.words === undefined ? `--unsubscribed ${name}` : `--words ${quoted(optOut.words)}`;
+  const { words } = optOut;
+  const naming =
+    words !== undefined && words.length <= mostShown ? words : `${column.name}:yes=WORD,no=WORD`;
+  const flag = words === undefined ? `--unsubscribed ${name}` : `--words ${quoted(naming)}`;
   const unused = { unused: column.name, states: `${name} says nothing about who wants no mail` };
   return new Undecided(`column ${name} looks like a flag and would not be used (${values})`, {
-    fix: `add --unused ${name}, or, if ${optOut.states}, ${flag}`,
+    fix: `add --unused ${name}, or, if it says that a person wants no mail, ${flag}`,
     question: { about: 'flags', among: flags },
     answer: column.values.some(saysNo) ? optOut : unused,
   });
+}
+
+/** Returns a column of many values with those first that clearly say why it is asked about. */
+function withRefusalsFirst(column: Column): Column {
+  const refusals = column.values.length > mostCounted ? column.values.filter(saysOptOut) : [];
+  const others = column.values.filter((value) => !refusals.includes(value));
+  return { ...column, values: [...refusals, ...others] };
 }
 
 function columnNamed(columns: readonly Column[], name: string, option: string): Column {

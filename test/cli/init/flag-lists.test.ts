@@ -9,6 +9,7 @@ test.each([
   [['C:yes=A', 'C:no=B', 'C:yes=C'], { yes: ['A', 'C'], no: ['B'] }],
   [['C:yes=any,no=B'], { yes: 'any', no: ['B'] }],
   [['C:no=B,yes=any'], { yes: 'any', no: ['B'] }],
+  [['C:yes=A,no=any'], { yes: ['A'], no: 'any' }],
   [[String.raw`C:yes=A\,no=B`], { yes: ['A,no=B'] }],
   [[String.raw`C:yes=A,no\=B`], { yes: ['A', 'no=B'] }],
   [['C:yes=no=B'], { yes: ['no=B'] }],
@@ -23,6 +24,10 @@ test.each(['C', 'C:yes', 'C:yes=', 'C:maybe=A', ':yes=A', 'C:yes=,no=B', 'C:yes=
     expect(() => wordsOf([flag])).toThrow('is not understood');
   },
 );
+
+test('not every value is a yes and a no', () => {
+  expect(() => wordsOf(['C:yes=any', 'C:no=any'])).toThrow('every value would be a yes and a no');
+});
 
 test.each([
   { yes: ['A,B', 'no=1'], no: ['x', 'in=,out='] },
