@@ -50,7 +50,7 @@ const friends = termFinder(falseFriends, neutral);
 const links = new RegExp(`(?<!\\S)(?:${aboutLinks.join('|')})(?!\\S)`, 'u');
 /** The same at the end of a word: `unsubscribeurl`, `abmeldequote`. */
 const gluedLinks =
-  /(?:url|uri|links?|token|hash|quote|seite)(?!\S)|(?:scribe|optout|bounce)(?:count|rate|page)/u;
+  /(?:url|(?<!mail)uri|links?|token|hash|quote|seite)(?!\S)|(?:scribe|optout|bounce)(?:count|rate|page)/u;
 /** Before a term they turn it around: "not opted out". */
 const negated = /(?<!\S)(?:not|no|never|nicht|keine?|non|ikke|inte|ej|niet|geen|nao|nie) $/;
 

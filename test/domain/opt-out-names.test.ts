@@ -24,7 +24,26 @@ test.each([
   ['Finnish', ['Markkinointikielto', 'Ei sähköpostia']],
   ['Czech', ['Odhlášen', 'Nezasílat']],
   ['Russian', ['Отписан', 'Не беспокоить']],
-  ['Japanese', ['配信停止']],
+  ['Japanese', ['配信停止', '購読していない']],
+  ['English', ['No longer subscribed', 'no longer opted in', 'Former subscriber', 'Left the list']],
+  ['German', ['Nicht mehr abonniert', 'nicht mehr angemeldet', 'Kein Abonnent mehr', 'Kein NL']],
+  ['Dutch', ['Niet meer geabonneerd', 'niet meer ingeschreven', 'Geen abonnee meer']],
+  ['Danish and Norwegian', ['Ikke længere tilmeldt', 'Ikke lenger påmeldt', 'Ikke abonnent']],
+  ['Swedish', ['Inte längre prenumerant', 'Prenumererar inte', 'Tackat nej till utskick']],
+  ['French', ['Plus abonné', 'n’est plus abonnée', 'n’est plus inscrit', 'Non abonné']],
+  ['Spanish', ['Ya no suscrito', 'ya no está suscrita', 'No suscrito']],
+  ['Portuguese', ['Não está mais inscrito', 'Já não inscrito', 'Não assinante']],
+  ['Italian', ['Non più iscritto', 'non è più iscritta', 'Non abbonato']],
+  ['Romanian', ['Nu mai este abonat', 'Nu abonat', 'Nu dorește emailuri']],
+  ['Polish', ['Już nie subskrybuje', 'nie jest już zapisany']],
+  ['Czech and Slovak', ['Není přihlášen', 'Již neodebírá', 'Nie je prihlásený']],
+  ['Hungarian', ['Már nem feliratkozott']],
+  ['Finnish', ['Ei enää tilaaja']],
+  ['Turkish', ['Artık abone değil']],
+  ['Russian and Ukrainian', ['Больше не подписан', 'Не підписаний']],
+  ['Greek', ['Δεν είναι πλέον εγγεγραμμένος']],
+  ['Chinese', ['不再订阅']],
+  ['Korean', ['구독 안 함']],
 ])('%s opt-outs: %j', (_, names) => {
   for (const name of names) expect([name, namedLike(name)]).toEqual([name, 'opt-out']);
 });
@@ -43,7 +62,16 @@ test.each([
 test('other names say nothing', () => {
   const names = ['Email', 'Newsletter', 'Customer No', 'Teléfono contacto', 'Contact', 'Status'];
   const more = ['Nieuwsbrief', 'Productnieuws', 'Baldur', 'Name', 'Notes', 'Non-profit', 'Kielto'];
-  for (const name of [...names, ...more])
+  const consents = [
+    'Subscribed',
+    'Abonnent',
+    'Abonné',
+    'Iscritto',
+    'Inscrito',
+    'Subscribed longer',
+  ];
+  const numbers = ['Mailing No', 'Newsletter no.', 'Consent No'];
+  for (const name of [...names, ...more, ...consents, ...numbers])
     expect([name, namedLike(name)]).toEqual([name, undefined]);
 });
 
