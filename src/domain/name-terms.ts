@@ -10,7 +10,7 @@ type Term = readonly RegExp[];
 /** Finds the terms of one table. */
 export interface TermFinder {
   /** Yields where terms begin and end in a name in `plain` form. */
-  find(name: string): Iterable<{ start: number; end: number }>;
+  find(name: string): Generator<{ start: number; end: number }, void>;
 }
 
 /** The maximum number of neutral words in a row. */
@@ -158,7 +158,7 @@ function plained(part: string): string {
 }
 
 /** The maximum number of characters of a name that are looked at. */
-const mostCharacters = 200;
+const mostCharacters = 1_000;
 /** Letters that Unicode does not decompose. */
 const letters: Readonly<Record<string, string>> = {
   ł: 'l',

@@ -39,9 +39,18 @@ export function isNamedLikeOptOut(name: string): boolean {
   return namedLike(name) === 'opt-out';
 }
 
-/** Returns whether a name holds a term of opting out, whatever else it says. */
-export function holdsOptOutTerm(name: string): boolean {
-  return [...terms.find(plain(name))].length > 0;
+/** Returns whether a text says that a person opted out of something, or why. */
+export function isAboutOptOut(text: string): boolean {
+  return saysOptOut(plain(text));
+}
+
+/**
+ * Returns whether the name of a column, or the dotted path of a field, holds a term of opting out,
+ * whatever else it says. Its values are not read by the built-in words of a subscription, because a
+ * yes may mean no mail, also in "Opt-out page" or "not unsubscribed": the user says what it means.
+ */
+export function isOptOutField(field: string): boolean {
+  return terms.find(plain(field)).next().done !== true;
 }
 
 const neutral = neutralWords.flatMap((row) => row.split('|'));
@@ -49,8 +58,9 @@ const terms = termFinder(optOutTerms, neutral);
 const friends = termFinder(falseFriends, neutral);
 const links = new RegExp(`(?<!\\S)(?:${aboutLinks.join('|')})(?!\\S)`, 'u');
 /** The same at the end of a word: `unsubscribeurl`, `abmeldequote`. */
-const gluedLinks =
-  /(?:url|(?<!mail)uri|links?|token|hash|quote|seite)(?!\S)|(?:scribe|optout|bounce)(?:count|rate|page)/u;
+const gluedLinks = /(?:url|(?<!mail)uri|links?|token|hash|quote|seite)(?!\S)/u;
+/** The same after a term: `unsubscribecount`. */
+const gluedCounts = /(?:scribe|optout|bounce)(?:count|rate|page)/u;
 /** Before a term they turn it around: "not opted out". */
 const negated = /(?<!\S)(?:not|no|never|nicht|keine?|non|ikke|inte|ej|niet|geen|nao|nie) $/;
 
@@ -59,7 +69,7 @@ function saysOptOut(name: string): boolean {
   for (const { start, end } of friends.find(name))
     text = `${text.slice(0, start)}${' '.repeat(end - start)}${text.slice(end)}`;
   text = text.replaceAll(/ +/g, ' ').trim();
-  if (links.test(text) || gluedLinks.test(text)) return false;
+  if ([links, gluedLinks, gluedCounts].some((form) => form.test(text))) return false;
   for (const { start } of terms.find(text)) if (!negated.test(text.slice(0, start))) return true;
   return false;
 }

@@ -533,6 +533,20 @@ test.each([
 );
 
 test.each([
+  ['dates in words', (at: number) => `Mar ${at + 1}, 2025 9:05 AM`],
+  ['dates in words of another language', (at: number) => `${at + 1} Marzo 2025`],
+  ['times in digits', (at: number) => `202503121430${at + 10}`],
+])('is no text of each person, and is asked about: %s', async (_, value) => {
+  const rows = Array.from({ length: 30 }, (_, at) => `${at},p${at}@example.com,yes,"${value(at)}"`);
+  const { init, output } = await exported(
+    `${['id,Email,Newsletter,Fecha de baja', ...rows].join('\n')}\n`,
+  );
+  const { code, err } = await init('--yes', ...news);
+  expect([code, err]).toEqual([2, expect.stringContaining('column "Fecha de baja": ')]);
+  expect(existsSync(output)).toBe(false);
+});
+
+test.each([
   ['free text in some records', (at: number) => (at < 14 ? `called on day ${at}` : '')],
   ['NULL for none', (at: number) => (at < 5 ? '2026-01-02' : 'NULL')],
 ])('every value as a yes is not offered: %s', async (_, value) => {

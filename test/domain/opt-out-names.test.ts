@@ -2,7 +2,13 @@
 import { expect, test } from 'vitest';
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { isNamedLikeOptOut, namedLike } from '../../src/domain/opt-out-names.ts';
+import {
+  isAboutOptOut,
+  isNamedLikeOptOut,
+  isOptOutField,
+  namedLike,
+} from '../../src/domain/opt-out-names.ts';
+import { isOtherName } from '../../src/domain/other-names.ts';
 
 test.each([
   ['English', ['Do not mail', 'DoNotContact', 'do_not_email', 'Email Opt Out', 'UNSUB_TIME']],
@@ -109,4 +115,34 @@ test('a word within other words, or turned around, is no opt-out', () => {
   const turned = ['Not opted out', 'nicht abgemeldet', 'No bounce', 'Opt-in / opt-out'];
   const sentences = ['I want news. I can unsubscribe at any time.', 'Abmeldung jederzeit möglich'];
   expect([...within, ...turned, ...sentences].filter(isNamedLikeOptOut)).toEqual([]);
+});
+
+test('a field that holds any term of opting out is no consent by built-in words', () => {
+  const named = ['Data Subject Opt Out', 'Total Unsubscribed', 'Opt out link', 'Unsubscribe URL'];
+  const turned = ['Not opted out', 'Opt-in / opt-out', 'Unsubscribe score', 'Not unsubscribed'];
+  const others = ['Unsubscribe reason', 'Opt-out SMS', 'consent.opt_out.value'];
+  const long = `${'I want to hear from you about many things. '.repeat(6)}Do not mail me.`;
+  const all = [...named, ...turned, ...others, long];
+  expect(all.filter((name) => !isOptOutField(name))).toEqual([]);
+  const consents = ['Data Subject', 'Total Subscribed', 'Opt in link', 'Newsletter', 'Deleted'];
+  expect(consents.filter(isOptOutField)).toEqual([]);
+});
+
+test('a value opts out, whatever way or reason it names', () => {
+  const values = [
+    'opted out by phone',
+    'unsubscribed by campaign 7',
+    'Abgemeldet',
+    'keine E-Mails',
+  ];
+  expect(values.filter((text) => !isAboutOptOut(text))).toEqual([]);
+  expect(['deleted', 'by phone', 'not unsubscribed', 'subscribed'].filter(isAboutOptOut)).toEqual(
+    [],
+  );
+});
+
+test('what most exports have is known by its name', () => {
+  const names = ['First name', 'firstName', 'VORNAME', 'Nome', 'Straße', 'Address 1', 'Time zone'];
+  expect(names.filter((name) => !isOtherName(name))).toEqual([]);
+  expect(['Status', 'KZ', 'Name of list', 'Newsletter date'].filter(isOtherName)).toEqual([]);
 });

@@ -1,7 +1,7 @@
 /** A channel's column that says who does not want it, and one that is only named so. */
 import { describe, expect, test } from 'vitest';
 import type { StatedField } from '../../src/records/contact/values/field-statement.ts';
-import { isOptOutField } from '../../src/domain/opt-out-field.ts';
+import { isOptOutField } from '../../src/domain/opt-out-names.ts';
 import { mappedColumns } from '../../src/records/contact/observe/column-meanings.ts';
 import {
   contactDesire,

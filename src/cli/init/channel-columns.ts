@@ -1,5 +1,5 @@
 /** Decides whether a column of a channel holds consents or opt-outs. Neither is ever guessed. */
-import { isOptOutField } from '../../domain/opt-out-field.ts';
+import { isOptOutField } from '../../domain/opt-out-names.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { type Chosen, isUnreadable, type GivenWords, withWords } from './column-words.ts';

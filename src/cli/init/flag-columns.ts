@@ -3,7 +3,8 @@
  * any kind: a column that looks like a flag is not passed over in silence.
  */
 import { plain } from '../../domain/name-terms.ts';
-import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
+import { isAboutOptOut } from '../../domain/opt-out-names.ts';
+import { isOtherName } from '../../domain/other-names.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { dateIn } from '../../records/contact/values/date-text.ts';
 import { isAddress } from '../../records/contact/values/email-address.ts';
@@ -90,10 +91,10 @@ function isDate(text: string): boolean {
 /** Returns whether a value, or an entry of a list in it, clearly opts out. No sentence does. */
 export function saysOptOut({ text }: Value): boolean {
   if (!/\p{L}{3}/u.test(text) || isMachineText(text)) return false;
-  if (text.length <= longestWord) return isNamedLikeOptOut(text);
+  if (text.length <= longestWord) return isAboutOptOut(text);
   const entries = text.split(/[,;|\n]/).map((entry) => entry.trim());
   const isList = entries.length > 1 && entries.every((entry) => isShort(entry));
-  return isList && entries.some(isNamedLikeOptOut);
+  return isList && entries.some(isAboutOptOut);
 }
 
 const mostWords = 3;
@@ -113,12 +114,4 @@ export function saysNo(value: Value): boolean {
 function isWord({ text }: Value): boolean {
   if (text.length > longestWord || isMachineText(text)) return false;
   return isDate(text) || !/\d{2}/.test(text);
-}
-
-/** Names of what most exports have, and what is never about consent. */
-const otherNames =
-  /^(?:(?:first|last|middle|full|given|family|nick|user|company|account|display|job|birth|second|street|city|country|vor|nach|zu|firmen|familien|voor|achter|tussen|for|efter|etter|mellan|mellem) ?)?(?:name|names|navn|namn|naam|title|date|code|nombre|nom|nome|imie|nazwisko|prenom|cognome|apellidos?|sobrenome|voegsel|jmeno|prijmeni)$|^(?:middle initial|salutation|prefix|suffix|honorific|anrede|titel|titulo|titolo|titre|civilite|tratamiento|aanhef|akad\w* (?:titel|grad)|gender|sex|sexo|sexe|sesso|geschlecht|geslacht|kon|kjonn|plec|pohlavi|country|land|pays|pais|paese|kraj|zeme|province|provincia|bundesland|kanton|region|county|city|town|ort|stadt|ville|ciudad|cidade|citta|miasto|mesto|plaats|by|stad|language|lang|locale|sprache|langue|idioma|lingua|taal|sprak|sprog|jezyk|jazyk|currency|wahrung|devise|moneda|birthday|dob|date of birth|geburtstag|geburtsdatum|phone|mobile|fax|telefon|tel|telefono|telephone|telefoon|mobil|handy|company|firma|organi[sz]ation|department|abteilung|industry|branche|website|homepage|street|strasse|address|adresse|address (?:line )?\d|postcode|zip|zip code|plz|postal code|time ?zone)$/;
-
-function isOtherName(name: string): boolean {
-  return otherNames.test(plain(name));
 }

@@ -3,7 +3,7 @@
  * never guessed: columns that cannot be decided are refused with the option that decides them.
  */
 import { Invalid } from '../../domain/errors.ts';
-import { isOptOutField } from '../../domain/opt-out-field.ts';
+import { isOptOutField } from '../../domain/opt-out-names.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import { chooseOptOuts } from './choose-opt-outs.ts';
 import { countsOf, mostCounted } from './column-values.ts';

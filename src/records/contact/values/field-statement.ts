@@ -3,7 +3,7 @@
  * configuration.
  */
 import type { Condition, ConditionResult } from '../../../domain/condition.ts';
-import { isOptOutField } from '../../../domain/opt-out-field.ts';
+import { isOptOutField } from '../../../domain/opt-out-names.ts';
 import { fieldAt, fieldOrEnd, textOf } from '../../../domain/values/record-field.ts';
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { ColumnShape, Fault, UnknownWord } from '../../../domain/record.ts';
