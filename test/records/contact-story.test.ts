@@ -218,10 +218,26 @@ describe('an acknowledged change', () => {
     expect(steps(next)).toEqual(['opt_in ch_product → con_2']);
   });
 
+  const deletion = { kind: 'contact', key: ANN, op: 'delete', part: '', phase: 2 } as const;
+  const afterDelete = (row: RecordedRow | undefined, target: string) => {
+    const ack = { is: 'acked', id: target, observed: undefined, found: false, at: LATER } as const;
+    return kind.acknowledge(row, { ...deletion, target, body: '{}' }, ack);
+  };
+
   test('a delete leaves nothing recorded', () => {
-    const change = { kind: 'contact', key: ANN, op: 'delete', part: '' } as const;
-    const ack = { is: 'acked', id: 'con_1', observed: undefined, found: false, at: LATER } as const;
-    const sent = { ...change, target: 'con_1', body: '{}', phase: 2 };
-    expect(kind.acknowledge(remembered({ news: 'in' }), sent, ack)).toBeUndefined();
+    expect(afterDelete(remembered({ news: 'in' }), 'con_1')).toBeUndefined();
+  });
+
+  test('a delete keeps the opt-outs of ours that another contact of the address has', () => {
+    const both = [shown({ news: 'opt_in' }), shown({ id: 'con_2', news: 'opt_in' })];
+    const wanted = [wish({ newsletter: 'no' })];
+    const recorded = carryOut(kind, states({ desired: wanted, observed: both }));
+    const left = afterDelete(recorded, 'con_1');
+    expect(left).toMatchObject({ id: undefined, ownership: 'noted' });
+    const observed = [shown({ id: 'con_2', news: 'opt_out' })];
+    const { note } = kind.decide(states({ desired: wanted, recorded: left, observed }));
+    const body = recordedBody.parse(JSON.parse(note?.body ?? ''));
+    expect(body.channels[NEWS]).toMatchObject({ is: 'opt_out', by: 'us' });
+    expect(afterDelete(left, 'con_2')).toBeUndefined();
   });
 });

@@ -79,18 +79,29 @@ function isEnd({ op }: ContactChange, before: RecordedRow | undefined): boolean 
 /**
  * Returns the row after a delete. If `undo` has deleted a contact that we created, the opt-outs
  * remain, so that no run creates the contact again. They also remain if an opt-out of ours at an
- * old address bars the new one, because the do-not-contact list does not have those.
+ * old address bars the new one, because the do-not-contact list does not have those, and if another
+ * contact of the address has one of ours, which would count as the person's without the row.
  */
 function afterDelete(
   before: RecordedRow | undefined,
-  { value }: ContactChange,
+  { target, value }: ContactChange,
 ): RecordedRow | undefined {
   if (!before) return undefined;
   const recorded = decodeContact.recorded(before).value;
-  if (!value.undone && !(value.moved && carries(recorded))) return undefined;
-  const body = canonicalJson(anew(recorded));
+  const others = recorded.contacts.filter(({ id }) => id !== target);
+  const stay = others.filter((contact) => isOutByUs(recorded, contact));
+  if (!value.undone && !(value.moved && carries(recorded)) && stay.length === 0) return undefined;
+  const hidden = stay.length > 0 ? recorded.hidden : undefined;
+  const body = canonicalJson({ ...anew(recorded), contacts: stay, hidden });
   const gone = { id: undefined, shown: undefined, desired: undefined };
   return { ...before, ...gone, ownership: 'noted', body };
+}
+
+/** Returns whether we opted a contact out of a channel. */
+function isOutByUs({ channels, hidden = {} }: RecordedContact, contact: ObservedContact): boolean {
+  const outs = Object.entries(contact.channels).filter(([, is]) => is === 'opt_out');
+  const isHidden = (channel: string) => hidden[contact.id]?.includes(channel) === true;
+  return outs.some(([channel]) => isOurs(channels[channel]) || isHidden(channel));
 }
 
 /** Returns whether an opt-out of ours also applies to CRM records that now have another address. */
