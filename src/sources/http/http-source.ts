@@ -19,6 +19,7 @@ import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.t
 import { listed, type ListingResult } from './record-listing.ts';
 import type { ChangesOptions, HttpOptions } from './options.ts';
 import { createProof, idOf } from './completeness-proof.ts';
+import { howToReadOn } from './page-setting.ts';
 import { milliseconds } from '../../domain/values/config-value.ts';
 
 const mend = { credentials: 'the headers', request: 'url and page' };
@@ -87,7 +88,8 @@ async function* readingOf(
   const { clock } = surroundings;
   const asking = createAsking({ ...options, mend: ofChanges ? mendChanges : mend }, surroundings);
   const records = jsonRecords(fields);
-  const proof = createProof({ id, total: options.total });
+  const more = howToReadOn(options);
+  const proof = createProof({ id, total: options.total, more });
   try {
     const listing = { asking, records, proof, clock, signal, ofChanges };
     const found = yield* listed(options, listing);

@@ -2,19 +2,21 @@
 import { Invalid } from '../../domain/errors.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { type Flaw, markOf } from '../shared/read-certificate.ts';
+import type { MoreSigns } from './more-signs.ts';
 import type { HttpOptions } from './options.ts';
+import { cursorIn } from './page-setting.ts';
 
 /** This many consecutive pages without a new record indicate an error. */
 const MOST_IDLE = 20;
 
-interface Page {
+export interface Page {
   /** The whole response. */
   value: unknown;
   /** The number of records, and how many of them no earlier page contained. */
   size: number;
   fresh: number;
-  /** Whether a header names a next page. */
-  linked: boolean;
+  /** What it says about further pages. */
+  signs: MoreSigns;
 }
 
 /**
@@ -47,22 +49,12 @@ export function createPaging(
   { url, page }: Pick<HttpOptions, 'url' | 'page'>,
   place: Place,
 ): Paging {
-  if (!page) return wholeAtOnce(url);
+  if (!page) return { first: url, missing: undefined, after: () => ({ end: 'marked' }) };
   const { cursor, param = '', number = '', first = 1, size, sizeValue } = page;
   const sized = size === undefined ? url : withParam(url, size, String(sizeValue));
   return cursor === undefined
     ? byNumber(sized, number, first)
     : byCursor(sized, { cursor, param, ...place });
-}
-
-function wholeAtOnce(url: string): Paging {
-  const why = 'the answer says that more pages follow';
-  const flaw = { why, fix: 'say with page how to come to them' };
-  return {
-    first: url,
-    missing: undefined,
-    after: ({ linked }) => (linked ? { end: 'wrong', flaw } : { end: 'marked' }),
-  };
 }
 
 /**
@@ -91,7 +83,8 @@ function byNumber(url: string, param: string, first: number): Paging {
 /**
  * Creates paging by cursor, which ends with a response without a next cursor. If the first response
  * has none, the path may be wrong, and all other pages would be lost. The same applies if only the
- * first page contains new records.
+ * first page contains new records. Some APIs name a cursor after the last page, too: an empty page
+ * with a flag that there is no more is the end.
  */
 function byCursor(
   url: string,
@@ -107,8 +100,9 @@ function byCursor(
   return {
     first: url,
     missing: undefined,
-    after({ value, fresh }) {
-      const next = fieldAt(value, cursor);
+    after({ value, size, fresh, signs }) {
+      const next = cursorIn(fieldAt(value, cursor), param, url);
+      if (size === 0 && signs.isEnd && useful > 0) return { end: 'marked' };
       if (next === undefined && known.size === 0 && !proven) {
         const why = 'the first answer has no cursor, so it is not known to be the only';
         const fix = 'correct page.cursor; or have smaller pages, or name the total of the source';

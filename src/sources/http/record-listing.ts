@@ -8,8 +8,10 @@ import { stoppedBy } from '../shared/read-certificate.ts';
 import type { JsonRecords } from '../shared/json-records.ts';
 import type { SourceRecord } from '../source.ts';
 import type { HttpOptions } from './options.ts';
+import { signsIn } from './more-signs.ts';
 import { createPaging, type Next, type Paging } from './paging.ts';
 import type { ListingProof } from './completeness-proof.ts';
+import { unfinished } from './unfinished-list.ts';
 
 const BATCH_RECORDS = 500;
 const MOST_PAGES = 100_000;
@@ -101,8 +103,9 @@ async function turnAt(at: At): Promise<Turn | 'lost'> {
       fix: 'correct url and page of the source',
     });
   }
-  at.proof.hear(said.value);
   const list = listIn(said, at);
+  const signs = signsIn(said, at.options.records);
+  at.proof.hear(said.value, signs.total);
   const batch = list.map((value, index) => {
     const where = `page ${number}, record ${index + 1}`;
     const record = at.records.recordOf(value, where, said.text);
@@ -110,9 +113,11 @@ async function turnAt(at: At): Promise<Turn | 'lost'> {
     return record;
   });
   const fresh = list.filter((value) => at.proof.add(value)).length;
-  const { value, headers } = said;
-  const linked = /;\s*rel="?next\b/i.test(headers['link'] ?? '');
-  return { batch, next: paging.after({ value, size: list.length, fresh, linked }), answeredAt };
+  const page = { value: said.value, size: list.length, fresh, signs };
+  const next = paging.after(page);
+  const flaw = 'end' in next ? unfinished(page, { number, options: at.options }) : undefined;
+  if (!flaw || !('end' in next) || next.end === 'wrong') return { batch, next, answeredAt };
+  return { batch, next: { end: 'wrong', flaw }, answeredAt };
 }
 
 function listIn({ value }: Said, { options: { records }, asking }: At): unknown[] {
