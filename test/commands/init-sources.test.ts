@@ -96,8 +96,41 @@ describe('an HTTP API', () => {
     const url = await api(() => [200, { contacts: people, next: 'https://crm.example/rest/77' }]);
     const { out } = await init([url, ...news('consent.news')]);
     expect(out).toContain(
-      'how to come to further pages is not recognized: if there are some, add page',
+      'more pages follow (next names one), and how to come to further pages is not recognized: add page',
     );
+  });
+
+  const bodies: [string, object, string][] = [
+    ['a flag', { has_more: true }, '(has_more is true)'],
+    ['a flag in reverse', { last: false }, '(last is false)'],
+    ['a total', { total_items: 90 }, '(total_items is 90)'],
+    ['a total in a text', { meta: { total: '90' } }, '(meta.total is 90)'],
+    ['a number of pages', { total_pages: 2 }, '(total_pages is 2)'],
+  ];
+  test.each(bodies)('that says by %s that there is more is not complete', async (_, more, sign) => {
+    const url = await api(() => [200, { contacts: people, ...more }]);
+    const { out, written } = await init([url, ...news('consent.news')]);
+    const note = `the answer says that more pages follow ${sign}, and how to come to further pages is not recognized: add page`;
+    expect(out).toContain(note);
+    expect(out).toMatch(/^ {2}not complete: /m);
+    expect(written.replaceAll(/\n +# /g, ' ')).toContain(note);
+  });
+
+  test('is read by the address of its next page', async () => {
+    const url = await api((params) => {
+      const from = Number(params.get('cursor')?.slice(1) ?? 0);
+      const isLast = from + 20 >= people.length;
+      const next = { href: `/api/contacts?limit=20&cursor=c${from + 20}` };
+      const links = { self: { href: '/api/contacts' }, ...(!isLast && { next }) };
+      return [200, { contacts: people.slice(from, from + 20), links }];
+    });
+    const { code, out, contacts } = await init([`${url}?limit=20`, ...news('consent.news')]);
+    expect(contacts.source).toMatchObject({
+      url: `${url}?limit=20`,
+      page: { cursor: 'links.next.href', param: 'cursor' },
+    });
+    expect(out).toMatch(/^http: 45 records/);
+    expect(code).toBe(0);
   });
 
   test.each([

@@ -34,12 +34,18 @@ export interface MoreSigns {
   pages: Stated | undefined;
 }
 
+/** The cursor of the next page, or its address, and where it is. */
+export interface Place {
+  path: string;
+  text: string;
+}
+
 /** One sign: where it is, and what it says. `place` is the next place that the response names. */
 export interface Sign {
   path: string;
   says: string;
   isFlag: boolean;
-  place: { path: string; text: string } | undefined;
+  place: Place | undefined;
 }
 
 type Entry = readonly [path: string, name: string, value: unknown];

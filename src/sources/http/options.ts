@@ -5,7 +5,9 @@ import { addressFault, flag, headers, overlap, text, whole } from '../shared/opt
 
 const page = z
   .strictObject({
-    cursor: text('Dotted path of the next cursor in a response').optional(),
+    cursor: text(
+      'Dotted path of the next cursor in a response, or of the address that holds it',
+    ).optional(),
     param: text('Query parameter for the cursor').optional(),
     number: text('Query parameter for the page number').optional(),
     first: whole(0, 1, 'Number of the first page').optional(),

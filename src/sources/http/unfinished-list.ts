@@ -25,7 +25,7 @@ export function unfinished(page: Page, { number, options }: Reading): Flaw | und
   return { why, fix: howToReadOn(options, sign) };
 }
 
-/** Returns whether a sign is none of the paging itself: its own cursor, or a number that counts on. */
+/** Returns whether a sign is not of the paging itself: its cursor, or a number that counts on. */
 function countsAsMore(
   { path, place, isFlag }: Sign,
   { size }: Page,

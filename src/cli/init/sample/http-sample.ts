@@ -2,6 +2,7 @@
 import { Invalid } from '../../../domain/errors.ts';
 import { systemClock } from '../../../http/system-clock.ts';
 import { httpSource } from '../../../sources/http/http-source.ts';
+import { type MoreSigns, signsIn } from '../../../sources/http/more-signs.ts';
 import { httpOptions } from '../../../sources/http/options.ts';
 import { type Asking, createAsking } from '../../../sources/shared/crm-request.ts';
 import { addressFault } from '../../../sources/shared/option-fields.ts';
@@ -71,28 +72,36 @@ async function recognized(asking: Asking, url: string, signal: AbortSignal): Pro
     throw new Invalid(`${asking.host}: ${what}`, { fix: 'name the address of a list of people' });
   }
   const hints = hintsIn(said.value, said.headers['link']);
-  const total = totalIn(said.value, list);
-  const isMore = hints.cursors.length > 0 || hints.links.length > 0;
+  const signs = signsIn(said, list.path);
+  const total = totalIn(signs, list);
+  const says = signOf(signs, list.records.length);
+  const isMore = says !== undefined || hints.cursors.length > 0 || hints.links.length > 0;
   const place = list.path === undefined ? 'the answer is the list' : `the list is ${list.path}`;
   const found = { records: list.path, total };
   if (!isMore && total === undefined && list.records.length < longList) {
     return { ...found, page: undefined, note: `${place}; it is read at once` };
   }
-  for (const candidate of candidatesFrom(hints, url).slice(0, mostTried)) {
+  for (const candidate of candidatesFrom(hints, signs.more?.place, url).slice(0, mostTried)) {
     const page = await proven({ candidate, list, asking, url, signal });
     if (!page) continue;
     const by = page.cursor === undefined ? `the parameter ${page.number}` : page.cursor;
     return { ...found, page, note: `${place}; its pages follow by ${by}, which was tried` };
   }
-  const unknown = 'how to come to further pages is not recognized: if there are some, add page';
-  return {
-    ...found,
-    page: undefined,
-    note: `${place}; ${isMore ? unknown : 'no second page was found'}`,
-  };
+  const unknown = 'how to come to further pages is not recognized';
+  const note = says
+    ? `the answer says that more pages follow (${says}), and ${unknown}: add page`
+    : 'no second page was found';
+  return { ...found, page: undefined, note: `${place}; ${note}` };
 }
 
-const mostTried = 8;
+/** Returns the sign that there are more records than these; undefined: there is none. */
+function signOf({ more, total, pages }: MoreSigns, records: number): string | undefined {
+  if (more) return more.says;
+  if (total && total.count > records) return `${total.path} is ${total.count}`;
+  return pages && pages.count > 1 ? `${pages.path} is ${pages.count}` : undefined;
+}
+
+const mostTried = 10;
 const refusals = [400, 403, 404, 405, 410, 422];
 
 interface Trial {

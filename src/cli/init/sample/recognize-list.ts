@@ -4,7 +4,9 @@
  */
 import { isAddress } from '../../../records/contact/values/email-address.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
+import type { MoreSigns, Place } from '../../../sources/http/more-signs.ts';
 import type { HttpOptions } from '../../../sources/http/options.ts';
+import { cursorIn, settingsFor } from '../../../sources/http/page-setting.ts';
 
 /** A list of records in a response; `path` is undefined if the response itself is the list. */
 export interface FoundList {
@@ -55,19 +57,13 @@ function leavesOf<T>(
   return entries.flatMap(([name, inner]) => leavesOf(inner, is, [...path, name]));
 }
 
-const totalName =
-  /^(total|total_?(count|results|records|items|size|elements)|count|record_?count)$/i;
-
 /** Returns the path of the number of all records, as far as a response states one. */
-export function totalIn(answer: unknown, { records }: FoundList): string | undefined {
-  const isCount = (value: unknown): value is number => Number.isSafeInteger(value);
-  const found = leavesOf(answer, isCount).filter(([path, count]) => {
-    const name = lastOf(path);
-    // The count of a page is no total.
-    const least = /^total/i.test(name) ? records.length : records.length + 1;
-    return totalName.test(name) && count >= least;
-  });
-  return found.toSorted(([a], [b]) => a.length - b.length)[0]?.[0];
+export function totalIn(found: MoreSigns, { records }: FoundList): string | undefined {
+  const { total } = found;
+  if (!total || total.path.includes(' ')) return undefined;
+  // The count of a page is no total.
+  const isTotal = /^total/i.test(lastOf(total.path));
+  return total.count >= records.length + (isTotal ? 0 : 1) ? total.path : undefined;
 }
 
 const cursorNames = [
@@ -80,8 +76,8 @@ const cursorNames = [
 export interface PageHints {
   /** Cursors by their paths. */
   cursors: readonly (readonly [path: string, cursor: string])[];
-  /** The addresses of next pages, in the response or its headers. */
-  links: readonly string[];
+  /** The addresses of next pages by their paths; that of a header has none. */
+  links: readonly (readonly [path: string, link: string])[];
 }
 
 /** Finds everything in a response that may lead to a next page. */
@@ -96,7 +92,10 @@ export function hintsIn(answer: unknown, link: string | undefined): PageHints {
   const header = /<([^>]+)>\s*;\s*rel="?next\b/i.exec(link ?? '')?.[1];
   return {
     cursors: named.filter(([, text]) => !isLink(text)),
-    links: [...named.map(([, text]) => text).filter(isLink), ...(header ? [header] : [])],
+    links: [
+      ...named.filter(([, text]) => isLink(text)),
+      ...(header ? [['', header] as const] : []),
+    ],
   };
 }
 
@@ -106,9 +105,27 @@ export interface Candidate {
   second: Readonly<Record<string, string>>;
 }
 
-/** Returns the ways to ask for the second page that the hints suggest, the likeliest first. */
-export function candidatesFrom({ cursors, links }: PageHints, url: string): Candidate[] {
-  const inLinks = links.flatMap((link) => [...(URL.parse(link, url)?.searchParams ?? [])]);
+/**
+ * Returns the ways to ask for the second page that the hints and the next place suggest, the
+ * likeliest first.
+ */
+export function candidatesFrom(
+  { cursors, links }: PageHints,
+  place: Place | undefined,
+  url: string,
+): Candidate[] {
+  const places = [
+    ...(place ? [place] : []),
+    ...links.flatMap(([path, text]) => (path === '' ? [] : [{ path, text }])),
+  ];
+  const suggested = places.flatMap(({ path, text }) =>
+    settingsFor({ path, text }, url).map((page): Candidate => {
+      const { number, param = '' } = page;
+      if (number !== undefined) return { page, second: { [number]: '2' } };
+      return { page, second: { [param]: String(cursorIn(text, param, url)) } };
+    }),
+  );
+  const inLinks = links.flatMap(([, link]) => [...(URL.parse(link, url)?.searchParams ?? [])]);
   const byCursor = cursors.flatMap(([path, cursor]) => {
     const linked = inLinks.filter(([, value]) => value === cursor).map(([name]) => name);
     const names = [...linked, lastOf(path), 'cursor', 'after', 'page_token', 'starting_after'];
@@ -120,7 +137,7 @@ export function candidatesFrom({ cursors, links }: PageHints, url: string): Cand
   const numbers = inLinks.filter(([name, value]) => value === '2' && /page|^p$/i.test(name));
   const names = new Set([...numbers.map(([name]) => name), 'page', 'page_number', 'pageNumber']);
   const byNumber = [...names].map((number) => ({ page: { number }, second: { [number]: '2' } }));
-  return [...byCursor, ...byNumber];
+  return [...suggested, ...byCursor, ...byNumber];
 }
 
 /** Returns the address with these parameters in place of those it has. */
