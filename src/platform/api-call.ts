@@ -2,12 +2,12 @@
  * Calls one operation: sends the request, reads the response, and repeats the request if the
  * operation allows it.
  */
+import { pathSegment } from '../domain/address-part.ts';
 import type { z } from 'zod';
 import { anySignal, createRetry } from '../http/retry.ts';
 import type { Gate } from '../rate-limit/request-gate.ts';
 import type { Priority } from '../rate-limit/route-queue.ts';
 import type { Clock, Random } from '../domain/clock.ts';
-import { Invalid } from '../domain/errors.ts';
 import type { Answer, Attempt, Request, Send } from '../domain/exchange.ts';
 import type { Operation } from './operations.ts';
 import { parseJson, refusal, unreadable } from './refusal-errors.ts';
@@ -169,7 +169,7 @@ function build(call: Call<unknown>, apiKey: string): Request {
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) search.set(name, String(value));
   }
-  const path = operation.path.replace(/\{\w+\}/, () => segment(id));
+  const path = operation.path.replace(/\{\w+\}/, () => pathSegment(id ?? ''));
   const request: Request = {
     method: operation.method,
     path: search.size > 0 ? `${path}?${search.toString()}` : path,
@@ -181,17 +181,6 @@ function build(call: Call<unknown>, apiKey: string): Request {
   if (body === undefined) return request;
   request.headers['content-type'] = 'application/json';
   return { ...request, body: JSON.stringify(body) };
-}
-
-/**
- * Encodes an id for the path. Throws Invalid for an empty or dotted id, which would turn the path
- * into that of another operation.
- */
-function segment(id: string | undefined): string {
-  if (id === undefined || /^\.{0,2}$/.test(id)) {
-    throw new Invalid('an id that is empty or consists of dots names nothing on the platform');
-  }
-  return encodeURIComponent(id);
 }
 
 function interpret<T>(answer: Answer, call: Call<T>, apiKey: string): Called<T> {

@@ -2,6 +2,7 @@
  * Converts an unsuccessful response into an error: Rejected in the platform's words, or Unavailable
  * (specification, "Errors"). No message contains the API key or an address.
  */
+import { queryValue } from '../domain/address-part.ts';
 import { Rejected, Unavailable } from '../domain/errors.ts';
 import type { Answer } from '../domain/exchange.ts';
 import { envelope, type Envelope } from './answer-schemas.ts';
@@ -115,7 +116,7 @@ function tidy(text: string, { keys, addresses }: Secrets): string {
   for (const key of keys) line = replace(line, key, '‹key›');
   for (const address of addresses) {
     line = replace(line, address, '‹address›');
-    line = replace(line, encodeURIComponent(address), '‹address›');
+    line = replace(line, queryValue(address), '‹address›');
   }
   // This replaces addresses that were not sent, such as the address of a contact named by id.
   line = line.replace(/[^\s@‹›"'<>()]{1,64}@[^\s@‹›"'<>()]{1,255}/gu, '‹address›');

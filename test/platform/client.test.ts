@@ -125,7 +125,7 @@ describe('the typed client sends', () => {
     expect(headers['content-type']).toBe(written ? 'application/json' : undefined);
   });
 
-  test.each(['', '.', '..'])('no id of %j', async (id) => {
+  test.each(['', '.', '..', '%2e', '.%2E'])('no id of %j', async (id) => {
     const { run, requests } = await answering({ body: {} });
     expect(await fails(run((to) => to.contacts.remove(id)))).toMatchObject({ name: 'Invalid' });
     expect(requests).toEqual([]);

@@ -64,6 +64,18 @@ describe('an unreadable record', () => {
       [PRODUCT]: 'opt_out',
     });
   });
+  test.each(['.', '..', ' .. ', '%2e%2E', '.%2e'])(
+    'with the id %j keeps key and opt-outs',
+    (id) => {
+      const row = wish({ id, newsletter: 'yes', product: 'no' });
+      expect(row).toMatchObject({ id: '', key: ANN, wants: false });
+      expect(row.invalid).toMatchObject({ cause: 'id-missing', fix: 'give the record another id' });
+      expect(desiredBody.parse(JSON.parse(row.body)).channels[PRODUCT]).toBe('opt_out');
+    },
+  );
+  test.each(['...', '.a', '%2e%2e%2e', '../x'])('is none with the id %j', (id) => {
+    expect(wish({ id, newsletter: 'yes' })).toMatchObject({ id, invalid: undefined });
+  });
   test.each(['', 'ann', 'ann@example', 'ann@@example.com', 'an n@example.com', '@x.de', 7, {}])(
     'with the address %j belongs to nobody',
     (email) => {

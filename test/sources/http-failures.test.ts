@@ -263,10 +263,11 @@ describe('a single record', () => {
     ['a list', [{ id: '7' }], '7'],
     ['one for no id', { id: '' }, ''],
     ['one for dots', { id: '..' }, '..'],
+    ['one for encoded dots', { id: '%2e%2E' }, '%2e%2E'],
   ])('is not %s', async (_, reply, id) => {
     const error = await errorOf((await one(reply, id)).found ?? Promise.resolve());
     expect(error.name).toBe('Invalid');
-    expect(error.message).toMatch(/id asked for → correct one|names no record/);
+    expect(error.message).toMatch(/id asked for → correct one|names nothing/);
   });
 
   test('is not offered without a configured URL', () => {

@@ -90,11 +90,22 @@ describe('a request', () => {
     expect(returnsTo('http://127.0.0.1/{email}').returns.takes(nobody)).toBe(true);
   });
 
-  test('is not sent with an id that would change its address', async () => {
+  test.each([
+    ['people/{id}', { crmId: '.' }],
+    ['people/{id}', { crmId: '..' }],
+    ['people/{id}/x', { crmId: '%2e%2E' }],
+    ['people/{channel}', { channel: '..' }],
+  ])('is not sent to %s if %j would change its address', async (path, of) => {
     const { url, heard } = await crm(200);
-    const [told] = await tell(returnsTo(`${url}/people/{id}`).returns, left('a', { crmId: '..' }));
+    const [told] = await tell(returnsTo(`${url}/${path}`).returns, left('a', of));
     expect(told).toMatchObject({ is: 'rejected', reason: expect.stringContaining('dots') });
     expect(heard).toEqual([]);
+  });
+
+  test('is sent with any id in the query', async () => {
+    const { url, heard } = await crm(200);
+    await tell(returnsTo(`${url}/people?id={id}`).returns, left('a', { crmId: '..' }));
+    expect(heard).toMatchObject([{ path: '/people?id=..' }]);
   });
 });
 

@@ -132,6 +132,30 @@ export const environmentRule: Rule = {
   ],
 };
 
+/** A value in the text of an address, encoded here or not at all. */
+const unencoded =
+  /encodeURI(?:Component)?\b|[^/\n]\/\$\{(?!pathSegment\()|[?&]\w+=\$\{(?!queryValue\()/g;
+
+export const addressRule: Rule = {
+  name: 'address',
+  mend: 'put values into an address with pathSegment or queryValue (domain/address-part.ts)',
+  applies: (path) =>
+    /^src\/(platform|sources\/(http|hubspot|salesforce|tryton))\/.*\.ts$/.test(path),
+  find: ({ text }) => matches(unencoded, text),
+  planted: [
+    one('src/sources/http/a.ts', 'const at = encodeURIComponent(id);'),
+    one('src/sources/hubspot/a.ts', 'const at = `${contacts}/${id}`;'),
+    one('src/sources/salesforce/a.ts', 'const at = `/sobjects/${object}/describe`;'),
+    one('src/platform/a.ts', 'const at = `/v1/list?name=${name}`;'),
+  ],
+  harmless: [
+    one('src/sources/hubspot/a.ts', 'const at = `${contacts}/${pathSegment(id)}`;'),
+    one('src/platform/a.ts', 'const at = `/v1/list?name=${queryValue(name)}`;'),
+    one('src/sources/salesforce/a.ts', 'const at = `https://${host}`;'),
+    one('src/console/a.ts', 'const at = `/m/${encodeURIComponent(id)}`;'),
+  ],
+};
+
 export const lengthRule: Rule = {
   name: 'length',
   mend: `split the file by subject: at most ${linesAtMost} lines`,

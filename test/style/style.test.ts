@@ -16,6 +16,7 @@ const rules: readonly Rule[] = [
   code.turnRule,
   code.processRule,
   code.environmentRule,
+  code.addressRule,
   code.lengthRule,
   code.columnRule,
   wordRule,

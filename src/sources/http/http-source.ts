@@ -11,6 +11,7 @@
  * The start time for `changes` is a time of the CRM's own clock, taken from its first response. If
  * that response states no time, there is no cursor.
  */
+import { pathSegment, queryValue } from '../../domain/address-part.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { createAsking, type Said, type Surroundings } from '../shared/crm-request.ts';
 import { certificateOf, holding, withCursor } from '../shared/read-certificate.ts';
@@ -105,13 +106,9 @@ async function* readingOf(
   }
 }
 
-/**
- * Returns the address of one record. Throws Invalid for an empty or dotted id, which would turn it
- * into the address of something else.
- */
+/** Returns the address of one record. Throws Invalid for an id that would change the path. */
 function addressOf(one: string, id: string): string {
-  if (/^\.{0,2}$/.test(id)) throw new Invalid('an id that is empty or dotted names no record');
-  return one.replaceAll('{id}', () => encodeURIComponent(id));
+  return one.replaceAll('{id}', () => pathSegment(id));
 }
 
 interface Asked {
@@ -152,7 +149,7 @@ function createSince({ url, format, overlap }: ChangesOptions): ChangeCursor {
       const ms = Date.parse(cursor);
       return Number.isNaN(ms) ? undefined : ms;
     },
-    addressAt: (ms) => url.replaceAll('{since}', () => encodeURIComponent(written(ms, format))),
+    addressAt: (ms) => url.replaceAll('{since}', () => queryValue(written(ms, format))),
     after(begunAt, sinceMs = Number.NEGATIVE_INFINITY) {
       if (begunAt === undefined) return undefined;
       return iso(Math.max(sinceMs, begunAt - overlapMs));

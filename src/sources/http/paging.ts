@@ -1,4 +1,5 @@
 /** Determines how to get from one page to the next, and how to recognize the end of the list. */
+import { queryValue } from '../../domain/address-part.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { type Flaw, markOf } from '../shared/read-certificate.ts';
@@ -127,5 +128,5 @@ function byCursor(
 /** Appends a parameter and leaves the rest of the address unchanged. */
 function withParam(url: string, name: string, value: string): string {
   const mark = url.includes('?') ? '&' : '?';
-  return `${url}${mark}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
+  return `${url}${mark}${queryValue(name)}=${queryValue(value)}`;
 }

@@ -9,6 +9,7 @@
  *   anything else              handled as for a read (crm-request.ts); the run sends no further
  *                              reports
  */
+import { isDotSegment, pathSegment, queryValue } from '../../domain/address-part.ts';
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import { createAsking, type Asking, type Surroundings } from '../shared/crm-request.ts';
 import type { WriteBack, ReportResult } from '../write-back.ts';
@@ -50,7 +51,10 @@ interface One {
 async function tellOne(asking: Asking, { one, options, signal }: One): Promise<ReportResult> {
   const { url, method, body } = options;
   const values = valuesOf(one);
-  if (url.includes('{id}') && /^\.{1,2}$/.test(one.crmId)) {
+  const valueOf = (name: string) => values[name] ?? '';
+  const [path = '', query] = url.split(/(?=\?)/, 2);
+  const inPath = [...path.matchAll(place)].map(([, name = '']) => valueOf(name));
+  if (inPath.some(isDotSegment)) {
     const fix = 'give the record another id, or name it in body';
     return {
       is: 'rejected',
@@ -60,7 +64,9 @@ async function tellOne(asking: Asking, { one, options, signal }: One): Promise<R
   }
   const said = await asking.ask(
     {
-      address: filled(url, (name) => encodeURIComponent(values[name] ?? '')),
+      address:
+        filled(path, (name) => pathSegment(valueOf(name))) +
+        filled(query ?? '', (name) => queryValue(valueOf(name))),
       method,
       headers: { 'idempotency-key': one.id },
       ...(body !== undefined && {
@@ -83,6 +89,8 @@ async function tellOne(asking: Asking, { one, options, signal }: One): Promise<R
   };
 }
 
+const place = /\{(\w+)\}/g;
+
 type Values = Readonly<Record<string, string>>;
 
 function valuesOf({ id, email, crmId, channel, cause, by }: OptOutReport): Values {
@@ -90,7 +98,7 @@ function valuesOf({ id, email, crmId, channel, cause, by }: OptOutReport): Value
 }
 
 function filled(text: string, valueOf: (name: string) => string): string {
-  return text.replaceAll(/\{(\w+)\}/g, (_, name: string) => valueOf(name));
+  return text.replaceAll(place, (_, name: string) => valueOf(name));
 }
 
 /** Fills in the placeholders in a JSON value's texts, but not in its field names. */

@@ -3,6 +3,7 @@
  * Each request waits for its turn and for as long as HubSpot demands (request-pace.ts), ten minutes
  * in total.
  */
+import { pathSegment, queryValue } from '../../domain/address-part.ts';
 import { z } from 'zod';
 import { Invalid, RateLimited, Unavailable } from '../../domain/errors.ts';
 import { httpDate } from '../../http/rate-limit-headers.ts';
@@ -113,7 +114,7 @@ export function createApi(options: ApiOptions, around: Surroundings & { pace: Pa
       return pageOf(await ask(posted(search, searchFor(since)), signal), host);
     },
     async some(ids, { properties, archived }, signal) {
-      const path = `${contacts}/batch/read?archived=${archived}`;
+      const path = `${contacts}/batch/read?archived=${queryValue(String(archived))}`;
       const inputs = ids.map((id) => ({ id }));
       const said = await ask(posted(path, { properties, inputs }), signal);
       const { errors = [] } = read(batch, said, host);
@@ -126,7 +127,10 @@ export function createApi(options: ApiOptions, around: Surroundings & { pace: Pa
       return pageOf(said, host);
     },
     async one(id, of, signal) {
-      const said = await ask({ address: at(`${contacts}/${id}`, queryOf(of)) }, signal);
+      const said = await ask(
+        { address: at(`${contacts}/${pathSegment(id)}`, queryOf(of)) },
+        signal,
+      );
       if (!said) return undefined;
       read(single, said, host);
       return { values: [said.value], text: said.text, next: undefined };

@@ -3,6 +3,7 @@
  * communication preferences API, and one from all mail through version 4. Both identify the person
  * by address. An opt-out of a person who has already unsubscribed counts as reported.
  */
+import { pathSegment } from '../../domain/address-part.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { RateLimited } from '../../domain/errors.ts';
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
@@ -32,7 +33,7 @@ export function hubspotReturns(
   const { url, timeoutMs } = options;
   const pace = createPace();
   const questionOf = ({ email, channel }: OptOutReport): CrmRequest => {
-    const all = `/communication-preferences/v4/statuses/${encodeURIComponent(email)}/unsubscribe-all?channel=EMAIL`;
+    const all = `/communication-preferences/v4/statuses/${pathSegment(email)}/unsubscribe-all?channel=EMAIL`;
     if (channel === '*') return { address: new URL(all, url).href, method: 'POST' };
     const content = {
       emailAddress: email,

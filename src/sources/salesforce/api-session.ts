@@ -1,4 +1,5 @@
 /** Sends requests to the API of one organization, with a token that is renewed when it expires. */
+import { pathSegment } from '../../domain/address-part.ts';
 import { observe } from '../../http/rate-limit-headers.ts';
 import { createAsking, type Asking, type Said, type Surroundings } from '../shared/crm-request.ts';
 import type { Grant, Grants } from './access-grant.ts';
@@ -45,7 +46,7 @@ const mend = { credentials: 'auth', request: 'where' };
 /** Creates a session. It connects with the first request. */
 export function createSession({ options, grants, signal, ...rest }: SessionOptions): Session {
   const { timeoutMs, version } = options;
-  const base = `/services/data/${version}`;
+  const base = `/services/data/${pathSegment(version)}`;
   let startedAt: number | undefined;
   let open: { origin: string; asking: Asking } | undefined;
   const askingAt = async ({ origin }: Grant): Promise<Asking> => {

@@ -6,6 +6,7 @@
  *   JobComplete                → read the results
  *   Failed, Aborted            → Unavailable; the same query may still be read page by page
  */
+import { pathSegment, queryValue } from '../../domain/address-part.ts';
 import { parse } from 'csv-parse/sync';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
@@ -74,7 +75,10 @@ async function finished({ session, clock, signal }: Bulk, made: Job): Promise<Jo
       });
     }
     await clock.sleep(retryDelayMs(retrySchedules.bulkJob, tries), signal);
-    current = jobIn((await session.ask({ path: `/jobs/query/${made.id}` })).value, session);
+    current = jobIn(
+      (await session.ask({ path: `/jobs/query/${pathSegment(made.id)}` })).value,
+      session,
+    );
   }
 }
 
@@ -97,8 +101,8 @@ interface Chunk {
 function chunksOf(session: Session, { shape }: Query, id: string) {
   let columns: Map<string, number> | undefined;
   return async (locator: string): Promise<Chunk> => {
-    const more = locator === '' ? '' : `&locator=${encodeURIComponent(locator)}`;
-    const path = `/jobs/query/${id}/results?maxRecords=${CHUNK_RECORDS}${more}`;
+    const more = locator === '' ? '' : `&locator=${queryValue(locator)}`;
+    const path = `/jobs/query/${pathSegment(id)}/results?maxRecords=${queryValue(String(CHUNK_RECORDS))}${more}`;
     const { text, headers } = await session.ask({ path, text: 'text/csv' });
     const lines = linesOf(text, session);
     const named = new Map((lines[0] ?? []).map((name, at) => [name.toLowerCase(), at]));

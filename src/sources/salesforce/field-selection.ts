@@ -4,6 +4,7 @@
  * that no object has is a mistake in the configuration. A text that could be more than a name never
  * reaches a query.
  */
+import { pathSegment } from '../../domain/address-part.ts';
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { listed, quoted, hintsFor } from '../shared/field-suggestions.ts';
@@ -51,7 +52,7 @@ export async function shapesOf(
   }
   const found: [ObjectName, Described][] = [];
   for (const object of objects) {
-    const { value } = await session.ask({ path: `/sobjects/${object}/describe` });
+    const { value } = await session.ask({ path: `/sobjects/${pathSegment(object)}/describe` });
     found.push([object, described.safeParse(value).data?.fields ?? []]);
   }
   const missing = names.filter((name) => found.every(([, there]) => !spellingOf(name, there)));
@@ -64,7 +65,7 @@ const unreadable = ['base64', 'address', 'location', 'complexvalue'];
 
 /** Returns the names of the fields of an object that can be read as values. */
 export async function salesforceFields(session: Session, object: ObjectName): Promise<string[]> {
-  const { value } = await session.ask({ path: `/sobjects/${object}/describe` });
+  const { value } = await session.ask({ path: `/sobjects/${pathSegment(object)}/describe` });
   const { fields = [] } = described.safeParse(value).data ?? {};
   return fields.filter(({ type }) => !unreadable.includes(type)).map(({ name }) => name);
 }

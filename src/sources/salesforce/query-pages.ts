@@ -2,6 +2,7 @@
  * Reads the records of a query page by page. A query contains only checked names, ids, times and
  * the condition from the options.
  */
+import { queryValue } from '../../domain/address-part.ts';
 import { z } from 'zod';
 import { Unavailable } from '../../domain/errors.ts';
 import type { Session } from './api-session.ts';
@@ -29,7 +30,7 @@ export interface QueryPage {
  * bin.
  */
 export async function firstPage(session: Session, query: Query): Promise<QueryPage> {
-  return pageAt(session, query, `/queryAll?q=${encodeURIComponent(textOf(query))}`);
+  return pageAt(session, query, `/queryAll?q=${queryValue(textOf(query))}`);
 }
 
 /**

@@ -9,6 +9,7 @@
  *   anything else                  handled as for a read (protocol/api-refusal.ts); no more
  *                                  reports in this run
  */
+import { pathSegment } from '../../domain/address-part.ts';
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import type { Said, Surroundings } from '../shared/crm-request.ts';
 import type { WriteBack, ReportResult } from '../write-back.ts';
@@ -66,7 +67,7 @@ function covers(fields: Readonly<Record<string, string>>, channel: string): bool
 function pathOf(crmId: string): string | undefined {
   const id = longId(crmId);
   const object = id && objectOf(id);
-  return object && `/sobjects/${object}/${id}`;
+  return object && `/sobjects/${pathSegment(object)}/${pathSegment(id)}`;
 }
 
 async function tellOne(

@@ -2,6 +2,7 @@
  * Obtains access: a session, opened with a user's name and password. It is kept for as long as it
  * is accepted, because each login costs the server the computation of a password hash.
  */
+import { pathSegment } from '../../domain/address-part.ts';
 import { z } from 'zod';
 import { Invalid, RateLimited, Unavailable } from '../../domain/errors.ts';
 import type { Asking, CrmRequest, Said } from '../shared/crm-request.ts';
@@ -110,7 +111,7 @@ export function questionOf(
   params: readonly unknown[],
 ): CrmRequest {
   return {
-    address: new URL(`/${encodeURIComponent(database)}/`, url).href,
+    address: new URL(`/${pathSegment(database)}/`, url).href,
     body: { type: 'application/json', text: JSON.stringify({ id: 0, method, params }) },
   };
 }

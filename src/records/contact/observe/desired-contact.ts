@@ -1,5 +1,6 @@
 /** Converts CRM records to canonical form, as configured in the section `contacts`. */
 import type { Condition } from '../../../domain/condition.ts';
+import { isDotSegment } from '../../../domain/address-part.ts';
 import { fieldAt, textOf } from '../../../domain/values/record-field.ts';
 import {
   canonicalJson,
@@ -90,6 +91,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
     if (!isOut) {
       if (id === unreadable) faults.push(noSingleValue(fields.id));
       if (id === '') faults.push(blank(fields.id, 'id-missing'));
+      else if (isDotSegment(id.trim())) faults.push(dotted(fields.id));
       if (!isFine && address !== '') faults.push(notAnAddress(fields.email, address));
       if (address === '') faults.push(blank(fields.email, 'address-missing'));
     }
@@ -101,7 +103,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
     if (isOut || faults.length > 0) dropOptIns(channels);
     return {
       kind: 'contact',
-      id: id === unreadable ? '' : id,
+      id: id === unreadable || isDotSegment(id.trim()) ? '' : id,
       key,
       alias: address,
       place,
@@ -315,6 +317,11 @@ const unreadable = '\u0000';
 
 function blank(field: string, cause: ProblemCause): Fault {
   return { cause, reason: `"${field}" is empty`, fix: 'fill it in the CRM' };
+}
+
+function dotted(field: string): Fault {
+  const reason = `"${field}" consists of dots, which would lead to another address of the CRM`;
+  return { cause: 'id-missing', reason, fix: 'give the record another id' };
 }
 
 function noSingleValue(field: string): Fault {
