@@ -22,7 +22,7 @@ import type { Watched } from '../server/mirror-gauges.ts';
 import type { Webhook } from '../server/webhooks.ts';
 import { readKey } from '../do-not-contact/list-key.ts';
 import type { Workable } from './workable-config.ts';
-import { follow, unfollow } from './mirror-schedule.ts';
+import { follow, keepWhole, unfollow } from './mirror-schedule.ts';
 import type { Turns } from './placement/fleet-member.ts';
 import { doHanded } from './remote-commands.ts';
 import { createMirrorHost, type Home } from './mirror-host.ts';
@@ -31,7 +31,7 @@ import type { Capacity } from './capacity/worker-capacity.ts';
 import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import type { Attention } from '../cli/status/attention-list.ts';
-import { redisAway, unreadable } from '../cli/status/process-faults.ts';
+import { redisAway, redisEvicts, unreadable } from '../cli/status/process-faults.ts';
 import { readCurrentStatus } from '../cli/status/current-status.ts';
 
 /** After this time without Redis, people are told of it. */
@@ -92,6 +92,7 @@ interface Parts {
   events: EventQueue | undefined;
   queue: RunQueue;
   redis: ReturnType<typeof watchRedis>;
+  clock: Clock;
   handed: ReturnType<typeof takeHanded> | undefined;
   /** Whether the mirror waits for its turn. */
   isPlaced: boolean;
@@ -205,6 +206,7 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
     events,
     queue,
     redis,
+    clock,
   };
   return { ...parts, handed: undefined, isPlaced: turns !== undefined, isLeaving: false };
 }
@@ -227,7 +229,16 @@ async function begin(parts: Parts): Promise<void> {
   queue.serve(home.run);
   events?.serve(home.record, { concurrency: lanesAtOnce, failed: failed.reject });
   parts.handed = takeHanded(parts);
+  void keepSchedule(parts);
   await home.stay();
+}
+
+/** Keeps the schedule whole in Redis while this worker has the mirror. */
+async function keepSchedule(parts: Parts): Promise<void> {
+  const { queue, config, shell, redis, home, clock } = parts;
+  const isDue = (): boolean => !parts.isLeaving && home.isHere() && redis.isThere();
+  const { refused, evicts } = redis;
+  await keepWhole(queue, config, shell, { isDue, refused, evicts, clock });
 }
 
 function isEnding({ shell, isLeaving }: Parts): boolean {
@@ -251,25 +262,40 @@ function dueWords(schedule: Schedule, events: EventQueue | undefined): string {
   return [...due, ...(events ? ['events'] : [])].join(', ');
 }
 
-/** Prints when the connection to Redis is lost, and when it is restored. */
+/** Prints when Redis is lost or refuses the schedule, and when that is over. */
 function watchRedis(mirror: string, { note }: Shell, clock: Clock) {
   let why: string | undefined = 'Redis has not answered yet';
   let since = clock.monotonic();
+  let isRefused = false;
+  let evicted: string | undefined;
+  const say = (is: string | undefined): void => {
+    if (is !== undefined && why === undefined) since = clock.monotonic();
+    why = is;
+    isRefused = false;
+    const what =
+      is === undefined
+        ? 'Redis is there again, the schedule goes on'
+        : `${is}; the schedule waits for it`;
+    note(`crm-mirror: ${mirror}: ${what}`);
+  };
   return {
     away: () => why,
-    /** Returns the line about Redis if it has been away for that long. */
-    faults: (ms: number): Attention[] =>
-      why === undefined || clock.monotonic() - since < ms ? [] : [redisAway(why)],
+    /** Returns whether Redis is connected, even if it refuses the schedule. */
+    isThere: () => why === undefined || isRefused,
+    /** Returns the lines about Redis: that it drops keys, or has been away for that long. */
+    faults: (ms: number): Attention[] => [
+      ...(why === undefined || clock.monotonic() - since < ms ? [] : [redisAway(why)]),
+      ...(evicted === undefined ? [] : [redisEvicts(evicted)]),
+    ],
     answers: () => void (why = undefined),
-    say(lost: string | undefined): void {
-      if (why === undefined) since = clock.monotonic();
-      why = lost === undefined ? undefined : `Redis is away (${lost})`;
-      const what =
-        why === undefined
-          ? 'Redis is there again, the schedule goes on'
-          : `${why}; the schedule waits for it`;
-      note(`crm-mirror: ${mirror}: ${what}`);
+    say: (lost: string | undefined): void =>
+      say(lost === undefined ? undefined : `Redis is away (${lost})`),
+    refused(reason: string | undefined): void {
+      if (reason === undefined ? !isRefused : why === reason) return;
+      say(reason);
+      isRefused = reason !== undefined;
     },
+    evicts: (policy: string | undefined) => void (evicted = policy),
   };
 }
 

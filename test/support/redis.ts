@@ -27,6 +27,12 @@ export interface TestRedis {
   url: string;
   /** Everything in it is forgotten. */
   flush(): Promise<void>;
+  /** Removes the keys of this glob, as an eviction does. */
+  remove(keys: string): Promise<void>;
+  /** Has it drop keys by this policy when its memory is full. */
+  evictBy(policy: string): Promise<void>;
+  /** Has it refuse what needs more than this memory, in megabytes; 0: no longer. */
+  fill(most: number): Promise<void>;
   /** It stands still, its connections stay open. */
   pause(): void;
   resume(): void;
@@ -54,6 +60,15 @@ export async function ownRedis(): Promise<TestRedis> {
   return {
     url,
     flush: () => asked(url, async (redis) => void (await redis.flushall())),
+    remove: (keys) =>
+      asked(url, async (redis) => {
+        const found = await redis.keys(keys);
+        if (found.length > 0) await redis.del(found);
+      }),
+    evictBy: (policy) =>
+      asked(url, async (redis) => void (await redis.config('SET', 'maxmemory-policy', policy))),
+    fill: (most) =>
+      asked(url, async (redis) => void (await redis.config('SET', 'maxmemory', `${most}mb`))),
     pause: () => void signal('SIGSTOP'),
     resume: () => void signal('SIGCONT'),
     kill: stop,

@@ -1,6 +1,6 @@
 /** What becomes of runs that came due while nobody took them, on a real Redis. */
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { openRunQueue } from '../../src/worker/queues/run-queue.ts';
 import type { Schedule } from '../../src/worker/queues/run-schedule.ts';
@@ -57,4 +57,48 @@ test('another pattern replaces the one before', async () => {
     return 'over';
   });
   await untilHolds(() => expect(taken).toEqual(['full']));
+});
+
+describe('a schedule of which Redis has lost a part', () => {
+  const parts = [
+    ['the delayed jobs', ':delayed'],
+    ['the jobs themselves', ':repeat:full:*'],
+    ['the list of entries', ':repeat'],
+    ['one entry', ':repeat:full'],
+    ['everything', '*'],
+  ] as const;
+
+  test.each(parts)('is whole again after the loss of %s', async (what, key) => {
+    const queue = opened(what);
+    const schedule = scheduled('0 0 1 1 *');
+    expect(await queue.follow(schedule)).toEqual(['full']);
+    expect(await queue.follow(schedule)).toEqual([]);
+    await redis.remove(`crm-mirror:runs-${what}${key}`);
+    expect(await queue.follow(schedule)).toEqual(['full']);
+    expect(await queue.follow(schedule)).toEqual([]);
+  });
+
+  test.each([...parts, ['the waiting jobs', ':wait'], ['the running jobs', ':active']] as const)(
+    'makes its runs again after the loss of %s, whenever that happens',
+    async (what, key) => {
+      const mirror = `running ${what}`;
+      const queue = opened(mirror);
+      const schedule = scheduled('* * * * * *');
+      await queue.follow(schedule);
+      let taken = 0;
+      queue.serve(async () => {
+        taken += 1;
+        await pause(200);
+        return 'over';
+      });
+      await untilHolds(() => expect(taken).toBeGreaterThan(0));
+      for (const momentMs of [100, 850]) {
+        await pause(1_000 - (Date.now() % 1_000) + momentMs);
+        await redis.remove(`crm-mirror:runs-${mirror}${key}`);
+        await queue.follow(schedule);
+        const before = taken;
+        await untilHolds(() => expect(taken).toBeGreaterThan(before));
+      }
+    },
+  );
 });

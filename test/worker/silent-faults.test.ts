@@ -129,6 +129,43 @@ describe('while Redis is away', () => {
   });
 });
 
+describe('of a Redis that loses data', () => {
+  test.each(['delayed', 'repeat', 'repeat:full', 'repeat:full:*'])(
+    'the schedule is stored again after the loss of %s, and a line says so',
+    async (key) => {
+      const { redis, notes } = await working();
+      await redis.remove(`crm-mirror:runs-world:${key}`);
+      const lost = 'world: Redis had lost a part of the schedule (full) → it is stored again';
+      await untilHolds(() => expect(notes.join('\n')).toContain(lost));
+      await pause(200);
+      expect(notes.filter((line) => line.includes(lost))).toHaveLength(1);
+    },
+  );
+
+  test('its policy needs attention until it is noeviction', async () => {
+    const { redis, served, told, overview, minutes } = await working();
+    expect(served.faults()).toEqual([]);
+    await redis.evictBy('allkeys-lru');
+    await untilHolds(() => expect(served.faults()).toMatchObject([{ code: 'redis_evicts' }]));
+    expect(await overview()).toContain('(maxmemory-policy allkeys-lru)');
+    await minutes(2);
+    await untilHolds(() => expect(told().join()).toContain('maxmemory-policy allkeys-lru'));
+    await redis.evictBy('noeviction');
+    await untilHolds(() => expect(served.faults()).toEqual([]));
+  });
+
+  test('a Redis that refuses the schedule is reported as away, and once', async () => {
+    const { redis, served, notes } = await working();
+    await redis.remove('crm-mirror:runs-world:repeat');
+    await redis.fill(1);
+    await untilHolds(() => expect(served.away()).toContain('Redis refuses the schedule (OOM'));
+    await pause(200);
+    expect(notes.filter((line) => line.includes('OOM'))).toHaveLength(1);
+    await redis.fill(0);
+    await untilHolds(() => expect(served.away()).toBeUndefined());
+  });
+});
+
 describe('while the snapshot cannot be read', () => {
   const spoil = ({ path }: Mirrored): (() => void) => {
     const whole = readFileSync(path);

@@ -1,5 +1,5 @@
 /** Reads a Redis server's name, and checks whether it keeps stored data. */
-import { connectQuickly } from '../../worker/queues/redis-connections.ts';
+import { connectQuickly, evictionPolicyIn } from '../../worker/queues/redis-connections.ts';
 
 /** What a Redis server reports about itself. */
 export interface Looked {
@@ -24,10 +24,9 @@ export async function lookAtRedis(url: string): Promise<Looked> {
     const told = (name: string): string | undefined =>
       new RegExp(`^${name}:(.+?)\\r?$`, 'm').exec(info)?.[1];
     const valkey = told('valkey_version');
-    const policy = told('maxmemory_policy');
     return {
       name: valkey === undefined ? `Redis ${told('redis_version')}` : `Valkey ${valkey}`,
-      evictsBy: policy === 'noeviction' ? undefined : policy,
+      evictsBy: evictionPolicyIn(info),
     };
   } finally {
     quick.close();

@@ -36,6 +36,7 @@ export interface Attention {
     | 'paused'
     | 'restored'
     | 'redis_away'
+    | 'redis_evicts'
     | 'snapshot_unreadable';
   text: string;
   fix: string;

@@ -1,6 +1,6 @@
 /**
  * Lists what no status contains, because only the process that serves or shows a mirror notices it:
- * Redis is away, or the snapshot cannot be read. All functions are pure.
+ * Redis is away or may lose data, or the snapshot cannot be read. All functions are pure.
  */
 import { explain } from '../output/failure-report.ts';
 import { exitCode } from '../output/exit-codes.ts';
@@ -13,6 +13,17 @@ export function redisAway(why: string): Attention {
     code: 'redis_away',
     text: `${why}: no run of the schedule starts, and no event is accepted`,
     fix: 'start Redis again, or correct `redis` in the configuration; the worker then goes on by itself',
+  };
+}
+
+/** Returns the line about a Redis that drops keys when its memory is full. */
+export function redisEvicts(policy: string): Attention {
+  return {
+    code: 'redis_evicts',
+    text:
+      `Redis throws away what waits in it when its memory is full (maxmemory-policy ${policy}): ` +
+      'runs of the schedule and events can be lost',
+    fix: 'set maxmemory-policy noeviction, or give the worker a Redis of its own',
   };
 }
 

@@ -86,6 +86,7 @@ const troubleOf: Readonly<Record<Attention['code'], Trouble | null>> = {
   channel_lost: 'failed',
   run_failed: 'failed',
   redis_away: 'failed',
+  redis_evicts: 'failed',
   snapshot_unreadable: 'failed',
   alert_refused: 'alert',
   alert_run_time: 'alert',

@@ -59,6 +59,15 @@ export function connectQuickly(url: string): Quick {
 }
 
 /**
+ * Returns the policy by which Redis drops keys when its memory is full, from what INFO tells;
+ * undefined if it drops none or does not report it.
+ */
+export function evictionPolicyIn(info: string): string | undefined {
+  const policy = /^maxmemory_policy:(.+?)\r?$/m.exec(info)?.[1];
+  return policy === 'noeviction' ? undefined : policy;
+}
+
+/**
  * Calls `notice` with the reason when the connection is lost, and with undefined when it is
  * restored, once each time, until `ignore` is called.
  */

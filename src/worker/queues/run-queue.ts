@@ -9,11 +9,12 @@
  */
 import { type Job, Queue } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
-import { hearOf } from './redis-connections.ts';
+import { evictionPolicyIn, hearOf } from './redis-connections.ts';
 import { type Connections, ownConnections } from './shared-connections.ts';
 import { takeJobs } from './job-consumer.ts';
 import { looksOf, prefix, runsOf } from './queue-names.ts';
 import { dueIn, looks, runs, type Schedule, type Tick, ticks } from './run-schedule.ts';
+import { storeEntries } from './stored-schedule.ts';
 
 /** The Redis server and the mirror. */
 export interface RunQueueOptions {
@@ -32,8 +33,16 @@ export interface RunQueueOptions {
 
 /** The runs of one mirror. */
 export interface RunQueue {
-  /** Replaces the schedule with this one. Waits for Redis. */
-  follow(schedule: Schedule): Promise<void>;
+  /**
+   * Replaces the schedule with this one. Returns the entries that were not in Redis like this, or
+   * of which Redis had lost a part. Waits for Redis.
+   */
+  follow(schedule: Schedule): Promise<Tick[]>;
+  /**
+   * Returns by which policy Redis drops keys when its memory is full; undefined if it drops none or
+   * does not say so. Waits for Redis.
+   */
+  evictsBy(): Promise<string | undefined>;
   /**
    * Calls `run` for due runs, one after the other, until `close`, with the time at which each was
    * due, in milliseconds since the epoch. `run` never throws. It returns `elsewhere` if another
@@ -45,12 +54,6 @@ export interface RunQueue {
   /** Takes no more runs, waits for the run in progress, and closes its connections. */
   close(): Promise<void>;
 }
-
-/**
- * The number of ended jobs that BullMQ keeps for its own statistics; the history is in the
- * snapshot.
- */
-const kept = { count: 100 };
 
 /** Opens the queue. Nothing runs before `serve`. */
 export function openRunQueue({
@@ -79,14 +82,15 @@ export function openRunQueue({
   return {
     async follow(schedule) {
       const wanted = dueIn(schedule);
+      const mended: Tick[] = [];
       for (const { queue, due } of rows) {
-        await followIn(
-          queue,
-          wanted.filter(({ tick }) => due.has(tick)),
-          schedule.timezone,
-        );
+        const own = wanted.filter(({ tick }) => due.has(tick));
+        const { timezone } = schedule;
+        mended.push(...(await storeEntries(queue, { wanted: own, timezone })));
       }
+      return mended;
     },
+    evictsBy: async () => evictionPolicyIn(await redis.info('memory').catch(() => '')),
     serve(run) {
       const work = async (job: Job) => {
         const tick = ticks.find((known) => known === job.name);
@@ -103,32 +107,4 @@ export function openRunQueue({
       asking.close();
     },
   };
-}
-
-async function followIn(
-  queue: Queue,
-  wanted: readonly { tick: Tick; pattern: string }[],
-  tz: string,
-): Promise<void> {
-  await queue.setGlobalConcurrency(1);
-  const opts = { removeOnComplete: kept, removeOnFail: kept };
-  const stored = await queue.getJobSchedulers();
-  for (const { tick, pattern } of wanted) {
-    const same = stored.find((one) => one.key === tick && one.pattern === pattern && one.tz === tz);
-    if (same && (await isPending(queue, tick, same.next))) continue;
-    await queue.upsertJobScheduler(tick, { pattern, tz }, { name: tick, opts });
-  }
-  const names = new Set<string>(wanted.map(({ tick }) => tick));
-  for (const { key } of stored) {
-    if (!names.has(key)) await queue.removeJobScheduler(key);
-  }
-}
-
-/**
- * Returns whether the next run of an entry is stored. It may have been due while no worker had the
- * mirror: storing the entry again would replace it by a later one.
- */
-async function isPending(queue: Queue, tick: Tick, next: number | undefined): Promise<boolean> {
-  const job = await queue.getJob(`repeat:${tick}:${next}`);
-  return job !== undefined && job.finishedOn === undefined;
 }

@@ -1,0 +1,90 @@
+/**
+ * Stores the entries of a schedule in Redis (BullMQ's job schedulers), and finds what Redis has lost
+ * of them. An entry consists of several keys, and each of them can be evicted or removed by hand:
+ * without one of them BullMQ makes no run of it any more.
+ */
+import type { Queue } from 'bullmq';
+import { dueAfter } from '../../config/schema/cron-pattern.ts';
+import type { Tick } from './run-schedule.ts';
+
+/**
+ * The number of ended jobs that BullMQ keeps for its own statistics; the history is in the
+ * snapshot.
+ */
+const kept = { count: 100 };
+
+/** The entries of one queue. */
+export interface StoredEntries {
+  wanted: readonly { tick: Tick; pattern: string }[];
+  /** An IANA time zone name. */
+  timezone: string;
+}
+
+/**
+ * Replaces the entries of a queue with these. Returns those that were not stored like this, or of
+ * which a part was lost.
+ */
+export async function storeEntries(
+  queue: Queue,
+  { wanted, timezone: tz }: StoredEntries,
+): Promise<Tick[]> {
+  await queue.setGlobalConcurrency(1);
+  const mended: Tick[] = [];
+  const stored = await queue.getJobSchedulers();
+  for (const { tick, pattern } of wanted) {
+    const known = stored.find(({ key }) => key === tick);
+    const isSame = known?.pattern === pattern && known.tz === tz;
+    if (isSame && (await isPending(queue, jobOf(tick, known.next)))) continue;
+    await storeEntry(queue, { tick, pattern, tz, last: known?.next });
+    mended.push(tick);
+  }
+  const names = new Set<string>(wanted.map(({ tick }) => tick));
+  for (const { key } of stored) {
+    if (!names.has(key)) await queue.removeJobScheduler(key);
+  }
+  return mended;
+}
+
+/**
+ * Returns when the next run of an entry is due, in milliseconds since the epoch, or undefined if
+ * Redis has no such run. Changes nothing.
+ */
+export async function nextOf(queue: Queue, tick: Tick): Promise<number | undefined> {
+  const entry = await queue.getJobScheduler(tick);
+  const next = entry?.next ?? undefined;
+  return next !== undefined && (await isPending(queue, jobOf(tick, next))) ? next : undefined;
+}
+
+interface Entry {
+  tick: Tick;
+  pattern: string;
+  tz: string;
+  /** When its next run was due as far as Redis knew, in milliseconds since the epoch. */
+  last: number | undefined;
+}
+
+/** Stores an entry, without what may remain of it: BullMQ refuses an id that is there. */
+async function storeEntry(queue: Queue, { tick, pattern, tz, last }: Entry): Promise<void> {
+  await queue.removeJobScheduler(tick);
+  for (const at of new Set([last, dueAfter(pattern, tz, Date.now())])) {
+    await queue.remove(jobOf(tick, at));
+  }
+  const opts = { removeOnComplete: kept, removeOnFail: kept };
+  await queue.upsertJobScheduler(tick, { pattern, tz }, { name: tick, opts });
+}
+
+/** Returns the id that BullMQ gives to the run of an entry that is due at this time. */
+function jobOf(tick: Tick, at: number | undefined): string {
+  return `repeat:${tick}:${at}`;
+}
+
+/**
+ * Returns whether a run is stored, and in a list from which a worker takes it. It may have been due
+ * while no worker had the mirror: storing the entry again would replace it by a later one.
+ */
+async function isPending(queue: Queue, id: string): Promise<boolean> {
+  const [job, state] = await Promise.all([queue.getJob(id), queue.getJobState(id)]);
+  return job !== undefined && pendingStates.has(state);
+}
+
+const pendingStates = new Set<string>(['delayed', 'waiting', 'active', 'prioritized']);
