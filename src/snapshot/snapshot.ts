@@ -32,6 +32,7 @@ import { migrate, migrations, versionOf } from './database/migrations.ts';
 import { type RetryLater, retryLaterIn } from './tables/retry-later.ts';
 import { type UnreadableOptOuts, unreadableOptOutsIn } from './tables/unreadable-opt-outs.ts';
 import { type Problems, problemsIn } from './tables/known-problems.ts';
+import { type UsedNumbers, usedNumbersIn } from './tables/used-numbers.ts';
 import { unmanagedIn, type UnmanagedProblems } from './tables/unmanaged-people.ts';
 import { type Purge, purgeIn } from './tables/record-purge.ts';
 import { type Recorded, recordedIn } from './tables/recorded-state.ts';
@@ -62,6 +63,7 @@ export interface Snapshot {
   retryLater: RetryLater;
   unreadableOptOuts: UnreadableOptOuts;
   unmanaged: UnmanagedProblems;
+  usedNumbers: UsedNumbers;
   outcomes: Outcomes;
   runChanges: RunChanges;
   drift: PlatformDrift;
@@ -252,6 +254,7 @@ function snapshotOf(
     retryLater: retryLaterIn(statements),
     unreadableOptOuts: unreadableOptOutsIn(statements),
     unmanaged: unmanagedIn(statements),
+    usedNumbers: usedNumbersIn(statements),
     outcomes: outcomesIn(statements),
     runChanges: runChangesIn(statements),
     drift: platformDriftIn(statements),

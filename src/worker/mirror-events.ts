@@ -1,17 +1,26 @@
 /**
  * Works on the events of a mirror: updates the person of a record, or forgets the people of a
- * record that the CRM has erased.
+ * record that the CRM has erased, if the server that took the event has signed that.
  */
-import { Interrupted } from '../domain/errors.ts';
+import { Interrupted, Invalid } from '../domain/errors.ts';
 import { eraseTold } from '../erasure/privacy-deletions.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { refusePaused } from '../cli/compose/pause-mark.ts';
 import { runNow } from '../cli/run/run-command.ts';
 import { isAssigned, isPassing, type Opened, shellOf, type State, use } from './open-mirror.ts';
 import type { Heard, Worked } from './queues/event-queue.ts';
+import { sealIn } from './queues/payload-encryption.ts';
+import { openErasure } from './signed-erasures.ts';
+
+/** An event as Redis has it. */
+interface Told {
+  id: string;
+  heard: Heard;
+  signature: string;
+}
 
 /** Does what an event about a record asks for. Never throws. */
-export async function workOn(state: State, id: string, heard: Heard): Promise<Worked> {
+export async function workOn(state: State, told: Told): Promise<Worked> {
   const { shell, config, complain } = state;
   if (shell.stop.aborted || (state.coming && !isAssigned(state))) return 'elsewhere';
   let isOpen = false;
@@ -19,7 +28,7 @@ export async function workOn(state: State, id: string, heard: Heard): Promise<Wo
     return await use(state, async (opened) => {
       isOpen = true;
       refusePaused(opened.mirror.snapshot.meta, config);
-      return (heard === 'erased' ? erase : record)(state, id, opened);
+      return told.heard === 'erased' ? erase(state, told, opened) : record(state, told.id, opened);
     });
   } catch (error) {
     if (error instanceof Interrupted) return 'again';
@@ -43,13 +52,25 @@ async function record(state: State, id: string, { lanes }: Opened): Promise<Work
 }
 
 /**
- * Processes the privacy deletion of a record. The remainder of the event is handled as a change.
+ * Processes the privacy deletion of a record. The remainder of the event is handled as a change,
+ * and so is an event that is not signed.
  */
-async function erase(state: State, id: string, opened: Opened): Promise<Worked> {
+async function erase(state: State, told: Told, opened: Opened): Promise<Worked> {
+  const { id } = told;
   const { stop: signal, abort } = shellOf(state);
-  const { rest, people } = await opened.lanes.sibling(async (own) =>
-    eraseTold(own.mirror, id, { signal, abort }),
-  );
+  const seal = sealIn(state.config);
+  if (!seal) throw new Invalid(`${state.config.ledger.keyFile}: the key of the list is gone`);
+  const { rest, people } = await opened.lanes.sibling(async ({ mirror }) => {
+    const { snapshot, clock } = mirror;
+    const order = openErasure(seal, told, { snapshot, now: clock.now() });
+    if (!order) return { rest: 'event', people: [] };
+    const erased = await eraseTold(mirror, id, { signal, abort });
+    if (erased.rest !== 'again') {
+      const { number, expiresAt } = order;
+      snapshot.transaction(() => snapshot.usedNumbers.use(number, expiresAt, clock.now()));
+    }
+    return erased;
+  });
   for (const one of people) {
     state.log.erased(one);
     if (one.is === 'failed') state.complain.of(one.told.failure);

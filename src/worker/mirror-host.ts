@@ -65,10 +65,11 @@ export interface Home {
    */
   run(tick: Tick, dueMs: number): Promise<Ran>;
   /**
-   * Updates the person with this id in the source. If the CRM has erased the record, forgets every
-   * person who had the id. Never throws.
+   * Updates the person with this id in the source. If the CRM has erased the record, as the
+   * signature of the server that took the event proves, forgets every person who had the id. Never
+   * throws.
    */
-  record(id: string, heard: Heard): Promise<Worked>;
+  record(id: string, heard: Heard, signature: string): Promise<Worked>;
   /**
    * Does the work in parallel with other work, or alone. `stop` is also aborted if the mirror is
    * lost. Throws Busy if it is assigned to another worker.
@@ -126,10 +127,10 @@ export function createMirrorHost(options: HomeOptions): Home {
       if (tick === 'sentinel') return inSlot(capacity?.checks, place, () => look(state));
       return state.alone(() => inSlot(capacity?.runs, place, () => runTick(state, tick)));
     },
-    async record(id, heard) {
+    async record(id, heard, signature) {
       const stop = AbortSignal.any([shell.stop, state.left.signal]);
       const place = { dueMs: clock.now(), stop };
-      return inSlot(capacity?.events, place, () => workOn(state, id, heard));
+      return inSlot(capacity?.events, place, () => workOn(state, { id, heard, signature }));
     },
     hold: async (how, work) => hold(state, how, work),
     rest: () => resting.abort(),

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
-import { Interrupted, Invalid, isExpected } from '../domain/errors.ts';
+import { Interrupted, Invalid, isExpected, Unavailable } from '../domain/errors.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { type AssignmentStore, homeRecord } from './queues/assignment-store.ts';
@@ -17,14 +17,14 @@ import { type Quick } from './queues/redis-connections.ts';
 import { type Connections, ownConnections } from './queues/shared-connections.ts';
 import { openRunQueue, type RunQueue } from './queues/run-queue.ts';
 import { dueIn, tickWords, type Schedule } from './queues/run-schedule.ts';
-import { sealOf } from './queues/payload-encryption.ts';
+import { sealIn } from './queues/payload-encryption.ts';
 import type { Watched } from '../server/mirror-gauges.ts';
 import type { Webhook } from '../server/webhooks.ts';
-import { readKey } from '../do-not-contact/list-key.ts';
 import type { Workable } from './workable-config.ts';
 import { follow, keepWhole, unfollow } from './mirror-schedule.ts';
 import type { Turns } from './placement/fleet-member.ts';
 import { doHanded } from './remote-commands.ts';
+import { sealErasure } from './signed-erasures.ts';
 import { createMirrorHost, type Home } from './mirror-host.ts';
 import { lanesAtOnce } from './person-runs.ts';
 import type { Capacity } from './capacity/worker-capacity.ts';
@@ -142,13 +142,24 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
   };
 }
 
+/** Signs the erasure of a record. Throws Unavailable while the key is missing. */
+function signErasure(config: Workable, id: string): string {
+  const seal = sealIn(config, randomBytes);
+  if (seal) return sealErasure(seal, id, systemClock.now());
+  throw new Unavailable(
+    `${config.ledger.keyFile}: without the key of the do-not-contact list, no erasure is accepted`,
+    { acted: 'no' },
+  );
+}
+
 /** Returns the log of deliveries. The key is there since the first run. */
-function deliveriesOf({ mirror, ledger }: Workable, { redis }: Quick): DeliveryLog {
-  const seal = () => {
-    const key = readKey(ledger.keyFile);
-    return key === undefined ? undefined : sealOf(key, randomBytes);
-  };
-  return deliveryLogOf(redis, { mirror, clock: systemClock, seal });
+function deliveriesOf(config: Workable, { redis }: Quick): DeliveryLog {
+  const { mirror } = config;
+  return deliveryLogOf(redis, {
+    mirror,
+    clock: systemClock,
+    seal: () => sealIn(config, randomBytes),
+  });
 }
 
 /** Returns the status. Throws Invalid if the snapshot cannot be read. */
@@ -184,7 +195,8 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
   const told = { load, ended, clock, faults, node, turns, capacity };
   const home = createMirrorHost({ config, shell, assignment, ...told });
   const hook = contacts?.webhook;
-  const events = hook && openEventQueue({ ...place, notice: () => undefined });
+  const sign = (id: string): string => signErasure(config, id);
+  const events = hook && openEventQueue({ ...place, sign, notice: () => undefined });
   const queue: RunQueue = openRunQueue({
     ...place,
     notice(lost) {
@@ -301,12 +313,12 @@ function watchRedis(mirror: string, { note }: Shell, clock: Clock) {
 
 /** Executes the commands that callers pass to this worker. */
 function takeHanded({ config, shell, home, connections }: Parts): { close(): Promise<void> } {
-  const { redis: url, mirror, ledger } = config;
+  const { redis: url, mirror } = config;
   const place = { url, mirror, clock: systemClock, connections };
   return serveCommands(place, async (sealed, tell) => {
-    const key = readKey(ledger.keyFile);
-    if (key === undefined)
-      throw new Invalid(`${ledger.keyFile}: the key of the do-not-contact list is gone`);
-    return doHanded({ config, shell, home, seal: sealOf(key, randomBytes) }, sealed, tell);
+    const seal = sealIn(config, randomBytes);
+    if (!seal)
+      throw new Invalid(`${config.ledger.keyFile}: the key of the do-not-contact list is gone`);
+    return doHanded({ config, shell, home, seal, now: systemClock.now }, sealed, tell);
   });
 }

@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { Busy, Unavailable } from '../domain/errors.ts';
-import type { Seal } from './queues/payload-encryption.ts';
+import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { Order, Seal } from './queues/payload-encryption.ts';
 import type { Assembled, Shell } from '../cli/compose/process-shell.ts';
 import type { Home } from './mirror-host.ts';
 import { explain } from '../cli/output/failure-report.ts';
@@ -28,6 +29,8 @@ export interface Hand {
   shell: Shell;
   seal: Seal;
   home: Pick<Home, 'hold' | 'again'>;
+  /** Returns the time in milliseconds since the epoch. */
+  now(): number;
 }
 
 const alone: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply', 'undo', 'rebind']);
@@ -36,21 +39,24 @@ const steers: ReadonlySet<string> = new Set(['approve', 'reject', 'retry', 'rebi
 
 /**
  * Runs a command and returns its encrypted outcome, or `elsewhere` if the mirror is now assigned to
- * another worker. Throws Invalid for input encrypted with another key.
+ * another worker. A command is accepted once: what Redis offers again, after a restart, too, is not
+ * run. Throws Invalid for input that was not sealed as a command of this mirror, or has expired.
  */
 export async function doHanded(
-  { config, shell, seal, home }: Hand,
+  { config, shell, seal, home, now }: Hand,
   sealed: string,
   tell: (sealed: string) => void,
 ): Promise<string> {
-  const wanted = call.parse(JSON.parse(seal.open(sealed)));
+  const order = seal.openOrder(sealed, 'command', now());
+  const about = order.number;
+  const wanted = call.parse(JSON.parse(order.text));
   const lines: string[] = [];
   const notes: string[] = [];
   const inner = shellFor(shell, wanted, {
     print: (line) => lines.push(line),
     told(news) {
       if ('note' in news) notes.push(news.note);
-      tell(seal.close(JSON.stringify(news)));
+      tell(seal.close(JSON.stringify(news), { purpose: 'progress', about }));
     },
   });
   const [name = ''] = wanted.argv;
@@ -58,12 +64,15 @@ export async function doHanded(
   let isHeld = false;
   const attempt = async (held: Assembled, stop: AbortSignal): Promise<number> => {
     isHeld = true;
+    accept(held.mirror.snapshot, order, now());
     if (!steers.has(name)) refusePaused(held.mirror.snapshot.meta, config);
     const own = { ...inner, stop, held: () => held };
     return withFiles(wanted, async (argv) => shell.call?.([...argv, '-c', config.file], own) ?? 2);
   };
-  const ended = (code: number) =>
-    seal.close(JSON.stringify({ code, lines, notes } satisfies HandoverOutcome));
+  const ended = (code: number) => {
+    const outcome = { code, lines, notes } satisfies HandoverOutcome;
+    return seal.close(JSON.stringify(outcome), { purpose: 'outcome', about });
+  };
   if (!besides.has(name) && !alone.has(name)) return ended(2);
   try {
     const code = await home.hold(how, attempt);
@@ -77,6 +86,15 @@ export async function doHanded(
     inner.note(`crm-mirror: ${fault.text}`);
     return ended(fault.code);
   }
+}
+
+/** Uses the number of a command. Throws Unavailable if it was used before. */
+function accept(snapshot: Snapshot, { number, expiresAt }: Order, now: number): void {
+  if (snapshot.transaction(() => snapshot.usedNumbers.use(number, expiresAt, now))) return;
+  throw new Unavailable('this command was begun before, and is not run again', {
+    fix: 'look at `status` and `runs` for what it has done, and give it again if it is needed',
+    acted: 'maybe',
+  });
 }
 
 /** Calls `run` with the plan, or the list of people, in a file, as the command expects it. */

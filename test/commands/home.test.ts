@@ -66,7 +66,7 @@ test('does nothing before it knows which account the mirror belongs to', async (
     async () => true,
   );
   const taken = home.taken();
-  expect(await home.record('1', 'changed')).toBe('elsewhere');
+  expect(await home.record('1', 'changed', '')).toBe('elsewhere');
   let isDone = false;
   const held = home.hold('beside', async () => (isDone = true));
   await new Promise((resolve) => setImmediate(resolve));

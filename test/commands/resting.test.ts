@@ -149,7 +149,7 @@ test('lets a command have the snapshot that it has closed, and has no part in it
   const lease = takeLease(config.snapshot);
   expect(await home.run('full', 0)).toBe('elsewhere');
   await expect(home.hold('beside', async () => undefined)).rejects.toThrow('another run holds');
-  expect(await home.record('1', 'changed')).toBe('elsewhere');
+  expect(await home.record('1', 'changed', '')).toBe('elsewhere');
   expect([home.isHere(), await own.isServed()]).toEqual([true, true]);
   lease.release();
   const before = generation();
@@ -212,7 +212,7 @@ test('is told to Redis again when that was emptied, and put off while that is aw
   await untilHolds(async () => expect(await own.isServed()).toBe(true));
   await redis.kill();
   expect(await home.run('full', 0)).toBe('elsewhere');
-  expect(await home.record('1', 'changed')).toBe('elsewhere');
+  expect(await home.record('1', 'changed', '')).toBe('elsewhere');
   expect([home.isHere(), said.join('\n').includes('Redis cannot be asked')]).toEqual([true, true]);
   await redis.start();
   await untilHolds(async () => expect(await quick.redis.ping()).toBe('PONG'));
@@ -228,7 +228,7 @@ test('is opened while it is paused, for commands only', async () => {
   await rests();
   expect((await launch(['pause', '-c', file]).ended).code).toBe(0);
   expect(await home.run('full', 0)).toBe('over');
-  expect(await home.record('1', 'changed')).toBe('again');
+  expect(await home.record('1', 'changed', '')).toBe('again');
   expect(world.shown('ann@example.com')).toBeUndefined();
   expect(await home.hold('beside', async () => 'done')).toBe('done');
 });

@@ -60,7 +60,7 @@ async function delivered() {
   const place = { url: redis.url, mirror: 'world', clock: systemClock };
   const events = openEventQueue({ ...place, notice: () => undefined });
   const client = new Redis(redis.url);
-  const seal = () => sealOf(key, randomBytes);
+  const seal = () => sealOf({ key, mirror: 'world', random: randomBytes });
   const deliveries = deliveryLogOf(client, { mirror: 'world', clock: systemClock, seal });
   const webhook = { format: 'standard', secret, id: 'data.id', events, deliveries } as const;
   const webhookOf = (mirror: string) => (mirror === 'world' ? webhook : undefined);

@@ -266,8 +266,8 @@ describe('HubSpot', () => {
     ];
     const { status, body } = await hubspot(batch);
     expect([status, body]).toEqual([202, { status: 'accepted', records: 2 }]);
-    const work = async (...told: [string, Heard]) => {
-      heard.push(told);
+    const work = async (id: string, what: Heard) => {
+      heard.push([id, what]);
       return 'done' as const;
     };
     events.serve(work, { concurrency: 1, failed: (error) => started.failures.push(error) });

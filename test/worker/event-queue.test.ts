@@ -36,8 +36,9 @@ const until = async (holds: () => boolean | Promise<boolean>): Promise<void> =>
   untilHolds(async () => expect(await holds()).toBe(true));
 
 function open(mirror = 'acme', notices: (string | undefined)[] = []): EventQueue {
+  const sign = (id: string): string => `signed ${id}`;
   const notice = (lost: string | undefined) => void notices.push(lost);
-  const queue = openEventQueue({ url: redis.url, mirror, clock: systemClock, notice });
+  const queue = openEventQueue({ url: redis.url, mirror, clock: systemClock, sign, notice });
   opened.push(queue);
   return queue;
 }
@@ -148,19 +149,26 @@ test('an erasure is a job of its own, one for any number of events', async () =>
   await queue.add(['4711'], 'erased');
   expect(await queue.counts()).toEqual({ ...nothing, delayed: 3 });
   const client = new Redis(redis.url);
-  expect(await client.hget('crm-mirror:events-acme:3', 'data')).toBe('{"id":"4711","erased":true}');
+  expect(await client.hget('crm-mirror:events-acme:3', 'data')).toBe(
+    '{"id":"4711","erased":"signed 4711"}',
+  );
   client.disconnect();
   const worked: string[] = [];
   let isAway = true;
-  const work = async (id: string, heard: Heard): Promise<Worked> => {
-    worked.push(`${id} ${heard}`);
+  const work = async (id: string, heard: Heard, signature: string): Promise<Worked> => {
+    worked.push(`${id} ${heard} ${signature}`.trim());
     if (heard === 'changed' || !isAway) return 'done';
     isAway = false;
     return 'again';
   };
   queue.serve(work, { concurrency: 4, failed: (error) => expect.unreachable(String(error)) });
   await isEmpty(queue);
-  expect(worked.toSorted()).toEqual(['4711 changed', '4711 erased', '4711 erased', 'b changed']);
+  expect(worked.toSorted()).toEqual([
+    '4711 changed',
+    '4711 erased signed 4711',
+    '4711 erased signed 4711',
+    'b changed',
+  ]);
 });
 
 test.runIf(playsAll)(

@@ -12,8 +12,7 @@ import type { Config } from '../../config/config.ts';
 import { Invalid, isExpected } from '../../domain/errors.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { homeRecord } from '../../worker/queues/assignment-store.ts';
-import { sealOf } from '../../worker/queues/payload-encryption.ts';
-import { readKey } from '../../do-not-contact/list-key.ts';
+import { sealIn } from '../../worker/queues/payload-encryption.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { operatorName } from '../output/operator-name.ts';
 import { readFileSync } from 'node:fs';
@@ -60,8 +59,8 @@ export async function orHandOver(
     return here();
   }
   try {
-    const key = readKey(ledger.keyFile);
-    if (key === undefined) {
+    const seal = sealIn(config, randomBytes);
+    if (!seal) {
       throw new Invalid(
         `${ledger.keyFile}: the key of the do-not-contact list is missing, and without it the worker ` +
           'that has this mirror accepts no command',
@@ -70,9 +69,9 @@ export async function orHandOver(
         },
       );
     }
-    const seal = sealOf(key, randomBytes);
     shell.note(`crm-mirror: the worker that has ${mirror} runs this command`);
-    const sealed = seal.close(JSON.stringify(callOf(shell, shell.argv)));
+    const called = JSON.stringify(callOf(shell, shell.argv));
+    const { sealed, number: about } = seal.closeOrder(called, 'command', systemClock.now());
     const queue = { url: redis, mirror, clock: systemClock };
     let noted = 0;
     const { handOver } = await import('../../worker/queues/command-queue.ts');
@@ -81,14 +80,15 @@ export async function orHandOver(
       how: besides.has(shell.argv[0] ?? '') ? 'beside' : 'alone',
       urgent: shell.argv[0] === 'forget',
       tell(text) {
-        const told = news.parse(JSON.parse(seal.open(text)));
+        const told = news.parse(JSON.parse(seal.open(text, { purpose: 'progress', about })));
         if ('note' in told) noted += 1;
         hear(shell, told);
       },
       signal: shell.stop,
       isServed,
     });
-    const { code, lines, notes } = outcome.parse(JSON.parse(seal.open(answer)));
+    const opened = seal.open(answer, { purpose: 'outcome', about });
+    const { code, lines, notes } = outcome.parse(JSON.parse(opened));
     for (const note of notes.slice(noted)) shell.note(note);
     // Without colours of its own, the line is printed as any text.
     for (const line of lines) shell.print(line.includes('\u001B[') ? { styled: line } : line);

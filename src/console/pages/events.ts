@@ -2,14 +2,13 @@
 import { instant } from '../../cli/output/format-values.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
-import { readKey } from '../../do-not-contact/list-key.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
 import {
   type LoggedDeliveries,
   type LoggedEvent,
   readDeliveries,
 } from '../../worker/queues/delivery-log.ts';
-import { sealOf } from '../../worker/queues/payload-encryption.ts';
+import { sealIn } from '../../worker/queues/payload-encryption.ts';
 import {
   readWaitingEvents,
   type WaitingEvent,
@@ -30,7 +29,7 @@ export const eventsPage: Page = {
   path: 'events',
   nav: 'Events',
   async show(request) {
-    const { redis: url, mirror, contacts, ledger } = request.mirror.config;
+    const { redis: url, mirror, contacts } = request.mirror.config;
     if (url === undefined || !contacts?.webhook) {
       const body = html`<p class="quiet">
         This mirror takes no events: <code>contacts.webhook</code> and a worker with
@@ -40,8 +39,7 @@ export const eventsPage: Page = {
     }
     const from = Math.max(0, Math.trunc(Number(request.query['from'] ?? 0)) || 0);
     try {
-      const key = readKey(ledger.keyFile);
-      const seal = key === undefined ? undefined : sealOf(key, () => new Uint8Array());
+      const seal = sealIn(request.mirror.config);
       const waiting = await readWaitingEvents({ url, mirror }, shown);
       const log = await readDeliveries({ url, mirror, seal, from, count: shown + 1 });
       const nameOf = await namesFor(request);

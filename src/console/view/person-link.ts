@@ -10,6 +10,9 @@ import { isExpected } from '../../domain/errors.ts';
 import { sealOf } from '../../worker/queues/payload-encryption.ts';
 import { html, type Html, linkTo, type PageRequest } from './page.ts';
 
+/** The key is the snapshot's own, so the name of the mirror adds nothing. */
+const use = { purpose: 'link' } as const;
+
 type Meta = Pick<Snapshot['meta'], 'get'>;
 
 /** Returns the address of the person's page. */
@@ -21,7 +24,7 @@ export function personLink(
   const secret = secretOf(meta);
   // A nonce that follows from the key keeps the link the same, and is never used for another key.
   const nonce = createHmac('sha256', secret).update(`link ${key}`).digest().subarray(0, 12);
-  const sealed = sealOf(secret, () => nonce).close(key);
+  const sealed = sealOf({ key: secret, mirror: '', random: () => nonce }).close(key, use);
   return linkTo(request, `people/${Buffer.from(sealed, 'base64').toString('base64url')}`);
 }
 
@@ -40,7 +43,8 @@ export function namedRecord(
 export function personIn({ meta }: { meta: Meta }, id: string): Key | undefined {
   const sealed = Buffer.from(id, 'base64url').toString('base64');
   try {
-    return sealOf(secretOf(meta), () => new Uint8Array()).open(sealed);
+    const random = () => new Uint8Array();
+    return sealOf({ key: secretOf(meta), mirror: '', random }).open(sealed, use);
   } catch (error) {
     if (isExpected(error)) return undefined;
     throw error;

@@ -62,6 +62,14 @@ export const expansions: readonly Expansion[] = [
   },
   // What an operator decided about a person who is not ours (snapshot/tables/unmanaged-people.ts).
   { after: 22, adds: 'column', table: 'problem', name: 'decided', type: 'text' },
+  // The commands and events that were accepted (snapshot/tables/used-numbers.ts).
+  {
+    after: 22,
+    adds: 'table',
+    name: 'used_number',
+    rowid: false,
+    columns: 'number text primary key, expires_at integer not null',
+  },
 ];
 
 /** Returns the expansions that follow `version` migrations and that the database lacks. */

@@ -53,6 +53,8 @@ export interface MovesOptions {
 }
 
 interface State extends MovesOptions {
+  /** What this worker has made up for each move of which it is the target. */
+  nonces: Map<string, string>;
   /** What is in progress, by the id of the move. */
   working: Map<string, Promise<void>>;
   /** The moves whose part here has failed, and why. */
@@ -63,7 +65,13 @@ interface State extends MovesOptions {
 
 /** Creates the moves of this worker. */
 export function createMirrorMoves(options: MovesOptions): MirrorMoves {
-  const state: State = { ...options, working: new Map(), failed: new Map(), suspects: undefined };
+  const state: State = {
+    ...options,
+    nonces: new Map(),
+    working: new Map(),
+    failed: new Map(),
+    suspects: undefined,
+  };
   return {
     act(fleet) {
       state.suspects ??= new Set(options.mirrors());
@@ -114,11 +122,12 @@ function begin(
 ): void {
   const { quick, clock, stop, randomHex, note, working, failed, configOf } = state;
   const store = moveStore(quick, mirror, move.id);
+  const nonce = nonceFor(state, move);
   const work = async (): Promise<void> => {
     try {
       const config = configOf(mirror);
       if (!config) throw new Invalid(`${state.node} has no file of ${mirror}`);
-      await act({ config, move, store, clock, stop, randomHex, note });
+      await act({ config, move, store, clock, stop, randomHex, nonce, note });
     } catch (error) {
       const { reason, fix } = explain(error).problem;
       const isRefused = error instanceof Invalid && move.state !== 'sending';
@@ -132,6 +141,17 @@ function begin(
     move.id,
     work().finally(() => working.delete(move.id)),
   );
+}
+
+/**
+ * Returns what a target makes up as it agrees to a move, and once again as it receives the mirror.
+ * Parts of an earlier move, which somebody has kept, are sealed for another one.
+ */
+function nonceFor({ nonces, randomHex }: State, { id, state }: Move): string {
+  const nonce = nonces.get(id) ?? (state === 'asked' ? randomHex(16) : '');
+  if (state === 'asked') nonces.set(id, nonce);
+  else nonces.delete(id);
+  return nonce;
 }
 
 /** Finishes what an earlier move has left. What cannot be finished yet is tried again. */

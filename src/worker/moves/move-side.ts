@@ -4,7 +4,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
 import { readKey } from '../../do-not-contact/list-key.ts';
 import type { Move, MoveStore } from '../placement/move-store.ts';
-import { type Seal, sealOf } from '../queues/payload-encryption.ts';
+import { type Seal, sealOf, type Use } from '../queues/payload-encryption.ts';
 
 /** One side of a move. */
 export interface MoveSide {
@@ -16,6 +16,8 @@ export interface MoveSide {
   stop: AbortSignal;
   /** Returns random bytes as hexadecimal digits. */
   randomHex(bytes: number): string;
+  /** What the target makes up for this move, and only keeps in memory; '' for the source. */
+  nonce: string;
   note(line: string): void;
 }
 
@@ -28,16 +30,25 @@ export const lookMs = 25;
 export function sealFor({ config, randomHex }: MoveSide, node: string): Seal {
   const { mirror, ledger } = config;
   const key = readKey(ledger.keyFile);
-  if (key !== undefined) return sealOf(key, (bytes) => Buffer.from(randomHex(bytes), 'hex'));
+  const random = (bytes: number): Uint8Array => Buffer.from(randomHex(bytes), 'hex');
+  if (key !== undefined) return sealOf({ key, mirror, random });
   throw new Invalid(
     `${node} has no key of the do-not-contact list of ${mirror} in ${ledger.keyFile}`,
     { fix: 'copy the file with the key (ledgerKeyFile) there from the worker that has the mirror' },
   );
 }
 
-/** Returns what a part is sealed for, so that it cannot take the place of another one. */
-export function partPurpose({ id }: Move, part: number | 'proof'): string {
-  return `crm-mirror move ${id} ${part}`;
+/** Returns what the target's proof is sealed for. */
+export function proofUse({ id }: Move): Use {
+  return { purpose: 'move', about: `${id} proof` };
+}
+
+/**
+ * Returns what a part is sealed for, so that it cannot take the place of another one, or of one of
+ * an earlier move that somebody has kept.
+ */
+export function partUse({ id }: Move, nonce: string, part: number): Use {
+  return { purpose: 'move', about: `${id} ${nonce} ${part}` };
 }
 
 /** Returns the id of the disk to which the mirror moves. */

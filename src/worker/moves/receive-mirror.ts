@@ -18,8 +18,9 @@ import {
 import {
   lookMs,
   type MoveSide,
-  partPurpose,
+  partUse,
   patienceMs,
+  proofUse,
   sealFor,
   targetDisk,
   unlessUnavailable,
@@ -30,10 +31,10 @@ class Over extends Error {}
 
 /** Agrees to receive a mirror. Throws Invalid if this worker cannot. */
 export async function agree(side: MoveSide): Promise<void> {
-  const { config, move, store } = side;
+  const { config, move, store, nonce } = side;
   const seal = sealFor(side, move.to);
   refuseOthers(config, move.to);
-  const proof = seal.closeBytes(Buffer.from(move.id), partPurpose(move, 'proof'));
+  const proof = seal.closeBytes(Buffer.from(nonce), proofUse(move));
   await store.step('asked', 'ready', proof.toString('base64'));
 }
 
@@ -132,9 +133,9 @@ async function takePart(side: MoveSide, part: number): Promise<Buffer> {
 }
 
 function opened(side: MoveSide, part: number, sealed: Buffer): Buffer {
-  const { config, move } = side;
+  const { config, move, nonce } = side;
   try {
-    return sealFor(side, move.to).openBytes(sealed, partPurpose(move, part));
+    return sealFor(side, move.to).openBytes(sealed, partUse(move, nonce, part));
   } catch (error) {
     throw new Invalid(`part ${part} of ${config.mirror} was damaged on its way to ${move.to}`, {
       fix: 'move it again',

@@ -8,8 +8,9 @@ import { removeCopies, renameMoved, writeMark } from './move-files.ts';
 import {
   lookMs,
   type MoveSide,
-  partPurpose,
+  partUse,
   patienceMs,
+  proofUse,
   sealFor,
   targetDisk,
   unlessUnavailable,
@@ -23,9 +24,8 @@ const partBytes = 256 * 1024;
 /** Has the mirror released if both workers have the same key. Throws Invalid. */
 export async function checkKey(side: MoveSide): Promise<void> {
   const { config, move, store } = side;
-  const seal = sealFor(side, move.from);
   try {
-    seal.openBytes(Buffer.from(move.proof, 'base64'), partPurpose(move, 'proof'));
+    nonceIn(side);
   } catch (error) {
     const what = `${move.to} has another key of the do-not-contact list of ${config.mirror}`;
     throw new Invalid(`${what} than ${move.from}`, {
@@ -34,6 +34,13 @@ export async function checkKey(side: MoveSide): Promise<void> {
     });
   }
   await store.step('ready', 'leaving', move.proof);
+}
+
+/** Returns what the target has made up for this move. Throws Invalid if it has another key. */
+function nonceIn(side: MoveSide): string {
+  const { move } = side;
+  const proof = Buffer.from(move.proof, 'base64');
+  return sealFor(side, move.from).openBytes(proof, proofUse(move)).toString('utf8');
 }
 
 /**
@@ -69,12 +76,13 @@ export async function sendMirror(side: MoveSide): Promise<void> {
 async function sendParts(side: MoveSide, manifest: Manifest): Promise<boolean> {
   const { config, move } = side;
   const seal = sealFor(side, move.from);
+  const nonce = nonceIn(side);
   const total = manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
   let [part, sent] = [0, 0];
   for await (const bytes of partsOf(config, manifest)) {
     // The manifest does not count.
     if (part > 0) sent += bytes.length;
-    const sealed = seal.closeBytes(bytes, partPurpose(move, part));
+    const sealed = seal.closeBytes(bytes, partUse(move, nonce, part));
     if (!(await put(side, { part, sealed, sent, total }))) return false;
     part += 1;
   }

@@ -35,6 +35,7 @@ export interface LoggedRefusal {
   why: string;
 }
 
+const use = { purpose: 'delivery' } as const;
 const most = { accepted: 1_000, refused: 50, ofDelivery: 100 };
 const keptMs = 7 * 86_400_000;
 
@@ -73,7 +74,7 @@ export function deliveryLogOf(redis: Redis, { mirror, clock, seal }: Writing): D
       const some = [...new Set(ids)].slice(0, most.ofDelivery);
       add(
         'accepted',
-        some.map((id) => ({ at, id: sealing.close(id), ...erased })),
+        some.map((id) => ({ at, id: sealing.close(id, use), ...erased })),
       );
     },
     refused: (why) => add('refused', [{ at: clock.now(), why }]),
@@ -125,7 +126,7 @@ export async function readDeliveries(reading: Reading): Promise<LoggedDeliveries
 
 function opened(seal: Seal | undefined, sealed: string): string | undefined {
   try {
-    return seal?.open(sealed);
+    return seal?.open(sealed, use);
   } catch (error) {
     if (isExpected(error)) return undefined;
     throw error;

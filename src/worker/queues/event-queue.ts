@@ -1,6 +1,7 @@
 /**
  * Stores the events of a CRM in Redis (BullMQ): one job for each changed record, which holds only
- * the record's id, and one job of another kind for each record that the CRM has erased.
+ * the record's id, and one job of another kind for each record that the CRM has erased. That one
+ * also holds a signature of the server that took the event: Redis vouches for no erasure.
  *
  *   event arrives   its job waits          it joins that job
  *                   its job is running     another job starts when that one has ended: never two at
@@ -14,6 +15,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Queue } from 'bullmq';
+import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { hearOf, type Quick } from './redis-connections.ts';
 import { type Connections, ownConnections } from './shared-connections.ts';
@@ -29,6 +31,11 @@ export interface EventQueueOptions {
   connections?: Connections | undefined;
   mirror: string;
   clock: Clock;
+  /**
+   * Returns the signature for the erasure of a record. Without it, erasures are processed like
+   * changes. What it throws, `add` throws.
+   */
+  sign?: ((id: string) => string) | undefined;
   /**
    * Called with the reason when the connection to Redis is lost, and with undefined when it is
    * established or restored.
@@ -63,8 +70,11 @@ export interface QueueCounts {
   delayed: number;
 }
 
-/** Processes the events received for one record. */
-export type Work = (id: string, heard: Heard) => Promise<Worked>;
+/**
+ * Processes the events received for one record. `signature` is what Redis has stored with an
+ * erasure, whoever wrote it.
+ */
+export type Work = (id: string, heard: Heard, signature: string) => Promise<Worked>;
 
 /**
  * The events of one mirror. While Redis is away, every function except `serve` and `close` throws
@@ -116,6 +126,7 @@ export function openEventQueue({
   mirror,
   clock,
   notice,
+  sign = () => '',
   connections = ownConnections(url),
 }: EventQueueOptions): EventQueue {
   const quick = connections.quick();
@@ -125,7 +136,9 @@ export function openEventQueue({
   let served: ReturnType<typeof startWork> | undefined;
   return {
     async add(ids, heard = 'changed') {
-      const jobs = [...new Set(ids)].map((id) => jobOf(id, heard));
+      const jobs = [...new Set(ids)].map((id) => {
+        return heard === 'erased' ? jobOf({ id, erased: sign(id) }) : jobOf({ id });
+      });
       for (let from = 0; from < jobs.length; from += batch) {
         await quick.ask(async () => queue.addBulk(jobs.slice(from, from + batch)));
       }
@@ -159,16 +172,14 @@ export async function countsOf(queue: Queue): Promise<QueueCounts> {
   return { waiting: waiting + prioritized, active, delayed };
 }
 
-interface Data {
-  id: string;
-  erased?: true;
-}
+/** Checks a job. `erased` is the signature of an erasure. */
+export const eventSchema = z.object({ id: z.string(), erased: z.string().optional() });
+type Data = z.infer<typeof eventSchema>;
 
 /** Returns the job for a record. Erasures are not merged with other events of the record. */
-function jobOf(id: string, heard: Heard) {
-  const isErased = heard === 'erased';
-  const data: Data = isErased ? { id, erased: true } : { id };
-  const deduplication = { id: deduplicationOf(id, isErased), keepLastIfActive: true };
+function jobOf(data: Data) {
+  const isErased = data.erased !== undefined;
+  const deduplication = { id: deduplicationOf(data.id, isErased), keepLastIfActive: true };
   return { name: isErased ? 'erased' : 'event', data, opts: { ...jobOptions, deduplication } };
 }
 
@@ -207,14 +218,18 @@ function startWork(
   work: Work,
   { concurrency, failed }: ServeOptions,
 ): { close(): Promise<void> } {
-  return takeJobs<Data>(eventsOf(mirror), {
+  return takeJobs(eventsOf(mirror), {
     connections,
     clock,
     concurrency,
     settings: { backoffStrategy: (tries) => retryDelayMs(retrySchedules.event, tries) },
     async work({ data }) {
-      const heard = data.erased ? 'erased' : 'changed';
-      const worked = await work(data.id, heard).catch((error: unknown) => {
+      const event = eventSchema.safeParse(data);
+      // No server of a mirror has written this.
+      if (!event.success) return 'over';
+      const { id, erased } = event.data;
+      const heard = erased === undefined ? 'changed' : 'erased';
+      const worked = await work(id, heard, erased ?? '').catch((error: unknown) => {
         failed(error);
         return 'again';
       });

@@ -1,7 +1,6 @@
 /** Reads which events of a CRM wait to be processed. */
 import type { Job } from 'bullmq';
-import { z } from 'zod';
-import { countsOf, type QueueCounts } from './event-queue.ts';
+import { countsOf, eventSchema, type QueueCounts } from './event-queue.ts';
 import { eventsOf } from './queue-names.ts';
 import { connectQuickly } from './redis-connections.ts';
 
@@ -23,7 +22,6 @@ export interface WaitingEvents extends QueueCounts {
   events: WaitingEvent[];
 }
 
-const data = z.object({ id: z.string(), erased: z.literal(true).optional() });
 const states = ['active', 'waiting', 'delayed'] as const;
 
 /** Returns up to `most` events of each state. Throws Unavailable while Redis is away. */
@@ -38,7 +36,7 @@ export async function readWaitingEvents(
     const found = await Promise.all(
       states.map(async (state) => {
         const jobs = await quick.ask(() => queue.getJobs([state], 0, most - 1, true));
-        return jobs.map((job) => eventOf(job, state));
+        return jobs.flatMap((job) => eventOf(job, state));
       }),
     );
     return { ...counts, events: found.flat() };
@@ -47,7 +45,10 @@ export async function readWaitingEvents(
   }
 }
 
-function eventOf(job: Job, state: WaitingEvent['state']): WaitingEvent {
-  const { id, erased = false } = data.parse(job.data);
-  return { record: id, isErased: erased, state, at: job.timestamp, attempts: job.attemptsMade };
+/** Returns nothing for a job that no server of a mirror has written. */
+function eventOf(job: Job, state: WaitingEvent['state']): WaitingEvent[] {
+  const { timestamp: at, attemptsMade: attempts } = job;
+  const { data } = eventSchema.safeParse(job.data);
+  if (!data) return [];
+  return [{ record: data.id, isErased: data.erased !== undefined, state, at, attempts }];
 }
