@@ -2,29 +2,93 @@ import type { Command } from 'commander';
 import { type Certificate, forget } from '../erasure/forget-person.ts';
 import { filesAside } from '../snapshot/database/snapshot-folder.ts';
 import { explain } from '../cli/output/failure-report.ts';
-import { namingOptions } from '../cli/lookup/snapshot-command.ts';
-import { type PersonFlags, personOptions, withPerson } from '../cli/run/person-command.ts';
+import { namingOptions, see } from '../cli/lookup/snapshot-command.ts';
+import { keyOfHash } from '../cli/lookup/person-names.ts';
+import { askAgreement } from '../cli/run/ask-agreement.ts';
+import {
+  type Agreement,
+  type PersonFlags,
+  personOptions,
+  type PersonWork,
+  withPerson,
+} from '../cli/run/person-command.ts';
+import type { Config } from '../config/config.ts';
+import { Invalid } from '../domain/errors.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { counted } from '../domain/values/counted.ts';
 import { instant } from '../cli/output/format-values.ts';
 import { operatorName } from '../cli/output/operator-name.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 
+interface Flags extends PersonFlags {
+  yes?: true;
+}
+
 /** Declares the flags of `forget`. */
 export function options(command: Command): void {
-  personOptions(namingOptions(command)).addHelpText(
-    'after',
-    '\nOpts the person out of everything, deletes every contact of the address on the platform, and\n' +
-      'removes them from the snapshot, no matter who created them or what policy says. Only a keyed hash\n' +
-      'stays, so that no run brings them back; `allow` takes that back. Remove them from the CRM too.\n' +
-      'Other addresses that the same CRM record had are named, and not changed: forget each that is\n' +
-      'the same person. Older backups still contain the person.',
-  );
+  const named = personOptions(namingOptions(command));
+  named
+    .option('--yes', 'agree to it, and ask nothing')
+    .addHelpText(
+      'after',
+      '\nOpts the person out of everything, deletes every contact of the address on the platform, and\n' +
+        'removes them from the snapshot, no matter who created them or what policy says. Only a keyed hash\n' +
+        'stays, so that no run brings them back; `allow` takes that back. Remove them from the CRM too.\n' +
+        'Other addresses that the same CRM record had are named, and not changed: forget each that is\n' +
+        'the same person. Older backups still contain the person. On a terminal it asks; elsewhere it\n' +
+        'needs --yes and the address, because nobody can see which person a hash means.',
+    );
 }
 
 /** Forgets one person. The exit code is 0 only if everything is done and certified. */
 export async function run(command: Command, shell: Shell): Promise<number> {
-  return withPerson(command, shell, async ({ mirror, part, key, hash, names, path, flags }) => {
+  const { yes = false } = command.opts<Flags>();
+  return withPerson(command, shell, forgetting(shell), agreeing(shell, yes));
+}
+
+/** Asks on a terminal. Elsewhere, `yes` and an address are required. */
+function agreeing(shell: Shell, yes: boolean): Agreement {
+  return async (word, config) => {
+    if (shell.canAsk !== true && word.startsWith('#')) {
+      throw new Invalid(`forget ${word}: a hash does not show which person it means`, {
+        fix: 'give the address with --yes, or run it on a terminal, where it shows the address and asks',
+      });
+    }
+    if (yes) return shell;
+    if (shell.canAsk !== true) {
+      throw new Invalid('forget: nobody is forgotten without agreement', {
+        fix: 'check the address and the mirror, then give --yes',
+      });
+    }
+    const who = await addressOf(word, config);
+    const isAgreed = await askAgreement(shell, {
+      command: 'forget',
+      question:
+        `Forget ${who} for good? Every contact of this address at ${config.platform.url} is opted ` +
+        `out and deleted, and the mirror ${config.mirror} forgets the person.`,
+      yes: 'The erasure begins.',
+      no: 'Nobody was forgotten.',
+    });
+    if (!isAgreed) return undefined;
+    // A worker that has the mirror cannot ask again.
+    const [name = '', ...words] = shell.argv ?? [];
+    return shell.argv ? { ...shell, argv: [name, '--yes', ...words] } : shell;
+  };
+}
+
+/** Returns the address that a hash means if the snapshot knows it, and otherwise the word. */
+async function addressOf(word: string, config: Config): Promise<string> {
+  const { snapshot } = see(config, true);
+  try {
+    const known = snapshot && word.startsWith('#') ? await keyOfHash(word, snapshot) : undefined;
+    return known ?? word;
+  } finally {
+    snapshot?.close();
+  }
+}
+
+function forgetting(shell: Shell): PersonWork {
+  return async ({ mirror, part, key, hash, names, path, flags }) => {
     const { stop: signal, abort } = shell;
     const by = operatorName(shell);
     const told = await forget(mirror, { part, key, by }, { signal, abort });
@@ -58,7 +122,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       ...copiesLines(copies),
     ];
     return { document, lines, code: codeOf(told, signal) };
-  });
+  };
 }
 
 /**

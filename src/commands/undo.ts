@@ -6,7 +6,7 @@ import { counted } from '../domain/values/counted.ts';
 import { changeCount } from '../engine/report/run-summary.ts';
 import { deciderOf } from '../cli/run/decider-options.ts';
 import { cannotLines } from '../cli/run/undo-text.ts';
-import { createTalk } from '../cli/init/conversation/talk.ts';
+import { askAgreement } from '../cli/run/ask-agreement.ts';
 import { commandLine } from '../cli/output/printed-commands.ts';
 import { exitCode } from '../cli/output/exit-codes.ts';
 import { operatorName } from '../cli/output/operator-name.ts';
@@ -152,10 +152,13 @@ async function undoWhenAgreed(flags: Flags, shell: Shell, undo: Undo): Promise<n
   if (found.changes === 0 && found.waits && code === exitCode('done')) return exitCode('busy');
   const isHeld = code === exitCode('held');
   if (found.changes === 0 || (code !== exitCode('done') && !isHeld)) return code;
-  const talk = createTalk('crm-mirror undo', shell.stop);
   const rest = isHeld ? ' What a guard holds of them is not sent until it is approved.' : '';
-  const isAgreed = await talk.agree(`Send ${counted(found.changes, 'change')}?${rest}`);
-  talk.end(isAgreed ? 'The run begins.' : 'Nothing was sent.', isAgreed ? 'done' : 'cancelled');
+  const isAgreed = await askAgreement(shell, {
+    command: 'undo',
+    question: `Send ${counted(found.changes, 'change')}?${rest}`,
+    yes: 'The run begins.',
+    no: 'Nothing was sent.',
+  });
   if (!isAgreed) return code;
   const { hash: agree, run: id } = found;
   // A worker that has the mirror makes the same plan, or refuses.

@@ -69,7 +69,7 @@ describe('audit show', () => {
   test('tells who gave the command, whatever --by says, and what allow lifted', async () => {
     const world = await written();
     world.people([{ email: bob, news: 'yes' }]);
-    await world.call('forget', ann);
+    await world.call('forget', ann, '--yes');
     await world.call('allow', ann, '--reason', 'by letter', '--by', 'the board');
     const [entry] = await shown(world);
     expect(entry).toMatchObject({ what: 'allow', name: 'the board', as: operatorName() });
@@ -149,7 +149,7 @@ describe('audit show', () => {
   test('after forget nobody can tell whom the entries concern, and the log is whole', async () => {
     const world = await written();
     world.people([{ email: bob, news: 'no' }]);
-    expect((await world.call('forget', ann)).code).toBe(0);
+    expect((await world.call('forget', ann, '--yes')).code).toBe(0);
     expect(await shown(world)).toEqual([]);
     const { json } = await world.call('audit', 'verify', '--json');
     expect(json).toMatchObject({ whole: true, faults: [] });
@@ -171,18 +171,18 @@ test('forget fails while the log cannot be opened, or is read, because it has th
   const reader = new Database(logOf(world), { readonly: true });
   reader.exec('begin');
   reader.prepare('select count(*) from entry').get();
-  expect((await world.call('forget', ann)).code).toBe(75);
+  expect((await world.call('forget', ann, '--yes')).code).toBe(75);
   reader.exec('commit');
   reader.close();
-  expect((await world.call('forget', ann)).code).toBe(0);
+  expect((await world.call('forget', ann, '--yes')).code).toBe(0);
   const key = `${logOf(world)}-key`;
   renameSync(key, `${key}-kept`);
   writeFileSync(key, 'no key');
-  const failing = await world.call('forget', bob);
+  const failing = await world.call('forget', bob, '--yes');
   expect(failing).toMatchObject({ code: 1, out: expect.stringContaining('the audit log') });
   rmSync(key);
   renameSync(`${key}-kept`, key);
-  expect((await world.call('forget', bob)).code).toBe(0);
+  expect((await world.call('forget', bob, '--yes')).code).toBe(0);
 });
 
 test('forget leaves an entry of a change whose outcome nobody finds out any more', async () => {
@@ -191,7 +191,7 @@ test('forget leaves an entry of a change whose outcome nobody finds out any more
   writeFileSync(world.file, config.replace(/("?timeoutMs"?: ?)\d+/, '$150'));
   edit(world.path, "update change set state = 'sent', ended_at = null where op = 'opt_out'");
   world.people([{ email: bob, news: 'no' }]);
-  expect((await world.call('forget', ann)).code).toBe(0);
+  expect((await world.call('forget', ann, '--yes')).code).toBe(0);
   const { out } = await world.call('audit', 'export');
   const entries = out.split('\n').map((line) => JSON.parse(line));
   expect(entries.map(({ outcome }) => outcome)).toContain('unknown');

@@ -274,7 +274,7 @@ describe('a person of whom nothing is known', () => {
   test('after forget, only the erasure is', async () => {
     const world = await written();
     world.csv(`id,email,news,product\nid-2,${bob},yes,no\n`);
-    expect((await world.call('forget', ann)).code).toBe(0);
+    expect((await world.call('forget', ann, '--yes')).code).toBe(0);
     const { code, json } = await world.call('dossier', ann, '--json');
     expect(code).toBe(0);
     expect(json).toMatchObject({ known: false, answers: [], requests: [], snapshot: null });

@@ -29,7 +29,7 @@ describe('another address of the same CRM record', () => {
     ['a later one', before, ann],
   ])('%s is printed with the command to run, and left alone', async (_what, key, other) => {
     const world = await moved();
-    const { code, json, err } = await world.call('forget', key, '--json');
+    const { code, json, err } = await world.call('forget', key, '--yes', '--json');
     expect({ code, also: json.also }).toEqual({
       code: 0,
       also: [expect.stringMatching(/^#[0-9a-f]{12}$/)],
@@ -39,7 +39,7 @@ describe('another address of the same CRM record', () => {
     expect(world.shown(key)).toBeUndefined();
     expect(world.shown(other)).toBeDefined();
     // The hash is all it takes; then nobody of that name is known any more.
-    const next = await world.call('forget', json.also[0], '--json');
+    const next = await world.seen('forget', json.also[0], '--yes', '--json');
     expect(next).toMatchObject({ code: 0, json: { person: json.also[0], deleted: 1, also: [] } });
     expect(world.shown(other)).toBeUndefined();
     expect(isKept(world, other)).toBe(false);
@@ -48,10 +48,10 @@ describe('another address of the same CRM record', () => {
 
   test('is printed in plain at a terminal, and elsewhere with --addresses', async () => {
     const world = await moved();
-    const { out } = await world.seen('forget', ann);
+    const { out } = await world.seen('forget', ann, '--yes');
     expect(out).toContain('another address');
     expect(out).toContain(`crm-mirror forget ${before} -c ${world.file}`);
-    const shown = await (await moved()).call('forget', ann, '--addresses', '--json');
+    const shown = await (await moved()).call('forget', ann, '--yes', '--addresses', '--json');
     expect(shown.json.also).toEqual([before]);
   });
 
@@ -61,12 +61,12 @@ describe('another address of the same CRM record', () => {
       is: 'answer',
       status: 403,
     });
-    const failed = await world.call('forget', ann, '--addresses', '--json');
+    const failed = await world.call('forget', ann, '--yes', '--addresses', '--json');
     expect(failed).toMatchObject({ code: 1, json: { also: [before] } });
     undo();
     world.csv(`${head}2,${bob},yes,\n`);
     world.emulator.dashboard.deleteContact(before);
-    expect((await world.call('forget', ann, '--json')).json.also).toHaveLength(1);
+    expect((await world.call('forget', ann, '--yes', '--json')).json.also).toHaveLength(1);
   });
 
   test('is found when it was renamed on the platform', async () => {
@@ -75,13 +75,13 @@ describe('another address of the same CRM record', () => {
     world.emulator.dashboard.editContact(ann, { email: before });
     world.csv(`${head}7,${before},yes,\n2,${bob},yes,\n`);
     await world.call('sync');
-    const { json } = await world.call('forget', before, '--addresses', '--json');
+    const { json } = await world.call('forget', before, '--yes', '--addresses', '--json');
     expect(json.also).toEqual([ann]);
   });
 
   test('is the only address that is named', async () => {
     const world = await moved();
-    expect((await world.call('forget', bob, '--json')).json.also).toEqual([]);
+    expect((await world.call('forget', bob, '--yes', '--json')).json.also).toEqual([]);
   });
 });
 
@@ -89,9 +89,9 @@ test('forget names snapshots that were set aside, because it does not purge them
   const world = await moved();
   const aside = `${world.path}.broken-20260101T000000Z`;
   for (const end of ['', '-wal']) writeFileSync(aside + end, ann);
-  const { json } = await world.call('forget', ann, '--json');
+  const { json } = await world.call('forget', ann, '--yes', '--json');
   expect(json.copies).toEqual([aside, `${aside}-wal`]);
-  const { out } = await world.call('forget', ann);
+  const { out } = await world.call('forget', ann, '--yes');
   expect(out).toContain(`${aside} was set aside`);
   expect(out).toMatch(/backups .* restoring one/);
 });

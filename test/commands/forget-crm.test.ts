@@ -33,7 +33,7 @@ const allow = (world: Mirrored, who: string, ...more: string[]) =>
 describe('after forget, another address in the CRM does not bring back', () => {
   test('a person who was never recorded', async () => {
     const world = await unseen();
-    expect((await world.call('forget', ann)).code).toBe(0);
+    expect((await world.call('forget', ann, '--yes')).code).toBe(0);
     expect(await changed(world)).toBe(1);
     expect(world.shown(next)).toBeUndefined();
   });
@@ -42,7 +42,7 @@ describe('after forget, another address in the CRM does not bring back', () => {
     const world = await unseen();
     await world.call('sync');
     lose(world);
-    expect((await world.call('forget', ann, '--json')).json).toMatchObject({ deleted: 1 });
+    expect((await world.call('forget', ann, '--yes', '--json')).json).toMatchObject({ deleted: 1 });
     expect(await changed(world)).toBe(1);
     expect(world.shown(next)).toBeUndefined();
   });
@@ -50,14 +50,14 @@ describe('after forget, another address in the CRM does not bring back', () => {
   test('a person who was forgotten by hash', async () => {
     const world = await unseen();
     const { json } = await world.call('explain', ann, '--json');
-    expect((await world.call('forget', json.person)).code).toBe(0);
+    expect((await world.seen('forget', json.person, '--yes')).code).toBe(0);
     expect(await changed(world)).toBe(1);
     expect(world.shown(next)).toBeUndefined();
   });
 
   test('a person whose id another record had since: nobody knows whose it is', async () => {
     const world = await unseen();
-    await world.call('forget', ann);
+    await world.call('forget', ann, '--yes');
     world.csv(`${head}2,${ann},yes,\n${others}`);
     expect((await world.call('sync', '--json')).json.contacts).toMatchObject({ invalid: 2 });
     world.csv(`${head}2,${next},yes,\n`);
@@ -71,10 +71,10 @@ describe('after forget, another address in the CRM does not bring back', () => {
   test('a person with a second address in the CRM: forget names that address', async () => {
     const world = await unseen();
     world.csv(`${head}1,${ann},yes,\n1,${next},yes,\n${others}`);
-    const { json } = await world.call('forget', ann, '--addresses', '--json');
+    const { json } = await world.call('forget', ann, '--yes', '--addresses', '--json');
     expect(json.also).toEqual([next]);
     // Of the two each names the other only as long as that is not forgotten.
-    expect((await world.call('forget', next, '--json')).json.also).toEqual([]);
+    expect((await world.call('forget', next, '--yes', '--json')).json.also).toEqual([]);
   });
 });
 
@@ -88,7 +88,7 @@ describe('forget, with a CRM that cannot be read', () => {
       const world = await unseen();
       await world.call('sync');
       spoil(world);
-      const { code, json } = await world.call('forget', ann, '--json');
+      const { code, json } = await world.call('forget', ann, '--yes', '--json');
       expect({ code, json }).toMatchObject({
         code: 1,
         json: {
@@ -100,20 +100,20 @@ describe('forget, with a CRM that cannot be read', () => {
         },
       });
       expect(world.shown(ann)).toBeUndefined();
-      const { code: again, out } = await world.call('forget', ann);
+      const { code: again, out } = await world.call('forget', ann, '--yes');
       expect({ again, out }).toMatchObject({
         again: 1,
         out: expect.stringContaining('ids of the'),
       });
       world.csv(`${head}1,${ann},yes,\n${others}`);
-      expect((await world.call('forget', ann)).code).toBe(0);
+      expect((await world.call('forget', ann, '--yes')).code).toBe(0);
       expect(await changed(world)).toBe(1);
     },
   );
 
   test('makes `allow` say that it does not know', async () => {
     const world = await unseen();
-    await world.call('forget', ann);
+    await world.call('forget', ann, '--yes');
     rmSync(join(world.folder, 'people.csv'));
     expect(await allow(world, next)).toMatchObject({
       code: 1,
@@ -125,7 +125,7 @@ describe('forget, with a CRM that cannot be read', () => {
 describe('allow, of a new address of an erased record', () => {
   const erased = async (): Promise<Mirrored> => {
     const world = await unseen();
-    await world.call('forget', ann);
+    await world.call('forget', ann, '--yes');
     expect(await changed(world)).toBe(1);
     return world;
   };
@@ -147,7 +147,7 @@ describe('allow, of a new address of an erased record', () => {
     await world.call('allow', next, '--reason', 'a very private reason');
     await changed(world);
     await world.call('allow', next, '--reason', 'another private reason');
-    expect((await world.call('forget', next)).code).toBe(0);
+    expect((await world.call('forget', next, '--yes')).code).toBe(0);
     const files = ['', '-wal'].map((end) => `${world.path}-ledger${end}`).filter(existsSync);
     const bytes = files.map((name) => readFileSync(name, 'latin1')).join('');
     expect(bytes).toMatch(/freed from the CRM ids/);
@@ -167,7 +167,7 @@ describe('allow, of a new address of an erased record', () => {
   test('takes back this id only', async () => {
     const world = await unseen();
     world.csv(`${head}1,${ann},yes,\n7,${ann},yes,\n${others}`);
-    await world.call('forget', ann);
+    await world.call('forget', ann, '--yes');
     await changed(world);
     await allow(world, next);
     const other = 'ann@third.example';

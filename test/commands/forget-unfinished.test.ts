@@ -51,7 +51,7 @@ async function told(world: Mirrored): Promise<void> {
     expect(run.json.reasons).toEqual([expect.stringContaining(hash)]);
   }
   expect(await optOuts(world)).toEqual([]);
-  const again = await world.call('forget', hash, '--json');
+  const again = await world.seen('forget', hash, '--yes', '--json');
   expect(again).toMatchObject({ code: 0, json: { verified: true, scrubbed: true } });
   expect(world.shown(ann)).toBeUndefined();
   expect(bytesOf(world)).not.toContain(ann);
@@ -67,7 +67,7 @@ describe('an unfinished forget', () => {
   ])('is completed: %s', async (_what, which, fault) => {
     const world = await synced();
     const { undo } = world.server.fail(({ method }) => method.startsWith(which), fault);
-    const { code, json } = await world.call('forget', ann, '--json');
+    const { code, json } = await world.call('forget', ann, '--yes', '--json');
     expect({ code, json }).toMatchObject({ code: 1, json: { verified: false, purged: null } });
     undo();
     await told(world);
@@ -78,7 +78,7 @@ describe('an unfinished forget', () => {
     async () => {
       const world = await synced();
       const { undo } = world.server.fail(({ method }) => method === 'DELETE', { is: 'hang' });
-      const process = launch(['forget', ann, '-c', world.config({ timeoutMs: 20_000 })]);
+      const process = launch(['forget', ann, '--yes', '-c', world.config({ timeoutMs: 20_000 })]);
       await untilHolds(() => expect(methodsOf(world)).toContain('DELETE'));
       process.child.kill('SIGKILL');
       await process.ended;
@@ -95,7 +95,7 @@ describe('an unfinished forget', () => {
       const world = await synced();
       world.server.fail(({ method }) => method === 'DELETE', { is: 'hang' });
       const file = world.config({ timeoutMs: 120_000 });
-      const process = launch(['forget', ann, '--json', '-c', file]);
+      const process = launch(['forget', ann, '--yes', '--json', '-c', file]);
       await untilHolds(() => expect(methodsOf(world)).toContain('DELETE'));
       // It waits a while for what is under way, and then gives it up.
       process.child.kill('SIGTERM');
@@ -114,7 +114,7 @@ describe('an unfinished forget', () => {
     const world = await mirrored();
     world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
     const { undo } = forbidDeletes(world);
-    expect((await world.call('forget', ann)).code).toBe(1);
+    expect((await world.call('forget', ann, '--yes')).code).toBe(1);
     undo();
     await world.call('sync');
     expect(await optOuts(world)).toEqual([]);
@@ -124,7 +124,7 @@ describe('an unfinished forget', () => {
   test('is ended by `allow`, and its opt-out is taken back', async () => {
     const world = await synced();
     const { undo } = forbidDeletes(world);
-    await world.call('forget', ann);
+    await world.call('forget', ann, '--yes');
     undo();
     expect((await world.call('sync')).code).toBe(4);
     await world.call('allow', ann, '--reason', 'asked');
@@ -136,17 +136,17 @@ describe('an unfinished forget', () => {
   test('continues its counts from where it stopped', async () => {
     const world = await synced();
     const { undo } = forbidDeletes(world);
-    const first = await world.call('forget', ann, '--json');
+    const first = await world.call('forget', ann, '--yes', '--json');
     expect(first.json).toMatchObject({ found: 1, optedOut: 1, deleted: 0 });
     undo();
-    const second = await world.call('forget', ann, '--json');
+    const second = await world.call('forget', ann, '--yes', '--json');
     expect(second.json).toMatchObject({
       found: 1,
       optedOut: 1,
       deleted: 1,
       entry: first.json.entry,
     });
-    const third = await world.call('forget', ann, '--json');
+    const third = await world.call('forget', ann, '--yes', '--json');
     expect(third.json).toMatchObject({ found: 0, optedOut: 0, deleted: 0 });
   });
 });
@@ -155,7 +155,7 @@ test('an unfinished forget continues with a restored snapshot, and the run repor
   const world = await synced();
   const copy = join(world.folder, 'copy.sqlite');
   await world.call('backup', copy);
-  await world.call('forget', ann);
+  await world.call('forget', ann, '--yes');
   for (const end of ['', '-wal', '-shm']) rmSync(world.path + end, { force: true });
   copyFileSync(copy, world.path);
   expect((await world.call('sync')).code).toBe(4);
@@ -165,7 +165,7 @@ test('an unfinished forget continues with a restored snapshot, and the run repor
 test('an unfinished forget continues without its snapshot when CRM and platform show the person', async () => {
   const world = await synced();
   const { undo } = forbidDeletes(world);
-  await world.call('forget', ann);
+  await world.call('forget', ann, '--yes');
   undo();
   for (const end of ['', '-wal', '-shm']) rmSync(world.path + end, { force: true });
   expect((await world.call('sync')).code).toBe(4);
@@ -176,7 +176,7 @@ test('an unfinished forget on another platform is refused before anything is wri
   const world = await synced();
   const elsewhere = await mirrored();
   world.config({ url: elsewhere.server.url });
-  const { code, json } = await world.call('forget', ann, '--json');
+  const { code, json } = await world.call('forget', ann, '--yes', '--json');
   expect({ code, json }).toEqual({
     code: 2,
     json: { error: expect.stringContaining('platform.url'), code: 2 },
@@ -194,7 +194,7 @@ test('a forget killed before the file was rewritten lacks only the address', asy
   db.prepare("insert into meta values ('erasures', ?)").run(left);
   db.close();
   expect(await attention(world)).toEqual(['erasure_unfinished']);
-  const { code, err } = await world.call('forget', hash);
+  const { code, err } = await world.seen('forget', hash, '--yes');
   expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('give it to `forget`') });
 });
 
@@ -207,12 +207,12 @@ test.runIf(playsAll)(
     reader.exec('begin');
     reader.prepare('select count(*) from recorded').get();
     const done = { found: 1, optedOut: 1, deleted: 1, verified: true, purged: { recorded: 1 } };
-    const first = await world.call('forget', ann, '--json');
+    const first = await world.call('forget', ann, '--yes', '--json');
     expect(first).toMatchObject({ code: 75, json: { ...done, scrubbed: false } });
     expect(await attention(world)).toEqual(['erasure_unfinished']);
     reader.exec('commit');
     world.people([{ email: bob, news: 'yes', product: 'no' }]);
-    const again = await world.call('forget', first.json.person, '--json');
+    const again = await world.seen('forget', first.json.person, '--yes', '--json');
     expect(again).toMatchObject({ code: 0, json: { ...done, scrubbed: true } });
     expect(bytesOf(world)).not.toContain(ann);
   },

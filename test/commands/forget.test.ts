@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { inTerminal, keys } from '../support/commands/terminal-session.ts';
 
 /** Both are on the platform, and ours. */
 async function synced(): Promise<Mirrored> {
@@ -53,7 +54,7 @@ describe('forget', () => {
       channels: { ch_news: 'opt_in' },
     });
     expect(bytesOf(world)).toContain(ann);
-    const { code, json } = await world.call('forget', ann, '--json');
+    const { code, json } = await world.call('forget', ann, '--yes', '--json');
     expect({ code, json }).toEqual({
       code: 0,
       json: {
@@ -92,7 +93,7 @@ describe('forget', () => {
 
   test('keeps the person out under a new record and under a new address', async () => {
     const world = await synced();
-    await world.call('forget', ann);
+    await world.call('forget', ann, '--yes');
     world.writes();
     for (const mode of ['--full', '--fast']) {
       const { code, json } = await world.call('sync', mode, '--json');
@@ -112,15 +113,17 @@ describe('forget', () => {
 
   test('does nothing the second time, and keeps the date of the first', async () => {
     const world = await synced();
-    const first = await world.call('forget', ann, '--json');
-    const again = await world.call('forget', ann, '--json');
+    const first = await world.call('forget', ann, '--yes', '--json');
+    const again = await world.call('forget', ann, '--yes', '--json');
     expect(again).toMatchObject({ code: 0, json: { found: 0, deleted: 0, verified: true } });
     expect(again.json.entry).toEqual(first.json.entry);
   });
 
   test('records an entry for an unknown person', async () => {
     const world = await mirrored();
-    expect((await world.call('forget', ann)).out).toMatch(/is forgotten.*\n.*0 contacts found/);
+    expect((await world.call('forget', ann, '--yes')).out).toMatch(
+      /is forgotten.*\n.*0 contacts found/,
+    );
     const { json } = await world.call('sync', '--json');
     expect(json.contacts).toMatchObject({ applied: { create: 1 }, conflicts: 1 });
     expect(world.shown(ann)).toBeUndefined();
@@ -132,16 +135,16 @@ describe('forget', () => {
     world.people([{ email: ann, news: 'no' }]);
     const [{ key }] = (await world.call('sync', '--json')).json.problems;
     expect(key).toMatch(/^#/);
-    const { code, json } = await world.call('forget', key.slice(1), '--json');
+    const { code, json } = await world.seen('forget', key.slice(1), '--yes', '--json');
     expect({ code, json }).toMatchObject({
       code: 0,
       json: { person: key, found: 1, optedOut: 0, deleted: 1, purged: { problems: 1 } },
     });
     expect(bytesOf(world)).not.toContain(ann);
     // The hash is resolved through the CRM, and by nothing once the CRM lacks the person.
-    expect(await world.call('forget', key)).toMatchObject({ code: 0 });
+    expect(await world.seen('forget', key, '--yes')).toMatchObject({ code: 0 });
     world.people([{ email: bob, news: 'yes' }]);
-    expect(await world.call('forget', key)).toMatchObject({ code: 2 });
+    expect(await world.seen('forget', key, '--yes')).toMatchObject({ code: 2 });
   });
 
   test('records the entry when the platform is unreachable, and can be run again', async () => {
@@ -150,7 +153,7 @@ describe('forget', () => {
       is: 'answer',
       status: 403,
     });
-    const { code, json } = await world.call('forget', ann, '--json');
+    const { code, json } = await world.call('forget', ann, '--yes', '--json');
     expect({ code, json }).toMatchObject({ code: 1, json: { verified: false, purged: null } });
     expect(json.reason).toBeTypeOf('string');
     expect(world.shown(ann)).toEqual({ ch_news: 'opt_out', ch_product: 'opt_out' });
@@ -159,7 +162,7 @@ describe('forget', () => {
     // A run in between does not opt the person in again.
     await world.call('sync');
     expect(world.writes()).toEqual([]);
-    const again = await world.call('forget', ann, '--json');
+    const again = await world.call('forget', ann, '--yes', '--json');
     expect(again).toMatchObject({ code: 0, json: { found: 1, entry: json.entry } });
     expect(bytesOf(world)).not.toContain(ann);
   });
@@ -177,7 +180,7 @@ describe('forget', () => {
       const world = await synced();
       world.emulator.seed.contact({ email: stored, channels: { ch_news: 'opt_in' } });
       if (searched === 'by whole addresses') findsNoParts(world);
-      const { code, json } = await world.call('forget', key, '--json');
+      const { code, json } = await world.call('forget', key, '--yes', '--json');
       expect({ code, json }).toMatchObject({ code: 0, json: { verified: true } });
       const left = world.emulator.world.contacts().map(({ email }) => email);
       expect({ searched, left }).toEqual({ searched, left: key === ann ? [bob] : [bob, ann] });
@@ -187,11 +190,11 @@ describe('forget', () => {
   test('claims nothing about a list that shows fewer contacts than it counts', async () => {
     const world = await synced();
     rewriteLists(world, /search=ann%40&?/, (list) => ({ ...list, total: list.total + 1 }));
-    const { code, out } = await world.call('forget', ann);
+    const { code, out } = await world.call('forget', ann, '--yes');
     expect({ code, out }).toMatchObject({ code: 1, out: expect.stringContaining('not wholly') });
     expect(out).toContain('none found');
     expect(out).not.toContain('none remains');
-    const { json } = await world.call('forget', ann, '--json');
+    const { json } = await world.call('forget', ann, '--yes', '--json');
     expect(json).toMatchObject({ verified: false, scrubbed: true, reason: null });
   });
 
@@ -199,13 +202,45 @@ describe('forget', () => {
     const world = await synced();
     const lease = takeLease(world.path);
     onTestFinished(() => lease.release());
-    expect((await world.call('forget', ann)).code).toBe(75);
+    expect((await world.call('forget', ann, '--yes')).code).toBe(75);
     expect(world.writes()).toEqual([]);
+  });
+
+  test('needs --yes, and an address in place of a hash, where nobody can be asked', async () => {
+    const world = await synced();
+    const { json } = await world.call('explain', ann, '--json');
+    const refused = [
+      { argv: [ann], says: '--yes' },
+      { argv: [json.person, '--yes'], says: 'give the address' },
+      { argv: [json.person.slice(1), '--yes'], says: 'give the address' },
+    ];
+    for (const { argv, says } of refused) {
+      const { code, err } = await world.call('forget', ...argv);
+      expect({ argv, code, err }).toEqual({ argv, code: 2, err: expect.stringContaining(says) });
+    }
+    expect(world.writes()).toEqual([]);
+    expect((await world.call('sync', '--json')).json.contacts).toMatchObject({ conflicts: 0 });
+  });
+
+  test.each([
+    { typed: 'n', code: 130, left: true },
+    { typed: keys.interrupt, code: 130, left: true },
+    { typed: 'y', code: 0, left: false },
+  ])('asks on a terminal who is forgotten, and where ($typed)', async ({ typed, code, left }) => {
+    const world = await synced();
+    const { person } = (await world.call('explain', ann, '--json')).json;
+    const argv = ['forget', person, '-c', world.file];
+    const { answer, shown, ended } = inTerminal(argv, { cwd: world.folder, columns: 300 });
+    await answer(`Forget ${ann} for good?`, typed);
+    expect(await ended).toBe(code);
+    expect(shown()).toContain(world.server.url);
+    expect(shown()).toContain('the mirror world');
+    expect(world.shown(ann) !== undefined).toBe(left);
   });
 
   test.each(['', 'ann', '#9cc428f416d4'])('refuses "%s", which names nobody', async (who) => {
     const world = await synced();
-    const { code, err } = await world.call('forget', who);
+    const { code, err } = await world.seen('forget', who, '--yes');
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('names nobody') });
   });
 });
@@ -213,7 +248,7 @@ describe('forget', () => {
 describe('allow', () => {
   test('takes an erasure back, and records a date and a reason', async () => {
     const world = await synced();
-    await world.call('forget', ann);
+    await world.call('forget', ann, '--yes');
     const { code, json } = await allow(world);
     expect({ code, json }).toEqual({
       code: 0,
@@ -267,7 +302,10 @@ describe('a lost do-not-contact list', () => {
   test('stops everything that writes, and plan, until it is given up', async () => {
     const world = await lose();
     for (const command of ['sync', 'backfill', 'plan', 'forget']) {
-      const { code, err } = await world.call(command, ...(command === 'forget' ? [ann] : []));
+      const { code, err } = await world.call(
+        command,
+        ...(command === 'forget' ? [ann, '--yes'] : []),
+      );
       expect({ command, code }).toEqual({ command, code: 2 });
       expect(err).toContain('--accept-lost-ledger');
     }

@@ -16,7 +16,7 @@ function bytesOf({ folder }: Mirrored): string {
 
 async function forgets(world: Mirrored, who: string): Promise<Record<string, number>> {
   expect(bytesOf(world)).toContain(who);
-  const { code, json } = await world.call('forget', who, '--json');
+  const { code, json } = await world.call('forget', who, '--yes', '--json');
   expect(code).toBe(0);
   expect(bytesOf(world)).not.toContain(who);
   return json.purged;
@@ -91,7 +91,7 @@ describe('the hash of an erased person that a run prints', () => {
   async function shown(): Promise<{ world: Mirrored; hash: string }> {
     const world = await mirrored();
     await world.call('sync');
-    await world.call('forget', ann);
+    await world.call('forget', ann, '--yes');
     const { json } = await world.call('sync', '--json');
     world.writes();
     return { world, hash: json.problems[0].key };
@@ -106,9 +106,12 @@ describe('the hash of an erased person that a run prints', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test.each([[['forget']], [['allow', '--reason', 'asked']]])('is accepted by %s', async (argv) => {
-    const { world, hash } = await shown();
-    const { code, json } = await world.call(...argv, hash, '--json');
-    expect({ code, json }).toMatchObject({ code: 0, json: { person: hash } });
-  });
+  test.each([[['forget', '--yes']], [['allow', '--reason', 'asked']]])(
+    'is accepted by %s',
+    async (argv) => {
+      const { world, hash } = await shown();
+      const { code, json } = await world.seen(...argv, hash, '--json');
+      expect({ code, json }).toMatchObject({ code: 0, json: { person: hash } });
+    },
+  );
 });

@@ -58,7 +58,7 @@ test('the worker runs a command for its caller, who reads the output', async () 
   };
   await untilHolds(async () => expect(await logged()).toHaveLength(1));
   expect(await logged()).toMatchObject([{ run: JSON.parse(sync.out).run, status: 201 }]);
-  const forgotten = await call('forget', 'ann@example.com', '-c', file);
+  const forgotten = await call('forget', 'ann@example.com', '--yes', '-c', file);
   expect(forgotten.code).toBe(0);
   expect(shown('ann@example.com')).toBeUndefined();
   expect(await logged()).toEqual([]);
@@ -168,7 +168,7 @@ test('the worker moves its mirror to another address of the platform, and contin
 test('commands against a paused mirror are refused, from any caller', async () => {
   const { file, stop, call } = await served();
   expect(await call('pause', '-c', file)).toMatchObject({ code: 0 });
-  for (const argv of [['sync'], ['forget', 'ann@example.com']]) {
+  for (const argv of [['sync'], ['forget', 'ann@example.com', '--yes']]) {
     const { code, err } = await call(...argv, '-c', file);
     expect({ code, err }).toEqual({ code: 75, err: expect.stringContaining('world is paused') });
   }

@@ -32,7 +32,7 @@ const says = /do-not-contact list is older than its snapshot.*→ put the newest
 describe('an older do-not-contact list, put back', () => {
   const ways: [string, (world: Mirrored) => Promise<unknown>][] = [
     ['who left', goes],
-    ['who was erased', (world) => world.call('forget', ann)],
+    ['who was erased', (world) => world.call('forget', ann, '--yes')],
   ];
 
   test.each(ways)('%s in between keeps the person out: the list is refused', async (_, happens) => {
@@ -41,7 +41,7 @@ describe('an older do-not-contact list, put back', () => {
     copyFileSync(ledgerOf(world), `${nightOf(world)}-newest`);
     copyFileSync(nightOf(world), ledgerOf(world));
     world.writes();
-    for (const argv of [['sync'], ['plan'], ['one', ann], ['forget', bob]]) {
+    for (const argv of [['sync'], ['plan'], ['one', ann], ['forget', bob, '--yes']]) {
       const { code, err } = await world.call(...argv);
       expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(says) });
     }
@@ -53,7 +53,7 @@ describe('an older do-not-contact list, put back', () => {
   test('is refused after an erasure that could not reach the platform', async () => {
     const world = await copied();
     world.server.fail(() => true, { is: 'answer', status: 503 });
-    expect((await world.call('forget', ann)).code).toBe(1);
+    expect((await world.call('forget', ann, '--yes')).code).toBe(1);
     copyFileSync(nightOf(world), ledgerOf(world));
     expect((await world.call('plan')).code).toBe(2);
   });

@@ -158,7 +158,7 @@ describe('optouts', () => {
 
   test('omits people who were forgotten', async () => {
     const world = await left();
-    await world.call('forget', bob);
+    await world.call('forget', bob, '--yes');
     await world.call('sync');
     const { optOuts } = (await world.call('optouts', '--json')).json;
     expect(optOuts.map(({ email }: { email: string }) => email)).toEqual([ann]);

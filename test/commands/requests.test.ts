@@ -163,7 +163,7 @@ describe('the file', () => {
     const { mark } = secretsOf(readKey(`${world.path}-ledger-key`) ?? '');
     const marks = [mark('person', ann), mark('contact', id)];
     expect(bytesOf(world).includes(marks[0]!)).toBe(true);
-    expect(await world.call('forget', ann)).toMatchObject({ code: 0 });
+    expect(await world.call('forget', ann, '--yes')).toMatchObject({ code: 0 });
     const bytes = bytesOf(world);
     for (const one of marks) expect(bytes.includes(one)).toBe(false);
     for (const text of [ann, id]) expect(bytes.includes(text)).toBe(false);
@@ -179,13 +179,13 @@ describe('the file', () => {
     const reader = new Database(logOf(world), { readonly: true });
     const rows = reader.prepare('select * from request').iterate();
     rows.next();
-    expect(await world.call('forget', ann)).toMatchObject({
+    expect(await world.call('forget', ann, '--yes')).toMatchObject({
       code: 75,
       said: expect.stringContaining('another process reads the request log'),
     });
     rows.return?.();
     reader.close();
-    expect(await world.call('forget', ann)).toMatchObject({ code: 0 });
+    expect(await world.call('forget', ann, '--yes')).toMatchObject({ code: 0 });
   }, 30_000);
 
   test('is deleted when the log is switched off', async () => {

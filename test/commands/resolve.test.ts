@@ -110,7 +110,7 @@ describe('resolve --in', () => {
   test('is refused for an erased person', async () => {
     const world = await mirrored();
     await world.call('sync');
-    await world.call('forget', ann);
+    await world.call('forget', ann, '--yes');
     const { code, err } = await settle(world, 'in');
     expect([code, err]).toEqual([2, expect.stringContaining('erased')]);
     expect((await settle(world, 'out')).code).toBe(2);

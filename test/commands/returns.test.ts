@@ -153,7 +153,9 @@ describe('an opt-out on the platform', () => {
     const { call, emulator, back, told, path, returned } = await returning();
     emulator.dashboard.leave(ann, 'ch_news');
     await call('sync');
-    expect((await call('forget', ann, '--json')).json.purged).toMatchObject({ returned: 1 });
+    expect((await call('forget', ann, '--yes', '--json')).json.purged).toMatchObject({
+      returned: 1,
+    });
     expect(readFileSync(path).includes(ann)).toBe(false);
     rmSync(back);
     expect(await returned('sync')).toMatchObject({ told: 0, waiting: 0 });

@@ -65,7 +65,7 @@ describe.each(pairs)('the CRM has %s, the platform %s', (crm, platform) => {
     world.emulator.seed.contact({ email: platform, channels: { ch_news: 'opt_in' } });
     world.people([{ email: crm, news: 'yes' }]);
     await world.call('sync');
-    expect((await world.call('forget', crm)).code).toBe(0);
+    expect((await world.call('forget', crm, '--yes')).code).toBe(0);
     expect(world.contacts()).toEqual([]);
     world.people([{ email: platform, news: 'yes' }]);
     await world.call('sync');

@@ -101,7 +101,7 @@ const protectedBy: [string, () => Promise<Mirrored>][] = [
     async () => {
       const world = await mirrored();
       await world.call('sync');
-      await world.call('forget', ann);
+      await world.call('forget', ann, '--yes');
       return world;
     },
   ],

@@ -54,7 +54,7 @@ const rows: Row[] = [
   { name: 'unmanaged', argv: ['unmanaged'] },
   { name: 'pause', argv: ['pause'] },
   { name: 'resume', argv: ['resume'] },
-  { name: 'forget', argv: ['forget', ann] },
+  { name: 'forget', argv: ['forget', ann, '--yes'] },
   { name: 'allow', argv: ['allow', ann] },
   { name: 'domains-list', argv: ['domains', 'list'] },
   { name: 'refused', argv: ['explain', 'nobody'] },

@@ -16,6 +16,7 @@ import { assemble } from '../compose/assemble-mirror.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
 import { type CommandAnswer, type LookFlags, print } from '../lookup/snapshot-command.ts';
 import { keyOf, type Names, namesOf, wordOf } from '../lookup/person-names.ts';
+import { exitCode } from '../output/exit-codes.ts';
 import { writingOptions } from './run-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
 
@@ -44,19 +45,32 @@ export interface Named {
 
 /**
  * Runs `act` for one person of the mirror, with the lease and the person's lock. Prints the result
- * and returns the exit code.
+ * and returns the exit code. Throws Invalid for a word that is neither a valid address nor a hash.
  */
-export async function withPerson(command: Command, shell: Shell, act: Act): Promise<number> {
+export async function withPerson(
+  command: Command,
+  shell: Shell,
+  act: PersonWork,
+  agree?: Agreement,
+): Promise<number> {
   const config = loadConfig(command.opts<PersonFlags>().config, shell.env);
-  return orHandOver(config, shell, async () => workOn(command, { config, shell }, act));
+  const word = wordFor(command.args[0] ?? '');
+  // A worker that runs the command for another process has no terminal: the caller has agreed.
+  const calling = agree && !shell.held ? await agree(word, config) : shell;
+  if (!calling) return exitCode('interrupted');
+  return orHandOver(config, calling, async () => workOn(command, { config, shell }, act));
 }
 
-type Act = (named: Named) => Promise<CommandAnswer & { code: number }>;
+/** The work of such a command. */
+export type PersonWork = (named: Named) => Promise<CommandAnswer & { code: number }>;
+
+/** Returns the shell to go on with, or undefined if the answer is no. Nothing is open yet. */
+export type Agreement = (word: string, config: Config) => Promise<Shell | undefined>;
 
 async function workOn(
   command: Command,
   { config, shell }: { config: Config; shell: Shell },
-  act: Act,
+  act: PersonWork,
 ): Promise<number> {
   const flags = command.opts<PersonFlags>();
   const { acceptLostLedger = false } = flags;
@@ -67,7 +81,7 @@ async function workOn(
     if (!part) {
       throw new Invalid(`${config.file}: this mirror has no contacts`, { fix: 'add them' });
     }
-    const key = await personOf(command.args[0] ?? '', mirror, shell.stop);
+    const key = await keyOf(wordFor(command.args[0] ?? ''), mirror, shell.stop);
     const hash = shortHash(mirror.snapshot.meta, key);
     const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
     const path = config.snapshot;
@@ -85,13 +99,10 @@ async function workOn(
   }
 }
 
-/**
- * Returns the key of the person (see `keyOf`). Throws Invalid for a word that is neither a valid
- * address nor a hash.
- */
-function personOf(who: string, mirror: Mirror, signal: AbortSignal): Promise<Key> {
+/** Normalizes an address or a hash, and throws Invalid for any other word. */
+function wordFor(who: string): string {
   const word = wordOf(who);
-  if (word.startsWith('#') || email.safeParse(word).success) return keyOf(word, mirror, signal);
+  if (word.startsWith('#') || email.safeParse(word).success) return word;
   throw new Invalid(`"${word}" names nobody`, {
     fix: 'give an address, or a hash as runs and status show it (#9cc428f416d4)',
   });

@@ -85,6 +85,7 @@ export async function calling(
     note: keep(err),
     progress: () => undefined,
     terminal,
+    canAsk: terminal,
     interactive: false,
     stop: signal,
     abort: signal,
