@@ -8,7 +8,7 @@ import { look, type LookFlags, namingOptions } from '../cli/lookup/snapshot-comm
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { type CurrentStatus, currentStatusOf } from '../cli/status/mirror-status.ts';
 import { counted } from '../domain/values/counted.ts';
-import { calmOf, dueOf, rowsOf } from '../cli/status/current-status.ts';
+import { calmOf, dueIfServed, rowsOf } from '../cli/status/current-status.ts';
 
 /** Declares the flags of `status`. */
 export function options(command: Command): void {
@@ -27,7 +27,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   return look(flags, shell, (seen) => {
     const standing = currentStatusOf(seen);
     const attention = attentionOf(standing);
-    const due = dueOf(seen);
+    const due = dueIfServed(seen, standing);
     const { mirror, at, ...rest } = inLines(standing);
     return {
       document: { mirror, at, ok: attention.length === 0, attention, ...rest, due },

@@ -7,7 +7,10 @@ import { refuseTwins } from '../config/distinct-mirrors.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { codeOfStop } from '../cli/output/exit-codes.ts';
+import { systemClock } from '../http/system-clock.ts';
+import { createProbe } from '../worker/mirror-pulse.ts';
 import { serve } from '../worker/mirror-service.ts';
+import { createSharedCauses } from '../worker/notifications/shared-causes.ts';
 import { serveFolder } from '../worker/folder-worker.ts';
 import { limitHeapGrowth } from '../worker/capacity/heap-growth.ts';
 import { namedTwice, workable } from '../worker/workable-config.ts';
@@ -62,8 +65,10 @@ async function serveFiles(
   const configs = files.map((file) => workable(loadConfig(file, shell.env)));
   refuseTwins(configs);
   const asked = serverIn(configs);
+  const shared = { probe: createProbe(systemClock), causes: createSharedCauses(systemClock) };
   const served = configs.map((config) =>
     serve(config, shell, {
+      ...shared,
       acceptLost,
       load: () => loadConfig(config.file, shell.env),
       ended: (summary) => server?.ended(config.mirror, summary),

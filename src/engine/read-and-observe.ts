@@ -2,6 +2,7 @@
  * Reads the CRM and observes the platform for each record type of a run. Stores what each step
  * returns immediately, so that a run that fails later still reports it.
  */
+import { Busy, isExpected } from '../domain/errors.ts';
 import type { RecordType } from '../records/record-type.ts';
 import { each } from './context/work-in-parts.ts';
 import { isRecord, onlyKey } from './context/mirror-context.ts';
@@ -42,12 +43,13 @@ export async function lockPerson(state: RunState): Promise<void> {
  * left out of the run. Throws the source's error if no record type is left.
  */
 export async function readSources(state: RunState): Promise<void> {
-  const { run, reasons, notes, because, known, cursors, cursorless } = state;
+  const { run, mirror, reasons, notes, because, known, cursors, cursorless } = state;
   for (const part of state.parts) {
     const { type, source } = part;
     try {
       const found = { cursor: cursors.get(type), without: cursorless.get(type) };
       const read = await readPart(run, part, found);
+      mirror.outages?.works(`${type.name}s`);
       if (read.because) because.push(read.because);
       known.set(type, { ...noFindings, ...readingOf(source, read) });
       notes.push(...sayMissing(run.snapshot, type.name, read.sizes));
@@ -59,9 +61,16 @@ export async function readSources(state: RunState): Promise<void> {
       const reason = `${read.why}, so only opt-outs are applied`;
       reasons.push({ code: 'source-incomplete', reason, fix: read.fix });
     } catch (error) {
+      noteUnread(state, type, error);
       excludePart(state, part, error);
     }
   }
+}
+
+/** Records that a source cannot be read, unless the run was stopped or the file is being written. */
+function noteUnread({ mirror, run }: RunState, { name }: RecordType, error: unknown): void {
+  if (!isExpected(error) || error instanceof Busy || run.stop.aborted) return;
+  mirror.outages?.failed(`${name}s`, error.problems[0], 'surely');
 }
 
 /**

@@ -13,6 +13,8 @@ type PerKind = { contacts: number; templates: number } | null;
  * The part of a mirror's status that becomes metrics, in the format of `crm-mirror status --json`.
  */
 export interface GaugedStatus {
+  /** What needs attention, worst first. */
+  attention: readonly { code: string }[];
   proven: { ageMs: number | null; stale: boolean } | null;
   alerts: readonly { threshold: 'refused' | 'runTime' | 'deviation' }[];
   recorded: PerKind;
@@ -39,6 +41,8 @@ export interface Watched {
   /** Returns whether this worker tells the figures: of several workers, the one that has it. */
   isTold(): boolean;
   standing(): Promise<GaugedStatus>;
+  /** Returns what fails now, also if the status cannot be read. */
+  faults(): readonly { code: string }[];
   limits(): Readonly<Record<string, RouteLimit>>;
   depths(): Promise<readonly Depth[]>;
   /** Returns the age of the oldest event in the queue, or undefined if no event is waiting. */
@@ -48,6 +52,7 @@ export interface Watched {
 const help = {
   served: '1 for each mirror whose state this worker has to tell, even if it cannot be read',
   last_proven_run_age_seconds: 'Since the last full run that ended well began; absent without one',
+  attention: '1 for each code of what needs attention; absent if nothing does',
   records: 'Records on the platform that are ours',
   conflicts: 'Records on which the CRM and the platform disagree, and which are left alone',
   rejected: 'Records the platform refused',
@@ -107,6 +112,7 @@ export function gaugesOf(
 }
 
 const labels: Record<string, string[]> = {
+  attention: ['code'],
   records: ['kind'],
   conflicts: ['kind'],
   rejected: ['kind'],
@@ -120,7 +126,10 @@ const labels: Record<string, string[]> = {
 
 async function askAll(of: Watched): Promise<{ mirror: string; all: Told[] }> {
   const found = await Promise.all([
-    unlessFailed(async () => standing(await of.standing())),
+    unlessFailed(
+      async () => standing(await of.standing()),
+      () => attentionRows(of.faults()),
+    ),
     unlessFailed(async () => Object.entries(of.limits()).flatMap(budget)),
     unlessFailed(async () => (await of.depths()).flatMap(depth)),
     unlessFailed(async () => [lag(await of.lagMs())]),
@@ -129,16 +138,23 @@ async function askAll(of: Watched): Promise<{ mirror: string; all: Told[] }> {
 }
 
 /**
- * Returns an empty list for a query that fails with an expected error, so that the others still
+ * Returns `otherwise`, by default nothing, for a query that fails with an expected error, so that the others still
  * produce metrics.
  */
-async function unlessFailed(ask: () => Promise<Told[]>): Promise<Told[]> {
+async function unlessFailed(
+  ask: () => Promise<Told[]>,
+  otherwise: () => Told[] = () => [],
+): Promise<Told[]> {
   try {
     return await ask();
   } catch (error) {
-    if (isExpected(error)) return [];
+    if (isExpected(error)) return otherwise();
     throw error;
   }
+}
+
+function attentionRows(lines: readonly { code: string }[]): Told[] {
+  return lines.map(({ code }) => ['attention', 1, { code }]);
 }
 
 function standing(of: GaugedStatus): Told[] {
@@ -150,6 +166,7 @@ function standing(of: GaugedStatus): Told[] {
     return ['held', people, { class: guard }];
   };
   return [
+    ...attentionRows(of.attention),
     ['last_proven_run_age_seconds', seconds(proven?.ageMs ?? undefined)],
     ...perKind('records', of.recorded),
     ...perKind('conflicts', of.conflicts),

@@ -2,7 +2,8 @@
  * Registers the routes that only a worker has, and that anybody may ask:
  *
  *   GET   /healthz            alive
- *   GET   /readyz             accepts events; 503 with the reasons while it cannot
+ *   GET   /readyz             accepts events; 503 with the reasons while it cannot. `failing` says
+ *                             what does not work now, such as the platform
  *   POST  /webhooks/<mirror>  events of a CRM (webhooks.ts)
  *
  * A path that does not exist requires the token (access-check.ts).
@@ -31,6 +32,8 @@ export interface WorkerRoutes {
    * not count.
    */
   ready(): readonly string[];
+  /** Returns what fails now in the mirrors, worst first. It does not prevent that events come in. */
+  failing(): readonly { mirror: string; code: string; since: string | null }[];
   /**
    * Returns the files whose mirrors are stopped because they cannot be used; undefined if the
    * worker has no folder of files. The other mirrors accept events meanwhile.
@@ -44,13 +47,14 @@ const open = new Set(['/healthz', '/readyz', '/webhooks/:mirror']);
 /** Adds the routes. Routes with `hasOwnAccess` check access themselves. */
 export function serveWorkerRoutes(app: FastifyInstance, options: WorkerRoutes): void {
   guard(app, options);
-  const { ready, refused } = options;
+  const { ready, failing, refused } = options;
   app.get('/healthz', async () => 'ok');
   app.get('/readyz', async (_request, reply) => {
     const reasons = ready();
     return reply.code(reasons.length === 0 ? 200 : 503).send({
       ready: reasons.length === 0,
       reasons,
+      failing: failing(),
       ...(refused && { refused: refused().map(({ file }) => file) }),
     });
   });

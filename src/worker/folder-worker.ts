@@ -12,7 +12,9 @@ import type { Shell } from '../cli/compose/process-shell.ts';
 import { stopped } from '../cli/compose/stop-signals.ts';
 import type { ConsoleFleet } from '../console/pages/fleet.ts';
 import { type FolderFiles, isRefused, openMirrorFolder } from './mirror-folder.ts';
+import { createProbe } from './mirror-pulse.ts';
 import { serve } from './mirror-service.ts';
+import { createSharedCauses } from './notifications/shared-causes.ts';
 import { drainNode, readFleet } from './placement/fleet-store.ts';
 import { createMirrorMoves, type MirrorMoves } from './moves/mirror-moves.ts';
 import { createFleetMember, type FleetMember } from './placement/fleet-member.ts';
@@ -38,6 +40,7 @@ export async function serveFolder(path: string, outer: Shell): Promise<void> {
   });
   const host = hostname();
   const connections = shareConnections(`${host}-${randomHex(4)}`, systemClock);
+  const shared = { probe: createProbe(systemClock), causes: createSharedCauses(systemClock) };
   const capacity = createCapacity(systemClock, createTimeCheck);
   let server: WorkerServer | undefined;
   const fleets = createFleets({ shell, connections, host }, (isLent) => mirrors.release(isLent));
@@ -45,6 +48,7 @@ export async function serveFolder(path: string, outer: Shell): Promise<void> {
     shell,
     serve: (config) =>
       serve(config, shell, {
+        ...shared,
         acceptLost: false,
         connections: connections.to(config.redis),
         turns: fleets.to(config.redis),

@@ -22,6 +22,7 @@ import type { Tick } from './queues/run-schedule.ts';
 import { watch } from '../engine/watch/unsubscribe-watch.ts';
 import type { Assembled } from '../cli/compose/process-shell.ts';
 import { complaintsOf } from './notifications/blocked-notices.ts';
+import { explain, isDiskFull } from '../cli/output/failure-report.ts';
 import { followRun } from '../cli/run/follow-run.ts';
 import { alertsIn } from '../cli/status/alert-thresholds.ts';
 import { createLog } from '../cli/run/run-log.ts';
@@ -93,7 +94,7 @@ export interface Home {
 export function createMirrorHost(options: HomeOptions): Home {
   const { config, shell } = options;
   const log = createLog(shell, config.mirror);
-  const { clock, faults, capacity } = options;
+  const { clock, faults, capacity, outages, causes } = options;
   const state: State = {
     ...options,
     opened: undefined,
@@ -112,6 +113,8 @@ export function createMirrorHost(options: HomeOptions): Home {
       log,
       clock,
       faults,
+      outages,
+      causes,
       random: Math.random,
       reporter: () => state.owner,
     }),
@@ -164,6 +167,7 @@ async function runTick(state: State, tick: RunTick): Promise<Ran> {
     });
   } catch (error) {
     state.complain.of(error);
+    if (isDiskFull(error)) state.outages.failed('disk', explain(error).problem, 'surely');
     if (!isOpen && isPassing(error)) return 'elsewhere';
     if (!isExpected(error)) await close(state, error);
     else if (!(error instanceof Busy)) await comeAgain(state);
@@ -192,6 +196,7 @@ async function runOnce(state: State, tick: RunTick, { mirror }: Opened): Promise
     void state.turns.counted(config.mirror, mirror.snapshot.recorded.count('contact'));
   }
   state.complain.no();
+  state.outages.works('disk');
   if (summary.status === 'failed') await comeAgain(state);
   // The notes about the opening remain valid until a run has read everything.
   else if (state.opened && summary.mode === 'full' && summary.only === null) {

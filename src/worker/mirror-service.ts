@@ -25,17 +25,21 @@ import { follow, keepWhole, unfollow } from './mirror-schedule.ts';
 import type { Turns } from './placement/fleet-member.ts';
 import { doHanded } from './remote-commands.ts';
 import { sealErasure } from './signed-erasures.ts';
+import type { SharedCauses } from './notifications/shared-causes.ts';
 import { createMirrorHost, type Home } from './mirror-host.ts';
 import { lanesAtOnce } from './person-runs.ts';
 import type { Capacity } from './capacity/worker-capacity.ts';
 import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../cli/compose/process-shell.ts';
-import type { Attention } from '../cli/status/attention-list.ts';
+import { type Attention, attentionOf } from '../cli/status/attention-list.ts';
 import { redisAway, redisEvicts, unreadable } from '../cli/status/process-faults.ts';
 import { readCurrentStatus } from '../cli/status/current-status.ts';
+import { outageLines, tellOutage } from '../cli/status/mirror-health.ts';
+import { type OutageRecord, recordOutages } from '../snapshot/health-file.ts';
+import { createProbe, type Probe, pulse } from './mirror-pulse.ts';
 
 /** After this time without Redis, people are told of it. */
-const awayMs = 60_000;
+const awayMs = 20_000;
 
 /** A mirror that is being served. */
 export interface Served extends Watched {
@@ -48,7 +52,7 @@ export interface Served extends Watched {
   isHere(): boolean;
   /** Returns why Redis cannot be reached for the mirror, or undefined if it can. */
   away(): string | undefined;
-  /** Returns what this process notices of Redis that needs attention. */
+  /** Returns what fails now as this process notices it. */
   faults(): readonly Attention[];
   /**
    * Ends the service once the run and the events in progress have ended. If
@@ -70,6 +74,10 @@ export interface ServeOptions {
   turns?: Turns | undefined;
   /** What the mirrors of the worker share; by default the mirror stays open. */
   capacity?: Capacity | undefined;
+  /** Looks whether hosts can be reached; mirrors of one process share it. */
+  probe?: Probe | undefined;
+  /** What makes one message of a cause that several mirrors of the process have. */
+  causes?: SharedCauses | undefined;
   /** Reads the configuration again, after a failure. */
   load(): Config;
   /** Called after every run, and after events have been processed. */
@@ -93,6 +101,8 @@ interface Parts {
   queue: RunQueue;
   redis: ReturnType<typeof watchRedis>;
   clock: Clock;
+  outages: OutageRecord;
+  faults(): readonly Attention[];
   handed: ReturnType<typeof takeHanded> | undefined;
   /** Whether the mirror waits for its turn. */
   isPlaced: boolean;
@@ -123,8 +133,11 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
     isHere: home.isHere,
     isTold: () => options.turns === undefined || home.isHere(),
     away: redis.away,
-    faults: () => redis.faults(0),
-    standing: async () => statusOf(config),
+    faults: parts.faults,
+    standing: async () => {
+      const status = statusOf(config);
+      return { ...status, attention: attentionOf(status, parts.faults()) };
+    },
     limits: home.limits,
     depths: view.depths,
     lagMs: async () => events?.lagMs(),
@@ -174,7 +187,8 @@ function statusOf(config: Workable): ReturnType<typeof readCurrentStatus> {
 
 function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts {
   const over = new AbortController();
-  const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]) };
+  const outages = recordOutages(config.snapshot, systemClock);
+  const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]), outages };
   const { mirror, redis: url, contacts } = config;
   const { acceptLost, load, ended, turns, capacity, clock = systemClock } = options;
   const { connections = ownConnections(url) } = options;
@@ -191,9 +205,17 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
     clock: systemClock,
   });
   const redis = watchRedis(mirror, shell, clock);
-  const faults = () => redis.faults(awayMs);
-  const told = { load, ended, clock, faults, node, turns, capacity };
-  const home = createMirrorHost({ config, shell, assignment, ...told });
+  const failing = () => (home.isHere() ? linesOf(outages) : []);
+  const { causes } = options;
+  const told = { load, ended, clock, node, turns, capacity, causes };
+  const home = createMirrorHost({
+    config,
+    shell,
+    assignment,
+    ...told,
+    outages,
+    faults: () => [...redis.faults(awayMs), ...failing()],
+  });
   const hook = contacts?.webhook;
   const sign = (id: string): string => signErasure(config, id);
   const events = hook && openEventQueue({ ...place, sign, notice: () => undefined });
@@ -219,7 +241,13 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
     queue,
     redis,
     clock,
+    outages,
+    faults: () => [...redis.faults(0), ...failing()],
   };
+  const { probe = createProbe(systemClock) } = options;
+  const { isHere } = home;
+  const { away } = redis;
+  void pulse({ config, outages, clock: systemClock, probe, isHere, away }, shell.stop);
   return { ...parts, handed: undefined, isPlaced: turns !== undefined, isLeaving: false };
 }
 
@@ -265,6 +293,7 @@ async function close(parts: Parts): Promise<void> {
   await Promise.all([queue.close(), handed?.close(), events?.close()]);
   // Who hears that it is left can open the snapshot.
   await home.close();
+  parts.outages.leave();
   await own.leave().catch(() => undefined);
   quick.close();
 }
@@ -274,12 +303,18 @@ function dueWords(schedule: Schedule, events: EventQueue | undefined): string {
   return [...due, ...(events ? ['events'] : [])].join(', ');
 }
 
+/** Returns the lines about what fails in the mirror that this process has. */
+function linesOf(outages: OutageRecord): Attention[] {
+  return outageLines(outages.outages().map(tellOutage), new Date(systemClock.now()).toISOString());
+}
+
 /** Prints when Redis is lost or refuses the schedule, and when that is over. */
 function watchRedis(mirror: string, { note }: Shell, clock: Clock) {
   let why: string | undefined = 'Redis has not answered yet';
   let since = clock.monotonic();
   let isRefused = false;
   let evicted: string | undefined;
+  const sinceAt = (): string => new Date(clock.now() - (clock.monotonic() - since)).toISOString();
   const say = (is: string | undefined): void => {
     if (is !== undefined && why === undefined) since = clock.monotonic();
     why = is;
@@ -296,7 +331,7 @@ function watchRedis(mirror: string, { note }: Shell, clock: Clock) {
     isThere: () => why === undefined || isRefused,
     /** Returns the lines about Redis: that it drops keys, or has been away for that long. */
     faults: (ms: number): Attention[] => [
-      ...(why === undefined || clock.monotonic() - since < ms ? [] : [redisAway(why)]),
+      ...(why === undefined || clock.monotonic() - since < ms ? [] : [redisAway(why, sinceAt())]),
       ...(evicted === undefined ? [] : [redisEvicts(evicted)]),
     ],
     answers: () => void (why = undefined),

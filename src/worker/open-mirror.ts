@@ -30,6 +30,7 @@ import type pLimit from 'p-limit';
 import type { Config } from '../config/config.ts';
 import type { Attention } from '../cli/status/attention-list.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { OutageRecord } from '../snapshot/health-file.ts';
 import { Busy, Unavailable } from '../domain/errors.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
@@ -38,6 +39,7 @@ import { assemble } from '../cli/compose/assemble-mirror.ts';
 import type { createLog } from '../cli/run/run-log.ts';
 import type { Complaints } from './notifications/blocked-notices.ts';
 import { createLanes, type Lanes } from './person-runs.ts';
+import type { SharedCauses } from './notifications/shared-causes.ts';
 import type { Notifier } from './notifications/notifier.ts';
 import type { MirrorAssignment } from './mirror-assignment.ts';
 import type { Turns } from './placement/fleet-member.ts';
@@ -64,8 +66,12 @@ export interface HomeOptions {
   load(): Config;
   /** The clock by which notifications are sent. */
   clock: Clock;
-  /** Returns what this process notices of Redis. */
+  /** Returns what fails now as this process notices it. */
   faults(): readonly Attention[];
+  /** Records what fails. */
+  outages: OutageRecord;
+  /** What the mirrors of this process have in common. */
+  causes?: SharedCauses | undefined;
 }
 
 /** A mirror that this worker has opened. */

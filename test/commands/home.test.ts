@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import type { MirrorAssignment } from '../../src/worker/mirror-assignment.ts';
+import { recordOutages } from '../../src/snapshot/health-file.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { silentShell } from '../support/commands/silent-shell.ts';
@@ -32,6 +33,7 @@ async function homeOf(
       assignment: residence,
       clock: systemClock,
       faults: () => [],
+      outages: recordOutages(load().snapshot, systemClock),
       ended: () => undefined,
     }),
   };

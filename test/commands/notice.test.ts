@@ -7,10 +7,11 @@ import {
   type Found,
   noticesOf,
   type NoticeLines,
+  titleOfNotice,
 } from '../../src/cli/status/trouble-notice.ts';
 
 const is = (...codes: Attention['code'][]): Attention[] =>
-  codes.map((code) => ({ code, text: `${code} it is`, fix: `mend ${code}` }));
+  codes.map((code) => ({ code, text: `${code} it is`, fix: `mend ${code}`, since: null }));
 
 const noon = Date.UTC(2026, 10, 20, 12);
 const dayMs = 86_400_000;
@@ -79,7 +80,8 @@ const steps = (first: readonly Found[], second: readonly Found[]): string[] => {
 /** A plan of which nobody has decided yet. */
 const plan = (hash: string, counts: Partial<Record<GuardClass, number>>): Found => {
   const undecided = { delete: 0, opt_out: 0, opt_in: 0, template: 0, ...counts };
-  return { code: 'held', text: `plan ${hash}`, fix: '', plan: { hash, undecided } };
+  const about = { fix: '', since: null, plan: { hash, undecided } };
+  return { code: 'held', text: `plan ${hash}`, ...about };
 };
 const a = plan('a', { opt_in: 44, opt_out: 6 });
 
@@ -116,6 +118,7 @@ test('each reason of failed and each lost channel begins and ends on its own', (
     code: 'channel_lost',
     text: `${channel} is lost`,
     fix: '',
+    since: null,
     channel,
   });
   const [refused] = is('opt_outs_refused');
@@ -132,4 +135,25 @@ test('each reason of failed and each lost channel begins and ends on its own', (
   expect(steps([lost('news'), lost('product')], [lost('product')])).toEqual([
     'recovered: no longer: news is lost',
   ]);
+});
+
+test('a run that an outage made fail is not told by itself, and is no recovery either', () => {
+  const outage = is('platform_away');
+  const explained = is('run_failed').map((one): Found => ({ ...one, isExplained: true }));
+  expect(steps([], [...outage, ...explained])).toEqual(['failed: platform_away it is']);
+  expect(steps([...outage, ...explained], explained)).toEqual([
+    'recovered: no longer: platform_away it is',
+  ]);
+  expect(steps(is('run_failed'), [...outage, ...explained])).toEqual([
+    'failed: platform_away it is',
+  ]);
+  expect(steps(explained, is('run_failed'))).toEqual(['failed: run_failed it is']);
+});
+
+test.each([
+  ['mirror.failed', 'platform_away', 'the platform does not answer'],
+  ['mirror.recovered', 'platform_away', 'the platform answers again'],
+  ['mirror.recovered', 'channel_lost news', 'the channel is as it was'],
+] as const)('the title of %s about %s says what', (type, subject, title) => {
+  expect(titleOfNotice({ type, subject })).toBe(title);
 });

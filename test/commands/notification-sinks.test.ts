@@ -39,7 +39,7 @@ test('Slack gets one message for all that a run found, with remedies and a link'
   expect(texts).toEqual([
     'world: 2 problems',
     expect.stringMatching(/^\*Warning: changes await approval\*\n300 people to be created/),
-    expect.stringMatching(/^\*Error: something failed\*\nthe last full run/),
+    expect.stringMatching(/^\*Error: the last run failed\*\nthe last full run/),
     `<${page}|Open the console>`,
   ]);
   expect(texts[1]).toContain(fix);
@@ -47,7 +47,7 @@ test('Slack gets one message for all that a run found, with remedies and a link'
   await mirror.run();
   await mirror.run();
   expect(heard).toHaveLength(2);
-  expect(parsed(heard[1]?.body).blocks[0].text.text).toBe('world: solved: something failed');
+  expect(parsed(heard[1]?.body).blocks[0].text.text).toBe('world: runs end well again');
   for (const { body } of heard)
     for (const one of [ann, bob, '@x.org']) expect(body).not.toContain(one);
 });
@@ -89,7 +89,7 @@ test('Teams gets an Adaptive Card', async () => {
     'Warning: changes await approval',
     expect.stringMatching(/^300 people/),
     expect.stringContaining(fix),
-    'Error: something failed',
+    'Error: the last run failed',
     expect.stringMatching(/^the last full run/),
     expect.stringMatching(/^What to do: /),
   ]);
@@ -116,7 +116,7 @@ test('ntfy gets a title, a priority, a link and its token', async () => {
   await mirror.run();
   expect(heard[1]?.headers).toMatchObject({
     priority: '2',
-    title: 'world: solved: something failed',
+    title: 'world: runs end well again',
   });
 });
 
@@ -312,7 +312,7 @@ test('events and level choose what a receiver hears', async () => {
   );
   expect(titles).toEqual([
     ['world: changes await approval'],
-    ['world: something failed', 'world: solved: something failed'],
+    ['world: the last run failed', 'world: runs end well again'],
     [],
   ]);
 });

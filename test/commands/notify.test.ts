@@ -99,7 +99,7 @@ test('sync --notify reports a failed run once, and its end', async () => {
   expect((await world.call('sync')).code).toBe(0);
   expect((await world.call('sync', '--notify')).code).toBe(0);
   const titles = hook.heard.map(({ body }) => JSON.parse(body).blocks[0].text.text);
-  expect(titles).toEqual(['world: something failed', 'world: solved: something failed']);
+  expect(titles).toEqual(['world: the last run failed', 'world: runs end well again']);
 });
 
 test('sync --notify runs nothing if nobody is to be told', async () => {

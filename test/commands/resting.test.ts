@@ -5,6 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
+import { recordOutages } from '../../src/snapshot/health-file.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { isLeased, takeLease } from '../../src/snapshot/database/writer-lease.ts';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
@@ -60,6 +61,7 @@ async function stage() {
       node,
       clock: systemClock,
       faults: () => [],
+      outages: recordOutages(config.snapshot, systemClock),
       ended: () => undefined,
     });
     onTestFinished(async () => {

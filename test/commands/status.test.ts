@@ -3,11 +3,13 @@ import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { enterRun } from '../../src/cli/progress/run-in-progress.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
+import { recordOutages } from '../../src/snapshot/health-file.ts';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { launch } from '../support/engine/engine-world.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { refusing } from '../support/commands/notice-receivers.ts';
 
 const hashed = expect.stringMatching(/^#[0-9a-f]{12}$/);
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
@@ -51,6 +53,9 @@ describe('status', () => {
       at: time,
       ok: true,
       attention: [],
+      outages: [],
+      worker: null,
+      failedRuns: [],
       proven: { run, startedAt: time, endedAt: time, ageMs: expect.any(Number), stale: false },
       lastRuns: {
         full: {
@@ -161,8 +166,64 @@ describe('status', () => {
     world.people([]);
     expect((await world.call('sync')).code).toBe(1);
     const failed = await world.call('status', '--json');
-    expect(failed.json).toMatchObject({ proven: { run }, attention: [{ code: 'run_failed' }] });
+    expect(failed.json).toMatchObject({
+      proven: { run },
+      attention: [{ code: 'source_away' }, { code: 'run_failed' }],
+    });
     expect(failed.json.attention[0].text).toContain('the source of contacts is empty');
+  });
+
+  test('a run of the templates alone ends no failure of the contacts', async () => {
+    const world = await mirrored({ kinds: ['contact', 'template'] });
+    await world.call('sync');
+    world.people([]);
+    const codes = async (): Promise<string[]> =>
+      (await world.call('status', '--json')).json.attention.map(
+        ({ code }: { code: string }) => code,
+      );
+    expect((await world.call('sync')).code).toBe(1);
+    expect((await world.call('sync', '--only', 'templates')).code).toBe(0);
+    expect(await codes()).toEqual(['source_away', 'run_failed']);
+    world.people([{ email: ann }, { email: bob }]);
+    expect((await world.call('sync', '--only', 'contacts')).code).toBe(0);
+    expect(await codes()).toEqual([]);
+  });
+
+  test('a run in progress hides no failure', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    const fault = refusing(world, 403);
+    expect((await world.call('sync')).code).toBe(1);
+    fault.undo();
+    const { runs, transaction, close } = openSnapshot(world.path);
+    const asked = JSON.stringify({ by: 'schedule', name: null });
+    transaction(() => runs.start({ id: 'next', mode: 'full', at: Date.now(), asked }));
+    close();
+    const lease = takeLease(world.path);
+    const { json } = await world.call('status', '--json');
+    lease.release();
+    expect(json.lastRuns.full).toMatchObject({ run: 'next', endedAt: null });
+    expect(json.attention).toMatchObject([{ code: 'run_failed', since: expect.any(String) }]);
+  });
+
+  test.each([
+    ['alive', 0, undefined, [], 1],
+    ['silent', 45_000, undefined, ['worker_dead'], 0],
+    ['left', 60_000, 60_000, ['worker_dead'], 0],
+  ])('a worker that is %s', async (is, silentFor, leftFor, codes, times) => {
+    const world = await mirrored();
+    world.config({ redis: 'redis://127.0.0.1:1', schedule: { full: '0 3 * * *' } });
+    await world.call('sync');
+    const at = Date.now();
+    const outages = recordOutages(world.path, { now: () => at - silentFor });
+    outages.beat();
+    if (leftFor !== undefined) outages.leave();
+    const { json } = await world.call('status', '--json');
+    expect(json.worker).toMatchObject({ is });
+    expect(json.attention.map(({ code }: { code: string }) => code)).toEqual(codes);
+    expect(json.due).toHaveLength(times);
+    const { out } = await world.call('status');
+    if (times === 0) expect(out).toMatch(/next +nothing: no worker serves this mirror/);
   });
 
   test('shows an unknown age, not 0, when the clock was put back', async () => {

@@ -32,7 +32,7 @@ test('the next run tells it, with its times, and once', async () => {
   expect(heard).toHaveLength(1);
   const { text } = JSON.parse(heard[0]?.body ?? '');
   expect(text).toMatch(
-    /world: solved: something failed\nfrom \S+Z to \S+Z, solved since: the last full run .* failed/,
+    /world: runs end well again\nfrom \S+Z to \S+Z, solved since: the last full run .* failed/,
   );
   expect(await run()).toBe(0);
   expect(heard).toHaveLength(1);
@@ -93,7 +93,7 @@ test('a problem that still stands is told as usual, and its end as usual', async
   expect(await run()).toBe(0);
   const texts = heard.slice(4).map(({ body }) => String(JSON.parse(body).text));
   expect(texts).toEqual([
-    expect.stringContaining('world: something failed'),
+    expect.stringContaining('world: the last run failed'),
     expect.stringContaining('no longer: the last full run'),
   ]);
 });

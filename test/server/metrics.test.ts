@@ -17,6 +17,7 @@ afterAll(async () => redis.close());
 
 const calm: GaugedStatus = {
   proven: null,
+  attention: [],
   alerts: [],
   recorded: null,
   conflicts: null,
@@ -37,6 +38,7 @@ function watched(of: Partial<Watched> = {}, standing: Partial<GaugedStatus> = {}
     mirror: 'acme',
     isTold: () => true,
     standing: async () => ({ ...calm, ...standing }),
+    faults: () => [],
     limits: () => ({}),
     depths: async () => [],
     lagMs: async () => undefined,

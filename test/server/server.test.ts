@@ -33,14 +33,18 @@ const basic = (user: string, password: string) =>
 describe('health', () => {
   test('is alive, and ready until it says why not', async () => {
     const reasons: string[] = [];
-    const { get } = await start({ token: 'tok', ready: () => reasons });
+    const failing = [{ mirror: 'acme', code: 'platform_away', since: null }];
+    const { get } = await start({ token: 'tok', ready: () => reasons, failing: () => failing });
     const alive = await get('/healthz');
     expect([alive.status, await alive.text()]).toEqual([200, 'ok']);
     const ready = await get('/readyz');
-    expect([ready.status, await ready.json()]).toEqual([200, { ready: true, reasons: [] }]);
+    expect([ready.status, await ready.json()]).toEqual([
+      200,
+      { ready: true, reasons: [], failing },
+    ]);
     reasons.push('acme: Redis is away');
     const not = await get('/readyz');
-    expect([not.status, await not.json()]).toEqual([503, { ready: false, reasons }]);
+    expect([not.status, await not.json()]).toEqual([503, { ready: false, reasons, failing }]);
     expect((await get('/healthz')).status).toBe(200);
   });
 });

@@ -226,7 +226,7 @@ describe('a command of the console of a worker', () => {
     await world.call('sync');
     const lease = takeLease(world.path);
     onTestFinished(() => lease.release());
-    const faults = () => [redisAway('Redis is away (it closed the connection)')];
+    const faults = () => [redisAway('Redis is away (it closed the connection)', null)];
     const config = loadConfig(world.file, {});
     const shown = consoleMirror(config, silent, { clock: systemClock, faults });
     const { code, lines } = await shown.run(olga, ['sync']);

@@ -8,13 +8,15 @@ import { type Lease, takeLease } from '../../snapshot/database/writer-lease.ts';
 import { isDamage, setAside } from '../../snapshot/damage-check.ts';
 import type { DoNotContactList } from '../../do-not-contact/contact-list.ts';
 import { openDoNotContactList, readDoNotContactList } from '../../do-not-contact/list-file.ts';
+import { type OutageRecord, recordOutages } from '../../snapshot/health-file.ts';
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../../snapshot/snapshot.ts';
-import type { RequestLog } from '../../request-log/request-log.ts';
+import type { RequestLog, RequestWriter } from '../../request-log/request-log.ts';
 import { createPersonLocks } from '../../engine/context/person-locks.ts';
 import { type Account, type Mirror, openAuditLog } from '../../engine/context/mirror-context.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
 import { type KeptTrail, keptTrail } from './audit-trail.ts';
 import { connect, logRequests } from './platform-connection.ts';
+import { watchedTransport } from './platform-watch.ts';
 import { refusePaused } from './pause-mark.ts';
 import type { Assembled, Shell } from './process-shell.ts';
 import { absenceRulesOf, partsOf, type ReadingStandIns } from './mirror-parts.ts';
@@ -111,8 +113,9 @@ function connected(
   const log = writes && !standIns ? logRequests(config, shell) : undefined;
   opened.log = log;
   const requestLog = log?.writer();
-  const { connect: connectTo = connect } = standIns ?? {};
-  const platform = connectTo(config, shell, { record: requestLog?.record });
+  const outages = writes && !standIns ? outagesOf(config, shell) : undefined;
+  const connectTo = standIns?.connect ?? connecting(requestLog, outages);
+  const platform = connectTo(config, shell);
   opened.platform = platform;
   const mirror: Mirror = {
     name: config.mirror,
@@ -139,6 +142,7 @@ function connected(
     unstated: config.policy.statesAbsent ? undefined : absenceRulesOf(config),
     sample: config.contacts?.sample,
     reserve: config.platform.reserve,
+    outages,
     requestLog,
     requests: platform.requests,
     limits: platform.limits,
@@ -149,6 +153,19 @@ function connected(
     platform,
     sibling: () => besideOf(config, mirror, { platform, log, sources }),
   };
+}
+
+/** Returns what connects to the platform, and records each request and each outage. */
+function connecting(log: RequestWriter | undefined, outages: OutageRecord | undefined) {
+  return (config: Config, shell: Shell): ConnectedPlatform => {
+    const transport = outages && watchedTransport(config, outages);
+    return connect(config, shell, { record: log?.record, ...(transport && { transport }) });
+  };
+}
+
+/** Returns the record of outages that the process has, or creates one. */
+function outagesOf({ snapshot }: Config, { outages }: Shell): OutageRecord {
+  return outages ?? recordOutages(snapshot, systemClock);
 }
 
 function setAsideWithNote({ snapshot }: Config, shell: Shell): void {

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { Platform } from '../../platform/platform.ts';
 import type { OpenLink } from '../../rate-limit/shared/shared-link.ts';
+import type { OutageRecord } from '../../snapshot/health-file.ts';
 import type { LogLevel } from '../output/verbosity.ts';
 import type { Line } from '../output/text-style.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
@@ -46,6 +47,8 @@ export interface Shell {
   call?(argv: readonly string[], shell: Shell): Promise<number>;
   /** Returns the mirror if this process already has it open. */
   held?(): Assembled;
+  /** Records what is out of order in the mirror that this process serves. */
+  outages?: OutageRecord;
   /** Opens the connection to Redis for rate limits, if the mirrors of the process share one. */
   openLink?: OpenLink;
 }

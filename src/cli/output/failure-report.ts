@@ -41,6 +41,12 @@ export function isBug(error: unknown): boolean {
   return !isExpected(error) && !pathFault(error) && !storageFault(error);
 }
 
+/** Returns whether an error says that a disk is full. */
+export function isDiskFull(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return ['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(code);
+}
+
 function failure(problem: Fault, code: number): Failure {
   return { problem, text: renderProblem(problem), code };
 }
@@ -81,7 +87,7 @@ function storageFault(error: unknown): Fault | undefined {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (!(error instanceof Error)) return undefined;
   const file = 'path' in error ? String(error.path) : 'a file of this mirror';
-  if (code === 'SQLITE_FULL' || code === 'ENOSPC') {
+  if (isDiskFull(error)) {
     return {
       reason: `${file}: the disk is full; nothing is lost`,
       fix: 'free some space there, and where temporary files go, then run again',

@@ -234,10 +234,15 @@ export async function runNow(
   const { mode, because } = await modeNow(mirror, wanted, shell);
   const restored = copiedAt(snapshot.meta) !== undefined;
   const requests = countFromNow(mirror.requests);
-  const summary = await run(
-    { ...mirror, requests },
-    { ...wanted, mode, because, restored, stop, abort },
-  );
+  let summary: Summary | undefined;
+  try {
+    summary = await run(
+      { ...mirror, requests },
+      { ...wanted, mode, because, restored, stop, abort },
+    );
+  } finally {
+    if (!summary || summary.status === 'failed') mirror.outages?.confirm();
+  }
   if (wanted.writes) clearRestored(snapshot, summary);
   return summary;
 }

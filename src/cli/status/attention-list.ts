@@ -1,54 +1,76 @@
-/** Lists what needs attention in a mirror's status, most serious first. All functions are pure. */
+/** Lists what needs attention in a mirror's status, worst first. All functions are pure. */
 import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import { sayPending, signing } from '../../engine/report/approval-rules.ts';
 import { approvingUndo, countWords, sayEnd } from '../../engine/report/guard-text.ts';
 import type { ToldRun } from './run-history.ts';
+import { outageLines, workerLines } from './mirror-health.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 import { sayHeld } from '../../erasure/pending/erasure-text.ts';
 import { decideUnmanaged, sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { range } from '../output/format-values.ts';
 
-/** A line that needs attention. `code` stays the same even if the wording changes. */
+/** The codes, worst first. They stay the same even if the wording changes. */
+const codes = [
+  'snapshot_unreadable',
+  'ledger',
+  'opt_outs_unreadable',
+  'opt_outs_refused',
+  'worker_dead',
+  'disk_full',
+  'redis_away',
+  'redis_evicts',
+  'key_refused',
+  'platform_away',
+  'source_away',
+  'templates_away',
+  'no_snapshot',
+  'returns_stuck',
+  'returns_rejected',
+  'erasure_unfinished',
+  'channel_lost',
+  'held',
+  'opt_outs_many',
+  'never_proven',
+  'stale',
+  'run_failed',
+  'run_interrupted',
+  'alert_refused',
+  'alert_run_time',
+  'alert_deviation',
+  'outcomes_unknown',
+  'quarantined',
+  'paused',
+  'restored',
+  'unmanaged',
+  'audit_log',
+] as const;
+
+/** A line that needs attention. */
 export interface Attention {
-  code:
-    | 'ledger'
-    | 'audit_log'
-    | 'opt_outs_unreadable'
-    | 'opt_outs_refused'
-    | 'returns_stuck'
-    | 'returns_rejected'
-    | 'erasure_unfinished'
-    | 'channel_lost'
-    | 'unmanaged'
-    | 'held'
-    | 'opt_outs_many'
-    | 'no_snapshot'
-    | 'never_proven'
-    | 'stale'
-    | 'run_failed'
-    | 'alert_refused'
-    | 'alert_run_time'
-    | 'alert_deviation'
-    | 'run_interrupted'
-    | 'outcomes_unknown'
-    | 'quarantined'
-    | 'paused'
-    | 'restored'
-    | 'redis_away'
-    | 'redis_evicts'
-    | 'snapshot_unreadable';
+  code: (typeof codes)[number];
   text: string;
   fix: string;
+  /** Since when, if that is known. */
+  since: string | null;
   /** Reported daily instead of once, because it changes without waiting for a person. */
   isDaily?: true;
 }
 
-/** Returns the lines for a status. */
-export function attentionOf(standing: CurrentStatus): Attention[] {
-  if (!standing.snapshot.exists) return [...ledger(standing), noSnapshot(standing)];
-  return [
-    ...ledger(standing),
+/**
+ * Decides what needs attention in a mirror, worst first. Every place that shows the state of a
+ * mirror shows these lines. `faults` is what only the process notices that serves or shows it.
+ */
+export function attentionOf(
+  standing: CurrentStatus,
+  faults: readonly Attention[] = [],
+): Attention[] {
+  const { outages, at } = standing;
+  const now = [...ledger(standing), ...workerLines(standing), ...outageLines(outages, at)];
+  if (!standing.snapshot.exists) return worstFirst([...faults, ...now, noSnapshot(standing)]);
+  return worstFirst([
+    ...faults,
+    ...now,
     ...unreadable(standing),
     ...optOuts(standing),
     ...returns(standing),
@@ -57,25 +79,56 @@ export function attentionOf(standing: CurrentStatus): Attention[] {
     ...held(standing),
     ...manyOptOuts(standing),
     ...unproven(standing),
-    ...lastRuns(standing).flatMap((run) => ended(run, standing)),
+    ...failedRuns(standing),
+    ...interruptedRuns(standing),
     ...crossed(standing),
     ...unanswered(standing),
     ...halted(standing),
     ...unmanagedPeople(standing),
     ...auditLog(standing),
-  ];
+  ]);
+}
+
+/** The codes of parts that fail. A process may notice them itself, and have recorded them as well. */
+const single: ReadonlySet<string> = new Set([
+  'disk_full',
+  'redis_away',
+  'key_refused',
+  'platform_away',
+  'source_away',
+  'templates_away',
+] satisfies Attention['code'][]);
+
+/** Sorts lines, and keeps one of those that say the same. */
+export function worstFirst(all: readonly Attention[]): Attention[] {
+  const kept = all.filter(
+    ({ code }, at) => !single.has(code) || all.findIndex((one) => one.code === code) === at,
+  );
+  return kept.toSorted((a, b) => rank(a) - rank(b));
+}
+
+/** Returns whether a code is about the present, and not about what a run has left. */
+export function isPresent(code: string): boolean {
+  return single.has(code);
+}
+
+/** Returns how bad a line is: 0 is the worst. */
+export function rank({ code }: { code: string }): number {
+  return codes.findIndex((one) => one === code);
 }
 
 function ledger({ ledger: { fault } }: CurrentStatus): Attention[] {
   if (fault === null) return [];
   const { reason, fix = 'correct it' } = fault;
-  return [{ code: 'ledger', text: `every run is refused: ${reason}`, fix }];
+  return [{ code: 'ledger', text: `every run is refused: ${reason}`, fix, since: null }];
 }
 
 function auditLog({ audit: { fault } }: CurrentStatus): Attention[] {
   if (fault === null) return [];
   const fix = 'restore it from a backup, or see docs/audit.md; `crm-mirror audit verify` says more';
-  return [{ code: 'audit_log', text: `the audit log is not as it was: ${fault}`, fix }];
+  return [
+    { code: 'audit_log', text: `the audit log is not as it was: ${fault}`, fix, since: null },
+  ];
 }
 
 function noSnapshot({ snapshot, lease }: CurrentStatus): Attention {
@@ -85,6 +138,7 @@ function noSnapshot({ snapshot, lease }: CurrentStatus): Attention {
     fix: lease.held
       ? 'its first run has just begun, look again in a moment'
       : '`crm-mirror backfill` makes it; if there was one, restore a backup',
+    since: null,
   };
 }
 
@@ -101,6 +155,7 @@ function unreadable({ optOutsUnreadable: { count, since }, at }: CurrentStatus):
       fix:
         'correct the value in the CRM, or name its meaning in the configuration ' +
         '(`crm-mirror problems`), and run `crm-mirror sync`',
+      since,
     },
   ];
 }
@@ -114,6 +169,7 @@ function optOuts({ optOutsRefused: { count, since }, at }: CurrentStatus): Atten
         `${counted(count, 'opt-out')} could not be applied, the oldest since ` +
         `${since} (${ago(since, at)}): ${count === 1 ? 'this person is' : 'these people are'} still written to`,
       fix: 'opt them out on the platform by hand, or correct the reason and run `crm-mirror retry`',
+      since,
     },
   ];
 }
@@ -126,14 +182,14 @@ function returns({ returns: back, at }: CurrentStatus): Attention[] {
     const { reason, fix = 'the next run tries again' } = stuck;
     const many = `${counted(waiting, 'opt-out')} of the platform`;
     const text = `${many} cannot be reported to the CRM, since ${stuck.since} (${ago(stuck.since, at)}): ${reason}`;
-    found.push({ code: 'returns_stuck', text, fix });
+    found.push({ code: 'returns_stuck', text, fix, since: stuck.since });
   }
   if (rejected.count > 0) {
     const many = counted(rejected.count, 'opt-out');
     const since = `${rejected.since} (${ago(rejected.since, at)})`;
     const text = `the CRM refused ${many} made on the platform, the oldest since ${since}`;
     const fix = 'enter it in the CRM by hand, or correct the reason and run `crm-mirror retry`';
-    found.push({ code: 'returns_rejected', text, fix });
+    found.push({ code: 'returns_rejected', text, fix, since: rejected.since });
   }
   return found;
 }
@@ -153,6 +209,7 @@ function erasures({ erasuresUnfinished: unfinished, at }: CurrentStatus): Attent
       fix:
         `run \`crm-mirror forget\`${again} for ${who}: ${people.map((hash) => `'${hash}'`).join(', ')}` +
         `${count > people.length ? ' and more' : ''}; or \`allow\` takes it back`,
+      since,
     },
   ];
 }
@@ -162,6 +219,7 @@ function lostChannels({ channelsLost, at }: CurrentStatus): Attention[] {
     code: 'channel_lost',
     text: `${channel}, since ${since} (${ago(since, at)}): ${reason}`,
     fix,
+    since,
   }));
 }
 
@@ -178,6 +236,7 @@ function held({ held: plans, signatures, at }: CurrentStatus): Attention[] {
           ? `see \`crm-mirror plan\`; if it is right, ` +
             `\`crm-mirror ${approving(plan, signatures)}\`${endOf(optOutsUntil)}`
           : fixOfUndo(undoes, plan, signatures),
+      since,
       ...(optOutsUntil === null ? {} : { isDaily: true }),
     }));
 }
@@ -213,6 +272,7 @@ function manyOptOuts({ optOutsByEvents: seen }: CurrentStatus): Attention[] {
         `${countWords('contact', people)} were opted out in seven days because the CRM says so, with those ` +
         `of events, which await no approval: more than ${most} (${at})`,
       fix: 'look at these people in the CRM; a run takes back what is wrong there once it is corrected',
+      since: at,
     },
   ];
 }
@@ -232,7 +292,8 @@ export function heldWords(held: Record<GuardClass, number>, undoes?: string): st
 function unproven({ proven, lastRuns, at }: CurrentStatus): Attention[] {
   if (proven?.stale) {
     const text = `the last full run that ended well began ${ago(proven.startedAt, at)} ago`;
-    return [{ code: 'stale', text, fix: '`crm-mirror runs` lists the runs since' }];
+    const fix = '`crm-mirror runs` lists the runs since';
+    return [{ code: 'stale', text, fix, since: proven.startedAt }];
   }
   if (proven || lastRuns.full?.status === 'running') return [];
   return [
@@ -240,32 +301,42 @@ function unproven({ proven, lastRuns, at }: CurrentStatus): Attention[] {
       code: 'never_proven',
       text: 'no full run that ended well is recorded',
       fix: 'run `crm-mirror sync`',
+      since: null,
     },
   ];
 }
 
-/** Returns the last full run, and the last fast run if no full run followed it. */
-function lastRuns({ lastRuns: { full, fast } }: CurrentStatus): ToldRun[] {
-  const runs = full ? [full] : [];
-  return fast && fast.startedAt >= (full?.startedAt ?? '') ? [...runs, fast] : runs;
+/**
+ * Returns a line for each last run of a record type that failed. Neither a run that is in progress
+ * nor one of the other record type changes it.
+ */
+function failedRuns({ failedRuns: runs, at }: CurrentStatus): Attention[] {
+  return runs.map(({ run, mode, startedAt, endedAt, reasons }) => ({
+    code: 'run_failed',
+    text: `${whenOf({ mode, startedAt }, at)} failed: ${reasons[0] ?? 'no reason is recorded'}`,
+    fix: `\`crm-mirror runs ${run}\` shows what it did`,
+    since: endedAt,
+  }));
 }
 
-function ended(run: ToldRun, { at, lease }: CurrentStatus): Attention[] {
-  const { status, mode, startedAt } = run;
-  const when = `the last ${mode} run (${ago(startedAt, at)} ago)`;
-  const see = `\`crm-mirror runs ${run.run}\` shows what it did`;
-  if (status === 'failed') {
-    const text = `${when} failed: ${run.reasons[0] ?? 'no reason is recorded'}`;
-    return [{ code: 'run_failed', text, fix: see }];
-  }
-  if (status !== 'interrupted' || lease.held) return [];
-  const how =
-    run.endedAt === null
-      ? 'has not written down that it ended: it was killed, or could write no more'
-      : 'was interrupted';
-  return [
-    { code: 'run_interrupted', text: `${when} ${how}`, fix: 'the next run goes on from there' },
-  ];
+function whenOf({ mode, startedAt }: Pick<ToldRun, 'mode' | 'startedAt'>, at: string): string {
+  return `the last ${mode} run (${ago(startedAt, at)} ago)`;
+}
+
+/** Returns a line for the last full run, and for the last fast run if no full run followed it. */
+function interruptedRuns({ lastRuns: { full, fast }, at, lease }: CurrentStatus): Attention[] {
+  const runs = full ? [full] : [];
+  if (fast && fast.startedAt >= (full?.startedAt ?? '')) runs.push(fast);
+  return runs.flatMap((run): Attention[] => {
+    if (run.status !== 'interrupted' || lease.held) return [];
+    const how =
+      run.endedAt === null
+        ? 'has not written down that it ended: it was killed, or could write no more'
+        : 'was interrupted';
+    const text = `${whenOf(run, at)} ${how}`;
+    const fix = 'the next run goes on from there';
+    return [{ code: 'run_interrupted', text, fix, since: run.endedAt ?? run.startedAt }];
+  });
 }
 
 const alertCodes = {
@@ -275,7 +346,12 @@ const alertCodes = {
 } as const;
 
 function crossed({ alerts }: CurrentStatus): Attention[] {
-  return alerts.map(({ threshold, text, fix }) => ({ code: alertCodes[threshold], text, fix }));
+  return alerts.map(({ threshold, text, fix }) => ({
+    code: alertCodes[threshold],
+    text,
+    fix,
+    since: null,
+  }));
 }
 
 /** Returns a line for unanswered changes. Those of a run in progress are not counted. */
@@ -287,6 +363,7 @@ function unanswered({ open: { unknown, sent, since }, lease, at }: CurrentStatus
       code: 'outcomes_unknown',
       text: `the outcome of ${counted(count, 'change')} is unknown, sent since ${since} (${ago(since, at)})`,
       fix: 'the next run reads it from the platform',
+      since,
     },
   ];
 }
@@ -299,13 +376,13 @@ function halted({ quarantine, paused, restored, at }: CurrentStatus): Attention[
     const now = isOver ? 'the next run tries again' : `only opt-outs are sent until ${until}`;
     const text = `quarantined since ${since} (${ago(since, at)}): the platform refused most changes; ${now}`;
     const fix = 'correct what it refuses (`crm-mirror runs`), then `crm-mirror retry`';
-    found.push({ code: 'quarantined', text, fix });
+    found.push({ code: 'quarantined', text, fix, since });
   }
   if (paused) {
     const { since, reason, by } = paused;
     const why = `${by === null ? '' : ` by ${by}`}${reason === '' ? '' : `: ${reason}`}`;
     const text = `paused since ${since} (${ago(since, at)})${why}`;
-    found.push({ code: 'paused', text, fix: '`crm-mirror resume` ends it' });
+    found.push({ code: 'paused', text, fix: '`crm-mirror resume` ends it', since });
   }
   if (restored) {
     const text = `restored from a backup of ${restored.backupOf}, and no full run since`;
@@ -313,6 +390,7 @@ function halted({ quarantine, paused, restored, at }: CurrentStatus): Attention[
       code: 'restored',
       text,
       fix: 'run `crm-mirror sync`; each is full until one ends well',
+      since: null,
     });
   }
   return found;
@@ -325,6 +403,7 @@ function unmanagedPeople({ unmanaged }: CurrentStatus): Attention[] {
     code: 'unmanaged',
     text,
     fix: decideUnmanaged,
+    since: null,
   }));
 }
 

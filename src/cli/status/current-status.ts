@@ -28,12 +28,23 @@ export interface Due {
 }
 
 /** Returns the next runs of a worker according to the schedule, soonest first. */
-export function dueOf({ config: { schedule }, now }: Pick<Seen, 'config' | 'now'>): Due[] {
+function dueOf({ config: { schedule }, now }: Pick<Seen, 'config' | 'now'>): Due[] {
   const times = schedule ? dueIn(schedule) : [];
   return times
     .map(({ tick, pattern }) => ({ tick, at: dueAfter(pattern, schedule?.timezone ?? 'UTC', now) }))
     .toSorted((a, b) => a.at - b.at)
     .map(({ tick: run, at }) => ({ run, at: instant(at) }));
+}
+
+/**
+ * Returns the next runs of the worker that serves the mirror; none if no worker does, because
+ * nobody begins them.
+ */
+export function dueIfServed(
+  seen: Pick<Seen, 'config' | 'now'>,
+  { worker }: Pick<CurrentStatus, 'worker'>,
+): Due[] {
+  return worker?.is === 'alive' ? dueOf(seen) : [];
 }
 
 /**
@@ -73,7 +84,7 @@ export function rowsOf(
     ['last fast run', runWords(lastRuns.fast, isVerbose)],
     [
       'next',
-      due.map(({ run, at }) => `${tickWords(run)} ${at}`).join(', ') || 'nothing is scheduled',
+      due.map(({ run, at }) => `${tickWords(run)} ${at}`).join(', ') || notDueWords(standing),
     ],
     ['right now', nowWords(standing, isVerbose)],
     ['paused', paused ? `yes, since ${paused.since}${byOf({ ...paused, reason: null })}` : 'no'],
@@ -100,6 +111,10 @@ export function rowsOf(
     ]),
     ['snapshot', snapshotWords(snapshot)],
   ];
+}
+
+function notDueWords({ worker }: CurrentStatus): string {
+  return worker?.is === 'alive' ? 'nothing is scheduled' : 'nothing: no worker serves this mirror';
 }
 
 function nowWords({ at, lease, running }: CurrentStatus, isVerbose: boolean): string {

@@ -1,5 +1,6 @@
 /** Reads everything that `status` shows into one document, before any of it is evaluated. */
 import { existsSync, statSync } from 'node:fs';
+import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../domain/errors.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import { countUnmanaged, type UnmanagedPeople } from '../../domain/unmanaged-people.ts';
@@ -26,9 +27,11 @@ import {
   type ToldRejection,
   type ToldReturns,
 } from './status-sections.ts';
+import { healthOf, type ToldHealth } from './mirror-health.ts';
 import { type Alert, alertsIn } from './alert-thresholds.ts';
 import { progressOf, type ToldProgress } from './run-progress.ts';
-import { pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
+import { onlyIn, pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
+import type { KeptRun } from '../../snapshot/tables/run-history.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
 import type { Names } from '../lookup/person-names.ts';
 import { copiedAt } from '../compose/snapshot-marks.ts';
@@ -42,12 +45,14 @@ import { exitCode } from '../output/exit-codes.ts';
 type PerKind = { contacts: number; templates: number } | null;
 
 /** The document printed by `status`. */
-export interface CurrentStatus extends ToldDelays {
+export interface CurrentStatus extends ToldDelays, ToldHealth {
   mirror: string;
   at: string;
   /** Null if no such run is known. */
   proven: ToldProof | null;
   lastRuns: { full: ToldRun | null; fast: ToldRun | null };
+  /** The last runs of a record type that have ended, if they failed. */
+  failedRuns: ToldRun[];
   /** The thresholds of the configuration that the last runs have crossed. */
   alerts: Alert[];
   /** Subscribed people whose record may state an opt-out that cannot be read, likewise. */
@@ -158,6 +163,8 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     at: instant(now),
     proven: null,
     lastRuns: { full: null, fast: null },
+    failedRuns: [],
+    ...healthOf(config, now),
     alerts: [],
     optOutsUnreadable: { count: 0, since: null, people: [] },
     optOutsRefused: { count: 0, since: null, people: [] },
@@ -239,7 +246,7 @@ function fileOf(file: string, exists: boolean): CurrentStatus['snapshot'] {
 function runsOf(
   snapshot: Snapshot,
   { config, leased, now }: Seen,
-): Pick<CurrentStatus, 'proven' | 'lastRuns' | 'alerts'> {
+): Pick<CurrentStatus, 'proven' | 'lastRuns' | 'failedRuns' | 'alerts'> {
   const { runs } = snapshot;
   const isRunning = runningOf(snapshot, leased);
   const last = (mode: string): ToldRun | null => {
@@ -250,8 +257,32 @@ function runsOf(
   return {
     proven: proven ? provenBy(proven, config, now) : null,
     lastRuns: { full: last('full'), fast: last('fast') },
+    failedRuns: failedIn(snapshot, config).map((run) => tellRun(run, isRunning)),
     alerts: alertsIn(snapshot, config),
   };
+}
+
+/** The number of runs of a mode among which the last one of a record type is looked for. */
+const looked = 20;
+
+/**
+ * Returns the last full run of each record type, and its last fast run if no full run followed it,
+ * if they failed. Runs that have not ended are left out: they prove nothing yet.
+ */
+function failedIn({ runs }: Snapshot, { contacts, templates }: Config): KeptRun[] {
+  const ended = ['full', 'fast']
+    .flatMap((mode) => runs.lastOf(mode, looked))
+    .filter(({ endedAt, status }) => endedAt !== null && status !== 'interrupted')
+    .map((run) => ({ run, only: onlyIn(run) }));
+  const found = new Map<string, KeptRun>();
+  for (const type of [...(contacts ? ['contacts'] : []), ...(templates ? ['templates'] : [])]) {
+    const own = ended.filter(({ only }) => only === null || only === type);
+    const full = own.find(({ run }) => run.mode === 'full')?.run;
+    const fast = own.find(({ run }) => run.mode === 'fast')?.run;
+    if (full) found.set(full.id, full);
+    if (fast && fast.startedAt >= (full?.startedAt ?? 0)) found.set(fast.id, fast);
+  }
+  return [...found.values()].filter(({ status }) => status === 'failed');
 }
 
 function problemsOf({

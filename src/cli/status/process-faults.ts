@@ -8,8 +8,9 @@ import { isExpected } from '../../domain/errors.ts';
 import type { Attention } from './attention-list.ts';
 
 /** Returns the line about Redis; `why` says that it is away. */
-export function redisAway(why: string): Attention {
+export function redisAway(why: string, since: string | null): Attention {
   return {
+    since,
     code: 'redis_away',
     text: `${why}: no run of the schedule starts, and no event is accepted`,
     fix: 'start Redis again, or correct `redis` in the configuration; the worker then goes on by itself',
@@ -19,6 +20,7 @@ export function redisAway(why: string): Attention {
 /** Returns the line about a Redis that drops keys when its memory is full. */
 export function redisEvicts(policy: string): Attention {
   return {
+    since: null,
     code: 'redis_evicts',
     text:
       `Redis throws away what waits in it when its memory is full (maxmemory-policy ${policy}): ` +
@@ -37,5 +39,5 @@ export function unreadable(error: unknown): Attention | undefined {
   if (isBug || code === exitCode('busy')) return undefined;
   const { reason, fix = 'look at the file, its disk and its permissions' } = problem;
   const what = `the snapshot cannot be read, so nothing is known of this mirror: ${reason}`;
-  return { code: 'snapshot_unreadable', text: what, fix };
+  return { code: 'snapshot_unreadable', text: what, fix, since: null };
 }

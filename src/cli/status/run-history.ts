@@ -97,6 +97,11 @@ export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean): Tol
   };
 }
 
+/** Returns the record type that a run that has ended was limited to; null if it was not. */
+export function onlyIn({ summary }: KeptRun): ToldRun['only'] {
+  return kept.parse(JSON.parse(summary ?? '{}')).only;
+}
+
 /**
  * Returns a function that tells whether a run is in progress: it has not ended, and the process
  * that has the lease began it. Of runs about one person, only the newest can be.

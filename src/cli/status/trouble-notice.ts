@@ -16,6 +16,7 @@ import { z } from 'zod';
 import { type Trouble, troubles } from '../../config/schema/notices-schema.ts';
 import { guardNames, type GuardClass } from '../../domain/guard-classes.ts';
 import { type Attention, attentionOf } from './attention-list.ts';
+import { isExplained } from './mirror-health.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 
 /** The plans that await approval, as far as it matters whether to report them again. */
@@ -61,6 +62,8 @@ export type NoticeLines = z.infer<typeof told>;
 export interface Found extends Attention {
   /** The channel that the line is about. */
   channel?: string;
+  /** Whether an outage, which is told by itself, made the run fail. */
+  isExplained?: boolean;
   /** What the plan withholds that the line is about. */
   plan?: { hash: string; undecided: Readonly<Record<GuardClass, number>> };
 }
@@ -68,29 +71,48 @@ export interface Found extends Attention {
 const dayMs = 86_400_000;
 
 /**
- * The trouble for each attention code, so that a new code cannot be forgotten. `null` is not sent:
- * it resolves itself, somebody chose it, or another trouble reports it.
+ * The trouble for each attention code, and what its beginning and its end are called, so that a new
+ * code cannot be forgotten. `null` is not sent: it resolves itself, somebody chose it, or another
+ * trouble reports it.
  */
-const troubleOf: Readonly<Record<Attention['code'], Trouble | null>> = {
-  held: 'held',
-  opt_outs_unreadable: 'unreadable',
-  opt_outs_many: 'opt_outs',
-  quarantined: 'quarantined',
-  stale: 'stale',
-  ledger: 'failed',
-  audit_log: 'failed',
-  opt_outs_refused: 'failed',
-  returns_stuck: 'failed',
-  returns_rejected: 'failed',
-  erasure_unfinished: 'failed',
-  channel_lost: 'failed',
-  run_failed: 'failed',
-  redis_away: 'failed',
-  redis_evicts: 'failed',
-  snapshot_unreadable: 'failed',
-  alert_refused: 'alert',
-  alert_run_time: 'alert',
-  alert_deviation: 'alert',
+const noticeOf: Readonly<Record<Attention['code'], readonly [Trouble, string, string] | null>> = {
+  held: ['held', 'changes await approval', 'no changes await approval any more'],
+  opt_outs_unreadable: [
+    'unreadable',
+    'an opt-out of the CRM may be waiting',
+    'every opt-out of the CRM can be read again',
+  ],
+  opt_outs_many: ['opt_outs', 'more opt-outs than usual', 'no more opt-outs than usual'],
+  quarantined: ['quarantined', 'only opt-outs are sent', 'all changes are sent again'],
+  stale: ['stale', 'no full run has ended well for too long', 'a full run has ended well again'],
+  ledger: ['failed', 'the do-not-contact list is refused', 'the do-not-contact list is in order'],
+  audit_log: ['failed', 'the audit log is not as it was', 'the audit log is in order again'],
+  opt_outs_refused: ['failed', 'opt-outs could not be applied', 'every opt-out is applied'],
+  returns_stuck: [
+    'failed',
+    'opt-outs cannot be reported to the CRM',
+    'opt-outs are reported to the CRM again',
+  ],
+  returns_rejected: ['failed', 'the CRM refused opt-outs', 'the CRM has every opt-out'],
+  erasure_unfinished: ['failed', 'an erasure is not finished', 'every erasure is finished'],
+  channel_lost: ['failed', 'a channel lost most of its people', 'the channel is as it was'],
+  run_failed: ['failed', 'the last run failed', 'runs end well again'],
+  worker_dead: ['failed', 'no worker serves it', 'a worker serves it again'],
+  disk_full: ['failed', 'the disk is full', 'the disk has space again'],
+  redis_away: ['failed', 'Redis does not answer', 'Redis answers again'],
+  redis_evicts: ['failed', 'Redis may lose what waits in it', 'Redis keeps what waits in it'],
+  key_refused: [
+    'failed',
+    'the platform refuses the API key',
+    'the platform accepts the API key again',
+  ],
+  platform_away: ['failed', 'the platform does not answer', 'the platform answers again'],
+  source_away: ['failed', 'the CRM cannot be read', 'the CRM can be read again'],
+  templates_away: ['failed', 'the templates cannot be read', 'the templates can be read again'],
+  snapshot_unreadable: ['failed', 'the snapshot cannot be read', 'the snapshot can be read again'],
+  alert_refused: ['alert', 'a run refused too much', 'no run refuses too much any more'],
+  alert_run_time: ['alert', 'a run took too long', 'no run takes too long any more'],
+  alert_deviation: ['alert', 'a run changed too much', 'no run changes too much any more'],
   no_snapshot: null,
   never_proven: null,
   run_interrupted: null,
@@ -99,6 +121,14 @@ const troubleOf: Readonly<Record<Attention['code'], Trouble | null>> = {
   restored: null,
   unmanaged: null,
 };
+
+const nameable: Readonly<Record<string, readonly [Trouble, string, string] | null>> = noticeOf;
+
+/** Returns the title of a notice: what began, or what works again. */
+export function titleOfNotice({ type, subject }: Pick<Notice, 'type' | 'subject'>): string {
+  const [, begins, ends] = nameable[subject.split(' ')[0] ?? ''] ?? [];
+  return (type === 'mirror.recovered' ? ends : begins) ?? subject;
+}
 
 /** Returns the lines of a status, each with what distinguishes it. */
 export function foundIn(standing: CurrentStatus): Found[] {
@@ -117,8 +147,12 @@ export function foundIn(standing: CurrentStatus): Found[] {
       const plan = { hash: one.plan, undecided: one.undecided };
       return linesOf({ held: [one] }, 'held').map((is) => ({ ...is, plan }));
     }),
-    ...attentionOf(without),
+    ...attentionOf(without).map((one) => ({ ...one, isExplained: isExplainedIn(standing, one) })),
   ];
+}
+
+function isExplainedIn({ outages }: CurrentStatus, { code, since }: Attention): boolean {
+  return code === 'run_failed' && since !== null && isExplained(outages, since);
 }
 
 /** Returns the notices that are due. `now` is in milliseconds since the epoch. */
@@ -182,7 +216,7 @@ function groupsOf(found: readonly Found[]): Map<Trouble, Map<string, Group>> {
   const groups = new Map<Trouble, Map<string, Group>>();
   const isQuarantined = found.some(({ code }) => code === 'quarantined');
   for (const one of found) {
-    const trouble = troubleOf[one.code];
+    const [trouble = null] = noticeOf[one.code] ?? [];
     // While a mirror is quarantined, every run fails for that reason.
     if (trouble === null || (one.code === 'run_failed' && isQuarantined)) continue;
     const subject = one.channel === undefined ? one.code : `${one.code} ${one.channel}`;
@@ -196,7 +230,10 @@ function groupsOf(found: readonly Found[]): Map<Trouble, Map<string, Group>> {
 }
 
 /** Returns the line to report of a subject, or undefined if nothing new is to be told. */
-function lineDue(was: Line | undefined, group: Group, now: number): Found | undefined {
+function lineDue(was: Line | undefined, all: Group, now: number): Found | undefined {
+  const [first, ...more] = all.filter((one) => !one.isExplained);
+  if (!first) return undefined;
+  const group: Group = [first, ...more];
   const daily = group.find(({ isDaily }) => isDaily);
   if (was === undefined) return daily ?? group[0];
   const { plans = [] } = was.withheld ?? {};

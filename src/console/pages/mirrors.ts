@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../domain/clock.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
+import { rank } from '../../cli/status/attention-list.ts';
 import type { ConsoleMirror } from '../view/console-mirror.ts';
 import { html, linkTo, prose } from '../view/page.ts';
 import type { PageStatus } from '../view/page-status.ts';
@@ -78,8 +79,9 @@ export async function showMirrors(
   });
 }
 
-function urgency({ attention }: PageStatus): number {
-  return attention.length;
+/** Returns how urgent a mirror is: 0 if nothing needs attention, most if the worst does. */
+function urgency({ attention: [worst] }: PageStatus): number {
+  return worst ? 1 / (1 + rank(worst)) : 0;
 }
 
 function urgentWords(urgent: number, hasElsewhere: boolean): string {

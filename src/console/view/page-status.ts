@@ -1,9 +1,10 @@
 /** Reads the status of a mirror as several pages show it. */
 import type { Config } from '../../config/config.ts';
-import { attentionOf, type Attention } from '../../cli/status/attention-list.ts';
+import { attentionOf, type Attention, worstFirst } from '../../cli/status/attention-list.ts';
+import { outageLines } from '../../cli/status/mirror-health.ts';
 import {
   type Due,
-  dueOf,
+  dueIfServed,
   readCurrentStatus,
   statusWithoutSnapshot,
 } from '../../cli/status/current-status.ts';
@@ -19,12 +20,19 @@ export interface PageStatus {
 
 /**
  * Reads the status of a mirror. A snapshot that cannot be read is what needs attention.
- * `timeoutMs`: how long a lock of the snapshot is waited for.
+ * `timeoutMs`: how long a lock of the snapshot is waited for. `faults`: what only this process notices.
  */
-export function readPageStatus(config: Config, timeoutMs?: number): PageStatus {
+export function readPageStatus(
+  config: Config,
+  timeoutMs?: number,
+  faults: readonly Attention[] = [],
+): PageStatus {
   const { status, fault } = readOrFault(config, timeoutMs);
-  const due = dueOf({ config, now: Date.parse(status.at) });
-  const attention = fault ? [fault] : attentionOf(status);
+  const due = dueIfServed({ config, now: Date.parse(status.at) }, status);
+  const { outages, at } = status;
+  const attention = fault
+    ? worstFirst([...faults, fault, ...outageLines(outages, at)])
+    : attentionOf(status, faults);
   return { status, attention, due };
 }
 

@@ -14,6 +14,7 @@ import type { Plan, RequestCounts } from '../report/run-summary.ts';
 import type { Platform } from '../../platform/api-client.ts';
 import type { RequestWriter } from '../../request-log/request-log.ts';
 import type { DoNotContactList } from '../../do-not-contact/contact-list.ts';
+import type { OutageRecord } from '../../snapshot/health-file.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import type { WriteBack } from '../../sources/write-back.ts';
 import type { Source } from '../../sources/source.ts';
@@ -73,6 +74,8 @@ export interface Mirror {
   sample?: number | undefined;
   /** The share of each route's limit that is left to other programs, from 0 to 1. */
   reserve: number;
+  /** Records what is out of order now; undefined if this process writes nothing. */
+  outages?: OutageRecord | undefined;
   /** Logs the requests of this mirror's connection; undefined if they are not logged. */
   requestLog?: Pick<RequestWriter, 'setRun' | 'forget'> | undefined;
   /** Returns the number of requests so far. */

@@ -78,10 +78,10 @@ export function webhookSink(
   { url, secret }: NonNullable<Receiver['webhook']>,
   clock: Clock,
 ): Sending {
-  const write = ({ id, at, mirror, run, items: [item] }: Message): Written => {
+  const write = ({ id, at, mirror, mirrors, run, items: [item] }: Message): Written => {
     const { type, reason, fix } = item;
     const timestamp = new Date(at).toISOString();
-    const body = JSON.stringify({ type, timestamp, data: { mirror, run, reason, fix } });
+    const body = JSON.stringify({ type, timestamp, data: { mirror, mirrors, run, reason, fix } });
     return { body, headers: { ...json, ...sign(secret, id, { body, at: clock.now() }) } };
   };
   return overHttp({ url, timeoutMs: 5_000, isGrouped: false, write }, clock);

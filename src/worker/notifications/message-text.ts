@@ -1,18 +1,8 @@
 /** Writes what people read in a message. All functions are pure. */
-import { troubleLevels, type Trouble } from '../../config/schema/notices-schema.ts';
-import type { Notice } from '../../cli/status/trouble-notice.ts';
+import { troubleLevels } from '../../config/schema/notices-schema.ts';
+import { type Notice, titleOfNotice } from '../../cli/status/trouble-notice.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { Item, Message } from './sink.ts';
-
-const titles: Readonly<Record<Trouble, string>> = {
-  unreadable: 'an opt-out of the CRM may be waiting',
-  held: 'changes await approval',
-  opt_outs: 'more opt-outs than usual',
-  quarantined: 'only opt-outs are sent',
-  failed: 'something failed',
-  stale: 'no full run has ended well for too long',
-  alert: 'a run crossed a threshold',
-};
 
 /** The page of the console that mends a problem, by its attention code; others have none. */
 const pages: Readonly<Record<string, string>> = {
@@ -32,16 +22,16 @@ const pages: Readonly<Record<string, string>> = {
 /** Returns the item for a notice. */
 export function itemOf({ type, trouble, subject, reason, fix }: Notice): Item {
   const isOver = type === 'mirror.recovered';
-  const title = isOver ? `solved: ${titles[trouble]}` : titles[trouble];
+  const title = titleOfNotice({ type, subject });
   const page = isOver ? undefined : pages[subject];
   const level = isOver ? 'info' : troubleLevels[trouble];
   return { type, level, title, reason, fix, ...(page !== undefined && { page }) };
 }
 
-/** Returns the title of a message: acme: 2 problems, 1 solved */
-export function titleOf({ mirror, items }: Message): string {
+/** Returns the title of a message: acme: the platform does not answer */
+export function titleOf({ mirror, mirrors = [mirror], items }: Message): string {
   const [first, ...more] = items;
-  if (more.length === 0) return `${mirror}: ${first.title}`;
+  if (more.length === 0) return `${namesOf(mirrors)}: ${first.title}`;
   const solved = items.filter(({ level }) => level === 'info').length;
   const problems = items.length - solved;
   const parts = [
@@ -49,6 +39,15 @@ export function titleOf({ mirror, items }: Message): string {
     ...(solved > 0 ? [`${solved} solved`] : []),
   ];
   return `${mirror}: ${parts.join(', ')}`;
+}
+
+const namedAtMost = 3;
+
+/** Formats the names of mirrors: acme, beta and 4 more */
+function namesOf(mirrors: readonly string[]): string {
+  const more = mirrors.length - namedAtMost;
+  if (more <= 0) return mirrors.join(', ');
+  return `${mirrors.slice(0, namedAtMost).join(', ')} and ${more} more`;
 }
 
 /** Returns the most serious level of a message. */
@@ -65,12 +64,15 @@ export function remedyOf({ fix }: Item): string | undefined {
 
 /** Returns a message as plain text without its title. */
 export function plainText(message: Message): string {
-  const { items, link, run } = message;
+  const { items, link, run, mirrors } = message;
   const isAlone = items.length === 1;
   const blocks = items.map((item) =>
     [...(isAlone ? [] : [headOf(item)]), item.reason, remedyOf(item)].filter(Boolean).join('\n'),
   );
-  const end = [link && `Console: ${link}`, run !== null && `Newest run: ${run}`].filter(Boolean);
+  const named = mirrors && `Mirrors: ${mirrors.join(', ')}`;
+  const end = [named, link && `Console: ${link}`, run !== null && `Newest run: ${run}`].filter(
+    Boolean,
+  );
   return [...blocks, ...(end.length > 0 ? [end.join('\n')] : [])].join('\n\n');
 }
 

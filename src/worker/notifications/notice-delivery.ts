@@ -17,9 +17,11 @@ import type { Shell } from '../../cli/compose/process-shell.ts';
 import { explain } from '../../cli/output/failure-report.ts';
 import { withConfig } from '../../cli/output/printed-commands.ts';
 import type { Log } from '../../cli/run/run-log.ts';
+import { isPresent } from '../../cli/status/attention-list.ts';
 import { type Found, type Notice, noticesOf } from '../../cli/status/trouble-notice.ts';
 import { itemOf } from './message-text.ts';
 import type { Item, Message, Outcome, Sink } from './sink.ts';
+import { causeOf, type SharedCauses } from './shared-causes.ts';
 import type { ToldMemory } from './told-memory.ts';
 import { solvedNotices, type Told } from './unsent-notices.ts';
 
@@ -41,6 +43,8 @@ export interface Line {
   random: Random;
   sink: Sink;
   memory: ToldMemory;
+  /** What the mirrors of this process have in common. */
+  causes?: SharedCauses | undefined;
   /** Reads the state of the mirror; undefined if that fails. */
   look(): Seen | undefined;
   /** The refusal that was printed last, which is printed once. */
@@ -57,6 +61,8 @@ type Failed = Exclude<Outcome, { is: 'sent' }>;
 interface Draft {
   notices: [Notice, ...Notice[]];
   message: Message;
+  /** Whether another mirror has told it, so that nothing is sent. */
+  isTold: boolean;
 }
 
 /** The longest time that a receiver may name before the next attempt; a longer one ends them. */
@@ -130,7 +136,8 @@ async function attempt(
   try {
     const now = line.look();
     draft = draftOf(line, { told, seen: now?.isRunning === false ? now : newest() }, draft);
-    if (draft) outcome = await sink.deliver(draft.message, shell.abort);
+    if (draft?.isTold) outcome = { is: 'sent' };
+    else if (draft) outcome = await sink.deliver(draft.message, shell.abort);
   } finally {
     release(line, draft, outcome);
   }
@@ -151,7 +158,8 @@ function claim({ memory }: Line): ReturnType<ToldMemory['claim']> {
  * Stores what came of an attempt, or of an earlier one, logs what was sent, and ends the claim. A
  * draft without an outcome was interrupted.
  */
-function release({ memory, sink, log, clock }: Line, draft?: Draft, outcome?: Outcome): void {
+function release(line: Line, draft?: Draft, outcome?: Outcome): void {
+  const { memory, sink, log, clock } = line;
   const isSent = outcome?.is === 'sent';
   const at = clock.now();
   const tried = draft?.notices.map((notice) => ({ notice, at, isSent })) ?? [];
@@ -163,6 +171,8 @@ function release({ memory, sink, log, clock }: Line, draft?: Draft, outcome?: Ou
     but ??= `it cannot be stored that this was sent: ${explain(error).problem.reason}`;
   }
   if (!isSent) return;
+  for (const { notice } of tried) sharedOf(line, notice)?.sent(draft?.message.mirrors);
+  if (draft?.isTold) return;
   for (const { notice } of tried) log.noticed(notice, undefined, { to: sink.name, but });
 }
 
@@ -178,13 +188,32 @@ function draftOf(
   const { sink, clock } = line;
   const now = clock.now();
   const due = [...noticesOf(told.lines, seen.found, now), ...solvedNotices(told, seen.found, now)];
-  const [first, ...more] = due.filter(({ type, trouble }) =>
-    type === 'mirror.recovered' ? !seen.isRunning : sink.wants(trouble),
+  const wanted = due.filter(({ type, trouble, subject }) =>
+    type === 'mirror.recovered' ? !seen.isRunning || isPresent(subject) : sink.wants(trouble),
   );
+  const decided = wanted.map((notice) => ({ notice, is: sharedOf(line, notice)?.decide() ?? [] }));
+  const alone = decided.filter(({ is }) => is !== 'told' && is !== 'wait' && is.length < 2);
+  const one = decided.find(({ is }) => is === 'told' || (is !== 'wait' && is.length > 1));
+  const [first, ...more] = one ? [one.notice] : alone.map(({ notice }) => notice);
   if (!first) return undefined;
   const notices: Draft['notices'] = sink.isGrouped ? [first, ...more] : [first];
   if (earlier && contentOf(earlier.notices) === contentOf(notices)) return earlier;
-  return { notices, message: messageOf(line, notices, seen.run) };
+  const message = messageOf(line, notices, seen.run);
+  const isTold = one?.is === 'told';
+  const mirrors = one && typeof one.is !== 'string' ? { mirrors: one.is } : {};
+  return { notices, message: { ...message, ...mirrors }, isTold };
+}
+
+/** Returns what the mirrors of this process do about the cause of a notice, if they may share it. */
+function sharedOf({ causes, config, sink }: Line, { subject, type }: Notice) {
+  const cause = causeOf(config, subject);
+  if (!causes || cause === undefined) return undefined;
+  const { mirror } = config;
+  const about = { mirror, cause, receiver: sink.receiver, isOver: type === 'mirror.recovered' };
+  return {
+    decide: () => causes.decide(about),
+    sent: (mirrors: readonly string[] = [mirror]) => causes.sent(about, mirrors),
+  };
 }
 
 /** Returns what notices report. Their texts are left out, because they name how long ago it was. */

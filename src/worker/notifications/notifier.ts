@@ -12,11 +12,13 @@
  * process. It needs neither the snapshot nor Redis, and neither does the timer.
  */
 import type { Config } from '../../config/config.ts';
-import type { Attention } from '../../cli/status/attention-list.ts';
+import { type Attention, worstFirst } from '../../cli/status/attention-list.ts';
 import { readCurrentStatus } from '../../cli/status/current-status.ts';
 import { unreadable } from '../../cli/status/process-faults.ts';
 import { foundIn } from '../../cli/status/trouble-notice.ts';
+import type { OutageRecord } from '../../snapshot/health-file.ts';
 import { deliverDue, type Line, sayWhy, type Seen } from './notice-delivery.ts';
+import { causeOf, type SharedCauses } from './shared-causes.ts';
 import { sinksOf } from './sinks.ts';
 import { createProcessMemory, createToldMemory } from './told-memory.ts';
 
@@ -32,8 +34,12 @@ export interface Notifier {
 
 /** The parts of a notifier in addition to the configuration. */
 export interface NotifierOptions extends Pick<Line, 'shell' | 'log' | 'clock' | 'random'> {
-  /** Returns what only this process notices, apart from a snapshot that cannot be read. */
-  faults?(): readonly Attention[];
+  /** Returns what fails as this process notices it; undefined in a process that is no worker. */
+  faults?: (() => readonly Attention[]) | undefined;
+  /** Tells when an outage begins or ends. */
+  outages?: Pick<OutageRecord, 'listen'> | undefined;
+  /** What the mirrors of this process have in common. */
+  causes?: SharedCauses | undefined;
   /**
    * Returns who has to report the state of the mirror: this process (the default), or another one.
    * As long as that is not known, this process reports its own faults only.
@@ -43,6 +49,9 @@ export interface NotifierOptions extends Pick<Line, 'shell' | 'log' | 'clock' | 
 
 /** How often the timer looks, in milliseconds. */
 const eachMs = 60_000;
+/** How often it looks after an outage has begun or ended, and how many times. */
+const soonMs = 10_000;
+const soonTimes = 4;
 
 type When = 'run' | 'timer';
 
@@ -70,9 +79,25 @@ export function createNotifier(config: Config, options: NotifierOptions): Notifi
     if (seen) for (const sender of standing) sender.tell(seen, when);
     const isOthers = who === 'another';
     const faults = isOthers ? { found: [], run: null, isRunning: false } : own();
+    const all = [...(seen?.found ?? []), ...faults.found].map(({ code }) => causeOf(config, code));
+    options.causes?.found(
+      config.mirror,
+      all.filter((cause) => cause !== undefined),
+    );
     for (const sender of faulty) sender.tell(faults, when);
   };
   const over = new AbortController();
+  options.outages?.listen(() => void tellSoon().catch(() => undefined));
+  let isSoon = false;
+  const tellSoon = async (): Promise<void> => {
+    if (isSoon || over.signal.aborted) return;
+    isSoon = true;
+    for (let times = 0; times < soonTimes; times += 1) {
+      tell('timer');
+      await clock.sleep(soonMs, over.signal);
+    }
+    isSoon = false;
+  };
   const watch = async (): Promise<void> => {
     for (;;) {
       await clock.sleep(eachMs, over.signal);
@@ -90,21 +115,26 @@ export function createNotifier(config: Config, options: NotifierOptions): Notifi
   };
 }
 
+/**
+ * What is told from the memory of this process: it has to be told without the snapshot, and what is
+ * recorded of it may be old.
+ */
+const ownCodes: ReadonlySet<string> = new Set(['disk_full', 'redis_away', 'snapshot_unreadable']);
+
 /** Reads the state of the mirror, and remembers why that failed the last time. */
-function createLook(
-  config: Config,
-  { log, faults = () => [] }: Pick<NotifierOptions, 'log' | 'faults'>,
-) {
+function createLook(config: Config, { log, faults }: Pick<NotifierOptions, 'log' | 'faults'>) {
   let said: string | undefined;
   let fault: Attention | undefined;
   return {
     /** Returns undefined if the snapshot cannot be read, which is printed once. */
     status(): Seen | undefined {
       try {
-        const seen = seenIn(config);
+        const { found, ...seen } = seenIn(config);
         said = undefined;
         fault = undefined;
-        return seen;
+        // A worker that has just begun finds the last sign of life of another one.
+        const told = faults ? found.filter(({ code }) => code !== 'worker_dead') : found;
+        return { ...seen, found: told.filter(({ code }) => !ownCodes.has(code)) };
       } catch (error) {
         fault = unreadable(error);
         const why = sayWhy(error);
@@ -113,7 +143,10 @@ function createLook(
         return undefined;
       }
     },
-    faults: () => [...faults(), ...(fault ? [fault] : [])],
+    faults: () =>
+      worstFirst([...(faults?.() ?? []), ...(fault ? [fault] : [])]).filter(({ code }) =>
+        ownCodes.has(code),
+      ),
   };
 }
 

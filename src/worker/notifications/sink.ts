@@ -11,6 +11,8 @@ export interface Sink {
   /** The name under which the snapshot stores what the receiver was told. */
   name: string;
   kind: ReceiverKind;
+  /** The same for all mirrors that name this receiver. It may contain secrets. */
+  receiver: string;
   /** The host, the only part of an address that is printed: the rest may be a secret. */
   host: string;
   /** Whether one message holds everything that a run found; otherwise each notice is a message. */
@@ -30,6 +32,8 @@ export interface Message {
   /** When the message was made, in milliseconds since the epoch. */
   at: number;
   mirror: string;
+  /** All mirrors that it is about, if there are several. */
+  mirrors?: readonly string[];
   /** The id of the newest run about all people. */
   run: string | null;
   /** What is reported, at least one. */

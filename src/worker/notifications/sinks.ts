@@ -22,11 +22,12 @@ export function sinksOf({ notices }: Pick<Config, 'notices'>, clock: Clock): Sin
 }
 
 function sinkOf(receiver: Receiver, clock: Clock): Sink {
-  const { level, events } = receiver;
+  const { level, events, slack, teams, ntfy, email, webhook } = receiver;
   return {
     ...sendingOf(receiver, clock),
     name: nameOf(receiver),
     kind: kindOf(receiver),
+    receiver: JSON.stringify({ slack, teams, ntfy, email, webhook }),
     wants: (trouble) =>
       (events === undefined || events.includes(trouble)) &&
       (level === 'warning' || troubleLevels[trouble] === level),

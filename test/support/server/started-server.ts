@@ -47,6 +47,7 @@ export async function startServer(options: Partial<ServerParts> = {}): Promise<S
     access: {},
     metrics: createMetrics([]),
     ready: () => [],
+    failing: () => [],
     clock: systemClock,
     ...options,
   };

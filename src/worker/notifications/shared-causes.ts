@@ -1,0 +1,108 @@
+/**
+ * Makes one message of a cause that several mirrors of a process have, such as a Redis or a
+ * platform that is away. A cause is told once to each receiver, whichever mirrors name it.
+ *
+ *   a mirror finds            the receiver was        result
+ *   the cause, since seconds  not told of it          waits, so that the others find it, too
+ *   the cause                 not told of it          one message for all mirrors that have it
+ *   the cause                 told by another mirror  counts as told
+ *   that it is over           told, and another       waits
+ *                             mirror still has it
+ *   that it is over           told                    one message for all mirrors that had it
+ *   that it is over           told so by another      counts as told
+ */
+import { statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Config } from '../../config/config.ts';
+import type { Clock } from '../../domain/clock.ts';
+
+/** A notice about a cause, as one mirror would send it to one receiver. */
+export interface CausedNotice {
+  mirror: string;
+  cause: string;
+  receiver: string;
+  isOver: boolean;
+}
+
+/** The causes that the mirrors of one process have. */
+export interface SharedCauses {
+  /** Stores which causes a mirror finds now. */
+  found(mirror: string, causes: readonly string[]): void;
+  /** Returns the mirrors that a message has to name, or why there is none. */
+  decide(notice: CausedNotice): readonly string[] | 'told' | 'wait';
+  /** Stores that a message was sent, or counts as sent. */
+  sent(notice: CausedNotice, mirrors: readonly string[]): void;
+}
+
+/** How long the mirrors of a process have to find the same cause, in milliseconds. */
+const gatherMs = 10_000;
+/** How long an end that was told counts for the other mirrors as well. */
+const overMs = 300_000;
+
+/** Creates the memory of a process. */
+export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>): SharedCauses {
+  const standing = new Map<string, Map<string, number>>();
+  const told = new Map<string, readonly string[]>();
+  const over = new Map<string, number>();
+  const nameOf = ({ receiver, cause }: CausedNotice): string => `${cause}\n${receiver}`;
+  return {
+    found(mirror, causes) {
+      for (const [cause, mirrors] of standing) if (!causes.includes(cause)) mirrors.delete(mirror);
+      for (const cause of causes) {
+        const mirrors = standing.get(cause) ?? new Map<string, number>();
+        standing.set(cause, mirrors);
+        if (!mirrors.has(mirror)) mirrors.set(mirror, monotonic());
+      }
+    },
+    decide(notice) {
+      const { mirror, cause, isOver } = notice;
+      const mirrors = standing.get(cause) ?? new Map<string, number>();
+      const before = told.get(nameOf(notice));
+      if (isOver) {
+        const overAt = over.get(nameOf(notice));
+        if (overAt !== undefined && monotonic() - overAt < overMs) return 'told';
+        return mirrors.size > 0 ? 'wait' : (before ?? [mirror]);
+      }
+      if (before) return 'told';
+      const since = Math.min(...mirrors.values());
+      if (monotonic() - since < gatherMs) return 'wait';
+      return [...new Set([mirror, ...mirrors.keys()])].toSorted();
+    },
+    sent(notice, mirrors) {
+      const name = nameOf(notice);
+      if (notice.isOver) {
+        told.delete(name);
+        over.set(name, monotonic());
+      } else {
+        const all = new Set([...(told.get(name) ?? []), ...mirrors, notice.mirror]);
+        told.set(name, [...all].toSorted());
+        over.delete(name);
+      }
+    },
+  };
+}
+
+/**
+ * Returns the name of the cause of a line: the same for all mirrors that share what fails. Returns
+ * undefined if it concerns one mirror only.
+ */
+export function causeOf(
+  { redis, platform, contacts, templates, snapshot }: Config,
+  code: string,
+): string | undefined {
+  const named: Readonly<Record<string, () => string>> = {
+    redis_away: () => redis ?? '',
+    platform_away: () => platform.url,
+    key_refused: () => `${platform.url} ${platform.apiKey}`,
+    source_away: () => placeIn(contacts?.source),
+    templates_away: () => placeIn(templates?.source),
+    disk_full: () => String(statSync(dirname(snapshot), { throwIfNoEntry: false })?.dev),
+  };
+  const name = named[code];
+  return name && `${code} ${name()}`;
+}
+
+function placeIn(source: { path: string } | { url: string } | undefined): string {
+  if (!source) return '';
+  return 'path' in source ? source.path : source.url;
+}
