@@ -113,7 +113,7 @@ export function outageLines(outages: readonly ToldOutage[], at: string): Attenti
 }
 
 /** Returns the line for a mirror whose schedule nobody serves. */
-export function workerLines({ worker, at, lease }: CurrentStatus): Attention[] {
+export function workerLines({ worker, at, lease, snapshot }: CurrentStatus): Attention[] {
   if (!worker || worker.is === 'alive') return [];
   const { seenAt: since, is } = worker;
   const when = `since ${since} (${ago(since, at)})`;
@@ -132,7 +132,7 @@ export function workerLines({ worker, at, lease }: CurrentStatus): Attention[] {
     {
       code: 'worker_dead',
       text: `no worker serves this mirror ${when}: ${how}; nothing of the schedule is run`,
-      fix: 'start the worker again; if `sync` is to run instead, remove `schedule`',
+      fix: `start the worker again; if \`sync\` runs from cron instead, delete ${snapshot.file}-health`,
       since,
     },
   ];
