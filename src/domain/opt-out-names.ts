@@ -1,5 +1,5 @@
 /** Recognizes in two dozen languages what a column is about, by its name. */
-import { aboutLinks, falseFriends, neutralWords, optOutTerms } from './opt-out-terms.ts';
+import { aboutLinks, falseFriends, namesOfNo, neutralWords, optOutTerms } from './opt-out-terms.ts';
 import { plain, termFinder } from './name-terms.ts';
 
 /** Names of deletions, in more languages than `deleted` is proposed for. */
@@ -46,12 +46,17 @@ export function isAboutOptOut(text: string): boolean {
 
 /**
  * Returns whether the name of a column, or the dotted path of a field, holds a term of opting out,
- * whatever else it says. Its values are not read by the built-in words of a subscription, because a
- * yes may mean no mail, also in "Opt-out page" or "not unsubscribed": the user says what it means.
+ * whatever else it says, or begins with a no: "No events". Its values are not read by the built-in
+ * words of a subscription, because a yes may mean no mail, also in "Opt-out page" or "not
+ * unsubscribed": the user says what it means.
  */
 export function isOptOutField(field: string): boolean {
-  return terms.find(plain(field)).next().done !== true;
+  if (terms.find(plain(field)).next().done !== true) return true;
+  return refusing.test(plain(field.slice(field.lastIndexOf('.') + 1)));
 }
+
+/** The beginnings of a name that say no. A number is none: "No 1 news". */
+const refusing = new RegExp(`^(?:${namesOfNo.join('|')}) \\p{L}`, 'u');
 
 const neutral = neutralWords.flatMap((row) => row.split('|'));
 const terms = termFinder(optOutTerms, neutral);

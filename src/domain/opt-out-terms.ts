@@ -101,6 +101,9 @@ export const optOutTerms: Readonly<Record<string, readonly string[]>> = {
     '{keine|ohne|fehlende} {einwilligung|zustimmung}',
     '{einschrankung|einschraenkung} … verarbeitung',
     'verarbeitung {eingeschrankt|eingeschraenkt|gesperrt}',
+    '{loschung|loeschung} {beantragt|verlangt|gewunscht|gewuenscht|angefordert|erbeten}',
+    '{loschantrag|loeschantrag|loschwunsch|loeschwunsch|loschersuchen|loeschersuchen}',
+    '{bitte loschen|bitte loeschen|auf wunsch geloscht|geloscht auf wunsch|geloescht auf wunsch}',
   ],
   Dutch: [
     '{uitgeschreven|uitschrij*|afgemeld*|afmeld*}',
@@ -117,6 +120,7 @@ export const optOutTerms: Readonly<Record<string, readonly string[]>> = {
     '{nieuwsbrief|mail|mailing|marketing} … {opgezegd|gestopt|geblokkeerd|geweigerd|stopgezet|blokkade}',
     '{geblokkeerd|uitgesloten} voor … {mail*|nieuwsbrief*|marketing}',
     'zwarte lijst',
+    '{recht op vergetelheid|verzoek tot verwijdering|verwijderverzoek}',
   ],
   'Danish and Norwegian': [
     '{afmeld*|frameld*|avmeld*|avregistrer*|utmeldt nyhetsbrev}',
@@ -130,6 +134,7 @@ export const optOutTerms: Readonly<Record<string, readonly string[]>> = {
     '{nej tak til|nei takk til} … {mail*|epost|e post|nyhedsbrev*|nyhetsbrev*|reklame}',
     '{mail|mails|epost|nyhedsbrev|nyhetsbrev|reklame|samtykke} {nej|nei}',
     'frabed*',
+    '{anmodet om|bedt om} sletning',
     '{indsigelse*|innsigelse*|reservasjon|reserveret|reservert|reklamebeskyt*}',
     'samtykke … {trukket|tilbagetrukket|tilbagekaldt|tilbakekalt|tilbaketrukket}',
     '{tilbagetrukket|tilbagekaldt|tilbakekalt|tilbaketrukket|trukket tilbage} … samtykke',
@@ -155,6 +160,7 @@ export const optOutTerms: Readonly<Record<string, readonly string[]>> = {
     '{aterkallat|indraget} … samtycke',
     '{utan|inget|saknar} samtycke',
     'svartlist*',
+    '{begart|begar} radering',
   ],
   French: [
     '{desinscri*|desabonn*}',
@@ -179,6 +185,7 @@ export const optOutTerms: Readonly<Record<string, readonly string[]>> = {
     '{mail|mails|mailing|newsletter|contact} … {bloque|bloques|refuse|stoppe|interdit|resilie*}',
     '{bloque|interdit|exclu} … {mail*|newsletter|prospection}',
     '{plainte spam|signale comme spam|mail* non distribu*}',
+    '{droit a l oubli|demande d effacement|demande de suppression|effacement demande}',
   ],
   Spanish: [
     'baja',
@@ -203,6 +210,7 @@ export const optOutTerms: Readonly<Record<string, readonly string[]>> = {
     '{lista negra|lista de exclusion|lista de supresion}',
     '{rebotado|rebotados|rebote|rebotes|rebotada}',
     '{queja|denuncia|marcado como} … spam',
+    '{derecho al olvido|derecho de supresion|solicita supresion}',
   ],
   Portuguese: [
     'descadastr*',
@@ -225,6 +233,7 @@ export const optOutTerms: Readonly<Record<string, readonly string[]>> = {
     '{recusa|recusou|recusado} … {mail*|newsletter|publicidade|marketing|comunicacoes}',
     '{removido|excluido} da lista',
     'optou por sair',
+    '{direito ao esquecimento|pedido de eliminacao|pedido de exclusao}',
     '{bloqueado|excluido} … {mail*|newsletter|envios|marketing}',
   ],
   Italian: [
@@ -245,6 +254,7 @@ export const optOutTerms: Readonly<Record<string, readonly string[]>> = {
     '{diritto|gdpr|privacy|registro|marketing} … {opposizione|opposizioni}',
     '{rifiuto|rifiuta|rifiutato|esclus*|bloccat*} … {mail*|newsletter|pubblicita|marketing}',
     '{lista nera|rimosso dalla lista}',
+    '{diritto all oblio|richiesta di cancellazione|richiesta cancellazione}',
   ],
   Romanian: [
     '{dezabon*|dezinscri*}',
@@ -267,6 +277,7 @@ export const optOutTerms: Readonly<Record<string, readonly string[]>> = {
     'zgoda … {wycofana|cofnieta|odwolana|odmowa}',
     '{wycofan*|cofniet*|cofnieci*|odwolan*|wycofal*|odmowa} … {zgody|zgoda|zgode}',
     'sprzeciw*',
+    '{zadanie usuniecia|prawo do bycia zapomnianym}',
     '{czarna lista|czarnej liscie}',
     '{anulowan*|zakonczon*} … subskrypcj*',
     '{zakaz|blokada|zablokowan*} … {mail*|kontakt*|wysylk*|marketing*|newsletter*}',
@@ -345,7 +356,7 @@ export const optOutTerms: Readonly<Record<string, readonly string[]>> = {
   Japanese: [
     '{配信|送信|メール|連絡|送付|DM} {停止|不可|拒否|禁止|除外|不要|解除}',
     '{受信拒否|購読解除|購読停止|購読していない|購読終了|購読中止|オプトアウト|営業禁止|メルマガ解除|メルマガ停止|案内不要}',
-    '{同意撤回|同意の撤回|希望しない|バウンス|不達|配信エラー|登録解除}',
+    '{同意撤回|同意の撤回|希望しない|バウンス|不達|配信エラー|登録解除|退会希望|退会済}',
   ],
   Chinese: [
     '{退订|退訂|不再订阅|不再訂閱|未订阅|未訂閱|取消订阅|取消訂閱|拒收|拒绝邮件|拒绝营销|拒絕行銷|不接收|不再接收|不要联系}',
@@ -472,4 +483,11 @@ export const aboutLinks: readonly string[] = [
   'number of|no of|nombre de|numero d[aeio]',
   'any time|anytime|jederzeit|tout moment|cualquier momento|qualsiasi momento|qualquer momento',
   'allen tijde|nar som helst|opt ?in|score|probability|risk|likelihood|prediction',
+];
+
+/** Words that turn the rest of a name around: "No events", "Ohne Einladungen". */
+export const namesOfNo: readonly string[] = [
+  'no|not|never|without|kein|keine|keinen|nicht|ohne|geen|niet|zonder|ingen|inget|inga|ikke|inte|ej',
+  'uten|uden|utan|pas de|plus de|sans|aucun|aucune|sin|nao|senza|nessun|nessuna|niente|nie|bez|brak',
+  'nem|не|без|нет|ні|χωρις|οχι',
 ];

@@ -86,6 +86,20 @@ test.each<{
     flags: ['--unused', 'VIP,Archived', '--words', 'Newsletter:in=angemeldet,out=abgemeldet'],
     optedOut: 1,
   },
+  {
+    about: 'consents of which a no opts out',
+    header: 'Newsletter;Contact allowed;Zgoda;Spärr',
+    rows: ['yes;N;TAK;N', 'yes;Y;NIE;N', 'yes;Y;TAK;J', 'yes;Y;TAK;N'],
+    flags: ['--words', 'Contact allowed:yes=N,no=Y', 'Zgoda:yes=NIE,no=TAK', 'Spärr:yes=J'],
+    optedOut: 3,
+  },
+  {
+    about: 'a note among sentences, and a request to be forgotten',
+    header: 'Newsletter;GDPR;Notes',
+    rows: ['yes;right to erasure;', 'yes;;no longer subscribed', 'yes;;', 'yes;;likes long calls'],
+    flags: ['--words', 'GDPR:yes=right to erasure', 'Notes:yes=no longer subscribed,no=any'],
+    optedOut: 2,
+  },
 ])('$about', async ({ header, rows, flags, optedOut }) => {
   const { init } = await exported(header, rows);
   const before = await init(news);
@@ -131,6 +145,26 @@ test('a refusal ends with one line that decides all of it, and says what it stat
   ]);
   const { code: end, subscribed } = await init(flags);
   expect([end, subscribed[0]]).toEqual([0, 3]);
+});
+
+test.each([
+  ['consents of which a no opts out', 'Contact allowed;SMS ok', ['N;N', 'Y;N'], 1],
+  ['a refusal in a state', 'State', ['Do not disturb', 'New'], 1],
+])('the line proposes the opt-outs that it recognizes: %s', async (_, header, cells, optedOut) => {
+  const { init } = await exported(
+    `Newsletter;${header}`,
+    cells.map((cell) => `yes;${cell}`),
+  );
+  const { err } = await init(news);
+  const { code, subscribed } = await init(lineOf(err));
+  expect([code, subscribed[0]]).toEqual([0, optedOut + 1]);
+});
+
+test('a channel whose name says no is no consent, beside others that are', async () => {
+  const { init } = await exported('Tips;No events', ['1;1', '1;0']);
+  const channels = ['--channel', 'ch_tips=Tips', 'ch_events=No events'];
+  const { code, err } = await init(channels);
+  expect([code, err]).toEqual([2, expect.stringContaining('add --opt-out "No events" if yes')]);
 });
 
 test('a line that is pasted as it is leaves out no consent that has to be named', async () => {

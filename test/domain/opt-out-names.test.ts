@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { isNamedLikeConsent } from '../../src/domain/consent-names.ts';
 import {
   isAboutOptOut,
   isNamedLikeOptOut,
@@ -124,8 +125,26 @@ test('a field that holds any term of opting out is no consent by built-in words'
   const long = `${'I want to hear from you about many things. '.repeat(6)}Do not mail me.`;
   const all = [...named, ...turned, ...others, long];
   expect(all.filter((name) => !isOptOutField(name))).toEqual([]);
+  const noes = ['No events', 'noEvents', 'prefs.no_tips', 'Ohne Einladungen', 'Não convites'];
+  expect(noes.filter((name) => !isOptOutField(name))).toEqual([]);
   const consents = ['Data Subject', 'Total Subscribed', 'Opt in link', 'Newsletter', 'Deleted'];
-  expect(consents.filter(isOptOutField)).toEqual([]);
+  const numbers = ['No 1 news', 'Nonprofit news', 'Notes', 'no', 'News no', 'no.news'];
+  expect([...consents, ...numbers].filter(isOptOutField)).toEqual([]);
+});
+
+test('all consents of the list are named like one, and flags of other kinds are not', () => {
+  expect((list['consent'] ?? []).filter((name) => !isNamedLikeConsent(name))).toEqual([]);
+  const others = [
+    'VIP',
+    'Kunde',
+    'is_customer',
+    'Aktiv',
+    'Paid',
+    'Verified',
+    'Member',
+    'Kunde seit',
+  ];
+  expect(others.filter(isNamedLikeConsent)).toEqual([]);
 });
 
 test('a value opts out, whatever way or reason it names', () => {

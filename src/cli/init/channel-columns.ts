@@ -63,7 +63,7 @@ function inverted(column: Column): Undecided {
   const reason = `column ${name} is named like an opt-out, so its yes is not taken as a consent`;
   const everybody = `--else-in ${name} if everybody else wants this mail, too`;
   return new Undecided(reason, {
-    fix: `add --opt-out ${name} if yes means no mail, or ${everybody}; or name all words: --words ${quoted(lists)}`,
+    fix: `add --opt-out ${name} if yes means no mail, or ${everybody}; or name all words: --words ${JSON.stringify(lists)}`,
     question: { about: 'polarity', column },
     answer: { optOut: column.name, states: `a yes in ${name} means no mail in this channel` },
   });

@@ -150,7 +150,7 @@ export function withAnswers(flags: Flags, answers: readonly Answer[]): Flags {
     unused: [...unused, ...columns('unused')],
     channel: [...channel, ...list('channel')],
     optOut: [...optOut, ...list('optOut')],
-    words: [...words, ...list('words')],
+    words: [...new Set([...words, ...list('words')])],
   };
 }
 

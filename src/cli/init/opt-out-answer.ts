@@ -1,12 +1,14 @@
 /** Proposes the flag that makes a column an opt-out. The user reads what it states, and decides. */
 import { isPlain } from '../../domain/unknown-words.ts';
+import { dateIn } from '../../records/contact/values/date-text.ts';
+import { vocabulary } from '../../records/contact/values/value-vocabulary.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { type Chosen, mayBeAny } from './column-words.ts';
 import { saysNo, saysOptOut } from './flag-columns.ts';
 import { wordFlag } from './flag-lists.ts';
 import type { Value } from './sample/sample.ts';
 import type { Answer } from './sample/undecided.ts';
-import { isMarker } from './yes-no-words.ts';
+import { isMarker, noWords, yesMarks, yesWords } from './yes-no-words.ts';
 
 type Column = Pick<Chosen, 'column' | 'unknown'>;
 
@@ -61,12 +63,40 @@ function listsOf(
   const isFew = unknown.length <= mostWords;
   const none = unknown.filter(({ text }) => isMarker(text));
   const words = unknown.filter((value) => !none.includes(value));
-  const isSingle = column.values.length - none.length === 1;
+  // A mark among values that say no, such as J and N.
+  const others = column.values.filter((value) => !unknown.includes(value));
+  const isSingle = words.length === 1 && others.every(({ text }) => answerOf(text) === 'no');
   if (isFew && (isNamed || isSingle || words.length === 0)) return { yes: words, no: none };
   if (isNamed || !column.values.some(saysNo)) return undefined;
   const yes = words.filter(isFew ? saysNo : saysOptOut);
   return { yes, no: isFew ? unknown.filter((value) => !yes.includes(value)) : 'any' };
 }
+
+/**
+ * Returns the flag that makes a column of consents an opt-out: a no in it opts out, and a yes does
+ * not. Undefined: the column holds no no, or something else than yes and no.
+ */
+export function denialAnswer({ name, values }: Column['column']): Answer | undefined {
+  const none = values.filter(({ text }) => isMarker(text));
+  const words = values.filter((value) => !none.includes(value));
+  const no = words.filter(({ text }) => answerOf(text) === 'no');
+  const yes = words.filter(({ text }) => answerOf(text) === 'yes');
+  if (no.length === 0 || no.length + yes.length < words.length) return undefined;
+  const lists = [no, [...yes, ...none]].map((list) => list.map(({ text }) => text));
+  const [outs = [], others = []] = lists;
+  const rest = others.length > 0 ? `, and ${listed(others)} does not` : '';
+  return {
+    words: wordFlag(name, { yes: outs, ...(others.length > 0 && { no: others }) }),
+    states: `${listed(outs)} in ${quoted(name)} says that a person wants no mail${rest}`,
+  };
+}
+
+/** Returns whether a value is a plain yes or no. A date, which means yes as a flag, is neither. */
+function answerOf(text: string): unknown {
+  return dateIn(text, Infinity) === undefined ? answers(text) : undefined;
+}
+
+const answers = vocabulary('deleted', { yes: [...yesWords, ...yesMarks], no: noWords }, () => 0);
 
 const mostListed = 6;
 

@@ -3,6 +3,7 @@
  * never guessed: columns that cannot be decided are refused with the option that decides them.
  */
 import { Invalid } from '../../domain/errors.ts';
+import { isNamedLikeConsent } from '../../domain/consent-names.ts';
 import { isOptOutField } from '../../domain/opt-out-names.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import { chooseOptOuts } from './choose-opt-outs.ts';
@@ -17,13 +18,13 @@ import {
 import { type Chosen, isUnreadable, looksLikeFlag, withWords } from './column-words.ts';
 import { saysNo, saysOptOut } from './flag-columns.ts';
 import { columnsIn } from './flag-lists.ts';
-import { optOutAnswer } from './opt-out-answer.ts';
+import { denialAnswer, optOutAnswer } from './opt-out-answer.ts';
 import { unreadable } from './unreadable-column.ts';
 import { addressAsId, chooseEmail, chooseId, deletionColumns } from './recognize-columns.ts';
 import { matchChannels, type PlatformChannel } from './match-channels.ts';
 import { openFlags, type Unused, unusedOf } from './unused-columns.ts';
 import type { Column, Role, Sample } from './sample/sample.ts';
-import { Undecided } from './sample/undecided.ts';
+import { type Answer, Undecided } from './sample/undecided.ts';
 
 /** What the user has said; everything else is proposed. */
 export interface Choices extends ChannelChoices {
@@ -246,15 +247,19 @@ function undecidedFlag(
   const values = countsOf(withRefusalsFirst(column), given.records, asTheyAre);
   const chosen = withWords(column, 'unsubscribed', choices.words.get(column.name));
   const optOut = optOutAnswer(chosen, { isNamed: false, asTheyAre });
-  const { words } = optOut;
-  const naming =
-    words !== undefined && words.length <= mostShown ? words : `${column.name}:yes=WORD,no=WORD`;
-  const flag = words === undefined ? `--unsubscribed ${name}` : `--words ${quoted(naming)}`;
+  const denial = denialAnswer(column);
+  const flagOf = ({ words = '' }: Answer): string =>
+    JSON.stringify(words.length <= mostShown ? words : `${column.name}:yes=WORD,no=WORD`);
+  const flag = optOut.words === undefined ? `--unsubscribed ${name}` : `--words ${flagOf(optOut)}`;
   const unused = { unused: column.name, states: `${name} says nothing about who wants no mail` };
+  const consent = isNamedLikeConsent(column.name) ? denial : undefined;
   return new Undecided(`column ${name} looks like a flag and would not be used (${values})`, {
-    fix: `add --unused ${name}, or, if it says that a person wants no mail, ${flag}`,
+    fix: [
+      `add --unused ${name}, or, if a yes in it says that a person wants no mail, ${flag}`,
+      ...(denial ? [`or, if a no says so, --words ${flagOf(denial)}`] : []),
+    ].join(', '),
     question: { about: 'flags', among: flags },
-    answer: column.values.some(saysNo) ? optOut : unused,
+    answer: column.values.some(saysNo) ? optOut : (consent ?? unused),
   });
 }
 

@@ -30,8 +30,8 @@ export function unreadable(
 ): Undecided {
   const values = unknown.map((value) => ({ ...value, unknown: 'word' as const }));
   const lists = use === 'subscription' ? consentLists : flagLists;
-  const naming = `--words ${quoted(wordFlag(column.name, lists))}`;
-  const any = `--words ${quoted(`${column.name}:yes=any`)} if every value but a no means yes`;
+  const naming = `--words ${JSON.stringify(wordFlag(column.name, lists))}`;
+  const any = `--words ${JSON.stringify(`${column.name}:yes=any`)} if every value but a no means yes`;
   const isAny = use !== 'subscription' && mayBeAny({ column, unknown });
   const options = isAny ? `${any}, ${naming}` : naming;
   const other = others[ofChannel ? 'subscription' : use](quoted(column.name));

@@ -10,6 +10,9 @@ export const noWords =
     ' ',
   );
 
+/** Single letters and marks for yes, which are only proposed: another may mean something else. */
+export const yesMarks = 'j o s x ✓ ✔ ☑'.split(' ');
+
 const none = ['null', 'nil', 'none', 'nan', 'n/?a', 'undefined', 'nv', 'not set', 'empty', 'leer'];
 const marker = new RegExp(String.raw`^(?:\W*(?:${none.join('|')})\W*|\\n|-+|\?+)$`, 'i');
 
