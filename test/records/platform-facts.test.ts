@@ -96,21 +96,30 @@ describe('the cause that is reported to the CRM', () => {
   });
 });
 
-test('our opt-out of a contact renamed since is not the person’s under its new address', () => {
+describe('our opt-out of a contact renamed since is not the person’s under its new address', () => {
   const email = 'anna@example.com';
-  const { note } = open().contacts.decide(
-    states({
-      key: email,
-      desired: [wish({ email, newsletter: 'yes' })],
-      observed: [shown({ email, news: 'opt_out' })],
-      former: [{ row: remembered({ news: 'us' }), seen: [] }],
-      facts: none,
-    }),
-  );
-  expect(ANN).not.toBe(email);
-  expect(recordedBody.parse(JSON.parse(note?.body ?? '{}')).channels[NEWS]).toMatchObject({
-    by: 'platform',
-    doubtful: true,
-    is: 'opt_out',
+  const other = { id: 'con_2' };
+
+  test.each([
+    ['nobody has the former address', []],
+    ['another contact has it', [shown(other)]],
+    ['another contact has it, and is subscribed', [shown({ ...other, news: 'opt_in' })]],
+    ['another contact has it, and is not subscribed', [shown({ ...other, news: 'opt_out' })]],
+  ])('%s', (_, seen) => {
+    const { note } = open().contacts.decide(
+      states({
+        key: email,
+        desired: [wish({ email, newsletter: 'yes' })],
+        observed: [shown({ email, news: 'opt_out' })],
+        former: [{ row: remembered({ news: 'us' }), seen }],
+        facts: none,
+      }),
+    );
+    expect(ANN).not.toBe(email);
+    expect(recordedBody.parse(JSON.parse(note?.body ?? '{}')).channels[NEWS]).toMatchObject({
+      by: 'platform',
+      doubtful: true,
+      is: 'opt_out',
+    });
   });
 });

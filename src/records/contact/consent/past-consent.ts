@@ -4,6 +4,7 @@ import type { ContactStates } from '../observe/contact-rows.ts';
 import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 import { seen, type Observation, unsettled, isOurs } from '../observe/channel-observation.ts';
 import { statedContacts } from '../observe/last-observed.ts';
+import { hiddenOptOuts } from './renamed-contact.ts';
 import { strictestOf, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
 /** Maps a channel to the one that it replaces. */
@@ -158,7 +159,7 @@ export function outgrown(
 /**
  * Returns what is known about the person under a former address, from the recorded state and from
  * later observations. Defaults and a restored snapshot are handled as they are for the current
- * address.
+ * address, and so are our opt-outs of contacts that no longer have the former one.
  */
 export function pastOf(
   { row, seen: rows }: ContactStates['former'][number],
@@ -170,10 +171,13 @@ export function pastOf(
   const recorded = since.restored ? distrusted(known, seenNow, since) : known;
   const shown = statedContacts(seenNow, { recorded: row, facts: since.facts }, recorded);
   const sight = { present: shown.length > 0, before: row.seenAt, by: row.seenAt, changed: false };
+  const channels = memberships(recorded, shown, { ...looked, sight });
+  const others = recorded.contacts.filter(({ id }) => shown.every((one) => one.id !== id));
   return {
     ...recorded,
     contacts: [...recorded.contacts, ...shown],
-    channels: memberships(recorded, shown, { ...looked, sight }),
+    channels,
+    hidden: hiddenOptOuts(recorded, [...others, ...shown], channels),
     outgrown: outgrown(recorded, shown, looked.replaces),
   };
 }
