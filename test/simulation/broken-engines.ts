@@ -222,12 +222,12 @@ export const brokenCanaries: readonly Broken[] = [
   },
   {
     rule: 'the rest goes on after the wait',
-    foundBy: 24,
+    foundBy: 3,
     breaks: (mirror) => withCanary(mirror, { waitMs: 0 }),
   },
   {
     rule: 'newcomers wait, too',
-    foundBy: 42,
+    foundBy: 38,
     breaks: (mirror) =>
       withGuarding(mirror, ({ canary, ranges }) => ({
         canary: {
@@ -244,7 +244,7 @@ export const brokenCanaries: readonly Broken[] = [
   },
   {
     rule: 'a slice out of bounds lets nobody follow',
-    foundBy: 16,
+    foundBy: 122,
     breaks: (mirror) =>
       withCanary(mirror, { bounds: { unsubscribed: 100, refused: 100, drift: 100 } }),
   },

@@ -42,26 +42,34 @@ interface ReadingBack {
   policy: CanaryPolicy;
 }
 
-async function readBack(
-  state: RunState,
-  { guard, type, canary, policy }: ReadingBack,
-): Promise<void> {
+async function readBack(state: RunState, about: ReadingBack): Promise<void> {
+  const { guard, type, canary, policy } = about;
   const { run } = state;
-  const begun = begunAt(state);
-  const since = mended(canary.since, begun);
-  if (since.at !== canary.since.at || since.platformAt !== canary.since.platformAt)
-    putCanary(state, guard, { ...canary, since });
-  const afterMs = waitedMs(since, begun);
-  if (afterMs < policy.waitMs) return;
+  if (waitBefore(state, about) < policy.waitMs) return;
   const sent = sentOf(run.snapshot, guard, canary);
   const shown = await shownOf(state, type, sent);
   if (typeof shown === 'string') {
     state.notes.push({ code: 'note', reason: `the canary is not read back yet: ${shown}` });
     return;
   }
+  // A fast run may have the platform's time only from this reading.
+  const afterMs = waitBefore(state, about);
+  if (afterMs < policy.waitMs) return;
   const found = findingsIn(state, type, { sent, shown });
   const says = judgeCanary(guard, found, { ...policy, afterMs });
   moveCanary(state, guard, { is: 'read', says, counts: found, at: run.clock.now() });
+}
+
+/** Returns how long the canary had waited when the run began, and stores times that were mended. */
+function waitBefore(
+  state: RunState,
+  { guard, canary }: Pick<ReadingBack, 'guard' | 'canary'>,
+): number {
+  const begun = begunAt(state);
+  const since = mended(canary.since, begun);
+  if (since.at !== canary.since.at || since.platformAt !== canary.since.platformAt)
+    putCanary(state, guard, { ...canary, since });
+  return waitedMs(since, begun);
 }
 
 /** Returns when the run began, because everything that it has read is at least as new as that. */

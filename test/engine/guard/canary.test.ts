@@ -82,6 +82,23 @@ describe('after a change of the mapping', () => {
     expect(await stage.sync()).toMatchObject({ contacts: { applied: { create: 20 } } });
   });
 
+  test.each(['full', 'fast'] as const)('our clock alone ends no wait in a %s run', async (mode) => {
+    let aheadMs = 0;
+    const { stage } = await begun({ ahead: () => aheadMs });
+    aheadMs = hour;
+    expect(await stage.sync({ mode })).toMatchObject({
+      status: 'done',
+      deferred: { opt_in: 25 },
+      contacts: { applied: { create: 0 } },
+      canaries: [{ state: 'waiting' }],
+    });
+    await stage.clock.advance(31 * minute);
+    expect(await stage.sync({ mode })).toMatchObject({
+      contacts: { applied: { create: 25 } },
+      canaries: [{ state: 'passed' }],
+    });
+  });
+
   test('a plan shows the same, and stores nothing', async () => {
     const { stage, options } = await watched();
     Object.assign(options, { manner: 'new' });
