@@ -136,6 +136,7 @@ async function attempt(
   try {
     const now = line.look();
     draft = draftOf(line, { told, seen: now?.isRunning === false ? now : newest() }, draft);
+    draft?.notices.forEach((notice) => sharedOf(line, notice)?.sending());
     if (draft?.isTold) outcome = { is: 'sent' };
     else if (draft) outcome = await sink.deliver(draft.message, shell.abort);
   } finally {
@@ -170,8 +171,12 @@ function release(line: Line, draft?: Draft, outcome?: Outcome): void {
     // Without a message that was sent, only the claim is left over, which ends by itself.
     but ??= `it cannot be stored that this was sent: ${explain(error).problem.reason}`;
   }
+  for (const { notice } of tried) {
+    const shared = sharedOf(line, notice);
+    if (isSent) shared?.sent(draft?.message.mirrors);
+    else shared?.failed();
+  }
   if (!isSent) return;
-  for (const { notice } of tried) sharedOf(line, notice)?.sent(draft?.message.mirrors);
   if (draft?.isTold) return;
   for (const { notice } of tried) log.noticed(notice, undefined, { to: sink.name, but });
 }
@@ -212,6 +217,8 @@ function sharedOf({ causes, config, sink }: Line, { subject, type }: Notice) {
   const about = { mirror, cause, receiver: sink.receiver, isOver: type === 'mirror.recovered' };
   return {
     decide: () => causes.decide(about),
+    sending: () => causes.sending(about),
+    failed: () => causes.failed(about),
     sent: (mirrors: readonly string[] = [mirror]) => causes.sent(about, mirrors),
   };
 }

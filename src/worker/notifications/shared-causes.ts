@@ -6,6 +6,8 @@
  *   the cause, since seconds  not told of it          waits, so that the others find it, too
  *   the cause                 not told of it          one message for all mirrors that have it
  *   the cause                 told by another mirror  counts as told
+ *   the cause, or its end     being told by another   waits
+ *                             mirror
  *   that it is over           told, and another       waits
  *                             mirror still has it
  *   that it is over           told                    one message for all mirrors that had it
@@ -30,6 +32,10 @@ export interface SharedCauses {
   found(mirror: string, causes: readonly string[]): void;
   /** Returns the mirrors that a message has to name, or why there is none. */
   decide(notice: CausedNotice): readonly string[] | 'told' | 'wait';
+  /** Stores that this mirror sends the message now, so that no other one does. */
+  sending(notice: CausedNotice): void;
+  /** Stores that the message could not be sent. */
+  failed(notice: CausedNotice): void;
   /** Stores that a message was sent, or counts as sent. */
   sent(notice: CausedNotice, mirrors: readonly string[]): void;
 }
@@ -44,6 +50,8 @@ export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>): Sha
   const standing = new Map<string, Map<string, number>>();
   const told = new Map<string, readonly string[]>();
   const over = new Map<string, number>();
+  /** The mirror that is sending a message now. */
+  const senders = new Map<string, string>();
   const nameOf = ({ receiver, cause }: CausedNotice): string => `${cause}\n${receiver}`;
   return {
     found(mirror, causes) {
@@ -58,6 +66,7 @@ export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>): Sha
       const { mirror, cause, isOver } = notice;
       const mirrors = standing.get(cause) ?? new Map<string, number>();
       const before = told.get(nameOf(notice));
+      if ((senders.get(nameOf(notice)) ?? mirror) !== mirror) return 'wait';
       if (isOver) {
         const overAt = over.get(nameOf(notice));
         if (overAt !== undefined && monotonic() - overAt < overMs) return 'told';
@@ -68,8 +77,11 @@ export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>): Sha
       if (monotonic() - since < gatherMs) return 'wait';
       return [...new Set([mirror, ...mirrors.keys()])].toSorted();
     },
+    sending: (notice) => void senders.set(nameOf(notice), notice.mirror),
+    failed: (notice) => void senders.delete(nameOf(notice)),
     sent(notice, mirrors) {
       const name = nameOf(notice);
+      senders.delete(name);
       if (notice.isOver) {
         told.delete(name);
         over.set(name, monotonic());
