@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { accessRulesOf } from '../../src/console/access/access-rules.ts';
+import { createSessionStore } from '../../src/console/access/session-store.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { raw } from '../support/server/started-server.ts';
@@ -78,6 +79,31 @@ test('guesses at one account are limited from all addresses, but for those it is
   expect(statuses.filter((status) => status === 401)).toHaveLength(20);
   expect(await signIn(passwords.vera, '10.0.2.1')).toBe(429);
   expect(await signIn(passwords.vera, '10.0.0.1')).toBe(303);
+});
+
+/** Who signs in, and who has a session by the header of a proxy. */
+const owners = [
+  ['a viewer', { user: { name: 'vera', isByLink: false, mark: '' } }],
+  ['an operator', { user: { name: 'olga', isByLink: false, mark: '' } }],
+  ['the link', { user: { name: 'vera', isByLink: true, mark: '' } }],
+  ['a viewer by a proxy', { proxied: 'vera' }],
+  ['an operator by a proxy', { proxied: 'olga' }],
+] as const;
+
+test.each(owners)('a thousand sessions of %s end nobody else’s', (who, session) => {
+  const store = createSessionStore({ monotonic: () => 0 });
+  const cookie = { originalMaxAge: null };
+  const done = () => undefined;
+  const isThere = (id: string): boolean => {
+    let found = false;
+    store.get(id, (_, kept) => (found = Boolean(kept)));
+    return found;
+  };
+  for (const [name, other] of owners) store.set(name, { cookie, ...other }, done);
+  for (let nth = 0; nth < 1_000; nth += 1) store.set(`${nth}`, { cookie, ...session }, done);
+  const left = owners.map(([name]) => name).filter(isThere);
+  expect(left).toEqual(owners.map(([name]) => name).filter((name) => name !== who));
+  expect(['949', '950', '999'].map(isThere)).toEqual([false, true, true]);
 });
 
 test('what no form sends is refused, and is no bug', async () => {

@@ -7,20 +7,23 @@ type Kept = Parameters<Store['set']>[1];
 
 /** How long a session lasts after it was last used, in milliseconds. */
 export const sessionMs = 12 * 3_600_000;
-const most = 1000;
+const mostOfUser = 50;
 
-/** Creates the store. Beyond 1,000 sessions the one that was not used for longest ends. */
+/**
+ * Creates the store. Beyond 50 sessions of one user, the one of that user that was not used for
+ * longest ends.
+ */
 export function createSessionStore({ monotonic }: Pick<Clock, 'monotonic'>): Store {
-  const sessions = new Map<string, { kept: Kept; usedAt: number }>();
+  const sessions = new Map<string, { kept: Kept; owner: string; usedAt: number }>();
   const isOver = (usedAt: number): boolean => monotonic() - usedAt > sessionMs;
   return {
     set(id, kept, done) {
       sessions.delete(id);
-      sessions.set(id, { kept, usedAt: monotonic() });
-      for (const [old, { usedAt }] of sessions) {
-        if (sessions.size <= most && !isOver(usedAt)) break;
-        sessions.delete(old);
-      }
+      const owner = ownerOf(kept);
+      sessions.set(id, { kept, owner, usedAt: monotonic() });
+      for (const [old, { usedAt }] of sessions) if (isOver(usedAt)) sessions.delete(old);
+      const own = [...sessions].filter(([, one]) => one.owner === owner);
+      for (const [old] of own.slice(0, -mostOfUser)) sessions.delete(old);
       done();
     },
     get(id, done) {
@@ -33,4 +36,9 @@ export function createSessionStore({ monotonic }: Pick<Clock, 'monotonic'>): Sto
       done();
     },
   };
+}
+
+/** Returns a text that differs between users, and between the ways in which they are let in. */
+function ownerOf({ user, proxied }: Kept): string {
+  return JSON.stringify(user ? [user.name, user.isByLink] : [proxied]);
 }

@@ -52,7 +52,10 @@ export async function sendOperatorsOnly(
 
 /** Returns the token for the visitor's forms; who has no forms needs none. */
 export function csrfOf(reply: FastifyReply, visitor: FastifyRequest['visitor']): string {
-  const { user } = reply.request.session;
+  const { session } = reply.request;
+  const { user } = session;
   const isKnown = user !== undefined || visitor?.role === 'operator' || visitor?.seesAddresses;
-  return isKnown ? reply.generateCsrf() : '';
+  if (!isKnown) return '';
+  if (!user) session.set('proxied', visitor?.name);
+  return reply.generateCsrf();
 }
