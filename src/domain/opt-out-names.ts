@@ -10,7 +10,7 @@ const deletionNames = [
 
 /** Columns about other ways to reach a person. */
 const aboutOtherWays =
-  /sms|mms|fax|phone|telefon|tele|whatsapp|call|mobile|handy|push|postal|anruf|llamar|bellen|звон/;
+  /sms|(?<!co)mms|fax|phone|telefon|tele|whatsapp|call|mobile|handy|push|postal|anruf|llamar|bellen|звон/;
 /** Columns about why, how, or in which campaign, a person opted out. */
 const aboutReasons =
   /reason(?! enum)|grund|campaign|comment|source|method|\breden|raison|moti[fv]|razon|powod|duvod|syy\b|\bby$/;

@@ -1,6 +1,17 @@
 /** `check` points out columns that look like an opt-out and that the configuration does not use. */
 import { describe, expect, test } from 'vitest';
 import { mirrored, type MirroredOptions } from '../support/commands/mirrored-contacts.ts';
+import { findUnusedOptOuts } from '../../src/cli/check/unused-opt-outs.ts';
+
+test('a list that holds an opt-out is pointed out unless the configuration uses it', () => {
+  const namesFor = (used: string[]) => {
+    const found = findUnusedOptOuts(used);
+    for (const tags of [['vip'], [], ['vip', 'Do Not Email']]) found.add({ id: 1, its: { tags } });
+    return found.names();
+  };
+  expect(namesFor(['id'])).toEqual(['its.tags']);
+  expect(namesFor(['id', 'its.tags'])).toEqual([]);
+});
 
 describe('columns that look like an opt-out', () => {
   const notesOf = async (head: string, lines: MirroredOptions['lines'] = {}) => {

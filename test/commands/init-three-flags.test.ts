@@ -121,6 +121,30 @@ test('of many values one flag names the yes, and leaves open what may opt out as
   expect([all.code, all.subscribed[0], all.subscribed.length]).toEqual([0, 2, 18]);
 });
 
+test('a list in a field of JSON is asked about by its elements, and read by them', async () => {
+  const path = join(await scratch(), 'people.ndjson');
+  const tags = [['vip', 'Do Not Email'], ['suppressed'], ['customer', 'vip'], []];
+  const people = Array.from({ length: 20 }, (_, at) =>
+    JSON.stringify({
+      id: at + 1,
+      email: `p${at + 1}@example.com`,
+      Newsletter: 'yes',
+      tags: tags[at] ?? ['customer'],
+    }),
+  );
+  writeFileSync(path, `${people.join('\n')}\n`);
+  utimesSync(path, new Date(0), new Date(0));
+  const output = join(path, '..', 'mirror.yaml');
+  const open = await initialized(path, output, news);
+  expect([open.code, open.isWritten]).toEqual([2, false]);
+  expect(open.err).toContain('column "tags" looks like a flag and would not be used');
+  const half = await initialized(path, output, [...news, '--words', 'tags:yes=suppressed']);
+  expect([half.code, half.err]).toEqual([2, expect.stringContaining('"Do Not Email"')]);
+  const words = ['--words', 'tags:yes=Do Not Email,suppressed'];
+  const { code, err, subscribed } = await initialized(path, output, [...news, ...words]);
+  expect([code, err, subscribed[0], subscribed.length]).toEqual([0, '', 3, 18]);
+});
+
 test('a refusal ends with one line that decides all of it, and says what it states', async () => {
   const { init } = await exported('Newsletter;Werbesperre;Status;VIP;Region, alt;O’Neill', [
     'Ja;X;Lead;1;;1',

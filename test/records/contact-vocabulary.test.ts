@@ -49,6 +49,34 @@ describe('the known words', () => {
   );
 });
 
+describe('a list', () => {
+  const own = { yes: ['Do Not Email', 'suppressed'], no: ['later'] };
+  test.each([
+    [['vip', 'do not email '], 'yes'],
+    [['Unsubscribed', 'suppressed'], 'yes'],
+    [['vip', 'customer', 2, null, ''], 'none'],
+    [['later'], 'none'],
+    [[], 'none'],
+    [['vip', 'No newsletter'], 'word'],
+    [['vip', { name: 'suppressed' }], 'no single value'],
+    [['vip', ['suppressed']], 'no single value'],
+  ])('with words of its own is read by its elements: %j', (value, expected) => {
+    const consent = { yes: own.yes, no: own.no };
+    expect([said('unsubscribed', value, own), said('deleted', value, own)]).toEqual([
+      expected,
+      expected,
+    ]);
+    expect(said('subscription', value, consent)).toBe('no single value');
+  });
+  test.each([
+    [['vip'], 'yes'],
+    [['no'], 'none'],
+    [[], 'none'],
+  ])('is a yes by any element that is no no: %j', (value, expected) => {
+    expect(said('unsubscribed', value, { yes: 'any' })).toBe(expected);
+  });
+});
+
 describe('a date', () => {
   test.each([
     '2026-03-01',

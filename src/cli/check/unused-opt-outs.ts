@@ -1,6 +1,6 @@
 /** Points out columns that are named like an opt-out, and that the configuration does not use. */
 import { renderProblem } from '../../domain/errors.ts';
-import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
+import { isAboutOptOut, isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { textOf, wordOf } from '../../domain/values/record-field.ts';
 import { isTextOfEach } from '../init/flag-columns.ts';
@@ -27,8 +27,19 @@ export function findUnusedOptOuts(used: readonly string[]): UnusedOptOuts {
   const seen = new Set(used);
   const found = new Map<string, Map<string, Value>>();
   let records = 0;
+  const lists = new Map<string, Set<string>>();
+  const noteList = (path: string, elements: readonly unknown[]): void => {
+    const known = lists.get(path) ?? new Set();
+    lists.set(path, known);
+    for (const text of elements.map(textOf)) {
+      if (text === undefined || known.has(text) || known.size >= mostValues) continue;
+      known.add(text);
+      if (isAboutOptOut(text)) found.set(path, new Map());
+    }
+  };
   const note = (path: string, value: unknown): void => {
     const values = found.get(path);
+    if (Array.isArray(value) && !used.includes(path) && !values) noteList(path, value);
     const text = textOf(value);
     if (!values || text === undefined || text === '') return;
     const word = values.size < mostValues ? wordOf(text) : others;

@@ -54,7 +54,9 @@ function withLists(column: Column, use: Use, given: Words): Chosen {
   const own = { yes: given[yes] ?? [], no: given[no] ?? [], none: given.none ?? [], standAlone };
   const unknownTo = (words: typeof own): Value[] => {
     const read = vocabulary(use, words, systemClock.now);
-    return column.values.filter(({ text }) => typeof read(text) === 'object');
+    return column.values.filter(
+      ({ text }) => typeof read(column.isList ? [text] : text) === 'object',
+    );
   };
   const isAny = own.yes === 'any';
   const foreign = (list: readonly string[]) =>

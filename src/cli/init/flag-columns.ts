@@ -28,11 +28,23 @@ const refusals = [
   'отказ|заблок|отключ|стоп|відмов|вимкн|неактив',
 ];
 const negations =
-  'no|not|never|dont|left|kein|keine|nicht|niet|geen|non|ne|pas|nao|ikke|ingen|inte|ej|nie|nem|ei|не|нет|μη|οχι';
+  'no|not|never|none|dont|left|kein|keine|nicht|niet|geen|non|ne|pas|nao|ikke|ingen|inte|ej|nie|nem|ei|не|нет|μη|οχι';
 const refusal = new RegExp(`(?<!\\S)(?:(?:${refusals.join('|')})|(?:${negations})(?!\\S))`, 'u');
+
+/** Words about mail, and words that deny one of them nearby: "not by mail", "Newsletter: nein". */
+const ways =
+  '(?:e ?)?(?:mail|mejl)\\p{L}*|epost\\p{L}*|post|news\\p{L}*|marketing\\p{L}*|contact\\p{L}*|kontakt\\p{L}*|' +
+  'werb\\p{L}*|market\\p{L}*|correo\\p{L}*|reklam\\p{L}*|boletin\\p{L}*|nieuwsbrie\\p{L}*|nyhe\\p{L}*';
+const nos = `(?:${negations}|nein|nee|nao|nej|nei|niemals|jamais|nunca|sans|sin|sem|senza|zonder|without)`;
+const denial = new RegExp(
+  `(?<!\\S)(?:${nos}(?: \\S+){0,2} (?:${ways})|(?:${ways}) (?:\\S+ )?${nos})(?!\\S)`,
+  'u',
+);
 
 /** More different values than this are no states of a person. */
 const mostStates = 8;
+/** More different values than this are no wishes that a list offers. */
+const mostWishes = 30;
 const mostFlagValues = 3;
 const longestWord = 40;
 
@@ -46,6 +58,7 @@ export function mayBeOptOut(column: Column, records: number): boolean {
   if (filled === 0) return false;
   if (values.some(saysOptOut)) return true;
   if (isOtherName(column.name)) return false;
+  if (values.length <= mostWishes && values.some(deniesMail)) return true;
   if (values.length <= mostStates && values.some(saysNo)) return true;
   const isMostlyEmpty = filled * 2 < records;
   if (holdsDates({ ...column, values, filled })) return isMostlyEmpty;
@@ -95,6 +108,11 @@ export function saysOptOut({ text }: Value): boolean {
   const entries = text.split(/[,;|\n]/).map((entry) => entry.trim());
   const isList = entries.length > 1 && entries.every((entry) => isShort(entry));
   return isList && entries.some(isAboutOptOut);
+}
+
+/** Returns whether a short value holds a negation beside a word about mail. */
+function deniesMail({ text }: Value): boolean {
+  return text.length <= longestWord && !isMachineText(text) && denial.test(plain(text));
 }
 
 const mostWords = 3;

@@ -46,9 +46,15 @@ const otherNumbers = /tel|phone|fax|mobil|plz|zip|post|haus/i;
  * Undecided if neither will do.
  */
 export function chooseId({ columns, records }: Sample, email: Column): Found {
-  const able = columns.filter(({ name, filled, values, addresses }) => {
+  const able = columns.filter(({ name, filled, values, addresses, isList }) => {
     const isUnique = values.length * 10 >= filled * 9;
-    return isUnique && filled * 5 >= records * 4 && addresses === 0 && !otherNumbers.test(name);
+    return (
+      isUnique &&
+      filled * 5 >= records * 4 &&
+      addresses === 0 &&
+      !isList &&
+      !otherNumbers.test(name)
+    );
   });
   for (const form of idNames) {
     const [first] = able

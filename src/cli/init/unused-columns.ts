@@ -3,8 +3,8 @@ import { isAboutOtherWays, namedLike } from '../../domain/opt-out-names.ts';
 import { isOfHubspot } from './choose-opt-outs.ts';
 import { holdsDates } from './column-values.ts';
 import { looksLikeFlag, looksLikeForeignFlag } from './column-words.ts';
-import { mayBeOptOut } from './flag-columns.ts';
-import type { Column, Sample } from './sample/sample.ts';
+import { mayBeOptOut, saysOptOut } from './flag-columns.ts';
+import type { Column, Sample, Value } from './sample/sample.ts';
 
 /** The columns without a purpose. */
 export interface Unused {
@@ -34,11 +34,17 @@ export function openFlags(
 ): Column[] {
   if (unsubscribed === false) return [];
   return columns.filter((column) => {
-    if (unused.includes(column.name) || isAboutOtherWays(column.name)) return false;
+    if (unused.includes(column.name)) return false;
+    if (isAboutOtherWays(column.name) && !column.values.some(saysNoMail)) return false;
     if (deleted === false && namedLike(column.name) === 'deletion') return false;
     if (isOfHubspot(column, standard)) return false;
     return mayBeOptOut(column, records);
   });
+}
+
+/** Returns whether a value opts out of more than another way to reach a person. */
+function saysNoMail(value: Value): boolean {
+  return saysOptOut(value) && !isAboutOtherWays(value.text);
 }
 
 /** Sorts these columns of a source. */

@@ -13,13 +13,13 @@ export function fieldAt(value: unknown, field: string): unknown {
 
 /**
  * Returns a field as `fieldAt` does. If its dotted path leads through something without fields (a
- * text, or a list with elements), returns a list, so that it does not look empty.
+ * text, or a list with elements), returns an object, so that it neither looks empty nor has elements.
  */
 export function fieldOrEnd(value: unknown, field: string): unknown {
   if (isObject(value) && Object.hasOwn(value, field)) return own(value, field);
   let inner = value;
   for (const name of field.split('.')) {
-    if (!isObject(inner) || (Array.isArray(inner) && inner.length > 0)) return [inner];
+    if (!isObject(inner) || (Array.isArray(inner) && inner.length > 0)) return { end: inner };
     inner = Object.hasOwn(inner, name) ? own(inner, name) : undefined;
     if (inner === undefined || inner === null) return inner;
   }

@@ -26,6 +26,8 @@ export interface Column {
   name: string;
   /** The number of records in which it is not empty. */
   filled: number;
+  /** Whether it holds lists, and nothing else: its values are their elements. */
+  isList?: true;
   /** The number of records in which it holds an email address. */
   addresses: number;
   /** Its different values, the most frequent first; at most 100,000. */
@@ -144,25 +146,33 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 interface Tally {
   filled: number;
+  lists: number;
   addresses: number;
   values: Map<string, Value>;
 }
 
 function add(columns: Map<string, Tally>, name: string, value: unknown): void {
   const values = new Map<string, Value>();
-  const tally = columns.get(name) ?? { filled: 0, addresses: 0, values };
+  const tally = columns.get(name) ?? { filled: 0, lists: 0, addresses: 0, values };
   columns.set(name, tally);
-  const text = textOf(value);
-  if (text === undefined || text === '') return;
+  const texts = (Array.isArray(value) ? value : [value]).map(textOf);
+  const filled = new Set(texts.flatMap((text) => text || []));
+  if (filled.size === 0) return;
   tally.filled += 1;
-  if (isAddress(contactKey(text))) tally.addresses += 1;
+  if (Array.isArray(value)) tally.lists += 1;
+  else if ([...filled].some((text) => isAddress(contactKey(text)))) tally.addresses += 1;
+  for (const text of filled) count(tally, text);
+}
+
+function count(tally: Tally, text: string): void {
   const word = wordOf(text);
   const known = tally.values.get(word);
   if (known) known.records += 1;
   else if (tally.values.size < mostValues) tally.values.set(word, { text, records: 1 });
 }
 
-function columnOf(name: string, { filled, addresses, values }: Tally): Column {
+function columnOf(name: string, { filled, lists, addresses, values }: Tally): Column {
+  const isList = filled > 0 && lists === filled;
   const all = [...values.values()].toSorted((a, b) => b.records - a.records);
-  return { name, filled, addresses, values: all };
+  return { name, filled, ...(isList && { isList }), addresses, values: all };
 }

@@ -18,7 +18,12 @@
  * A field's own words extend these and take precedence; `yes: any` matches every value that is
  * neither empty nor a word for no. Words that stand alone replace the table: then only they and an
  * empty value have a meaning. Nothing is guessed: an unknown value makes its record invalid.
+ *
+ * A list, such as the tags of a person, is a yes for `unsubscribed` and `deleted` if one of its
+ * elements is, and the field names its words for yes. Other elements say nothing; one that holds a
+ * term of opting out and is not named makes its record invalid.
  */
+import { isAboutOptOut } from '../../../domain/opt-out-names.ts';
 import type { UnknownWord } from '../../../domain/record.ts';
 import { textOf, wordOf } from '../../../domain/values/record-field.ts';
 import { dateIn, isSerialDate } from './date-text.ts';
@@ -74,8 +79,11 @@ export function vocabulary(
   now: () => number,
 ): (value: unknown) => Meaning | Unknown {
   const words = meanings(use, own);
-  return (value) => {
+  const read: ReturnType<typeof vocabulary> = (value) => {
     const text = textOf(value);
+    if (Array.isArray(value) && mayOptOut(use) && own.yes !== undefined && own.yes.length > 0) {
+      return ofElements(value, read);
+    }
     if (text === undefined) return { unknown: 'no single value', text };
     if (text === '') return 'none';
     const known = words.get(wordOf(text));
@@ -87,6 +95,23 @@ export function vocabulary(
     const isSerial = mayOptOut(use) && isSerialDate(text, now());
     return { unknown: 'word', text, ...(isSerial && { isSerial }) };
   };
+  return read;
+}
+
+/** Returns what a list says, by what each of its elements says. */
+function ofElements(
+  elements: readonly unknown[],
+  read: (element: unknown) => Meaning | Unknown,
+): Meaning | Unknown {
+  const found = elements.map((element) =>
+    Array.isArray(element)
+      ? ({ unknown: 'no single value', text: undefined } as const)
+      : read(element),
+  );
+  if (found.includes('yes')) return 'yes';
+  const isOpen = (one: Meaning | Unknown): one is Unknown =>
+    typeof one === 'object' && (one.unknown !== 'word' || isAboutOptOut(one.text ?? ''));
+  return found.find(isOpen) ?? 'none';
 }
 
 function meanings(use: Use, own: OwnWords): ReadonlyMap<string, Meaning> {
