@@ -1,6 +1,6 @@
 /** Writes the configuration that `init` proposes, with its reasons as comments. */
 import { basename, relative, sep } from 'node:path';
-import { stringify } from 'yaml';
+import { Document, stringify, visit } from 'yaml';
 import { counted } from '../../domain/values/counted.ts';
 import { visibleLine } from '../output/visible-text.ts';
 import { frequent, holdsDates, recordsOf, said } from './column-values.ts';
@@ -127,7 +127,17 @@ export function subscriptionOf(channel: ChannelColumn) {
 
 /** Returns a value as YAML on one line, with `${NAME}` as a variable of the environment. */
 function inline(value: unknown): string {
-  const text = stringify(value, { collectionStyle: 'flow', lineWidth: 0 });
+  const document = new Document(value);
+  visit(document, {
+    Scalar(_, scalar) {
+      if (/\p{Cc}/u.test(String(scalar.value))) scalar.type = 'QUOTE_DOUBLE';
+    },
+  });
+  const text = document.toString({
+    collectionStyle: 'flow',
+    lineWidth: 0,
+    doubleQuotedMinMultiLineLength: Number.POSITIVE_INFINITY,
+  });
   return text.trimEnd();
 }
 

@@ -1,6 +1,7 @@
 /** Writes the proposed configuration, checks it, and names the next command. */
 import { existsSync, writeFileSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
+import { parseDocument } from 'yaml';
 import { Invalid } from '../../domain/errors.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../output/exit-codes.ts';
@@ -36,6 +37,7 @@ export async function writeConfiguration(draft: Draft, shell: Shell): Promise<nu
   const fix = nameFault(mirror);
   if (fix !== undefined) throw new Invalid(`--mirror ${mirror} is no name of a mirror`, { fix });
   const text = configurationText({ ...draft, folder: dirname(resolve(output)) });
+  refuseUnreadable(text, output);
   writeFileSync(resolve(output), text, { flag: 'wx', mode: 0o644 });
   shell.print('');
   shell.print(`Wrote ${output}.`);
@@ -44,6 +46,15 @@ export async function writeConfiguration(draft: Draft, shell: Shell): Promise<nu
     shell.print(`Keep ${name} in the environment: ${output} reads it from there.`);
   }
   return next(output, { ...shell, env: { ...sample.env, ...shell.env } });
+}
+
+/** Throws Invalid if the text is no YAML: a file that cannot be loaded is not left behind. */
+function refuseUnreadable(text: string, output: string): void {
+  const [mistake] = parseDocument(text).errors;
+  if (!mistake) return;
+  throw new Invalid(`${output} would be no YAML, so it is not written`, {
+    fix: 'give the columns and words plain names in the CRM, or write the configuration by hand',
+  });
 }
 
 async function next(output: string, shell: Shell): Promise<number> {
