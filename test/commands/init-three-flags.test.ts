@@ -176,7 +176,7 @@ test('a refusal ends with one line that decides all of it, and says what it stat
   expect(code).toBe(2);
   expect(err).toContain(
     'all of it in one line, if this is true: "X" in "Werbesperre" says that a person wants no mail; ' +
-      'a yes in "Status" says that a person wants no mail, and "Lead" does not; ' +
+      'a yes in "Status" says that a person wants no mail, and WORD stands for the values that do not; ' +
       '"VIP", "Region, alt", "O’Neill" say nothing about who wants no mail → crm-mirror init ',
   );
   const flags = lineOf(err);
@@ -186,9 +186,12 @@ test('a refusal ends with one line that decides all of it, and says what it stat
     ...news,
     '--words',
     'Werbesperre:yes=X',
-    'Status:no=Lead',
+    'Status:no=WORD',
   ]);
-  const { code: end, subscribed } = await init(flags);
+  const pasted = await init(flags);
+  expect([pasted.code, pasted.isWritten]).toEqual([2, false]);
+  expect(pasted.err).toContain('WORD is no value of column "Status"');
+  const { code: end, subscribed } = await init(flags.map((flag) => flag.replace('WORD', 'Lead')));
   expect([end, subscribed[0]]).toEqual([0, 3]);
 });
 
@@ -224,3 +227,46 @@ test('a line that is pasted as it is leaves out no consent that has to be named'
   const { code, isWritten } = await init(flags);
   expect([code, isWritten]).toEqual([2, false]);
 });
+
+test.each([
+  ['Deceased', '1', '0', '--unsubscribed', 'Deceased'],
+  ['Queixa de spam', 'sim', 'não', '--unsubscribed', 'Queixa de spam'],
+  ['Skarga na spam', '1', '0', '--unsubscribed', 'Skarga na spam'],
+  ['Anonymized', '1', '0', '--unsubscribed', 'Anonymized'],
+  ['Bounced soft', '2', '0', '--words', 'Bounced soft:yes=2'],
+  ['CLEAN_TIME', '2026-01-02', '', '--unsubscribed', 'CLEAN_TIME'],
+  ['Status', 'odbity', 'zapisany', '--words', 'Status:yes=odbity,no=WORD'],
+  ['Reply', 'ABUSE', 'fine', '--words', 'Reply:yes=ABUSE,no=WORD'],
+  ['Wish', 'raus', '', '--words', 'Wish:yes=raus'],
+])(
+  'a pasted line never leaves out a sign against mail: %s, %s',
+  async (name, yes, no, flag, value) => {
+    const { init } = await exported(`Newsletter;${name}`, [
+      `yes;${yes}`,
+      `yes;${yes}`,
+      `yes;${no}`,
+    ]);
+    const open = await init(news);
+    const flags = open.code === 0 ? [] : lineOf(open.err);
+    if (open.code !== 0)
+      expect([flags.includes('--unused'), flags[flags.indexOf(flag) + 1]]).toEqual([false, value]);
+    const pasted = open.code === 0 ? open : await init(flags);
+    if (value.includes('WORD')) expect([pasted.code, pasted.isWritten]).toEqual([2, false]);
+    else expect([pasted.code, pasted.subscribed[0]]).toEqual([0, 3]);
+  },
+);
+
+test.each(['Deceased', 'On Hold', 'Queixa de spam', 'Hard bounce'])(
+  'no yes of a column is a consent that is named like a reason against mail: %s',
+  async (name) => {
+    const { init } = await exported(`VIP;${name};Email opt out`, ['1;1;0', '0;0;0']);
+    const open = await init([]);
+    expect(open.err).toContain('columns that may hold a consent: "VIP";');
+    expect(open.err).toContain(
+      '--channel "ID=Email opt out" --else-in "Email opt out", which opts',
+    );
+    const { code, err, isWritten } = await init(['--channel', `ch_news=${name}`]);
+    expect([code, isWritten]).toEqual([2, false]);
+    expect(err).toContain(`column "${name}" is named like`);
+  },
+);

@@ -1,6 +1,7 @@
 /** Decides whether a column of a channel holds consents or opt-outs. Neither is ever guessed. */
-import { isOptOutField } from '../../domain/opt-out-names.ts';
 import { Invalid } from '../../domain/errors.ts';
+import { isOptOutField } from '../../domain/opt-out-names.ts';
+import { isNamedLikeRefusal } from '../../domain/refusal-signs.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { type Chosen, isUnreadable, type GivenWords, withWords } from './column-words.ts';
 import { wordFlag } from './flag-lists.ts';
@@ -51,7 +52,7 @@ export function channelColumn(column: Column, choices: ChannelChoices): ChannelC
     return { ...chosen, optOut, why: `${because}: a yes opts out, ${rest}` };
   }
   const isStated = (words?.in?.length ?? 0) > 0 && (words?.out?.length ?? 0) > 0;
-  if (isOptOutField(name) && !isStated) throw inverted(column);
+  if (isNamedLikeRefusal(name) && !isStated) throw inverted(column);
   const chosen = withWords(column, 'subscription', words);
   if (isUnreadable(chosen)) throw unreadable(chosen, { use: 'subscription' }, choices);
   return chosen;
@@ -60,7 +61,8 @@ export function channelColumn(column: Column, choices: ChannelChoices): ChannelC
 function inverted(column: Column): Undecided {
   const name = quoted(column.name);
   const lists = wordFlag(column.name, { in: ['WORD', 'WORD'], out: ['WORD', 'WORD'] });
-  const reason = `column ${name} is named like an opt-out, so its yes is not taken as a consent`;
+  const kind = isOptOutField(column.name) ? 'an opt-out' : 'a bounce, complaint, block or death';
+  const reason = `column ${name} is named like ${kind}, so its yes is not taken as a consent`;
   const everybody = `--else-in ${name} if everybody else wants this mail, too`;
   return new Undecided(reason, {
     fix: `add --opt-out ${name} if yes means no mail, or ${everybody}; or name all words: --words ${JSON.stringify(lists)}`,

@@ -4,6 +4,7 @@
  */
 import { plain } from '../../domain/name-terms.ts';
 import { isAboutOptOut } from '../../domain/opt-out-names.ts';
+import { saysRefusal } from '../../domain/refusal-signs.ts';
 import { isOtherName } from '../../domain/other-names.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { dateIn } from '../../records/contact/values/date-text.ts';
@@ -59,7 +60,7 @@ export function mayBeOptOut(column: Column, records: number): boolean {
   if (values.some(saysOptOut)) return true;
   if (isOtherName(column.name)) return false;
   if (values.length <= mostWishes && values.some(deniesMail)) return true;
-  if (values.length <= mostStates && values.some(saysNo)) return true;
+  if (values.length <= mostStates && values.some(refuses)) return true;
   const isMostlyEmpty = filled * 2 < records;
   if (holdsDates({ ...column, values, filled })) return isMostlyEmpty;
   if (values.length > mostFlagValues || (values.length === 1 && filled === records)) return false;
@@ -126,6 +127,16 @@ export function saysNo(value: Value): boolean {
   const { text } = value;
   if (flagWords.has(wordOf(text))) return false;
   return saysOptOut(value) || (text.length <= longestWord && refusal.test(plain(text)));
+}
+
+/** Returns whether a value refuses something, opts out, or names a bounce, complaint or death. */
+export function refuses(value: Value): boolean {
+  return saysNo(value) || saysRefusal(value.text);
+}
+
+/** Returns whether a value is a yes, a no or a mark. */
+export function isFlagWord({ text }: Value): boolean {
+  return flagWords.has(wordOf(text)) || isMarker(text);
 }
 
 /** Returns whether a value may be a word, a mark or a remark: no number, address or link. */

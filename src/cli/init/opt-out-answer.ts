@@ -2,20 +2,25 @@
 import { isPlain } from '../../domain/unknown-words.ts';
 import { dateIn } from '../../records/contact/values/date-text.ts';
 import { vocabulary } from '../../records/contact/values/value-vocabulary.ts';
+import { isNamedLikeRefusal } from '../../domain/refusal-signs.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { type Chosen, mayBeAny } from './column-words.ts';
-import { saysNo, saysOptOut } from './flag-columns.ts';
+import { refuses, saysOptOut } from './flag-columns.ts';
 import { wordFlag } from './flag-lists.ts';
 import type { Value } from './sample/sample.ts';
 import type { Answer } from './sample/undecided.ts';
 import { isMarker, noWords, yesMarks, yesWords } from './yes-no-words.ts';
 
+/** Stands for what is not shown, and for what the user has to say: it is refused as it is. */
+export const placeholder = 'WORD';
+const open: Value = { text: placeholder, records: Number.POSITIVE_INFINITY };
+
 type Column = Pick<Chosen, 'column' | 'unknown'>;
 
 /**
  * Returns the flag, which names every word that is unknown. In a column that is named like an
- * opt-out each of them opts out. In another one those do that refuse something; if none does, and
- * there are several, the words are left to the user. `WORD` stands for what is not shown.
+ * opt-out each of them opts out. In another one, and where some words refuse something, those do that
+ * refuse; what the others mean is left to the user.
  */
 export function optOutAnswer(
   { column, unknown }: Column,
@@ -31,23 +36,26 @@ export function optOutAnswer(
   }
   const found = listsOf({ column, unknown }, isNamed);
   if (!found) {
-    const words = wordFlag(column.name, { yes: ['WORD'], no: ['WORD'] });
-    return { words, states: `each WORD is a value of ${name} as you know it` };
+    const words = wordFlag(column.name, { yes: [placeholder], no: [placeholder] });
+    return { words, states: `each ${placeholder} is a value of ${name} as you know it` };
   }
   const shown = (values: readonly Value[]): string[] => {
-    const words = values.map((one) => (asTheyAre || isPlain(one) ? one.text : 'WORD'));
+    const words = values.map((one) => (asTheyAre || isPlain(one) ? one.text : placeholder));
     return [...new Set(words)];
   };
-  const yes = shown(found.yes);
-  const no = found.no === 'any' ? found.no : shown(found.no);
+  const yes = found.yes === 'any' ? found.yes : shown(found.yes);
+  const no = shown(found.no);
   const lists = Object.entries({ yes, no }).filter(([, list]) => list.length > 0);
+  const isOpen = found.no.includes(open);
+  const opting = yes === 'any' ? 'every value but a no' : yes.length > 0 ? listed(yes) : 'a yes';
+  const staying = no.filter((word) => word !== placeholder);
   return {
     words: wordFlag(column.name, Object.fromEntries(lists)),
     states: [
-      `${yes.length > 0 ? listed(yes) : 'a yes'} in ${name} ${says}`,
-      ...(no === 'any' ? [', and no other value of today does'] : []),
-      ...(no !== 'any' && no.length > 0 ? [`, and ${listed(no)} does not`] : []),
-      ...([yes, no].flat().includes('WORD') ? [' (--addresses shows each WORD)'] : []),
+      `${opting} in ${name} ${says}`,
+      ...(staying.length > 0 ? [`, and ${listed(staying)} does not`] : []),
+      ...(isOpen ? [`, and ${placeholder} stands for the values that do not`] : []),
+      ...(yes.includes(placeholder) ? [` (--addresses shows each ${placeholder})`] : []),
     ].join(''),
   };
 }
@@ -59,17 +67,20 @@ const mostWords = 30;
 function listsOf(
   { column, unknown }: Column,
   isNamed: boolean,
-): { yes: readonly Value[]; no: readonly Value[] | 'any' } | undefined {
+): { yes: readonly Value[] | 'any'; no: readonly Value[] } | undefined {
   const isFew = unknown.length <= mostWords;
   const none = unknown.filter(({ text }) => isMarker(text));
   const words = unknown.filter((value) => !none.includes(value));
   // A mark among values that say no, such as J and N.
   const others = column.values.filter((value) => !unknown.includes(value));
   const isSingle = words.length === 1 && others.every(({ text }) => answerOf(text) === 'no');
-  if (isFew && (isNamed || isSingle || words.length === 0)) return { yes: words, no: none };
-  if (isNamed || !column.values.some(saysNo)) return undefined;
-  const yes = words.filter(isFew ? saysNo : saysOptOut);
-  return { yes, no: isFew ? unknown.filter((value) => !yes.includes(value)) : 'any' };
+  const yes = words.filter(isFew ? refuses : saysOptOut);
+  if (isFew && (isSingle || words.length === 0)) return { yes: words, no: none };
+  if (column.values.some(refuses)) {
+    return { yes, no: yes.length < words.length ? [...none, open] : none };
+  }
+  if (isNamed) return isFew ? { yes: words, no: none } : undefined;
+  return isNamedLikeRefusal(column.name) ? { yes: 'any', no: none } : undefined;
 }
 
 /**

@@ -4,7 +4,8 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import { isNamedLikeConsent } from '../../domain/consent-names.ts';
-import { isOptOutField } from '../../domain/opt-out-names.ts';
+import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
+import { isNamedLikeRefusal, isRefusalSign } from '../../domain/refusal-signs.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import { chooseOptOuts } from './choose-opt-outs.ts';
 import { countsOf, mostCounted } from './column-values.ts';
@@ -15,10 +16,17 @@ import {
   isHubspotOptOut,
   refuseStray,
 } from './channel-columns.ts';
-import { type Chosen, isUnreadable, looksLikeFlag, withWords } from './column-words.ts';
-import { saysNo, saysOptOut } from './flag-columns.ts';
+import {
+  type Chosen,
+  type GivenWords,
+  isUnreadable,
+  looksLikeFlag,
+  mayBeAny,
+  withWords,
+} from './column-words.ts';
+import { isFlagWord, refuses, saysOptOut } from './flag-columns.ts';
 import { columnsIn } from './flag-lists.ts';
-import { denialAnswer, optOutAnswer } from './opt-out-answer.ts';
+import { denialAnswer, optOutAnswer, placeholder } from './opt-out-answer.ts';
 import { unreadable } from './unreadable-column.ts';
 import { addressAsId, chooseEmail, chooseId, deletionColumns } from './recognize-columns.ts';
 import { matchChannels, type PlatformChannel } from './match-channels.ts';
@@ -114,13 +122,24 @@ function withNames(choices: Choices, columns: readonly Column[]): Choices {
     const names = lists.flatMap((list) => columnsIn(list, columns));
     return names.map((name) => columnNamed(columns, name, `--${option} …`).name);
   };
-  for (const name of choices.words.keys()) columnNamed(columns, name, '--words …');
+  for (const [name, words] of choices.words) {
+    refusePlaceholder(columnNamed(columns, name, '--words …'), words);
+  }
   const { unsubscribed, unused } = choices;
   return {
     ...choices,
     unused: namesIn(unused, 'unused'),
     unsubscribed: unsubscribed && namesIn(unsubscribed, 'unsubscribed'),
   };
+}
+
+/** Throws Invalid for WORD, which stands in a proposed flag for what the user has to say. */
+function refusePlaceholder({ name, values }: Column, words: GivenWords): void {
+  const isOpen = Object.values(words).some((list) => list.includes(placeholder));
+  if (!isOpen || values.some(({ text }) => text === placeholder)) return;
+  throw new Invalid(`--words: ${placeholder} is no value of column ${quoted(name)}`, {
+    fix: 'write the values that it stands for, or --unused if the column says nothing about mail',
+  });
 }
 
 function refuseUnreadable(chosen: Chosen, use: 'unsubscribed' | 'deleted', choices: Choices): void {
@@ -148,7 +167,7 @@ function channelsOf(
       return chosen ? { ...chosen, id, name: nameOf(id) } : [];
     });
   }
-  const consents = free.filter(({ name }) => !isOptOutField(name));
+  const consents = free.filter(({ name }) => !isNamedLikeRefusal(name));
   const able = consents
     .map((column) => withWords(column, 'subscription', choices.words.get(column.name)))
     .filter((chosen) => chosen.column.filled > 0 && !isUnreadable(chosen));
@@ -161,7 +180,8 @@ function channelsOf(
   }
   const bySubscription = free.filter(({ name }) => isHubspotOptOut(name));
   const likely = [...able.map(({ column }) => column).filter(looksLikeFlag), ...bySubscription];
-  throw noChannel(likely.length > 0 ? likely : free, platform);
+  const optOuts = columns.filter(({ name }) => isNamedLikeOptOut(name) && !isRefusalSign(name));
+  throw noChannel(likely.length > 0 ? likely : consents, { platform, optOuts });
 }
 
 function plain({ column, why }: { column: Column; why: string }): Chosen {
@@ -259,8 +279,16 @@ function undecidedFlag(
       ...(denial ? [`or, if a no says so, --words ${flagOf(denial)}`] : []),
     ].join(', '),
     question: { about: 'flags', among: flags },
-    answer: column.values.some(saysNo) ? optOut : (consent ?? unused),
+    answer: column.values.some(refuses)
+      ? optOut
+      : (consent ?? (isSafelyUnused(chosen) ? unused : optOut)),
   });
+}
+
+/** Returns whether nothing in the name or the values of a flag may refuse mail, or is unknown. */
+function isSafelyUnused({ column, unknown }: Chosen): boolean {
+  if (isNamedLikeRefusal(column.name) || column.values.some(refuses)) return false;
+  return unknown.every(isFlagWord) || mayBeAny({ column, unknown });
 }
 
 /** Returns a column of many values with those first that clearly say why it is asked about. */
@@ -282,7 +310,13 @@ function columnNamed(columns: readonly Column[], name: string, option: string): 
   });
 }
 
-function noChannel(likely: readonly Column[], platform: readonly PlatformChannel[]): Undecided {
+function noChannel(
+  likely: readonly Column[],
+  {
+    platform,
+    optOuts: [optOut],
+  }: { platform: readonly PlatformChannel[]; optOuts: readonly Column[] },
+): Undecided {
   const names = likely.map(({ name }) => name);
   const [first = 'COLUMN'] = names;
   const [channel, ...more] = platform;
@@ -292,8 +326,12 @@ function noChannel(likely: readonly Column[], platform: readonly PlatformChannel
     channel === undefined
       ? 'with the id of the channel on the platform for ID'
       : `or another of its channels: ${others.join(', ')}`;
+  const list = quoted(`${channel?.id ?? 'ID'}=${optOut?.name}`);
+  const everybody = optOut
+    ? `; if no column holds a consent, --channel ${list} --else-in ${quoted(optOut.name)}, which opts in everybody who has not objected there`
+    : '';
   return new Undecided('it is not said which column holds the consent to which channel', {
-    fix: `add ${flag}, ${where}; columns that may hold a consent: ${listed(names)}`,
+    fix: `add ${flag}, ${where}; columns that may hold a consent: ${listed(names)}${everybody}`,
     question: { about: 'channels', among: names },
     answer: {
       channel: `${channel?.id ?? 'ID'}=COLUMN`,
