@@ -519,6 +519,7 @@ describe('a column that looks like a flag and has an unknown name', () => {
     ['dates of most people', 'Changed', Array.from({ length: 20 }, () => '2026-01-02'), ''],
     ['one value of all', 'Tenant', [], '1'],
     ['a consent by SMS', 'SMS', ['yes'], 'no'],
+    ['a subscription by SMS', 'SMS: Status', ['unsubscribed', 'subscribed'], 'subscribed'],
   ])('is not asked about: %s', async (_, name, values, rest) => {
     const { init } = await exported(people(name, values, rest));
     const { code, err } = await init('--yes', ...news);

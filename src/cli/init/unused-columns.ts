@@ -1,4 +1,5 @@
 /** Sorts the columns that have no purpose: those that may be about consent come first. */
+import { plain } from '../../domain/name-terms.ts';
 import { isAboutOtherWays, namedLike } from '../../domain/opt-out-names.ts';
 import { isOfHubspot } from './choose-opt-outs.ts';
 import { holdsDates } from './column-values.ts';
@@ -42,9 +43,9 @@ export function openFlags(
   });
 }
 
-/** Returns whether a value opts out of more than another way to reach a person. */
+/** Returns whether a value opts out of mail, in a column about another way to reach a person. */
 function saysNoMail(value: Value): boolean {
-  return saysOptOut(value) && !isAboutOtherWays(value.text);
+  return saysOptOut(value) && /mail|mejl|newsletter|marketing/.test(plain(value.text));
 }
 
 /** Sorts these columns of a source. */
