@@ -123,7 +123,7 @@ function isShort(entry: string): boolean {
 }
 
 /** Returns whether a value refuses something or opts out. Yes and no alone do not. */
-export function saysNo(value: Value): boolean {
+function saysNo(value: Value): boolean {
   const { text } = value;
   if (flagWords.has(wordOf(text))) return false;
   return saysOptOut(value) || (text.length <= longestWord && refusal.test(plain(text)));

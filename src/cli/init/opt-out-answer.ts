@@ -47,7 +47,7 @@ export function optOutAnswer(
   const no = shown(found.no);
   const lists = Object.entries({ yes, no }).filter(([, list]) => list.length > 0);
   const isOpen = found.no.includes(open);
-  const opting = yes === 'any' ? 'every value but a no' : yes.length > 0 ? listed(yes) : 'a yes';
+  const opting = yes === 'any' ? 'every value but a no' : listed(yes) || 'a yes';
   const staying = no.filter((word) => word !== placeholder);
   return {
     words: wordFlag(column.name, Object.fromEntries(lists)),
