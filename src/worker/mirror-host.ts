@@ -83,6 +83,8 @@ export interface Home {
   rest(): void;
   /** Returns whether the mirror is assigned to this worker, so that no other one has it. */
   isHere(): boolean;
+  /** Returns whether this worker has the mirror, or had it last and opens it again. */
+  isOurs(): boolean;
   /** Opens everything anew with the current configuration once nothing runs. */
   again(): Promise<void>;
   /** Returns the rate limits by route, as shown by the platform's responses. */
@@ -138,6 +140,7 @@ export function createMirrorHost(options: HomeOptions): Home {
     hold: async (how, work) => hold(state, how, work),
     rest: () => resting.abort(),
     isHere: () => isAssigned(state),
+    isOurs: () => state.owner === 'this',
     again: async () => state.alone(() => comeAgain(state)),
     limits: () => state.opened?.mirror.limits() ?? state.known.limits,
     close: async () => {

@@ -205,7 +205,7 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
     clock: systemClock,
   });
   const redis = watchRedis(mirror, shell, clock);
-  const failing = () => (home.isHere() ? linesOf(outages) : []);
+  const failing = () => (home.isOurs() ? linesOf(outages) : []);
   const { causes } = options;
   const told = { load, ended, clock, node, turns, capacity, causes };
   const home = createMirrorHost({
@@ -245,7 +245,7 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
     faults: () => [...redis.faults(0), ...failing()],
   };
   const { probe = createProbe(systemClock) } = options;
-  const { isHere } = home;
+  const { isOurs: isHere } = home;
   const { away } = redis;
   void pulse({ config, outages, clock: systemClock, probe, isHere, away }, shell.stop);
   return { ...parts, handed: undefined, isPlaced: turns !== undefined, isLeaving: false };
