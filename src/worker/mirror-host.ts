@@ -1,21 +1,28 @@
 /**
  * Hosts one mirror in a worker: what is done in it. open-mirror.ts opens it. A failure at startup
- * ends the worker. A later failure ends a run and is printed, and the next tick tries again.
+ * ends the worker. A later failure ends a run and is printed.
  *
  *   another process has the lease     stands by: printed once, claimed soon after release
  *   another worker has the mirror     the same; a mirror that is lost to another is closed
  *   paused                            printed once, and nothing runs
  *   the input cannot be used          printed with every run
  *   a run failed                      the summary states the reason; the mirror is reopened
- *                                     with the current configuration
+ *                                     with the current configuration, and the run is repeated
+ *                                     after 1, 2, 5 and then every 15 minutes (run-retries.ts)
+ *   no full run has ended yet         the run that is due first is a full one, and an event
+ *                                     starts one
+ *   the file of the API key changed   the mirror is reopened with it before the next run
  *   a bug, or a damaged file          printed; everything is closed, and the next tick reopens it
  *
  * Runs about all people are sequential. Events, commands about one person, and the sentinel run in
  * parallel with them. In a worker of a folder, scheduled runs of all mirrors share a few slots
  * (capacity/worker-capacity.ts), for which nothing else waits.
  */
+import { readFileSync } from 'node:fs';
 import pLimit from 'p-limit';
 import { Busy, Interrupted, isExpected } from '../domain/errors.ts';
+import type { Summary } from '../engine/report/run-summary.ts';
+import { isUnloaded } from '../engine/context/first-load.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
 import type { Heard, Worked } from './queues/event-queue.ts';
 import type { Tick } from './queues/run-schedule.ts';
@@ -33,6 +40,7 @@ import { copiedAt } from '../cli/compose/snapshot-marks.ts';
 import { refusePaused } from '../cli/compose/pause-mark.ts';
 import { stay, taken } from './assignment-lifecycle.ts';
 import { workOn } from './mirror-events.ts';
+import { createRunRetries } from './run-retries.ts';
 import {
   close,
   comeAgain,
@@ -97,8 +105,16 @@ export function createMirrorHost(options: HomeOptions): Home {
   const { config, shell } = options;
   const log = createLog(shell, config.mirror);
   const { clock, faults, capacity, outages, causes } = options;
+  let first: Promise<unknown> | undefined;
+  const retries = createRunRetries(clock, async (tick) => {
+    // The worker that has the mirror now makes its own runs.
+    if (state.owner === 'another') return 'over';
+    return run(tick, clock.now());
+  });
   const state: State = {
     ...options,
+    retries,
+    first: () => void (first ??= inTurn(clock.now(), () => runFirst(state)).catch(() => undefined)),
     opened: undefined,
     coming: undefined,
     closing: undefined,
@@ -123,27 +139,40 @@ export function createMirrorHost(options: HomeOptions): Home {
   };
   state.notifier?.watch();
   const resting = new AbortController();
+  const placeOf = (dueMs: number): DueWork => {
+    return { dueMs, stop: AbortSignal.any([shell.stop, state.left.signal, resting.signal]) };
+  };
+  const inTurn = async (dueMs: number, work: () => Promise<Ran>): Promise<Ran> => {
+    const place = placeOf(dueMs);
+    return state.alone(() => inSlot(capacity?.runs, place, work));
+  };
+  const run = async (tick: Tick, dueMs: number): Promise<Ran> => {
+    if (tick !== 'sentinel') return inTurn(dueMs, () => runTick(state, tick));
+    return inSlot(capacity?.checks, placeOf(dueMs), () => look(state));
+  };
   return {
-    taken: async () => taken(state),
-    stay: async () => stay(state),
-    async run(tick, dueMs) {
-      const stop = AbortSignal.any([shell.stop, state.left.signal, resting.signal]);
-      const place = { dueMs, stop };
-      if (tick === 'sentinel') return inSlot(capacity?.checks, place, () => look(state));
-      return state.alone(() => inSlot(capacity?.runs, place, () => runTick(state, tick)));
+    async taken() {
+      await taken(state);
+      repeatLast(state);
     },
+    stay: async () => stay(state),
+    run,
     async record(id, heard, signature) {
       const stop = AbortSignal.any([shell.stop, state.left.signal]);
       const place = { dueMs: clock.now(), stop };
       return inSlot(capacity?.events, place, () => workOn(state, { id, heard, signature }));
     },
     hold: async (how, work) => hold(state, how, work),
-    rest: () => resting.abort(),
+    rest() {
+      resting.abort();
+      retries.close();
+    },
     isHere: () => isAssigned(state),
     isOurs: () => state.owner === 'this',
     again: async () => state.alone(() => comeAgain(state)),
     limits: () => state.opened?.mirror.limits() ?? state.known.limits,
     close: async () => {
+      retries.close();
       await state.notifier?.close();
       await close(state);
     },
@@ -164,14 +193,18 @@ async function runTick(state: State, tick: RunTick): Promise<Ran> {
   if (state.shell.stop.aborted) return 'elsewhere';
   let isOpen = false;
   try {
-    await use(state, async (opened) => {
+    await takeNewKey(state);
+    const status = await use(state, async (opened) => {
       isOpen = true;
-      await runOnce(state, tick, opened);
+      return runOnce(state, tick, opened);
     });
+    if (status === 'failed') state.retries.failed(tick);
+    else if (status !== 'interrupted') state.retries.wentWell(tick);
   } catch (error) {
     state.complain.of(error);
     if (isDiskFull(error)) state.outages.failed('disk', explain(error).problem, 'surely');
     if (!isOpen && isPassing(error)) return 'elsewhere';
+    if (!(error instanceof Busy || error instanceof Interrupted)) state.retries.failed(tick);
     if (!isExpected(error)) await close(state, error);
     else if (!(error instanceof Busy)) await comeAgain(state);
   }
@@ -179,10 +212,15 @@ async function runTick(state: State, tick: RunTick): Promise<Ran> {
   return 'over';
 }
 
-async function runOnce(state: State, tick: RunTick, { mirror }: Opened): Promise<void> {
+async function runOnce(
+  state: State,
+  tick: RunTick,
+  { mirror }: Opened,
+): Promise<Summary['status']> {
   refusePaused(mirror.snapshot.meta, state.config);
   const { config, shell } = state;
-  const options = optionsOf(tick);
+  const isFirst = tick !== 'full' && isUnloaded(mirror);
+  const options = isFirst ? { ...optionsOf('full'), because: [] } : optionsOf(tick);
   const { mode, writes } = options;
   const outlets = { say: state.log.going };
   const followed = followRun(shell, mirror, { config, mode, writes, isForAll: true, outlets });
@@ -204,6 +242,39 @@ async function runOnce(state: State, tick: RunTick, { mirror }: Opened): Promise
   // The notes about the opening remain valid until a run has read everything.
   else if (state.opened && summary.mode === 'full' && summary.only === null) {
     state.opened = { ...state.opened, mirror: { ...mirror, notes: [] } };
+  }
+  return summary.status;
+}
+
+/** Makes a full run if none has ended yet. */
+async function runFirst(state: State): Promise<Ran> {
+  const isDue = await use(state, async ({ mirror }) => isUnloaded(mirror));
+  return isDue ? runTick(state, 'full') : 'over';
+}
+
+/** Has the last run repeated if it failed, because the process that was to do so has ended. */
+function repeatLast({ opened, retries, config }: State): void {
+  const { runs } = opened?.mirror.snapshot ?? {};
+  for (const tick of ['full', 'fast'] as const) {
+    if (config.schedule?.patterns[tick] === undefined) continue;
+    if (runs?.newestOf(tick)?.status === 'failed') retries.failed(tick);
+  }
+}
+
+/** Reopens the mirror if the file of its API key holds another one. */
+async function takeNewKey(state: State): Promise<void> {
+  const { apiKeyFile, apiKey } = state.config.platform;
+  if (apiKeyFile === undefined) return;
+  const found = readKeyFile(apiKeyFile);
+  if (found !== undefined && found !== apiKey) await comeAgain(state);
+}
+
+/** Returns the key, or undefined while the file cannot be read or is being written. */
+function readKeyFile(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trim() || undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -39,6 +39,7 @@ import { assemble } from '../cli/compose/assemble-mirror.ts';
 import type { createLog } from '../cli/run/run-log.ts';
 import type { Complaints } from './notifications/blocked-notices.ts';
 import { createLanes, type Lanes } from './person-runs.ts';
+import type { RunRetries } from './run-retries.ts';
 import type { SharedCauses } from './notifications/shared-causes.ts';
 import type { Notifier } from './notifications/notifier.ts';
 import type { MirrorAssignment } from './mirror-assignment.ts';
@@ -99,6 +100,9 @@ export interface State extends HomeOptions {
   log: ReturnType<typeof createLog>;
   alone: ReturnType<typeof pLimit>;
   notifier: Notifier | undefined;
+  retries: RunRetries;
+  /** Starts a full run if none has ended yet, after the runs in progress. */
+  first(): void;
   /** Who has the mirror, as far as this worker knows. It stays so while Redis is away. */
   owner: 'this' | 'another' | 'unknown';
 }

@@ -3,6 +3,7 @@
  * contained at least one person.
  */
 import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Mirror } from './mirror-context.ts';
 import type { RunContext } from './run-context.ts';
 
 /** The meta key of the full run that ended the first load. */
@@ -14,6 +15,13 @@ export function isFirstLoad({
   snapshot,
 }: Pick<RunContext, 'firstLoad' | 'snapshot'>): boolean {
   return firstLoad === true || snapshot.meta.get(loaded) === undefined;
+}
+
+/** Returns whether no full run of a mirror with people has ended yet. */
+export function isUnloaded({ parts, snapshot }: Pick<Mirror, 'parts' | 'snapshot'>): boolean {
+  return (
+    parts.some(({ type }) => type.name === 'contact') && isFirstLoad({ snapshot, firstLoad: false })
+  );
 }
 
 /** Ends the first load if it has not ended yet. Must be called within a transaction. */
