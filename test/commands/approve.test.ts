@@ -40,6 +40,31 @@ test('a run that holds changes says which, why, and how to approve them', async 
   expect(world.writes()).toEqual([]);
 });
 
+test('the reason of a hold, and the hour at which held opt-outs are applied, stay in view', async () => {
+  const world = await mirrored();
+  const everybody = (says: string) =>
+    Array.from({ length: 6 }, (_, at) => ({ email: `p${at}@example.com`, news: says }));
+  world.people(everybody('yes'));
+  expect((await world.call('sync')).code).toBe(0);
+  world.config({ guards: { optOuts: { percent: 1, floor: 1 } } });
+  world.people(everybody('no').with(0, { email: 'p0@example.com', news: 'yes' }));
+  const first = await world.call('sync');
+  const [hour] = /from \S+ on, what the CRM still states is applied without approval/.exec(
+    first.out,
+  ) ?? [''];
+  expect(hour).not.toBe('');
+  const why = 'more than 1 in one run (the greater of 1 and 1 % of 6 people subscribed)';
+  expect(first.err).toContain(why);
+  for (const [command, ...more] of [['sync'], ['plan'], ['status'], ['problems']]) {
+    const { said } = await world.call(command ?? '', ...more);
+    expect({ command, said }).toEqual({ command, said: expect.stringContaining(hour) });
+    if (command === 'status') continue;
+    expect({ command, said }).toEqual({ command, said: expect.stringContaining(why) });
+  }
+  const { json } = await world.call('status', '--json');
+  expect(json.attention[0].text).toContain(hour);
+});
+
 test('a column of opt-outs that came empty opts nobody in until it is approved', async () => {
   const world = await mirrored();
   world.config({ contacts: { unsubscribed: 'unsubscribed' } });

@@ -1,5 +1,5 @@
 /** Collects what a run is shown with: samples of its changes, and what awaits approval. */
-import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
+import { guardNames, guardRows, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
 import type { PlannedRecord, PlanView } from '../../engine/report/plan-view.ts';
 import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
@@ -18,6 +18,7 @@ import { renderSummary } from '../output/summary-text.ts';
 import type { Config } from '../../config/config.ts';
 import { pendingApprovals } from '../../engine/guard/signed-approvals.ts';
 import { sayPending, signing } from '../../engine/report/approval-rules.ts';
+import { sayEnd } from '../../engine/report/guard-text.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 import type { Names } from '../lookup/person-names.ts';
 
@@ -167,8 +168,21 @@ export function approvalLines(summary: Summary, mirror: Mirror, config: string):
       const [one, many] = isPerson ? ['person', 'people'] : ['template', 'templates'];
       const awaits = held[guard] === 1 ? 'awaits' : 'await';
       const who = `${counted(held[guard], one ?? '', many)} ${awaits} approval (${words.counted})`;
-      return `${who}: ${howToApprove(guard, { summary, mirror, config })}`;
+      const how = howToApprove(guard, { summary, mirror, config });
+      return `${who}: ${how}${endOfHold(guard, summary, mirror)}`;
     });
+}
+
+/** States from when on held opt-outs are applied without approval. */
+function endOfHold(
+  guard: GuardClass,
+  { undoes }: Summary,
+  { snapshot, guards, clock }: Mirror,
+): string {
+  const { holdForMs } = guards[guard];
+  if (!timedGuards.has(guard) || holdForMs === undefined || undoes !== undefined) return '';
+  const since = snapshot.awaitingApproval.oldest(guard, { after: clock.now() - holdForMs });
+  return `; ${sayEnd((since ?? clock.now()) + holdForMs)}`;
 }
 
 function howToApprove(

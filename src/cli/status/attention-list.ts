@@ -230,11 +230,11 @@ function held({ held: plans, signatures, at }: CurrentStatus): Attention[] {
       code: 'held',
       text:
         `${heldWords(undecided, undoes)}: awaiting approval since ${since} (${ago(since, at)}), ` +
-        `under the plan ${plan}${signedWords(plan, signatures)}`,
+        `under the plan ${plan}${signedWords(plan, signatures)}${endOf(optOutsUntil)}`,
       fix:
         undoes === undefined
           ? `see \`crm-mirror plan\`; if it is right, ` +
-            `\`crm-mirror ${approving(plan, signatures)}\`${endOf(optOutsUntil)}`
+            `\`crm-mirror ${approving(plan, signatures)}\``
           : fixOfUndo(undoes, plan, signatures),
       since,
       ...(optOutsUntil === null ? {} : { isDaily: true }),
@@ -257,7 +257,8 @@ function approving(plan: string, signatures: CurrentStatus['signatures']): strin
   return signing(signatures.pending.find((one) => one.plan === plan)?.part ?? plan);
 }
 
-function endOf(until: string | null): string {
+/** States from when on held opt-outs are applied without approval; '' if none are held. */
+export function endOf(until: string | null): string {
   return until === null ? '' : `; ${sayEnd(Date.parse(until))}`;
 }
 

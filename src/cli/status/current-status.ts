@@ -7,7 +7,7 @@ import type { Config } from '../../config/config.ts';
 import { dueAfter } from '../../config/schema/cron-pattern.ts';
 import { limitWords } from '../../engine/report/forecast-text.ts';
 import { dueIn, type Tick, tickWords } from '../../worker/queues/run-schedule.ts';
-import { heldWords } from './attention-list.ts';
+import { endOf, heldWords } from './attention-list.ts';
 import { byWords } from '../output/decision-words.ts';
 import { progressWords } from './run-progress.ts';
 import { statusWords, type ToldRun, tookWords } from './run-history.ts';
@@ -131,7 +131,9 @@ function unmanagedRows({ unmanaged }: CurrentStatus): string[][] {
 
 function heldRow({ held, signatures }: CurrentStatus): string {
   const told = [
-    ...held.map((one) => `${heldWords(one, one.undoes)}${decidedWords(one)}`),
+    ...held.map(
+      (one) => `${heldWords(one, one.undoes)}${decidedWords(one)}${endOf(one.optOutsUntil)}`,
+    ),
     ...(signatures?.pending.map((one) => `${one.part}: ${sayPending(one)}`) ?? []),
   ];
   return told.join('; ') || 'nobody';

@@ -2,7 +2,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
@@ -149,20 +149,24 @@ interface HeldRecords {
   /** The records about which nobody has decided, and those that are approved and wait for a run. */
   open: number;
   approved: number;
+  /** From when on held opt-outs are applied without approval; null for other changes. */
+  until: string | null;
 }
 
 function heldOf({ held }: CurrentStatus): HeldRecords[] {
   return guardNames.flatMap((guard) => {
     const open = Math.max(0, ...held.map(({ undecided }) => undecided[guard]));
     const approved = Math.max(0, ...held.map(({ ready }) => ready[guard]));
-    return open + approved === 0 ? [] : [{ guard, open, approved }];
+    const ends = held.flatMap(({ optOutsUntil }) => optOutsUntil ?? []).toSorted();
+    const until = timedGuards.has(guard) ? (ends[0] ?? null) : null;
+    return open + approved === 0 ? [] : [{ guard, open, approved, until }];
   });
 }
 
 function heldPart(
   request: PageRequest,
   snapshot: Snapshot,
-  { guard, open, approved }: HeldRecords,
+  { guard, open, approved, until }: HeldRecords,
 ): Html {
   const { recordType, words } = guardRows[guard];
   const parts = [
@@ -173,6 +177,7 @@ function heldPart(
   return html`<section>
     <h2>${words.heading} · ${parts.join(', ')}</h2>
     ${said ? html`<p>${prose(said.reason)}</p>` : ''}
+    ${until === null ? '' : html`<p>From ${prose(until)} on, what the CRM still states is applied without approval.</p>`}
     <p><a class="button" href="${linkTo(request, 'approvals')}">Look at the changes</a></p>
   </section>`;
 }

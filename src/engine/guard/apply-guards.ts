@@ -25,7 +25,7 @@ import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { holdSwapped, shapeOf } from './change-shape.ts';
 import { applyCanaries, failedCanary, passApproved } from './canary-slice.ts';
 import { applyRules, askedBefore } from './plan-rules.ts';
-import { tellHeld, type Withheld } from './tell-held.ts';
+import { firstReason, tellHeld, type Withheld } from './tell-held.ts';
 import { hashToHold } from './withheld-batch.ts';
 import { holdWithdrawn } from './withdrawn-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
@@ -168,7 +168,8 @@ function outOfBounds({ review }: RunState, of: GuardClass): HoldReason | undefin
  * approved or no longer wanted.
  */
 function heldBefore({ run }: RunState, of: GuardClass): HoldReason {
-  return { by: 'earlier run', says: askedBefore(run.snapshot.meta, of) };
+  const { meta } = run.snapshot;
+  return { by: 'earlier run', says: askedBefore(meta, of) ?? firstReason(meta, of) };
 }
 
 /**

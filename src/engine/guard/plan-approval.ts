@@ -120,6 +120,7 @@ function keepPlan(context: RunState, before: Batch): void {
   if (size === 0) return;
   const { name: batch } = size === before.size ? before : withoutYielding(batchOf(run));
   awaitingApproval.keep({ plan, batch, size, mode, at: run.clock.now() });
+  if (!run.undo) awaitingApproval.supersede(plan, context.approvals);
 }
 
 /**

@@ -1,9 +1,11 @@
 /** Reports what a guard, a rule or a canary withholds, and how to approve it. */
+import { z } from 'zod';
 import { type GuardClass, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import type { ChangeVolume, HoldReason } from '../report/guard-rules.ts';
-import { explainHeld } from '../report/guard-text.ts';
+import { explainHeld, whyOf } from '../report/guard-text.ts';
 import type { RunState } from '../context/run-state.ts';
 import { endsOf } from './approval-holds.ts';
+import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import type { PlanAwaitingApproval } from '../../snapshot/guards/awaiting-approval.ts';
 
 /** A class with withheld changes, why, and their number. */
@@ -18,6 +20,7 @@ export function tellHeld(context: RunState, { found, volume, n }: Withheld): voi
   const { run, tally, review } = context;
   const { awaitingApproval } = run.snapshot;
   const { guard: of } = volume;
+  if (run.writes && !run.undo) keepReason(context, { found, volume });
   const { heldAs } = review;
   const isTimed = timedGuards.has(of);
   // A later round may withhold a few more changes; the report states the total.
@@ -47,6 +50,25 @@ export function tellHeld(context: RunState, { found, volume, n }: Withheld): voi
     cause: 'awaiting-approval',
     ...fault,
   });
+}
+
+const nameOfReasons = 'reasons of holds';
+const reasons = z.record(z.string(), z.string());
+
+/** Returns why changes of a class that still wait were withheld when their hold began. */
+export function firstReason(meta: Meta, of: GuardClass): string | undefined {
+  return metaValue(meta, nameOfReasons, reasons)?.[of];
+}
+
+/** Stores the reason of a hold that begins, with its numbers. */
+function keepReason({ run }: RunState, { found, volume }: Omit<Withheld, 'n'>): void {
+  const { awaitingApproval, meta, transaction } = run.snapshot;
+  const { guard: of } = volume;
+  const isStanding = awaitingApproval.oldest(of) !== undefined;
+  if (found.by === 'earlier run' || (isStanding && firstReason(meta, of) !== undefined)) return;
+  const says = whyOf(found, volume, run.guards[of]);
+  const kept = { ...metaValue(meta, nameOfReasons, reasons), [of]: says };
+  transaction(() => meta.set(nameOfReasons, JSON.stringify(kept)));
 }
 
 function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): string | undefined {

@@ -79,7 +79,8 @@ export function sayEnd(until: number): string {
   return `from ${at} on, what the CRM still states is applied without approval`;
 }
 
-function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
+/** States why a guard, a rule or a canary withholds changes. */
+export function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): string {
   const { of } = guardRows[volume.guard].words;
   const most = mostOf(volume, limit);
   const greater = `the greater of ${limit.floor} and ${limit.percent} % of ${volume.of} ${of}`;

@@ -3,7 +3,7 @@ import type { Change } from '../../domain/change.ts';
 import { byGuard, guardNames, type GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import { approvalHoldsIn, type ApprovalHolds } from './approval-holds.ts';
-import { planApprovalsIn, type PlanApprovals } from './plan-approvals.ts';
+import { isUndecided, planApprovalsIn, type PlanApprovals } from './plan-approvals.ts';
 import { planGroupsIn, type PlanGroups } from './plan-groups.ts';
 import { planPartsIn, type PlanParts } from './plan-parts.ts';
 import { isRejected } from './withheld-sql.ts';
@@ -35,6 +35,12 @@ export interface PlansAwaitingApproval extends ApprovalHolds, PlanApprovals, Pla
    * of these changes; `at` is in milliseconds since the epoch.
    */
   keep(plan: { plan: string; batch: string; size: number; mode: string; at: number }): void;
+  /**
+   * Marks earlier plans as no longer current if everything in them that none of these approvals
+   * covers is in this plan, too. A plan that replaces one of a full run stays current as that one
+   * would.
+   */
+  supersede(plan: string, approvals: readonly { plan: string }[]): void;
   /** Returns the plan with this hash, or undefined if none is stored. */
   get(plan: string): PlanAwaitingApproval | undefined;
   /** Returns the current plans, oldest first. */
@@ -132,6 +138,7 @@ export function awaitingApprovalIn(db: Statements): PlansAwaitingApproval {
   return {
     clear: (mode, { but, before }) => void clear.run({ mode, before, kinds: JSON.stringify(but) }),
     ...contentsIn(db),
+    ...supersedingIn(db),
     keep({ size, ...plan }) {
       if (count.get(plan.batch)?.n !== size) keepBatch.run(plan.batch);
       keepPlan.run(plan);
@@ -170,6 +177,35 @@ function contentsIn(db: Statements): Pick<PlansAwaitingApproval, 'isOfUndo' | 'i
     shows: (plan, guarded) => unshown.get({ ...guarded, plan }) === undefined,
     isOfUndo: (plan) => ofUndo.get(plan) !== undefined,
     isAbout: (plan, kinds) => about.get({ plan, kinds: JSON.stringify(kinds) })?.is === 1,
+  };
+}
+
+function supersedingIn(db: Statements): Pick<PlansAwaitingApproval, 'supersede'> {
+  const inPlan = `select 1 from held n where n.batch = @batch and n.kind = h.kind
+    and n.key = h.key and n.op = h.op and n.part = h.part`;
+  const batchOf = db.prepare<[string], { batch: string }>(
+    'select batch from held_plan where plan = ?',
+  );
+  const supersede = db.prepare<
+    { plan: string; batch: string; approvals: string },
+    { mode: string }
+  >(
+    `update held_plan as s set current = 0
+     where s.current and s.plan <> @plan and s.mode <> 'undo'
+       and exists (select 1 from held h where h.batch = s.batch and exists (${inPlan}))
+       and not exists (
+         select 1 from held h where h.batch = s.batch and ${isUndecided} and not exists (${inPlan}))
+     returning mode`,
+  );
+  const asFull = db.prepare<[string]>("update held_plan set mode = 'full' where plan = ?");
+  return {
+    supersede(plan, approved) {
+      const { batch } = batchOf.get(plan) ?? {};
+      if (batch === undefined) return;
+      const approvals = JSON.stringify(approved.map((one) => one.plan));
+      const modes = supersede.all({ plan, batch, approvals });
+      if (modes.some(({ mode }) => mode === 'full')) asFull.run(plan);
+    },
   };
 }
 

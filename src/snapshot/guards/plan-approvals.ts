@@ -138,22 +138,27 @@ export function planApprovalsIn(db: Statements): PlanApprovals {
   };
 }
 
+/**
+ * Selects the rows of `held h` that none of the approvals @approvals (a JSON list of hashes)
+ * covers, and that nobody has rejected: an SQL condition.
+ */
+export const isUndecided = `not ${isRejected('h')} and not exists (
+  select 1 from approval a join held_plan p on p.plan = a.plan join held b on b.batch = p.batch
+  where a.plan in (select value from json_each(@approvals))
+    and b.kind = h.kind and b.key = h.key and b.guard = h.guard
+    and b.op = h.op and b.part = h.part
+    and not exists (
+      select 1 from change c where c.kind = b.kind and c.key = b.key and c.op = b.op
+        and c.part = b.part and c.approved = a.plan and ${isAfter('c', 'a')}
+        and c.state = 'rejected'))`;
+
 function undecidedIn(db: Statements): Pick<PlanApprovals, 'undecided'> {
   const undecided = db.prepare<
     { plan: string; approvals: string },
     { guard: GuardClass; n: number }
   >(
     `select h.guard, count(distinct h.key) n from held_plan s join held h on h.batch = s.batch
-     where s.plan = @plan and not ${isRejected('h')} and not exists (
-       select 1 from approval a join held_plan p on p.plan = a.plan join held b on b.batch = p.batch
-       where a.plan in (select value from json_each(@approvals))
-         and b.kind = h.kind and b.key = h.key and b.guard = h.guard
-         and b.op = h.op and b.part = h.part
-         and not exists (
-           select 1 from change c where c.kind = b.kind and c.key = b.key and c.op = b.op
-             and c.part = b.part and c.approved = a.plan and ${isAfter('c', 'a')}
-             and c.state = 'rejected'))
-     group by h.guard`,
+     where s.plan = @plan and ${isUndecided} group by h.guard`,
   );
   return {
     undecided(plan, approved) {

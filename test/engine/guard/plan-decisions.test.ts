@@ -59,6 +59,23 @@ const opted = (stage: Stage) =>
     );
 
 describe('an approved part of a plan', () => {
+  test.each(['full', 'fast'] as const)(
+    'leaves the rest in one plan, which a %s run makes, and that a later one replaces',
+    async (mode) => {
+      const { stage, plan } = await newcomers();
+      const { awaitingApproval } = stage.snapshot;
+      approve(stage, plan, file('1020'));
+      await stage.sync({ mode });
+      expect(awaitingApproval.current()).toMatchObject([{ held: { opt_in: 3 } }]);
+      await stage.sync({ mode: 'fast' });
+      expect(awaitingApproval.current()).toMatchObject([{ held: { opt_in: 3 } }]);
+      const [rest] = awaitingApproval.current();
+      approve(stage, rest?.plan ?? '');
+      expect((await stage.sync()).contacts).toMatchObject({ applied: { create: 3 } });
+      expect(awaitingApproval.current()).toEqual([]);
+    },
+  );
+
   test.each<[string, PartFilter, number, number]>([
     ['people by address or id', file('P20@example.com', '1021', 'nobody'), 2, 4],
     ['a channel, with the creation', { channel: 'ch_news' }, 4, 4],
