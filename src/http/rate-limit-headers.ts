@@ -5,9 +5,9 @@
 import { z } from 'zod';
 
 const DAY_MS = 86_400_000;
-/** Below this value, X-RateLimit-Reset holds the seconds left instead of an epoch time. */
+/** Below this value, a number holds the seconds left instead of an epoch time. */
 const EPOCH_SINCE_S = 1e9;
-/** Above this value, X-RateLimit-Reset is in milliseconds. */
+/** From this value, an epoch time is in milliseconds. */
 const EPOCH_SINCE_MS = 1e11;
 
 /**
@@ -53,9 +53,9 @@ export function observe(
     limit,
     remaining: remaining === undefined ? undefined : Math.min(remaining, limit ?? remaining),
     windowMs: window === undefined ? undefined : Math.min(window * 1000, DAY_MS),
-    resetInMs: resetIn(seconds(headers['x-ratelimit-reset']), answeredMs),
+    resetInMs: timeUntil(headers['x-ratelimit-reset'], answeredMs),
     dateMs,
-    retryAfterMs: asks ? retryAfter(headers['retry-after'], answeredMs) : undefined,
+    retryAfterMs: asks ? timeUntil(headers['retry-after'], answeredMs) : undefined,
   };
 }
 
@@ -67,17 +67,16 @@ export function httpDate(text: string | undefined): number | undefined {
   return Number.isNaN(time) ? undefined : time;
 }
 
-function retryAfter(text: string | undefined, answeredMs: number): number | undefined {
-  const wait = seconds(text);
-  if (wait !== undefined) return Math.min(wait * 1000, DAY_MS);
-  const until = httpDate(text);
+/**
+ * Returns the milliseconds until a time: seconds left, an epoch time in seconds or milliseconds, or
+ * an HTTP date.
+ */
+function timeUntil(text: string | undefined, answeredMs: number): number | undefined {
+  const number = seconds(text);
+  if (number !== undefined && number < EPOCH_SINCE_S) return clamp(number * 1000);
+  const epochMs = number !== undefined && number < EPOCH_SINCE_MS ? number * 1000 : number;
+  const until = epochMs ?? httpDate(text);
   return until === undefined ? undefined : clamp(until - answeredMs);
-}
-
-function resetIn(reset: number | undefined, answeredMs: number): number | undefined {
-  if (reset === undefined) return undefined;
-  if (reset < EPOCH_SINCE_S) return clamp(reset * 1000);
-  return clamp((reset < EPOCH_SINCE_MS ? reset * 1000 : reset) - answeredMs);
 }
 
 function clamp(ms: number): number {

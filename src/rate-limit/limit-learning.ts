@@ -14,6 +14,10 @@ const JITTER_MS = 50;
 /** The shortest wait if nothing better is known. */
 export const LEAST_WAIT_MS = 1000;
 const UNKNOWN_WINDOW_MS = 60_000;
+/** The longest wait without a probe, whatever is demanded. */
+const MOST_WAIT_MS = 3_600_000;
+/** A wait in whole seconds may be that much longer than what it counts. */
+const WHOLE_MS = 1000;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** A response that arrived at `nowMs`, to a request that left at `sentMs`. */
@@ -248,7 +252,7 @@ function block(memory: LearnedLimits, { lease, seen, nowMs, random }: Event): vo
   meetCompany(memory, nowMs);
   memory.rigidUntilMs = 0;
   const { windowMs } = memory.usage;
-  const asked = seen.retryAfterMs || LEAST_WAIT_MS;
+  const asked = Math.min(seen.retryAfterMs || LEAST_WAIT_MS, longestWaitMs(memory, seen));
   const doubled = LEAST_WAIT_MS * 2 ** Math.max(0, memory.refusals - 1);
   const most = Math.max(asked, windowMs ?? UNKNOWN_WINDOW_MS);
   const part = 0.02 * (windowMs ?? 0);
@@ -262,4 +266,16 @@ function block(memory: LearnedLimits, { lease, seen, nowMs, random }: Event): vo
     at: isSame && blocked ? blocked.at : answers,
   };
   if (mark) memory.mark = { ...mark, left: 0, lost: 0, at: answers, ms: nowMs };
+}
+
+/**
+ * Returns how long a demanded wait may last before a probe: an hour, or two windows where one is
+ * stated, because no way of counting needs more. Each refusal doubles that. A time that was meant
+ * for another clock, or another unit, would stop the route for up to a day.
+ */
+function longestWaitMs({ isTold, usage, refusals }: LearnedLimits, seen: Observation): number {
+  const windowMs = seen.windowMs ?? (isTold ? usage.windowMs : undefined);
+  if (windowMs === undefined) return MOST_WAIT_MS;
+  const mostMs = (2 * windowMs + WHOLE_MS) * 2 ** Math.max(0, refusals - 1);
+  return Math.min(mostMs, MOST_WAIT_MS);
 }

@@ -21,10 +21,10 @@
  *     sliding refill         → as long as the missing units take to come back, then one request
  *
  * BLOCKED  nothing leaves before the demanded wait is over, whose end never moves to an earlier
- *          time; then one probe.
+ *          time, or before two stated windows or an hour are; then one probe.
  *     clean response to it   → OPEN, slowly
  *     429 to it              → BLOCKED again, twice as long each time, at most
- *                              max(Retry-After, window)
+ *                              max(Retry-After, window), and an hour
  *     older response         → a 429 may prolong the wait; anything else describes the time before
  *     probe lost             → the next probe may leave
  *

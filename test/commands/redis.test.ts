@@ -31,7 +31,7 @@ test('every command that talks to the platform asks Redis first', async () => {
   const logs = await Promise.all(keys.map((key) => client.xrange(key, '-', '+')));
   client.disconnect();
   expect(keys).toContainEqual(
-    expect.stringMatching(/^crm-mirror:limit:4:\{[0-9a-f]{32}:contacts\.list\}$/),
+    expect.stringMatching(/^crm-mirror:limit:5:\{[0-9a-f]{32}:contacts\.list\}$/),
   );
   expect(JSON.stringify([keys, logs])).not.toMatch(/example|ann@|key/);
 });

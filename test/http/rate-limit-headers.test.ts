@@ -53,6 +53,7 @@ describe('reset', () => {
     ['epoch in milliseconds', { 'x-ratelimit-reset': String(NOW + 30_000) }, 30_000],
     ['epoch of the past', { 'x-ratelimit-reset': String(NOW / 1000 - 30) }, 0],
     ['seconds below 1e9, absurd', { 'x-ratelimit-reset': '999999999' }, DAY_MS],
+    ['a date', { 'x-ratelimit-reset': 'Thu, 01 Jan 2026 12:00:30 GMT' }, 30_000],
     ['malformed', { 'x-ratelimit-reset': 'soon' }, undefined],
   ];
   test.each(rows)('%s', (_, headers, resetInMs) => {
@@ -66,7 +67,12 @@ describe('Retry-After', () => {
     ['zero', { 'retry-after': '0' }, 0],
     ['absent', {}, undefined],
     ['negative', { 'retry-after': '-5' }, undefined],
-    ['absurd', { 'retry-after': '999999999999' }, DAY_MS],
+    ['absurd', { 'retry-after': '999999999' }, DAY_MS],
+    ['epoch, against here', { 'retry-after': String(NOW / 1000 + 3) }, 3000],
+    ['epoch, against its Date', { 'retry-after': String(DATED / 1000 + 3), date: DATE }, 3000],
+    ['epoch in milliseconds', { 'retry-after': String(NOW + 3000) }, 3000],
+    ['epoch of the past', { 'retry-after': String(NOW / 1000 - 60) }, 0],
+    ['part of a second', { 'retry-after': '0.493' }, 493],
     ['malformed', { 'retry-after': 'later' }, undefined],
     [
       'a date, against its Date',

@@ -16,6 +16,7 @@ describe('a blocked budget', () => {
   const rows: [string, number | undefined, number][] = [
     ['as long as asked, and half a second: it was told in whole ones', 3000, 3500],
     ['longer than the window, when asked', 90_000, 90_500],
+    ['two windows, when asked for a day: then it looks whether that is over', 86_400_000, 121_500],
     ['a second, when asked for none', 0, 1500],
     ['a second, when nothing is asked', undefined, 1500],
   ];
@@ -34,6 +35,25 @@ describe('a blocked budget', () => {
     const made = budget({ random: () => 0.5 });
     lone(made, refusal(3000, { windowMs }), 0);
     expect(waits(made, 0)).toBe(waitMs);
+  });
+
+  test('looks once an hour without a stated window, whatever it is asked for', () => {
+    const made = budget();
+    lone(made, left(undefined, { ...silent, refused: true, retryAfterMs: 86_400_000 }), 0);
+    expect(waits(made, 0)).toBe(3_600_500);
+    lone(made, clean, 3_600_500);
+    expect(waits(made, 3_600_500)).toBe(0);
+  });
+
+  test('looks later with each refusal, at most after an hour', () => {
+    const made = budget();
+    const waited = Array.from({ length: 9 }, (_, nth) => {
+      const nowMs = nth * 4_000_000;
+      lone(made, refusal(86_400_000), nowMs);
+      return waits(made, nowMs);
+    });
+    const seconds = [121, 242, 484, 968, 1936, 3600, 3600, 3600, 3600];
+    expect(waited).toEqual(seconds.map((count) => count * 1000 + 500));
   });
 
   test('sends one probe until it is answered', () => {

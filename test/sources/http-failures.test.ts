@@ -14,6 +14,7 @@ import {
 } from '../support/sources/http-crm.ts';
 import { errorOf, readAll } from '../support/sources/source-reading.ts';
 
+const NOON = 'Thu, 15 Jan 2026 12:00:00 GMT';
 const paged = { page: { number: 'page' } };
 const cut = (response: ServerResponse) => {
   response.writeHead(200, { 'content-length': '1000' });
@@ -40,6 +41,12 @@ async function failure(options: object, ...replies: Reply[]) {
 describe('a temporary failure', () => {
   test.each<[string, Reply, number[]]>([
     ['a 429 that says how long', status(429, { 'retry-after': '30' }), [30_000]],
+    [
+      'a 429 that says until when',
+      status(429, { date: NOON, 'retry-after': '1768478403' }),
+      [3_000],
+    ],
+    ['a 429 in ms', status(429, { date: NOON, 'retry-after': '1768478403000' }), [3_000]],
     ['a 429 that says nothing', status(429), [10_000]],
     ['a 429 that says no time', status(429, { 'retry-after': '0' }), [1_000]],
     ['a 503 that says how long', status(503, { 'retry-after': '7' }), [7_000]],

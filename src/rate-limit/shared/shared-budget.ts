@@ -121,7 +121,7 @@ interface State extends Setting {
 function createBucket(setting: Setting): Bucket {
   const { organization, route, random, reserve = 0 } = setting;
   // Processes that share a budget must compute in the same way, so other rules need another number.
-  const key = `crm-mirror:limit:4:{${organization}:${route}}`;
+  const key = `crm-mirror:limit:5:{${organization}:${route}}`;
   const sharers = (): number => state.told?.workers ?? 1;
   const state: State = {
     ...setting,

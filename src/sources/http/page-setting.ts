@@ -42,7 +42,7 @@ export function cursorIn(value: unknown, param: string, url: string): unknown {
 }
 
 /** Returns the address in a text, which may begin with its path. */
-export function linkIn(text: string, url: string): URL | undefined {
+function linkIn(text: string, url: string): URL | undefined {
   return /^(https?:\/)?\/|^\?/.test(text) ? (URL.parse(text, url) ?? undefined) : undefined;
 }
 
