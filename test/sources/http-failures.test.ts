@@ -79,7 +79,7 @@ describe('a permanent failure', () => {
     ['a web page', html, 4, `crm answered 200 with a web page (${api}), after 4 attempts`],
     [
       'no JSON',
-      gzipped,
+      text('yes'),
       4,
       `crm answered 200 with something that is no JSON (${api}), after 4 attempts`,
     ],
@@ -111,6 +111,12 @@ describe('a permanent failure', () => {
       {},
       status(403),
       'crm does not allow this with them (403) → correct the headers of the source, or its rights there',
+    ],
+    [
+      'a packing that was not asked for',
+      {},
+      gzipped,
+      'crm packs its answer (content-encoding) as it was not asked to → have it, or the proxy before it, send the answer as it is',
     ],
     ['404', {}, status(404), 'crm has no such page (404) → correct url and page of the source'],
     ['400', {}, status(400), 'crm refused the request (400) → correct url and page of the source'],

@@ -1,9 +1,11 @@
 /** What a response says about the rest of its list: no list that goes on is taken for complete. */
+import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { crm, json, people, sourceOf, type Reply } from '../support/sources/http-crm.ts';
+import { crm, json, people, sourceOf, status, type Reply } from '../support/sources/http-crm.ts';
 import { readAll } from '../support/sources/source-reading.ts';
 
 const two = people(1, 2);
+const text = (body: string) => (response: ServerResponse) => response.end(body);
 
 async function certificateOf(options: object, ...replies: Reply[]) {
   const { url, asked } = await crm(...replies);
@@ -238,5 +240,32 @@ describe('with page', () => {
     const found = await certificateOf(options, page(1, 2, next), page(3, 1, { links: {} }));
     expect(found.paths).toEqual(['/people', '/people?after=a%26b']);
     expect(found.complete).toBe(true);
+  });
+});
+
+describe('the end of a list', () => {
+  const numbered = { records: 'data.list', page: { number: 'p' } };
+  const first = { data: { list: two } };
+  test.each<[string, object, Reply[]]>([
+    ['204 after the last page', numbered, [first, status(204)]],
+    ['null after the last page', numbered, [first, text('null')]],
+    ['null in place of the list', numbered, [first, { data: { list: null } }]],
+    ['an empty object', numbered, [first, {}]],
+    ['an empty object around the list', numbered, [first, { data: {} }]],
+    ['204 for nobody', {}, [status(204)]],
+    ['null for nobody', {}, [text('null')]],
+    ['a list that is null for nobody', { records: 'data.list' }, [{ data: { list: null } }]],
+  ])('may be %s', async (_, options, replies) => {
+    const found = await certificateOf(options, ...replies);
+    expect(found).toMatchObject({ complete: true });
+    expect(found.paths).toHaveLength(replies.length);
+  });
+
+  test.each<[string, Reply[]]>([
+    ['an object with something else', [first, { error: 'busy' }]],
+    ['a text', [first, text('"busy"')]],
+  ])('is not %s', async (_, replies) => {
+    const found = await certificateOf(numbered, ...replies);
+    expect(found).toMatchObject({ complete: false, why: expect.stringContaining('at page 2') });
   });
 });

@@ -50,6 +50,23 @@ describe('a full reading', () => {
     expect(records).toEqual([{ where: 'contact 7', value }]);
   });
 
+  test('reads more properties than an address can hold, of the archived and of one, too', async () => {
+    const { hubspot, source } = await account(150);
+    hubspot.archive(7);
+    hubspot.merge([8, 9], 151);
+    const many = Array.from({ length: 200 }, (_, at) => `a_property_with_a_long_name_${at}`);
+    hubspot.names.push(...many);
+    const all = [...fields, ...many.map((name) => `properties.${name}`)];
+    const found = await readAll(source, all);
+    const short = await readAll(source, fields);
+    expect(said(found.values)).toEqual(said(short.values));
+    expect(found.certificate.complete).toBe(true);
+    expect(found.values[0]?.['properties']).toHaveProperty('a_property_with_a_long_name_199', null);
+    const one = await source.one?.('7', { fields: all, signal });
+    expect(one).toMatchObject({ value: { id: '7', archived: true } });
+    expect(await source.one?.('999', { fields: all, signal })).toBeUndefined();
+  });
+
   test('may be empty, and is complete', async () => {
     const { source } = await account();
     expect(await readAll(source, fields)).toMatchObject({

@@ -163,6 +163,18 @@ describe('a permanent failure', () => {
       'Invalid',
       'crm answered with a redirect (302) → write where it leads into path; the headers are sent nowhere else',
     ],
+    [
+      'a part',
+      status(206),
+      'Invalid',
+      'crm answered with a part of what was asked for (206) → have it answer with all of it; is path of the source the right address?',
+    ],
+    [
+      'nothing',
+      status(204),
+      'Invalid',
+      'crm answered with no content (204) → have it answer with all of it; is path of the source the right address?',
+    ],
     ['500', status(500), 'Unavailable', 'crm answered 500, after 4 attempts'],
     [
       'another packing',

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
+import { recordOutages } from '../../src/snapshot/health-file.ts';
 import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import { createRunRetries } from '../../src/worker/run-retries.ts';
 import type { Tick } from '../../src/worker/queues/run-schedule.ts';
@@ -37,6 +38,7 @@ async function stage() {
     const home = createMirrorHost({
       config: load(),
       load,
+      outages: recordOutages(path, clock),
       shell: {
         ...silentShell,
         stop: stop.signal,
@@ -153,9 +155,9 @@ describe('a worker', () => {
     const { serve, runs } = await stage();
     const home = serve();
     await home.taken();
-    await Promise.all(['1', '2', '3'].map((id) => home.record(id, 'changed')));
+    await Promise.all(['1', '2', '3'].map((id) => home.record(id, 'changed', '')));
     await untilHolds(() => expect(runs()).toContain('full done'));
-    await home.record('1', 'changed');
+    await home.record('1', 'changed', '');
     expect(runs().filter((run) => run.startsWith('full'))).toEqual(['full done']);
   });
 

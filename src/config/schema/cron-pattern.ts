@@ -40,19 +40,100 @@ export function spread(pattern: string, { mirror, entry }: MirrorEntry): string 
  * since the epoch.
  */
 export function dueBefore(pattern: string, timezone: string, now: number): number {
-  const due = CronExpressionParser.parse(pattern, { currentDate: new Date(now), tz: timezone });
-  due.prev();
-  return due.prev().getTime();
+  const zone = zoneOf(timezone);
+  // The clock may have been put back a moment ago, so that a time of day ahead of it has passed.
+  const local = now + Math.max(zone.offset(now), zone.offset(now - longestShiftMs));
+  const due = parse(pattern, local);
+  const before: number[] = [];
+  while (before.length < 2) {
+    const at = zone.instant(due.prev().getTime());
+    if (at < now && at !== before[0]) before.push(at);
+  }
+  return before[1] ?? now;
 }
 
 /**
  * Returns the next time after `now` at which a pattern is due. Times are milliseconds since the
  * epoch.
+ *
+ *   the clock is      a pattern of every hour     another pattern
+ *   put forward       goes on with the next       a time of day that does not exist is due at the
+ *                     time of day                 first moment after it
+ *   put back          is due in both passes       a time of day that exists twice is due at the first
  */
 export function dueAfter(pattern: string, timezone: string, now: number): number {
-  const due = CronExpressionParser.parse(pattern, { currentDate: new Date(now), tz: timezone });
-  return due.next().getTime();
+  const zone = zoneOf(timezone);
+  const due = parse(pattern, now + zone.offset(now));
+  if (due.fields.hour.values.length === hoursOfDay) return dueByTheHour(pattern, zone, now + 1);
+  for (;;) {
+    const at = zone.instant(due.next().getTime());
+    if (at > now) return at;
+  }
 }
+
+const hoursOfDay = 24;
+/** No clock is put back by more; the Troll station in Antarctica changes by two hours. */
+const longestShiftMs = 3 * 3_600_000;
+
+/** Returns the first time from `from` at which a pattern of every hour is due. */
+function dueByTheHour(pattern: string, zone: Zone, from: number): number {
+  const offset = zone.offset(from);
+  const at =
+    parse(pattern, from - 1 + offset)
+      .next()
+      .getTime() - offset;
+  if (zone.offset(at) === offset) return at;
+  return dueByTheHour(pattern, zone, zone.change(from, at));
+}
+
+/** Reads a pattern by the time of day, of which every one exists: the days of UTC have no change. */
+function parse(pattern: string, local: number) {
+  return CronExpressionParser.parse(pattern, { currentDate: new Date(local), tz: 'UTC' });
+}
+
+/** The clock of a time zone. A time of day is given as that of UTC, in milliseconds since the epoch. */
+interface Zone {
+  /** Returns how far the clock is ahead of UTC at a moment, in milliseconds. */
+  offset(at: number): number;
+  /** Returns the moment of a time of day: the first of two, or the first after one that is missing. */
+  instant(local: number): number;
+  /** Returns the moment between two at which the clock is changed. */
+  change(before: number, after: number): number;
+}
+
+function zoneOf(timezone: string): Zone {
+  const format = new Intl.DateTimeFormat('en', { timeZone: timezone, timeZoneName: 'longOffset' });
+  const offset = (at: number): number => {
+    const name = format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? '';
+    const [, sign, hours, minutes, seconds = 0] =
+      /([+-])(\d\d):(\d\d)(?::(\d\d))?$/.exec(name) ?? [];
+    if (sign === undefined) return 0;
+    const ms = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000;
+    return sign === '-' ? -ms : ms;
+  };
+  const change = (before: number, after: number): number => {
+    const first = offset(before);
+    let [low, high] = [before, after];
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (offset(middle) === first) low = middle;
+      else high = middle;
+    }
+    return high;
+  };
+  return {
+    offset,
+    change,
+    instant(local) {
+      const [before, after] = [offset(local - dayMs), offset(local + dayMs)];
+      const [early, late] = [local - Math.max(before, after), local - Math.min(before, after)];
+      if (early + offset(early) === local) return early;
+      return late + offset(late) === local ? late : change(early, late);
+    },
+  };
+}
+
+const dayMs = 86_400_000;
 
 /** Returns whether a text is the IANA name of a time zone. */
 export function isTimeZone(name: string): boolean {
@@ -68,7 +149,6 @@ export function intervalOf(
   pattern: string,
   { timezone, now }: { timezone: string; now: number },
 ): number {
-  const times = CronExpressionParser.parse(pattern, { tz: timezone, currentDate: new Date(now) });
-  const next = times.next().getTime();
-  return times.next().getTime() - next;
+  const next = dueAfter(pattern, timezone, now);
+  return dueAfter(pattern, timezone, next) - next;
 }

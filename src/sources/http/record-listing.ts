@@ -16,6 +16,7 @@ import { unfinished } from './unfinished-list.ts';
 const BATCH_RECORDS = 500;
 const MOST_PAGES = 100_000;
 const GONE = 410;
+const NO_CONTENT = 204;
 
 /** The parts needed to read a list. */
 export interface RecordListing {
@@ -92,7 +93,7 @@ interface Turn {
 
 async function turnAt(at: At): Promise<Turn | 'lost'> {
   const { asking, paging, address, number, signal, ofChanges } = at;
-  const accepts = ofChanges ? [GONE] : [];
+  const accepts = ofChanges ? [GONE, NO_CONTENT] : [NO_CONTENT];
   const said = await asking.ask({ address, accepts }, signal);
   if (said?.status === GONE || (ofChanges && !said && number === 1)) return 'lost';
   const answeredAt = httpDate(said?.headers['date']);
@@ -120,9 +121,15 @@ async function turnAt(at: At): Promise<Turn | 'lost'> {
   return { batch, next: { end: 'wrong', flaw }, answeredAt };
 }
 
-function listIn({ value }: Said, { options: { records }, asking }: At): unknown[] {
+/**
+ * Returns the list in a response. A 204, or null in its place, is an empty list; after the first
+ * page, which proves the path, an object without the list is one, too.
+ */
+function listIn({ status, value }: Said, { options: { records }, asking, number }: At): unknown[] {
   const list = records === undefined ? value : fieldAt(value, records);
   if (Array.isArray(list)) return list;
+  if (status === NO_CONTENT || value === null || list === null) return [];
+  if (number > 1 && isEmpty(value, records)) return [];
   if (records === undefined) {
     throw new Invalid(`${asking.host}: the answer is no list`, {
       fix: 'name with records where in it the list stands',
@@ -131,6 +138,16 @@ function listIn({ value }: Said, { options: { records }, asking }: At): unknown[
   throw new Invalid(`${asking.host}: there is no list at records in the answer`, {
     fix: 'correct records of the source',
   });
+}
+
+/** Returns whether nothing stands where the list would be, and no message about a failure. */
+function isEmpty(value: unknown, records: string | undefined): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (Object.keys(value).length === 0) return true;
+  const parent = records?.includes('.')
+    ? fieldAt(value, records.replace(/\.[^.]*$/, ''))
+    : undefined;
+  return typeof parent === 'object' && parent !== null && Object.keys(parent).length === 0;
 }
 
 /**

@@ -14,6 +14,7 @@ import {
   type Said,
   type Surroundings,
 } from '../shared/crm-request.ts';
+import { idOf } from './contact-record.ts';
 import { laterBy, type Pace } from './request-pace.ts';
 import { smallText } from '../shared/files/local-file.ts';
 import { type HubspotOptions, isToken } from './options.ts';
@@ -22,9 +23,12 @@ import { type HubspotOptions, isToken } from './options.ts';
 const PAGE = 100;
 const MOST_WAIT_MS = 10 * 60_000;
 const HOUR_MS = 3_600_000;
+/** A longer address may be refused (414). Then the values are read by their ids, with a body. */
+const LONGEST_ADDRESS = 2_000;
 
 const contacts = '/crm/v3/objects/contacts';
 const propertiesOfContacts = '/crm/v3/properties/contacts';
+const idProperty = 'hs_object_id';
 const search = `${contacts}/search`;
 
 /**
@@ -98,6 +102,19 @@ export function createApi(options: ApiOptions, around: Surroundings & { pace: Pa
     address: new URL(path, url).href,
     body: { type: 'application/json', text: JSON.stringify(content) },
   });
+  const some: Api['some'] = async (ids, { properties, archived }, signal) => {
+    const path = `${contacts}/batch/read?archived=${queryValue(String(archived))}`;
+    const inputs = ids.map((id) => ({ id }));
+    const said = await ask(posted(path, { properties, inputs }), signal);
+    const { errors = [] } = read(batch, said, host);
+    // A nonexistent contact is not a failure, but one that could not be read must not count as
+    // removed.
+    if (errors.some(({ category }) => category !== 'OBJECT_NOT_FOUND')) {
+      const what = 'could not read all the contacts it was asked for';
+      throw new Unavailable(`${host} ${what} (${said?.status})`, { acted: 'maybe' });
+    }
+    return pageOf(said, host);
+  };
   return {
     host,
     async names(signal) {
@@ -107,30 +124,28 @@ export function createApi(options: ApiOptions, around: Surroundings & { pace: Pa
       return { names: new Set(results.map(({ name }) => name)), at: when };
     },
     async list({ after, ...of }, signal) {
-      const query = { limit: String(PAGE), ...queryOf(of), ...(after !== undefined && { after }) };
-      return pageOf(await ask({ address: at(contacts, query) }, signal), host);
+      const place = { limit: String(PAGE), ...(after !== undefined && { after }) };
+      const address = at(contacts, { ...place, ...queryOf(of) });
+      if (address.length <= LONGEST_ADDRESS) return pageOf(await ask({ address }, signal), host);
+      const short = at(contacts, { ...place, ...queryOf({ ...of, properties: [idProperty] }) });
+      const listed = pageOf(await ask({ address: short }, signal), host);
+      const ids = listed.values.flatMap((value) => idOf(value) ?? []);
+      if (ids.length === 0) return listed;
+      const found = await some(ids, of, signal);
+      const nameless = listed.values.filter((value) => idOf(value) === undefined);
+      return { ...found, values: [...found.values, ...nameless], next: listed.next };
     },
     async changed(since, signal) {
       return pageOf(await ask(posted(search, searchFor(since)), signal), host);
     },
-    async some(ids, { properties, archived }, signal) {
-      const path = `${contacts}/batch/read?archived=${queryValue(String(archived))}`;
-      const inputs = ids.map((id) => ({ id }));
-      const said = await ask(posted(path, { properties, inputs }), signal);
-      const { errors = [] } = read(batch, said, host);
-      // A nonexistent contact is not a failure, but one that could not be read must not count as
-      // removed.
-      if (errors.some(({ category }) => category !== 'OBJECT_NOT_FOUND')) {
-        const what = 'could not read all the contacts it was asked for';
-        throw new Unavailable(`${host} ${what} (${said?.status})`, { acted: 'maybe' });
-      }
-      return pageOf(said, host);
-    },
+    some,
     async one(id, of, signal) {
-      const said = await ask(
-        { address: at(`${contacts}/${pathSegment(id)}`, queryOf(of)) },
-        signal,
-      );
+      const address = at(`${contacts}/${pathSegment(id)}`, queryOf(of));
+      if (address.length > LONGEST_ADDRESS) {
+        const found = await some([id], of, signal);
+        return found.values.length > 0 ? found : undefined;
+      }
+      const said = await ask({ address }, signal);
       if (!said) return undefined;
       read(single, said, host);
       return { values: [said.value], text: said.text, next: undefined };
@@ -154,12 +169,12 @@ function searchFor({ fromMs, above }: { fromMs: number; above: string }): object
       {
         filters: [
           { propertyName: 'lastmodifieddate', operator: 'GTE', value: String(fromMs) },
-          { propertyName: 'hs_object_id', operator: 'GT', value: above },
+          { propertyName: idProperty, operator: 'GT', value: above },
         ],
       },
     ],
-    sorts: [{ propertyName: 'hs_object_id', direction: 'ASCENDING' }],
-    properties: ['hs_object_id'],
+    sorts: [{ propertyName: idProperty, direction: 'ASCENDING' }],
+    properties: [idProperty],
     limit: PAGE,
   };
 }

@@ -188,12 +188,21 @@ function read(answer: Answer, asked: Asked): Said | undefined {
   }
   if (status < 200 || status > 299) throw refusal(status, asked);
   if (value === undefined) {
+    const packing = headers['content-encoding'] ?? 'identity';
+    if (packing !== 'identity') throw packed(host);
     const isPage = headers['content-type']?.includes('html') || text.trimStart().startsWith('<');
     const what = isPage ? 'a web page' : 'something that is no JSON';
     const doubt = 'is url of the source the address of its API?';
     throw new Unavailable(`${host} answered ${status} with ${what} (${doubt})`, { acted: 'maybe' });
   }
   return { status, headers, value, text };
+}
+
+/** Returns the error for a response that is compressed, although that was not asked for. */
+function packed(host: string): Invalid {
+  return new Invalid(`${host} packs its answer (content-encoding) as it was not asked to`, {
+    fix: 'have it, or the proxy before it, send the answer as it is',
+  });
 }
 
 /** Returns why the CRM did not execute a request, and what to fix. */
@@ -203,6 +212,12 @@ export function refusal(status: number, { host, mend }: Refused): Invalid {
     const what = status === 401 ? 'refused the credentials' : 'does not allow this with them';
     return new Invalid(`${host} ${what} (${status})`, {
       fix: `correct ${mend.credentials} of ${of}, or its rights there`,
+    });
+  }
+  if (status < 300) {
+    const what = status === 206 ? 'a part of what was asked for' : 'no content';
+    return new Invalid(`${host} answered with ${what} (${status})`, {
+      fix: `have it answer with all of it; is ${mend.address ?? 'url'} of ${of} the right address?`,
     });
   }
   if (status < 400) {

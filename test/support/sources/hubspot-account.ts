@@ -90,6 +90,9 @@ export class Account {
     if (question.headers.authorization !== `Bearer ${this.token}`) {
       return void send(401, { status: 'error', category: 'INVALID_AUTHENTICATION' });
     }
+    if ((question.url ?? '').length > 4_000) {
+      return void response.writeHead(414, { 'content-type': 'text/html' }).end('<h1>414</h1>');
+    }
     if (path === 'properties/contacts') {
       return void send(200, { results: this.names.map((one) => ({ name: one, type: 'string' })) });
     }
