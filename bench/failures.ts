@@ -44,7 +44,7 @@ async function pass(request: IncomingMessage, response: ServerResponse): Promise
     method,
     headers: {
       'x-api-key': String(headers['x-api-key']),
-      'content-type': String(headers['content-type'] ?? 'application/json'),
+      'content-type': headers['content-type'] ?? 'application/json',
     },
     ...(body !== undefined && { body }),
   });
@@ -66,12 +66,14 @@ let platform = await open();
 const titles = new Map<string, string[]>();
 const slackBody = z.object({ text: z.string() });
 const receivers = createServer((request, response) => {
-  void text(request).then((body) => {
+  const take = async (): Promise<void> => {
+    const body = await text(request);
     const name = request.url ?? '';
     const { text: told } = slackBody.parse(JSON.parse(body));
     titles.set(name, [...(titles.get(name) ?? []), told.split('\n')[0] ?? '']);
     response.end('ok');
-  });
+  };
+  void take();
 }).listen(0, '127.0.0.1');
 await once(receivers, 'listening');
 const address = receivers.address();

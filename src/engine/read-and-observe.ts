@@ -67,7 +67,7 @@ export async function readSources(state: RunState): Promise<void> {
   }
 }
 
-/** Records that a source cannot be read, unless the run was stopped or the file is being written. */
+/** Records that a source cannot be read, unless the run was stopped or the file is in use. */
 function noteUnread({ mirror, run }: RunState, { name }: RecordType, error: unknown): void {
   if (!isExpected(error) || error instanceof Busy || run.stop.aborted) return;
   mirror.outages?.failed(`${name}s`, error.problems[0], 'surely');

@@ -138,8 +138,8 @@ async function askAll(of: Watched): Promise<{ mirror: string; all: Told[] }> {
 }
 
 /**
- * Returns `otherwise`, by default nothing, for a query that fails with an expected error, so that the others still
- * produce metrics.
+ * Returns `otherwise`, by default nothing, for a query that fails with an expected error, so that
+ * the others still produce metrics.
  */
 async function unlessFailed(
   ask: () => Promise<Told[]>,

@@ -32,7 +32,7 @@ export interface WorkerRoutes {
    * not count.
    */
   ready(): readonly string[];
-  /** Returns what fails now in the mirrors, worst first. It does not prevent that events come in. */
+  /** Returns what fails now in the mirrors, worst first. Events still come in. */
   failing(): readonly { mirror: string; code: string; since: string | null }[];
   /**
    * Returns the files whose mirrors are stopped because they cannot be used; undefined if the

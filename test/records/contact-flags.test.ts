@@ -91,7 +91,9 @@ describe('a list of unsubscribed', () => {
     ['an unknown word in the second', { b: 'maybe' }, invalid, 'contacts.unsubscribed[1]'],
     ['an unknown word, and a yes after it', { a: '?', c: 'x' }, out, 'contacts.unsubscribed[0]'],
     ['a yes, and an unknown word after it', { a: yes, b: '?' }, out, 'contacts.unsubscribed[1]'],
-    ['a list as its value', { b: ['Ja'] }, invalid, 'contacts.unsubscribed[1]'],
+    ['a list that holds a yes', { b: ['Ja', 'x'] }, out, undefined],
+    ['a list without a yes', { b: ['x'] }, asStated, undefined],
+    ['a list where no yes is named', { a: [yes] }, invalid, 'contacts.unsubscribed[0]'],
   ])('%s', (_, record, wishes, option) => {
     const row = rowOf({ unsubscribed: list }, record);
     expect(wishesOf(row)).toEqual(wishes);

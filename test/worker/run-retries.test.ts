@@ -1,4 +1,4 @@
-/** What a worker does by itself around the runs of its schedule: repeats, the first load, the key. */
+/** What a worker does by itself around its scheduled runs: repeats, the first load, the key. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';

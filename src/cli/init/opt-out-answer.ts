@@ -19,8 +19,8 @@ type Column = Pick<Chosen, 'column' | 'unknown'>;
 
 /**
  * Returns the flag, which names every word that is unknown. In a column that is named like an
- * opt-out each of them opts out. In another one, and where some words refuse something, those do that
- * refuse; what the others mean is left to the user.
+ * opt-out each of them opts out. In another one, and where some words refuse something, those do
+ * that refuse; what the others mean is left to the user.
  */
 export function optOutAnswer(
   { column, unknown }: Column,

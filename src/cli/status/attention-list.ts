@@ -89,7 +89,7 @@ export function attentionOf(
   ]);
 }
 
-/** The codes of parts that fail. A process may notice them itself, and have recorded them as well. */
+/** The codes of parts that fail. A process may notice them itself, and have recorded them. */
 const single: ReadonlySet<string> = new Set([
   'disk_full',
   'redis_away',

@@ -138,7 +138,7 @@ export function workerLines({ worker, at, lease, snapshot }: CurrentStatus): Att
   ];
 }
 
-/** Returns whether runs failed because of an outage that covers this time, also one that is over. */
+/** Returns whether runs failed because of an outage, even one that is over, at this time. */
 export function isExplained(outages: readonly ToldOutage[], failedAt: string): boolean {
   const at = Date.parse(failedAt);
   return outages.some(({ since, endedAt }) => {

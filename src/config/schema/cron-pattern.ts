@@ -59,7 +59,7 @@ export function dueBefore(pattern: string, timezone: string, now: number): numbe
  *   the clock is      a pattern of every hour     another pattern
  *   put forward       goes on with the next       a time of day that does not exist is due at the
  *                     time of day                 first moment after it
- *   put back          is due in both passes       a time of day that exists twice is due at the first
+ *   put back          is due in both passes       a time of day that exists twice: at the first
  */
 export function dueAfter(pattern: string, timezone: string, now: number): number {
   const zone = zoneOf(timezone);
@@ -86,16 +86,16 @@ function dueByTheHour(pattern: string, zone: Zone, from: number): number {
   return dueByTheHour(pattern, zone, zone.change(from, at));
 }
 
-/** Reads a pattern by the time of day, of which every one exists: the days of UTC have no change. */
+/** Reads a pattern by the time of day. Every one exists, as the days of UTC have no change. */
 function parse(pattern: string, local: number) {
   return CronExpressionParser.parse(pattern, { currentDate: new Date(local), tz: 'UTC' });
 }
 
-/** The clock of a time zone. A time of day is given as that of UTC, in milliseconds since the epoch. */
+/** The clock of a time zone. A time of day is that of UTC, in milliseconds since the epoch. */
 interface Zone {
   /** Returns how far the clock is ahead of UTC at a moment, in milliseconds. */
   offset(at: number): number;
-  /** Returns the moment of a time of day: the first of two, or the first after one that is missing. */
+  /** Returns the moment of a time of day: the first of two, or the first after a missing one. */
   instant(local: number): number;
   /** Returns the moment between two at which the clock is changed. */
   change(before: number, after: number): number;

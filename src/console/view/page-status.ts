@@ -20,7 +20,8 @@ export interface PageStatus {
 
 /**
  * Reads the status of a mirror. A snapshot that cannot be read is what needs attention.
- * `timeoutMs`: how long a lock of the snapshot is waited for. `faults`: what only this process notices.
+ * `timeoutMs`: how long a lock of the snapshot is waited for. `faults`: what only this process
+ * notices.
  */
 export function readPageStatus(
   config: Config,

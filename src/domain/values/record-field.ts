@@ -13,7 +13,7 @@ export function fieldAt(value: unknown, field: string): unknown {
 
 /**
  * Returns a field as `fieldAt` does. If its dotted path leads through something without fields (a
- * text, or a list with elements), returns an object, so that it neither looks empty nor has elements.
+ * text, or a list with elements), returns an object, which neither looks empty nor has elements.
  */
 export function fieldOrEnd(value: unknown, field: string): unknown {
   if (isObject(value) && Object.hasOwn(value, field)) return own(value, field);

@@ -209,7 +209,7 @@ function draftOf(
   return { notices, message: { ...message, ...mirrors }, isTold };
 }
 
-/** Returns what the mirrors of this process do about the cause of a notice, if they may share it. */
+/** Returns what the mirrors of this process do about a cause that they may share. */
 function sharedOf({ causes, config, sink }: Line, { subject, type }: Notice) {
   const cause = causeOf(config, subject);
   if (!causes || cause === undefined) return undefined;

@@ -86,7 +86,7 @@ export function openRunQueue({
       for (const { queue, due } of rows) {
         const own = wanted.filter(({ tick }) => due.has(tick));
         const { timezone } = schedule;
-        mended.push(...(await storeEntries(queue, { wanted: own, timezone })));
+        mended.push(...(await storeEntries(queue, { wanted: own, timezone, now: clock.now() })));
       }
       return mended;
     },

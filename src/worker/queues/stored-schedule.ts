@@ -1,6 +1,6 @@
 /**
- * Stores the entries of a schedule in Redis (BullMQ's job schedulers), and finds what Redis has lost
- * of them. An entry consists of several keys, and each of them can be evicted or removed by hand:
+ * Stores the entries of a schedule in Redis (BullMQ's job schedulers), and finds what Redis has
+ * lost of them. An entry consists of several keys, and each of them can be evicted or removed by hand:
  * without one of them BullMQ makes no run of it any more.
  */
 import type { Queue } from 'bullmq';
@@ -18,6 +18,8 @@ export interface StoredEntries {
   wanted: readonly { tick: Tick; pattern: string }[];
   /** An IANA time zone name. */
   timezone: string;
+  /** Milliseconds since the epoch. */
+  now: number;
 }
 
 /**
@@ -26,7 +28,7 @@ export interface StoredEntries {
  */
 export async function storeEntries(
   queue: Queue,
-  { wanted, timezone: tz }: StoredEntries,
+  { wanted, timezone: tz, now }: StoredEntries,
 ): Promise<Tick[]> {
   await queue.setGlobalConcurrency(1);
   const mended: Tick[] = [];
@@ -35,7 +37,7 @@ export async function storeEntries(
     const known = stored.find(({ key }) => key === tick);
     const isSame = known?.pattern === pattern && known.tz === tz;
     if (isSame && (await isPending(queue, jobOf(tick, known.next)))) continue;
-    await storeEntry(queue, { tick, pattern, tz, last: known?.next });
+    await storeEntry(queue, { tick, pattern, tz, now, last: known?.next });
     mended.push(tick);
   }
   const names = new Set<string>(wanted.map(({ tick }) => tick));
@@ -45,28 +47,19 @@ export async function storeEntries(
   return mended;
 }
 
-/**
- * Returns when the next run of an entry is due, in milliseconds since the epoch, or undefined if
- * Redis has no such run. Changes nothing.
- */
-export async function nextOf(queue: Queue, tick: Tick): Promise<number | undefined> {
-  const entry = await queue.getJobScheduler(tick);
-  const next = entry?.next ?? undefined;
-  return next !== undefined && (await isPending(queue, jobOf(tick, next))) ? next : undefined;
-}
-
 interface Entry {
   tick: Tick;
   pattern: string;
   tz: string;
+  now: number;
   /** When its next run was due as far as Redis knew, in milliseconds since the epoch. */
   last: number | undefined;
 }
 
 /** Stores an entry, without what may remain of it: BullMQ refuses an id that is there. */
-async function storeEntry(queue: Queue, { tick, pattern, tz, last }: Entry): Promise<void> {
+async function storeEntry(queue: Queue, { tick, pattern, tz, now, last }: Entry): Promise<void> {
   await queue.removeJobScheduler(tick);
-  for (const at of new Set([last, dueAfter(pattern, tz, Date.now())])) {
+  for (const at of new Set([last, dueAfter(pattern, tz, now)])) {
     await queue.remove(jobOf(tick, at));
   }
   const opts = { removeOnComplete: kept, removeOnFail: kept };

@@ -106,6 +106,7 @@ CREATE TABLE unaudited (
      id integer primary key autoincrement, writer text not null, at integer not null,
      change integer, outcome text, status integer, request text, key text, entry text
    );
+CREATE TABLE used_number (number text primary key, expires_at integer not null) without rowid;
 CREATE TRIGGER renamed_away after insert on recorded
      when instr(new.body, '"renamed"') or exists (
        select 1 from renamed where kind = new.kind and key = new.key)
