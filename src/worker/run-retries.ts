@@ -1,7 +1,7 @@
 /**
  * Repeats a scheduled run that failed, at growing delays, so that a mirror does not wait for its
- * next full run once what failed works again. There is one repetition at a time for each entry of the
- * schedule: a run that the schedule starts meanwhile takes its place.
+ * next full run once what failed works again. There is one repetition at a time for each entry of
+ * the schedule: a run that the schedule starts meanwhile takes its place.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Tick } from './queues/run-schedule.ts';

@@ -119,7 +119,12 @@ export function createNotifier(config: Config, options: NotifierOptions): Notifi
  * What is told from the memory of this process: it has to be told without the snapshot, and what is
  * recorded of it may be old.
  */
-const ownCodes: ReadonlySet<string> = new Set(['disk_full', 'redis_away', 'snapshot_unreadable']);
+const ownCodes: ReadonlySet<string> = new Set([
+  'disk_full',
+  'redis_away',
+  'redis_evicts',
+  'snapshot_unreadable',
+]);
 
 /** Reads the state of the mirror, and remembers why that failed the last time. */
 function createLook(config: Config, { log, faults }: Pick<NotifierOptions, 'log' | 'faults'>) {

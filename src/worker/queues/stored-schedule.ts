@@ -1,7 +1,7 @@
 /**
  * Stores the entries of a schedule in Redis (BullMQ's job schedulers), and finds what Redis has
- * lost of them. An entry consists of several keys, and each of them can be evicted or removed by hand:
- * without one of them BullMQ makes no run of it any more.
+ * lost of them. An entry consists of several keys, and each of them can be evicted or removed by
+ * hand: without one of them BullMQ makes no run of it any more.
  */
 import type { Queue } from 'bullmq';
 import { dueAfter } from '../../config/schema/cron-pattern.ts';
