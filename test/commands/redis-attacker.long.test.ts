@@ -2,6 +2,8 @@
  * Somebody who can write Redis, and has nothing else, beside a real worker: what is stored there
  * starts at most a run of the mirror, or a reading of the CRM.
  */
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { createHmac } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
@@ -43,13 +45,19 @@ async function served() {
 async function attacker() {
   const connection = new Redis(redis.url, { maxRetriesPerRequest: null });
   const heard = new Set<string>();
-  const listener = await connection.monitor();
-  listener.on('monitor', (_: string, words: string[]) => {
+  // The client's own monitor fails if a command is shown before its answer has been read.
+  const listener = connect(Number(new URL(redis.url).port), '127.0.0.1').setEncoding('latin1');
+  let rest = '';
+  listener.on('data', (chunk: string) => {
+    const lines = (rest + chunk).split('\r\n');
+    rest = lines.pop() ?? '';
     // Whatever looks sealed, alone or in something else.
-    for (const word of words) {
-      for (const [text] of word.matchAll(/[A-Za-z0-9+/]{40,}={0,2}/g)) heard.add(text);
+    for (const line of lines) {
+      for (const [text] of line.matchAll(/[A-Za-z0-9+/]{40,}={0,2}/g)) heard.add(text);
     }
   });
+  listener.write('MONITOR\r\n');
+  await once(listener, 'data');
   /** Stores jobs, and waits until the worker has done with them. */
   const store = async (name: string, jobs: readonly { name: string; data: unknown }[]) => {
     const queue = new Queue(name, { connection, prefix });
@@ -72,7 +80,7 @@ async function attacker() {
       await store('errands-world', jobs);
     },
     close() {
-      listener.disconnect();
+      listener.destroy();
       connection.disconnect();
     },
   };

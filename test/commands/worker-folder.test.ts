@@ -82,6 +82,7 @@ test('serves the mirrors of a folder as they come, change and go, without a rest
     ready: true,
     reasons: [],
     refused: [join(folder, 'broken.yaml')],
+    failing: [],
   });
   expect(await (await get('/metrics')).text()).toContain(
     `crm_mirror_configuration_refused{file="${join(folder, 'broken.yaml')}"} 1`,
