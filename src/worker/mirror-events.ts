@@ -3,7 +3,6 @@
  * record that the CRM has erased, if the server that took the event has signed that.
  */
 import { Interrupted, Invalid } from '../domain/errors.ts';
-import { isUnloaded } from '../engine/context/first-load.ts';
 import { eraseTold } from '../erasure/privacy-deletions.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { refusePaused } from '../cli/compose/pause-mark.ts';
@@ -29,7 +28,6 @@ export async function workOn(state: State, told: Told): Promise<Worked> {
     return await use(state, async (opened) => {
       isOpen = true;
       refusePaused(opened.mirror.snapshot.meta, config);
-      if (isUnloaded(opened.mirror)) state.first();
       return told.heard === 'erased' ? erase(state, told, opened) : record(state, told.id, opened);
     });
   } catch (error) {

@@ -9,8 +9,7 @@
  *   a run failed                      the summary states the reason; the mirror is reopened
  *                                     with the current configuration, and the run is repeated
  *                                     after 1, 2, 5 and then every 15 minutes (run-retries.ts)
- *   no full run has ended yet         the run that is due first is a full one, and an event
- *                                     starts one
+ *   no full run has ended yet         the run that is due first is a full one
  *   the file of the API key changed   the mirror is reopened with it before the next run
  *   a bug, or a damaged file          printed; everything is closed, and the next tick reopens it
  *
@@ -105,7 +104,6 @@ export function createMirrorHost(options: HomeOptions): Home {
   const { config, shell } = options;
   const log = createLog(shell, config.mirror);
   const { clock, faults, capacity, outages, causes } = options;
-  let first: Promise<unknown> | undefined;
   const retries = createRunRetries(clock, async (tick) => {
     // The worker that has the mirror now makes its own runs.
     if (state.owner === 'another') return 'over';
@@ -114,7 +112,6 @@ export function createMirrorHost(options: HomeOptions): Home {
   const state: State = {
     ...options,
     retries,
-    first: () => void (first ??= inTurn(clock.now(), () => runFirst(state)).catch(() => undefined)),
     opened: undefined,
     coming: undefined,
     closing: undefined,
@@ -244,12 +241,6 @@ async function runOnce(
     state.opened = { ...state.opened, mirror: { ...mirror, notes: [] } };
   }
   return summary.status;
-}
-
-/** Makes a full run if none has ended yet. */
-async function runFirst(state: State): Promise<Ran> {
-  const isDue = await use(state, async ({ mirror }) => isUnloaded(mirror));
-  return isDue ? runTick(state, 'full') : 'over';
 }
 
 /** Has the last run repeated if it failed, because the process that was to do so has ended. */

@@ -101,8 +101,6 @@ export interface State extends HomeOptions {
   alone: ReturnType<typeof pLimit>;
   notifier: Notifier | undefined;
   retries: RunRetries;
-  /** Starts a full run if none has ended yet, after the runs in progress. */
-  first(): void;
   /** Who has the mirror, as far as this worker knows. It stays so while Redis is away. */
   owner: 'this' | 'another' | 'unknown';
 }

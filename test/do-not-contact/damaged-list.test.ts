@@ -24,7 +24,7 @@ async function damaged(): Promise<Mirrored> {
 const filesOf = ({ folder }: Mirrored) =>
   readdirSync(`${folder}/cli`).filter((name) => !/-(wal|shm)$/.test(name));
 
-test.each([['sync'], ['plan'], ['one', first], ['explain', first], ['forget', first]])(
+test.each([['sync'], ['plan'], ['one', first], ['explain', first], ['forget', first, '--yes']])(
   '%s is reported, and nothing is changed',
   async (...argv) => {
     const world = await damaged();
