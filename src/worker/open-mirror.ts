@@ -28,7 +28,7 @@
  */
 import type pLimit from 'p-limit';
 import type { Config } from '../config/config.ts';
-import type { Attention } from '../cli/status/attention-list.ts';
+import type { Attention } from '../cli/status/attention.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { OutageRecord } from '../snapshot/health-file.ts';
 import { Busy, Unavailable } from '../domain/errors.ts';

@@ -8,7 +8,7 @@ import { createMetrics, type Metrics } from '../server/metrics.ts';
 import { createServer } from '../server/http-server.ts';
 import { serveWorkerPages } from '../server/worker-pages.ts';
 import { serveWorkerRoutes } from '../server/worker-routes.ts';
-import { rank } from '../cli/status/attention-list.ts';
+import { rank } from '../cli/status/attention.ts';
 import { explain } from '../cli/output/failure-report.ts';
 import { accessRulesOf } from '../console/access/access-rules.ts';
 import { type ConsoleMirror, consoleMirror } from '../console/view/console-mirror.ts';

@@ -2,7 +2,7 @@
 import { Invalid } from '../../domain/errors.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { commandLine, type Flags, withAnswers } from './init-flags.ts';
-import type { Answer, Undecided } from './sample/undecided.ts';
+import type { FlagAnswer, Undecided } from './sample/undecided.ts';
 
 /** Returns the refusal with the command line as its last problem. */
 export function withAnswerLine({ problems, answers }: Undecided, flags: Flags): Invalid {
@@ -12,7 +12,7 @@ export function withAnswerLine({ problems, answers }: Undecided, flags: Flags): 
   return new Invalid([...problems, { code: 'invalid', reason, fix }]);
 }
 
-function statements(answers: readonly Answer[]): string[] {
+function statements(answers: readonly FlagAnswer[]): string[] {
   const unused = answers.flatMap((one) => one.unused ?? []).map(quoted);
   const others = answers.flatMap((one) => (one.unused === undefined ? one.states : []));
   if (unused.length === 0) return others;

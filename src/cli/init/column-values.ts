@@ -24,6 +24,11 @@ export function holdsDates({ values, filled }: Column): boolean {
   return filled > 0 && recordsOf(dates) * 2 > filled;
 }
 
+/** Returns whether a text is a date, past or not. */
+export function isDate(text: string): boolean {
+  return dateIn(text, Infinity) !== undefined;
+}
+
 /** How many values are named with their counts. */
 export const mostCounted = 8;
 

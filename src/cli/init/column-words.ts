@@ -2,10 +2,9 @@
 import { wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { type Use, vocabulary } from '../../records/contact/values/value-vocabulary.ts';
-import { dateIn } from '../../records/contact/values/date-text.ts';
 import { isAboutOptOut, isOptOutField } from '../../domain/opt-out-names.ts';
 import type { Column, Value } from './sample/sample.ts';
-import { holdsDates, recordsOf } from './column-values.ts';
+import { holdsDates, isDate, recordsOf } from './column-values.ts';
 import { isMarker, noWords, yesWords } from './yes-no-words.ts';
 
 /** The words of a column: `in`, `out` and `none` for a channel, `yes` and `no` for a flag. */
@@ -45,7 +44,7 @@ export function withWords(column: Column, use: Use, given: GivenWords = {}): Cho
 
 /** Returns whether a value holds a term of opting out, also within a sentence, or is a date. */
 function mayOptOut(text: string): boolean {
-  return isAboutOptOut(text) || dateIn(text, Infinity) !== undefined;
+  return isAboutOptOut(text) || isDate(text);
 }
 
 function withLists(column: Column, use: Use, given: Words): Chosen {

@@ -7,9 +7,8 @@ import { isAboutOptOut } from '../../domain/opt-out-names.ts';
 import { saysRefusal } from '../../domain/refusal-signs.ts';
 import { isOtherName } from '../../domain/other-names.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
-import { dateIn } from '../../records/contact/values/date-text.ts';
 import { isAddress } from '../../records/contact/values/email-address.ts';
-import { holdsDates, recordsOf } from './column-values.ts';
+import { holdsDates, isDate, recordsOf } from './column-values.ts';
 import type { Column, Value } from './sample/sample.ts';
 import { isMarker, noWords, yesWords } from './yes-no-words.ts';
 
@@ -96,10 +95,6 @@ function isMachineText(text: string): boolean {
 function mayBeDate(text: string): boolean {
   if (isAddress(text) || /^(?:https?:|www\.)/i.test(text)) return false;
   return isDate(text) || /^[\d\W]+$/.test(text) || /(?<!\w)(?:19|20)\d\d(?!\w)/.test(text);
-}
-
-function isDate(text: string): boolean {
-  return dateIn(text, Number.POSITIVE_INFINITY) !== undefined;
 }
 
 /** Returns whether a value, or an entry of a list in it, clearly opts out. No sentence does. */

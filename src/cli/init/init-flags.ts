@@ -4,7 +4,7 @@ import { Invalid } from '../../domain/errors.ts';
 import { columnFlag, wordsOf } from './flag-lists.ts';
 import type { PlatformChannel } from './match-channels.ts';
 import type { Choices } from './propose-columns.ts';
-import type { Answer } from './sample/undecided.ts';
+import type { FlagAnswer } from './sample/undecided.ts';
 
 /** The flags as commander parses them, and the argument. */
 export interface Flags {
@@ -130,7 +130,7 @@ export function commandLine(flags: Flags): string {
 }
 
 /** Returns the flags with those that decide what was not decided. */
-export function withAnswers(flags: Flags, answers: readonly Answer[]): Flags {
+export function withAnswers(flags: Flags, answers: readonly FlagAnswer[]): Flags {
   const list = (name: 'channel' | 'optOut' | 'words'): string[] => {
     return answers.flatMap((answer) => answer[name] ?? []);
   };

@@ -1,14 +1,14 @@
 /** Proposes the flag that makes a column an opt-out. The user reads what it states, and decides. */
 import { isPlain } from '../../domain/unknown-words.ts';
-import { dateIn } from '../../records/contact/values/date-text.ts';
 import { vocabulary } from '../../records/contact/values/value-vocabulary.ts';
 import { isNamedLikeRefusal } from '../../domain/refusal-signs.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
+import { isDate } from './column-values.ts';
 import { type Chosen, mayBeAny } from './column-words.ts';
 import { refuses, saysOptOut } from './flag-columns.ts';
 import { wordFlag } from './flag-lists.ts';
 import type { Value } from './sample/sample.ts';
-import type { Answer } from './sample/undecided.ts';
+import type { FlagAnswer } from './sample/undecided.ts';
 import { isMarker, noWords, yesMarks, yesWords } from './yes-no-words.ts';
 
 /** Stands for what is not shown, and for what the user has to say: it is refused as it is. */
@@ -25,7 +25,7 @@ type Column = Pick<Chosen, 'column' | 'unknown'>;
 export function optOutAnswer(
   { column, unknown }: Column,
   { isNamed, asTheyAre }: { isNamed: boolean; asTheyAre: boolean },
-): Answer {
+): FlagAnswer {
   const name = quoted(column.name);
   const says = 'says that a person wants no mail';
   if (unknown.length === 0)
@@ -87,7 +87,7 @@ function listsOf(
  * Returns the flag that makes a column of consents an opt-out: a no in it opts out, and a yes does
  * not. Undefined: the column holds no no, or something else than yes and no.
  */
-export function denialAnswer({ name, values }: Column['column']): Answer | undefined {
+export function denialAnswer({ name, values }: Column['column']): FlagAnswer | undefined {
   const none = values.filter(({ text }) => isMarker(text));
   const words = values.filter((value) => !none.includes(value));
   const no = words.filter(({ text }) => answerOf(text) === 'no');
@@ -104,7 +104,7 @@ export function denialAnswer({ name, values }: Column['column']): Answer | undef
 
 /** Returns whether a value is a plain yes or no. A date, which means yes as a flag, is neither. */
 function answerOf(text: string): unknown {
-  return dateIn(text, Infinity) === undefined ? answers(text) : undefined;
+  return isDate(text) ? undefined : answers(text);
 }
 
 const answers = vocabulary('deleted', { yes: [...yesWords, ...yesMarks], no: noWords }, () => 0);

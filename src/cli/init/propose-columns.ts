@@ -32,7 +32,7 @@ import { addressAsId, chooseEmail, chooseId, deletionColumns } from './recognize
 import { matchChannels, type PlatformChannel } from './match-channels.ts';
 import { openFlags, type Unused, unusedOf } from './unused-columns.ts';
 import type { Column, Role, Sample } from './sample/sample.ts';
-import { type Answer, Undecided } from './sample/undecided.ts';
+import { type FlagAnswer, Undecided } from './sample/undecided.ts';
 
 /** What the user has said; everything else is proposed. */
 export interface Choices extends ChannelChoices {
@@ -268,7 +268,7 @@ function undecidedFlag(
   const chosen = withWords(column, 'unsubscribed', choices.words.get(column.name));
   const optOut = optOutAnswer(chosen, { isNamed: false, asTheyAre });
   const denial = denialAnswer(column);
-  const flagOf = ({ words = '' }: Answer): string =>
+  const flagOf = ({ words = '' }: FlagAnswer): string =>
     JSON.stringify(words.length <= mostShown ? words : `${column.name}:yes=WORD,no=WORD`);
   const flag = optOut.words === undefined ? `--unsubscribed ${name}` : `--words ${flagOf(optOut)}`;
   const unused = { unused: column.name, states: `${name} says nothing about who wants no mail` };

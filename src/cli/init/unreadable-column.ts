@@ -4,8 +4,8 @@ import type { Use } from '../../records/contact/values/value-vocabulary.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { type Chosen, mayBeAny } from './column-words.ts';
 import { wordFlag } from './flag-lists.ts';
-import { optOutAnswer } from './opt-out-answer.ts';
-import { type Answer, Undecided } from './sample/undecided.ts';
+import { optOutAnswer, placeholder } from './opt-out-answer.ts';
+import { type FlagAnswer, Undecided } from './sample/undecided.ts';
 
 /** What to do instead of naming the words. */
 const others: Readonly<Record<Use, (column: string) => string>> = {
@@ -31,17 +31,17 @@ export function unreadable(
   const values = unknown.map((value) => ({ ...value, unknown: 'word' as const }));
   const lists = use === 'subscription' ? consentLists : flagLists;
   const naming = `--words ${JSON.stringify(wordFlag(column.name, lists))}`;
-  const any = `--words ${JSON.stringify(`${column.name}:yes=any`)} if every value but a no means yes`;
+  const any = `--words ${JSON.stringify(wordFlag(column.name, { yes: 'any' }))} if every value but a no means yes`;
   const isAny = use !== 'subscription' && mayBeAny({ column, unknown });
   const options = isAny ? `${any}, ${naming}` : naming;
   const other = others[ofChannel ? 'subscription' : use](quoted(column.name));
   const which = { option: '', fix: '', values, others: 0, first: '' };
-  const answer: Answer =
+  const answer: FlagAnswer =
     use === 'unsubscribed'
       ? optOutAnswer({ column, unknown }, { isNamed: true, asTheyAre })
       : {
           words: wordFlag(column.name, lists),
-          states: `each WORD is a value of ${quoted(column.name)} as you know it`,
+          states: `each ${placeholder} is a value of ${quoted(column.name)} as you know it`,
         };
   return new Undecided(`column ${quoted(column.name)}: ${sayUnknown(which, { asTheyAre })}`, {
     fix: `say what they mean: ${options}; or ${other}`,
@@ -50,6 +50,6 @@ export function unreadable(
   });
 }
 
-const someWords = ['WORD', 'WORD'];
+const someWords = [placeholder, placeholder];
 const consentLists = { in: someWords, out: someWords, none: someWords };
 const flagLists = { yes: someWords, no: someWords };

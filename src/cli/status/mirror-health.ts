@@ -4,9 +4,8 @@
  */
 import type { Config } from '../../config/config.ts';
 import { readHealth, type Outage, type OutagePart, silentMs } from '../../snapshot/health-file.ts';
-import { instant, range } from '../output/format-values.ts';
-import type { Attention } from './attention-list.ts';
-import type { CurrentStatus } from './mirror-status.ts';
+import { instant } from '../output/format-values.ts';
+import { ago, type Attention } from './attention.ts';
 
 /** A part that fails now, or that failed until `endedAt`, less than half an hour ago. */
 export interface ToldOutage {
@@ -63,46 +62,47 @@ export function tellOutage({ since, seenAt, endedAt, isAway: _, ...is }: Outage)
 const byItself = 'nothing, if it ends soon: the next run goes on from there; else ';
 
 /** The attention code of each part, what is said of it, and what to do. */
-const lines: Readonly<Record<OutagePart, { code: Attention['code']; text: string; fix: string }>> =
-  {
-    disk: {
-      code: 'disk_full',
-      text: 'the disk of the snapshot is full, so nothing can be recorded and no run begins',
-      fix: 'free some space there',
-    },
-    redis: {
-      code: 'redis_away',
-      text: 'Redis is away: no run of the schedule starts, and no event is accepted',
-      fix: 'start Redis again, or correct `redis` in the configuration; the worker then goes on by itself',
-    },
-    key: {
-      code: 'key_refused',
-      text: 'the platform refuses the API key, so nothing is sent, no opt-out either',
-      fix: 'write a valid key where platform.apiKey is read from; the next run reads it',
-    },
-    platform: {
-      code: 'platform_away',
-      text: 'the platform does not answer, so nothing is sent, no opt-out either',
-      fix: `${byItself}see whether platform.url is right and can be reached from this machine`,
-    },
-    contacts: {
-      code: 'source_away',
-      text: 'the contacts of the CRM cannot be read, so no new opt-out is known',
-      fix: `${byItself}see \`crm-mirror check\``,
-    },
-    templates: {
-      code: 'templates_away',
-      text: 'the templates of the CRM cannot be read',
-      fix: `${byItself}see \`crm-mirror check\``,
-    },
-  };
+export const outageWords: Readonly<
+  Record<OutagePart, { code: Attention['code']; text: string; fix: string }>
+> = {
+  disk: {
+    code: 'disk_full',
+    text: 'the disk of the snapshot is full, so nothing can be recorded and no run begins',
+    fix: 'free some space there',
+  },
+  redis: {
+    code: 'redis_away',
+    text: 'Redis is away: no run of the schedule starts, and no event is accepted',
+    fix: 'start Redis again, or correct `redis` in the configuration; the worker then goes on by itself',
+  },
+  key: {
+    code: 'key_refused',
+    text: 'the platform refuses the API key, so nothing is sent, no opt-out either',
+    fix: 'write a valid key where platform.apiKey is read from; the next run reads it',
+  },
+  platform: {
+    code: 'platform_away',
+    text: 'the platform does not answer, so nothing is sent, no opt-out either',
+    fix: `${byItself}see whether platform.url is right and can be reached from this machine`,
+  },
+  contacts: {
+    code: 'source_away',
+    text: 'the contacts of the CRM cannot be read, so no new opt-out is known',
+    fix: `${byItself}see \`crm-mirror check\``,
+  },
+  templates: {
+    code: 'templates_away',
+    text: 'the templates of the CRM cannot be read',
+    fix: `${byItself}see \`crm-mirror check\``,
+  },
+};
 
 /** Returns the lines for the outages that go on. `at` is the time of the status. */
 export function outageLines(outages: readonly ToldOutage[], at: string): Attention[] {
   return outages
     .filter(({ endedAt }) => endedAt === null)
     .map(({ part, since, reason, fix }) => {
-      const { code, text, fix: usual } = lines[part];
+      const { code, text, fix: usual } = outageWords[part];
       return {
         code,
         text: `${text}, since ${since} (${ago(since, at)}): ${reason}`,
@@ -112,8 +112,15 @@ export function outageLines(outages: readonly ToldOutage[], at: string): Attenti
     });
 }
 
+/** What shows whether a worker serves a mirror. */
+interface ServedStatus extends Pick<ToldHealth, 'worker'> {
+  at: string;
+  lease: { held: boolean };
+  snapshot: { file: string };
+}
+
 /** Returns the line for a mirror whose schedule nobody serves. */
-export function workerLines({ worker, at, lease, snapshot }: CurrentStatus): Attention[] {
+export function workerLines({ worker, at, lease, snapshot }: ServedStatus): Attention[] {
   if (!worker || worker.is === 'alive') return [];
   const { seenAt: since, is } = worker;
   const when = `since ${since} (${ago(since, at)})`;
@@ -149,7 +156,3 @@ export function isExplained(outages: readonly ToldOutage[], failedAt: string): b
 
 /** A run ends some time after what made it fail. */
 const slackMs = 60_000;
-
-function ago(since: string, at: string): string {
-  return range(Math.max(0, Date.parse(at) - Date.parse(since)));
-}

@@ -5,7 +5,8 @@
 import { explain } from '../output/failure-report.ts';
 import { exitCode } from '../output/exit-codes.ts';
 import { isExpected } from '../../domain/errors.ts';
-import type { Attention } from './attention-list.ts';
+import type { Attention } from './attention.ts';
+import { outageWords } from './mirror-health.ts';
 
 /** Returns the line about Redis; `why` says that it is away. */
 export function redisAway(why: string, since: string | null): Attention {
@@ -13,7 +14,7 @@ export function redisAway(why: string, since: string | null): Attention {
     since,
     code: 'redis_away',
     text: `${why}: no run of the schedule starts, and no event is accepted`,
-    fix: 'start Redis again, or correct `redis` in the configuration; the worker then goes on by itself',
+    fix: outageWords.redis.fix,
   };
 }
 

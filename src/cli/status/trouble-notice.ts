@@ -15,7 +15,8 @@
 import { z } from 'zod';
 import { type Trouble, troubles } from '../../config/schema/notices-schema.ts';
 import { guardNames, type GuardClass } from '../../domain/guard-classes.ts';
-import { type Attention, attentionOf } from './attention-list.ts';
+import type { Attention } from './attention.ts';
+import { attentionOf } from './attention-list.ts';
 import { isExplained } from './mirror-health.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 

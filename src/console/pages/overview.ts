@@ -3,7 +3,7 @@ import { guardNames } from '../../domain/guard-classes.ts';
 import { canaryWords } from '../../engine/report/canary-text.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { range } from '../../cli/output/format-values.ts';
-import type { Attention } from '../../cli/status/attention-list.ts';
+import type { Attention } from '../../cli/status/attention.ts';
 import { rowsOf } from '../../cli/status/current-status.ts';
 import { windowWords } from '../../cli/status/window-waits.ts';
 import { tickWords } from '../../worker/queues/run-schedule.ts';

@@ -3,7 +3,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Config } from '../../config/config.ts';
-import { type Attention, worstFirst } from '../../cli/status/attention-list.ts';
+import { type Attention, worstFirst } from '../../cli/status/attention.ts';
 import { see, type Seen } from '../../cli/lookup/snapshot-command.ts';
 import { assemble } from '../../cli/compose/assemble-mirror.ts';
 import type { Assembled, Shell } from '../../cli/compose/process-shell.ts';

@@ -1,6 +1,7 @@
 /** Reads the status of a mirror as several pages show it. */
 import type { Config } from '../../config/config.ts';
-import { attentionOf, type Attention, worstFirst } from '../../cli/status/attention-list.ts';
+import { type Attention, worstFirst } from '../../cli/status/attention.ts';
+import { attentionOf } from '../../cli/status/attention-list.ts';
 import { outageLines } from '../../cli/status/mirror-health.ts';
 import {
   type Due,
@@ -20,20 +21,13 @@ export interface PageStatus {
 
 /**
  * Reads the status of a mirror. A snapshot that cannot be read is what needs attention.
- * `timeoutMs`: how long a lock of the snapshot is waited for. `faults`: what only this process
- * notices.
+ * `timeoutMs`: how long a lock of the snapshot is waited for.
  */
-export function readPageStatus(
-  config: Config,
-  timeoutMs?: number,
-  faults: readonly Attention[] = [],
-): PageStatus {
+export function readPageStatus(config: Config, timeoutMs?: number): PageStatus {
   const { status, fault } = readOrFault(config, timeoutMs);
   const due = dueIfServed({ config, now: Date.parse(status.at) }, status);
   const { outages, at } = status;
-  const attention = fault
-    ? worstFirst([...faults, fault, ...outageLines(outages, at)])
-    : attentionOf(status, faults);
+  const attention = fault ? worstFirst([fault, ...outageLines(outages, at)]) : attentionOf(status);
   return { status, attention, due };
 }
 

@@ -35,7 +35,7 @@ export interface MoreSigns {
 }
 
 /** The cursor of the next page, or its address, and where it is. */
-export interface Place {
+export interface NextPlace {
   path: string;
   text: string;
 }
@@ -45,7 +45,7 @@ export interface Sign {
   path: string;
   says: string;
   isFlag: boolean;
-  place: Place | undefined;
+  place: NextPlace | undefined;
 }
 
 type Entry = readonly [path: string, name: string, value: unknown];

@@ -1,5 +1,5 @@
 /** Proposes the `page` setting by which the rest of a list is read. */
-import type { Place, Sign } from './more-signs.ts';
+import type { NextPlace, Sign } from './more-signs.ts';
 import type { HttpOptions } from './options.ts';
 
 type Paged = Pick<HttpOptions, 'url' | 'page'>;
@@ -17,7 +17,7 @@ export function howToReadOn({ url, page }: Paged, sign?: Sign): string {
 
 /** Returns the settings that a named place suggests, the likeliest first. */
 export function settingsFor(
-  { path, text }: Place,
+  { path, text }: NextPlace,
   url: string,
 ): NonNullable<HttpOptions['page']>[] {
   const link = linkIn(text, url);

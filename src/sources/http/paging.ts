@@ -10,7 +10,7 @@ import { cursorIn } from './page-setting.ts';
 /** This many consecutive pages without a new record indicate an error. */
 const MOST_IDLE = 20;
 
-export interface Page {
+export interface ReadPage {
   /** The whole response. */
   value: unknown;
   /** The number of records, and how many of them no earlier page contained. */
@@ -30,7 +30,7 @@ export type Next =
 /** The paging method for one list. */
 export interface Paging {
   first: string;
-  after(page: Page): Next;
+  after(page: ReadPage): Next;
   /** The flaw if a page after the first does not exist (404); undefined if that is an error. */
   missing: Flaw | undefined;
 }

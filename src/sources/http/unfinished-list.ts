@@ -4,7 +4,7 @@ import type { Flaw } from '../shared/read-certificate.ts';
 import type { Sign } from './more-signs.ts';
 import type { HttpOptions } from './options.ts';
 import { howToReadOn } from './page-setting.ts';
-import type { Page } from './paging.ts';
+import type { ReadPage } from './paging.ts';
 
 interface Reading {
   /** The number of pages read, the last one included. */
@@ -13,7 +13,7 @@ interface Reading {
 }
 
 /** Returns the flaw of a list whose last page says that there is more. */
-export function unfinished(page: Page, { number, options }: Reading): Flaw | undefined {
+export function unfinished(page: ReadPage, { number, options }: Reading): Flaw | undefined {
   const { size, fresh, signs } = page;
   // A page that came again says what it said before.
   if (size > 0 && fresh === 0) return undefined;
@@ -28,7 +28,7 @@ export function unfinished(page: Page, { number, options }: Reading): Flaw | und
 /** Returns whether a sign is not of the paging itself: its cursor, or a number that counts on. */
 function countsAsMore(
   { path, place, isFlag }: Sign,
-  { size }: Page,
+  { size }: ReadPage,
   { page }: Reading['options'],
 ): boolean {
   if (isFlag) return true;

@@ -17,7 +17,7 @@ import type { Shell } from '../../cli/compose/process-shell.ts';
 import { explain } from '../../cli/output/failure-report.ts';
 import { withConfig } from '../../cli/output/printed-commands.ts';
 import type { Log } from '../../cli/run/run-log.ts';
-import { isPresent } from '../../cli/status/attention-list.ts';
+import { isPresent } from '../../cli/status/attention.ts';
 import { type Found, type Notice, noticesOf } from '../../cli/status/trouble-notice.ts';
 import { itemOf } from './message-text.ts';
 import type { Item, Message, Outcome, Sink } from './sink.ts';

@@ -12,7 +12,7 @@
  * process. It needs neither the snapshot nor Redis, and neither does the timer.
  */
 import type { Config } from '../../config/config.ts';
-import { type Attention, worstFirst } from '../../cli/status/attention-list.ts';
+import { type Attention, worstFirst } from '../../cli/status/attention.ts';
 import { readCurrentStatus } from '../../cli/status/current-status.ts';
 import { unreadable } from '../../cli/status/process-faults.ts';
 import { foundIn } from '../../cli/status/trouble-notice.ts';

@@ -4,7 +4,7 @@
  */
 import { isAddress } from '../../../records/contact/values/email-address.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
-import type { MoreSigns, Place } from '../../../sources/http/more-signs.ts';
+import type { MoreSigns, NextPlace } from '../../../sources/http/more-signs.ts';
 import type { HttpOptions } from '../../../sources/http/options.ts';
 import { cursorIn, settingsFor } from '../../../sources/http/page-setting.ts';
 
@@ -111,7 +111,7 @@ export interface Candidate {
  */
 export function candidatesFrom(
   { cursors, links }: PageHints,
-  place: Place | undefined,
+  place: NextPlace | undefined,
   url: string,
 ): Candidate[] {
   const places = [

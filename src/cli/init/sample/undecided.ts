@@ -27,7 +27,7 @@ export type Question =
   | { about: 'polarity'; column: Column };
 
 /** Flags that decide something, each with its value, and what they state about the data. */
-export interface Answer extends Partial<
+export interface FlagAnswer extends Partial<
   Record<'id' | 'email' | 'deleted' | 'channel' | 'optOut' | 'words', string>
 > {
   /** The name of a column. */
@@ -41,7 +41,7 @@ export interface Answer extends Partial<
 export class Undecided extends Invalid {
   readonly question: Question;
   /** The flags that are most likely right, for each problem. */
-  readonly answers: readonly Answer[];
+  readonly answers: readonly FlagAnswer[];
   constructor(
     reason: string,
     { fix, question, answer, others = [] }: Given & { others?: readonly Undecided[] },
@@ -61,5 +61,5 @@ export class Undecided extends Invalid {
 interface Given {
   fix: string;
   question: Question;
-  answer?: Answer | undefined;
+  answer?: FlagAnswer | undefined;
 }
