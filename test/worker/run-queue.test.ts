@@ -78,6 +78,16 @@ describe('a schedule of which Redis has lost a part', () => {
     expect(await queue.follow(schedule)).toEqual([]);
   });
 
+  test('is whole again if several store it at once, as after a restart of Redis', async () => {
+    const queues = [opened('several'), opened('several')];
+    const schedule = scheduled('0 0 1 1 *');
+    for (const [, key] of parts.flatMap((part) => [part, part, part])) {
+      await Promise.all([...queues, ...queues].map(async (queue) => queue.follow(schedule)));
+      expect(await queues[0]?.follow(schedule)).toEqual([]);
+      await redis.remove(`crm-mirror:runs-several${key}`);
+    }
+  });
+
   test.each([...parts, ['the waiting jobs', ':wait'], ['the running jobs', ':active']] as const)(
     'makes its runs again after the loss of %s, whenever that happens',
     async (what, key) => {

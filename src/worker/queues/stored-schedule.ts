@@ -56,11 +56,14 @@ interface Entry {
   last: number | undefined;
 }
 
-/** Stores an entry, without what may remain of it: BullMQ refuses an id that is there. */
+/**
+ * Stores an entry, without what may remain of it: BullMQ refuses an id that is there. What cannot
+ * be removed belongs to an entry that another caller has stored meanwhile, and is replaced with it.
+ */
 async function storeEntry(queue: Queue, { tick, pattern, tz, now, last }: Entry): Promise<void> {
   await queue.removeJobScheduler(tick);
   for (const at of new Set([last, dueAfter(pattern, tz, now)])) {
-    await queue.remove(jobOf(tick, at));
+    await queue.remove(jobOf(tick, at)).catch(() => undefined);
   }
   const opts = { removeOnComplete: kept, removeOnFail: kept };
   await queue.upsertJobScheduler(tick, { pattern, tz }, { name: tick, opts });
