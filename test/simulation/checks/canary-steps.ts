@@ -110,7 +110,7 @@ function stateAfter({ state }: Pick<SliceSoFar, 'state'>): 'applying' | 'waiting
   return state === 'applying' ? state : 'waiting';
 }
 
-function wait(before: SliceSoFar, run: Run, known: Facts): SliceSoFar {
+function wait(before: SliceSoFar, run: Run, known: Facts): SliceSoFar | undefined {
   const { own, now, outing } = run;
   const { slice, lastAt } = before;
   if (now?.state === 'failed') {
@@ -118,6 +118,11 @@ function wait(before: SliceSoFar, run: Run, known: Facts): SliceSoFar {
     return { ...before, state: 'failed', former: new Set(outing.approvals.map(nameOf)) };
   }
   const isEarly = outing.startedAt - lastAt < (known.story.canary?.waitMs ?? 0) - doubtMs;
+  // A full run that finds the slice out of bounds and plans nothing of the class ends it at once.
+  if (!now && !isEarly && outing.mode !== 'fast') {
+    judgeOutside(own, 'is out of bounds', { run, known });
+    return undefined;
+  }
   // What is found in a run, no approval before it can answer.
   const isFound = now?.isApproved === true || isOutOfBounds(before, outing, known);
   const isOut = !isEarly && isFound;
