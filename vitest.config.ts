@@ -1,7 +1,26 @@
+import { execFileSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { playsAll } from './test/support/extent.ts';
+
+// Of what was committed, not of when and by whom: a commit that is moved plays the same.
+process.env['SEED_BASE'] ??= `${seedOfCommit()}`;
+const { playsAll, playsDraw } = await import('./test/support/extent.ts');
+const { drawnFiles } = await import('./test/support/long-files.ts');
+const { slowestFiles } = await import('./test/support/slowest-files.ts');
+
+function seedOfCommit(): number {
+  try {
+    const tree = execFileSync('git', ['rev-parse', 'HEAD^{tree}'], {
+      cwd: import.meta.dirname,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    return Number.parseInt(tree.slice(0, 7), 16);
+  } catch {
+    return 1;
+  }
+}
 
 /** Spreads the simulations, which keep every core busy, over the tests that wait. */
 class Spread extends BaseSequencer {
@@ -9,7 +28,7 @@ class Spread extends BaseSequencer {
     const sorted = await super.sort(files);
     const isBusy = ({ moduleId }: TestSpecification) => moduleId.includes('/test/simulation/');
     // It takes longest, on one core.
-    const isLongest = ({ moduleId }: TestSpecification) => moduleId.endsWith('/rehearsal.test.ts');
+    const isLongest = ({ moduleId }: TestSpecification) => moduleId.includes('/rehearsal.');
     const [all, others] = [sorted.filter(isBusy), sorted.filter((one) => !isBusy(one))];
     const busy = [...all.filter(isLongest), ...all.filter((one) => !isLongest(one))];
     if (busy.length === 0) return others;
@@ -20,18 +39,21 @@ class Spread extends BaseSequencer {
   }
 }
 
+const isLong = playsAll || playsDraw;
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    include: playsDraw ? drawnFiles() : ['test/**/*.test.ts'],
     globalSetup: ['test/support/temporary-folder.ts'],
-    exclude: playsAll ? configDefaults.exclude : [...configDefaults.exclude, '**/*.long.test.ts'],
+    exclude: isLong ? configDefaults.exclude : [...configDefaults.exclude, '**/*.long.test.ts'],
     sequence: { sequencer: Spread },
+    reporters: ['default', slowestFiles],
     // What a file changes for the whole process it puts back itself.
     isolate: false,
     // Many tests wait for processes and time-outs, the long ones most: others run meanwhile.
-    maxWorkers: Math.ceil(availableParallelism() * (playsAll ? 1.5 : 1)),
+    maxWorkers: Math.ceil(availableParallelism() * (isLong ? 1.5 : 1)),
     // Only what hangs for good reaches this, on a busy machine too.
-    testTimeout: playsAll ? 1_200_000 : 300_000,
+    testTimeout: isLong ? 1_200_000 : 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 280_000 } },
   },

@@ -13,7 +13,7 @@ const unmet: Record<string, string> = {
   protected: 'no story sets contacts.protect',
   'opt-ins-off': 'no story sets policy.optIns',
   'channel-lost': 'a channel is lost when ten people lose it, and stories have fewer',
-  undone: 'only stories in which runs are undone meet it (undo.test.ts)',
+  undone: 'only stories in which runs are undone meet it (seeds.long.test.ts)',
   'out-of-scope-unmanaged': 'no story sets contacts.include',
   'unmanaged-out': 'no story decides about people who are not ours (unmanaged.test.ts)',
   'our-opt-out-recorded': 'too rare: our opt-out of a foreign contact, which then vanishes',

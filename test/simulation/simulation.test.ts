@@ -1,8 +1,6 @@
 /** The engine holds in simulated worlds; and the simulation itself is what it says it is. */
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
-import type { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
+import { launch } from './launch.ts';
 import { createProgress } from './progress.ts';
 import { regressions } from './story/regressions.ts';
 import { simulate } from './simulate.ts';
@@ -10,26 +8,7 @@ import { calm } from './story/steps.ts';
 import { storyOf, type Story } from './story/story.ts';
 import { nobody, told } from './story/told-stories.ts';
 import { beginning } from './story/story-text.ts';
-import { extent, playsAll, sampled } from '../support/extent.ts';
-
-interface Ended {
-  code: number | null;
-  stdout: string;
-  stderr: string;
-}
-
-/** As `npm run simulate` runs it; `reader` may leave. */
-function launch(args: readonly string[], reader?: (stdout: Readable) => void): Promise<Ended> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'main.ts'), ...args]);
-  const said = { stdout: '', stderr: '' };
-  child.stdout.on('data', (chunk: Buffer) => void (said.stdout += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => void (said.stderr += chunk.toString()));
-  reader?.(child.stdout);
-  return new Promise((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (code) => resolve({ code, ...said }));
-  });
-}
+import { sampled } from '../support/extent.ts';
 
 async function heard(story: Story): Promise<string[]> {
   const lines: string[] = [];
@@ -37,21 +16,13 @@ async function heard(story: Story): Promise<string[]> {
   return lines;
 }
 
-const seeds = extent(40, 380);
-
-test(`${seeds} seeds hold${playsAll ? ', and reach nearly everything there is to reach' : ''}`, async () => {
-  const { code, stdout } = await launch(['--seeds', `${seeds}`]);
+test('the first 60 seeds hold, and end as they always did', async () => {
+  const { code, stdout } = await launch(['--seeds', '60']);
   const lines = stdout.split('\n');
-  expect(lines.at(-2)).toMatch(new RegExp(`^${seeds} seeds, .*: all is well$`));
+  expect(lines.at(-2)).toMatch(/^60 seeds, .*: all is well$/);
   expect(code).toBe(0);
   const end = lines.find((line) => line.startsWith('The platforms in the end: '));
-  await expect(`${end}\n`).toMatchFileSnapshot(`../golden/files/simulation-${seeds}.txt`);
-  if (!playsAll) return;
-  expect(lines.filter((line) => / new: .*\s*$/.test(line))).toEqual([]);
-  // A thousand seeds reach these, too.
-  expect(lines.filter((line) => / never\s*$/.test(line)).length).toBeLessThan(8);
-  // All rows of the truth table, rules, acts, perils, faults, quirks and settings.
-  expect(lines.filter((line) => /^ {2}\S.* \d+ +\d+$/.test(line)).length).toBeGreaterThan(180);
+  await expect(`${end}\n`).toMatchFileSnapshot('../golden/files/simulation-60.txt');
 });
 
 describe('a regression stays fixed:', () => {
@@ -124,12 +95,12 @@ describe('the command', () => {
     expect([code, stdout]).toEqual([2, '']);
   });
 
-  test.runIf(playsAll)('ends silently when nobody reads its output any more', async () => {
+  test('ends silently when nobody reads its output any more', async () => {
     const { code, stderr } = await launch(['--seed', '3'], (stdout) => stdout.destroy());
     expect([code, stderr]).toEqual([0, '']);
   });
 
-  test.runIf(playsAll)('starts no more processes than there are seeds', async () => {
+  test('starts no more processes than there are seeds', async () => {
     const { code, stdout } = await launch(['--seeds', '1', '--from', '3']);
     expect(stdout).toMatch(/^1 seeds, /m);
     expect(code).toBe(0);

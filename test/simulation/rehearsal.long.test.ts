@@ -1,11 +1,11 @@
 /** What a rehearsal foretells is what happens, in simulated worlds. */
 import { expect, test } from 'vitest';
-import { extent } from '../support/extent.ts';
+import { playsAll, seedBase } from '../support/extent.ts';
 import { simulate } from './simulate.ts';
 import { storyOf } from './story/story.ts';
 import { rehearseAndRun } from './world/rehearsal.ts';
 
-const seeds = extent(12, 200);
+const seeds = playsAll ? 200 : 15;
 /** What a platform without quirks may do to any request. */
 const rough = ['500=0.1', 'reset-after=0.1', 'timeout-after=0.05', '429=0.05'];
 
@@ -20,13 +20,13 @@ async function compared(seed: number, faults: readonly string[]): Promise<boolea
       expect(both.foretold, `seed ${seed}`).toEqual(both.real);
     },
   });
-  if (wrong) throw wrong;
+  if (wrong) throw new Error(`seed ${seed} fails`, { cause: wrong });
   return isCompared;
 }
 
-test(`a run ends as its rehearsal, in ${seeds} stories`, { timeout: 3_600_000 }, async () => {
+test(`a run ends as its rehearsal, in ${seeds} stories from seed ${seedBase} on`, async () => {
   let n = 0;
-  for (let seed = 1; seed <= seeds; seed += 1) {
+  for (let seed = seedBase; seed < seedBase + seeds; seed += 1) {
     const { quirks } = storyOf(seed);
     if (await compared(seed, quirks.length === 0 ? rough : [])) n += 1;
   }
