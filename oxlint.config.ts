@@ -42,12 +42,8 @@ export default defineConfig({
     'typescript/parameter-properties': 'error',
     'promise/no-multiple-resolved': 'error',
 
-    // Sizes.
-    'eslint/max-lines': ['error', { max: 600 }],
-    'eslint/max-lines-per-function': ['error', { max: 80 }],
     'eslint/max-params': ['error', { max: 4 }],
     'eslint/max-depth': ['error', { max: 3 }],
-    'eslint/complexity': ['error', { max: 22 }],
 
     // The ways out and in.
     'eslint/no-console': 'error',
@@ -110,8 +106,6 @@ export default defineConfig({
     {
       files: ['test/**', 'bench/**', 'config/**', 'vitest.config.ts'],
       rules: {
-        'eslint/max-lines': ['error', { max: 600 }],
-        'eslint/max-lines-per-function': 'off',
         'eslint/max-params': 'off',
         'typescript/consistent-type-assertions': 'off',
         'typescript/no-non-null-assertion': 'off',

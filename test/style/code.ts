@@ -46,7 +46,6 @@ const turnTakers = [
   'src/engine/plan/commit-plan.ts',
 ];
 
-const linesAtMost = 600;
 const columnsAtMost = 100;
 
 export const clockRule: Rule = {
@@ -153,24 +152,6 @@ export const addressRule: Rule = {
     one('src/platform/a.ts', 'const at = `/v1/list?name=${queryValue(name)}`;'),
     one('src/sources/salesforce/a.ts', 'const at = `https://${host}`;'),
     one('src/console/a.ts', 'const at = `/m/${encodeURIComponent(id)}`;'),
-  ],
-};
-
-export const lengthRule: Rule = {
-  name: 'length',
-  mend: `split the file by subject: at most ${linesAtMost} lines`,
-  applies: (path) => /^(src|test|bench|bin)\/.*\.(ts|mjs)$/.test(path),
-  find: ({ text }) => {
-    const lines = text.trimEnd().split('\n').length;
-    return lines > linesAtMost ? [{ offset: text.length, what: `${lines} lines` }] : [];
-  },
-  planted: [
-    one('src/engine/run.ts', 'step();\n'.repeat(600)),
-    one('test/engine/run.test.ts', 'step();\n'.repeat(600)),
-  ],
-  harmless: [
-    one('src/engine/run.ts', 'step();\n'.repeat(599)),
-    one('test/engine/run.test.ts', 'step();\n'.repeat(599)),
   ],
 };
 
