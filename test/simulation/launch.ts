@@ -25,7 +25,7 @@ export function launch(
   });
 }
 
-/** Plays many seeds, and returns the lines of their table; a seed that fails is told in the error. */
+/** Plays many seeds, and returns the lines of their table; the error tells of a seed that fails. */
 export async function playSeeds(
   kind: '' | '--undo' | '--canary',
   { seeds, from }: { seeds: number; from: number },
