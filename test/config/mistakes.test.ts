@@ -198,7 +198,7 @@ describe('one mistake', () => {
   it.each([
     [
       '{ type: xml, path: p }',
-      '7:19  contacts.source.type  is not known here  → use csv or xlsx or ndjson or http or hubspot or salesforce or sql or tryton',
+      '7:19  contacts.source.type  is not known here  → use csv or xlsx or ndjson or http or hubspot or salesforce or sql',
     ],
     [
       '{ path: p }',
@@ -274,7 +274,7 @@ describe('several mistakes', () => {
       'mirror.yaml:13:3  contacts.webhook.secret  is missing  → add "secret: …"' +
         ' (Secret with which the CRM signs its events)',
       'mirror.yaml:13:12  contacts.webhook  needs a source that reads a single record' +
-        '  → use http with `one`, hubspot, salesforce, sql or tryton, or remove it',
+        '  → use http with `one`, hubspot, salesforce or sql, or remove it',
       'mirror.yaml:13:22  contacts.webhook.format  is not known here  → use standard or hubspot',
       'mirror.yaml:14:20  policy.deletes  is not known here  → use off or created or owned',
     ]);

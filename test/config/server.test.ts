@@ -96,7 +96,7 @@ describe('a webhook', () => {
   ])('needs more than %s', (source) => {
     expect(mistakes(contacts('{ format: hubspot, secret: s }', source))).toEqual([
       'mirror.yaml:11:12  contacts.webhook  needs a source that reads a single record' +
-        '  → use http with `one`, hubspot, salesforce, sql or tryton, or remove it',
+        '  → use http with `one`, hubspot, salesforce or sql, or remove it',
     ]);
   });
 

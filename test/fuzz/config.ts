@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/config/load-config.ts';
 import { Invalid } from '../../src/domain/errors.ts';
 import { area, judgeLines, mutated, scrap, SECRET, twisted } from './area.ts';
 
-const examples = ['mirror', 'conditions', 'http', 'hubspot', 'map', 'salesforce', 'sql', 'tryton'];
+const examples = ['mirror', 'conditions', 'http', 'hubspot', 'map', 'salesforce', 'sql'];
 const deployed = ['deploy/mirror'];
 
 const yaml = fc.constantFrom(

@@ -83,12 +83,8 @@ async function unmapped({ source, id, unsubscribed, channels }: Contacts): Promi
         unsubscribed: optOutsOf({ unsubscribed, channels }),
       });
   }
-  if (source.type === 'sql') {
-    const { sqlSource } = await import('../../sources/sql/sql-source.ts');
-    return () => sqlSource(source, { ...surroundings, id });
-  }
-  const { trytonSource } = await import('../../sources/tryton/tryton-source.ts');
-  return () => trytonSource(source, surroundings);
+  const { sqlSource } = await import('../../sources/sql/sql-source.ts');
+  return () => sqlSource(source, { ...surroundings, id });
 }
 
 /** Returns the opt-out fields and how to interpret them, for a source that searches by them. */

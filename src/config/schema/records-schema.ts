@@ -265,7 +265,7 @@ export const contacts = z
     if (events === undefined || source === undefined || readsOne(source)) return;
     const mistake = fault(
       'needs a source that reads a single record',
-      'use http with `one`, hubspot, salesforce, sql or tryton, or remove it',
+      'use http with `one`, hubspot, salesforce or sql, or remove it',
     );
     context.addIssue(issueOf(mistake, ['webhook']));
   }, onMapping)

@@ -11,7 +11,6 @@ import { hubspotOptions, hubspotReturnsOptions } from '../../sources/hubspot/opt
 import { ndjsonOptions, ndjsonReturnsOptions } from '../../sources/ndjson/options.ts';
 import { salesforceOptions, salesforceReturnsOptions } from '../../sources/salesforce/options.ts';
 import { sqlOptions, sqlReturnsOptions, withPaths } from '../../sources/sql/options.ts';
-import { trytonOptions } from '../../sources/tryton/options.ts';
 import { xlsxOptions } from '../../sources/xlsx/options.ts';
 
 /** The schema of `contacts.source`. */
@@ -24,7 +23,6 @@ export const contactSource = z
     hubspotOptions,
     salesforceOptions,
     sqlOptions,
-    trytonOptions,
   ])
   .describe('Where the CRM records come from');
 
@@ -66,7 +64,6 @@ const traits: Readonly<Record<z.output<typeof contactSource>['type'], Traits>> =
   hubspot: { readsOne: true, id: 'id', readsNamedFields: true },
   salesforce: { readsOne: true, id: 'Id', readsNamedFields: true },
   sql: { readsOne: true, readsNamedFields: true },
-  tryton: { readsOne: true, id: 'id', readsNamedFields: true },
 };
 
 const traitsByType = new Map<unknown, Traits>(Object.entries(traits));
@@ -87,8 +84,8 @@ type Options =
   z.output<typeof contactSource> | z.output<typeof templateSource> | z.output<typeof returns>;
 
 /**
- * Makes the paths in a source's options absolute: `path`, the files of keys and passwords, and
- * database files. They are relative to the configuration file.
+ * Makes the paths in a source's options absolute: `path`, the files of keys, and database
+ * files. They are relative to the configuration file.
  */
 export function withAbsolutePaths<T extends Options>(
   options: T,
@@ -98,9 +95,6 @@ export function withAbsolutePaths<T extends Options>(
   if (placed.type === 'sql') return Object.assign(placed, withPaths(placed, absolute));
   if ('path' in placed && placeOf(placed.path) === 'file') placed.path = absolute(placed.path);
   if ('tokenFile' in placed) placed.tokenFile = placed.tokenFile && absolute(placed.tokenFile);
-  if ('passwordFile' in placed) {
-    placed.passwordFile = placed.passwordFile && absolute(placed.passwordFile);
-  }
   if ('auth' in placed && placed.auth.privateKeyFile) {
     placed.auth = { ...placed.auth, privateKeyFile: absolute(placed.auth.privateKeyFile) };
   }

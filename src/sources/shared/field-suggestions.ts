@@ -21,7 +21,7 @@ function found(name: string): string {
 }
 
 /** Returns the most similar name, or undefined if none is close enough to be a misspelling. */
-export function nearest(wanted: string, names: readonly string[]): string | undefined {
+function nearest(wanted: string, names: readonly string[]): string | undefined {
   let best: { name: string; distance: number } | undefined;
   for (const name of names) {
     if (name === '' || name.length > 100) continue;

@@ -45,7 +45,7 @@ const side = (x: number, title: string, ...lines: string[]): Box => {
 };
 
 const boxes: readonly Box[] = [
-  side(24, 'CRM', 'CSV · NDJSON', 'HTTP API · SQL', 'HubSpot · Salesforce', 'Tryton'),
+  side(24, 'CRM', 'CSV · NDJSON', 'HTTP API · SQL', 'HubSpot · Salesforce'),
   side(901, 'Email platform', 'contacts', 'subscriptions', 'templates'),
   step(282, 'read', 'both sides,', 'as a whole'),
   step(420, 'plan', 'by the rules', 'of consent'),

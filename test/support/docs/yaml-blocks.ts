@@ -23,13 +23,6 @@ const surroundings: readonly Mapping[] = [
     url: 'https://acme.my.salesforce.com',
     auth: { clientId: 'id', clientSecret: 'secret' },
   },
-  {
-    type: 'tryton',
-    url: 'https://tryton.example.com',
-    database: 'acme',
-    username: 'crm',
-    password: 'secret',
-  },
 ].map((source) => ({
   mirror: 'acme',
   snapshot: 'acme.sqlite',
