@@ -104,6 +104,50 @@ describe('a sheet', () => {
     expect(records).toEqual([{ where: 'row 2', value: { id: '1', x: 'true' } }]);
   });
 
+  test('knows elements, attributes and references by their namespace', async () => {
+    const other = 'xmlns:o="urn:other"';
+    const ext = (xml: string) => `<extLst><ext ${other}>${xml}</ext></extLst>`;
+    const workbookEnd = `<calcPr/>${ext('<o:workbookPr/><o:calcPr fullCalcOnLoad="1"/>')}</workbook>`;
+    const cells = `<c s="0"><v>43967</v>${ext('<o:v>5</o:v><o:f/><o:c/>')}</c>`;
+    const { values } = await read(
+      rowsUnder(
+        `<row><c t="str"><v>1</v></c>${cells}</row>${ext('<o:row><o:c><o:v>9</o:v></o:c></o:row>')}`,
+        {
+          'xl/workbook.xml': (xml) =>
+            xml
+              .replace('<sheets>', '<workbookPr date1904="1"/>$&')
+              .replace('<sheet ', `<sheet ${other} o:id="rId99" `)
+              .replace('</workbook>', workbookEnd),
+          'xl/_rels/workbook.xml.rels': (xml) =>
+            xml.replace(
+              /<Relationship /,
+              '<Relationship Id="o" Type="urn:other/styles" Target="other.xml"/>$&',
+            ),
+          'xl/styles.xml':
+            `<styleSheet ${other}><cellXfs><o:xf numFmtId="0"/><xf numFmtId="14"/></cellXfs>` +
+            '</styleSheet>',
+        },
+      ),
+    );
+    expect(values).toEqual([{ id: '1', x: '2024-05-17' }]);
+  });
+
+  test('may be in the strict form of the format', async () => {
+    const strict = (xml: string) =>
+      xml
+        .replaceAll(
+          'schemas.openxmlformats.org/officeDocument/2006',
+          'purl.oclc.org/ooxml/officeDocument',
+        )
+        .replaceAll(
+          'schemas.openxmlformats.org/spreadsheetml/2006',
+          'purl.oclc.org/ooxml/spreadsheetml',
+        );
+    const parts = ['_rels/.rels', 'xl/workbook.xml', 'xl/_rels/workbook.xml.rels', SHEET];
+    const edits = Object.fromEntries(parts.map((part) => [part, strict]));
+    expect((await read(workbook(edits), { fields: ['Email'] })).values).toHaveLength(36);
+  });
+
   test('is read in batches, and characters may cross its chunks', async () => {
     const name = 'é😀'.repeat(50);
     const row = (_: unknown, at: number) =>

@@ -74,9 +74,15 @@ async function* parsedPart(
   }
 }
 
+/** The namespace of references, in the transitional and in the strict form of the format. */
+const references = [
+  'http://schemas.openxmlformats.org/officeDocument/2006/relationships',
+  'http://purl.oclc.org/ooxml/officeDocument/relationships',
+];
+
 /** A reference from one part to another. */
 interface Relation {
-  /** An address whose last segment names the type of the part. */
+  /** The namespace of references, and the type of the part. */
   type: string;
   part: string;
 }
@@ -84,7 +90,7 @@ interface Relation {
 type Relations = ReadonlyMap<string, Relation>;
 
 function isOf(relation: Relation | undefined, type: string): boolean {
-  return relation?.type.endsWith(`/${type}`) === true;
+  return references.some((uri) => relation?.type === `${uri}/${type}`);
 }
 
 /** Reads the references of a part, or of the whole package if the part is ''. */
@@ -133,7 +139,7 @@ function workbookReader(): XmlReader & { sheets: NamedSheet[]; settings(): Setti
       // Programs that do not compute formulas set this attribute, and some store 0 as the result.
       if (element === 'calcPr') isStale = isTrue(fullCalcOnLoad);
       if (element !== 'sheet') return;
-      const [, id = ''] = Object.entries(attributes).find(([key]) => key.endsWith(':id')) ?? [];
+      const [id = ''] = references.flatMap((uri) => attributes[`${uri} id`] ?? []);
       sheets.push({ name, id, isHidden: state !== 'visible' });
     },
     closed: () => false,

@@ -1,5 +1,5 @@
 /** Parses XML as it arrives, in bounded memory, because a small zip can hold gigabytes of XML. */
-import { SaxesParser } from 'saxes';
+import { SaxesParser, type SaxesTagNS } from 'saxes';
 
 const MIB = 1024 * 1024;
 /** The maximum length between two tags. A cell may hold 1 MiB. */
@@ -8,10 +8,14 @@ const TEXT_CHARACTERS = 4 * MIB;
 const PIECE_CHARACTERS = 32 * MIB;
 const MOST_LEVELS = 64;
 
-/** The attributes of an element. Their names include the prefix. */
+/** The attributes of an element: `name`, or `namespace name` where a prefix stood. */
 export type Attributes = Readonly<Record<string, string>>;
 
-/** Receives the parts of a document. Names of elements come without a prefix. */
+/**
+ * Receives the parts of a document. Elements of the namespace of its root come with their local
+ * names. Those of any other namespace are extensions, which come with an empty name: an extension
+ * may give its elements the same local names.
+ */
 export interface XmlReader {
   opened(name: string, attributes: Attributes): void;
   /** Returns whether a piece ends here. */
@@ -41,21 +45,24 @@ export async function* parseXml(
 }
 
 function boundedParser(reader: XmlReader) {
-  const parser = new SaxesParser({ xmlns: false, position: false });
+  const parser = new SaxesParser({ xmlns: true, position: false });
+  let root: string | undefined;
+  const nameOf = ({ uri, local }: SaxesTagNS) => (uri === root ? local : '');
   let fault: XmlFault | undefined;
   let [levels, sinceTag, sincePiece] = [0, 0, 0];
   // After an error, saxes continues with a guess.
   parser.on('error', () => void (fault ??= new XmlFault('holds no well-formed XML')));
-  parser.on('opentag', ({ name, attributes }) => {
+  parser.on('opentag', (tag) => {
+    root ??= tag.uri;
     sinceTag = 0;
     levels += 1;
     if (levels > MOST_LEVELS) fault ??= new XmlFault('nests its elements too deeply');
-    if (!fault) reader.opened(localName(name), attributes);
+    if (!fault) reader.opened(nameOf(tag), attributesOf(tag));
   });
-  parser.on('closetag', ({ name }) => {
+  parser.on('closetag', (tag) => {
     sinceTag = 0;
     levels -= 1;
-    if (!fault && reader.closed(localName(name))) sincePiece = 0;
+    if (!fault && reader.closed(nameOf(tag))) sincePiece = 0;
   });
   const text = (found: string) => {
     if (!fault) reader.text?.(found);
@@ -88,7 +95,10 @@ function decoded(decode: () => string): string {
   }
 }
 
-/** Removes the prefix, which some programs write before each name. */
-function localName(name: string): string {
-  return name.slice(name.indexOf(':') + 1);
+function attributesOf({ attributes }: SaxesTagNS): Attributes {
+  const found: Record<string, string> = {};
+  for (const { uri, local, value } of Object.values(attributes)) {
+    found[uri === '' ? local : `${uri} ${local}`] = value;
+  }
+  return found;
 }
