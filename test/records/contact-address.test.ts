@@ -82,6 +82,24 @@ describe('an address', () => {
     );
   });
 
+  test.each([
+    ['a\u200bnn@example.com', 'U+200B'],
+    ['ann@example.com\u200b', 'U+200B'],
+    ['ann@exam\u00adple.com', 'U+00AD'],
+    ['ann\u00a0b@example.com', 'U+00A0'],
+    ['ann\tb@example.com', 'U+0009'],
+    ['\u202eann@example.com', 'U+202E'],
+    ['ann\ufe0f@example.com', 'U+FE0F'],
+    ['ann\u3164@example.com', 'U+3164'],
+    ['ann\u2800\u2019s@example.com', 'U+2800'],
+  ])('%j is invalid because %s is invisible', (email, point) => {
+    const { key, invalid } = wish({ email, newsletter: 'yes' });
+    expect([key, invalid?.reason]).toEqual([
+      undefined,
+      `"email" holds ${point}, which is invisible`,
+    ]);
+  });
+
   test('makes its record invalid when it cannot be read', () => {
     const row = wish({ email: 'a@b.de,', newsletter: 'yes', product: 'no' });
     expect(row).toMatchObject({ key: undefined, wants: false, alias: 'a@b.de,' });

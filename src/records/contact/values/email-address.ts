@@ -24,8 +24,7 @@ export function isAddress(text: string): boolean {
 /** Returns whether a text is an address but for characters that only look like others. */
 export function hasAddressForm(text: string): boolean {
   if (text.length > most.all || !emailForm.safeParse(text).success) return false;
-  // An invisible character would make a known person look like another one.
-  if (/[\p{Cc}\p{Cf}"]/u.test(text)) return false;
+  if (text.includes('"') || invisible.test(text)) return false;
   const at = text.lastIndexOf('@');
   return isLocal(text.slice(0, at)) && isDomain(text.slice(at + 1));
 }
@@ -44,6 +43,8 @@ export function holdsLookAlike(address: string): boolean {
   return lookAlikeIn(address.slice(0, address.lastIndexOf('@'))) !== undefined;
 }
 
+/** Characters that nobody sees, which would make a known person look like another one. */
+const invisible = /(?! )[\p{Cc}\p{Default_Ignorable_Code_Point}\p{Cf}\p{Z}\u2800]/u;
 /** Signs that no mailbox is named with, and letters that look like an apostrophe. */
 const sign = /(?![\x21-\x7e])[^\p{L}\p{M}\p{N}]|[\u02b0-\u02ff\ua78b\ua78c]/u;
 /** Cyrillic and Greek letters that look like Latin ones. */
@@ -73,11 +74,13 @@ function lookAlikeIn(text: string): string | undefined {
 
 /** Returns the fault of a value that is not an address. */
 export function notAnAddress(field: string, address: string): Fault {
-  const odd = lookAlikeIn(address.slice(0, Math.max(0, address.lastIndexOf('@'))));
+  const [unseen] = invisible.exec(address) ?? [];
+  const odd = unseen ?? lookAlikeIn(address.slice(0, Math.max(0, address.lastIndexOf('@'))));
   if (odd !== undefined) {
+    const how = 'in front of the @, which only looks like another character';
     return {
       cause: 'address-invalid',
-      reason: `"${field}" holds ${codePointOf(odd)} in front of the @, which only looks like another character`,
+      reason: `"${field}" holds ${codePointOf(odd)}${unseen ? ', which is invisible' : ` ${how}`}`,
       value: address,
       fix: 'type the address anew in the CRM',
     };
