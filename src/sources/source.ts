@@ -67,4 +67,11 @@ export type Certificate =
        */
       cursor?: string | undefined;
     }
-  | { complete: false; reading: string; why: string; fix: string };
+  | {
+      complete: false;
+      reading: string;
+      why: string;
+      fix: string;
+      /** Set if a file was not read to its end. */
+      isCut?: true;
+    };

@@ -10,6 +10,8 @@ import { hash } from 'node:crypto';
 export interface Flaw {
   why: string;
   fix: string;
+  /** Set if a file was not read to its end. */
+  isCut?: true;
 }
 
 /** Returns the certificate of a read, which is complete if there are no flaws. */
@@ -20,6 +22,7 @@ export function certificateOf(reading: string, flaws: readonly Flaw[]): Certific
     reading,
     why: flaws.map(({ why }) => why).join('; '),
     fix: flaws.map(({ fix }) => fix).join('; '),
+    ...(flaws.some(({ isCut }) => isCut) && { isCut: true }),
   };
 }
 

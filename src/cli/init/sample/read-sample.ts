@@ -7,7 +7,7 @@ import type { Sample, SourceRequest } from './sample.ts';
 import { withVariables } from './secrets.ts';
 import { sqlSample } from './sql-sample.ts';
 
-/** Throws Invalid if the source cannot be read, or holds no records. */
+/** Throws Invalid if most of the source cannot be read, or if it holds no records. */
 export async function readSample(request: SourceRequest): Promise<Sample> {
   const { source, env, table, header = [] } = request;
   const name = source.startsWith('${') ? withVariables(source, env) : source;
@@ -19,6 +19,8 @@ export async function readSample(request: SourceRequest): Promise<Sample> {
     throw new Invalid('--header belongs to an HTTP API', { fix: 'remove it, or name an address' });
   }
   const sample = await reader(request);
+  const { unread } = sample;
+  if (unread) throw new Invalid(`${sample.origin}: ${unread.why}`, { fix: unread.fix });
   if (sample.records > 0) return sample;
   throw new Invalid(`${sample.origin}: it has no records`, { fix: 'name another source' });
 }

@@ -1,7 +1,9 @@
 /** What `init` has to know of a source: its first records, and what its columns hold. */
 import { textOf, wordOf } from '../../../domain/values/record-field.ts';
 import { isAddress } from '../../../records/contact/values/email-address.ts';
+import { counted, withCommas } from '../../../domain/values/counted.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
+import type { Flaw } from '../../../sources/shared/read-certificate.ts';
 import type { Source, SourceRecord } from '../../../sources/source.ts';
 
 /** Where the data is, and what is needed to read it. */
@@ -59,6 +61,8 @@ export interface Sample {
   first: readonly { where: string; value: Record<string, unknown> }[];
   /** Why the reading is not complete; undefined: it is. */
   flaw: string | undefined;
+  /** Why most records, or all below some place in a file, cannot be read; undefined: they can. */
+  unread?: Flaw | undefined;
   /** Whether all records of the source were read. */
   isWhole: boolean;
 }
@@ -70,7 +74,7 @@ const mostPreviewed = 20;
 const deepest = 4;
 
 /** The part of a sample that comes from the records. */
-export type Collected = Pick<Sample, 'records' | 'columns' | 'first' | 'flaw' | 'isWhole'>;
+export type Collected = Omit<Sample, 'options' | 'origin'>;
 
 /** Reads at most `most` records of a source. */
 export async function sampleOf(
@@ -88,8 +92,10 @@ export async function sampleOf(
     }
     step = await reading.next();
   }
-  const flaw = step.value.complete ? undefined : step.value.why;
-  return { ...collected.end(), flaw, isWhole: true };
+  const { value } = step;
+  const found = { ...collected.end(), isWhole: true };
+  if (value.complete) return { ...found, flaw: undefined };
+  return { ...found, flaw: value.why, ...(value.isCut && { unread: value }) };
 }
 
 /** Returns what the work yields, and closes the connection that it used. */
@@ -108,11 +114,16 @@ export async function closing<T>(
 export function collecting() {
   const columns = new Map<string, Tally>();
   const first: Sample['first'][number][] = [];
-  let records = 0;
+  let [records, broken] = [0, 0];
+  let firstBroken: Broken | undefined;
   return {
     add(batch: readonly SourceRecord[]): void {
       for (const record of batch) {
-        if (!('value' in record)) continue;
+        if ('broken' in record) {
+          firstBroken ??= record;
+          broken += 1;
+          continue;
+        }
         records += 1;
         if (first.length < mostPreviewed) first.push(record);
         for (const [name, value] of fieldsOf(record.value)) add(columns, name, value);
@@ -123,8 +134,20 @@ export function collecting() {
       records,
       columns: [...columns].map(([name, tally]) => columnOf(name, tally)),
       first,
+      unread:
+        firstBroken && broken > records ? flawOf(firstBroken, { records, broken }) : undefined,
     }),
   };
+}
+
+type Broken = Extract<SourceRecord, { broken: string }>;
+
+function flawOf(
+  { where, broken: why, fix }: Broken,
+  { records, broken }: { records: number; broken: number },
+): Flaw {
+  const some = `${withCommas(broken)} of ${counted(records + broken, 'record')}`;
+  return { why: `${some} cannot be read, the first at ${where}: it ${why}`, fix };
 }
 
 /** Yields the fields of a record; those of nested objects by their dotted paths. */

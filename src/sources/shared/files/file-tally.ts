@@ -27,11 +27,12 @@ export function brokenRow(tally: FileTally, where: string, { why, fix }: Flaw): 
  * that case a last row with a different width counts as broken, like any other row.
  */
 export function flawsOf(tally: FileTally, cut: Flaw | undefined, found: readonly Flaw[]): Flaw[] {
-  const flaws: Flaw[] = cut ? [cut] : [];
+  const flaws: Flaw[] = cut ? [{ ...cut, isCut: true }] : [];
   const { stopped, firstBroken } = tally;
   const count = tally.broken - (stopped ? 1 : 0);
   if (stopped) {
-    flaws.push({ why: `reading stopped: ${stopped.where} ${stopped.why}`, fix: stopped.fix });
+    const why = `reading stopped: ${stopped.where} ${stopped.why}`;
+    flaws.push({ why, fix: stopped.fix, isCut: true });
   }
   flaws.push(...found);
   if (count > 0) {
