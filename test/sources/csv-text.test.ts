@@ -81,8 +81,9 @@ test.each([',', ';', '\t', '|'] as const)(
   },
 );
 
-test('a first line sep=; tells the delimiter and is no header', async () => {
-  const { values, records } = await readText('sep=;\r\nid;name\r\n1;a,b\r\n', ['id', 'name']);
+test.each(['sep=;', '"sep=;"'])('a first line %s tells the delimiter', async (line) => {
+  const text = `${line}\r\nid;name\r\n1;a,b\r\n`;
+  const { values, records } = await readText(text, ['id', 'name']);
   expect(values).toEqual([{ id: '1', name: 'a,b' }]);
   expect(records[0]?.where).toBe('line 3');
 });

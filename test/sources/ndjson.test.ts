@@ -54,7 +54,11 @@ describe('an unreadable line', () => {
   test.each([
     ['is cut', '{"id":2,"name":"x', 'is no JSON', 'write one whole JSON object a line'],
     ['holds two', '{"id":2}{"id":3}', 'is no JSON', 'write one whole JSON object a line'],
-    ['is a list', '[{"id":2}]', 'is no JSON object', 'give a JSON object for each record'],
+    ['is a list', '[{"id":2}]', 'begins a JSON array', expect.stringContaining("jq -c '.[]'")],
+    ['begins a list', '[', 'begins a JSON array', expect.stringContaining("jq -c '.[]'")],
+    ['begins an object', '{', 'is no JSON', expect.stringContaining('jq -c .')],
+    ['holds NaN', '{"id":2,"x":NaN}', 'is no JSON', 'write null in place of NaN'],
+    ['holds Infinity', '{"x":[ -Infinity]}', 'is no JSON', 'write null in place of Infinity'],
     ['is a text', '"ann@x.y"', 'is no JSON object', 'give a JSON object for each record'],
     ['holds a NUL', '{"id":"2\\u0000"}', 'holds a NUL character', 'remove it from the record'],
     [

@@ -132,6 +132,14 @@ describe('a sheet', () => {
     expect(values).toEqual([{ id: '1', x: '2024-05-17' }]);
   });
 
+  test('may be in UTF-16, as any XML', async () => {
+    const xml = `\ufeff<worksheet><sheetData>${header}<row><c t="str"><v>é</v></c></row></sheetData></worksheet>`;
+    const utf16 = Buffer.from(xml, 'utf16le');
+    for (const content of [utf16, Buffer.from(utf16).swap16()]) {
+      expect((await read(workbook({ [SHEET]: content }))).values).toEqual([{ id: 'é', x: '' }]);
+    }
+  });
+
   test('may be in the strict form of the format', async () => {
     const strict = (xml: string) =>
       xml

@@ -80,7 +80,7 @@ async function next(output: string, shell: Shell): Promise<number> {
 /** Returns a name for the mirror from that of the source: lower case, with hyphens. */
 export function mirrorName(origin: string): string {
   const plain = basename(origin)
-    .replace(/(\.(csv|tsv|txt|tab|ndjson|jsonl|xlsx|sqlite3?|db3?|gz))+$/i, '')
+    .replace(/(\.(csv|tsv|txt|tab|ndjson|jsonl?|xlsx|sqlite3?|db3?|gz))+$/i, '')
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-+|-+$/g, '')

@@ -14,7 +14,9 @@ const SAMPLE_RECORDS = 50;
  */
 export function delimiterOf(sample: Buffer, fields: readonly string[]): Delimiter {
   const [first, ...others] = firstRecords(sample.toString('utf8'));
-  const stated = delimiters.find((delimiter) => first?.toLowerCase() === `sep=${delimiter}`);
+  const stated = delimiters.find(
+    (delimiter) => nameOf(first ?? '').toLowerCase() === `sep=${delimiter}`,
+  );
   if (stated !== undefined) return stated;
   const [header, ...rows] = [first, ...others];
   if (header === undefined) return ',';

@@ -181,6 +181,9 @@ function refuseArchive(bytes: Buffer, name: string): void {
 const QUOTE_FIX =
   'put quotes around the whole field, double each quote within it, and export the file again';
 
+const EXCEL_FIX =
+  'export empty cells at the end, which Excel leaves out: move a column that is always filled there';
+
 function stoppedAt(parser: FindingParser, why: string): NonNullable<Tally['stopped']> {
   return { where: `line ${parser.line()}`, why, fix: QUOTE_FIX };
 }
@@ -204,8 +207,9 @@ function wrongWidth(
   tally: Tally,
 ): SourceRecord {
   const found = counted(count, 'field');
+  const quotes = 'put quotes around fields that hold the delimiter or a line break';
   return brokenRow(tally, `line ${line}`, {
     why: `has ${found} where the header has ${columns.width}`,
-    fix: 'put quotes around fields that hold the delimiter or a line break',
+    fix: count > columns.width ? quotes : `${EXCEL_FIX}, and ${quotes}`,
   });
 }

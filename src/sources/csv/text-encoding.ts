@@ -1,6 +1,6 @@
 /** Converts the bytes of a CSV file to UTF-8 from whatever encoding it was exported in. */
 import { Invalid } from '../../domain/errors.ts';
-import { hasUtf16Pattern } from '../shared/files/utf16-pattern.ts';
+import { hasUtf16Pattern, markedEncoding } from '../shared/files/detect-encoding.ts';
 
 export const encodings = ['utf-8', 'utf-16', 'windows-1252'] as const;
 export type Encoding = (typeof encodings)[number];
@@ -50,11 +50,4 @@ export function chunkDecoder(sample: Buffer, encoding: Encoding = 'utf-8'): Chun
       });
     },
   };
-}
-
-function markedEncoding(sample: Buffer): 'utf-8' | 'utf-16le' | 'utf-16be' | undefined {
-  if (sample.subarray(0, 3).equals(Buffer.from([0xef, 0xbb, 0xbf]))) return 'utf-8';
-  const mark = sample.toString('hex', 0, 2);
-  if (mark === 'fffe') return 'utf-16le';
-  return mark === 'feff' ? 'utf-16be' : undefined;
 }

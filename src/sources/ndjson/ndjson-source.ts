@@ -4,10 +4,11 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
-import type { FileTally } from '../shared/files/file-tally.ts';
+import { brokenRow, type FileTally } from '../shared/files/file-tally.ts';
 import { type FileReading, type FileSurroundings, lineFile } from '../shared/files/line-file.ts';
-import { hasUtf16Pattern } from '../shared/files/utf16-pattern.ts';
+import { hasUtf16Pattern, markedEncoding } from '../shared/files/detect-encoding.ts';
 import { jsonRecords, type JsonRecords } from '../shared/json-records.ts';
+import type { Flaw } from '../shared/read-certificate.ts';
 import type { Source, SourceRecord } from '../source.ts';
 import { type JsonLine, lineParser } from './line-parser.ts';
 import type { NdjsonOptions } from './options.ts';
@@ -52,22 +53,27 @@ function recordOf(
   tally: FileTally,
 ): SourceRecord {
   const where = `line ${number}`;
-  const record = text === undefined ? tooLong(where) : parsed(text, where, records);
-  if ('broken' in record) {
-    tally.broken += 1;
-    tally.firstBroken ??= where;
+  const value = text === undefined ? undefined : parseJson(text);
+  if (text === undefined || value === undefined || Array.isArray(value)) {
+    return brokenRow(tally, where, faultOf(text));
   }
-  return record;
+  const record = records.recordOf(value, where, text);
+  if (!('broken' in record)) return record;
+  return brokenRow(tally, where, { why: record.broken, fix: record.fix });
 }
 
-function tooLong(where: string): SourceRecord {
-  return { where, broken: 'is longer than 4 MiB', fix: 'write one record a line' };
-}
-
-function parsed(text: string, where: string, records: JsonRecords): SourceRecord {
-  const value = parseJson(text);
-  if (value !== undefined) return records.recordOf(value, where, text);
-  return { where, broken: 'is no JSON', fix: 'write one whole JSON object a line' };
+/** Returns why a line holds no object. Whole files of one array or of NaN are common. */
+function faultOf(text: string | undefined): Flaw {
+  const file = 'people.json > people.ndjson';
+  if (text === undefined) return { why: 'is longer than 4 MiB', fix: 'write one record a line' };
+  if (text.startsWith('[')) {
+    const fix = `write one object a line, without the array: jq -c '.[]' ${file}`;
+    return { why: 'begins a JSON array', fix };
+  }
+  const [, number] = /[[:,]\s*-?(NaN|Infinity)\b/.exec(text) ?? [];
+  if (number !== undefined) return { why: 'is no JSON', fix: `write null in place of ${number}` };
+  const more = text === '{' ? `: jq -c . ${file}` : '';
+  return { why: 'is no JSON', fix: `write one whole JSON object a line${more}` };
 }
 
 /**
@@ -91,7 +97,7 @@ function utf8Check(): (chunk: Buffer | undefined) => boolean {
  * Throws Invalid if a file that begins with `sample` is UTF-16, which is valid UTF-8 full of NULs.
  */
 function assertNotUtf16(sample: Buffer, path: string): void {
-  const marked = sample.length >= 2 && ['fffe', 'feff'].includes(sample.toString('hex', 0, 2));
+  const marked = markedEncoding(sample)?.startsWith('utf-16');
   if (!marked && !hasUtf16Pattern(sample)) return;
   throw new Invalid(`${path}: the text is UTF-16; save the file as UTF-8`);
 }

@@ -1,5 +1,6 @@
 /** Parses XML as it arrives, in bounded memory, because a small zip can hold gigabytes of XML. */
 import { SaxesParser, type SaxesTagNS } from 'saxes';
+import { markedEncoding } from '../shared/files/detect-encoding.ts';
 
 const MIB = 1024 * 1024;
 /** The maximum length between two tags. A cell may hold 1 MiB. */
@@ -34,13 +35,14 @@ export async function* parseXml(
   chunks: AsyncIterable<Buffer>,
   reader: XmlReader,
 ): AsyncGenerator<number> {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
   const parser = boundedParser(reader);
+  let decode: ReturnType<typeof decoderFor> | undefined;
   for await (const chunk of chunks) {
-    parser.write(decoded(() => decoder.decode(chunk, { stream: true })));
+    decode ??= decoderFor(chunk);
+    parser.write(decode(chunk));
     yield chunk.length;
   }
-  parser.write(decoded(() => decoder.decode()));
+  parser.write(decode?.() ?? '');
   parser.end();
 }
 
@@ -86,13 +88,17 @@ function boundedParser(reader: XmlReader) {
   };
 }
 
-function decoded(decode: () => string): string {
-  try {
-    return decode();
-  } catch (error) {
-    if (error instanceof TypeError) throw new XmlFault('holds text that is not UTF-8');
-    throw error;
-  }
+/** Returns the decoder of a part that begins with `sample`. Call it with nothing at the end. */
+function decoderFor(sample: Buffer): (chunk?: Buffer) => string {
+  const decoder = new TextDecoder(markedEncoding(sample) ?? 'utf-8', { fatal: true });
+  return (chunk) => {
+    try {
+      return decoder.decode(chunk, { stream: chunk !== undefined });
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      throw new XmlFault('holds text that is neither UTF-8 nor UTF-16');
+    }
+  };
 }
 
 function attributesOf({ attributes }: SaxesTagNS): Attributes {

@@ -5,18 +5,18 @@ import { makeParts, zip } from '../../e2e/first-contact/xlsx/make.ts';
 import { readAll, virtualClock, write } from './source-reading.ts';
 
 /** The new content of parts, by their names; undefined: the part is removed. */
-export type Edits = Record<string, string | ((xml: string) => string) | undefined>;
+export type Edits = Record<string, string | Buffer | ((xml: string) => string) | undefined>;
 
 /** The part of the first sheet. */
 export const SHEET = 'xl/worksheets/sheet1.xml';
 
 /** Returns the workbook of the first contacts with other parts. */
 export function workbook(edits: Edits = {}): Buffer {
-  const parts = makeParts();
+  const parts = new Map<string, string | Buffer>(makeParts());
   for (const [name, edit] of Object.entries(edits)) {
     const before = parts.get(name) ?? '';
     if (edit === undefined) parts.delete(name);
-    else parts.set(name, typeof edit === 'string' ? edit : edit(before));
+    else parts.set(name, typeof edit === 'function' ? edit(before.toString()) : edit);
   }
   return zip(parts);
 }

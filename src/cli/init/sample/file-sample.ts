@@ -8,7 +8,7 @@ import { csvOptions } from '../../../sources/csv/options.ts';
 import type { Encoding } from '../../../sources/csv/text-encoding.ts';
 import { ndjsonSource } from '../../../sources/ndjson/ndjson-source.ts';
 import { ndjsonOptions } from '../../../sources/ndjson/options.ts';
-import { hasUtf16Pattern } from '../../../sources/shared/files/utf16-pattern.ts';
+import { hasUtf16Pattern } from '../../../sources/shared/files/detect-encoding.ts';
 import type { Source } from '../../../sources/source.ts';
 import { sampleSqlite } from '../../../sources/sql/sqlite-sample.ts';
 import { xlsxOptions } from '../../../sources/xlsx/options.ts';
@@ -48,10 +48,10 @@ export function isSqlite(path: string): boolean {
 function typeOf(path: string): File['type'] | 'sql' {
   if (isSqlite(path)) return 'sql';
   if (/\.xlsx$/i.test(path)) return 'xlsx';
-  if (/\.(ndjson|jsonl)(\.gz)?$/i.test(path)) return 'ndjson';
+  if (/\.(ndjson|jsonl|json)(\.gz)?$/i.test(path)) return 'ndjson';
   if (/\.(csv|tsv|txt|tab)(\.gz)?$/i.test(path)) return 'csv';
   throw new Invalid(`${path}: init cannot tell what kind of file this is`, {
-    fix: 'name it .csv, .tsv, .txt, .ndjson, .jsonl, .xlsx or .sqlite, or write the configuration by hand',
+    fix: 'name it .csv, .tsv, .txt, .ndjson, .jsonl, .json, .xlsx or .sqlite, or write the configuration by hand',
   });
 }
 

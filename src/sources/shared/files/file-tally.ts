@@ -9,7 +9,7 @@ export interface FileTally {
   lineEnded: boolean;
   /** The number of rows that cannot be read. */
   broken: number;
-  firstBroken?: string;
+  firstBroken?: { where: string; fix: string };
   /** Set if the rest of the file was abandoned; this counts as one broken row. */
   stopped?: { where: string; why: string; fix: string };
 }
@@ -17,7 +17,7 @@ export interface FileTally {
 /** Counts a row that cannot be read, and returns its record. */
 export function brokenRow(tally: FileTally, where: string, { why, fix }: Flaw): SourceRecord {
   tally.broken += 1;
-  tally.firstBroken ??= where;
+  tally.firstBroken ??= { where, fix };
   return { where, broken: why, fix };
 }
 
@@ -35,9 +35,9 @@ export function flawsOf(tally: FileTally, cut: Flaw | undefined, found: readonly
     flaws.push({ why, fix: stopped.fix, isCut: true });
   }
   flaws.push(...found);
-  if (count > 0) {
-    const fix = 'mend those rows and export the file again';
-    flaws.push(brokenFlaw('row', { count, first: firstBroken, fix }));
+  if (firstBroken && count > 0) {
+    const { where: first, fix } = firstBroken;
+    flaws.push(brokenFlaw('row', { count, first, fix }));
   }
   if (!stopped && !cut && !tally.lineEnded) {
     flaws.push({

@@ -180,7 +180,7 @@ export function makeParts(): Map<string, string> {
 const fixed = [20, 0, 8, 0, 33];
 
 /** The parts as a file that Excel opens. */
-export function zip(parts: ReadonlyMap<string, string>): Buffer {
+export function zip(parts: ReadonlyMap<string, string | Buffer>): Buffer {
   const locals: Buffer[] = [];
   const entries: Buffer[] = [];
   let offset = 0;
