@@ -163,6 +163,7 @@ describe('a valid condition', () => {
     [`record.age == "42"`, { age: [42] }, ['age']],
     [`record.b == "x" || record.age == "42"`, { age: { in: 42 }, b: 'x' }, ['age']],
     [`record.constructor == "x"`, {}, ['constructor']],
+    [`record.a != "gelöscht"`, { a: 'gel\uFFFDscht' }, ['a']],
     [`timestamp(record.a) > timestamp(record.b)`, { a: 'x', b: '' }, ['a']],
   ])('%s fails on %j', (text, record, failsOn) => {
     expect(judge(text, record)).toEqual({ failsOn });

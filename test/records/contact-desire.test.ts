@@ -73,6 +73,11 @@ describe('an unreadable record', () => {
       expect(desiredBody.parse(JSON.parse(row.body)).channels[PRODUCT]).toBe('opt_out');
     },
   );
+  test('with an id that lost a letter keeps key and opt-outs', () => {
+    const row = wish({ id: 'caf\uFFFD', newsletter: 'yes', product: 'no' });
+    expect(row).toMatchObject({ id: '', key: ANN, wants: false });
+    expect(row.invalid).toMatchObject({ reason: '"id" holds U+FFFD in place of a lost letter' });
+  });
   test.each(['...', '.a', '%2e%2e%2e', '../x'])('is none with the id %j', (id) => {
     expect(wish({ id, newsletter: 'yes' })).toMatchObject({ id, invalid: undefined });
   });

@@ -1,7 +1,8 @@
 /** How the types of each database come out in a record. */
-import { describe, expect, test } from 'vitest';
+import { Client } from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { truthyIn } from '../support/sources/channel-flags.ts';
-import { readAll } from '../support/sources/source-reading.ts';
+import { errorOf, readAll } from '../support/sources/source-reading.ts';
 import { type Given, sourceOn, type Stand, stands, tableOn } from '../support/sources/stand-ins.ts';
 
 const all = await stands();
@@ -124,6 +125,62 @@ describe.each(only('PostgreSQL'))('%s', (_, stand) => {
   });
 });
 
+describe.each(only('PostgreSQL'))('%s without an encoding', (_, stand) => {
+  const at = new URL(stand.url);
+  at.pathname += '_ascii';
+  const url = at.href;
+  const name = at.pathname.slice(1);
+  const bad = String.raw`convert_from('\x6ae9'::bytea, 'SQL_ASCII')`;
+
+  beforeAll(async () => {
+    await stand.run(`create database ${name} template template0 encoding 'SQL_ASCII' locale 'C'`);
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    await client.query(`create table people (id text primary key, n integer, v text);
+      insert into people values ('ä', 1, 'ö'), ('b', 2, ${bad}), (${bad}, 3, 'no')`);
+    await client.end();
+  });
+  afterAll(async () => stand.run(`drop database ${name} with (force)`));
+
+  test('a byte that is not UTF-8 costs its row alone', async () => {
+    const source = sourceOn({ url }, { table: 'people', key: 'n', pageSize: 1 });
+    const { values, certificate } = await readAll(source, ['v']);
+    expect(certificate.complete).toBe(true);
+    expect(values).toEqual([
+      { id: 'ä', n: '1', v: 'ö' },
+      { id: 'b', n: '2', v: 'j\uFFFD' },
+      { id: 'j\uFFFD', n: '3', v: 'no' },
+    ]);
+    const { signal } = new AbortController();
+    expect(await source.one('ä', { fields: ['v'], signal })).toMatchObject({ value: { v: 'ö' } });
+  });
+
+  test('a reading ends behind a key that is not UTF-8, and names it', async () => {
+    const source = sourceOn({ url }, { query: 'select * from people where n > 1', pageSize: 1 });
+    const { certificate } = await readAll(source, ['v']);
+    expect(certificate).toMatchObject({
+      complete: false,
+      why: expect.stringMatching(/^reading stopped after row 2: .*the key of a row is not UTF-8$/),
+      fix: 'name as key a column of numbers or plain letters',
+    });
+  });
+
+  test('a query converts what is in another encoding', async () => {
+    const utf8 = "convert(convert_to(v, 'SQL_ASCII'), 'LATIN1', 'UTF8')";
+    const query = `select n as id, convert_from(${utf8}, 'UTF8') as v from people where n = 2`;
+    const { values } = await readAll(sourceOn({ url }, { query }), ['v']);
+    expect(values).toEqual([{ id: '2', v: 'jé' }]);
+  });
+
+  test('a query that fails on such a text is told so', async () => {
+    const query = `select id, convert_from(v::bytea, 'UTF8') as v from people`;
+    const error = await errorOf(readAll(sourceOn({ url }, { query, key: 'id' }), ['v']));
+    expect(error.message).toMatch(
+      /holds text that cannot be converted to UTF-8 \(22021\) → correct/,
+    );
+  });
+});
+
 describe.each(only('MariaDB'))('%s', (_, stand) => {
   test.each<[type: string, value: string, expected: unknown]>([
     ['datetime(6)', "'2026-03-01 12:00:00.123456'", '2026-03-01T12:00:00.123456'],
@@ -204,6 +261,16 @@ describe.each(only('SQLite'))('%s', (_, stand) => {
       false,
       undefined,
     ]);
+  });
+
+  test('a key that is not UTF-8 leads to no next page', async () => {
+    const rows = ["'i'", "cast(x'6ae9' as text)", "cast(x'6aea' as text)"];
+    const table = await tableOn(stand, 'id text primary key', rows);
+    const { certificate } = await readAll(sourceOn(stand, { table, pageSize: 1 }));
+    expect(certificate).toMatchObject({
+      complete: false,
+      why: expect.stringContaining('the key of a row is not UTF-8'),
+    });
   });
 
   test('a text with a NUL character is broken', async () => {

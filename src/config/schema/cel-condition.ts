@@ -14,7 +14,7 @@ import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
 import { fault } from '../../domain/schema-fault.ts';
 import type { Condition } from '../../domain/condition.ts';
-import { fieldAt, textOf } from '../../domain/values/record-field.ts';
+import { fieldAt, isLossy, textOf } from '../../domain/values/record-field.ts';
 import {
   bounded,
   environment,
@@ -72,7 +72,9 @@ function judging(
     const values = fields.map((field): [string, unknown] => [field, fieldAt(record, field)]);
     const known = values.filter(([, value]) => value !== undefined);
     const seen = Object.fromEntries(known.map(([field, value]) => [field, textOf(value)]));
-    const unread = known.flatMap(([field]) => (seen[field] === undefined ? [field] : []));
+    const unread = known.flatMap(([field, value]) =>
+      seen[field] === undefined || isLossy(value) ? [field] : [],
+    );
     if (unread.length > 0) return { failsOn: unread };
     const long = known.flatMap(([field]) => (isLong(seen[field]) ? [field] : []));
     if (long.length > 0) return { failsOn: long, longest: longestText };

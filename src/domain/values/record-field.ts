@@ -44,6 +44,14 @@ export function textOf(value: unknown): string | undefined {
   return value === null || value === undefined ? '' : undefined;
 }
 
+/**
+ * Returns whether a text lost a character on its way from the CRM: U+FFFD stands for bytes that are
+ * no text. What it said is unknown, and other texts may look the same.
+ */
+export function isLossy(value: unknown): boolean {
+  return typeof value === 'string' && value.includes('\u{FFFD}');
+}
+
 /** Returns a word in the form used for comparison: trimmed, in lower case, in one Unicode form. */
 export function wordOf(text: string): string {
   return text.trim().toLowerCase().normalize('NFC');

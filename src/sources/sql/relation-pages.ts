@@ -8,6 +8,7 @@
  * the read continues behind them. Rows without a key come last, at most one page of them.
  */
 import { Invalid } from '../../domain/errors.ts';
+import { isLossy } from '../../domain/values/record-field.ts';
 import { listed, quoted, hintsFor } from '../shared/field-suggestions.ts';
 import type { SqlOptions } from './options.ts';
 import type { Column, Raw, Session } from './drivers/database-session.ts';
@@ -159,7 +160,7 @@ export async function countOf({ session, relation, since }: Paged): Promise<Coun
 
 /** Yields the pages. The last one is not full. */
 export async function* pagesOf(paged: Paged): AsyncGenerator<Raw[][], undefined> {
-  const { session, pageSize } = paged;
+  const { session, relation, pageSize } = paged;
   const limit = pageSize + 1;
   let seen = new Set<string>();
   let last: Raw[] | undefined;
@@ -173,6 +174,11 @@ export async function* pagesOf(paged: Paged): AsyncGenerator<Raw[][], undefined>
     from = fresh.length > 0 ? '>=' : '>';
     seen = new Set(marks);
     last = rows.at(-1);
+    if (isLossy(last?.[relation.at.key])) {
+      throw new Invalid(`${session.name}: the key of a row is not UTF-8`, {
+        fix: 'name as key a column of numbers or plain letters',
+      });
+    }
   }
 }
 

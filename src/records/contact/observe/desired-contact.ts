@@ -1,7 +1,7 @@
 /** Converts CRM records to canonical form, as configured in the section `contacts`. */
 import type { Condition } from '../../../domain/condition.ts';
 import { isDotSegment } from '../../../domain/address-part.ts';
-import { fieldAt, textOf } from '../../../domain/values/record-field.ts';
+import { fieldAt, isLossy, textOf } from '../../../domain/values/record-field.ts';
 import {
   canonicalJson,
   type DesiredRow,
@@ -83,15 +83,14 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
     const { faults } = found;
     const isOut = isOutOfScope(fields.include, value, faults);
     const id = text(fieldAt(value, fields.id));
+    const unnamed = faultOfId(fields.id, id);
     const written = text(fieldAt(value, fields.email)).trim().toLowerCase();
     const address = contactKey(written);
     // A record with a look-alike is invalid, and its opt-outs reach the contact with that address.
     const key = hasAddressForm(address) ? address : undefined;
     const isFine = key !== undefined && !holdsLookAlike(key);
     if (!isOut) {
-      if (id === unreadable) faults.push(noSingleValue(fields.id));
-      if (id === '') faults.push(blank(fields.id, 'id-missing'));
-      else if (isDotSegment(id.trim())) faults.push(dotted(fields.id));
+      if (unnamed) faults.push(unnamed);
       if (!isFine && address !== '') faults.push(notAnAddress(fields.email, address));
       if (address === '') faults.push(blank(fields.email, 'address-missing'));
     }
@@ -103,7 +102,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
     if (isOut || faults.length > 0) dropOptIns(channels);
     return {
       kind: 'contact',
-      id: id === unreadable || isDotSegment(id.trim()) ? '' : id,
+      id: unnamed ? '' : id,
       key,
       alias: address,
       place,
@@ -319,15 +318,19 @@ function blank(field: string, cause: ProblemCause): Fault {
   return { cause, reason: `"${field}" is empty`, fix: 'fill it in the CRM' };
 }
 
-function dotted(field: string): Fault {
-  const reason = `"${field}" consists of dots, which would lead to another address of the CRM`;
-  return { cause: 'id-missing', reason, fix: 'give the record another id' };
-}
-
-function noSingleValue(field: string): Fault {
-  return {
-    cause: 'no-single-value',
-    reason: `"${field}" is no single value`,
-    fix: 'name a field that holds a text or number',
-  };
+/** Returns why an id names no record. */
+function faultOfId(field: string, id: string): Fault | undefined {
+  if (id === '') return blank(field, 'id-missing');
+  if (id === unreadable) {
+    return {
+      cause: 'no-single-value',
+      reason: `"${field}" is no single value`,
+      fix: 'name a field that holds a text or number',
+    };
+  }
+  const what = isLossy(id)
+    ? 'holds U+FFFD in place of a lost letter'
+    : isDotSegment(id.trim()) && 'consists of dots, which would lead to another address of the CRM';
+  if (what === false) return undefined;
+  return { cause: 'id-missing', reason: `"${field}" ${what}`, fix: 'give the record another id' };
 }

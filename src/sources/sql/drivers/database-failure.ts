@@ -62,6 +62,11 @@ const verdicts: readonly Verdict[] = [
   ],
   [/^25/, 'does not let this be written', 'have query read only'],
   [
+    /^(22021|22P05)$/,
+    'holds text that cannot be converted to UTF-8',
+    'correct it there, or convert its column in query',
+  ],
+  [
     /^(42|0A|21|22)/,
     'cannot do what it is asked',
     'correct key, updatedAt and query of the source',

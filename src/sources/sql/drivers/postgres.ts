@@ -129,6 +129,9 @@ function settings(timeoutMs: number): string {
     "set local datestyle = 'ISO'",
     "set local intervalstyle = 'iso_8601'",
     "set local bytea_output = 'hex'",
+    // Otherwise, one text that is not UTF-8 ends the whole statement.
+    "select set_config('client_encoding', 'SQL_ASCII', true) " +
+      "where current_setting('server_encoding') = 'SQL_ASCII'",
   ].join('; ');
 }
 
