@@ -13,7 +13,10 @@ export interface QuietFlags {
 /** Adds --quiet and --log-level. */
 export function quietOptions(command: Command): Command {
   return command
-    .option('--quiet', 'print results and errors only')
+    .option(
+      '--quiet',
+      'print results and errors only; nothing of a run that ends with 0 and no new problem',
+    )
     .addOption(
       new Option('--log-level <level>', 'print JSON log lines of this level and above').choices(
         levels,

@@ -168,11 +168,15 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
     });
     log.ended(summary, writes ? 'run' : 'plan');
-    await printRun({ config, mirror, summary, view }, { flags, shell, wanted });
+    const isLeft = writes && summary.mode === 'undo' && deferredCount(summary.deferred) > 0;
+    const isBusy = isLeft && summary.status === 'done';
+    const code = isBusy ? exitCode('busy') : codeOf(summary, flags, shell);
+    const isWell = code === exitCode('done') && !summary.problems.some(({ isNew }) => isNew);
+    const isQuiet = flags.quiet === true && writes && isWell;
+    await printRun({ config, mirror, summary, view }, { flags, shell, wanted, isQuiet });
     if (writes) sayAlerts({ config, mirror, summary }, shell);
     wanted.ended?.({ config, mirror, summary });
-    const isLeft = writes && summary.mode === 'undo' && deferredCount(summary.deferred) > 0;
-    return isLeft && summary.status === 'done' ? exitCode('busy') : codeOf(summary, flags, shell);
+    return code;
   } catch (error) {
     failure = error;
     throw error;
@@ -182,10 +186,10 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
   }
 }
 
-/** Prints the document, or the lines for people; then the reasons on stderr. */
+/** Prints the document, or the lines for people unless it is quiet; then the reasons on stderr. */
 async function printRun(
   ended: Ended & { view: Viewed },
-  { flags, shell, wanted }: Call,
+  { flags, shell, wanted, isQuiet }: Call & { isQuiet: boolean },
 ): Promise<void> {
   const { mirror, summary } = ended;
   const addresses = flags.addresses ?? shell.terminal;
@@ -198,11 +202,13 @@ async function printRun(
   };
   const groups = shownGroups(summary.groups, { names, addresses });
   if (flags.json) return shell.print(documentOf(told, groups));
-  const adds = (await wanted.adds?.(ended)) ?? [];
-  const { writes, all = false } = wanted;
-  const about = { ...flags, writes, all, adds, names };
-  for await (const row of runLines(ended, about)) shell.print(row);
-  for (const row of renderGroups(groups)) shell.print(row);
+  if (!isQuiet) {
+    const adds = (await wanted.adds?.(ended)) ?? [];
+    const { writes, all = false } = wanted;
+    const about = { ...flags, writes, all, adds, names };
+    for await (const row of runLines(ended, about)) shell.print(row);
+    for (const row of renderGroups(groups)) shell.print(row);
+  }
   const unsaid = summary.reasons.filter(
     (reason, at) => !mirror.notes.includes(reason) && summary.reasonCodes[at] !== 'policy',
   );

@@ -123,6 +123,22 @@ describe('what is printed on stderr', () => {
   });
 });
 
+test('a run with --quiet prints nothing when all is well, and what it newly found', async () => {
+  const world = await mirrored();
+  world.people([{ email: ann, news: 'yes' }]);
+  const nothing = { code: 0, said: '' };
+  expect(await world.call('sync', '--quiet')).toMatchObject(nothing);
+  expect((await world.call('plan', '--quiet')).out).toContain('nothing to do');
+  expect((await world.call('sync', '--quiet', '--json')).json.status).toBe('done');
+  world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
+  expect((await world.call('sync', '--quiet')).out).toContain('1 × conflict');
+  expect(await world.call('sync', '--quiet')).toMatchObject(nothing);
+  world.people([{ email: ann, news: 'perhaps' }]);
+  const { code, out } = await world.call('sync', '--quiet');
+  expect(code).toBe(4);
+  expect(out).toContain('is no known word');
+});
+
 test('a file in the folder of templates that is no template is named by plan and check', async () => {
   const world = await mirrored({ kinds: ['contact', 'template'] });
   world.template('welcome', { subject: 'Hi' });
