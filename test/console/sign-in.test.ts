@@ -1,5 +1,5 @@
 /** Who is let in: users of a file, a proxy, nobody else. */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { accessRulesOf } from '../../src/console/access/access-rules.ts';
@@ -132,13 +132,18 @@ test('what no form sends is refused, and is no bug', async () => {
 });
 
 test('a removed user is out at once, and a broken file lets nobody in', async () => {
-  const { passwords, running, folder, file } = await withUsers();
+  const { passwords, running, folder, file, call } = await withUsers();
   const { page } = await look({ ...running, link: `${running.url}/sign-in` });
   await page.getByLabel('Name').fill('vera');
   await page.getByLabel('Password').fill(passwords.vera);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByText('vera').waitFor();
   const users = join(file, '..', 'users.yaml');
+  const known = readFileSync(users, 'utf8');
+  const again = await call('console', '--add-user', 'vera', '--role', 'operator');
+  expect(again).toMatchObject({ code: 2, out: '' });
+  expect(again.err).toContain('users.yaml already → remove the user from it first');
+  expect(readFileSync(users, 'utf8')).toBe(known);
   writeFileSync(users, 'users: []\n');
   await page.goto('/m/world');
   await page.getByLabel('Password').waitFor();

@@ -56,8 +56,8 @@ function stampOf(path: string): string {
 }
 
 /**
- * Adds a user to the file, or gives a known one this role and password. Creates the file for its
- * owner only. Throws Invalid for a file or a name that cannot be used.
+ * Adds a user to the file. Creates the file for its owner only. Throws Invalid for a file or a name
+ * that cannot be used, and for a known user, whose password stays.
  */
 export function addUser(path: string, added: KnownUser): void {
   const checked = user.safeParse(added);
@@ -67,6 +67,11 @@ export function addUser(path: string, added: KnownUser): void {
     });
   }
   const users = existsSync(path) ? readUsers(path) : new Map<string, KnownUser>();
+  if (users.has(added.name)) {
+    throw new Invalid(`--add-user: ${added.name} is in ${path} already`, {
+      fix: 'remove the user from it first, for another password or role',
+    });
+  }
   users.set(added.name, checked.data);
   const next = `${path}.new`;
   writeFileSync(next, stringify({ users: [...users.values()] }), { mode: 0o600 });

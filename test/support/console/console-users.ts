@@ -35,7 +35,6 @@ export async function withUsers(server: object = {}) {
   return {
     ...world,
     passwords,
-    passwordOf,
     running,
     /** Sends a form, as a browser does. */
     post,
