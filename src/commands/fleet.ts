@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { basename } from 'node:path';
 import type { Command } from 'commander';
 import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
 import { print } from '../cli/lookup/snapshot-command.ts';
@@ -102,7 +103,7 @@ async function status(command: Command, shell: Shell): Promise<number> {
   const withoutHome: string[] = [];
   const missing: FleetMirror[] = [];
   const moves: { mirror: string; from: string; to: string; state: string }[] = [];
-  await withFleets(flags, shell, async (fleet, mirrors) => {
+  const unusable = await withFleets(flags, shell, async (fleet, mirrors) => {
     nodes.push(...fleet.nodes.map((node) => rowOf(node, fleet)));
     const free = unserved(fleet).map(({ name }) => name);
     withoutHome.push(...free.filter((name) => mirrors.includes(name)));
@@ -114,9 +115,13 @@ async function status(command: Command, shell: Shell): Promise<number> {
   const going = moves.map(
     ({ mirror, from, to }) => `${mirror} is being moved from ${from} to ${to}.`,
   );
-  const lines = [...linesOf(nodes, withoutHome), ...missingDiskWords(missing), ...going];
-  print({ document: { nodes, withoutHome, withoutDisk, moves }, lines }, flags, shell);
-  return exitCode('done');
+  const lines = [
+    ...linesOf(nodes, { withoutHome, unusable }),
+    ...missingDiskWords(missing),
+    ...going,
+  ];
+  print({ document: { nodes, withoutHome, withoutDisk, moves, unusable }, lines }, flags, shell);
+  return exitCode(unusable.length === 0 ? 'done' : 'failed');
 }
 
 function rowOf({ name, host, since, isDraining }: FleetNode, fleet: Fleet): Row {
@@ -132,7 +137,10 @@ function rowOf({ name, host, since, isDraining }: FleetNode, fleet: Fleet): Row 
   };
 }
 
-function linesOf(nodes: readonly Row[], withoutHome: readonly string[]): string[] {
+function linesOf(
+  nodes: readonly Row[],
+  { withoutHome, unusable }: Record<'withoutHome' | 'unusable', readonly string[]>,
+): string[] {
   const head = ['node', 'host', 'since', 'mirrors', 'weight', 'draining'];
   const rows = nodes.map((row) => [
     row.node,
@@ -149,8 +157,9 @@ function linesOf(nodes: readonly Row[], withoutHome: readonly string[]): string[
       : ['No worker of a folder is alive.']),
     '',
     free === 0
-      ? 'Every mirror is served.'
+      ? `Every ${unusable.length === 0 ? '' : 'other '}mirror is served.`
       : `${counted(free, 'mirror')} without a home: ${withoutHome.join(', ')}`,
+    ...(unusable.length === 0 ? [] : [`Not known, see above: ${unusable.join(', ')}`]),
   ];
 }
 
@@ -210,8 +219,8 @@ async function move(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const [mirror = ''] = command.args;
   const { to = '' } = flags;
-  const configs = await configsOf(flags, shell);
-  const config = configs.find((one) => one.mirror === mirror);
+  const { usable } = await configsOf(flags, shell);
+  const config = usable.find((one) => one.mirror === mirror);
   if (!config) {
     throw new Invalid(`no usable file names the mirror ${mirror}`, {
       fix: 'name one of the mirrors in the folder',
@@ -255,14 +264,17 @@ async function moveBy(
   print({ document, lines: movedWords(document) }, flags, shell);
 }
 
-/** Calls `act` with the fleet of each Redis that the configurations name. */
+/**
+ * Calls `act` with the fleet of each Redis that the configurations name. Returns the files that
+ * cannot be used.
+ */
 async function withFleets(
   flags: Flags,
   shell: Shell,
   act: (fleet: Fleet, mirrors: readonly string[], quick: Quick) => Promise<void>,
-): Promise<void> {
-  const configs = await configsOf(flags, shell);
-  for (const [url, own] of Map.groupBy(configs, ({ redis }) => redis)) {
+): Promise<readonly string[]> {
+  const { usable, unusable } = await configsOf(flags, shell);
+  for (const [url, own] of Map.groupBy(usable, ({ redis }) => redis)) {
     const mirrors = own.map(({ mirror }) => mirror);
     const quick = connectQuickly(url);
     try {
@@ -271,21 +283,32 @@ async function withFleets(
       quick.close();
     }
   }
+  return unusable;
 }
 
-/** Returns the usable configurations, and prints which are not. */
-async function configsOf({ config, mirrors }: Flags, shell: Shell): Promise<readonly Workable[]> {
+/**
+ * Returns the usable configurations, and the other files, after printing what is wrong with them.
+ * Throws Invalid if none is usable.
+ */
+async function configsOf(
+  { config, mirrors }: Flags,
+  shell: Shell,
+): Promise<{ usable: readonly Workable[]; unusable: readonly string[] }> {
   const load = (file: string): Workable => workable(loadConfig(file, shell.env));
   if (mirrors === undefined) {
     if (config === undefined) throw new Invalid('name a folder with --mirrors, or a file with -c');
-    return [load(config)];
+    return { usable: [load(config)], unusable: [] };
   }
   if (config !== undefined) throw namedTwice();
   const { note } = shell;
   const folder = openMirrorFolder({ folder: mirrors, clock: systemClock, load, note });
   const files = [...(await folder.read()).values()];
-  for (const one of files) {
-    if (isRefused(one)) note(`crm-mirror: ${one.file} cannot be used, and is left out`);
+  const refused = files.filter(isRefused);
+  for (const { why } of refused) note(`crm-mirror: ${why.replaceAll('\n', '\ncrm-mirror: ')}`);
+  const usable = files.flatMap((one) => (isRefused(one) ? [] : [one]));
+  if (usable.length === 0) {
+    const fix = 'correct the files, or name another folder with --mirrors';
+    throw new Invalid(`${mirrors}: no file can be used`, { fix });
   }
-  return files.flatMap((one) => (isRefused(one) ? [] : [one]));
+  return { usable, unusable: refused.map(({ file }) => basename(file)) };
 }
