@@ -200,8 +200,8 @@ function lookAt(path: string, { checkedAt, timeoutMs }: LookOptions): Snapshot |
   try {
     const version = patiently(() => versionOf(db, path));
     if (version === migrations.length) {
-      if (checkedAt !== undefined && isCheckDue(db, checkedAt)) check(db);
       const isFree = patiently(() => standInForMissing(db, version));
+      if (checkedAt !== undefined && isCheckDue(db, checkedAt)) check(db);
       return patiently(() => snapshotOf(db, { path, patiently, isFree }));
     }
     db.close();

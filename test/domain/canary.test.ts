@@ -24,13 +24,13 @@ const states: Record<Canary['state'], Canary> = {
   applying: { ...slice, state: 'applying' },
   waiting: { ...slice, state: 'waiting', since: time },
   passed: { ...slice, state: 'passed' },
-  failed: { ...slice, state: 'failed', says: '3 of 40', at: 200 },
+  failed: { ...slice, state: 'failed', says: '3 of 40', approvalsGiven: 2 },
 };
 const events: Record<string, CanaryEvent> = {
   applied: { is: 'applied', time },
   'not applied': { is: 'not applied' },
-  within: { is: 'read', says: undefined, at: 200 },
-  outside: { is: 'read', says: '3 of 40', at: 200 },
+  within: { is: 'read', says: undefined, approvalsGiven: 2 },
+  outside: { is: 'read', says: '3 of 40', approvalsGiven: 2 },
   approved: { is: 'approved' },
   'nothing planned': { is: 'nothing planned' },
   'all made': { is: 'all made' },

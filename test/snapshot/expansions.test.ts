@@ -156,6 +156,7 @@ describe('a snapshot of an earlier program, without the expansions of this one',
     world.people(people.slice(12).map((one) => ({ ...one, news: 'yes' })));
     const { plan } = (await world.call('sync', '--json')).json;
     const db = opened(world.path);
+    for (const step of expansions) if (step.adds === 'index') db.exec(`drop index ${step.name}`);
     for (const { table, name } of columns) db.exec(`alter table ${table} drop column ${name}`);
     return { world, db, plan, schema: schemaOf(db) };
   }

@@ -7,6 +7,7 @@ import type { Config } from '../../config/config.ts';
 import { median } from '../../domain/values/median.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { isLater, type KeptRun } from '../../snapshot/tables/run-history.ts';
 import { lasting } from '../output/format-values.ts';
 import { type ToldRun, tellRun } from './run-history.ts';
 
@@ -29,18 +30,16 @@ const changesAtLeast = 20;
 /** Returns the thresholds that the last full run, and the last fast run after it, have crossed. */
 export function alertsIn(snapshot: Snapshot, { alerts }: Pick<Config, 'alerts'>): Alert[] {
   if (Object.values(alerts).every((value) => value === undefined)) return [];
-  const of = (mode: string): ToldRun[] =>
-    snapshot.runs
-      .lastOf(mode, compared.most + 1)
-      .filter(({ endedAt }) => endedAt !== null)
-      .map((run) => tellRun(run, () => false));
-  const [full, ...fulls] = of('full');
-  const [fast, ...fasts] = of('fast');
-  const isLater = fast && fast.startedAt >= (full?.startedAt ?? '');
-  return [
-    ...(full ? alertsOf(full, fulls, alerts) : []),
-    ...(fast && isLater ? alertsOf(fast, fasts, alerts) : []),
-  ];
+  const of = (mode: string): KeptRun[] =>
+    snapshot.runs.lastOf(mode, compared.most + 1).filter(({ endedAt }) => endedAt !== null);
+  const crossed = ([last, ...earlier]: KeptRun[]): Alert[] => {
+    const tell = (run: KeptRun) => tellRun(run, () => false);
+    return last ? alertsOf(tell(last), earlier.map(tell), alerts) : [];
+  };
+  const full = of('full');
+  const fast = of('fast');
+  const isFastLater = fast[0] && isLater(fast[0], full[0]);
+  return [...crossed(full), ...(isFastLater ? crossed(fast) : [])];
 }
 
 /** Returns the thresholds that a run has crossed; `earlier` are the runs of the same mode. */

@@ -31,7 +31,7 @@ import { healthOf, type ToldHealth } from './mirror-health.ts';
 import { type Alert, alertsIn } from './alert-thresholds.ts';
 import { progressOf, type ToldProgress } from './run-progress.ts';
 import { onlyIn, pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
-import type { KeptRun } from '../../snapshot/tables/run-history.ts';
+import { isLater, type KeptRun } from '../../snapshot/tables/run-history.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
 import type { Names } from '../lookup/person-names.ts';
 import { copiedAt } from '../compose/snapshot-marks.ts';
@@ -280,7 +280,7 @@ function failedIn({ runs }: Snapshot, { contacts, templates }: Config): KeptRun[
     const full = own.find(({ run }) => run.mode === 'full')?.run;
     const fast = own.find(({ run }) => run.mode === 'fast')?.run;
     if (full) found.set(full.id, full);
-    if (fast && fast.startedAt >= (full?.startedAt ?? 0)) found.set(fast.id, fast);
+    if (fast && isLater(fast, full)) found.set(fast.id, fast);
   }
   return [...found.values()].filter(({ status }) => status === 'failed');
 }

@@ -6,6 +6,7 @@ import { guardRows } from '../../domain/guard-classes.ts';
 import { waitWords } from '../../engine/report/guard-text.ts';
 import { openIn, storedCanaries } from '../../engine/guard/canary-book.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { isLater } from '../../snapshot/tables/run-history.ts';
 import type { Seen } from '../lookup/snapshot-command.ts';
 import { instantOrNull } from '../output/format-values.ts';
 
@@ -38,7 +39,7 @@ export function waitsOf(
   const ended = ['full', 'fast']
     .flatMap((mode) => runs.lastOf(mode, looked))
     .filter(({ status, summary }) => summary !== null && status !== 'failed')
-    .toSorted((a, b) => b.startedAt - a.startedAt)
+    .toSorted((a, b) => (isLater(a, b) ? -1 : 1))
     .map(({ summary }) => kept.parse(JSON.parse(summary ?? '{}')));
   // What waits for a canary is told with the canary.
   const canaries = new Set(openIn(storedCanaries(meta)).map(([of]) => of));

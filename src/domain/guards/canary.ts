@@ -64,8 +64,8 @@ const canary = z.discriminatedUnion('state', [
     says: z.string(),
     // Earlier versions did not store the numbers by cause.
     counts: canaryCounts.optional(),
-    /** When that was found, by our clock, in milliseconds since the epoch. */
-    at: z.number().default(0),
+    /** How many approvals and signatures had been given when that was found. */
+    approvalsGiven: z.number().default(0),
   }),
 ]);
 export type Canary = z.infer<typeof canary>;
@@ -162,7 +162,7 @@ export function sliceSize(
 /** What happens to a canary; see the table above. */
 export type CanaryEvent =
   | { is: 'applied'; time: CanaryTime }
-  | { is: 'read'; says: string | undefined; counts?: CanaryCounts; at: number }
+  | { is: 'read'; says: string | undefined; counts?: CanaryCounts; approvalsGiven: number }
   | { is: 'approved' | 'not applied' | 'nothing planned' | 'all made' };
 
 /** Returns the canary after an event; undefined if there is none any more. */
@@ -175,9 +175,9 @@ export function advance(before: Canary, event: CanaryEvent): Canary | undefined 
       return event.is === 'applied' ? { ...same, state: 'waiting', since: event.time } : before;
     case 'waiting':
       if (event.is !== 'read') return before;
-      return event.says === undefined
-        ? { ...same, state: 'passed' }
-        : { ...same, state: 'failed', says: event.says, counts: event.counts, at: event.at };
+      if (event.says === undefined) return { ...same, state: 'passed' };
+      const { says, counts, approvalsGiven } = event;
+      return { ...same, state: 'failed', says, counts, approvalsGiven };
     case 'failed':
       if (event.is === 'nothing planned') return undefined;
       return event.is === 'approved' ? { ...same, state: 'passed' } : before;

@@ -44,6 +44,8 @@ export interface Started {
   readonly endedBefore: number;
   /** The approvals in force when the run began, including the one passed to the run itself. */
   readonly approvals: Approval[];
+  /** The hashes of the rejections from before the run began. */
+  readonly rejections: readonly string[];
   /** Whether the run itself approved an earlier plan when it began. */
   readonly hasApproved: boolean;
   readonly tally: RunTally;

@@ -214,7 +214,9 @@ function* sift(
 /** Returns the approvals that count: what was approved before a canary failed does not. */
 function approvalsOf({ approvals, review }: RunState, of: GuardClass): readonly Approval[] {
   const failed = failedCanary(review, of);
-  return failed ? approvals.filter(({ at }) => at >= failed.at) : approvals;
+  const isLater = ({ approvalsGiven }: Approval) =>
+    !failed || (approvalsGiven ?? 0) > failed.approvalsGiven;
+  return approvals.filter(isLater);
 }
 
 /** Counts the people with held opt-outs that an incremental reading did not contain. */

@@ -60,7 +60,7 @@ export async function closeHolds(context: RunState, settled: readonly RecordType
  * changes are approved again.
  */
 async function endObsolete(
-  { run, approvals }: RunState,
+  { run, approvals, rejections }: RunState,
   { guard, type }: { guard: GuardClass; type: RecordType },
 ): Promise<void> {
   const { awaitingApproval, transaction } = run.snapshot;
@@ -71,8 +71,7 @@ async function endObsolete(
     transaction(() => {
       awaitingApproval.dropUnwanted(holds, but);
       for (const { plan } of ended) awaitingApproval.dropApproved(holds, { plan, but });
-      if (run.mode === 'full')
-        awaitingApproval.dropRejected(holds, { but, startedAt: run.startedAt });
+      if (run.mode === 'full') awaitingApproval.dropRejected(holds, { but, plans: rejections });
     });
   }
 }

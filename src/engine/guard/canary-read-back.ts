@@ -11,6 +11,7 @@ import { guardRows } from '../../domain/guard-classes.ts';
 import type { AskedClass } from '../../domain/guards/plan-rule.ts';
 import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
+import { countApprovals } from '../../snapshot/tables/approval-order.ts';
 import type { SentChange } from '../../snapshot/guards/canary-changes.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
 import { each } from '../context/work-in-parts.ts';
@@ -57,7 +58,8 @@ async function readBack(state: RunState, about: ReadingBack): Promise<void> {
   if (afterMs < policy.waitMs) return;
   const found = findingsIn(state, type, { sent, shown });
   const says = judgeCanary(guard, found, { ...policy, afterMs });
-  moveCanary(state, guard, { is: 'read', says, counts: found, at: run.clock.now() });
+  const approvalsGiven = countApprovals(run.snapshot.meta);
+  moveCanary(state, guard, { is: 'read', says, counts: found, approvalsGiven });
 }
 
 /** Returns how long the canary had waited when the run began, and stores times that were mended. */

@@ -28,7 +28,7 @@ import { approvalsInForce, sayUnsigned } from './signed-approvals.ts';
 export function approvalsOf(
   { snapshot, writes, clock, approvers, undo }: RunContext,
   approve: ToApprove | undefined,
-): Pick<Started, 'approvals' | 'hasApproved'> & { unsigned: Problem[] } {
+): Pick<Started, 'approvals' | 'rejections' | 'hasApproved'> & { unsigned: Problem[] } {
   const { awaitingApproval, transaction } = snapshot;
   const at = clock.now();
   if (writes && awaitingApproval.rejections().length > 0)
@@ -48,7 +48,9 @@ export function approvalsOf(
   const approvals = approvalsInForce(snapshot, { approvers, now: at }).filter(
     ({ plan }) => awaitingApproval.isOfUndo(plan) === (undo !== undefined),
   );
-  return { approvals, hasApproved, unsigned: sayUnsigned(snapshot, { approvers, now: at }) };
+  const rejections = awaitingApproval.rejections().map(({ plan }) => plan);
+  const unsigned = sayUnsigned(snapshot, { approvers, now: at });
+  return { approvals, rejections, hasApproved, unsigned };
 }
 
 /**

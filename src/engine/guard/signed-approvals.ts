@@ -67,9 +67,7 @@ export function approvalsInForce(snapshot: Snapshot, { approvers, now }: Verifie
     if (!first || valid.length < approvers.need) return [];
     const by = valid.map(({ name }) => name).join(', ');
     const reason = valid.findLast((one) => one.reason !== null)?.reason ?? null;
-    // What is stored beside a signature could be altered, so its own time counts as well.
-    const given = firstGiven(valid);
-    return [{ ...approval, at: first.at, by, reason, approvalsGiven: given, signedAt: first.at }];
+    return [{ ...approval, at: first.at, by, reason, approvalsGiven: firstGiven(valid) }];
   });
 }
 

@@ -70,6 +70,9 @@ export const expansions: readonly Expansion[] = [
     rowid: false,
     columns: 'number text primary key, expires_at integer not null',
   },
+  // Which run began later, whatever the clock showed.
+  { after: 22, adds: 'column', table: 'run', name: 'number', type: 'integer' },
+  { after: 22, adds: 'index', name: 'run_by_number', on: 'run (number)' },
 ];
 
 /** Returns the expansions that follow `version` migrations and that the database lacks. */

@@ -49,7 +49,7 @@ export function canaryChangesIn(db: Statements): CanaryChanges {
   const sent = db.prepare<{ guard: string; run: string }, SentChange>(
     `select key, op, part, target, state
      from run r cross join change indexed by change_by_run on change.run = r.id
-     where r.started_at >= (select started_at from run where id = @run)
+     where r.number >= (select number from run where id = @run)
        and r.mode in ('full', 'fast') and guard = @guard and state in ('acked', 'rejected')
        and not ${isStated('change')}
        and not exists (

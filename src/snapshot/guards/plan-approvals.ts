@@ -14,8 +14,6 @@ export interface Approval extends PlanDecision {
   whole: string | null;
   /** Its number among all approvals and signatures; null if an earlier program gave it. */
   approvalsGiven: number | null;
-  /** The time of the first signature, in milliseconds since the epoch; null if nobody signs. */
-  signedAt: number | null;
 }
 
 /** What one approver has signed. Only the configuration tells whether it is valid. */
@@ -33,7 +31,7 @@ export interface ApprovalSignature {
 export type StoredSignature = ApprovalSignature & Pick<Approval, 'approvalsGiven'>;
 
 /** A decision that covers a change of one record. */
-export interface RecordDecision extends Omit<Approval, 'approvalsGiven' | 'signedAt'> {
+export interface RecordDecision extends Omit<Approval, 'approvalsGiven'> {
   is: 'approved' | 'rejected';
   guard: GuardClass;
   op: string;
@@ -91,7 +89,7 @@ export const wasReleased = `exists (
   where c.kind = planned.kind and c.key = planned.key
     and c.op = planned.op and c.part = planned.part
     and c.approved in (${family})
-    and (${isAfterThis('c')} or c.planned_at >= @signedAt)
+    and ${isAfterThis('c')}
     and c.state in ('sent', 'unknown', 'acked', 'rejected'))`;
 
 /** Prepares the statements about approvals. */
@@ -104,7 +102,7 @@ export function planApprovalsIn(db: Statements): PlanApprovals {
   );
   const count = approvalCounterIn(db);
   const told = 'a.plan, a.at, a.decided_by "by", a.reason, s.whole';
-  const columns = `${told}, a.${orderColumn} approvalsGiven, null signedAt`;
+  const columns = `${told}, a.${orderColumn} approvalsGiven`;
   const approvals = db.prepare<[number], Approval>(
     `select ${columns} from approval a left join held_plan s on s.plan = a.plan
      where a.ended_at is null and a.at > ? order by a.at, a.plan`,

@@ -85,10 +85,10 @@ export interface PlanParts {
   /** Counts the removed changes of a record type, by operation. */
   refusedOps(kind: RecordTypeName): { op: Op; n: number }[];
   /**
-   * Ends the rejection of changes that this run did not plan, if it was given before the run began.
-   * Call it only for a run that read everything.
+   * Ends these rejections for the changes that this run did not plan. Call it only for a run that
+   * read everything, with the rejections from before it.
    */
-  dropRejected(held: HeldRange, which: { but: readonly Key[]; startedAt: number }): void;
+  dropRejected(held: HeldRange, which: { but: readonly Key[]; plans: readonly string[] }): void;
 }
 
 /** Prepares the statements about parts of plans. */
@@ -189,11 +189,11 @@ function rejectionsIn(
        and kind = @kind and key = @key and op = @op and part = @part and target = @target`,
   );
   const end = db.prepare('delete from rejection where at <= ?');
-  const unwanted = db.prepare<HeldRange & { but: string; startedAt: number }>(
+  const unwanted = db.prepare<HeldRange & { but: string; plans: string }>(
     `delete from held where guard = @guard and kind = @kind and key > @after and key <= @upTo
        and key not in (select value from json_each(@but))
        and batch in (select s.batch from rejection j join held_plan s on s.plan = j.plan
-         where j.at < @startedAt)
+         where j.plan in (select value from json_each(@plans)))
        and not exists (select 1 from temp.refused t
          where t.guard = held.guard and t.key = held.key and t.kind = held.kind
            and ${wishIn('t')} = ${wishIn('held')} and t.part = held.part)`,
@@ -205,7 +205,7 @@ function rejectionsIn(
       for (const change of changes) dropChange.run({ ...change, batch: part });
     },
     endRejections: (before) => void end.run(before),
-    dropRejected: (held, { but, startedAt }) =>
-      void unwanted.run({ ...held, but: JSON.stringify(but), startedAt }),
+    dropRejected: (held, { but, plans }) =>
+      void unwanted.run({ ...held, but: JSON.stringify(but), plans: JSON.stringify(plans) }),
   };
 }

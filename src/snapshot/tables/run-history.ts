@@ -9,6 +9,8 @@ import { keysIn } from './record-keys.ts';
 /** A recorded run; times are in milliseconds since the epoch. */
 export interface KeptRun {
   id: string;
+  /** Its place in the order of the runs, because a clock can be set back; null if not known. */
+  number: number | null;
   mode: string;
   /** `running` until the run has ended, and permanently if its process was killed. */
   status: string;
@@ -19,6 +21,11 @@ export interface KeptRun {
   summary: string | null;
   /** What asked for the run, as JSON text; null for a run of an earlier version. */
   asked: string | null;
+}
+
+/** Returns whether a run began later than another one, whatever the clock showed. */
+export function isLater(run: KeptRun, other: KeptRun | undefined): boolean {
+  return (run.number ?? 0) >= (other?.number ?? 0);
 }
 
 /** Selects runs; undefined selects all. */
@@ -57,13 +64,16 @@ export interface Runs {
   prune(before: number): void;
 }
 
-const columns = 'id, mode, status, plan, started_at startedAt, ended_at endedAt, summary, asked';
+const columns =
+  'id, number, mode, status, plan, started_at startedAt, ended_at endedAt, summary, asked';
+const newestFirst = 'order by number desc, started_at desc, id desc';
 
 /** Prepares the statements about runs. */
 export function runsIn(db: Statements): Runs {
   const start = db.prepare(
-    `insert into run (id, mode, status, started_at, asked)
-     values (@id, @mode, 'running', @at, @asked)`,
+    `insert into run (id, mode, status, started_at, asked, number)
+     values (@id, @mode, 'running', @at, @asked,
+       (select coalesce(max(number), 0) + 1 from run))`,
   );
   const finish = db.prepare(
     `update run set status = @status, plan = @plan, summary = @summary, ended_at = @at where id = @id`,
@@ -72,7 +82,7 @@ export function runsIn(db: Statements): Runs {
   const prune = db.prepare('delete from run where ended_at < ?');
   const get = db.prepare<[string], KeptRun>(`select ${columns} from run where id = ?`);
   const newest = db.prepare<[number], KeptRun>(
-    `select ${columns} from run order by started_at desc, id desc limit ?`,
+    `select ${columns} from run ${newestFirst} limit ?`,
   );
   const list = db.prepare<
     { mode: string | null; statuses: string | null; count: number; offset: number },
@@ -82,11 +92,11 @@ export function runsIn(db: Statements): Runs {
        select id listed from run
        where (@mode is null or mode = @mode)
          and (@statuses is null or status in (select value from json_each(@statuses)))
-       order by started_at desc, id desc limit @count offset @offset) on id = listed
-     order by started_at desc, id desc`,
+       ${newestFirst} limit @count offset @offset) on id = listed
+     ${newestFirst}`,
   );
   const lastOf = db.prepare<[string, number], KeptRun>(
-    `select ${columns} from run where mode = ? order by started_at desc, id desc limit ?`,
+    `select ${columns} from run where mode = ? ${newestFirst} limit ?`,
   );
   const proven = db.prepare<[], KeptRun>(
     `select ${columns} from run
@@ -94,13 +104,13 @@ export function runsIn(db: Statements): Runs {
        and summary ->> '$.certificate.source' and summary ->> '$.certificate.platform'
        and coalesce(summary ->> '$.contacts.prevented.sample', 0) = 0
        and not exists (select 1 from json_each(run.summary, '$.deferred') d where d.value > 0)
-     order by started_at desc, id desc limit 1`,
+     ${newestFirst} limit 1`,
   );
   const mapping = db.prepare<[string], { mapping: string }>(
     `select asked ->> '$.mapping' mapping from run
      where mode in ('full', 'fast') and status in ('done', 'rejected', 'held') and id <> ?
        and asked ->> '$.mapping' is not null and coalesce(summary ->> '$.only', '') <> 'templates'
-     order by started_at desc, id desc limit 1`,
+     ${newestFirst} limit 1`,
   );
   return {
     start: (run) => void start.run(run),

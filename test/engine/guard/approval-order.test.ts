@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { publicKeyOf } from '../../../src/domain/values/ed25519-key.ts';
-import { approvePlan } from '../../../src/engine/guard/plan-decisions.ts';
+import { approvePlan, rejectPlan } from '../../../src/engine/guard/plan-decisions.ts';
 import { signPart } from '../../../src/engine/guard/signed-approvals.ts';
 import { signPlan, toSign } from '../../../src/engine/guard/signed-decisions.ts';
 import type { RunOptions } from '../../../src/engine/context/mirror-context.ts';
@@ -55,23 +55,45 @@ test('an approval releases a change once, though the clock is set back after it'
   expect(await run(all, fast)).toMatchObject({ applied: { opt_in: 0 }, held: { opt_in: 4 } });
 });
 
-test.each([0, 4])('a signed approval releases once (signers %i minutes ahead)', async (ahead) => {
+/** A mirror of two approvers; `sign` gives the signatures of both. */
+async function signed() {
   const { privateKey: ada } = generateKeyPairSync('ed25519');
   const { privateKey: ben } = generateKeyPairSync('ed25519');
   const keys = { ada: publicKeyOf(ada), ben: publicKeyOf(ben) };
   const approvers = { need: 2, mirror: 'test', platform: 'https://platform.test', keys };
-  const { stage, run } = await arranged({ approvers });
+  const found = await arranged({ approvers });
+  const { snapshot, clock } = found.stage;
+  const sign = (of: string, aheadMs = 0) => {
+    let plan = of;
+    for (const [name, key] of Object.entries({ ada, ben })) {
+      const now = clock.now();
+      const at = now + aheadMs;
+      const about = toSign(snapshot, { plan, only: {} }, { approvers, now: at });
+      const by = { approvers, key, name, at, reason: null };
+      const signature = signPart(snapshot, about, by);
+      const signing = { plan, only: {}, signature, caller: 'ada@host' };
+      plan = signPlan(snapshot, signing, { approvers, now }).next;
+    }
+  };
+  return { ...found, sign };
+}
+
+test('a signed approval is given again after a run whose clock was ahead', async () => {
+  const { clock, run, sign } = await signed();
   await run(out, fast);
-  let { plan } = await run(all);
-  for (const [name, key] of Object.entries({ ada, ben })) {
-    const now = stage.clock.now();
-    const at = now + ahead * minute;
-    const about = toSign(stage.snapshot, { plan, only: {} }, { approvers, now: at });
-    const by = { approvers, key, name, at, reason: null };
-    const signature = signPart(stage.snapshot, about, by);
-    const signing = { plan, only: {}, signature, caller: 'ada@host' };
-    plan = signPlan(stage.snapshot, signing, { approvers, now }).next;
-  }
+  sign((await run(all)).plan);
+  clock.aheadMs = 96 * hour;
+  expect((await run(all)).applied).toMatchObject({ opt_in: 4 });
+  clock.aheadMs = 0;
+  await run(out, fast);
+  sign((await run(all)).plan);
+  expect((await run(all)).applied).toMatchObject({ opt_in: 4 });
+});
+
+test.each([0, 4])('a signed approval releases once (signers %i minutes ahead)', async (ahead) => {
+  const { run, sign } = await signed();
+  await run(out, fast);
+  sign((await run(all)).plan, ahead * minute);
   const released: unknown[] = [];
   for (let times = 0; times < 3; times += 1) {
     released.push((await run(all, fast)).applied['opt_in']);
@@ -127,4 +149,26 @@ test('what an earlier program stored is compared by its times', async () => {
   );
   await run(out, fast);
   expect((await run(all, fast)).held).toMatchObject({ opt_in: 4 });
+});
+
+test('a rejection ends with the wish, although it was given under a clock that was ahead', async () => {
+  const { stage, clock, run } = await arranged();
+  await run(out, fast);
+  const { plan } = await run(all);
+  clock.aheadMs = 96 * hour;
+  const decision = { at: stage.clock.now() + clock.aheadMs, by: 'ann', reason: 'no' };
+  rejectPlan(stage.snapshot, { plan, only: {}, decision });
+  clock.aheadMs = 0;
+  await run(out);
+  expect(await run(all)).toMatchObject({ held: { opt_in: 4 } });
+});
+
+test('runs are in the order in which they began, although a clock was ahead', async () => {
+  const { stage, clock, run } = await arranged();
+  clock.aheadMs = 96 * hour;
+  await run(all);
+  clock.aheadMs = 0;
+  await run(all, fast);
+  const [newest, before] = stage.snapshot.runs.newest(2);
+  expect([newest?.mode, before?.mode]).toEqual(['fast', 'full']);
 });

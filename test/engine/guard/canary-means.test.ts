@@ -98,6 +98,19 @@ describe('with other means', () => {
     expect(canaryOf(stage)).toMatchObject({ state: 'passed' });
   });
 
+  test('an approval counts although the canary failed under a clock that was ahead', async () => {
+    const clock = { aheadMs: 0 };
+    const { stage } = await begun({ ahead: () => clock.aheadMs });
+    for (const { email } of created(stage)) stage.emulator.dashboard.unsubscribe(email);
+    clock.aheadMs = 96 * hour;
+    await stage.clock.advance(31 * minute);
+    const failed = await stage.sync();
+    expect(failed).toMatchObject({ status: 'held', contacts: { held: { opt_in: 25 } } });
+    clock.aheadMs = 0;
+    approve(stage, failed.plan);
+    expect(await stage.sync()).toMatchObject({ contacts: { applied: { create: 25 } } });
+  });
+
   test('a rule and a failed canary are one question', async () => {
     const { stage, options } = await begun();
     for (const one of created(stage).slice(0, 3)) stage.emulator.dashboard.unsubscribe(one.email);
@@ -255,9 +268,13 @@ describe('a slice', () => {
     expect(canaryOf(stage)).toMatchObject({ state: 'failed', says });
   });
 
-  test('is the same after a process dies, and the wait begins once all of it is changed', async () => {
+  test.each([
+    ['', 0],
+    [' under a clock that was ahead', 96],
+  ])('is the same after a process dies%s, and waits once all of it is changed', async (_, ahead) => {
     const { stage, stopAfter, options } = await interruptible();
-    Object.assign(options, { manner: 'new' });
+    let aheadMs = ahead * hour;
+    Object.assign(options, { manner: 'new', ahead: () => aheadMs });
     exportOf(stage, range(0, 50));
     stopAfter(2);
     await expect(stage.sync()).rejects.toThrow('killed');
@@ -265,10 +282,15 @@ describe('a slice', () => {
     expect(canaryOf(stage)).toMatchObject({ state: 'applying', size: 5, of: 30 });
     const before = canaryOf(stage);
     await stage.clock.advance(hour);
+    aheadMs = 0;
     const run = await stage.sync();
     expect(run).toMatchObject({ status: 'done', deferred: { opt_in: 25 } });
     expect(stage.emulator.world.contacts()).toHaveLength(25);
     expect(canaryOf(stage)).toMatchObject({ state: 'waiting', run: before?.run });
+    for (const { email } of created(stage)) stage.emulator.dashboard.unsubscribe(email);
+    await stage.clock.advance(31 * minute);
+    await stage.sync();
+    expect(canaryOf(stage)).toMatchObject({ state: 'failed', counts: { of: 5 } });
   });
 
   test('that the platform refuses in part is out of bounds', async () => {

@@ -11,6 +11,7 @@ CREATE INDEX renamed_by_key on renamed (kind, key);
 CREATE UNIQUE INDEX returned_by_record on returned (kind, key, crm, part);
 CREATE INDEX returned_open on returned (kind, state, attempts, seq)
      where state not in ('acked', 'needless');
+CREATE INDEX run_by_number on run (number);
 CREATE INDEX run_figures_by_at on run_figures (at);
 CREATE INDEX stated_gone on stated (gone_at) where gone_at is not null;
 CREATE INDEX stated_opt_out on stated (kind, id, part) where says = 'opt_out';
@@ -85,7 +86,7 @@ CREATE TABLE returned (
 CREATE TABLE run (
      id text primary key, mode text not null, status text not null, plan text,
      started_at integer not null, ended_at integer, summary text
-   , asked text) without rowid;
+   , asked text, number integer) without rowid;
 CREATE TABLE run_figures (
      run text primary key, at integer not null, mode text not null, ms integer not null,
      requests integer not null, refused integer not null, used real, proof_ms integer,
