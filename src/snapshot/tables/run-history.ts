@@ -81,9 +81,7 @@ export function runsIn(db: Statements): Runs {
   const drop = db.prepare('delete from run where id = ?');
   const prune = db.prepare('delete from run where ended_at < ?');
   const get = db.prepare<[string], KeptRun>(`select ${columns} from run where id = ?`);
-  const newest = db.prepare<[number], KeptRun>(
-    `select ${columns} from run ${newestFirst} limit ?`,
-  );
+  const newest = db.prepare<[number], KeptRun>(`select ${columns} from run ${newestFirst} limit ?`);
   const list = db.prepare<
     { mode: string | null; statuses: string | null; count: number; offset: number },
     KeptRun

@@ -103,6 +103,31 @@ test('a person who left a channel with a default in the backup stays out', async
   expect(heard).toEqual([]);
 });
 
+test('our opt-out since the backup is not reported, for no record of the address', async () => {
+  const { stage, heard, says, backUp, restore } = await open();
+  backUp();
+  stage.people.push({ id: '2', email: ANN }, { id: '3', email: 'new@example.com', ch_news: 'yes' });
+  await says('yes');
+  stage.people[4] = { id: '3', email: 'new@example.com', ch_news: 'no' };
+  await says('no');
+  stage.people.push({ id: '4', email: 'new@example.com' });
+  await restore();
+  await says('yes');
+  expect([shown(stage, ANN), shown(stage, 'new@example.com')]).toEqual(['opt_out', 'opt_out']);
+  expect(heard).toEqual([]);
+});
+
+test('what the do-not-contact list knows of a person is reported after a restore, too', async () => {
+  const { stage, heard, says, backUp, restore, leave } = await open();
+  backUp();
+  await leave('ch_news');
+  await says('yes');
+  expect(heard).toHaveLength(1);
+  await restore();
+  expect(shown(stage, ANN)).toBe('opt_out');
+  expect(heard).toHaveLength(2);
+});
+
 test('an opt-out that the CRM states as in the backup is ours, and can be taken back', async () => {
   const { stage, says, backUp, restore } = await open();
   await says('no');

@@ -14,11 +14,11 @@ import { isSettledIn, settledOut, stillSettled } from './settlements.ts';
 import {
   type Channels,
   distrusted,
+  doubted,
   memberships,
   outgrown,
   pastOf,
   recordedIn,
-  sinceErasure,
 } from './past-consent.ts';
 import { withEarlyMarked } from '../observe/consent-time.ts';
 import type {
@@ -66,7 +66,8 @@ export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
     replaces: rules.replaces,
     sight: sightOf(states, { recorded, shown }),
   });
-  const still = withoutOurs(sinceErasure(seenIn, recorded), shown, former);
+  const theirs = doubted(seenIn, recorded, { ...states, contacts });
+  const still = withoutOurs(theirs, shown, former);
   return {
     states,
     rules,

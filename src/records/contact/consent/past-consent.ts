@@ -2,7 +2,13 @@
 import { isChanged } from '../observe/observed-contact.ts';
 import type { ContactStates } from '../observe/contact-rows.ts';
 import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
-import { seen, type Observation, unsettled, isOurs } from '../observe/channel-observation.ts';
+import {
+  seen,
+  type Observation,
+  unsettled,
+  isOurs,
+  isTheirs,
+} from '../observe/channel-observation.ts';
 import { statedContacts } from '../observe/last-observed.ts';
 import { hiddenOptOuts } from './renamed-contact.ts';
 import { strictestOf, type DesiredSubscription } from '../observe/strictest-consent.ts';
@@ -17,7 +23,10 @@ export interface Channels {
 }
 
 /** Decides how far a restored snapshot is trusted. */
-export interface PastSource extends Pick<ContactStates, 'restored' | 'facts' | 'latest'> {
+export interface PastSource extends Pick<
+  ContactStates,
+  'restored' | 'facts' | 'latest' | 'entries'
+> {
   wishes: ReadonlyMap<string, DesiredSubscription>;
 }
 
@@ -48,21 +57,30 @@ export function distrusted(
   return { ...recorded, defaults, channels: Object.fromEntries(channels) };
 }
 
+type Doubting = Pick<PastSource, 'restored' | 'entries'> & Pick<RecordedContact, 'contacts'>;
+
 /**
- * Marks as doubtful the opt-outs that appear for the first time after an erasure was revoked,
- * because the erasure, or an opt-out sent since, may have made them.
+ * Marks as doubtful the opt-outs that appear for the first time where a request of ours may have
+ * made them: after an erasure was revoked, and in a restored snapshot, unless the do-not-contact
+ * list knows that the contact opted out.
  */
-export function sinceErasure(
+export function doubted(
   channels: RecordedContact['channels'],
   recorded: RecordedContact | undefined,
+  { restored, entries, contacts }: Doubting,
 ): RecordedContact['channels'] {
-  if (!recorded?.allowed) return channels;
-  const isTheirs = (is: Membership | undefined): boolean =>
-    is?.is === 'opt_out' && is.by === 'platform';
-  const known = Object.entries(channels).map(([channel, is]): [string, Membership] => [
-    channel,
-    isTheirs(is) && !isTheirs(recorded.channels[channel]) ? { ...is, doubtful: true } : is,
-  ]);
+  if (!recorded?.allowed && !restored) return channels;
+  const isListed = (channel: string): boolean =>
+    entries.some(
+      ({ cause, part, contact }) =>
+        cause === 'opt_out' && part === channel && contacts.some(({ id }) => id === contact),
+    );
+  const isNew = (channel: string, is: Membership): boolean =>
+    isTheirs(is) && !isTheirs(recorded?.channels[channel]);
+  const known = Object.entries(channels).map(([channel, is]): [string, Membership] => {
+    const isUnsure = isNew(channel, is) && (recorded?.allowed === true || !isListed(channel));
+    return [channel, isUnsure ? { ...is, doubtful: true } : is];
+  });
   return Object.fromEntries(known);
 }
 
@@ -171,7 +189,8 @@ export function pastOf(
   const recorded = since.restored ? distrusted(known, seenNow, since) : known;
   const shown = statedContacts(seenNow, { recorded: row, facts: since.facts }, recorded);
   const sight = { present: shown.length > 0, before: row.seenAt, by: row.seenAt, changed: false };
-  const channels = memberships(recorded, shown, { ...looked, sight });
+  const seenIn = memberships(recorded, shown, { ...looked, sight });
+  const channels = doubted(seenIn, recorded, { ...since, contacts: shown });
   const others = recorded.contacts.filter(({ id }) => shown.every((one) => one.id !== id));
   return {
     ...recorded,
