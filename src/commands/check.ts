@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
+import { systemClock } from '../http/system-clock.ts';
 import { lookInto, openSnapshot } from '../snapshot/snapshot.ts';
 import { loadSources } from '../cli/compose/source-registry.ts';
 import { partsOf } from '../cli/compose/mirror-parts.ts';
@@ -14,6 +15,7 @@ import { documentOf, renderCheck } from '../cli/check/check-report.ts';
 import { type Finding, look } from '../cli/check/finding.ts';
 import { checkPart, type CheckedPart } from '../cli/check/part-check.ts';
 import {
+  checkClock,
   checkLedger,
   checkPlaces,
   checkRedis,
@@ -59,6 +61,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       parts.push(checked);
       findings.push(...checked.findings);
     }
+    findings.push(
+      ...checkClock({ clock: systemClock, platformNow: platform.platformNow, snapshot }),
+    );
     const ignored = await ignoredWords(config);
     if (ignored !== undefined)
       findings.push(await look('templates', () => ({ level: 'note', found: ignored })));

@@ -14,5 +14,8 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** Two clocks that differ by more do not show the same time, in milliseconds. */
+export const apartMs = 3_600_000;
+
 /** Returns a number in [0, 1). It is passed as a parameter, like the clock. */
 export type Random = () => number;

@@ -19,7 +19,8 @@ import {
 } from './context/mirror-context.ts';
 import { bindDoNotContactList } from './context/do-not-contact-binding.ts';
 import { holds, quarantineOf, sayQuarantine } from './context/platform-quarantine.ts';
-import { createFacts, createPlatformTime } from './context/platform-knowledge.ts';
+import { askOnce } from './context/clock-difference.ts';
+import { createFacts } from './context/platform-knowledge.ts';
 import { selectionOf } from './context/people-selection.ts';
 import { createTally } from './context/run-tally.ts';
 import { invalidateCursor, loadCursors } from './finish/source-cursor.ts';
@@ -128,7 +129,7 @@ function contextOf(
     groupCommit: createGroupCommit(snapshot, own.clock),
     selection: selectionOf(mirror, options.onlyPeople),
     undo: options.undo && undoneRun(snapshot, options.undo, id),
-    platformTime: createPlatformTime(mirror.account.platform, own.clock, stop),
+    askPlatformTime: askOnce(mirror.account.platform, stop),
   };
 }
 

@@ -98,6 +98,7 @@ describe('status', () => {
       approvals: [],
       signatures: null,
       rejections: [],
+      clock: null,
       limits: expect.arrayContaining([
         { route: 'contacts.enrol', limit: 1_000_000, windowMs: 1000, others: 0, at: time },
       ]),
@@ -254,6 +255,19 @@ describe('status', () => {
     expect(await ask()).toEqual(fresh);
     edit(world, 'update run set started_at = started_at + 3_600_000 * 6');
     expect(await ask({ full: '0 * * * *' })).toEqual(fresh);
+  });
+
+  test('names clocks that differ, as check and runs do', async () => {
+    const world = await mirrored();
+    world.people([{ email: ann, news: 'yes' }]);
+    world.clock.pass(96 * 3_600_000);
+    for (const command of ['check', 'sync', 'status']) {
+      const { code, out, err } = await world.call(command);
+      expect({ command, code }).toEqual({ command, code: 0 });
+      expect(`${out}${err}`).toMatch(/the clock of this machine is 4 days behind that of the plat/);
+    }
+    const { json } = await world.call('status', '--json');
+    expect(json).toMatchObject({ ok: false, attention: [{ code: 'clock_differs', since: time }] });
   });
 
   test('does not disturb a process that holds the lease', async () => {

@@ -4,6 +4,7 @@ import { renderProblem } from '../../domain/errors.ts';
 import { readDoNotContactList } from '../../do-not-contact/list-file.ts';
 import { proveOwn } from '../../engine/account/account-proof.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
+import { noteDifference } from '../../engine/context/clock-difference.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { whyNotWritable } from '../../snapshot/database/snapshot-folder.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
@@ -72,6 +73,18 @@ export async function checkRedis(url: string): Promise<Found> {
     level: 'note',
     found: renderProblem({ reason, fix: 'set maxmemory-policy noeviction' }),
   };
+}
+
+/** Names a large difference between this machine's clock and the platform's. */
+export function checkClock(clocks: Parameters<typeof noteDifference>[0]): Finding[] {
+  return noteDifference(clocks).map(({ reason, fix }) => {
+    return {
+      what: 'clock',
+      level: 'note',
+      found: renderProblem({ reason, fix }),
+      invalidInput: false,
+    };
+  });
 }
 
 /** Names the settings that keep people from being changed. */

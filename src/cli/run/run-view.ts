@@ -1,4 +1,5 @@
 /** Collects what a run is shown with: samples of its changes, and what awaits approval. */
+import { aheadOf } from '../../engine/context/clock-difference.ts';
 import { guardNames, guardRows, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
 import type { PlannedRecord, PlanView } from '../../engine/report/plan-view.ts';
 import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
@@ -174,14 +175,14 @@ export function approvalLines(summary: Summary, mirror: Mirror, config: string):
 }
 
 /** States from when on held opt-outs are applied without approval. */
-function endOfHold(
-  guard: GuardClass,
-  { undoes }: Summary,
-  { snapshot, guards, clock }: Mirror,
-): string {
+function endOfHold(guard: GuardClass, { undoes }: Summary, mirror: Mirror): string {
+  const { snapshot, guards, clock } = mirror;
   const { holdForMs } = guards[guard];
   if (!timedGuards.has(guard) || holdForMs === undefined || undoes !== undefined) return '';
-  const since = snapshot.awaitingApproval.oldest(guard, { after: clock.now() - holdForMs });
+  const since = snapshot.awaitingApproval.oldest(guard, {
+    by: clock.now() - holdForMs,
+    aheadMs: aheadOf(mirror),
+  });
   return `; ${sayEnd((since ?? clock.now()) + holdForMs)}`;
 }
 

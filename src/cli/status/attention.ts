@@ -15,6 +15,7 @@ const codes = [
   'platform_away',
   'source_away',
   'templates_away',
+  'clock_differs',
   'no_snapshot',
   'returns_stuck',
   'returns_rejected',

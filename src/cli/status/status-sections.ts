@@ -15,6 +15,7 @@ import { openIn, storedCanaries } from '../../engine/guard/canary-book.ts';
 import { tellCanary, type ToldCanary } from '../../engine/report/canary-text.ts';
 import { tellCanaryEnd, type ToldCanaryEnd } from './canary-rows.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { storedDifference } from '../../engine/context/clock-difference.ts';
 import { quarantineOf } from '../../engine/context/platform-quarantine.ts';
 import { pastLimit } from '../../engine/guard/guard-population.ts';
 import { type ToldWait, waitsOf } from './window-waits.ts';
@@ -159,9 +160,10 @@ function rejectionsOf({ awaitingApproval }: Snapshot): ToldRejection[] {
 function heldOf(snapshot: Snapshot, { names, now, config }: Seen): ToldHeld[] {
   const { awaitingApproval } = snapshot;
   const inForce = approvalsInForce(snapshot, { approvers: config.approvers, now });
+  const { aheadMs = null } = storedDifference(snapshot.meta) ?? {};
   const until = (plan: string, held: Record<GuardClass, number>): number | undefined => {
     const ends = [...timedGuards].flatMap((guard) => {
-      const since = held[guard] > 0 ? awaitingApproval.oldest(guard, { plan }) : undefined;
+      const since = held[guard] > 0 ? awaitingApproval.oldest(guard, { plan, aheadMs }) : undefined;
       const { holdForMs = 0 } = config.guards[guardRows[guard].configKey];
       return since === undefined ? [] : [since + holdForMs];
     });

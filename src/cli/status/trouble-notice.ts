@@ -109,6 +109,7 @@ const noticeOf: Readonly<Record<Attention['code'], readonly [Trouble, string, st
   ],
   platform_away: ['failed', 'the platform does not answer', 'the platform answers again'],
   source_away: ['failed', 'the CRM cannot be read', 'the CRM can be read again'],
+  clock_differs: ['failed', 'the clocks differ', 'the clocks agree again'],
   templates_away: ['failed', 'the templates cannot be read', 'the templates can be read again'],
   snapshot_unreadable: ['failed', 'the snapshot cannot be read', 'the snapshot can be read again'],
   alert_refused: ['alert', 'a run refused too much', 'no run refuses too much any more'],

@@ -11,9 +11,7 @@ import {
 import { canonicalJson } from '../../domain/record.ts';
 import { metaValue } from '../../snapshot/database/meta-table.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { isExpected } from '../../domain/errors.ts';
-import type { Account, Mirror } from './mirror-context.ts';
+import type { Mirror } from './mirror-context.ts';
 
 const name = 'platform-facts';
 
@@ -41,49 +39,6 @@ export function createFacts(
       now = withEvidence(writes ? factsIn({ meta }) : now, evidence);
       const text = canonicalJson(now);
       if (writes && text !== meta.get(name)) transaction(() => meta.set(name, text));
-    },
-  };
-}
-
-/** Provides the time by the platform's clock. */
-export interface PlatformTime {
-  /**
-   * Requests the platform's time, once in a run. Throws only unexpected errors; a missing response
-   * is not an error.
-   */
-  ask(): Promise<void>;
-  /**
-   * Returns the platform's current time in whole milliseconds since the epoch; null if it is
-   * unknown.
-   */
-  now(): number | null;
-}
-
-/**
- * Reads the time from the `Date` header of a response; from then on our monotonic clock advances
- * it.
- */
-export function createPlatformTime(
-  { contacts }: Account['platform'],
-  clock: Clock,
-  stop: AbortSignal,
-): PlatformTime {
-  let isAsked = false;
-  let answer: { date: number; monotonic: number } | undefined;
-  return {
-    async ask() {
-      if (isAsked) return;
-      isAsked = true;
-      try {
-        const { date } = await contacts.list({ page: 1, limit: 1, brief: true }, { signal: stop });
-        if (date !== undefined) answer = { date, monotonic: clock.monotonic() };
-      } catch (error) {
-        if (!isExpected(error)) throw error;
-      }
-    },
-    now: () => {
-      if (!answer) return null;
-      return Math.floor(answer.date + clock.monotonic() - answer.monotonic);
     },
   };
 }

@@ -6,7 +6,7 @@ import type { ChangeWindow } from '../../domain/guards/change-window.ts';
 import type { PlanRule } from '../../domain/guards/plan-rule.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import type { LearnedFacts, PlatformTime } from './platform-knowledge.ts';
+import type { LearnedFacts } from './platform-knowledge.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { PeopleSelection } from './people-selection.ts';
 import type { UndoneRun } from './undo-run.ts';
@@ -46,7 +46,8 @@ export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfO
   groupCommit: GroupCommit;
   /** Whether only opt-outs are planned, because the platform refused most changes. */
   quarantined: boolean;
-  platformTime: PlatformTime;
+  /** Asks the platform for its time, once in the run. */
+  askPlatformTime(): Promise<void>;
   /** The people that the run is limited to; undefined if it may change everybody. */
   selection: PeopleSelection | undefined;
   /** The run to undo, in mode `undo`. */

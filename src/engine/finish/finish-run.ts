@@ -10,6 +10,7 @@ import { closeCanaries } from '../guard/close-canaries.ts';
 import type { RunState } from '../context/run-state.ts';
 import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
 import { closeAuditLog, type RunContext, supersededKeys } from '../context/run-context.ts';
+import { noteDifference, storeDifference } from '../context/clock-difference.ts';
 import { isRecord, onlyKey } from '../context/mirror-context.ts';
 import { storeReadingFacts } from '../read/incremental-read.ts';
 import { groupFound } from './group-found-problems.ts';
@@ -39,7 +40,13 @@ export async function finishRun(found: RunState): Promise<Summary> {
   const state = {
     ...found,
     reasons: [...found.reasons, ...(reason === undefined ? [] : [reason])],
-    notes: [...found.notes, ...sayDeferred(run), ...sayCanaries(found), ...notes],
+    notes: [
+      ...found.notes,
+      ...noteDifference(found.mirror),
+      ...sayDeferred(run),
+      ...sayCanaries(found),
+      ...notes,
+    ],
   };
   if (run.writes) {
     await keepOrigins(state);
@@ -92,6 +99,7 @@ function keep(state: RunState, ended: Ended): RecordType[] {
   if (!isIdle) keepFigures(state, ended);
   if (!run.selection && !run.undo) storeCursors(state, status);
   storeLimits(run.snapshot.meta, state.mirror.limits(), at);
+  storeDifference(state.mirror);
   clearAnnouncement(state);
   return closeApprovals(state);
 }

@@ -2,17 +2,20 @@
  * Carries the changes that guards withhold from one run to the next, range by range because there
  * may be many.
  *
- * A stated opt-out is held for `holdFor` at most, by our clock or the platform's, whichever shows
- * that more time has passed. A late opt-out is worse than one that has to be undone.
+ * A stated opt-out is held for `holdFor` at most, by the platform's clock. A late opt-out is worse
+ * than one that has to be undone, so that a hold also ends without that clock.
  *
- *   our clock is set back              the platform's clock counts; times ahead of ours become now
- *   the platform does not state it     only our clock counts
- *   a backup is restored               its times are absolute, so expired holds stay expired
+ *   the platform has never stated its time    our clock counts; times ahead of it become now
+ *   it does not state it now                  our clock counts, corrected by what is known
+ *   the clocks are an hour apart              a hold of which the platform's time is not known
+ *                                             begins when it is known
+ *   a backup is restored                      times are absolute, so expired holds stay expired
  */
 import type { RecordType } from '../../records/record-type.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
-import type { Ends, HeldSince } from '../../snapshot/guards/approval-holds.ts';
+import type { Began } from '../../snapshot/guards/approval-holds.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
+import { aheadOf, confirmDifference, nowByBoth } from '../context/clock-difference.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { inTurns } from '../context/work-in-parts.ts';
@@ -25,7 +28,7 @@ export function* addHolds(run: RunContext): Generator<undefined, void> {
   if (run.undo) return;
   const { snapshot } = run;
   const { awaitingApproval, transaction } = snapshot;
-  const since = sinceNow(run);
+  const since = nowByBoth(run);
   yield* eachWithheld(snapshot, (guarded) => {
     const byPart = timedGuards.has(guarded.guard);
     transaction(() => awaitingApproval.stand(guarded, { ...since, byPart }));
@@ -77,16 +80,18 @@ async function endObsolete(
 }
 
 /**
- * Requests the platform's time if any changes have a holding time, and corrects the holds by it.
+ * Requests the platform's time if any changes have a holding time, and corrects the holds by it;
+ * or if the clocks seem to differ.
  */
 export async function beginHolds({ run, parts }: RunState): Promise<void> {
   if (onlyKey(run) !== undefined) return;
+  await confirmDifference(run);
   const { awaitingApproval, transaction } = run.snapshot;
   for (const guard of timedGuards) {
     const isPart = parts.some(({ type }) => type.name === guardRows[guard].recordType);
     if (!isPart || awaitingApproval.oldest(guard) === undefined) continue;
-    await run.platformTime.ask();
-    if (run.writes) transaction(() => awaitingApproval.mend(guard, sinceNow(run)));
+    await run.askPlatformTime();
+    if (run.writes) transaction(() => awaitingApproval.mend(guard, nowByBoth(run)));
   }
 }
 
@@ -94,19 +99,13 @@ export async function beginHolds({ run, parts }: RunState): Promise<void> {
 export async function holdWithheld(run: RunContext): Promise<void> {
   const { guarded } = run.snapshot;
   if ([...timedGuards].some((guard) => guarded.countWithheld(guard) > 0)) {
-    await run.platformTime.ask();
+    await run.askPlatformTime();
   }
   await yielding(run, addHolds(run));
 }
 
-/** Returns the cut-off times by both clocks: changes held since then or longer have expired. */
-export function endsOf(run: RunContext, guard: GuardClass): Ends {
-  const { at, platformAt } = sinceNow(run);
+/** Returns when a hold of this class that ends now has begun. */
+export function endsOf(run: RunContext, guard: GuardClass): Began {
   const { holdForMs = Infinity } = run.guards[guard];
-  return { local: at - holdForMs, platform: platformAt === null ? null : platformAt - holdForMs };
-}
-
-/** Returns the current time by both clocks. */
-function sinceNow({ clock, platformTime }: RunContext): HeldSince {
-  return { at: clock.now(), platformAt: platformTime.now() };
+  return { by: run.clock.now() - holdForMs, aheadMs: aheadOf(run) };
 }

@@ -8,12 +8,10 @@ import {
   type CanaryEvent,
 } from '../../domain/guards/canary.ts';
 import { endOf } from '../../domain/guards/canary-end.ts';
-import type { CanaryTime } from '../../domain/guards/canary-time.ts';
 import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import { isFirstLoad } from '../context/first-load.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import type { RunContext } from '../context/run-context.ts';
 import type { RunState } from '../context/run-state.ts';
 
 const name = 'canary';
@@ -71,12 +69,6 @@ export function moveCanary(state: RunState, guard: AskedClass, event: CanaryEven
   const end = endOf({ guard, before, after, at: run.clock.now() }, 'unwanted');
   if (end) review.canaries = { ...review.canaries, last: end };
   putCanary(state, guard, after);
-}
-
-/** Returns the current time by both clocks; the platform's is known from its last answer. */
-export function canaryNow({ clock, platformNow }: RunContext): CanaryTime {
-  const at = platformNow();
-  return { at: clock.now(), platformAt: at === undefined ? null : Math.floor(at) };
 }
 
 /** Returns the canaries that are under way or have failed; none without a book. */

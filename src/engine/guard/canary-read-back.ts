@@ -13,10 +13,11 @@ import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { countApprovals } from '../../snapshot/tables/approval-order.ts';
 import type { SentChange } from '../../snapshot/guards/canary-changes.ts';
+import { nowByBoth } from '../context/clock-difference.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
 import { each } from '../context/work-in-parts.ts';
 import { judgeCanary } from '../report/canary-text.ts';
-import { canaryNow, moveCanary, openCanaries, openIn, putCanary } from './canary-book.ts';
+import { moveCanary, openCanaries, openIn, putCanary } from './canary-book.ts';
 import { sentOf } from './canary-slice.ts';
 
 /** A fast run reads at most so many people; each costs a request or two. */
@@ -76,7 +77,7 @@ function waitBefore(
 
 /** Returns when the run began, because everything that it has read is at least as new as that. */
 function begunAt({ run }: RunState): CanaryTime {
-  const { at, platformAt } = canaryNow(run);
+  const { at, platformAt } = nowByBoth(run);
   const past = at - run.startedAt;
   return { at: run.startedAt, platformAt: platformAt === null ? null : platformAt - past };
 }

@@ -4,8 +4,9 @@ import { guardRows } from '../../domain/guard-classes.ts';
 import { type AskedClass, askedClasses } from '../../domain/guards/plan-rule.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { findingsNamed } from '../context/run-findings.ts';
+import { nowByBoth } from '../context/clock-difference.ts';
 import type { RunState } from '../context/run-state.ts';
-import { canaryNow, moveCanary } from './canary-book.ts';
+import { moveCanary } from './canary-book.ts';
 import { sentOf } from './canary-slice.ts';
 
 /**
@@ -21,7 +22,7 @@ export function closeCanaries(state: RunState): void {
     if (!canary || !type || !hasDoneAll(state, guard, type.type)) continue;
     if (canary.state === 'applying') {
       const isApplied = sentOf(run.snapshot, guard, canary).length > 0;
-      const event = isApplied ? { is: 'applied' as const, time: canaryNow(run) } : notApplied;
+      const event = isApplied ? { is: 'applied' as const, time: nowByBoth(run) } : notApplied;
       moveCanary(state, guard, event);
     } else if (!isAnyPlanned(state, guard, canary.state)) {
       moveCanary(state, guard, { is: canary.state === 'failed' ? 'nothing planned' : 'all made' });

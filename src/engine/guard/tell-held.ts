@@ -34,7 +34,7 @@ export function tellHeld(context: RunState, { found, volume, n }: Withheld): voi
   const isOwn = isToKeep || isKept;
   const shown = isOwn && told.fresh === n ? heldAs : largestOf(current, of);
   const { holdForMs } = run.guards[of];
-  const since = awaitingApproval.oldest(of, { after: endsOf(run, of).local }) ?? run.clock.now();
+  const since = awaitingApproval.oldest(of, endsOf(run, of)) ?? run.clock.now();
   const fault = explainHeld(found, told, {
     limit: run.guards[of],
     plan: shown ?? (isToKeep ? heldAs : undefined),

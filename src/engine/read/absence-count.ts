@@ -8,6 +8,7 @@
  */
 import type { RecordType } from '../../records/record-type.ts';
 import { onlyKey } from '../context/mirror-context.ts';
+import { aheadOf } from '../context/clock-difference.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
 import { inTurns } from '../context/work-in-parts.ts';
@@ -35,7 +36,8 @@ export async function countAbsences(
     else absences.dropIfNamed(name, only);
   });
   if (!absenceCounts) return;
-  const times = { at: run.startedAt, platformAt: listing?.platformStartedAt };
+  const platformAt = listing?.platformStartedAt;
+  const times = { at: run.startedAt, platformAt, aheadMs: aheadOf(run) };
   // If the process dies halfway, no person is counted twice for one reading.
   for await (const range of inTurns(run, ranges.ofKeys(name))) {
     const but = supersededKeys(run, type);

@@ -34,6 +34,7 @@ import type {
 import { bindingState } from '../account/account-binding.ts';
 import { recordUnsubscribed, type Departing } from './record-unsubscribed.ts';
 import { metaValue } from '../../snapshot/database/meta-table.ts';
+import { storeDifference } from '../context/clock-difference.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 
 /**
@@ -103,6 +104,7 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
   if (standing === 'other key' || standing === 'other url') return { is: 'unproven', ...idle };
   const asking = { signal: watching.stop, abort: watching.abort };
   const counts = await type.departures.counts(asking);
+  storeDifference(mirror);
   if (!counts) return { is: 'uncounted', ...idle };
   const before = stateOf(mirror);
   const listing = before && (before.listing ?? begun(before, counts, underWay(mirror, type)));

@@ -1,6 +1,7 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { apartMs } from '../../domain/clock.ts';
 import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/key-range.ts';
 
 /**
@@ -24,11 +25,10 @@ export interface ApprovalHolds {
   /** Yields the key ranges of the records that await approval. */
   ranges(guard: GuardClass, kind: RecordTypeName): Iterable<KeyRange>;
   /**
-   * Returns the start of the longest wait among the records that began to wait after `after` and,
-   * if `plan` is given, are shown in that plan. Returns undefined if there is none. Times are in
-   * milliseconds since the epoch.
+   * Returns the start of the longest wait, by our clock, among the records that began to wait after
+   * `by` and, if `plan` is given, are shown in that plan. Returns undefined if there is none.
    */
-  oldest(guard: GuardClass, of?: { after?: number; plan?: string }): number | undefined;
+  oldest(guard: GuardClass, of?: Partial<Began> & { plan?: string }): number | undefined;
   /**
    * Returns the waiting parts of one record, and since when they wait, in milliseconds since the
    * epoch.
@@ -36,7 +36,7 @@ export interface ApprovalHolds {
   of(guard: GuardClass, key: Key): { part: string; at: number }[];
   /**
    * Sets times that are in the future to `now`, because a clock was set back, and fills in missing
-   * times of the platform.
+   * times of the platform: with now if the clocks are apart, because ours does not tell them.
    */
   mend(guard: GuardClass, now: HeldSince): void;
   /** Counts the waiting records of a range for which this run plans no change of the class. */
@@ -70,20 +70,23 @@ export interface HeldSince {
   platformAt: number | null;
 }
 
-/**
- * The limits for ending a wait. A wait is over if it began at or before one of them, each by its
- * own clock; in milliseconds since the epoch.
- */
-export interface Ends {
-  local: number;
-  platform: number | null;
+/** When a wait began, in milliseconds. */
+export interface Began {
+  /** By our clock, since the epoch. */
+  by: number;
+  /** By how much our clock is ahead of the platform's; null if that is not known. */
+  aheadMs: number | null;
 }
 
 /**
- * Selects the rows of `standing s` whose wait is over: an SQL condition with the parameters of
- * Ends.
+ * Returns when a row of `standing s` began to wait, as our clock shows it if the platform's is
+ * right: an SQL expression. It is null if only our clock has shown it, and is over an hour apart.
  */
-export const isOver = '(s.at <= @local or s.platform_at <= @platform)';
+const began = `coalesce(s.platform_at + @aheadMs,
+  iif(abs(@aheadMs) > ${apartMs}, null, s.at))`;
+
+/** Selects the rows of `standing s` whose wait is over, with the parameters of Began. */
+export const isOver = `(${began} <= @by)`;
 
 /**
  * Returns an SQL expression: the operation that the source asks for. To be in a channel is the same
@@ -154,18 +157,19 @@ export function approvalHoldsIn(db: Statements): ApprovalHolds {
   const of = db.prepare<[string, string], { part: string; at: number | null }>(
     'select part, at from standing where guard = ? and key = ? order by part',
   );
-  const oldest = db.prepare<[string, number], { at: number | null }>(
-    'select min(at) at from standing where guard = ? and at > ?',
+  const oldest = db.prepare<Began & { guard: string }, { at: number | null }>(
+    `select min(${began}) at from standing s where s.guard = @guard and ${began} > @by`,
   );
-  const oldestOf = db.prepare<[string, string, number], { at: number | null }>(
-    `select min(s.at) at from held_plan l join held h on h.batch = l.batch
+  const oldestOf = db.prepare<Began & { guard: string; plan: string }, { at: number | null }>(
+    `select min(${began}) at from held_plan l join held h on h.batch = l.batch
        join standing s on s.guard = h.guard and s.kind = h.kind
          and s.key = h.key and s.part = h.part
-     where l.plan = ? and h.guard = ? and s.at > ?`,
+     where l.plan = @plan and h.guard = @guard and ${began} > @by`,
   );
   const ahead = db.prepare('update standing set at = @at where guard = @guard and at > @at');
   const unknown = db.prepare(
-    `update standing set platform_at = @platformAt
+    `update standing set platform_at = iif(platform_at is null and abs(@at - @platformAt) <= ${apartMs},
+       at + @platformAt - @at, @platformAt)
      where guard = @guard and (platform_at is null or platform_at > @platformAt)`,
   );
   return {
@@ -173,14 +177,14 @@ export function approvalHoldsIn(db: Statements): ApprovalHolds {
       void stand.run({ ...guarded, ...since, byPart: Number(byPart) }),
     ranges: (guard, kind) => ranges({ guard, kind }),
     of: (guard, key) => of.all(guard, key).map(({ part, at }) => ({ part, at: at ?? 0 })),
-    oldest(guard, { after = -1, plan } = {}) {
-      const found =
-        plan === undefined ? oldest.get(guard, after) : oldestOf.get(plan, guard, after);
+    oldest(guard, { by = Number.MIN_SAFE_INTEGER, aheadMs = null, plan } = {}) {
+      const of = { guard, by, aheadMs };
+      const found = plan === undefined ? oldest.get(of) : oldestOf.get({ ...of, plan });
       return found?.at ?? undefined;
     },
     mend(guard, { at, platformAt }) {
       ahead.run({ guard, at });
-      if (platformAt !== null) unknown.run({ guard, platformAt });
+      if (platformAt !== null) unknown.run({ guard, at, platformAt });
     },
     ...askedIn(db),
     ...droppingIn(db),

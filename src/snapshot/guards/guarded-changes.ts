@@ -3,7 +3,7 @@ import type { Change } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/key-range.ts';
-import { isOver, isStated, standsOf, type Ends, waitsStill } from './approval-holds.ts';
+import { isOver, isStated, standsOf, type Began, waitsStill } from './approval-holds.ts';
 import { type Approval, wasReleased } from './plan-approvals.ts';
 
 /**
@@ -22,7 +22,7 @@ export interface GuardedChanges {
   /** Marks all changes of a range as needing no approval. */
   exempt(guarded: Guarded): void;
   /** Marks changes that have awaited approval for so long that they no longer need one. */
-  expire(guarded: Guarded, ends: Ends): void;
+  expire(guarded: Guarded, began: Began): void;
   /**
    * Marks changes whose last attempt, in another run, was released and ended as stale or rejected,
    * because that run has counted them. They need no approval until a different change becomes the
@@ -162,7 +162,7 @@ function exceptedIn(db: Statements): Excepted {
   const mark = (as: string, also: string) =>
     `update temp.planned set approved = '${as}' where ${isGuarded} and approved is null and ${also}`;
   const exempt = db.prepare<Guarded>(mark('exempt', 'held = 0'));
-  const expire = db.prepare<Guarded & Ends>(mark('expired', standsOf('planned', isOver)));
+  const expire = db.prepare<Guarded & Began>(mark('expired', standsOf('planned', isOver)));
   const excuse = db.prepare<Guarded & { run: string }>(
     mark(
       'excused',

@@ -1,3 +1,4 @@
+import { apartMs } from '../../domain/clock.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Absence, Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
@@ -9,8 +10,8 @@ import { inRange, type KeyRange } from '../database/key-range.ts';
  * Time is added up from one mark to the next; a mark is a reading, or an opt-out of ours. Each step
  * adds the smaller of the times measured by the platform's clock and by ours, and nothing if either
  * clock was set back. One wrong clock therefore never makes an absence longer than it is. Until the
- * platform has stated its time, only our clock counts. If the platform states its time only
- * sometimes, the mark stays until it does.
+ * platform has stated its time, only our clock counts, unless it is known to be an hour apart. If
+ * the platform states its time only sometimes, the mark stays until it does.
  */
 export interface Absences {
   /** Returns the absence of a record, or undefined if none is counted. */
@@ -74,6 +75,8 @@ interface Missed {
  * A reading to count. An absence is due when both `absentReadings` and `absentForMs` are reached.
  */
 interface Counted extends Times {
+  /** By how much our clock is ahead of the platform's, in milliseconds; null if unknown. */
+  aheadMs: number | null;
   name: string;
   /** The keys to skip, because another run has read their records more recently. */
   but: readonly Key[];
@@ -99,7 +102,7 @@ const isInScope = `(d.presence <> 'outside' or d.reason is not null)`;
  * second that the platform's clock cuts off; our clock still limits the sum.
  */
 const added = `max(0, min(@at - marked_at, case
-  when marked_platform_at is null then @at - marked_at
+  when marked_platform_at is null then iif(abs(@aheadMs) > ${apartMs}, 0, @at - marked_at)
   when @platformAt > marked_platform_at then @platformAt - marked_platform_at + 999
   else 0 end))`;
 
@@ -142,16 +145,14 @@ export function absencesIn(db: Statements): Absences {
   return {
     ...countsIn(db),
     get: (kind, key) => get.get(kind, key),
-    count: (kind, range, { name, at, platformAt = null, but, absentReadings, absentForMs }) =>
+    count: (kind, range, { name, platformAt = null, but, ...counted }) =>
       void count.run({
         kind,
         ...range,
+        ...counted,
         reading: name,
-        at,
         platformAt,
         but: JSON.stringify(but),
-        absentReadings,
-        absentForMs,
       }),
     waitAnew: (kind, key, { at, platformAt = null }) =>
       void wait.run({ kind, key, at, platformAt }),

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../../src/domain/errors.ts';
+import { storedDifference } from '../../../src/engine/context/clock-difference.ts';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 import { approve, exportOf, hour, person, range } from '../../support/engine/change-volume.ts';
 
@@ -274,7 +275,7 @@ test('the guard holds the opt-out of everybody where they are four, whatever the
 describe('a clock', () => {
   const skewed = async () => {
     const skew = { ms: 0 };
-    const stage = await subscribed({ ahead: () => skew.ms });
+    const stage = await subscribed({ ahead: () => skew.ms, path: snapshotPath() });
     exportOf(stage, allOut());
     return { skew, stage };
   };
@@ -300,11 +301,46 @@ describe('a clock', () => {
     );
   });
 
-  test('running ahead ends the hold: the later of both clocks counts', async () => {
+  test('running ahead ends no hold, and is told in each run until it is right', async () => {
     const { skew, stage } = await skewed();
     await stage.sync();
-    skew.ms = 73 * hour;
+    skew.ms = 96 * hour;
+    await stage.clock.run(stage.look());
+    expect(storedDifference(stage.snapshot.meta)).toMatchObject({ aheadMs: 96 * hour });
+    for (const mode of ['fast', 'full'] as const) {
+      const summary = await stage.sync({ mode });
+      expect(summary).toMatchObject(held(20));
+      expect(summary.reasons.join()).toContain(
+        'the clock of this machine is 4 days ahead of that of the platform, so that nothing',
+      );
+    }
+    skew.ms = 0;
+    expect((await stage.sync({ mode: 'fast' })).reasons.join()).not.toContain('the clock');
+    expect(storedDifference(stage.snapshot.meta)).toBeUndefined();
+    await stage.clock.advance(73 * hour);
     expect((await stage.sync({ mode: 'fast' })).contacts.applied).toMatchObject({ opt_out: 20 });
+  });
+
+  test.each<[string, [boolean, boolean], number]>([
+    ['never states its time: ours counts', [false, false], 20],
+    ['states its time late, four days behind ours: a hold begins then', [false, true], 0],
+    ['states its time no more: the last difference counts', [true, false], 0],
+  ])('the platform %s', async (_, states, applied) => {
+    const skew = { ms: 0, isStated: states[0] };
+    const stage = await subscribed({
+      ahead: () => skew.ms,
+      wire: (send) => async (request, signal) => {
+        const { headers, ...answer } = await send(request, signal);
+        const { date: _, ...others } = headers;
+        return { ...answer, headers: skew.isStated ? headers : others };
+      },
+    });
+    exportOf(stage, allOut());
+    expect(await stage.sync()).toMatchObject(held(20));
+    skew.ms = 96 * hour;
+    if (skew.isStated) await stage.sync();
+    skew.isStated = states[1];
+    expect((await stage.sync()).contacts.applied['opt_out']).toBe(applied);
   });
 });
 

@@ -294,6 +294,15 @@ describe('with a wrong clock', () => {
     expect(await missing(stage, after * hour)).toEqual(expected);
   });
 
+  test('our clock alone counts nothing once the platform shows that it is wrong', async () => {
+    const ours = { ahead: 0 };
+    const told = tells(() => (ours.ahead === 0 ? undefined : 0));
+    const stage = await mirrored({ ahead: () => ours.ahead * hour, ...told });
+    await missing(stage, 0);
+    ours.ahead = 720;
+    expect(await missing(stage, hour)).toEqual([]);
+  });
+
   test('nobody is deleted earlier', async () => {
     const absence = { deleteAfterMs: 30 * day };
     const runs = [
