@@ -1,5 +1,5 @@
-/** `init` from an HTTP API, a database, HubSpot and Salesforce: what it recognizes and writes. */
-import { existsSync, readFileSync } from 'node:fs';
+/** `init` from a file, an HTTP API, a database, HubSpot and Salesforce: what it recognizes and writes. */
+import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -13,6 +13,7 @@ import { Account, TOKEN } from '../support/sources/hubspot-account.ts';
 import { createOrg } from '../support/sources/salesforce/salesforce-org.ts';
 import { stands } from '../support/sources/stand-ins.ts';
 import { contact } from '../support/sources/salesforce/salesforce-reader.ts';
+import { SHEET, sheetOf, workbook } from '../support/sources/workbook.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 
 const news = (column: string) => ['--channel', `ch_news=${column}`];
@@ -31,6 +32,64 @@ const people = Array.from({ length: 45 }, (_, at) => ({
   email: `p${at + 1}@example.com`,
   consent: { news: at % 2 === 0 },
 }));
+
+describe('a file', () => {
+  async function initFile(name: string, content: string | Buffer) {
+    const path = join(await scratch(), name);
+    writeFileSync(path, content);
+    utimesSync(path, new Date(0), new Date(0));
+    return init([path, ...news('News')]);
+  }
+  const rows = ['id,Email,News', '1,ann@example.com,yes', '2,bob@example.com,no', '3,,no'];
+
+  test.each([
+    ['titles', ['A list, of 3 March', 'by,help@example.com', ...rows], 3],
+    ['titles with as many delimiters', ['A list,,', ',,', ...rows], 3],
+    ['groups of columns', ['Person,,Consent', ...rows], 2],
+    ['nothing', rows, undefined],
+    ['nothing, with a second row of names', [rows[0], 'No.,To,none', ...rows.slice(1)], undefined],
+  ])('is read from the row with the column names, under %s', async (_, lines, headerRow) => {
+    const { code, contacts, out } = await initFile('people.csv', `${lines.join('\n')}\n`);
+    expect([code, contacts.source.headerRow]).toEqual([0, headerRow]);
+    expect(contacts).toMatchObject({ id: 'id', email: 'Email' });
+    expect(out.includes('headerRow: ')).toBe(headerRow !== undefined);
+  });
+
+  test('may be a workbook with two header rows', async () => {
+    const cells = (row: string) =>
+      row.split(',').map((cell) => (cell === '' ? '<c/>' : `<c t="str"><v>${cell}</v></c>`));
+    const xml = ['A list', 'Person,,Consent', ...rows].map(
+      (row) => `<row>${cells(row).join('')}</row>`,
+    );
+    const content = workbook({ [SHEET]: sheetOf(xml.join('')) });
+    const { contacts } = await initFile('people.xlsx', content);
+    expect(contacts).toMatchObject({ source: { headerRow: 3 }, id: 'id', email: 'Email' });
+  });
+
+  test.each([
+    [
+      'most lines are short',
+      'people.csv',
+      ['id,Email,News', '1,a@b.example,yes', '2,b@b.example', '3,c@b.example'],
+      '2 of 3 records cannot be read, the first at line 3: it has 2 fields where the header has 3',
+    ],
+    [
+      'the reading ends above its last line',
+      'people.csv',
+      [...rows, '4,"eve@example.com,yes', '5,"fay@example.com",no'],
+      'reading stopped: line 5 holds a quote where none may stand → put quotes around the whole',
+    ],
+    [
+      'it is a JSON array',
+      'people.json',
+      ['[', '{"id":1},', '{"id":2}', ']'],
+      "3 of 4 records cannot be read, the first at line 1: it begins a JSON array → write one object a line, without the array: jq -c '.[]'",
+    ],
+  ])('is refused if %s', async (_, name, lines, message) => {
+    const { code, err, written } = await initFile(name, `${lines.join('\n')}\n`);
+    expect([code, err, written]).toEqual([2, expect.stringContaining(message), '']);
+  });
+});
 
 describe('an HTTP API', () => {
   type Answer = (params: URLSearchParams, headers: IncomingHttpHeaders) => [number, unknown];

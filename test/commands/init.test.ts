@@ -124,18 +124,6 @@ describe('refuses with the option that decides', () => {
     ['no id', 'Email,Newsletter\na@b.example,yes\na@b.example,no\n', news, '--id COLUMN'],
     ['a name that is none', text, [...news, '--mirror', 'A b'], 'write up to 40 of a-z'],
     ['no record', 'id,Email\n', news, 'it has no records'],
-    [
-      'a file of which most lines cannot be read',
-      `id,Email,Newsletter\n1,a@b.example,yes\n2,b@b.example\n3,c@b.example\n`,
-      news,
-      '2 of 3 records cannot be read, the first at line 3: it has 2 fields where the header has 3',
-    ],
-    [
-      'a file that cannot be read to its end',
-      `${text}6,"eve@example.com,Ja,,no\n7,"fay@example.com",Ja,,no\n`,
-      news,
-      'reading stopped: line 7 holds a quote where none may stand → put quotes around the whole',
-    ],
   ])('%s', async (_, content, flags, fix) => {
     const { init, output } = await exported(content);
     const { code, err } = await init('--yes', ...flags);

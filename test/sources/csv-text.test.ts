@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { withoutLines } from '../../src/sources/csv/csv-header.ts';
 import { csvOptions } from '../../src/sources/csv/options.ts';
-import { readCsv, scratch } from '../support/sources/source-reading.ts';
+import { errorOf, readCsv, scratch } from '../support/sources/source-reading.ts';
 import { extent } from '../support/extent.ts';
 
 const folder = await scratch();
@@ -86,6 +87,53 @@ test.each(['sep=;', '"sep=;"'])('a first line %s tells the delimiter', async (li
   const { values, records } = await readText(text, ['id', 'name']);
   expect(values).toEqual([{ id: '1', name: 'a,b' }]);
   expect(records[0]?.where).toBe('line 3');
+});
+
+describe('the option headerRow', () => {
+  const below = 'id;name\n1;a,b\n';
+
+  test.each([
+    ['titles', `A report, of 3 March\n\nBy "Ann"\n${below}`, 4],
+    ['a quote that is never closed', `"A report\n${below}`, 2],
+    ['a line of separators, CRLF and CR', `sep=,\r\nA\r\r\n${below}`, 4],
+    ['a mark', `\uFEFFA;B;C\n${below}`, 2],
+    ['no line', below, 1],
+  ])('leaves out what stands above: %s', async (_, text, headerRow) => {
+    const { records, certificate } = await readCsv(path, text, ['id'], { headerRow });
+    expect(records).toEqual([{ where: `line ${headerRow + 1}`, value: { id: '1', name: 'a,b' } }]);
+    expect(certificate.complete).toBe(true);
+  });
+
+  test('counts lines across the chunks of a file', () => {
+    const chunks = [...'a\r\nb\r\r\n\nc\n'].map((one) => Buffer.from(one));
+    for (const [count, rest] of [
+      'a\r\nb\r\r\n\nc\n',
+      'b\r\r\n\nc\n',
+      '\r\n\nc\n',
+      '\nc\n',
+      'c\n',
+      '',
+    ].entries()) {
+      const without = withoutLines(count);
+      expect(Buffer.concat(chunks.map(without)).toString()).toBe(rest);
+    }
+  });
+
+  test.each([2, 9])('has to name a row: %i', async (headerRow) => {
+    const reading = readCsv(path, `Title\n\n${below}`, ['id'], { headerRow });
+    expect((await errorOf(reading)).message).toBe(
+      `${path}: headerRow is ${headerRow}, and that row is empty or not there; ` +
+        'set it to the number of the row with the column names',
+    );
+  });
+
+  test('is proposed where a row below has the missing names', async () => {
+    const error = await errorOf(readText(`A title, of some kind\n\n${below}`, ['name', 'id']));
+    expect(error.message).toBe(
+      `${path}: there are no columns "name", "id" in the header row, but row 3 has them; ` +
+        'set headerRow: 3 in the source',
+    );
+  });
 });
 
 describe('text', () => {

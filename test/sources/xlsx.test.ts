@@ -14,7 +14,7 @@ import {
   sheetOf,
   workbook,
 } from '../support/sources/workbook.ts';
-import { readAll, scratch, write, WRITTEN } from '../support/sources/source-reading.ts';
+import { errorOf, readAll, scratch, write, WRITTEN } from '../support/sources/source-reading.ts';
 
 const folder = await scratch();
 const path = join(folder, 'people.xlsx');
@@ -130,6 +130,29 @@ describe('a sheet', () => {
       ),
     );
     expect(values).toEqual([{ id: '1', x: '2024-05-17' }]);
+  });
+
+  describe('with two header rows', () => {
+    const row = (number: number, ...cells: string[]) =>
+      `<row r="${number}">${cells.map((cell) => `<c t="str"><v>${cell}</v></c>`).join('')}</row>`;
+    const rows =
+      row(1, 'Person', '', 'Consent') + row(3, 'id', 'Email', 'News') + row(4, '1', 'a', 'x');
+    const content = workbook({ [SHEET]: sheetOf(rows) });
+
+    test('has its column names in the row that headerRow names', async () => {
+      const { records } = await read(content, { headerRow: 3 });
+      expect(records).toEqual([{ where: 'row 4', value: { id: '1', Email: 'a', News: 'x' } }]);
+      for (const headerRow of [2, 9]) {
+        const { message } = await errorOf(read(content, { headerRow }));
+        expect(message).toContain(`headerRow is ${headerRow}, and that row is empty or not there`);
+      }
+    });
+
+    test('proposes headerRow where a row below has the missing names', async () => {
+      expect((await errorOf(read(content, { fields: ['id', 'News'] }))).message).toContain(
+        'there are no columns "id", "News" in the header row, but row 3 has them; set headerRow: 3',
+      );
+    });
   });
 
   test('may be in UTF-16, as any XML', async () => {

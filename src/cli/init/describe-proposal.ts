@@ -62,7 +62,7 @@ function strangeLines({ channels }: Proposal, asTheyAre: boolean): string[] {
 function sourceLines({ options, records, columns, flaw, isWhole, notes = [] }: Sample): string[] {
   const { type, ...more } = options;
   const extra = Object.entries(more).flatMap(([name, value]) =>
-    typeof value === 'string' ? `${name}: ${value}` : [],
+    typeof value === 'string' || typeof value === 'number' ? `${name}: ${value}` : [],
   );
   const read = `${isWhole ? '' : 'the first '}${counted(records, 'record')}`;
   return [

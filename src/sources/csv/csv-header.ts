@@ -7,25 +7,28 @@ export type Delimiter = (typeof delimiters)[number];
 const SAMPLE_RECORDS = 50;
 
 /**
- * Returns the delimiter with which the header contains the most requested fields. If several are
+ * Returns the delimiter with which a record contains the most requested fields. If several are
  * equal, the one that splits the largest number of following rows into the header's width wins,
  * then the one with the most columns. Text in quotes is never counted. For a file with one column,
  * the result is a comma.
  */
 export function delimiterOf(sample: Buffer, fields: readonly string[]): Delimiter {
-  const [first, ...others] = firstRecords(sample.toString('utf8'));
+  const records = firstRecords(sample.toString('utf8'));
+  const [first, ...rows] = records;
   const stated = delimiters.find(
     (delimiter) => nameOf(first ?? '').toLowerCase() === `sep=${delimiter}`,
   );
   if (stated !== undefined) return stated;
-  const [header, ...rows] = [first, ...others];
-  if (header === undefined) return ',';
+  if (first === undefined) return ',';
+  const foundIn = (cells: readonly string[]) => {
+    const names = new Set(cells.map(nameOf));
+    return fields.filter((field) => names.has(field)).length;
+  };
   const scores = delimiters.map((delimiter) => {
-    const names = cellsOf(header, delimiter).map(nameOf);
-    const width = names.length;
+    const width = cellsOf(first, delimiter).length;
     return {
       delimiter,
-      found: fields.filter((field) => names.includes(field)).length,
+      found: Math.max(...records.map((record) => foundIn(cellsOf(record, delimiter)))),
       several: width > 1 ? 1 : 0,
       even: rows.filter((row) => cellsOf(row, delimiter).length === width).length,
       width,
@@ -43,6 +46,27 @@ export function delimiterOf(sample: Buffer, fields: readonly string[]): Delimite
 export function isSeparatorLine([first = '', ...others]: readonly string[]): boolean {
   return /^sep=.?$/i.test(first) && others.every((field) => field === '');
 }
+
+/** Returns a function that removes the first `count` lines of a text from its chunks. */
+export function withoutLines(count: number): (chunk: Buffer) => Buffer {
+  let [left, isAfterCr] = [count, false];
+  return (chunk) => {
+    let at = 0;
+    for (; at < chunk.length; at += 1) {
+      const byte = chunk[at];
+      const isCrlf = isAfterCr && byte === LF;
+      isAfterCr = false;
+      if (isCrlf) continue;
+      if (left === 0) break;
+      isAfterCr = byte === CR;
+      if (isAfterCr || byte === LF) left -= 1;
+    }
+    return chunk.subarray(at);
+  };
+}
+
+const LF = 0x0a;
+const CR = 0x0d;
 
 /**
  * Returns the cells of one record. It is more tolerant than the parser that reads the file later.

@@ -9,12 +9,18 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { Source, SourceRecord } from '../source.ts';
-import { delimiterOf, isSeparatorLine } from './csv-header.ts';
+import { delimiterOf, isSeparatorLine, withoutLines } from './csv-header.ts';
 import { footerOf } from './footer.ts';
 import { brokenRow, type FileTally } from '../shared/files/file-tally.ts';
 import { type FileReading, type FileSurroundings, lineFile } from '../shared/files/line-file.ts';
 import { untilCut } from '../shared/files/record-batches.ts';
-import { type Columns, columnsOf, fieldFault } from '../shared/table-columns.ts';
+import {
+  type Columns,
+  columnsOf,
+  fieldFault,
+  NAMING_ROWS,
+  noHeader,
+} from '../shared/table-columns.ts';
 import type { CsvOptions } from './options.ts';
 import { findingParser, type FindingParser } from './find-again.ts';
 import type { Row } from './row-parser.ts';
@@ -25,7 +31,7 @@ import { counted } from '../../domain/values/counted.ts';
 export function csvSource(options: CsvOptions, surroundings: FileSurroundings): Source {
   return lineFile(options, surroundings, (reading) => {
     const tally: Tally = Object.assign(reading.tally, { nul: false });
-    return untilCut(recordsOf({ ...reading, tally, options }), tally);
+    return untilCut(recordsOf({ ...reading, tally, options, headerRow: options.headerRow }), tally);
   });
 }
 
@@ -38,6 +44,7 @@ interface Tally extends FileTally {
 interface Reading extends FileReading {
   tally: Tally;
   options: CsvOptions;
+  headerRow: number | undefined;
 }
 
 /** Yields one group of records for each chunk of the file. */
@@ -51,6 +58,7 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
     throw error;
   }
   if (!begun.table) {
+    if (reading.headerRow !== undefined) throw noHeader(reading);
     const why = tally.bytes === 0 ? 'is empty' : 'has no header row';
     throw new Invalid(`${name}: the file ${why}; export it again with column names in line 1`);
   }
@@ -75,7 +83,10 @@ function groupOf(
   for (const row of rows) {
     if (row.isFound) continue;
     if (begun.table) begun.table.add(row, group);
-    else if (!isSeparatorLine(row.fields)) begun.table = tableOf(columnsIn(row, reading), tally);
+    else if (!isSeparatorLine(row.fields)) {
+      const header = rows.slice(rows.indexOf(row)).slice(0, NAMING_ROWS);
+      begun.table = tableOf(columnsIn(header, reading), tally);
+    }
   }
   const { stopped } = tally;
   if (!stopped) return group;
@@ -130,20 +141,23 @@ function tableOf(columns: Columns, tally: Tally): Table {
   };
 }
 
-function columnsIn({ fields, fault }: Row, reading: Reading): Columns {
+function columnsIn(rows: readonly Row[], reading: Reading): Columns {
+  const [{ fault, fields } = { fault: undefined, fields: [] }] = rows;
   if (fault !== undefined) throw headerRefusal(reading.name, fault);
   if (fields.some((field) => field.includes('\0'))) {
     const why = 'the header row holds a NUL byte; save the file as UTF-8 text';
     throw new Invalid(`${reading.name}: ${why}`);
   }
-  return columnsOf(fields, reading);
+  const naming = rows.map(({ line, fields: cells }) => ({ number: line, cells }));
+  return columnsOf(naming, reading);
 }
 
 /**
  * Yields the rows of each chunk. After a quoting error, these are rows that were found again.
  */
 async function* rowsOf(reading: Reading): AsyncGenerator<ReturnType<FindingParser['take']>> {
-  const { name, chunks, fields, tally, options } = reading;
+  const { name, chunks, fields, tally, options, headerRow = 1 } = reading;
+  const belowTitles = withoutLines(headerRow - 1);
   let decoder: ChunkDecoder | undefined;
   let parser: FindingParser | undefined;
   try {
@@ -152,11 +166,13 @@ async function* rowsOf(reading: Reading): AsyncGenerator<ReturnType<FindingParse
       decoder ??= chunkDecoder(bytes, options.encoding);
       const chunk = decoder.decode(bytes);
       if (!chunk) throw decoder.refusal(name, parser?.line() ?? 1);
-      parser ??= findingParser(options.delimiter ?? delimiterOf(chunk, fields));
       tally.bytes += chunk.length;
       tally.lineEnded = chunk.at(-1) === 0x0a || chunk.at(-1) === 0x0d;
-      tally.nul ||= chunk.includes(0);
-      const why = await parser.write(chunk);
+      const text = belowTitles(chunk);
+      if (!parser && text.length === 0) continue;
+      parser ??= findingParser(options.delimiter ?? delimiterOf(text, fields), headerRow);
+      tally.nul ||= text.includes(0);
+      const why = await parser.write(text);
       if (why !== undefined) tally.stopped = stoppedAt(parser, why);
       yield parser.take();
     }

@@ -28,9 +28,9 @@ export interface FindingParser extends Omit<RowParser, 'take' | 'rest'> {
   take(): FoundRow[];
 }
 
-/** Creates a parser for one file. */
-export function findingParser(delimiter: Delimiter): FindingParser {
-  let parser = rowParser(delimiter);
+/** Creates a parser for one file, from the line `first` on. */
+export function findingParser(delimiter: Delimiter, first: number): FindingParser {
+  let parser = rowParser(delimiter, { line: first });
   let rows: FoundRow[] = [];
   let stoppedOn: number | undefined;
   let doubtful = 0;

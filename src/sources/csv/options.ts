@@ -4,6 +4,7 @@ import {
   placedShape,
   refusePlacedFaults,
 } from '../shared/files/file-options.ts';
+import { headerRow } from '../shared/option-fields.ts';
 import { delimiters } from './csv-header.ts';
 import { encodings } from './text-encoding.ts';
 
@@ -23,6 +24,7 @@ export const csvOptions = z
       .transform((given) => (given === 'tab' ? '\t' : given))
       .describe("Character between two fields: ',', ';', '|' or tab; by default it is detected")
       .optional(),
+    headerRow: headerRow.optional(),
   })
   .superRefine(refusePlacedFaults);
 export type CsvOptions = z.infer<typeof csvOptions>;

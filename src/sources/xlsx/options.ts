@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { fault, issueOf } from '../../domain/schema-fault.ts';
 import { placeOf } from '../../domain/values/config-file.ts';
-import { text } from '../shared/option-fields.ts';
+import { headerRow, text } from '../shared/option-fields.ts';
 
 /** The options of this source. The path is made absolute before they are used. */
 export const xlsxOptions = z.strictObject({
@@ -16,5 +16,6 @@ export const xlsxOptions = z.strictObject({
     })
     .describe('Path of the workbook, relative to the configuration'),
   sheet: text('Name of the sheet; by default the first one that is not hidden').optional(),
+  headerRow: headerRow.optional(),
 });
 export type XlsxOptions = z.infer<typeof xlsxOptions>;

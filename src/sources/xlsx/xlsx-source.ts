@@ -13,7 +13,13 @@ import { brokenRow, type FileTally, flawsOf } from '../shared/files/file-tally.t
 import { localFile } from '../shared/files/local-file.ts';
 import { untilCut } from '../shared/files/record-batches.ts';
 import { certificateOf, type Flaw, stoppedBy } from '../shared/read-certificate.ts';
-import { type Columns, columnsOf } from '../shared/table-columns.ts';
+import {
+  type Columns,
+  columnsOf,
+  NAMING_ROWS,
+  type NamingRow,
+  noHeader,
+} from '../shared/table-columns.ts';
 import type { ReadRequest, Source, SourceRecord } from '../source.ts';
 import type { XlsxOptions } from './options.ts';
 import type { SheetRow } from './sheet-rows.ts';
@@ -21,7 +27,7 @@ import { openSheet, type Sheet } from './workbook.ts';
 
 /** Returns the source of a workbook. */
 export function xlsxSource(
-  { path, sheet: name }: XlsxOptions,
+  { path, sheet: name, headerRow }: XlsxOptions,
   { clock }: { clock: Clock },
 ): Source {
   const file = localFile(path, clock);
@@ -34,7 +40,7 @@ export function xlsxSource(
         const tally: Tally = { bytes: 0, lineEnded: true, broken: 0, records: 0 };
         let cut: Flaw | undefined;
         try {
-          yield* untilCut(recordsOf(sheet, request, tally), tally);
+          yield* untilCut(recordsOf(sheet, { ...request, headerRow }, tally), tally);
         } catch (error) {
           const where = `at row ${sheet.rows.last()}`;
           cut = stoppedBy(error, { hasBegun: tally.records > 0, where });
@@ -55,32 +61,39 @@ interface Tally extends FileTally {
 /** Yields one group of records for each chunk of the sheet. */
 async function* recordsOf(
   sheet: Sheet,
-  { fields }: ReadRequest,
+  { fields, headerRow }: ReadRequest & { headerRow: number | undefined },
   tally: Tally,
 ): AsyncGenerator<SourceRecord[]> {
+  const naming = { name: sheet.name, fields, headerRow };
   let columns: Columns | undefined;
   for await (const bytes of sheet.read()) {
     tally.bytes += bytes;
     const group: SourceRecord[] = [];
-    for (const row of sheet.rows.take()) {
+    const rows = sheet.rows.take();
+    for (const row of rows) {
       if (columns) group.push(recordOf(row, columns, { fields, tally }));
-      else if (isHeader(row)) columns = columnsOf(namesIn(row), { name: sheet.name, fields });
+      else if (headerRow === undefined ? isHeader(row) : row.number >= headerRow) {
+        const below = rows.slice(rows.indexOf(row)).slice(0, NAMING_ROWS);
+        columns = columnsOf(below.map(namesIn), naming);
+      }
     }
     tally.records += group.length;
     yield group;
   }
   if (columns) return;
+  if (headerRow !== undefined) throw noHeader(naming);
   throw new Invalid(`${sheet.name} has no row with more than one cell`, {
     fix: 'name another sheet in the source, or add a row of column names',
   });
 }
 
-function namesIn({ cells }: SheetRow): string[] {
-  return Array.from(cells, (cell) => (typeof cell === 'string' ? cell.trim() : ''));
+function namesIn({ number, cells }: SheetRow): NamingRow {
+  const names = Array.from(cells, (cell) => (typeof cell === 'string' ? cell.trim() : ''));
+  return { number, cells: names };
 }
 
 function isHeader(row: SheetRow): boolean {
-  return namesIn(row).filter((name) => name !== '').length > 1;
+  return namesIn(row).cells.filter((name) => name !== '').length > 1;
 }
 
 /**

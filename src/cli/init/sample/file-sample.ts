@@ -2,7 +2,9 @@
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Invalid } from '../../../domain/errors.ts';
+import { contactKey } from '../../../domain/values/contact-key.ts';
 import { systemClock } from '../../../http/system-clock.ts';
+import { isAddress } from '../../../records/contact/values/email-address.ts';
 import { csvSource } from '../../../sources/csv/csv-source.ts';
 import { csvOptions } from '../../../sources/csv/options.ts';
 import type { Encoding } from '../../../sources/csv/text-encoding.ts';
@@ -13,7 +15,7 @@ import type { Source } from '../../../sources/source.ts';
 import { sampleSqlite } from '../../../sources/sql/sqlite-sample.ts';
 import { xlsxOptions } from '../../../sources/xlsx/options.ts';
 import { xlsxSource } from '../../../sources/xlsx/xlsx-source.ts';
-import { collecting, type Sample, sampleOf } from './sample.ts';
+import { type Column, collecting, type Sample, sampleOf } from './sample.ts';
 
 /** Reads the file at `path`. Throws Invalid if it cannot be read as an export. */
 export async function fileSample(path: string, signal: AbortSignal): Promise<Sample> {
@@ -29,14 +31,50 @@ export async function fileSample(path: string, signal: AbortSignal): Promise<Sam
     const place = { file: resolve(path), origin: path };
     return { options, ...place, ...collected.end(), flaw: undefined, isWhole: true };
   }
-  if (type === 'xlsx') return read({ type, path }, { type }, signal);
-  if (type === 'ndjson') return completed({ type }, (more) => read({ type, path }, more, signal));
+  const file: File = { type, path, signal };
+  if (type === 'xlsx') return read(file, await withHeader(file, { type }));
+  if (type === 'ndjson') return completed(file, { type });
   try {
-    return await completed({ type }, (more) => read({ type, path }, more, signal));
+    return await completed(file, await withHeader(file, { type }));
   } catch (error) {
     const encoding = error instanceof Invalid ? encodingOf(path) : undefined;
     if (encoding === undefined) throw error;
-    return completed({ type, encoding }, (more) => read({ type, path }, more, signal));
+    return completed(file, await withHeader(file, { type, encoding }));
+  }
+}
+
+/** How many rows of a file may be above the people. */
+const mostTitles = 20;
+
+/**
+ * Adds `headerRow` if a row that the source does not take for the header names more columns, one of
+ * which holds addresses. A row that holds an address itself is a person's.
+ */
+async function withHeader(file: File, options: Options): Promise<Options> {
+  let found = { options, named: namedIn(await firstColumns(file, options)) };
+  for (let headerRow = 1; headerRow <= mostTitles; headerRow += 1) {
+    const tried = { ...options, headerRow };
+    const columns = await firstColumns(file, tried);
+    const isPerson = columns.some(({ name }) => isAddress(contactKey(name)));
+    if (isPerson && found.named > 0) break;
+    const named = namedIn(columns);
+    if (!isPerson && named > found.named) found = { options: tried, named };
+  }
+  return found.options;
+}
+
+/** Returns the number of columns, or 0 if none of them holds an address. */
+function namedIn(columns: readonly Column[]): number {
+  return columns.some(({ addresses }) => addresses > 0) ? columns.length : 0;
+}
+
+async function firstColumns(file: File, options: Options): Promise<readonly Column[]> {
+  const reading = { fields: [], most: 1, signal: file.signal };
+  try {
+    return (await sampleOf(sourceOf(file, options), reading)).columns;
+  } catch (error) {
+    if (error instanceof Invalid) return [];
+    throw error;
   }
 }
 
@@ -64,26 +102,24 @@ function encodingOf(path: string): Encoding {
   return hasUtf16Pattern(bytes.subarray(0, length)) ? 'utf-16' : 'windows-1252';
 }
 
-type Options = Record<string, string>;
+type Options = Record<string, string | number>;
 
 /** Reads once more with `finalNewline: optional` if the reading is complete with that option. */
-async function completed(
-  options: Options,
-  readWith: (options: Options) => Promise<Sample>,
-): Promise<Sample> {
-  const sample = await readWith(options);
+async function completed(file: File, options: Options): Promise<Sample> {
+  const sample = await read(file, options);
   if (sample.flaw === undefined) return sample;
-  const tolerant = await readWith({ ...options, finalNewline: 'optional' });
+  const tolerant = await read(file, { ...options, finalNewline: 'optional' });
   return tolerant.flaw === undefined ? tolerant : sample;
 }
 
 interface File {
   type: 'csv' | 'ndjson' | 'xlsx';
   path: string;
+  signal: AbortSignal;
 }
 
-async function read(file: File, options: Options, signal: AbortSignal): Promise<Sample> {
-  const { type, path } = file;
+async function read(file: File, options: Options): Promise<Sample> {
+  const { type, path, signal } = file;
   const reading = { fields: [], most: Number.POSITIVE_INFINITY, signal };
   const collected = await sampleOf(sourceOf(file, options), reading);
   return { options: { ...options, type }, file: resolve(path), origin: path, ...collected };
