@@ -55,15 +55,18 @@ describe('a file', () => {
     expect(out.includes('headerRow: ')).toBe(headerRow !== undefined);
   });
 
-  test('may be a workbook with two header rows', async () => {
+  const person = ['1,,yes,no', '2,ann@example.com,yes,no'];
+  test.each([
+    ['groups', ['A list', 'Person,,Consent', ...rows], 3],
+    ['merged cells', ['A list', 'id,Email,Consent', ',,News,Tips', ...person], 3],
+    ['a column without a name', ['id,Email,News', ...person], undefined],
+  ])('may be a workbook with %s', async (_, lines, headerRow) => {
     const cells = (row: string) =>
       row.split(',').map((cell) => (cell === '' ? '<c/>' : `<c t="str"><v>${cell}</v></c>`));
-    const xml = ['A list', 'Person,,Consent', ...rows].map(
-      (row) => `<row>${cells(row).join('')}</row>`,
-    );
-    const content = workbook({ [SHEET]: sheetOf(xml.join('')) });
-    const { contacts } = await initFile('people.xlsx', content);
-    expect(contacts).toMatchObject({ source: { headerRow: 3 }, id: 'id', email: 'Email' });
+    const xml = lines.map((row) => `<row>${cells(row).join('')}</row>`).join('');
+    const { contacts } = await initFile('people.xlsx', workbook({ [SHEET]: sheetOf(xml) }));
+    expect(contacts).toMatchObject({ id: 'id', email: 'Email' });
+    expect(contacts.source.headerRow).toBe(headerRow);
   });
 
   test.each([

@@ -148,6 +148,14 @@ describe('a sheet', () => {
       }
     });
 
+    test('takes the name of a column from above where the cells are merged', async () => {
+      const merged = row(1, 'Title') + row(2, 'id', '', 'Consent') + row(3, '', 'Email', 'News');
+      const people = row(4, '1', 'a', 'x');
+      const edited = workbook({ [SHEET]: sheetOf(merged + people) });
+      const { values } = await read(edited, { headerRow: 3 });
+      expect(values).toEqual([{ id: '1', Email: 'a', News: 'x' }]);
+    });
+
     test('proposes headerRow where a row below has the missing names', async () => {
       expect((await errorOf(read(content, { fields: ['id', 'News'] }))).message).toContain(
         'there are no columns "id", "News" in the header row, but row 3 has them; set headerRow: 3',

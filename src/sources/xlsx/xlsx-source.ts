@@ -66,6 +66,7 @@ async function* recordsOf(
 ): AsyncGenerator<SourceRecord[]> {
   const naming = { name: sheet.name, fields, headerRow };
   let columns: Columns | undefined;
+  let above: NamingRow = { number: 0, cells: [] };
   for await (const bytes of sheet.read()) {
     tally.bytes += bytes;
     const group: SourceRecord[] = [];
@@ -73,9 +74,11 @@ async function* recordsOf(
     for (const row of rows) {
       if (columns) group.push(recordOf(row, columns, { fields, tally }));
       else if (headerRow === undefined ? isHeader(row) : row.number >= headerRow) {
-        const below = rows.slice(rows.indexOf(row)).slice(0, NAMING_ROWS);
-        columns = columnsOf(below.map(namesIn), naming);
-      }
+        const from = rows.indexOf(row) + 1;
+        const below = rows.slice(from, from + NAMING_ROWS).map(namesIn);
+        const names = headerRow === undefined ? namesIn(row) : underMerged(above, namesIn(row));
+        columns = columnsOf([names, ...below], naming);
+      } else above = underMerged(above, namesIn(row));
     }
     tally.records += group.length;
     yield group;
@@ -90,6 +93,12 @@ async function* recordsOf(
 function namesIn({ number, cells }: SheetRow): NamingRow {
   const names = Array.from(cells, (cell) => (typeof cell === 'string' ? cell.trim() : ''));
   return { number, cells: names };
+}
+
+/** Fills empty cells of a row from above, as where cells of several header rows are merged. */
+function underMerged({ cells: above }: NamingRow, { number, cells }: NamingRow): NamingRow {
+  const length = Math.max(above.length, cells.length);
+  return { number, cells: Array.from({ length }, (_, at) => cells[at] || (above[at] ?? '')) };
 }
 
 function isHeader(row: SheetRow): boolean {

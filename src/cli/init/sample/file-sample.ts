@@ -48,20 +48,22 @@ const mostTitles = 20;
 
 /**
  * Adds `headerRow` if a row that the source does not take for the header names more columns, one of
- * which holds addresses. A row that holds an address itself is a person's.
+ * which holds addresses. A row that holds an address, a number or a date itself is a person's.
  */
 async function withHeader(file: File, options: Options): Promise<Options> {
   let found = { options, named: namedIn(await firstColumns(file, options)) };
   for (let headerRow = 1; headerRow <= mostTitles; headerRow += 1) {
     const tried = { ...options, headerRow };
     const columns = await firstColumns(file, tried);
-    const isPerson = columns.some(({ name }) => isAddress(contactKey(name)));
+    const isPerson = columns.some(({ name }) => numeric.test(name) || isAddress(contactKey(name)));
     if (isPerson && found.named > 0) break;
     const named = namedIn(columns);
     if (!isPerson && named > found.named) found = { options: tried, named };
   }
   return found.options;
 }
+
+const numeric = /^[-+\d.,:/ ]+$/;
 
 /** Returns the number of columns, or 0 if none of them holds an address. */
 function namedIn(columns: readonly Column[]): number {
