@@ -1,7 +1,7 @@
 /** Examines one person for a command, and collects what was found in one document. */
 import type { Config } from '../../config/config.ts';
 import { type ExpectedError, Interrupted, Invalid, isExpected } from '../../domain/errors.ts';
-import type { Key } from '../../domain/record.ts';
+import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 import { examine, type Examined } from '../../engine/examine-person.ts';
 import type { Contact } from '../../platform/answer-schemas.ts';
@@ -57,16 +57,22 @@ export async function examinePerson(
   return { document, details, unread };
 }
 
-/** Returns the mirror with a source that also passes on the person's records as they are read. */
+/**
+ * Returns the mirror with a source that also passes on the records that may be the person's as they
+ * are read: those with the address, also within a cell that is none, and those with a known id.
+ */
 function watchRecords(
   mirror: Mirror,
   key: Key,
   hear: (record: Explaining['read'][number]) => void,
 ): Mirror {
   const parts = mirror.parts.map((part) => {
+    const ids = mirror.snapshot.recorded.originsOf(part.type.name, key);
+    const mayBe = ({ id, alias }: DesiredRow): boolean =>
+      ids.includes(id) || alias.split(/[\s,;:<>()[\]"'|]+/).includes(key);
     const desire: RecordType['desire'] = (value, place) => {
       const row = part.type.desire(value, place);
-      if (part.type.name === 'contact' && row.key === key) hear({ place, value });
+      if (row.key === key || mayBe(row)) hear({ place, value, invalid: row.invalid });
       return row;
     };
     return { ...part, type: { ...part.type, desire } };

@@ -13,6 +13,7 @@ import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
 import type { Membership, ObservedContact } from '../../records/contact/observe/contact-state.ts';
 import { decodedStates } from '../../records/decoded-rows.ts';
 import type { Change } from '../../domain/change.ts';
+import type { DesiredRow } from '../../domain/record.ts';
 import { acknowledgedUnmanaged } from '../../domain/unmanaged-people.ts';
 import type { Config } from '../../config/config.ts';
 import type { Contact } from '../../platform/answer-schemas.ts';
@@ -30,8 +31,11 @@ export interface Explaining {
   mirror: string;
   rules: PersonRules;
   found: Examined;
-  /** The person's records of the CRM as they were read, and the settings that read them. */
-  read: readonly { place: string; value: Record<string, unknown> }[];
+  /**
+   * The records of the CRM that may be the person's, as they were read, and the settings that read
+   * them.
+   */
+  read: readonly (Pick<DesiredRow, 'place' | 'invalid'> & { value: Record<string, unknown> })[];
   columns: readonly MappedColumn[];
   /** The full contacts as the platform returns them. */
   details: readonly Contact[];
@@ -59,12 +63,12 @@ export function explainedOf(explaining: Explaining) {
   const ledger = ledgerOf(explaining);
   const sends = found.sends.filter((change) => change.key === key);
   const canaries = canariesAbout(snapshot, config, { key, sends });
-  const counts = [crm.records, platform.contacts, history, ledger].map(({ length }) => length);
+  const places = [crm.records, crm.mentions, platform.contacts, history, ledger];
   return {
     mirror,
     person: names({ kind, key }),
     /** Whether any place that was read knows this person. */
-    known: recorded !== undefined || counts.some((n) => n > 0),
+    known: recorded !== undefined || places.some(({ length }) => length > 0),
     crm,
     snapshot: snapshotOf(explaining),
     platform,
@@ -84,13 +88,14 @@ export function explainedOf(explaining: Explaining) {
 
 function crmOf({ found: { source, states }, names, read, columns, addresses }: Explaining) {
   if (source instanceof Error) {
-    return { read: false, certified: false, why: source.message, records: [] };
+    return { read: false, certified: false, why: source.message, records: [], mentions: [] };
   }
+  const own = withEarlyMarked(decodedStates(states, decodeContact)).desired;
   return {
     read: true,
     certified: source.complete,
     why: source.complete ? null : renderProblem({ reason: source.why, fix: source.fix }),
-    records: withEarlyMarked(decodedStates(states, decodeContact)).desired.map((row) => {
+    records: own.map((row) => {
       const { place, id, invalid, value } = row;
       const { presence, channels, consentAt, early = false } = value;
       return {
@@ -107,6 +112,11 @@ function crmOf({ found: { source, states }, names, read, columns, addresses }: E
           .filter((one) => one.place === place)
           .flatMap(({ value }) => columns.map((one) => columnOf(one, { value, addresses }))),
       };
+    }),
+    /** The records that name this person in a cell that is no address. */
+    mentions: read.flatMap(({ place, invalid }) => {
+      if (!invalid || own.some((row) => row.place === place)) return [];
+      return [{ place, reason: invalid.reason, fix: invalid.fix }];
     }),
   };
 }

@@ -65,12 +65,13 @@ function crmLines({ crm }: ExplainedPerson): string[] {
   if (!crm.read) return [`could not be read, so nothing is decided: ${crm.why}`];
   const records = crm.records.map((record) => {
     const { place, id, presence, wants, consentAt, consentEarly, invalid } = record;
-    const wishes = Object.entries(wants).map(
-      ([channel, wish]) => `${channel} ${wish === null ? 'no opinion' : stateWords(wish)}`,
-    );
+    const wishes = Object.entries(wants).flatMap(([channel, wish]) => {
+      if (wish === null) return invalid ? [] : [`${channel} no opinion`];
+      return [`${channel} ${stateWords(wish)}`];
+    });
     const about = [
       ...presenceWords[presence],
-      wishes.join(', '),
+      ...(wishes.length > 0 ? [wishes.join(', ')] : []),
       ...(consentAt === null ? [] : [`stated ${consentAt}`]),
       ...(consentEarly
         ? ['that was in the future when it was first read, so it never counts']
@@ -82,7 +83,11 @@ function crmLines({ crm }: ExplainedPerson): string[] {
   const certificate = crm.certified
     ? []
     : [`not read completely, so only opt-outs are applied: ${crm.why}`];
-  return [...(records.length > 0 ? records : ['does not name this person']), ...certificate];
+  const mentions = crm.mentions.map(
+    ({ place, ...why }) => `${place} names this person, and cannot be read: ${renderProblem(why)}`,
+  );
+  const all = [...records, ...mentions];
+  return [...(all.length > 0 ? all : ['does not name this person']), ...certificate];
 }
 
 const presenceWords = {
@@ -191,7 +196,7 @@ function answerLines(document: ExplainedPerson): string[] {
   if (!channels) return ['nothing is decided, because the CRM could not be read'];
   return [
     ...channels.flatMap((channel) => [
-      `${channel.channel}: ${answerOf(channel)}`,
+      `${channel.channel}: ${answerOf(channel, crm)}`,
       ...columnLines(channel.channel, crm.records).map((line) => `    ${line}`),
       `    ${desiredWords(channel.desired, crm)}; recorded ` +
         `${channel.recorded ? memberWords(channel.recorded) : '–'}; ` +
@@ -203,10 +208,14 @@ function answerLines(document: ExplainedPerson): string[] {
 }
 
 /** States the decision, and the rule or gate that made it. */
-function answerOf({ decision, tried, gates, by, row, problem, stoppedBy }: Channel): string {
+function answerOf(
+  { decision, tried, gates, by, row, problem, stoppedBy, desired }: Channel,
+  crm: ExplainedPerson['crm'],
+): string {
   const rule = tried.find(({ id }) => id === by) ?? gates.find(({ id }) => id === by);
   const number = row === 0 ? '' : ` (rule ${row})`;
-  const why = stoppedBy === null ? (rule?.asks ?? 'no rule matches') : stopWords[stoppedBy];
+  const asks = by === 'no-opinion' ? desiredWords(desired, crm) : rule?.asks;
+  const why = stoppedBy === null ? (asks ?? 'no rule matches') : stopWords[stoppedBy];
   const also = problem ? `; ${renderProblem(problem)}` : '';
   return `${doneWords[decision] ?? decision}: ${why}${number}${also}`;
 }
@@ -247,10 +256,19 @@ function settledLines({ settlement }: Channel): string[] {
 }
 
 /** Formats the desired state. `gone`: the person has no record that counts, or never had one. */
-function desiredWords(desired: Channel['desired'], { records }: ExplainedPerson['crm']): string {
-  if (desired !== 'gone')
-    return desired === null ? 'the CRM has no opinion' : `the CRM wants ${stateWords(desired)}`;
-  if (records.length === 0) return 'the CRM does not name this person';
+function desiredWords(
+  desired: Channel['desired'],
+  { records, mentions }: ExplainedPerson['crm'],
+): string {
+  if (desired === null) {
+    const isInvalid = records.some(({ invalid }) => invalid);
+    return isInvalid
+      ? 'a CRM record is invalid, so only its opt-outs count'
+      : 'the CRM has no opinion';
+  }
+  if (desired !== 'gone') return `the CRM wants ${stateWords(desired)}`;
+  if (records.length + mentions.length === 0) return 'the CRM does not name this person';
+  if (records.length === 0) return 'no valid record of the CRM names this person';
   return 'the CRM has this person as deleted, or out of scope';
 }
 

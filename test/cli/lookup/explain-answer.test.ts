@@ -31,6 +31,32 @@ test('the answer comes first, then the column and the value that say so', async 
   );
 });
 
+test('an opt-in of a record that cannot be read is not called no opinion', async () => {
+  const world = await mirrored();
+  world.csv(`id,email,news,product,lost\n7,${ann},yes,perhaps,\n`);
+  const { out } = await world.call('explain', ann);
+  expect(out).toContain('"news" holds "yes": in (line 2)');
+  expect(out).toContain('a CRM record is invalid, so only its opt-outs count; recorded –;');
+  expect(out).not.toContain('no opinion');
+});
+
+test('a person is found in a cell that is no address, and by the id of its record', async () => {
+  const world = await mirrored();
+  world.csv('id,email,news,product,lost\n7,jo.ann@example.com;x,,,\n');
+  expect((await world.call('explain', ann)).out).toContain('unknown to the CRM');
+  const cell = '7,"Ann <ann@example.com>, bob",yes,,';
+  world.csv(`id,email,news,product,lost\n${cell}\n`);
+  const { out } = await world.call('explain', ann);
+  expect(out).toMatch(/^#\w+ in world\n/);
+  expect(out).toContain('line 2 names this person, and cannot be read: "email" ');
+  expect(out).toContain('no valid record of the CRM names this person; recorded –;');
+  world.csv(`id,email,news,product,lost\n7,${ann},yes,,\n`);
+  await world.call('sync');
+  world.csv(`id,email,news,product,lost\n7,"ann at example.com",no,,\n`);
+  const { out: known } = await world.call('explain', ann);
+  expect(known).toContain('subscription: column "news" holds "no": out (line 2)');
+});
+
 test('a person is also named by the id of the CRM record', async () => {
   const world = await mirrored();
   world.csv(`id,email,news,product,lost\n0042,${ann},yes,,\n`);

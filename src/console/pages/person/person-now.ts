@@ -118,7 +118,10 @@ function rulesPart(
 function goneNow({ crm, snapshot }: ExplainedPerson): string {
   const moved = snapshot?.moved?.to ?? [];
   if (moved.length > 0) return `with another address in the CRM (${moved.join(', ')})`;
-  if (crm.records.length === 0) return 'missing from the CRM';
+  if (crm.records.length === 0) {
+    const isNamed = crm.mentions.length > 0;
+    return isNamed ? 'in the CRM only by a record that cannot be read' : 'missing from the CRM';
+  }
   const isFlagged = crm.records.some(({ presence }) => presence === 'flagged');
   return isFlagged ? 'marked as deleted in the CRM' : 'out of scope (contacts.include)';
 }
