@@ -123,6 +123,21 @@ describe('runs', () => {
     expect((await world.seen('runs', run)).out).toContain(bob);
   });
 
+  test('does not count what was planned again after a creation, in no list', async () => {
+    const world = await mirrored();
+    world.people([{ email: ann, news: 'yes', product: 'yes' }]);
+    await world.call('sync');
+    expect((await world.call('runs')).out).toMatch(/ {2}1 created, 1 opted in$/);
+    const [{ run }] = (await world.call('runs', '--json')).json.runs;
+    const { json } = await world.call('runs', run, '--json');
+    expect(json).toMatchObject({
+      changes: { contacts: { create: { acked: 1 }, opt_in: { acked: 1 } } },
+      listed: [{ outcome: 'acked' }, { outcome: 'acked' }],
+      more: 0,
+    });
+    expect((await world.call('explain', ann)).out).toContain('planned again after the creation (');
+  });
+
   test('shows a run of an earlier version without a summary that it can read', async () => {
     const world = await mirrored();
     await world.call('sync');

@@ -1,6 +1,7 @@
 /** Formats everything known about one person as lines for people. */
 import { approvalWords } from '../output/decision-words.ts';
 import { renderProblem } from '../../domain/errors.ts';
+import { plannedAgain } from '../../snapshot/tables/journal.ts';
 import type { ExplainedPerson } from './person-document.ts';
 import { canaryLines } from './canary-wait.ts';
 import { columnLines } from './crm-columns.ts';
@@ -306,14 +307,13 @@ const outcomeWords: Readonly<Record<string, string>> = {
 };
 
 function historyLines({ history }: ExplainedPerson): string[] {
-  const made = history.filter(({ op, outcome }) => op === 'create' && outcome === 'acked');
   return history.map(({ at, run, op, channel, outcome, reason, fix, approval }) => {
     // The result of a creation decides about the other changes of the person.
-    const isAnew = outcome === 'stale' && !reason && made.some((one) => one.run === run);
-    const became = isAnew ? 'planned again after the creation' : outcomeWords[outcome];
+    const isAnew = reason === plannedAgain;
+    const became = isAnew ? plannedAgain : (outcomeWords[outcome] ?? outcome);
     const where = channel === '' ? '' : ` in ${channel}`;
-    const why = reason === null ? '' : `: ${renderProblem({ reason, fix })}`;
-    const how = `${became ?? outcome} (run ${run})${approvalWords(approval)}`;
+    const why = reason === null || isAnew ? '' : `: ${renderProblem({ reason, fix })}`;
+    const how = `${became} (run ${run})${approvalWords(approval)}`;
     return `${at} ${op.replace('_', ' ')}${where}: ${how}${why}`;
   });
 }

@@ -42,7 +42,7 @@ export function askedWords({ askedBy }: history.ToldRun): string {
   return askedBy?.name ?? '';
 }
 
-/** Other words for outcomes; changes of an outcome without a word are left out. */
+/** Other words for outcomes. */
 export type StateWords = Readonly<Record<string, string>>;
 
 /** Formats counts such as: 3 created, 1 template updated; still to send: 2 opt out */
@@ -62,9 +62,7 @@ export function changeWords(
   };
   count(contacts, 'contact');
   count(templates, 'template');
-  const parts = [...byState].filter(
-    ([state, found]) => found.length > 0 && stateWords[state] !== '',
-  );
+  const parts = [...byState].filter(([, found]) => found.length > 0);
   const words = parts.map(([state, found]) => {
     const all = found.join(', ');
     return state === 'acked' ? all : `${stateWords[state] ?? outcomeName(state)}: ${all}`;

@@ -2,6 +2,7 @@
 import { renderProblem } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { ops } from '../../domain/change.ts';
+import { plannedAgain } from '../../snapshot/tables/journal.ts';
 import { ruleText } from '../../cli/audit/entry-text.ts';
 import { byWords } from '../../cli/output/decision-words.ts';
 import { changeName, outcomeName } from '../../cli/output/change-words.ts';
@@ -51,9 +52,9 @@ export const runPage: Page = {
   },
 };
 
-/** Returns the changes in words. What was planned again is in the list under that outcome. */
+/** Returns the changes in words. */
 export function changesOf({ changes, status }: ListedRun): string {
-  return changeWords(changes, { stale: '', planned: unsentWords(status) });
+  return changeWords(changes, { planned: unsentWords(status) });
 }
 
 function unsentWords(status: ListedRun['status']): string {
@@ -95,7 +96,7 @@ function read(request: PageRequest, seen: Seen): Found | undefined {
     count: perPage,
   });
   // What was planned again is shown to those who ask for it.
-  const shown = changes.filter((change) => change.state !== 'stale' || state === 'stale');
+  const shown = changes.filter(({ reason }) => reason !== plannedAgain || state === 'stale');
   const lines = shown.map((change) => ({
     ...changeOf(change, names(change)),
     isOpen: run.status === 'running',

@@ -6,6 +6,7 @@ import { isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import { NotSent } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import type { Key } from '../../domain/record.ts';
+import { plannedAgain } from '../../snapshot/tables/journal.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
 import { isFresh, isSuperseded, type RunContext, writeAuditLog } from '../context/run-context.ts';
 import { isTooLate } from '../guard/change-windows.ts';
@@ -109,7 +110,7 @@ async function sendAll(
     const ends = outcome.is === 'stale' || isOpen || Boolean(brought);
     let isPlanned = false;
     const follow = (isSettled: boolean): void => {
-      if (ends) dropStale(run, changes.slice(at + 1));
+      if (ends) dropStale(run, changes.slice(at + 1), brought ? plannedAgain : null);
       if (brought) isPlanned = applying.replan(change.key, isSettled);
     };
     await recordOutcome(applying, change, { outcome, follow, ...heard });

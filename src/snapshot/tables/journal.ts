@@ -47,8 +47,8 @@ export interface Journal {
   /** Marks up to 5,000 of these as stale. Returns whether more may remain. */
   abandon(kind: RecordTypeName, at: number, but: readonly string[]): boolean;
   /**
-   * Counts the changes of a run by record type, operation and state. It yields chunk by chunk, so
-   * the same combination may occur several times.
+   * Counts the changes of a run by record type, operation and state, without those that a creation
+   * replaced. It yields chunk by chunk, so the same combination may occur several times.
    */
   tally(run: string): Iterable<JournalTally[]>;
   /**
@@ -60,6 +60,9 @@ export interface Journal {
 
 /** The reason stored with an acknowledged change that was so before anything was sent. */
 export const alreadyThere = 'already there';
+
+/** The reason of a stale change that a creation replaced: it is neither counted nor listed. */
+export const plannedAgain = 'planned again after the creation';
 
 /** When a change moved to another state, in milliseconds since the epoch, and why. */
 interface Move {
@@ -138,7 +141,8 @@ export function changesIn(db: Statements): Journal {
          and c.phase = change.phase and c.kind = change.kind and c.key = change.key
          and c.op = 'create' and c.state = 'acked')) further
      from change indexed by change_by_run
-     where run = @run and ${inStretch} group by kind, op, state`,
+     where run = @run and reason is not '${plannedAgain}' and ${inStretch}
+     group by kind, op, state`,
   );
   // The changes with the lowest numbers are the oldest.
   const prune = db.prepare<[number]>(

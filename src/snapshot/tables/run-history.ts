@@ -4,6 +4,7 @@ import { inStretch, type Place, stretchesOf } from '../database/plan-chunks.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import { isAfter } from './approval-order.ts';
+import { plannedAgain } from './journal.ts';
 import { keysIn } from './record-keys.ts';
 
 /** A recorded run; times are in milliseconds since the epoch. */
@@ -196,7 +197,8 @@ const keptColumns = `kind, key, op, part, state, reason, fix, planned_at planned
 /** Prepares the statements about outcomes. */
 export function outcomesIn(db: Statements): Outcomes {
   const gravest = db.prepare<[string, number], KeptChange>(
-    `select ${keptColumns} from change indexed by change_by_run where run = ?
+    `select ${keptColumns} from change indexed by change_by_run
+     where run = ? and reason is not '${plannedAgain}'
      order by case state when 'rejected' then 0 when 'unknown' then 1 when 'sent' then 2
        when 'planned' then 3 when 'stale' then 4 else 5 end, op <> 'opt_out', seq limit ?`,
   );
