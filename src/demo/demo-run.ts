@@ -50,8 +50,9 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
   try {
     const { stop, abort } = shell;
     const options = { mode: 'full', writes, only: undefined } as const;
-    const shows = async (view: PlanView): Promise<void> => {
-      plan = { groups: view.groups, samples: await samplesOf(view) };
+    const shows = async (view: PlanView, round: number): Promise<void> => {
+      const groups = round === 1 ? view.groups : plan.groups;
+      plan = { groups, samples: await samplesOf(view, plan.samples) };
     };
     summary = await run(mirror, { ...options, ...line, shows, stop, abort });
     lines = linesOf(summary, mirror, { ...plan, writes, config: stage.config });

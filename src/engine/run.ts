@@ -85,7 +85,7 @@ async function work(state: RunState): Promise<void> {
     await decide(state);
     if (!state.plan) await showPlan(state);
     await applyGuards(state);
-    if (round === 1 && options.shows) await options.shows(await viewPlan(state));
+    if (options.shows) await options.shows(await viewPlan(state), round);
     if (!writes || isLeftForNextRun(state, round)) break;
     await writePlan(state, await storeAwaitingApproval(state, round));
     if (round === 1) await storeStated(state);

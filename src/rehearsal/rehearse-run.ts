@@ -99,7 +99,8 @@ export async function rehearseRun(
         ...options,
         writes: true,
         by: { by: 'program' },
-        async shows(plan) {
+        async shows(plan, round) {
+          if (round > 1) return;
           seen.groups = plan.groups;
           await collect(plan, changes, reasons);
         },

@@ -159,11 +159,12 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
       by: { by: 'command', name: operatorName(shell) },
       progress,
       foresees,
-      async shows(plan) {
-        view.plan = plan;
-        wanted.foretells?.(plan, namesOf(mirror.snapshot, flags.addresses ?? shell.terminal));
+      async shows(plan, round) {
+        view.plan ??= plan;
+        if (round === 1)
+          wanted.foretells?.(plan, namesOf(mirror.snapshot, flags.addresses ?? shell.terminal));
         if (isPlanOfUndo(wanted) || !(flags.json || wanted.all))
-          view.samples = await samplesOf(plan);
+          view.samples = await samplesOf(plan, view.samples);
       },
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
     });

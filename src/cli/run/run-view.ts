@@ -90,13 +90,19 @@ export async function* runLines(
   if (!writes) yield* moreLines(samples, commandLine(again, shown.config));
 }
 
-/** Returns the first records of each group of a plan. */
-export async function samplesOf(view: PlanView): Promise<Sample[]> {
+/** Returns the first records of each group of a plan, after those of the rounds before it. */
+export async function samplesOf(view: PlanView, before: readonly Sample[] = []): Promise<Sample[]> {
+  const nameOf = ({ kind, op, held }: CountedChanges): string => `${kind} ${op} ${held}`;
+  const known = new Map(before.map(({ group, records }) => [nameOf(group), records]));
+  const all = [...before.map(({ group }) => group), ...view.groups];
+  const groups = new Map(all.map((group) => [nameOf(group), group]));
   const samples: Sample[] = [];
-  for (const group of inShownOrder(view.groups)) {
-    const records: PlannedRecord[] = [];
-    for await (const record of view.records(group, mostSamples)) records.push(record);
-    samples.push({ group, records });
+  for (const group of inShownOrder([...groups.values()])) {
+    const records = new Map(known.get(nameOf(group))?.map((record) => [record.key, record]));
+    for await (const record of view.records(group, mostSamples)) {
+      if (records.size < mostSamples) records.set(record.key, record);
+    }
+    samples.push({ group, records: [...records.values()] });
   }
   return samples;
 }

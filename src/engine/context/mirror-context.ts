@@ -145,8 +145,10 @@ export interface RunOptions {
    * with this option sends what it has planned and does not plan again.
    */
   agrees?(plan: Plan): void;
-  /** Receives the plan as people read it, after the guards have judged it. */
-  shows?(view: PlanView): Promise<void>;
+  /**
+   * Receives the plan of each round (from 1) as people read it, after the guards have judged it.
+   */
+  shows?(view: PlanView, round: number): Promise<void>;
   /** Receives the forecast before the first change is sent. */
   foresees?(forecast: Forecast): void;
   /** The people that the run is limited to; undefined if it may change everybody. */

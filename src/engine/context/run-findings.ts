@@ -7,6 +7,8 @@ import type { RecordType } from '../../records/record-type.ts';
 export interface PlatformListing {
   /** Whether it is proven that a record missing from the listing does not exist on the platform. */
   complete: boolean;
+  /** The number of records in it. */
+  size: number;
   /** When the listing began by our clock, in milliseconds since the epoch. */
   startedAt: number;
   /** When the listing ended, in the same unit. */

@@ -140,10 +140,10 @@ function foreseen({ run, plan }: RunState, kind: RecordTypeName): Record<string,
 }
 
 function sizesOf({ run, known }: RunState, kind: RecordTypeName) {
-  const { staging, recorded, problems } = run.snapshot;
+  const { recorded, problems } = run.snapshot;
   const { sizes, listing } = findingsNamed(known, kind);
   const { valid, invalid } = sizes;
-  const observed = listing ? staging.countObserved(kind) : recorded.count(kind);
+  const observed = listing?.size ?? recorded.count(kind);
   return { desired: valid, observed, invalid, parked: problems.countParked(kind) };
 }
 

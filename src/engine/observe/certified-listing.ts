@@ -42,7 +42,7 @@ const pagesAtOnce = 16;
 const stagedAtOnce = 1_000;
 
 /** The first pass over a list. */
-export type FirstPass = Omit<PlatformListing, 'complete'> & { claim: Claim };
+export type FirstPass = Omit<PlatformListing, 'complete' | 'size'> & { claim: Claim };
 
 /** Reads all pages of a list once. The rows still have to be indexed afterwards. */
 export async function passOver(
@@ -83,8 +83,9 @@ export async function proveListing(
   const { evidence } = proving.first.claim;
   if (evidence) run.facts.learn(evidence);
   const listing = await prove(run, type, proving);
-  if (type.keyedById) run.snapshot.staging.resolveKeys(type.name);
-  return listing;
+  const { staging } = run.snapshot;
+  if (type.keyedById) staging.resolveKeys(type.name);
+  return { ...listing, size: staging.countObserved(type.name) };
 }
 
 /** The first page's total counts, because records created since then need not be in the listing. */
@@ -92,7 +93,7 @@ async function prove(
   run: RunContext,
   type: RecordType,
   { first: { claim, ...listing }, breaker, mirror }: Proving,
-): Promise<PlatformListing> {
+): Promise<Omit<PlatformListing, 'size'>> {
   const { staging } = run.snapshot;
   const isProven = (): boolean => staging.countCreatedBy(type.name, claim.began) >= claim.total;
   if (isProven()) return { ...listing, complete: true };

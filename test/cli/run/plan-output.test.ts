@@ -123,6 +123,19 @@ describe('what is printed on stderr', () => {
   });
 });
 
+test('a run names what a later round did, and counts all that the platform listed', async () => {
+  const world = await mirrored();
+  const csv = (...rows: string[]) =>
+    world.csv(['id,email,news,product,lost', ...rows.map((row) => `${row},,`), ''].join('\n'));
+  csv('1,p1@example.com,yes', '2,p2@example.com,yes', '3,p3@example.com,yes');
+  await world.call('sync');
+  csv('1,q1@example.com,yes', '2,q2@example.com,yes', '3,p3@example.com,no');
+  const { out } = await world.seen('sync');
+  expect(out).toContain('CRM 3 people · platform 3\n');
+  expect(out).toContain('- opted out (3)\n');
+  for (const name of ['p1', 'p2', 'p3']) expect(out).toContain(`-  ${name}@example.com  ch_news`);
+});
+
 test('a run with --quiet prints nothing when all is well, and what it newly found', async () => {
   const world = await mirrored();
   world.people([{ email: ann, news: 'yes' }]);
