@@ -138,6 +138,18 @@ describe('runs', () => {
     expect((await world.call('explain', ann)).out).toContain('planned again after the creation (');
   });
 
+  test('without a listing keep the conflicts of templates that one has found', async () => {
+    const world = await mirrored({ kinds: ['contact', 'template'] });
+    world.template('welcome', { subject: 'Hi' });
+    await world.call('sync');
+    const { id } = world.emulator.world.templates()[0] ?? { id: '' };
+    world.emulator.dashboard.editTemplate(id, { subject: 'By hand' });
+    expect((await world.call('sync')).out).toContain('conflicts 1');
+    expect((await world.call('sync', '--fast')).out).toContain('conflicts 1');
+    expect((await world.call('problems')).out).toContain('was edited on the platform');
+    expect((await world.call('sync', '--json')).json.problems).toEqual([]);
+  });
+
   test('shows a run of an earlier version without a summary that it can read', async () => {
     const world = await mirrored();
     await world.call('sync');

@@ -246,6 +246,10 @@ describe('a template of ours', () => {
       expect(decision.note?.shown).toBeUndefined();
       const again = decide({ recorded: decision.note, observed: other, desired });
       expect(again).toMatchObject({ changes: [], problems: decision.problems });
+      const unread = { recorded: decision.note, sight: 'assumed' } as const;
+      const fast = decide({ ...unread, desired });
+      expect(fast).toEqual({ ...none, changes: [], problems: decision.problems });
+      expect(decide({ ...unread, desired: [file({ subject: 'Newer' })] }).changes).toHaveLength(1);
       const reverted = [helloShown({ updatedAt: '2026-11-20T00:00:00.000Z' })];
       const after = decide({ recorded: decision.note, observed: reverted, desired });
       expect(after.problems).toEqual([]);
@@ -277,6 +281,10 @@ describe('a content nested too deeply', () => {
     expect(decision.changes).toEqual([]);
     expect(decision.problems).toMatchObject([{ class: 'rejected' }]);
     expect(decision.problems[0]?.reason).toContain('nested more than 500 levels');
+    const unread = { recorded: decision.note, sight: 'assumed', desired: [hello] } as const;
+    expect(decide(unread)).toEqual({ ...none, changes: [], problems: decision.problems });
+    const now = { recorded: decision.note, desired: [hello], observed: [helloShown()] };
+    expect(decide(now)).toMatchObject({ ...nothing, note: { desired: hello.fingerprint } });
   });
 
   test('makes the file of the source invalid', () => {

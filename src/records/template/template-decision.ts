@@ -21,9 +21,11 @@
  *  9a   D    R    `undo` put back an earlier version, and D is as it was then: nothing, a conflict
  *  11   D    R    edited                   overwrite → keep their version, update; keep → conflict
  *
- * An invalid D counts as present, and nothing is done. Without a certified reading of the source no
- * template counts as absent.
+ * A run that does not list the platform takes for O what R was shown, and repeats the problem of row
+ * 11 as long as D is as it was then. An invalid D counts as present, and nothing is done. Without a
+ * certified reading of the source no template counts as absent.
  */
+import type { RecordProblem } from '../../domain/record-problem.ts';
 import { canonicalJson, type Ownership, type RecordedRow } from '../../domain/record.ts';
 import type { Decision } from '../record-type.ts';
 import { creationOf, templateChange, updateOf } from './template-changes.ts';
@@ -61,9 +63,12 @@ export function decideTemplate(states: TemplateStates, policy: TemplatePolicy): 
   const [row] = states.desired;
   if (!row) return states.recorded ? absent({ states, recorded, shown, policy }, none) : none;
   if (states.desired.length > 1 || row.invalid) return none;
-  const deep = shown.find((template) => template.tooDeep);
-  if (deep) return { ...none, problems: [incomparable(states.key, deep)] };
+  const stands = standing(states, row, policy);
+  if (stands) return { ...none, problems: [stands] };
   const facts = { states, row, desired: row.value, policy };
+  const deep = shown.find((template) => template.tooDeep);
+  if (deep)
+    return { ...none, note: noteDeep(facts, deep), problems: [incomparable(states.key, deep)] };
   const ours = shown.find((template) => template.id === known?.id);
   const replaced = !ours && shown.length > 0;
   if (!recorded || !known || replaced) return unrecorded({ ...facts, shown }, none);
@@ -71,6 +76,28 @@ export function decideTemplate(states: TemplateStates, policy: TemplatePolicy): 
     ...owned({ ...facts, recorded, ownership: known.ownership, shown: ours }, none),
     forgets: states.recorded ? [] : [known.key],
   };
+}
+
+/** Returns the problem for which the template was left alone, if nothing was read since. */
+function standing(
+  states: TemplateStates,
+  row: DesiredTemplateRow,
+  { templates }: TemplatePolicy,
+): RecordProblem | undefined {
+  const { key, recorded } = states;
+  const left = isUnread(states) ? recorded?.value.left : undefined;
+  if (left?.source !== row.fingerprint) return undefined;
+  if (left.edited) return templates === 'keep' ? edited(key, left.edited) : undefined;
+  return incomparable(key, { id: recorded?.id ?? '' });
+}
+
+/** Notes that our template cannot be compared. */
+function noteDeep({ states, row }: Facts, { id }: ObservedTemplate): RecordedRow | undefined {
+  const { recorded } = states;
+  if (recorded?.id !== id) return undefined;
+  const { ownership, value } = recorded;
+  const body = { ...value, left: { edited: null, source: row.fingerprint } };
+  return leftAlone(noteOf({ states, ownership }, body, undefined));
 }
 
 /** Returns why a change is planned. */
@@ -85,10 +112,13 @@ function shownOf(
   states: TemplateStates,
   recorded: RecordedTemplate | undefined,
 ): ObservedTemplate[] {
-  if (states.observed.length > 0 || states.sight === 'listed') {
-    return states.observed.map(({ value }) => value);
-  }
+  if (!isUnread(states)) return states.observed.map(({ value }) => value);
   return recorded && states.recorded?.id !== undefined ? [recorded.shown] : [];
+}
+
+/** Returns whether nothing of the platform was read for this template. */
+function isUnread({ observed, sight }: TemplateStates): boolean {
+  return observed.length === 0 && sight !== 'listed';
 }
 
 interface Absent extends Pick<Facts, 'states' | 'policy'> {
@@ -137,14 +167,15 @@ function unrecorded(facts: Facts & { shown: ObservedTemplate[] }, none: Decision
 
 /** Decides rows 7 to 11. */
 function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Decision): Decision {
-  const { states, row, desired, recorded, shown } = facts;
-  if (!shown) return vanished(facts, none);
+  const { states, row, desired, shown } = facts;
+  const { left: _, ...recorded } = facts.recorded;
+  if (!shown) return vanished({ ...facts, recorded }, none);
   const overwrite = facts.policy.templates === 'overwrite';
   const note = (body: RecordedTemplate, settled: boolean): RecordedRow =>
     noteOf(facts, body, settled ? row.fingerprint : undefined);
   const fields = difference(desired, shown.fields);
   const names = Object.keys(fields);
-  const { undone, completes: _, ...known } = recorded;
+  const { undone, completes: __, ...known } = recorded;
   const done: RecordedTemplate = { ...known, sent: desired, leftAlone: null, shown };
   if (names.length === 0) {
     const { untested: why } = recorded;
@@ -158,9 +189,10 @@ function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Dec
   const { tests } = facts.policy;
   const update = updateOf(states.key, fields, { desired, recorded, shown, tests });
   if (isEdited(recorded, shown, desired)) {
-    return overwrite
-      ? { ...none, note: note({ ...recorded, replaced: shown }, false), changes: [update] }
-      : { ...none, note: leftAlone(note(recorded, false)), problems: [edited(states.key, names)] };
+    if (overwrite)
+      return { ...none, note: note({ ...recorded, replaced: shown }, false), changes: [update] };
+    const left = { ...recorded, left: { edited: names, source: row.fingerprint } };
+    return { ...none, note: leftAlone(note(left, false)), problems: [edited(states.key, names)] };
   }
   if (canonicalJson(desired) === canonicalJson(recorded.sent))
     return { ...none, note: note(done, true) };

@@ -21,7 +21,7 @@ export function doubled(key: string, shown: ObservedTemplate[]): RecordProblem {
 }
 
 /** Returns the problem of a template that is nested too deeply. */
-export function incomparable(key: string, { id }: ObservedTemplate): RecordProblem {
+export function incomparable(key: string, { id }: Pick<ObservedTemplate, 'id'>): RecordProblem {
   return problem(key, 'rejected', {
     cause: 'template-too-deep',
     about: `the content on the platform is nested more than ${mostLevels} levels deep and cannot be compared`,

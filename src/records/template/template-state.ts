@@ -77,6 +77,11 @@ const recordedBody = z.object({
   completes: z.literal(true).optional(),
   /** Why no test could be sent after the last change. */
   untested: z.string().optional(),
+  /**
+   * Why the template was left alone when it was last seen: the fields that were edited there, null
+   * if it cannot be compared; and the fingerprint of what the source stated. `shown` is older.
+   */
+  left: z.object({ edited: z.array(z.string()).nullable(), source: z.string() }).optional(),
 });
 
 /** The body of a change: the fields to send, and all fields that the source states. */
