@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
+import { viewQueues } from '../../src/worker/queues/queue-view.ts';
 import { openRunQueue } from '../../src/worker/queues/run-queue.ts';
 import type { Schedule } from '../../src/worker/queues/run-schedule.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
@@ -11,19 +12,24 @@ let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));
 afterAll(async () => redis.close());
 
-const opened = (mirror: string) => {
+const opened = (mirror: string, now = systemClock.now) => {
   const queue = openRunQueue({
     url: redis.url,
     mirror,
-    clock: systemClock,
+    clock: { ...systemClock, now },
     notice: () => undefined,
   });
   onTestFinished(async () => queue.close());
   return queue;
 };
-const scheduled = (full: string): Schedule => ({
+const viewed = (mirror: string) => {
+  const view = viewQueues({ url: redis.url, mirror });
+  onTestFinished(view.close);
+  return view;
+};
+const scheduled = (full: string, timezone = 'UTC'): Schedule => ({
   patterns: { full, fast: undefined, templates: undefined, sentinel: undefined },
-  timezone: 'UTC',
+  timezone,
 });
 
 /** A pattern that is due once a minute, in two seconds. */
@@ -59,6 +65,25 @@ test('another pattern replaces the one before', async () => {
   await untilHolds(() => expect(taken).toEqual(['full']));
 });
 
+test.each([
+  ['Africa/Cairo', '0 0 * * *', '2027-04-29T22:00:00Z'],
+  ['America/Santiago', '0 0 * * *', '2027-09-05T04:00:00Z'],
+  ['Australia/Lord_Howe', '15 2 * * *', '2027-10-02T15:30:00Z'],
+])('in %s Redis has a run on the day on which %s does not exist', async (zone, pattern, at) => {
+  const due = Date.parse(at);
+  const before = opened(`after ${zone}`, () => due - 3_600_000);
+  await before.follow(scheduled(pattern, zone));
+  expect(await viewed(`after ${zone}`).due()).toEqual([{ tick: 'full', at: due }]);
+  const queue = opened(zone, () => due - 36 * 3_600_000);
+  await queue.follow(scheduled(pattern, zone));
+  const view = viewed(zone);
+  expect(await view.due()).toMatchObject([{ tick: 'full' }]);
+  const [job] = (await view.queues[0]?.getDelayed()) ?? [];
+  await job?.promote();
+  queue.serve(async () => 'over');
+  await untilHolds(async () => expect(await view.due()).toEqual([{ tick: 'full', at: due }]));
+});
+
 describe('a schedule of which Redis has lost a part', () => {
   const parts = [
     ['the delayed jobs', ':delayed'],
@@ -74,6 +99,7 @@ describe('a schedule of which Redis has lost a part', () => {
     expect(await queue.follow(schedule)).toEqual(['full']);
     expect(await queue.follow(schedule)).toEqual([]);
     await redis.remove(`crm-mirror:runs-${what}${key}`);
+    expect(await viewed(what).due()).toEqual([]);
     expect(await queue.follow(schedule)).toEqual(['full']);
     expect(await queue.follow(schedule)).toEqual([]);
   });

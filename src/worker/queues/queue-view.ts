@@ -1,8 +1,11 @@
 /** Provides a view of a mirror's queues that never waits for Redis. */
 import type { Queue } from 'bullmq';
 import { countsOf, type QueueCounts } from './event-queue.ts';
-import { eventsOf, runsOf } from './queue-names.ts';
+import { eventsOf, looksOf, runsOf } from './queue-names.ts';
+import { evictionPolicyIn } from './redis-connections.ts';
+import type { Tick } from './run-schedule.ts';
 import { type Connections, ownConnections } from './shared-connections.ts';
+import { readDue } from './stored-schedule.ts';
 
 /** The numbers of jobs in one queue. */
 export interface Depth extends QueueCounts {
@@ -15,6 +18,16 @@ export interface QueueView {
   queues: readonly Queue[];
   /** Returns the depth of each queue. Throws Unavailable while Redis is away. */
   depths(): Promise<Depth[]>;
+  /**
+   * Returns the runs of the schedule that Redis has, soonest first, in milliseconds since the
+   * epoch. Throws Unavailable while Redis is away.
+   */
+  due(): Promise<{ tick: Tick; at: number }[]>;
+  /**
+   * Returns by which policy Redis drops keys when its memory is full; undefined if it drops none or
+   * does not say so. Throws Unavailable while Redis is away.
+   */
+  evictsBy(): Promise<string | undefined>;
   close(): void;
 }
 
@@ -31,6 +44,7 @@ export function viewQueues({
   const quick = connections.quick();
   const runs = quick.queue(runsOf(mirror));
   const events = quick.queue(eventsOf(mirror));
+  const looks = quick.queue(looksOf(mirror));
   const depthOf = async (queue: Depth['queue'], of: Queue): Promise<Depth> => ({
     mirror,
     queue,
@@ -39,6 +53,11 @@ export function viewQueues({
   return {
     queues: [runs, events],
     depths: () => Promise.all([depthOf('runs', runs), depthOf('events', events)]),
+    async due() {
+      const all = await quick.ask(() => Promise.all([runs, looks].map(readDue)));
+      return all.flat().toSorted((a, b) => a.at - b.at);
+    },
+    evictsBy: async () => evictionPolicyIn(await quick.ask(() => quick.redis.info('memory'))),
     close: () => quick.close(),
   };
 }

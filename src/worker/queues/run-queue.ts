@@ -14,7 +14,7 @@ import { type Connections, ownConnections } from './shared-connections.ts';
 import { takeJobs } from './job-consumer.ts';
 import { looksOf, prefix, runsOf } from './queue-names.ts';
 import { dueIn, looks, runs, type Schedule, type Tick, ticks } from './run-schedule.ts';
-import { storeEntries } from './stored-schedule.ts';
+import { dueSettings, storeEntries } from './stored-schedule.ts';
 
 /** The Redis server and the mirror. */
 export interface RunQueueOptions {
@@ -66,11 +66,12 @@ export function openRunQueue({
   const asking = connections.patient();
   const { redis } = asking;
   const heard = hearOf(redis, notice);
+  const settings = dueSettings(clock);
   const rows = [
     { name: runsOf(mirror), due: runs },
     { name: looksOf(mirror), due: looks },
   ].map(({ name, due }) => {
-    const queue = new Queue(name, { connection: redis, prefix });
+    const queue = new Queue(name, { connection: redis, prefix, settings });
     queue.on('error', () => undefined);
     return { name, queue, due: new Set<Tick>(due) };
   });
@@ -96,7 +97,7 @@ export function openRunQueue({
         const tick = ticks.find((known) => known === job.name);
         return tick === undefined ? 'over' : run(tick, job.opts.prevMillis ?? job.timestamp);
       };
-      taken = rows.map(({ name }) => takeJobs(name, { connections, clock, work }));
+      taken = rows.map(({ name }) => takeJobs(name, { connections, clock, work, settings }));
     },
     rest,
     async close() {

@@ -3,15 +3,24 @@
  * lost of them. An entry consists of several keys, and each of them can be evicted or removed by
  * hand: without one of them BullMQ makes no run of it any more.
  */
-import type { Queue } from 'bullmq';
+import type { Queue, QueueOptions } from 'bullmq';
 import { dueAfter } from '../../config/schema/cron-pattern.ts';
-import type { Tick } from './run-schedule.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { type Tick, ticks } from './run-schedule.ts';
 
 /**
  * The number of ended jobs that BullMQ keeps for its own statistics; the history is in the
  * snapshot.
  */
 const kept = { count: 100 };
+
+/** Returns the settings by which BullMQ computes when an entry is due: as everything else here. */
+export function dueSettings(clock: Clock): NonNullable<QueueOptions['settings']> {
+  return {
+    repeatStrategy: (after, { pattern = '', tz = 'UTC' }) =>
+      dueAfter(pattern, tz, Math.max(after, clock.now())),
+  };
+}
 
 /** The entries of one queue. */
 export interface StoredEntries {
@@ -67,6 +76,17 @@ async function storeEntry(queue: Queue, { tick, pattern, tz, now, last }: Entry)
   }
   const opts = { removeOnComplete: kept, removeOnFail: kept };
   await queue.upsertJobScheduler(tick, { pattern, tz }, { name: tick, opts });
+}
+
+/** Returns the entries of which Redis has a run, with its time in milliseconds since the epoch. */
+export async function readDue(queue: Queue): Promise<{ tick: Tick; at: number }[]> {
+  const found: { tick: Tick; at: number }[] = [];
+  for (const { key, next } of await queue.getJobSchedulers()) {
+    const tick = ticks.find((known) => known === key);
+    const isThere = tick && next !== undefined && (await isPending(queue, jobOf(tick, next)));
+    if (isThere) found.push({ tick, at: next });
+  }
+  return found;
 }
 
 /** Returns the id that BullMQ gives to the run of an entry that is due at this time. */
