@@ -73,8 +73,6 @@ interface PolicyConfig extends Readonly<
   /** What is changed first; undefined if everything goes at once. */
   readonly canary: CanaryPolicy | undefined;
   readonly deleteAfterMs: number;
-  /** Whether the file itself sets `absent`. */
-  readonly statesAbsent: boolean;
 }
 
 /** The public keys of the approvers by name (base64, SPKI), and how many of them have to sign. */
@@ -103,8 +101,6 @@ interface Schedule {
 
 interface Surroundings {
   file: string;
-  /** Whether the file itself sets `policy.absent`. */
-  statesAbsent: boolean;
   /** The API key, either from the file itself or from the file named by apiKeyFile. */
   apiKey: string;
   /** Returns the absolute path for a path in the file. */
@@ -114,7 +110,7 @@ interface Surroundings {
 /** Returns the configuration that a valid file represents. */
 export function settle(
   valid: File,
-  { file, statesAbsent, apiKey, absolute }: Surroundings,
+  { file, apiKey, absolute }: Surroundings,
 ): Config {
   const { ledgerKeyFile, platform, contacts, templates, policy, guards, keep, ...more } = valid;
   const { alerts, audit, requests, ...rest } = more;
@@ -151,7 +147,6 @@ export function settle(
       ...policies,
       canary: canary && settleCanary(canary),
       deleteAfterMs: milliseconds(deleteAfter),
-      statesAbsent,
     },
     approvers: approvers && { ...approvers, mirror: valid.mirror, platform: platform.url },
     guards: {

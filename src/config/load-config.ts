@@ -29,8 +29,7 @@ export function loadConfig(path: string, env: Environment): Config {
   const mistakes = [...tree.mistakes, ...outside(tree.mistakes, [...found, ...key.mistakes])];
   if (!checked.success || mistakes.length > 0) throw invalidFile(path, mistakes);
   const apiKey = checked.data.platform.apiKey ?? key.text;
-  const statesAbsent = valueAt(tree.value, ['policy', 'absent']) !== undefined;
-  return settle(checked.data, { file, statesAbsent, apiKey, absolute });
+  return settle(checked.data, { file, apiKey, absolute });
 }
 
 function treeOf(path: string, env: Environment): Tree {

@@ -100,7 +100,7 @@ function contextOf(
   options: RunOptions,
   own: Pick<RunContext, 'clock' | 'startedAt' | 'quarantined'>,
 ): RunContext {
-  const { snapshot, doNotContact, audit, approvers, locks, platformNow, parts, guards, unstated } =
+  const { snapshot, doNotContact, audit, approvers, locks, platformNow, parts, guards } =
     mirror;
   const { mode, writes, firstLoad, restored, stop, abort, progress } = options;
   const ofMirror = {
@@ -112,7 +112,6 @@ function contextOf(
     platformNow,
     parts,
     guards,
-    unstated,
   };
   const ofOptions = { mode, writes, firstLoad, restored, stop, abort, progress };
   const id = idOf(mirror, own.startedAt);

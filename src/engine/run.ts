@@ -16,7 +16,6 @@ import {
   type RunOptions,
 } from './context/mirror-context.ts';
 import { type RunState, stateOf } from './context/run-state.ts';
-import { announceDefaults, whollyRead } from './finish/announce-defaults.ts';
 import { writeAuditLog } from './context/run-context.ts';
 import { finishRun } from './finish/finish-run.ts';
 import { invalidateCursorsAfter } from './finish/source-cursor.ts';
@@ -77,7 +76,6 @@ async function work(state: RunState): Promise<void> {
   if (writes) keepBinding(state.run.snapshot, mirror.account, listingsOf(state));
   await readBackCanaries(state);
   await findAbsences(state);
-  state.notes.push(...(await announceDefaults(state.run, whollyRead(state))));
   for (const { type } of state.parts) await selectCandidates(state, type);
   if (keepsAll) await keepDuplicates(state, 'read');
 

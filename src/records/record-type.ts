@@ -136,8 +136,6 @@ export interface States<R extends Rows = Rows> {
    * How long the record has been missing from the source; undefined if the absence does not count.
    */
   absence: Absence | undefined;
-  /** Whether the absence does not count yet, because this run must first announce a new default. */
-  announces: boolean;
   /** Whether this run may delete. False in a first load, and after an incomplete full listing. */
   mayDelete: boolean;
   /** When the reading of the platform began, by our clock. Later changes may be missing from it. */

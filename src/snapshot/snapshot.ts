@@ -27,8 +27,7 @@ import {
   runsIn,
 } from './tables/run-history.ts';
 import { type Meta, metaIn } from './database/meta-table.ts';
-import { standInForMissing } from './database/expansions.ts';
-import { migrate, migrations, versionOf } from './database/migrations.ts';
+import { isCurrent, migrate, versionOf } from './database/schema.ts';
 import { type RetryLater, retryLaterIn } from './tables/retry-later.ts';
 import { type UnreadableOptOuts, unreadableOptOutsIn } from './tables/unreadable-opt-outs.ts';
 import { type Problems, problemsIn } from './tables/known-problems.ts';
@@ -186,7 +185,7 @@ function undamaged<T>(path: string, work: () => T): T {
 /**
  * Opens the snapshot at `path` read-only, while another process may write it. Returns undefined if
  * there is none yet, or if it is just being created. A snapshot of an older version is migrated
- * first; one that only lacks expansions is read as it is. Throws as `openSnapshot` does.
+ * first. Throws as `openSnapshot` does.
  */
 export function lookInto(path: string, options: LookOptions = {}): Snapshot | undefined {
   if (existsSync(path)) return undamaged(path, () => lookAt(path, options));
@@ -198,14 +197,13 @@ function lookAt(path: string, { checkedAt, timeoutMs }: LookOptions): Snapshot |
   const db = openToLook(path, { what: 'snapshot', timeoutMs });
   const patiently = waiterFor(db, path, { what: 'snapshot', timeoutMs });
   try {
-    const version = patiently(() => versionOf(db, path));
-    if (version === migrations.length) {
-      const isFree = patiently(() => standInForMissing(db, version));
+    if (patiently(() => isCurrent(db, path))) {
       if (checkedAt !== undefined && isCheckDue(db, checkedAt)) check(db);
-      return patiently(() => snapshotOf(db, { path, patiently, isFree }));
+      return patiently(() => snapshotOf(db, { path, patiently }));
     }
+    const isEmpty = versionOf(db, path) === 0;
     db.close();
-    return version === 0 ? undefined : renewed(path);
+    return isEmpty ? undefined : renewed(path);
   } catch (error) {
     db.close();
     throw error;
@@ -224,15 +222,14 @@ interface Opened {
   path: string;
   patiently: Wait;
   token?: Token;
-  isFree?: boolean;
 }
 
 function snapshotOf(
   db: Database.Database,
-  { path, patiently, token = { own: undefined }, isFree }: Opened,
+  { path, patiently, token = { own: undefined } }: Opened,
 ): Snapshot {
   db.exec(stagingTables);
-  const statements = statementsOf(db, { isFree });
+  const statements = statementsOf(db);
   const staging = stagingIn(statements);
   const fence = fenceIn(db, path, token);
   const { immediate, deferred } = transactionsOf(db);

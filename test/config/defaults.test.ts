@@ -42,7 +42,7 @@ it('fills in what the file of a mirror leaves out, key by key', () => {
     mirror: 'acme',
     snapshot: join(folder, 'state/acme.sqlite'),
     platform: { url: 'https://api.example.com', apiKey: 'key-of-acme', timeoutMs: 5_000 },
-    policy: { absent: 'keep', deletes: 'owned', statesAbsent: true },
+    policy: { absent: 'keep', deletes: 'owned' },
     templates: { source: { path: join(folder, 't') } },
     redis: 'redis://127.0.0.1:6379',
   });

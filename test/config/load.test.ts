@@ -30,7 +30,6 @@ describe('a valid file', () => {
       templates: { source: { type: 'directory', path: join(folder, 't') } },
       policy: {
         absent: 'opt_out',
-        statesAbsent: false,
         deletes: 'off',
         deleteAfterMs: 30 * 86_400_000,
         optIns: 'on',
@@ -141,11 +140,8 @@ describe('a valid file', () => {
       minimal('policy: { deleteAfter: 0s }\nguards: { absentReadings: 1, absentFor: 0s }'),
     );
     expect([policy.deleteAfterMs, guards.absentReadings, guards.absentForMs]).toEqual([0, 1, 0]);
-    expect(policy).toMatchObject({ absent: 'opt_out', statesAbsent: false });
-    expect(load(minimal('policy: { absent: keep }')).policy).toMatchObject({
-      absent: 'keep',
-      statesAbsent: true,
-    });
+    expect(policy).toMatchObject({ absent: 'opt_out' });
+    expect(load(minimal('policy: { absent: keep }')).policy.absent).toBe('keep');
   });
 
   it('can name a Redis; an empty variable names none', () => {
@@ -171,7 +167,7 @@ describe('a valid file', () => {
       path: resolve('config/demo/people.csv'),
     });
     expect(config.contacts?.channels.map(({ id }) => id)).toEqual(['ch_news', 'ch_product']);
-    expect(config.policy).toEqual({ ...load(minimal()).policy, statesAbsent: true });
+    expect(config.policy).toEqual(load(minimal()).policy);
     expect(config.keepMs).toBe(load(minimal()).keepMs);
   });
 });

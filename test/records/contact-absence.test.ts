@@ -41,7 +41,6 @@ describe('policy.absent: opt_out', () => {
     ['missing for long by the calendar alone', { absence: { ...long, ageMs: 5 } }, []],
     ['missing from an uncertified reading',   { absence: long, certified: false }, []],
     ['flagged',                               { desired: [flagged()] }, optOut],
-    ['flagged, in a run that announces a new default', { desired: [flagged()], announces: true }, []],
     ['flagged in an uncertified reading',     { desired: [flagged()], certified: false }, []],
     ['flagged, and present beside it',        { desired: [flagged(), wish()] }, []],
     ['out of scope for long',                 { desired: [outside()], absence: long }, optOut],

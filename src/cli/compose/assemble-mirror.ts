@@ -19,7 +19,7 @@ import { connect, logRequests } from './platform-connection.ts';
 import { watchedTransport } from './platform-watch.ts';
 import { refusePaused } from './pause-mark.ts';
 import type { Assembled, Shell } from './process-shell.ts';
-import { absenceRulesOf, partsOf, type ReadingStandIns } from './mirror-parts.ts';
+import { partsOf, type ReadingStandIns } from './mirror-parts.ts';
 import { loadSources, type Sources } from './source-registry.ts';
 import { systemClock } from '../../http/system-clock.ts';
 
@@ -139,7 +139,6 @@ function connected(
     windows: config.windows,
     canary: config.policy.canary,
     timezone: config.schedule?.timezone,
-    unstated: config.policy.statesAbsent ? undefined : absenceRulesOf(config),
     sample: config.contacts?.sample,
     reserve: config.platform.reserve,
     outages,

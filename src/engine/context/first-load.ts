@@ -28,14 +28,3 @@ export function isUnloaded({ parts, snapshot }: Pick<Mirror, 'parts' | 'snapshot
 export function endFirstLoad({ meta }: Snapshot, run: string): void {
   if (meta.get(loaded) === undefined) meta.set(loaded, run);
 }
-
-/** The meta key that a migration sets in a snapshot with people: a default has to be announced. */
-export const unsaid = 'unsaid';
-
-/** Returns whether a new default for absent people must be announced before it applies. */
-export function mustAnnounce({
-  snapshot,
-  unstated,
-}: Pick<RunContext, 'snapshot' | 'unstated'>): boolean {
-  return unstated !== undefined && snapshot.meta.get(unsaid) !== undefined;
-}

@@ -5,7 +5,7 @@ import type { CanaryPolicy } from '../../domain/guards/canary.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { ChangeWindow } from '../../domain/guards/change-window.ts';
 import type { PlanRule } from '../../domain/guards/plan-rule.ts';
-import type { AbsenceDue, Key } from '../../domain/record.ts';
+import type { Key } from '../../domain/record.ts';
 import type { FullCode } from '../report/full-reasons.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { Guards } from '../report/guard-rules.ts';
@@ -66,10 +66,6 @@ export interface Mirror {
   auditFault?: string | undefined;
   /** Opens the audit log if that failed before. */
   reopenAudit?: (() => Pick<Mirror, 'audit' | 'auditFault'>) | undefined;
-  /**
-   * The default for people who are no longer in the CRM; undefined if the configuration states it.
-   */
-  unstated?: Unstated | undefined;
   /** The number of people to begin with; undefined if there is no such limit. */
   sample?: number | undefined;
   /** The share of each route's limit that is left to other programs, from 0 to 1. */
@@ -95,12 +91,6 @@ export function openAuditLog(mirror: Mirror): void {
   const { audit, auditFault } = mirror.reopenAudit();
   mirror.audit = audit;
   mirror.auditFault = auditFault;
-}
-
-/** The defaults that decide when people who are no longer in the CRM are opted out and deleted. */
-interface Unstated extends AbsenceDue {
-  deletes: 'off' | 'created' | 'owned';
-  deleteAfterMs: number;
 }
 
 /** The account on the platform whose records a mirror keeps in step with the CRM. */

@@ -23,8 +23,7 @@ type OfMirror =
   | 'clock'
   | 'platformNow'
   | 'parts'
-  | 'guards'
-  | 'unstated';
+  | 'guards';
 type OfOptions = 'mode' | 'writes' | 'firstLoad' | 'restored' | 'stop' | 'abort' | 'progress';
 
 /**

@@ -2,7 +2,6 @@
 import { guardNames } from '../../domain/guard-classes.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { weekMs } from '../report/guard-rules.ts';
-import { clearAnnouncement } from './announce-defaults.ts';
 import { closeApprovals, countAwaitingApproval } from '../guard/plan-approval.ts';
 import { sayDeferred } from '../guard/change-windows.ts';
 import { sayCanaries } from '../guard/tell-canaries.ts';
@@ -100,7 +99,6 @@ function keep(state: RunState, ended: Ended): RecordType[] {
   if (!run.selection && !run.undo) storeCursors(state, status);
   storeLimits(run.snapshot.meta, state.mirror.limits(), at);
   storeDifference(state.mirror);
-  clearAnnouncement(state);
   return closeApprovals(state);
 }
 

@@ -215,7 +215,7 @@ function* sift(
 function approvalsOf({ approvals, review }: RunState, of: GuardClass): readonly Approval[] {
   const failed = failedCanary(review, of);
   const isLater = ({ approvalsGiven }: Approval) =>
-    !failed || (approvalsGiven ?? 0) > failed.approvalsGiven;
+    !failed || approvalsGiven > failed.approvalsGiven;
   return approvals.filter(isLater);
 }
 

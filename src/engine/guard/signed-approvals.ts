@@ -67,14 +67,9 @@ export function approvalsInForce(snapshot: Snapshot, { approvers, now }: Verifie
     if (!first || valid.length < approvers.need) return [];
     const by = valid.map(({ name }) => name).join(', ');
     const reason = valid.findLast((one) => one.reason !== null)?.reason ?? null;
-    return [{ ...approval, at: first.at, by, reason, approvalsGiven: firstGiven(valid) }];
+    const approvalsGiven = Math.min(...valid.map((one) => one.approvalsGiven));
+    return [{ ...approval, at: first.at, by, reason, approvalsGiven }];
   });
-}
-
-/** Returns the number of the signature that was given first, or null if it is not known. */
-function firstGiven(signatures: readonly StoredSignature[]): number | null {
-  const given = signatures.map(({ approvalsGiven }) => approvalsGiven);
-  return given.reduce((a, b) => (a === null || b === null ? null : Math.min(a, b)));
 }
 
 /** Returns the parts that still await approval although somebody has signed them. */

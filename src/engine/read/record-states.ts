@@ -3,7 +3,7 @@ import type { Entry } from '../../domain/do-not-contact.ts';
 import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { RecordType, States } from '../../records/record-type.ts';
 import type { Source } from '../../sources/source.ts';
-import { isFirstLoad, mustAnnounce } from '../context/first-load.ts';
+import { isFirstLoad } from '../context/first-load.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
@@ -79,7 +79,7 @@ function statedOutOf({ snapshot }: RunContext, { name, capabilities }: RecordTyp
   return snapshot.stated.optOutsOf(name, key, snapshot.staging.idsOf(name, key));
 }
 
-const stays = { strays: false, absence: undefined, announces: false, mayDelete: false };
+const stays = { strays: false, absence: undefined, mayDelete: false };
 
 interface Gone extends Pick<States, 'key' | 'successors'> {
   known: Findings;
@@ -96,7 +96,6 @@ function goneStates(
   return {
     strays: mayHaveStrays && run.snapshot.recorded.hasStrays(name, key),
     absence: known.absenceCounts ? run.snapshot.absences.get(name, key) : undefined,
-    announces: mustAnnounce(run),
     // Only a complete reading proves that no other person has the old address.
     mayDelete: mayDelete(run, known) && (successors.length === 0 || known.whole),
     unmanagedOut: isNamed ? run.snapshot.unmanaged.decided(name, key, 'opt_out') : [],

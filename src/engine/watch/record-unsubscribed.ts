@@ -121,7 +121,6 @@ function statesOf(
     certified: false,
     restored,
     absence: undefined,
-    announces: false,
     mayDelete: false,
     at,
     by,

@@ -42,21 +42,14 @@ function steadyOnce(sql: string): string {
   return text;
 }
 
-/** Demands an index of a table, because SQLite would choose a slower one. */
-const demand = /\bindexed by \w+/g;
-
-/**
- * Returns an object that prepares the statements of this database; their errors name its file. With
- * `isFree`, SQLite chooses the indexes, because some of the tables are hidden behind views.
- */
-export function statementsOf(db: Database, { isFree = false } = {}): Statements {
+/** Returns an object that prepares the statements of this database; their errors name its file. */
+export function statementsOf(db: Database): Statements {
   const path = db.name;
-  const textOf = (sql: string) => steadyOnce(isFree ? sql.replaceAll(demand, '') : sql);
   function prepare<P extends unknown[] = unknown[], R = unknown>(sql: string): Statement<P, R>;
   function prepare<P extends object, R = unknown>(sql: string): Statement<[P], R>;
   function prepare(sql: string): Statement<unknown[], unknown> {
     let compiled: ReturnType<Database['prepare']> | undefined;
-    const statement = () => (compiled ??= db.prepare(textOf(sql)));
+    const statement = () => (compiled ??= db.prepare(steadyOnce(sql)));
     return {
       // This does not use onDisk, because `run` is called a million times and would create a
       // closure each time.

@@ -12,8 +12,8 @@ export interface Approval extends PlanDecision {
   plan: string;
   /** The plan that the part belongs to; null if the whole plan is approved. */
   whole: string | null;
-  /** Its number among all approvals and signatures; null if an earlier program gave it. */
-  approvalsGiven: number | null;
+  /** Its number among all approvals and signatures. */
+  approvalsGiven: number;
 }
 
 /** What one approver has signed. Only the configuration tells whether it is valid. */

@@ -28,8 +28,6 @@ export interface Absences {
    * under this key or another, and whose absence was never counted.
    */
   countNew(kind: RecordTypeName, range: KeyRange): number;
-  /** Counts the owned records of a range with an opt-in that are missing, or flagged as gone. */
-  countSubscribed(kind: RecordTypeName, range: KeyRange): { missing: number; flagged: number };
   /**
    * Counts the owned records with an absence, and those whose absence is due. Also returns how long
    * the oldest record that may be deleted has waited. With `adopted`, adopted records may be
@@ -161,7 +159,7 @@ export function absencesIn(db: Statements): Absences {
   };
 }
 
-type Counting = 'countNew' | 'countSubscribed' | 'summary' | 'people';
+type Counting = 'countNew' | 'summary' | 'people';
 
 function countsIn(db: Statements): Pick<Absences, Counting> {
   const fresh = db.prepare<KeyRange & { kind: string }, { n: number }>(
@@ -175,15 +173,6 @@ function countsIn(db: Statements): Pick<Absences, Counting> {
            select 1 from temp.stands s join temp.desired d
              on d.kind = s.kind and d.key = s.key and d.id = s.id
            where s.kind = o.kind and s.id = o.id and ${isInScope}))`,
-  );
-  const subscribed = db.prepare<KeyRange & { kind: string }, { missing: number; flagged: number }>(
-    `select count(*) filter (where not isFlagged) missing, count(*) filter (where isFlagged) flagged
-     from (
-       select exists (
-         select 1 from temp.desired d where d.kind = r.kind and d.key = r.key
-           and d.presence = 'flagged') isFlagged
-       from recorded r
-       where ${inRange('r')} and not ${isNamed('r')} and ${isOwned} and exists (${hasOptIn}))`,
   );
   const summary = db.prepare<{ kind: string; adopted: number }, Missed>(
     `select count(*) people, count(a.waited_ms) due,
@@ -200,8 +189,6 @@ function countsIn(db: Statements): Pick<Absences, Counting> {
     people: (kind) =>
       people.all({ kind }).map(({ key, isWaiting }) => ({ key, isWaiting: isWaiting === 1 })),
     countNew: (kind, range) => fresh.get({ kind, ...range })?.n ?? 0,
-    countSubscribed: (kind, range) =>
-      subscribed.get({ kind, ...range }) ?? { missing: 0, flagged: 0 },
     summary: (kind, adopted) =>
       summary.get({ kind, adopted: Number(adopted) }) ?? { people: 0, due: 0, waitedMs: null },
   };

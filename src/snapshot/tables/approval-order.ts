@@ -6,7 +6,7 @@
 import type { Meta } from '../database/meta-table.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
-/** Where this order is stored: on changes, approvals and signatures (null: by earlier programs). */
+/** Where this order is stored: on changes, approvals and signatures. */
 export const orderColumn = 'approvals_given';
 
 const name = 'approvals-given';
@@ -34,19 +34,12 @@ export function approvalCounterIn(db: Statements): () => number {
   };
 }
 
-/**
- * Returns an SQL condition: a row of `change` was journaled after a row of `approval` was given.
- * What an earlier program stored is compared by its times.
- */
+/** Returns an SQL condition: a row of `change` was journaled after a row of `approval` was given. */
 export function isAfter(change: string, approval: string): string {
-  return after(change, { given: `${approval}.${orderColumn}`, at: `${approval}.at` });
+  return `${change}.${orderColumn} >= ${approval}.${orderColumn}`;
 }
 
-/** The same for the approval in the parameters `approvalsGiven` and `at`. */
+/** The same for the approval in the parameter `approvalsGiven`. */
 export function isAfterThis(change: string): string {
-  return after(change, { given: '@approvalsGiven', at: '@at' });
-}
-
-function after(change: string, { given, at }: { given: string; at: string }): string {
-  return `coalesce(${change}.${orderColumn} >= ${given}, ${change}.planned_at >= ${at})`;
+  return `${change}.${orderColumn} >= @approvalsGiven`;
 }

@@ -1,10 +1,6 @@
 /** An approval releases a change once, and once more if it is given again, whatever the time. */
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import Database from 'better-sqlite3';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { publicKeyOf } from '../../../src/domain/values/ed25519-key.ts';
 import { approvePlan, rejectPlan } from '../../../src/engine/guard/plan-decisions.ts';
 import { signPart } from '../../../src/engine/guard/signed-approvals.ts';
@@ -132,23 +128,6 @@ test('an approval is given again after another one was given while the clock was
   await run(flagged(out));
   await approve((await run(flagged(all), fast)).plan);
   expect((await run(flagged(all))).applied).toMatchObject({ opt_in: 4 });
-});
-
-test('what an earlier program stored is compared by its times', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const path = join(folder, 'snapshot.sqlite');
-  const { run, approve } = await arranged({ path });
-  await run(out, fast);
-  await approve((await run(all)).plan);
-  expect((await run(all, fast)).applied).toMatchObject({ opt_in: 4 });
-  const earlier = new Database(path);
-  onTestFinished(() => void earlier.close());
-  earlier.exec(
-    'update change set approvals_given = null; update approval set approvals_given = null',
-  );
-  await run(out, fast);
-  expect((await run(all, fast)).held).toMatchObject({ opt_in: 4 });
 });
 
 test('a rejection ends with the wish, although it was given under a clock that was ahead', async () => {

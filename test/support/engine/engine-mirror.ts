@@ -59,7 +59,6 @@ export interface Parts {
   /** Who gets a test of changed templates. */
   testTo?: readonly string[] | undefined;
   timezone?: string;
-  unstated?: Mirror['unstated'];
   contacts: Source;
   templates: Source;
   pageSizes?: Mirror['pageSizes'];
@@ -121,7 +120,6 @@ export function mirrorOf(parts: Parts): Mirror {
     canary: parts.canary,
     approvers: parts.approvers,
     timezone: parts.timezone,
-    unstated: parts.unstated,
     reserve: 0,
     requests: gate.counts,
     limits: gate.limits,

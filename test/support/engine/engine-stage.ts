@@ -59,8 +59,6 @@ export interface StageOptions {
   policy?: Policy;
   guards?: Partial<Guards>;
   absence?: Partial<AbsenceRules>;
-  /** What happens to people who left, where the configuration does not say it. */
-  unstated?: Mirror['unstated'];
   /** What asks for an approval, and in which time zone; may change between runs. */
   rules?: Mirror['rules'];
   windows?: Mirror['windows'];
@@ -138,7 +136,6 @@ export function createStage(options: StageOptions = {}): Stage {
       testTo: options.testTo,
       ...(options.timezone !== undefined && { timezone: options.timezone }),
       ...(options.manner !== undefined && { manner: options.manner }),
-      unstated: options.unstated,
       contacts: {
         ...sourceOf(stage, 'people', options),
         ...(options.tellsChanges && changesOf(stage, options)),

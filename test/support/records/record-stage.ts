@@ -162,7 +162,6 @@ export function states(known: Partial<States>): States {
     sight: 'listed',
     certified: true,
     absence: undefined,
-    announces: false,
     mayDelete: true,
     at: LATER,
     by: LATER,

@@ -25,7 +25,7 @@ export function isGone(desired: readonly DesiredRow[]): boolean {
  * because a record may be missing from it.
  */
 export function isDue(states: States, rules: AbsenceRules): boolean {
-  if (!states.certified || states.announces || !hasLeft(states)) return false;
+  if (!states.certified || !hasLeft(states)) return false;
   return isFlagged(states) || isLongEnough(states.absence, rules);
 }
 
