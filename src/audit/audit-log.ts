@@ -125,7 +125,7 @@ export const auditTables = `
     public_key text not null, signature blob not null
   );${personTable}`;
 
-/** The SQL that creates what finds entries fast; logs of earlier versions lack it. */
+/** The SQL that creates what finds entries fast; created with the tables. */
 export const auditIndexes = `
   create index if not exists entry_by_person on entry (person) where person is not null;
   create index if not exists entry_of_decision on entry (seq) where body like '["decision"%';`;

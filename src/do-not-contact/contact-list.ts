@@ -198,11 +198,7 @@ function newestIn({ prepare }: Statements): () => number {
 export function counting({ prepare }: Statements): { reached(): number; raise(): number } {
   const get = prepare<[], { value: string }>(`select value from meta where name = 'reached'`);
   const set = prepare<[string]>(`insert or replace into meta (name, value) values ('reached', ?)`);
-  // Older versions did not count writes. This sum over the entries never decreases either.
-  const least = prepare<[], { n: number }>(
-    'select coalesce(max(seq), 0) + count(ended_at) n from entry',
-  );
-  const reached = (): number => Number(get.get()?.value ?? least.get()?.n ?? 0);
+  const reached = (): number => Number(get.get()?.value ?? 0);
   return {
     reached,
     raise() {

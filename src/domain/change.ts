@@ -80,7 +80,7 @@ export function guardOf(
 
 /**
  * Returns whether a change is an opt-out that the CRM states. Such a change is sent first, and only
- * the guard for mass opt-outs can hold it. Earlier versions stored it without a guard class.
+ * the guard for mass opt-outs can hold it.
  */
 export function isStatedOptOut({ op, guard }: Pick<Change, 'op' | 'guard'>): boolean {
   return op === 'opt_out' && (guard === undefined || guard === 'opt_out');

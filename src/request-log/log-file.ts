@@ -62,6 +62,7 @@ const tables = `
     id integer primary key, at integer not null, run text, route text not null, status integer,
     attempt integer not null, ms integer not null, size integer, rows integer,
     person blob, contact blob, content blob not null);
+  create index request_by_person on request (person) where person is not null;
   pragma user_version = ${version};`;
 
 /** How long a batch waits for another process, in milliseconds: no run is delayed by the log. */
@@ -121,10 +122,6 @@ function settle(db: Database.Database, secrets: Secrets, path: string): void {
     };
     db.transaction(create).exclusive();
   } else if (!isOurs(db, secrets)) throw new OtherKey(path);
-  // The log of an earlier version lacks the index.
-  db.exec(
-    'create index if not exists request_by_person on request (person) where person is not null',
-  );
 }
 
 /** Returns whether the file was written with these secrets. */

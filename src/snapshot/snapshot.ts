@@ -7,14 +7,13 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { Busy } from '../domain/errors.ts';
 import { type Absences, absencesIn } from './tables/absence-counts.ts';
 import { type BackupPart, copyOf } from './database/database-backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage-check.ts';
 import { openToWrite, setPragmas } from './database/open-to-write.ts';
 import { refuseNoPlace } from './database/snapshot-folder.ts';
 import { type LookOptions, openToLook, type Wait, waiterFor } from './database/database-access.ts';
-import { fenceIn, isLeased, type Token } from './database/writer-lease.ts';
+import { fenceIn, type Token } from './database/writer-lease.ts';
 import { changesIn, type Journal } from './tables/journal.ts';
 import { type StagedGuards, stagedGuardsIn } from './guards/guarded.ts';
 import { awaitingApprovalIn, type PlansAwaitingApproval } from './guards/awaiting-approval.ts';
@@ -203,19 +202,11 @@ function lookAt(path: string, { checkedAt, timeoutMs }: LookOptions): Snapshot |
     }
     const isEmpty = versionOf(db, path) === 0;
     db.close();
-    return isEmpty ? undefined : renewed(path);
+    return isEmpty ? undefined : openSnapshot(path);
   } catch (error) {
     db.close();
     throw error;
   }
-}
-
-/** Migrates a snapshot, unless a process of the older version is writing it. */
-function renewed(path: string): Snapshot {
-  if (!isLeased(path)) return openSnapshot(path);
-  throw new Busy(`${path}: an older version of crm-mirror is writing this snapshot`, {
-    fix: 'look again when it has ended',
-  });
 }
 
 interface Opened {

@@ -212,7 +212,7 @@ function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step 
   return { waits: 1, write: again };
 }
 
-/** Ends a doubtful opt-out that an earlier version has planned. It is not reported to the CRM. */
+/** Ends the report of an opt-out that has become doubtful. It is not reported to the CRM. */
 function doubtOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
   const { run } = finding;
   const doubtful = verdictOn(finding, one) === 'tell';

@@ -1,4 +1,3 @@
-import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
 
@@ -148,17 +147,6 @@ describe('runs', () => {
     expect((await world.call('sync', '--fast')).out).toContain('conflicts 1');
     expect((await world.call('problems')).out).toContain('was edited on the platform');
     expect((await world.call('sync', '--json')).json.problems).toEqual([]);
-  });
-
-  test('shows a run of an earlier version without a summary that it can read', async () => {
-    const world = await mirrored();
-    await world.call('sync');
-    const db = new Database(world.path);
-    db.exec(`update run set summary = '{}'`);
-    db.close();
-    const { json } = await world.call('runs', '--json');
-    expect(json.runs).toMatchObject([{ only: null, requests: null, certificate: null }]);
-    expect((await world.call('status', '--json')).json.proven).toBeNull();
   });
 
   test.each(['0', '-1', 'x', '1.5', ''])('--last "%s" is refused', async (word) => {

@@ -391,19 +391,6 @@ describe('status', () => {
     },
   );
 
-  test('migrates a snapshot of an older version, but not beside its writer', async () => {
-    const world = await mirrored();
-    await world.call('sync');
-    edit(world, `${olderTables} pragma user_version = 1`);
-    const lease = takeLease(world.path);
-    const beside = await world.call('status');
-    expect(beside).toMatchObject({ code: 75, err: expect.stringContaining('older version') });
-    expect((await world.call('pause')).code).toBe(75);
-    lease.release();
-    const { json } = await world.call('status', '--json');
-    expect(json).toMatchObject({ ok: true, recorded: { contacts: 2 } });
-  });
-
   test('shows a channel that most people have lost as long as every run fails for it', async () => {
     const world = await mirrored();
     const people = Array.from({ length: 12 }, (_, at) => `p${at}@example.com`);
@@ -448,26 +435,6 @@ describe('status', () => {
     expect((await world.call('status')).code).toBe(2);
   });
 });
-
-const olderTables = `alter table change drop column before;
-  drop table run_figures; drop table opt_out_day;
-  drop table approval_signature; drop table unaudited;
-  alter table run drop column asked;
-  alter table change drop column why; alter table origin drop column since;
-  drop trigger renamed_away; drop trigger renamed_no_more; drop table renamed;
-  drop table returned; drop index origin_by_key; drop table problem;
-  create table problem (
-    kind text not null, key text not null, class text not null, part text not null,
-    reason text not null, fix text not null,
-    desired text, attempts integer not null default 1, retry_at integer,
-    since integer not null, run text not null, primary key (kind, key, class, part)
-  ) without rowid;
-  drop table absence; drop table held; drop table held_plan; drop table approval;
-  drop table standing; drop table twin; drop table rejection;
-  drop index change_by_guard; drop index change_open; drop index change_planned;
-  create index change_open on change (kind) where ended_at is null;
-  alter table change drop column guard; alter table change drop column approved;
-  delete from meta where name = 'loaded';`;
 
 function edit({ path }: Mirrored, sql: string): void {
   const db = new Database(path);

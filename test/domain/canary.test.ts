@@ -20,17 +20,18 @@ const slice = {
   of: 900,
 };
 const time = { at: 100, platformAt: 90 };
+const counts = { unsubscribed: 3, refused: 0, drift: 0, of: 40 };
 const states: Record<Canary['state'], Canary> = {
   applying: { ...slice, state: 'applying' },
   waiting: { ...slice, state: 'waiting', since: time },
   passed: { ...slice, state: 'passed' },
-  failed: { ...slice, state: 'failed', says: '3 of 40', approvalsGiven: 2 },
+  failed: { ...slice, state: 'failed', says: '3 of 40', counts, approvalsGiven: 2 },
 };
 const events: Record<string, CanaryEvent> = {
   applied: { is: 'applied', time },
   'not applied': { is: 'not applied' },
-  within: { is: 'read', says: undefined, approvalsGiven: 2 },
-  outside: { is: 'read', says: '3 of 40', approvalsGiven: 2 },
+  within: { is: 'read', says: undefined, counts, approvalsGiven: 2 },
+  outside: { is: 'read', says: '3 of 40', counts, approvalsGiven: 2 },
   approved: { is: 'approved' },
   'nothing planned': { is: 'nothing planned' },
   'all made': { is: 'all made' },

@@ -4,7 +4,7 @@ import { addDecision, type Decision } from '../../audit/audit-trail.ts';
 import type { Config } from '../../config/config.ts';
 import { Busy } from '../../domain/errors.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
-import { lookInto, openSnapshot } from '../../snapshot/snapshot.ts';
+import { openSnapshot } from '../../snapshot/snapshot.ts';
 import { instant } from '../output/format-values.ts';
 
 const pausedKey = 'paused';
@@ -14,8 +14,8 @@ const stored = z.object({
   at: z.number(),
   /** The reason; '' if none was given. */
   reason: z.string(),
-  /** Who paused it; earlier versions did not store it. */
-  by: z.string().optional(),
+  /** Who paused it. */
+  by: z.string(),
 });
 /** A pause. */
 export type Paused = z.infer<typeof stored>;
@@ -35,8 +35,6 @@ export function movePaused(
   next: (before: Paused | undefined) => Paused | undefined,
   decision?: Decision,
 ): { before: Paused | undefined; after: Paused | undefined } {
-  // This rejects a snapshot that an older version has open; otherwise it would be migrated.
-  lookInto(file)?.close();
   const { meta, unaudited, transaction, close } = openSnapshot(file);
   try {
     return transaction(() => {
@@ -54,20 +52,19 @@ export function movePaused(
 
 /** Formats a pause, such as: paused since 2026-08-06T03:00:00Z by anna: works on the CRM */
 export function sayPaused({ at, reason, by }: Paused): string {
-  const who = by === undefined ? '' : ` by ${by}`;
-  return `paused since ${instant(at)}${who}${reason === '' ? '' : `: ${reason}`}`;
+  return `paused since ${instant(at)} by ${by}${reason === '' ? '' : `: ${reason}`}`;
 }
 
-/** A pause as documents show it; who paused it is null if an earlier version did. */
+/** A pause as documents show it. */
 export interface ToldPause {
   since: string;
   reason: string;
-  by: string | null;
+  by: string;
 }
 
 /** Returns the document of a pause. */
 export function tellPaused({ at, reason, by }: Paused): ToldPause {
-  return { since: instant(at), reason, by: by ?? null };
+  return { since: instant(at), reason, by };
 }
 
 /** Throws Busy if the mirror is paused. */

@@ -115,10 +115,10 @@ export const call = z.object({
   people: z.string().optional(),
   terminal: z.boolean(),
   interactive: z.boolean(),
-  /** Whether the caller's results are coloured; earlier versions do not say it. */
-  colored: z.boolean().default(false),
-  /** Who gave the command; earlier versions do not say it. */
-  operator: z.string().optional(),
+  /** Whether the caller's results are coloured. */
+  colored: z.boolean(),
+  /** Who gave the command. */
+  operator: z.string(),
 });
 /** A command line for the worker. */
 export type Call = z.infer<typeof call>;

@@ -7,7 +7,7 @@ import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { instant, instantOrNull, range } from '../output/format-values.ts';
 import { runInProgress } from '../progress/run-in-progress.ts';
 
-/** The part of a stored summary that is read. Earlier versions may not have written all of it. */
+/** The part of a stored summary that is read; nothing of it is there while a run lasts. */
 const kept = z.object({
   only: z.enum(['contacts', 'templates']).nullable().default(null),
   requests: z
@@ -47,14 +47,14 @@ export interface ToldRun {
   requests: z.output<typeof kept>['requests'];
   /** A side that was not read counts as not certified. */
   certificate: { source: boolean; platform: boolean } | null;
-  /** The changes that the platform answered, and refused; earlier versions did not count them. */
+  /** The changes that the platform answered, and refused. */
   attempted: z.output<typeof kept>['attempted'];
   reasons: string[];
   /** Why the run compared everything, or read the whole source; empty if it did neither. */
   fullBecause: FullReason[];
   /** The run that this one undoes. */
   undoes?: string | undefined;
-  /** Who or what asked for it; null for a run of an earlier version. */
+  /** Who or what asked for it. */
   askedBy: { by: string; name: string | null } | null;
 }
 

@@ -50,12 +50,9 @@ type Line = z.infer<typeof line>;
 
 /**
  * The reported troubles that have not ended: for each subject the reason as it was reported, and
- * the time. Earlier versions stored one reason for each trouble, at first without a time.
+ * the time.
  */
-export const told = z.partialRecord(
-  z.enum(troubles),
-  z.union([z.string(), line, z.record(z.string(), line)]),
-);
+export const told = z.partialRecord(z.enum(troubles), z.record(z.string(), line));
 /** The reported troubles. */
 export type NoticeLines = z.infer<typeof told>;
 
@@ -162,7 +159,7 @@ export function noticesOf(before: NoticeLines, found: readonly Found[], now: num
   const standing = groupsOf(found);
   return troubles.flatMap((trouble): Notice[] => {
     const stands = standing.get(trouble) ?? new Map<string, Group>();
-    const was = linesOf(before[trouble], stands.keys().next().value ?? trouble);
+    const was = before[trouble] ?? {};
     const begun = [...stands].flatMap(([subject, group]): Notice[] => {
       const due = lineDue(was[subject], group, now);
       if (!due) return [];
@@ -186,23 +183,12 @@ export function after(
   at: number,
 ): NoticeLines {
   const { [trouble]: was, ...others } = before;
-  const { [subject]: _, ...rest } = linesOf(was, subject);
+  const { [subject]: _, ...rest } = was ?? {};
   const lines =
     type === 'mirror.recovered'
       ? rest
       : { ...rest, [subject]: { why, at, ...(what && { withheld: what }) } };
   return Object.keys(lines).length === 0 ? others : { ...others, [trouble]: lines };
-}
-
-/** Returns what was told of a trouble; `subject` is that of a line of an earlier version. */
-function linesOf(was: NoticeLines[Trouble], subject: string): Record<string, Line> {
-  if (was === undefined) return {};
-  if (typeof was === 'string') return { [subject]: { why: was, at: 0 } };
-  return isLine(was) ? { [subject]: was } : was;
-}
-
-function isLine(was: Line | Record<string, Line>): was is Line {
-  return typeof was['why'] === 'string';
 }
 
 /** Returns what stands, as `trouble subject`. */

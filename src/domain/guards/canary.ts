@@ -62,10 +62,9 @@ const canary = z.discriminatedUnion('state', [
     ...slice,
     state: z.literal('failed'),
     says: z.string(),
-    // Earlier versions did not store the numbers by cause.
-    counts: canaryCounts.optional(),
+    counts: canaryCounts,
     /** How many approvals and signatures had been given when that was found. */
-    approvalsGiven: z.number().default(0),
+    approvalsGiven: z.number(),
   }),
 ]);
 export type Canary = z.infer<typeof canary>;
@@ -85,7 +84,7 @@ export const canaryBook = z.object({
     opt_in: canary.optional(),
     template: canary.optional(),
   }),
-  /** How the last one ended; undefined if none has, or an earlier version was there since. */
+  /** How the last one ended; undefined if none has. */
   last: canaryEnd.optional(),
 });
 export type CanaryBook = z.infer<typeof canaryBook>;
@@ -162,7 +161,7 @@ export function sliceSize(
 /** What happens to a canary; see the table above. */
 export type CanaryEvent =
   | { is: 'applied'; time: CanaryTime }
-  | { is: 'read'; says: string | undefined; counts?: CanaryCounts; approvalsGiven: number }
+  | { is: 'read'; says: string | undefined; counts: CanaryCounts; approvalsGiven: number }
   | { is: 'approved' | 'not applied' | 'nothing planned' | 'all made' };
 
 /** Returns the canary after an event; undefined if there is none any more. */

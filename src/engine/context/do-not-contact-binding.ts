@@ -15,10 +15,7 @@ const names = { id: 'ledger', reached: 'ledger-reached' } as const;
 
 const pageOfRows = 500;
 
-/**
- * Returns what the snapshot knows about its list. Snapshots of older versions have no count of
- * writes; 0 is returned for them.
- */
+/** Returns what the snapshot knows about its list; undefined if it has none yet. */
 export function boundDoNotContactList(meta: Meta): KnownLedger | undefined {
   const id = meta.get(names.id);
   return id === undefined ? undefined : { id, reached: Number(meta.get(names.reached) ?? 0) };

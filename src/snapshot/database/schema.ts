@@ -117,8 +117,8 @@ const schema = `
     primary key (kind, key, class, part, target)
   ) without rowid;
 
-  -- The changes that guards withheld. People who are not recorded yet are found by 'ids', with which
-  -- the source shows them; 'stated' tells whether the CRM stated it, or the mirror concluded it.
+  -- The changes that guards withheld. People who are not recorded yet are found by 'ids', those of
+  -- the source; 'stated' tells whether the CRM stated it, or the mirror concluded it.
   create table held (
     batch text not null, kind text not null, key text not null,
     op text not null, part text not null, target text not null, guard text not null,
@@ -141,8 +141,8 @@ const schema = `
   create table rejection (
     plan text primary key, at integer not null, decided_by text not null, reason text not null
   ) without rowid;
-  -- A record that awaits approval continues to do so when the count falls below the guard's limit; a
-  -- stated opt-out separately for each channel, and for a limited time.
+  -- A record that awaits approval continues to do so when the count falls below the guard's limit;
+  -- a stated opt-out separately for each channel, and for a limited time.
   create table standing (
     guard text not null, kind text not null, key text not null, part text not null default '',
     at integer, platform_at integer, stated integer,

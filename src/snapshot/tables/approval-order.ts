@@ -34,7 +34,7 @@ export function approvalCounterIn(db: Statements): () => number {
   };
 }
 
-/** Returns an SQL condition: a row of `change` was journaled after a row of `approval` was given. */
+/** Returns an SQL condition: a row of `change` was journaled after one of `approval` was given. */
 export function isAfter(change: string, approval: string): string {
   return `${change}.${orderColumn} >= ${approval}.${orderColumn}`;
 }

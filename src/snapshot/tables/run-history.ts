@@ -20,7 +20,7 @@ export interface KeptRun {
   endedAt: number | null;
   /** The summary as JSON text, without its problems. */
   summary: string | null;
-  /** What asked for the run, as JSON text; null for a run of an earlier version. */
+  /** What asked for the run, as JSON text. */
   asked: string | null;
 }
 

@@ -45,8 +45,7 @@ export function createToldMemory(
   name: string,
   { now }: Pick<Clock, 'now'>,
 ): ToldMemory {
-  // Earlier versions stored what the webhook was told under this name.
-  const key = name === 'webhook' ? 'notices' : `notices.${name}`;
+  const key = `notices.${name}`;
   const claimKey = `notices-claim.${name}`;
   const unsentKey = `notices-unsent.${name}`;
   let unstored: Tried[] = [];
