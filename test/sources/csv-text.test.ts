@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { withoutLines } from '../../src/sources/csv/csv-header.ts';
 import { csvOptions } from '../../src/sources/csv/options.ts';
 import { errorOf, readCsv, scratch } from '../support/sources/source-reading.ts';
 import { extent } from '../support/extent.ts';
@@ -102,21 +101,6 @@ describe('the option headerRow', () => {
     const { records, certificate } = await readCsv(path, text, ['id'], { headerRow });
     expect(records).toEqual([{ where: `line ${headerRow + 1}`, value: { id: '1', name: 'a,b' } }]);
     expect(certificate.complete).toBe(true);
-  });
-
-  test('counts lines across the chunks of a file', () => {
-    const chunks = [...'a\r\nb\r\r\n\nc\n'].map((one) => Buffer.from(one));
-    for (const [count, rest] of [
-      'a\r\nb\r\r\n\nc\n',
-      'b\r\r\n\nc\n',
-      '\r\n\nc\n',
-      '\nc\n',
-      'c\n',
-      '',
-    ].entries()) {
-      const without = withoutLines(count);
-      expect(Buffer.concat(chunks.map(without)).toString()).toBe(rest);
-    }
   });
 
   test.each([2, 9])('has to name a row: %i', async (headerRow) => {

@@ -47,26 +47,11 @@ export function isSeparatorLine([first = '', ...others]: readonly string[]): boo
   return /^sep=.?$/i.test(first) && others.every((field) => field === '');
 }
 
-/** Returns a function that removes the first `count` lines of a text from its chunks. */
-export function withoutLines(count: number): (chunk: Buffer) => Buffer {
-  let [left, isAfterCr] = [count, false];
-  return (chunk) => {
-    let at = 0;
-    for (; at < chunk.length; at += 1) {
-      const byte = chunk[at];
-      const isCrlf = isAfterCr && byte === LF;
-      isAfterCr = false;
-      if (isCrlf) continue;
-      if (left === 0) break;
-      isAfterCr = byte === CR;
-      if (isAfterCr || byte === LF) left -= 1;
-    }
-    return chunk.subarray(at);
-  };
+/** Returns where a line begins, the first of which is 1; the end if there are fewer lines. */
+export function startOfLine(text: Buffer, line: number): number {
+  const above = new RegExp(`^(?:[^\\r\\n]*(?:\\r\\n?|\\n)){${line - 1}}`);
+  return above.exec(text.toString('latin1'))?.[0].length ?? text.length;
 }
-
-const LF = 0x0a;
-const CR = 0x0d;
 
 /**
  * Returns the cells of one record. It is more tolerant than the parser that reads the file later.

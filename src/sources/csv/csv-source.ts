@@ -9,7 +9,7 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { Source, SourceRecord } from '../source.ts';
-import { delimiterOf, isSeparatorLine, withoutLines } from './csv-header.ts';
+import { delimiterOf, isSeparatorLine, startOfLine } from './csv-header.ts';
 import { footerOf } from './footer.ts';
 import { brokenRow, type FileTally } from '../shared/files/file-tally.ts';
 import { type FileReading, type FileSurroundings, lineFile } from '../shared/files/line-file.ts';
@@ -157,7 +157,6 @@ function columnsIn(rows: readonly Row[], reading: Reading): Columns {
  */
 async function* rowsOf(reading: Reading): AsyncGenerator<ReturnType<FindingParser['take']>> {
   const { name, chunks, fields, tally, options, headerRow = 1 } = reading;
-  const belowTitles = withoutLines(headerRow - 1);
   let decoder: ChunkDecoder | undefined;
   let parser: FindingParser | undefined;
   try {
@@ -168,8 +167,8 @@ async function* rowsOf(reading: Reading): AsyncGenerator<ReturnType<FindingParse
       if (!chunk) throw decoder.refusal(name, parser?.line() ?? 1);
       tally.bytes += chunk.length;
       tally.lineEnded = chunk.at(-1) === 0x0a || chunk.at(-1) === 0x0d;
-      const text = belowTitles(chunk);
-      if (!parser && text.length === 0) continue;
+      const text = parser ? chunk : chunk.subarray(startOfLine(chunk, headerRow));
+      if (chunk.length > 0 && text.length === 0) throw noHeader(reading);
       parser ??= findingParser(options.delimiter ?? delimiterOf(text, fields), headerRow);
       tally.nul ||= text.includes(0);
       const why = await parser.write(text);

@@ -14,7 +14,7 @@ export const whole = (min: number, max: number, what: string) =>
 /** The schema of the number of the row with the column names. */
 export const headerRow = whole(
   1,
-  1_000,
+  100,
   'Number of the row, or of the line, with the column names; those above it are ignored',
 );
 
