@@ -1,4 +1,4 @@
-/** `init` from a file, an HTTP API, a database, HubSpot and Salesforce: what it finds and writes. */
+/** `init` from a file, an API, a database, HubSpot and Salesforce: what it finds and writes. */
 import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';

@@ -22,8 +22,8 @@
  *  11   D    R    edited                   overwrite → keep their version, update; keep → conflict
  *
  * A run that does not list the platform takes for O what R was shown, and repeats the problem of
- * row 11 as long as D is as it was then. An invalid D counts as present, and nothing is done. Without a
- * certified reading of the source no template counts as absent.
+ * row 11 as long as D is as it was then. An invalid D counts as present, and nothing is done.
+ * Without a certified reading of the source no template counts as absent.
  */
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import { canonicalJson, type Ownership, type RecordedRow } from '../../domain/record.ts';
