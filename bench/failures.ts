@@ -24,7 +24,7 @@ mkdirSync(disk);
 const hasDisk = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64m', 'tmpfs', disk]).status === 0;
 const redis = await ownRedis();
 
-/** The platform: an emulator behind a gate that may be closed, or refuse every key. */
+/** The platform: an emulator behind a gate that may be closed, refuse every key, or tell another time. */
 const emulatorPort = await freePort();
 const emulator = spawn(
   process.execPath,
@@ -32,7 +32,7 @@ const emulator = spawn(
   { stdio: ['ignore', 'pipe', 'inherit'] },
 );
 await once(emulator.stdout, 'data');
-const gate = { refusesKey: false, port: await freePort() };
+const gate = { refusesKey: false, aheadMs: 0, port: await freePort() };
 async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (gate.refusesKey) {
     response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"Unauthorized"}');
@@ -49,7 +49,10 @@ async function pass(request: IncomingMessage, response: ServerResponse): Promise
     ...(body !== undefined && { body }),
   });
   const type = answer.headers.get('content-type') ?? 'application/json';
-  response.writeHead(answer.status, { 'content-type': type, date: new Date().toUTCString() });
+  response.writeHead(answer.status, {
+    'content-type': type,
+    date: new Date(Date.now() + gate.aheadMs).toUTCString(),
+  });
   response.end(await answer.text());
 }
 const open = async () => {
@@ -231,6 +234,15 @@ const failures: Failure[] = [
       spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4k']);
     },
     mend: async () => rmSync(filler),
+  },
+  {
+    name: 'clock',
+    code: 'clock_differs',
+    words: 'behind that of the platform',
+    begins: 'the clocks differ',
+    ends: 'the clocks agree again',
+    make: async () => void (gate.aheadMs = 3_600_000),
+    mend: async () => void (gate.aheadMs = 0),
   },
   {
     name: 'worker',

@@ -20,8 +20,16 @@ import { z } from 'zod';
 import type { Clock } from '../domain/clock.ts';
 
 /** The parts that may fail, worst first. */
-export const outageParts = ['disk', 'redis', 'key', 'platform', 'contacts', 'templates'] as const;
-/** A part that may fail. `key` is the API key of the platform. */
+export const outageParts = [
+  'disk',
+  'redis',
+  'key',
+  'platform',
+  'contacts',
+  'templates',
+  'clock',
+] as const;
+/** A part that may fail: `key` is the API key of the platform, `clock` differs from the platform's. */
 export type OutagePart = (typeof outageParts)[number];
 
 const outage = z.object({

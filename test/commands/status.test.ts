@@ -98,7 +98,6 @@ describe('status', () => {
       approvals: [],
       signatures: null,
       rejections: [],
-      clock: null,
       limits: expect.arrayContaining([
         { route: 'contacts.enrol', limit: 1_000_000, windowMs: 1000, others: 0, at: time },
       ]),

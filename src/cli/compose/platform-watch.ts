@@ -7,11 +7,15 @@
  *   401               works          refused
  *   2xx               works          works
  *   any other         works
+ *
+ * The time that an answer states tells whether the clock of this machine is right.
  */
 import type { Config } from '../../config/config.ts';
 import { Unavailable } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
+import { isTold, sayDifference } from '../../engine/context/clock-difference.ts';
 import { createSend } from '../../http/send-request.ts';
+import { systemClock } from '../../http/system-clock.ts';
 import type { PlatformOptions } from '../../platform/platform.ts';
 import type { OutageRecord } from '../../snapshot/health-file.ts';
 
@@ -24,7 +28,10 @@ export function watchedTransport(
 ): Transport {
   const { send, close } = createSend({ url, timeoutMs, userAgent: 'crm-mirror' });
   const { host } = new URL(url);
-  const note = ({ status }: Answer): void => {
+  const note = ({ status, headers: { date } }: Answer): void => {
+    const aheadMs = date === undefined ? null : systemClock.now() - Date.parse(date);
+    if (isTold(aheadMs)) outages.failed('clock', sayDifference(aheadMs), 'surely');
+    else if (aheadMs !== null) outages.works('clock');
     if (status >= 500) {
       outages.failed('platform', { reason: `${host} answers ${status}` }, 'maybe');
       return;

@@ -2,7 +2,6 @@
 import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import { sayPending, signing } from '../../engine/report/approval-rules.ts';
 import { approvingUndo, countWords, sayEnd } from '../../engine/report/guard-text.ts';
-import { sayDifference } from '../../engine/context/clock-difference.ts';
 import type { ToldRun } from './run-history.ts';
 import { ago, type Attention, worstFirst } from './attention.ts';
 import { outageLines, workerLines } from './mirror-health.ts';
@@ -25,7 +24,6 @@ export function attentionOf(
   return worstFirst([
     ...faults,
     ...now,
-    ...clocks(standing),
     ...unreadable(standing),
     ...optOuts(standing),
     ...returns(standing),
@@ -48,12 +46,6 @@ function ledger({ ledger: { fault } }: CurrentStatus): Attention[] {
   if (fault === null) return [];
   const { reason, fix = 'correct it' } = fault;
   return [{ code: 'ledger', text: `every run is refused: ${reason}`, fix, since: null }];
-}
-
-function clocks({ clock }: CurrentStatus): Attention[] {
-  if (!clock) return [];
-  const { reason, fix = '' } = sayDifference(clock.aheadMs);
-  return [{ code: 'clock_differs', text: reason, fix, since: clock.since }];
 }
 
 function auditLog({ audit: { fault } }: CurrentStatus): Attention[] {

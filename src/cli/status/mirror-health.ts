@@ -95,6 +95,11 @@ export const outageWords: Readonly<
     text: 'the templates of the CRM cannot be read',
     fix: `${byItself}see \`crm-mirror check\``,
   },
+  clock: {
+    code: 'clock_differs',
+    text: 'the clocks differ',
+    fix: 'see which of them is wrong, and set this one right (by NTP)',
+  },
 };
 
 /** Returns the lines for the outages that go on. `at` is the time of the status. */

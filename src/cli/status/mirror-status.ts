@@ -9,7 +9,6 @@ import type { RefusedOptOut } from '../../snapshot/tables/retry-later.ts';
 import type { Snapshot } from '../../snapshot/snapshot.ts';
 import { readDoNotContactList } from '../../do-not-contact/list-file.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
-import { storedDifference } from '../../engine/context/clock-difference.ts';
 import { seenLimits } from '../../engine/plan/run-forecast.ts';
 import { unfinishedIn } from '../../erasure/pending/unfinished-erasures.ts';
 import { auditLogState } from '../audit/log-state.ts';
@@ -111,11 +110,6 @@ export interface CurrentStatus extends ToldDelays, ToldHealth {
   signatures: ToldSignatures | null;
   /** Changes that nobody makes, because a person rejected them: until `until` at most. */
   rejections: ToldRejection[];
-  /**
-   * By how much this machine's clock was last ahead of the platform's; null if they agree within
-   * five minutes, or that is not known.
-   */
-  clock: { aheadMs: number; since: string } | null;
   /** The rate limits observed by the latest run. */
   limits: ToldLimit[];
   lease: { held: boolean };
@@ -193,7 +187,6 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     approvals: [],
     signatures: null,
     rejections: [],
-    clock: null,
     limits: [],
     lease: { held: leased },
     running: null,
@@ -224,7 +217,6 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
       .map(({ part: channel, since, ...why }) => ({ channel, ...why, since: instant(since) })),
     ...decisionsOf(snapshot, seen),
     optOutsByEvents: byEvents(meta, now),
-    clock: clockOf(meta),
     limits: limitsOf(meta),
     running: progressOf(seen),
     restored: copied === undefined ? null : { backupOf: instant(copied) },
@@ -354,11 +346,6 @@ function erasuresOf(snapshot: Snapshot): CurrentStatus['erasuresUnfinished'] {
   const people = all.slice(0, peopleShown).map(({ hash }) => hash);
   const held = all.filter((one) => one.held).length;
   return { count: all.length, held, since: oldest(all), people };
-}
-
-function clockOf(meta: Snapshot['meta']): CurrentStatus['clock'] {
-  const stored = storedDifference(meta);
-  return stored ? { ...stored, since: instant(stored.since) } : null;
 }
 
 function limitsOf(meta: Snapshot['meta']): ToldLimit[] {

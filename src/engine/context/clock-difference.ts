@@ -43,7 +43,7 @@ export function nowByBoth({ clock, platformNow }: Omit<Clocks, 'snapshot'>): Can
 }
 
 /** Returns whether our clock alone proves nothing. */
-export function areApart(aheadMs: number | null): boolean {
+function areApart(aheadMs: number | null): boolean {
   return Math.abs(aheadMs ?? 0) > apartMs;
 }
 

@@ -106,6 +106,7 @@ export function causeOf(
     redis_away: () => redis ?? '',
     platform_away: () => platform.url,
     key_refused: () => `${platform.url} ${platform.apiKey}`,
+    clock_differs: () => platform.url,
     source_away: () => placeIn(contacts?.source),
     templates_away: () => placeIn(templates?.source),
     disk_full: () => String(statSync(dirname(snapshot), { throwIfNoEntry: false })?.dev),
