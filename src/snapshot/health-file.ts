@@ -29,7 +29,7 @@ export const outageParts = [
   'templates',
   'clock',
 ] as const;
-/** A part that may fail: `key` is the API key of the platform, `clock` differs from the platform's. */
+/** A part that may fail: `key` is the platform's API key, `clock` differs from the platform's. */
 export type OutagePart = (typeof outageParts)[number];
 
 const outage = z.object({

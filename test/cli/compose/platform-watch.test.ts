@@ -4,9 +4,12 @@ import { expect, onTestFinished, test } from 'vitest';
 import { watchedTransport } from '../../../src/cli/compose/platform-watch.ts';
 import { freePort } from '../../support/port.ts';
 
-async function told(status: number | undefined): Promise<string[]> {
+async function told(status: number | undefined, aheadMs = 0): Promise<string[]> {
   const port = await freePort();
-  const server = createServer((_request, response) => response.writeHead(status ?? 200).end('{}'));
+  const date = new Date(Date.now() + aheadMs).toUTCString();
+  const server = createServer((_request, response) =>
+    response.writeHead(status ?? 200, { date }).end('{}'),
+  );
   if (status !== undefined) await new Promise<void>((done) => server.listen(port, done));
   const noted: string[] = [];
   const { send, close } = watchedTransport(
@@ -34,11 +37,19 @@ async function told(status: number | undefined): Promise<string[]> {
 
 test.each([
   ['nothing', undefined, ['platform fails maybe']],
-  ['a failure', 503, ['platform fails maybe']],
-  ['a refused key', 401, ['platform works', 'key fails surely']],
-  ['a record', 200, ['platform works', 'key works']],
-  ['a refused record', 422, ['platform works']],
-  ['a limit', 429, ['platform works']],
+  ['a failure', 503, ['clock works', 'platform fails maybe']],
+  ['a refused key', 401, ['clock works', 'platform works', 'key fails surely']],
+  ['a record', 200, ['clock works', 'platform works', 'key works']],
+  ['a refused record', 422, ['clock works', 'platform works']],
+  ['a limit', 429, ['clock works', 'platform works']],
 ])('%s', async (_, status, expected) => {
   expect(await told(status)).toEqual(expected);
+});
+
+test.each([
+  ['four minutes', 4, 'clock works'],
+  ['six minutes', 6, 'clock fails surely'],
+  ['six minutes', -6, 'clock fails surely'],
+])('a clock that differs by %s', async (_, minutes, expected) => {
+  expect((await told(200, minutes * 60_000))[0]).toBe(expected);
 });
