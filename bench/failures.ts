@@ -24,7 +24,7 @@ mkdirSync(disk);
 const hasDisk = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64m', 'tmpfs', disk]).status === 0;
 const redis = await ownRedis();
 
-/** The platform: an emulator behind a gate that closes, refuses every key, or lies about the time. */
+/** The platform: an emulator behind a gate that closes, refuses keys, or lies about the time. */
 const emulatorPort = await freePort();
 const emulator = spawn(
   process.execPath,

@@ -1,6 +1,6 @@
 /** Opens the file of an audit log: `<snapshot>-audit`, beside the snapshot. */
 import type Database from 'better-sqlite3';
-import { existsSync } from 'node:fs';
+import { existsSync, renameSync, rmSync } from 'node:fs';
 import { Invalid } from '../domain/errors.ts';
 import { openToLook, waiterFor } from '../snapshot/database/database-access.ts';
 import { openToWrite } from '../snapshot/database/open-to-write.ts';
@@ -18,6 +18,7 @@ export interface AuditOpening {
 
 /** Opens the log for appending; creates it (0600) if there is none. Throws Invalid and Busy. */
 export function openAuditLog({ path, secret, randomHex }: AuditOpening): AuditLog {
+  if (!existsSync(path)) make(path, randomHex);
   const db = openToWrite(path, 'the audit log');
   const patiently = waiterFor(db, path, { what: 'audit log' });
   try {
@@ -56,6 +57,21 @@ export function readAuditLog({
     db.close();
     throw error;
   }
+}
+
+/** Makes an empty log, whole or not at all: a full disk leaves nothing of it. */
+function make(path: string, randomHex: AuditOpening['randomHex']): void {
+  const part = `${path}.part`;
+  rmSync(part, { force: true });
+  const db = openToWrite(part, 'the audit log');
+  try {
+    begin(db, part, randomHex);
+  } finally {
+    db.close();
+  }
+  // Those of a log that is gone do not belong to this one.
+  for (const end of ['-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
+  renameSync(part, path);
 }
 
 /** Creates the tables of an empty file. Returns the id of the log. */

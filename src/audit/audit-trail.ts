@@ -1,6 +1,7 @@
 /** The audit log as runs and commands write it. */
 import { Busy, type Problem, Unavailable } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
+import type { Meta } from '../snapshot/database/meta-table.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
 import type { DecisionEntry, WriteEntry } from './audit-entry.ts';
 import type { AuditLog } from './audit-log.ts';
@@ -15,23 +16,50 @@ export interface AuditTrail {
   keepMs: number;
 }
 
+const faultName = 'audit-fault';
+
+/** Returns why the last run that writes could not write the log; undefined if it could. */
+export function storedFault(meta: Pick<Meta, 'get'>): string | undefined {
+  return meta.get(faultName);
+}
+
+/** Remembers for `status` whether the log could be written. Returns a note if it could not. */
+export function noteFault(
+  { meta, transaction }: Remembering,
+  fault: string | undefined,
+): Problem | undefined {
+  const says = fault && `it ${fault}; its entries wait in the snapshot`;
+  if (says !== meta.get(faultName))
+    transaction(() => (says === undefined ? meta.drop(faultName) : meta.set(faultName, says)));
+  return fault === undefined ? undefined : sayFault(fault);
+}
+
+/** Says that the log cannot be opened or written. */
+export function sayFault(fault: string): Problem {
+  return {
+    code: 'audit-log',
+    reason: `the audit log ${fault}; its entries wait in the snapshot`,
+    fix: 'mend that: the next run writes them',
+  };
+}
+
 type Remembering = Pick<Snapshot, 'unaudited' | 'runs' | 'meta' | 'transaction'>;
 
 /**
- * Moves a part of what the snapshot remembers to the log. Returns true if there may be more, or a
- * note if the log cannot be written: everything then stays in the snapshot.
+ * Moves a part of what the snapshot remembers to the log. Returns true if there may be more, or why
+ * the log cannot be written: everything then stays in the snapshot.
  */
-export function drain({ log }: AuditTrail, snapshot: Remembering): true | Problem | undefined {
+export function drain({ log }: AuditTrail, snapshot: Remembering): true | string | undefined {
   const more = drainSome(snapshot, log);
   return more instanceof Error ? notWritten(more) : more || undefined;
 }
 
-/** Signs what was added, and removes what is too old. Returns a note if that is not possible. */
+/** Signs what was added, and removes what is too old. Returns why that is not possible, if so. */
 export function closeEntries(
   { log, key, keepMs }: AuditTrail,
   { meta, transaction }: Remembering,
   { at, prunes }: { at: number; prunes: boolean },
-): Problem | undefined {
+): string | undefined {
   const before = log.head().seq;
   const fault = faultOf(() => {
     if (prunes) log.prune(at - keepMs, at);
@@ -74,18 +102,14 @@ export function eraseFromLog(
   snapshot.transaction(() => rememberHead(snapshot.meta, log));
 }
 
-/**
- * Remembers a write of an erasure, to be moved to the log, without the person. Call it within a
- * transaction.
- */
-export function addErasureWrite(
-  { unaudited }: Pick<Snapshot, 'unaudited'>,
+/** Returns the entry of a write of an erasure, as JSON text; it does not name the person. */
+export function erasureWrite(
   write: Pick<WriteEntry, 'at' | 'op' | 'part' | 'rule' | 'before' | 'outcome'>,
-): void {
+): string {
   const nothing = { status: null, says: null, record: null, statedAt: null, approval: null };
   const more = { ...nothing, request: null, after: null, template: null };
   const entry: WriteEntry = { type: 'write', run: 0, ...more, ...write };
-  unaudited.addEntry(JSON.stringify(entry), { key: null, at: write.at });
+  return JSON.stringify(entry);
 }
 
 /** The fields of a decision that somebody has signed. */
@@ -104,11 +128,6 @@ export function addDecision(
   unaudited.addEntry(JSON.stringify({ type: 'decision', ...decision }), { key, at });
 }
 
-/** Says that the log cannot be written. */
-function notWritten({ message }: Error): Problem {
-  return {
-    code: 'note',
-    reason: `the audit log cannot be written (${message}); its entries wait in the snapshot`,
-    fix: 'mend that: the next run writes them',
-  };
+function notWritten({ message }: Error): string {
+  return `cannot be written (${message})`;
 }

@@ -17,9 +17,21 @@ export interface SigningKey {
   sign(text: string): Buffer;
 }
 
-/** Returns the key in `file`; creates both (0600) if there is no file. Throws Invalid. */
+/**
+ * Returns the key in `file`; creates it (0600) if there is no file, or an empty one, as a full disk
+ * leaves it. Throws Invalid.
+ */
 export function signingKey(file: string): SigningKey {
-  const key = existsSync(file) ? keyIn(file) : createKeyFile(file);
+  return existingKey(file) ?? signerOf(createKeyFile(file));
+}
+
+/** Returns the key in `file`; undefined if there is none yet. Throws Invalid. */
+export function existingKey(file: string): SigningKey | undefined {
+  const pem = existsSync(file) ? readSmallFile(file) : Buffer.of();
+  return pem.length > 0 ? signerOf(keyIn(file, pem)) : undefined;
+}
+
+function signerOf(key: KeyObject): SigningKey {
   const publicKey = createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString();
   return { id: keyId(publicKey), publicKey, sign: (text) => sign(null, Buffer.from(text), key) };
 }
@@ -38,8 +50,8 @@ export function isSigned(text: string, signature: Buffer, publicKey: string): bo
   }
 }
 
-function keyIn(file: string): KeyObject {
-  const key = privateKeyIn(readSmallFile(file));
+function keyIn(file: string, pem: Buffer): KeyObject {
+  const key = privateKeyIn(pem);
   if (key) return key;
   throw new Invalid(`${file}: this is no key for signing the audit log (Ed25519, PEM)`, {
     fix: 'restore it, or move it away: a new one is made, and the log says so',

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { keyIdOf } from '../audit/verify-log.ts';
-import { keyId } from '../audit/signing-key.ts';
+import { existingKey, keyId } from '../audit/signing-key.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
@@ -15,7 +15,6 @@ import type { Shell } from '../cli/compose/process-shell.ts';
 import { type Dossier, dossierOf } from '../cli/dossier/dossier-document.ts';
 import { dossierLines } from '../cli/dossier/dossier-text.ts';
 import {
-  existingKey,
   type Format,
   textOf,
   type Verified,

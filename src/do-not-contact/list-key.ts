@@ -2,9 +2,9 @@
  * The key of the hashes in the do-not-contact list: 32 random bytes as hexadecimal digits, in a
  * file.
  */
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { createHmac, createSecretKey, hkdfSync } from 'node:crypto';
-import { readSmallFile } from '../domain/values/config-file.ts';
+import { readSmallFile, writeWhole } from '../domain/values/config-file.ts';
 
 /** The files of a list. */
 export interface LedgerPlace {
@@ -29,16 +29,7 @@ export function keyFor(purpose: string, key: string): Buffer {
 
 /** Writes a new key to the file (0600), atomically. */
 export function writeKey(file: string, key: string): void {
-  const part = `${file}.part`;
-  rmSync(part, { force: true });
-  const opened = openSync(part, 'wx', 0o600);
-  try {
-    writeSync(opened, `${key}\n`);
-    fsyncSync(opened);
-  } finally {
-    closeSync(opened);
-  }
-  renameSync(part, file);
+  writeWhole(file, `${key}\n`);
 }
 
 const mostKnown = 1_000;

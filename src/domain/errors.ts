@@ -41,6 +41,7 @@ export type ProblemCode =
   | 'write-back-stuck'
   | 'erasure-unfinished'
   // Other information about a run.
+  | 'audit-log'
   | 'policy'
   | 'note';
 

@@ -100,13 +100,14 @@ function contextOf(
   options: RunOptions,
   own: Pick<RunContext, 'clock' | 'startedAt' | 'quarantined'>,
 ): RunContext {
-  const { snapshot, doNotContact, audit, approvers, locks, platformNow, parts, guards } =
-    mirror;
+  const { snapshot, doNotContact, audit, auditFault } = mirror;
+  const { approvers, locks, platformNow, parts, guards } = mirror;
   const { mode, writes, firstLoad, restored, stop, abort, progress } = options;
   const ofMirror = {
     snapshot,
     doNotContact,
     audit,
+    auditFault,
     approvers,
     locks,
     platformNow,
@@ -147,6 +148,7 @@ function start(
   return snapshot.transaction(() => {
     let isLeft = false;
     for (const { type } of parts) {
+      snapshot.unaudited.addUnanswered(type.name, at, others);
       snapshot.journal.doubt(type.name, others);
       if (!isAlone && snapshot.journal.hasLeft(type.name, others)) isLeft = true;
     }

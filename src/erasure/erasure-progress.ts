@@ -5,7 +5,7 @@ import { Busy, Unavailable } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { Purged } from '../snapshot/tables/record-purge.ts';
 import { invalidateCursor } from '../engine/finish/source-cursor.ts';
-import { addErasureWrite, eraseFromLog } from '../audit/audit-trail.ts';
+import { eraseFromLog, erasureWrite } from '../audit/audit-trail.ts';
 import { latestNow } from '../engine/context/platform-knowledge.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import { begun, end, keep, type Unfinished } from './pending/unfinished-erasures.ts';
@@ -20,6 +20,7 @@ export type ErasureAccount = ReturnType<typeof accountOf>;
 export function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by: string }) {
   const { snapshot, clock } = mirror;
   const { transaction, recorded, purge } = snapshot;
+  const noteWrite = erasureWritesIn(mirror);
   let now = begun(snapshot, key, since);
   const note = (next: Unfinished, also?: () => void): void => {
     transaction(() => {
@@ -44,8 +45,7 @@ export function accountOf(mirror: Mirror, key: Key, { since, by }: { since: numb
     tell: (type: RecordType, deed: Deed) =>
       note(withDeed(now, deed), () => {
         if (deed.is === 'opted out') optedOut(type, deed);
-        const isKnown = deed.is === 'deleted' && now.deleted.includes(deed.id);
-        if (deed.is !== 'found' && !isKnown) addErasure(mirror, deed);
+        if (deed.is !== 'found') noteWrite(deed);
       }),
     /**
      * Drops the person's key in the audit log, deletes the person from the request log, then from
@@ -104,23 +104,40 @@ function noteOpen({ snapshot, clock }: Mirror, { name }: RecordType, key: Key): 
   transaction(() => open.forEach(({ seq }) => unaudited.addOutcome(seq, unknown)));
 }
 
-/** Remembers a step on the platform for the audit log. */
-function addErasure({ snapshot, clock }: Mirror, deed: Deed): void {
-  const channel = 'channel' in deed ? deed.channel : undefined;
-  const isOptOut = channel !== undefined;
-  addErasureWrite(snapshot, {
-    at: clock.now(),
-    op: isOptOut ? 'opt_out' : 'delete',
-    part: channel ?? '',
-    rule: 'forgotten',
-    before: isOptOut ? 'opt_in' : 'present',
-    outcome: deed.is === 'unanswered' ? 'unknown' : 'acked',
-  });
+/**
+ * Returns a function that remembers a write on the platform for the audit log: before it is sent as
+ * one without an answer, because the process may die, and then what became of it.
+ */
+function erasureWritesIn({ snapshot: { unaudited }, clock }: Mirror): (deed: Deed) => void {
+  const open = new Map<string, number>();
+  return (deed) => {
+    const channel = 'channel' in deed ? deed.channel : undefined;
+    const name = JSON.stringify([deed.id, channel]);
+    const isOptOut = channel !== undefined;
+    const at = clock.now();
+    const write = {
+      at,
+      op: isOptOut ? 'opt_out' : 'delete',
+      part: channel ?? '',
+      rule: 'forgotten',
+      before: isOptOut ? 'opt_in' : 'present',
+    } as const;
+    if (deed.is === 'sending') {
+      const entry = erasureWrite({ ...write, outcome: 'unknown' });
+      open.set(name, unaudited.addEntry(entry, { key: null, at }));
+      return;
+    }
+    const id = open.get(name);
+    open.delete(name);
+    const isDone = deed.is !== 'refused';
+    const entry = isDone ? erasureWrite({ ...write, outcome: 'acked' }) : null;
+    if (id !== undefined) unaudited.replaceEntry(id, entry);
+  };
 }
 
 /** Adds a step; each contact is counted once. */
 function withDeed(one: Unfinished, deed: Deed): Unfinished {
-  if (deed.is === 'unanswered') return one;
+  if (deed.is === 'sending' || deed.is === 'refused') return one;
   if (deed.is === 'opted out') return { ...one, optedOut: one.optedOut + 1 };
   return { ...one, [deed.is]: [...new Set([...(one[deed.is] ?? []), deed.id])] };
 }

@@ -117,12 +117,13 @@ export interface Erasing {
 
 /**
  * One step of an erasure, with the platform id of the record. A deletion may be reported twice.
- * `unanswered`: nobody knows whether the opt-out, or without a channel the deletion, was done.
+ * `sending`: the opt-out, or without a channel the deletion, is about to be sent; `refused`: it
+ * certainly was not done.
  */
 export type Deed =
   | { is: 'found' | 'deleted'; id: string }
   | { is: 'opted out'; id: string; channel: string }
-  | { is: 'unanswered'; id: string; channel?: string };
+  | { is: 'sending' | 'refused'; id: string; channel?: string };
 
 /**
  * The signals that cancel a request: `signal` while it waits, `abort` also while it is in flight.

@@ -282,7 +282,8 @@ export type Acknowledged = Acked & {
  *
  *   acked      it took effect
  *   stale      the plan's assumptions no longer hold. `observed` is all that the platform has under
- *              its key, or the key it is `about`; undefined if the platform was not read
+ *              its key, or the key it is `about`; undefined if the platform was not read. `undone`:
+ *              it may have been made and taken back since
  *   rejected   the platform refused it
  *   unsent     it certainly did not take effect
  *   held       we withheld it
@@ -292,13 +293,16 @@ export type Acknowledged = Acked & {
  */
 export type SendOutcome =
   | Acked
-  | { is: 'stale'; observed: ObservedRow[] | undefined; why: string; about?: Key }
+  | { is: 'stale'; observed: ObservedRow[] | undefined; why: string; about?: Key; undone?: boolean }
   | { is: 'rejected'; status: number; reason: string; fix: string }
   | { is: 'unsent'; why: string }
   | { is: 'held'; why: string }
   | { is: 'unknown'; why: string }
   | { is: 'stopped'; scope: 'run' | 'part'; why: string; acted?: 'no' | 'maybe' }
   | { is: 'stopped'; scope: 'route'; route: string; why: string; acted?: 'no' | 'maybe' };
+
+/** The outcome of a change whose plan no longer holds. */
+export type Stale = Extract<SendOutcome, { is: 'stale' }>;
 
 /** Returns an acknowledgement with these fields; without any, the change just took effect. */
 export function acked(fields: Partial<Omit<Acked, 'is'>> = {}): Acked {

@@ -8,7 +8,7 @@ import {
   Unavailable,
 } from '../domain/errors.ts';
 import type { ObservedRow } from '../domain/record.ts';
-import type { SendOutcome } from './record-type.ts';
+import type { SendOutcome, Stale } from './record-type.ts';
 
 /**
  * Calls `ask` and returns its result. An expected error becomes the corresponding outcome; an
@@ -26,7 +26,7 @@ export async function settled<T>(ask: () => Promise<T | SendOutcome>): Promise<T
  * Returns the outcome of a change whose plan is based on a state that no longer holds. `observed`:
  * the platform records that have its key now.
  */
-export function stale(observed: ObservedRow[], why: string): SendOutcome {
+export function stale(observed: ObservedRow[], why: string): Stale {
   return { is: 'stale', observed, why };
 }
 

@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -97,6 +97,15 @@ describe('entries', () => {
     expect(log.reached('a')).toBe(17);
     expect(log.reached('b')).toBe(0);
   });
+});
+
+test('a log that cannot be made whole is not made at all', () => {
+  const path = join(folder, 'other.sqlite');
+  const full = () => {
+    throw new Error('the disk is full');
+  };
+  expect(() => openAuditLog({ path, secret, randomHex: full })).toThrow('full');
+  expect(existsSync(path)).toBe(false);
 });
 
 describe('verification', () => {

@@ -1,5 +1,5 @@
 /** The audit log by its commands: what a write was asked for by, and whether the log is whole. */
-import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -185,16 +185,21 @@ test('forget fails while the log cannot be opened, or is read, because it has th
   expect((await world.call('forget', bob, '--yes')).code).toBe(0);
 });
 
-test('forget leaves an entry of a change whose outcome nobody finds out any more', async () => {
+test.each([
+  ['', false],
+  [', nor a run since then', true],
+])('forget leaves an entry of a change whose outcome nobody has found out%s', async (_, runs) => {
   const world = await written();
-  const config = readFileSync(world.file, 'utf8');
-  writeFileSync(world.file, config.replace(/("?timeoutMs"?: ?)\d+/, '$150'));
+  const config = readFileSync(world.file, 'utf8').replace(/("?timeoutMs"?: ?)\d+/, '$150');
   edit(world.path, "update change set state = 'sent', ended_at = null where op = 'opt_out'");
+  writeFileSync(world.file, config.replace(/("?apiKey"?: ?"?)\w/, '$1other'));
+  if (runs) expect((await world.call('sync')).code).toBe(1);
+  writeFileSync(world.file, config);
   world.people([{ email: bob, news: 'no' }]);
   expect((await world.call('forget', ann, '--yes')).code).toBe(0);
   const { out } = await world.call('audit', 'export');
   const entries = out.split('\n').map((line) => JSON.parse(line));
-  expect(entries.map(({ outcome }) => outcome)).toContain('unknown');
+  expect(entries.filter(({ outcome }) => outcome === 'unknown')).toHaveLength(1);
 });
 
 describe('audit verify', () => {
@@ -344,12 +349,28 @@ describe('a log that cannot be written', () => {
     writeFileSync(logOf(world), 'this is no database, and never was one, however long it is');
     world.people([{ email: bob, news: 'yes' }]);
     const failing = await world.call('sync');
-    expect(failing).toMatchObject({ code: 0, err: expect.stringContaining('the audit log') });
+    expect(failing).toMatchObject({ code: 4, err: expect.stringContaining('the audit log') });
     expect(world.shown(bob)).toEqual({ ch_news: 'opt_in' });
     for (const end of ['', '-wal', '-shm']) rmSync(`${logOf(world)}${end}`, { force: true });
     renameSync(`${logOf(world)}-kept`, logOf(world));
     await world.call('sync');
     expect(await shown(world, bob)).toMatchObject([{ op: 'create', outcome: 'acked' }]);
+    expect((await world.call('audit', 'verify')).code).toBe(0);
+  });
+
+  test.each([
+    ['is no key', 'no key', 4, 'it cannot be opened'],
+    ['is empty, as a crash left it', '', 0, null],
+  ])('is told of when its key %s', async (_, key, code, fault) => {
+    const world = await mirrored();
+    mkdirSync(dirname(world.path), { recursive: true });
+    writeFileSync(`${logOf(world)}-key`, key);
+    expect((await world.call('sync')).code).toBe(code);
+    const { audit } = (await world.call('status', '--json')).json;
+    expect(audit.fault).toEqual(fault === null ? null : expect.stringContaining(fault));
+    rmSync(`${logOf(world)}-key`);
+    expect((await world.call('sync')).code).toBe(0);
+    expect((await world.call('status', '--json')).json.audit.fault).toBeNull();
     expect((await world.call('audit', 'verify')).code).toBe(0);
   });
 

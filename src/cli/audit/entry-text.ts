@@ -33,7 +33,7 @@ export function entryLines(entry: EntryDocument, named?: { named: boolean }): Li
 const outcomes: Readonly<Record<string, string>> = {
   acked: 'done',
   found: 'found done (nobody can tell whose doing it was)',
-  undone: 'done, and taken back by the person since',
+  undone: 'perhaps done, and taken back by the person since',
   rejected: 'refused by the platform',
   stale: 'did not happen, or no longer applied',
   unknown: 'no answer',

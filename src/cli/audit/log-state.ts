@@ -1,4 +1,5 @@
 /** Tells whether the audit log is the one that the snapshot knows, without verifying all of it. */
+import { storedFault } from '../../audit/audit-trail.ts';
 import type { AuditLog } from '../../audit/audit-log.ts';
 import { faultOf, knownHead } from '../../audit/drain-unaudited.ts';
 import type { Config } from '../../config/config.ts';
@@ -28,10 +29,10 @@ function faultIn(config: Place, { meta }: Pick<Snapshot, 'meta'>): string | null
   if (fault) return fault instanceof Busy ? null : fault.message;
   const end = log && { id: log.id, seq: log.head().seq };
   log?.close();
-  if (!known) return null;
+  if (!known) return storedFault(meta) ?? null;
   const last = `the snapshot knows entry ${withCommas(known.seq)}`;
   if (!end) return `it is lost: ${last}`;
-  if (end.id === known.log && end.seq >= known.seq) return null;
+  if (end.id === known.log && end.seq >= known.seq) return storedFault(meta) ?? null;
   return `entries are missing: it ends at entry ${withCommas(end.seq)}, and ${last}`;
 }
 

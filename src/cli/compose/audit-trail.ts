@@ -1,6 +1,7 @@
 /** Opens the audit log of a configuration. */
 import { randomBytes } from 'node:crypto';
 import { faultOf, knownHead, noteGap, rememberHead } from '../../audit/drain-unaudited.ts';
+import { sayFault } from '../../audit/audit-trail.ts';
 import { openAuditLog, readAuditLog } from '../../audit/audit-file.ts';
 import type { AuditLog } from '../../audit/audit-log.ts';
 import { type SigningKey, signingKey } from '../../audit/signing-key.ts';
@@ -75,9 +76,9 @@ function auditTrailOf(
   });
   if (!fault && log && signing) return { audit: { log, key: signing, keepMs: audit.keepMs } };
   log?.close();
-  const reason = `the audit log cannot be opened (${fault?.message ?? ''}); its entries wait in the snapshot`;
-  note(`crm-mirror: ${renderProblem({ reason, fix: 'mend that: the next run writes them' })}`);
-  return { auditFault: fault?.message ?? 'unknown' };
+  const { message: auditFault = 'unknown' } = fault ?? {};
+  note(`crm-mirror: ${renderProblem(sayFault(`cannot be opened (${auditFault})`))}`);
+  return { auditFault };
 }
 
 /** Opens the log for reading; undefined if there is none, or no key to find people. */

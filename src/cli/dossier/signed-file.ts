@@ -6,7 +6,7 @@
  */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { z } from 'zod';
-import { isSigned, keyId, type SigningKey, signingKey } from '../../audit/signing-key.ts';
+import { isSigned, keyId, type SigningKey } from '../../audit/signing-key.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { writeLines } from '../state/write-export.ts';
 import type { Dossier } from './dossier-document.ts';
@@ -19,11 +19,6 @@ export type Format = 'json' | 'html';
 const signer = z.object({
   signedBy: z.object({ algorithm: z.string(), key: z.string(), publicKey: z.string() }).nullable(),
 });
-
-/** Returns the key that signs, or undefined if there is none yet. It creates no key. */
-export function existingKey(file: string): SigningKey | undefined {
-  return existsSync(file) ? signingKey(file) : undefined;
-}
 
 /** Returns the text of a dossier. The signatures cover exactly this text. */
 export function textOf(document: Dossier, key: SigningKey | undefined): string {

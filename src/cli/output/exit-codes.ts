@@ -26,7 +26,7 @@ export const exitCodes = {
     code: 4,
     means:
       'done, but some records are newly rejected or invalid, or an opt-out could not be applied or read, ' +
-      'or an erasure is not finished',
+      'or an erasure is not finished, or the audit log could not be written',
   },
   changes: { code: 5, means: '`plan --exit-code` found something to do' },
   done: { code: 0, means: 'done' },

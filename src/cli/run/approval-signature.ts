@@ -2,6 +2,7 @@
  * Signs an approval with the key of an approver. The key stays in this process: a worker that has
  * the mirror receives only the signature.
  */
+import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
 import { Invalid } from '../../domain/errors.ts';
@@ -16,16 +17,16 @@ import type { Wanted } from './decision-options.ts';
 
 /** Makes a key file for an approver. Returns the public key. Throws Invalid if there is a file. */
 export function newKey(file: string): string {
+  if (existsSync(file)) {
+    const fix = 'name a new file: a key is never overwritten';
+    throw new Invalid(`--new-key ${file}: there is a file already`, { fix });
+  }
   try {
     return publicKeyOf(createKeyFile(file));
   } catch (error) {
     if (!(error instanceof Error && 'code' in error)) throw error;
-    const isThere = error.code === 'EEXIST';
-    const why = isThere
-      ? 'there is a file already'
-      : `it cannot be written (${String(error.code)})`;
-    const fix = isThere ? 'name a new file: a key is never overwritten' : 'name another file';
-    throw new Invalid(`--new-key ${file}: ${why}`, { fix });
+    const why = `it cannot be written (${String(error.code)})`;
+    throw new Invalid(`--new-key ${file}: ${why}`, { fix: 'name another file' });
   }
 }
 

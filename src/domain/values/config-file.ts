@@ -1,5 +1,5 @@
 /** Files that a configuration names: their location, and the bytes of small ones. */
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 
 /** Far more than a key, a password or a configuration needs. */
 const mostBytes = 1024 * 1024;
@@ -24,6 +24,18 @@ export function readSmallFile(path: string): Buffer {
   }
   const error = new Error(`${path}: holds more than 1 MiB`);
   throw Object.assign(error, { code: 'EFBIG', syscall: 'read', path });
+}
+
+/** Writes the whole file (0600), or nothing: it gets its name once it is whole. */
+export function writeWhole(path: string, text: string): void {
+  const part = `${path}.part`;
+  rmSync(part, { force: true });
+  try {
+    writeFileSync(part, text, { flag: 'wx', mode: 0o600, flush: true });
+    renameSync(part, path);
+  } finally {
+    rmSync(part, { force: true });
+  }
 }
 
 /** The location of a file that the configuration names. */

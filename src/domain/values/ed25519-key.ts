@@ -6,7 +6,7 @@ import {
   type KeyObject,
   verify,
 } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { writeWhole } from './config-file.ts';
 
 /** Returns a public key, given as base64 (SPKI) or PEM, as base64; undefined if it is none. */
 export function publicKeyIn(text: string): string | undefined {
@@ -53,19 +53,10 @@ function keyOfBase64(text: string): KeyObject {
   return createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' });
 }
 
-/**
- * Makes a private key, writes it to a new file (0600, PEM), and returns it. Throws the error of the
- * file system, EEXIST if there is a file already.
- */
+/** Makes a private key, writes it to a file (0600, PEM), and returns it. Throws file system errors. */
 export function createKeyFile(file: string): KeyObject {
   const { privateKey } = generateKeyPairSync('ed25519');
-  const opened = openSync(file, 'wx', 0o600);
-  try {
-    writeSync(opened, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
-    fsyncSync(opened);
-  } finally {
-    closeSync(opened);
-  }
+  writeWhole(file, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
   return privateKey;
 }
 

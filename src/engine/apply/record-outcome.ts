@@ -73,6 +73,7 @@ function auditWord(outcome: SendOutcome): WriteOutcome | undefined {
     if (outcome.undone) return 'undone';
     return outcome.found ? 'found' : 'acked';
   }
+  if (outcome.is === 'stale' && outcome.undone) return 'undone';
   return outcome.is === 'rejected' || outcome.is === 'stale' || outcome.is === 'unknown'
     ? outcome.is
     : undefined;

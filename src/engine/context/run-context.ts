@@ -1,5 +1,5 @@
 /** Declares what every step of a run needs, and provides the lookups that steps use. */
-import { closeEntries, drain } from '../../audit/audit-trail.ts';
+import { closeEntries, drain, noteFault } from '../../audit/audit-trail.ts';
 import type { Problem } from '../../domain/errors.ts';
 import type { CanaryPolicy } from '../../domain/guards/canary.ts';
 import type { ChangeWindow } from '../../domain/guards/change-window.ts';
@@ -19,6 +19,7 @@ type OfMirror =
   | 'doNotContact'
   | 'approvers'
   | 'audit'
+  | 'auditFault'
   | 'locks'
   | 'clock'
   | 'platformNow'
@@ -101,20 +102,25 @@ export function isSuperseded(
   );
 }
 
-type Audited = Pick<Mirror, 'audit' | 'snapshot' | 'clock'>;
+type Audited = Pick<Mirror, 'audit' | 'auditFault' | 'snapshot' | 'clock'>;
 
-/** Moves what is remembered of writes to the audit log. Returns a note if that is not possible. */
-export async function writeAuditLog(audited: Audited): Promise<Problem | undefined> {
-  const { audit, snapshot } = audited;
+/** Moves what is remembered of writes to the audit log. Returns why that is not possible, if so. */
+export async function writeAuditLog(audited: Audited): Promise<string | undefined> {
+  const { audit, auditFault, snapshot } = audited;
+  if (auditFault !== undefined) return `cannot be opened (${auditFault})`;
   return audit && untilDone(audited, () => drain(audit, snapshot));
 }
 
-/** Does the same, and then signs the log. `prunes` removes what is too old. */
+/**
+ * Does the same, and then signs the log. `prunes` removes what is too old. If the log cannot be
+ * written, remembers it for `status`, and returns a note.
+ */
 export async function closeAuditLog(
   audited: Audited,
   { prunes }: { prunes: boolean },
 ): Promise<Problem | undefined> {
   const { audit, snapshot, clock } = audited;
   const unwritten = await writeAuditLog(audited);
-  return unwritten ?? (audit && closeEntries(audit, snapshot, { at: clock.now(), prunes }));
+  const fault = unwritten ?? (audit && closeEntries(audit, snapshot, { at: clock.now(), prunes }));
+  return noteFault(snapshot, fault);
 }

@@ -197,9 +197,12 @@ interface Ending extends Pick<Done, 'held'> {
   stuck: Problem | undefined;
 }
 
-/** Returns the status. An unfinished erasure counts like a failed opt-out. */
+/**
+ * Returns the status. An unfinished erasure counts like a failed opt-out, and so does an audit log
+ * that could not be written.
+ */
 function statusOf(
-  { run, tally, failure }: RunState,
+  { run, tally, failure, notes }: RunState,
   { reasons, unfinished, held, stuck }: Ending,
 ): Status {
   if (reasons.length > 0) return 'failed';
@@ -207,7 +210,8 @@ function statusOf(
   if (isAnyLeft(held)) return 'held';
   const { news, optOutsFailed } = tally.counts();
   if (news > 0 || optOutsFailed > 0 || stuck !== undefined) return 'rejected';
-  return unfinished && run.writes ? 'rejected' : 'done';
+  const isUnlogged = notes.some(({ code }) => code === 'audit-log');
+  return (unfinished && run.writes) || isUnlogged ? 'rejected' : 'done';
 }
 
 function certificateOf({ known }: RunState): Summary['certificate'] {

@@ -253,7 +253,10 @@ async function recover(access: ReadAccess, change: Change, asked: Recovery): Pro
     const isLate = late || change.op === 'create';
     return acked({ id: alone.id, observed: alone, found, late: isLate, doubtful, ...renamed });
   }
-  return anew(access, change, { why: 'did not happen', signal, known: rows });
+  // Somebody may have left the channel since.
+  const undone = change.op === 'create' && rows.length > 0;
+  const why = undone ? 'not shown any more' : 'did not happen';
+  return { ...(await anew(access, change, { why, signal, known: rows })), undone };
 }
 
 /** Returns the contact as last recorded, if it was. */

@@ -1,6 +1,6 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import type { JournaledChange } from '../../domain/change.ts';
-import type { Key } from '../../domain/record.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
 
 /**
  * What the audit log does not contain yet. It is written in the transaction that records the
@@ -9,8 +9,15 @@ import type { Key } from '../../domain/record.ts';
 export interface Unaudited {
   /** Remembers the outcome of a change that was sent. A change that never left is no write. */
   addOutcome(seq: number, outcome: ChangeOutcome): void;
-  /** Remembers an entry, as JSON text, and the person that it is about; null for nobody. */
-  addEntry(entry: string, about: { key: Key | null; at: number }): void;
+  /**
+   * Remembers that the changes of a record type that are marked as sent have no answer, except
+   * those of the runs in `but`. The processes of other runs have ended. `at`: epoch milliseconds.
+   */
+  addUnanswered(kind: RecordTypeName, at: number, but: readonly string[]): void;
+  /** Remembers an entry, as JSON text, and whom it is about; null for nobody. Returns its id. */
+  addEntry(entry: string, about: { key: Key | null; at: number }): number;
+  /** Replaces an entry that the log does not have yet; null drops it. */
+  replaceEntry(id: number, entry: string | null): void;
   /** Returns the oldest, in order. */
   next(count: number): UnauditedRow[];
   /** Returns the newest entries that were remembered as JSON text, the newest first. */
@@ -64,9 +71,17 @@ export function unauditedIn(db: Statements): Unaudited {
      select @writer, @at, seq, @outcome, @status, @request, key from change
      where seq = @seq and sent_at is not null`,
   );
+  const unanswered = db.prepare(
+    `insert into unaudited (writer, at, change, outcome, key)
+     select @writer, @at, seq, 'unknown', key from change indexed by change_open
+     where state in ('sent', 'unknown') and state = 'sent' and kind = @kind
+       and run not in (select value from json_each(@but))`,
+  );
   const entry = db.prepare(
     'insert into unaudited (writer, at, key, entry) values (@writer, @at, @key, @entry)',
   );
+  const replace = db.prepare('update unaudited set entry = ? where id = ?');
+  const remove = db.prepare('delete from unaudited where id = ?');
   const next = db.prepare<[number], UnauditedRow>(
     `select u.id, u.writer, u.at, u.entry, u.key, u.outcome, u.status, u.request,
        c.run, c.kind, c.op, c.part, c.why, c.approved
@@ -80,7 +95,11 @@ export function unauditedIn(db: Statements): Unaudited {
   return {
     addOutcome: (seq, { status = null, request = null, ...told }) =>
       void outcome.run({ ...told, status, request, seq, writer }),
-    addEntry: (text, { key, at }) => void entry.run({ writer, at, key, entry: text }),
+    addUnanswered: (kind, at, but) =>
+      void unanswered.run({ writer, at, kind, but: JSON.stringify(but) }),
+    addEntry: (text, { key, at }) =>
+      Number(entry.run({ writer, at, key, entry: text }).lastInsertRowid),
+    replaceEntry: (id, text) => void (text === null ? remove.run(id) : replace.run(text, id)),
     next: (count) => next.all(count),
     newestEntries: (count) => newest.all(count).map(({ entry: text }) => text),
     drop: (upTo) => void drop.run(upTo),

@@ -111,6 +111,18 @@ test('an opt-out found by a later run may be the person’s own by then', async 
   expect(summary.contacts).toMatchObject({ conflicts: 1, applied: { opt_in: 0 } });
 });
 
+test('an unanswered creation that the person took back is told of as that', async () => {
+  const faults = ['reset-after@contacts.enrol'];
+  const stage = openStage({ wire: deaf('search=', 8), platform: { faults } });
+  stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
+  await stage.sync();
+  stage.emulator.fail([]);
+  stage.emulator.dashboard.leave('a@example.com', 'ch_news');
+  await stage.sync();
+  const told = stage.snapshot.unaudited.next(9).map(({ op, outcome }) => [op, outcome]);
+  expect(told.at(-1)).toEqual(['create', 'undone']);
+});
+
 test('a 409 to an opt-out that nothing else explains is the person’s own opt-out', async () => {
   const stage = openStage({ wire: deaf('/retrieve/', 4) });
   const id = stage.emulator.seed.contact({

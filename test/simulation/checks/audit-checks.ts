@@ -11,13 +11,13 @@ import { auditPlaceOf } from '../world/snapshot-files.ts';
 import type { Arrival, Known, Outing } from './checker-state.ts';
 
 export interface AuditAccount {
-  /** A request to change something has arrived. `excused`: nobody lived to tell. */
-  arrived(arrival: Pick<Arrival, 'entry' | 'asks' | 'outing'> & Sent, excused: boolean): void;
+  /** A request to change something has arrived. */
+  arrived(arrival: Pick<Arrival, 'entry' | 'asks' | 'outing'> & Sent): void;
   /** It had no answer that the process could use. */
   unheard(request: Sent, outing: Outing): void;
   /** An operator has decided something. */
   decided(what: string): void;
-  /** What is missing now was lost with a snapshot, or with a process that forgot somebody. */
+  /** What is missing now was lost with a snapshot. */
   excuse(path: string): void;
   /** What the platform did for us, by class of write. */
   done: ReadonlyMap<string, number>;
@@ -54,13 +54,13 @@ export function createAuditAccount(): AuditAccount {
       if (sent.request.method === 'GET') return;
       lost.set(outing, (lost.get(outing) ?? new Set()).add(nameOf(sent)));
     },
-    arrived({ entry, asks, outing, request }, isExcused) {
+    arrived({ entry, asks, outing, request }) {
       if (entry.status < 200 || entry.status > 299) return;
       const name = requested(entry.route, `${asks.subscription} ${entry.channelId}`);
       add(done, name);
       // The client repeats a change without an answer by itself: that is one write.
       const isRepeated = lost.get(outing)?.has(nameOf({ request })) === true;
-      if (isExcused || isRepeated) add(excused, name);
+      if (isRepeated) add(excused, name);
     },
     excuse(path) {
       const found = read(path);

@@ -259,7 +259,7 @@ function judgeArrival(options: WireOptions, request: Request, trip: Trip): void 
   if (!entry || !reachesPlatform(entry)) return;
   trip.traffic.writes += 1;
   const arrival = { outing, entry, asks: asked(request), sentAt: trip.sentAt };
-  known.audit.arrived({ ...arrival, request }, outing.forgets !== undefined && options.life.dead);
+  known.audit.arrived({ ...arrival, request });
   attempt(() => checkArrival(arrival, known), found);
   const { route, path, status, email, channelId } = entry;
   const gone = world.witness.people().find(({ id }) => path.endsWith(`/${id}`));

@@ -6,7 +6,7 @@ import type { Change } from '../../../domain/change.ts';
 import type { RecordedRow } from '../../../domain/record.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Platform } from '../../../platform/api-client.ts';
-import type { SendOutcome } from '../../record-type.ts';
+import type { Stale } from '../../record-type.ts';
 import type { FoundRecord } from '../../listing-page.ts';
 import { stale } from '../../send-outcome.ts';
 import type { ObservedContactRow } from './contact-rows.ts';
@@ -123,7 +123,7 @@ export async function anew(
   access: ReadAccess,
   { key, op, target }: Change,
   { why, signal, known }: { why: string; signal: AbortSignal; known?: ObservedContactRow[] },
-): Promise<SendOutcome> {
+): Promise<Stale> {
   const renamed = known?.filter(({ alias }) => alias !== key) ?? [];
   const id = op === 'opt_out' && !known ? target : undefined;
   return stale([...(await readAll(access, { key, id }, signal)), ...renamed], why);

@@ -11,9 +11,9 @@ type Contacts = Platform['contacts'];
 
 /**
  * Opts every contact with exactly this address out of each channel it is subscribed to, configured
- * or not, deletes it, and checks the result. Reports each step once it is done. Returns whether it
- * is certain that no contact remains. Throws the errors of the requests, and Unavailable while a
- * contact is still there.
+ * or not, deletes it, and checks the result. Reports each step before and once it is done. Returns
+ * whether it is certain that no contact remains. Throws the errors of the requests, and Unavailable
+ * while a contact is still there.
  */
 export async function erase(
   platform: Contacts,
@@ -31,8 +31,8 @@ export async function erase(
   for (const { id } of contacts) tell({ is: 'found', id });
   for (const contact of contacts) await optOut(platform, { key, contact, tell }, leave);
   for (const { id } of contacts) {
-    const removed = platform.remove(id, { ...leave, person: key });
-    const answer = await heard(removed, () => tell({ is: 'unanswered', id }));
+    const remove = async () => platform.remove(id, { ...leave, person: key });
+    const answer = await sent({ id }, tell, remove);
     if (answer === 'removed') tell({ is: 'deleted', id });
   }
   const all = [...ids, ...contacts.map(({ id }) => id)];
@@ -127,8 +127,8 @@ async function optOut(
     if (subscription !== 'opt_in') continue;
     try {
       const who = { contactId: id, subscription: 'opt_out' as const };
-      const sent = platform.enrol(channel, who, { ...leave, priority: 'opt_out', person: key });
-      await heard(sent, () => tell({ is: 'unanswered', id, channel }));
+      const how = { ...leave, priority: 'opt_out', person: key } as const;
+      await sent({ id, channel }, tell, async () => platform.enrol(channel, who, how));
       tell({ is: 'opted out', id, channel });
     } catch (error) {
       const isRefused = error instanceof Rejected && ![401, 403].includes(error.status);
@@ -137,13 +137,18 @@ async function optOut(
   }
 }
 
-/** Returns the answer. Calls `unheard` if none came although the request may have been done. */
-async function heard<Answer>(request: Promise<Answer>, unheard: () => void): Promise<Answer> {
+/** Sends a request, and reports before that it may be done, and afterwards if it was not. */
+async function sent<Answer>(
+  about: { id: string; channel?: string },
+  tell: Erasing['tell'],
+  send: () => Promise<Answer>,
+): Promise<Answer> {
+  tell({ is: 'sending', ...about });
   try {
-    return await request;
+    return await send();
   } catch (error) {
     const isKnown = error instanceof Rejected || error instanceof Unavailable;
-    if (isKnown && error.acted === 'maybe') unheard();
+    if (!isKnown || error.acted === 'no') tell({ is: 'refused', ...about });
     throw error;
   }
 }
