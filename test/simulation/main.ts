@@ -8,7 +8,7 @@ import { shrink } from './story/shrink.ts';
 import { simulate } from './simulate.ts';
 import { playAll } from './parallel-play.ts';
 import type { Story } from './story/story.ts';
-import { type StoryKind, storyKinds, storyOfKind } from './story/story-kinds.ts';
+import { kinds, type StoryKind, storyKinds, storyOfKind } from './story/story-kinds.ts';
 import { beginning } from './story/story-text.ts';
 
 const help = `Plays the whole engine against the whole emulator, in virtual time, from seeds.
@@ -16,6 +16,7 @@ const help = `Plays the whole engine against the whole emulator, in virtual time
   npm run simulate -- [--seeds N] [--from S]   play N seeds (1000), from S on (1), over all cores
   npm run simulate -- --undo …                 the same of stories in which runs are undone
   npm run simulate -- --canary …               the same of stories with a canary
+  npm run simulate -- --restore …              the same of stories with a restored snapshot
   npm run simulate -- --seed N                 tell one of them, with its requests; one that fails
                                                is shrunk to its shortest story first
 
@@ -44,11 +45,18 @@ function read(): Asked | 'help' | undefined {
   const help = { type: 'boolean', short: 'h' } as const;
   try {
     const { values } = parseArgs({
-      options: { seed: option, seeds: option, from: option, undo: flag, canary: flag, help },
+      options: {
+        seed: option,
+        seeds: option,
+        from: option,
+        undo: flag,
+        canary: flag,
+        restore: flag,
+        help,
+      },
     });
-    const { seed, seeds = '1000', from = '1', undo, canary } = values;
-    const other = canary ? 'canary' : 'plain';
-    const kind = undo ? 'undo' : other;
+    const { seed, seeds = '1000', from = '1' } = values;
+    const kind = kinds.find((one) => values[one]) ?? 'plain';
     if (values.help) return 'help';
     if (seed === undefined)
       return { seeds: whole('seeds', seeds, 1), from: whole('from', from), kind };

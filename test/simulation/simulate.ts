@@ -1,7 +1,8 @@
 /** Tells a story: the whole engine and the whole platform, in one process and in virtual time. */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import type { Summary } from '../../src/engine/report/run-summary.ts';
 import type { Mirror } from '../../src/engine/context/mirror-context.ts';
 import {
@@ -23,7 +24,7 @@ import { contentOf, readFiles, removeFiles, type Traces } from './world/snapshot
 import { jump, live, type Ground, type Lived } from './world/process.ts';
 import { checkQuiet, endingOf, isEmpty } from './checks/run-completeness.ts';
 import { createReached, type Counts } from './coverage.ts';
-import { judgeTelling } from './checks/rules.ts';
+import { type Judge, judgeTelling, restoredRules } from './checks/rules.ts';
 import { stepsOf } from './story/story-endings.ts';
 import { checkNotAsked } from './checks/rejections.ts';
 import { checkResolved } from './checks/settlements.ts';
@@ -74,6 +75,8 @@ interface Stage extends Ground {
   requests: number;
   /** Nothing more can come of it. */
   over: boolean;
+  /** A backup was put back. */
+  restored: boolean;
 }
 
 /** In memory where the machine has such a place: elsewhere every commit waits for the disk. */
@@ -84,7 +87,10 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
   const reached = createReached(story);
   const world = createWorld(story, reached);
   const unanswered = createUnanswered();
-  const judge = judgeTelling((rule) => reached.note('rule', rule));
+  const judgeAll = judgeTelling((rule) => reached.note('rule', rule));
+  const judge: Judge = (rule, wrong) => {
+    if (!stage.restored || restoredRules.has(rule)) judgeAll(rule, wrong);
+  };
   const stage: Stage = {
     story,
     world,
@@ -104,6 +110,7 @@ export async function simulate(story: Story, telling: Telling = {}): Promise<Tol
     requests: 0,
     keys: new Set(),
     over: false,
+    restored: false,
   };
   try {
     const wrong = await tell(stage, telling.ends ?? (async () => settle(stage)));
@@ -142,7 +149,9 @@ async function take(stage: Stage, step: Step): Promise<void> {
   } else if (step.is === 'pause') await world.clock.advance(step.minutes * 60_000);
   else if (step.is === 'remap') world.remap();
   else if (step.is === 'jump') jump(stage, step.seconds, 'our clock jumps between runs');
-  else if (step.is === 'loss') await lose(stage);
+  else if (step.is === 'loss') await lose(stage, 'loss');
+  else if (step.is === 'backup') backUp(stage.path);
+  else if (step.is === 'restore') await lose(stage, 'restore');
   else if (step.is === 'approve' || step.is === 'reject') decideAbout(stage, step);
   else if (step.is === 'resolve') await resolveConflict(stage, step);
   else if (step.is === 'reset')
@@ -159,11 +168,14 @@ async function take(stage: Stage, step: Step): Promise<void> {
  * The ledger stays. What a dead process had sent has arrived by then: nobody is so quick to delete
  * a snapshot.
  */
-async function lose(stage: Stage): Promise<void> {
+async function lose(stage: Stage, by: 'loss' | 'restore'): Promise<void> {
   const { world, known, path, reached } = stage;
   await world.clock.advance(2 * timeoutMs);
-  if (!existsSync(path)) return;
+  if (!existsSync(by === 'loss' ? path : `${path}-backup`)) return;
+  known.audit.excuse(path);
   removeFiles(path);
+  if (by === 'restore') copyFileSync(`${path}-backup`, path);
+  stage.restored ||= by === 'restore';
   stage.opened = 0;
   stage.keys.clear();
   known.absences.lose();
@@ -177,9 +189,20 @@ async function lose(stage: Stage): Promise<void> {
   ] as const)
     known[name].lose();
   known.letThrough.clear();
-  known.memories.lose(world.clock.monotonic());
-  known.audit.excuse(path);
-  reached.note('run', 'the snapshot is lost');
+  known.memories.lose(world.clock.monotonic(), by);
+  reached.note('run', by === 'loss' ? 'the snapshot is lost' : 'a backup is put back');
+}
+
+/** As `backup` does it: the copy says when it was made. */
+function backUp(path: string): void {
+  if (!existsSync(path)) return;
+  rmSync(`${path}-backup`, { force: true });
+  const db = new Database(path);
+  db.exec(`vacuum into '${path}-backup'`);
+  db.close();
+  const copy = new Database(`${path}-backup`);
+  copy.exec("insert or replace into meta values ('copied-at', '1')");
+  copy.close();
 }
 
 async function forgetIn(stage: Stage, step: Forgetting, key: string) {

@@ -53,7 +53,7 @@ function keyOfBase64(text: string): KeyObject {
   return createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' });
 }
 
-/** Makes a private key, writes it to a file (0600, PEM), and returns it. Throws file system errors. */
+/** Returns a new private key, which it writes to a file (0600, PEM). Throws file system errors. */
 export function createKeyFile(file: string): KeyObject {
   const { privateKey } = generateKeyPairSync('ed25519');
   writeWhole(file, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());

@@ -75,8 +75,8 @@ export interface Memories {
   /** A full run has ended as it should. */
   conclude(reading: Reading, run: Concluded): void;
   /** The snapshot is gone, and with it all that was known but to the ledger. */
-  lose(at: number): void;
-  /** When that was last, by the clock that never jumps. */
+  lose(at: number, by: 'loss' | 'restore'): void;
+  /** When it was last lost for good, by the clock that never jumps. */
   lostAt(): number;
   /** What happened before on the platform was there when everything was adopted anew. */
   adoptedAt(): number;
@@ -139,6 +139,7 @@ export function createMemories(
   let lost: Lost[] = [];
   const ends: { at: number; isOpen: boolean }[] = [];
   let lostAt = Number.NEGATIVE_INFINITY;
+  let goneAt = Number.NEGATIVE_INFINITY;
   let adoptedAt = Number.NEGATIVE_INFINITY;
 
   function of(key: string): Memory | undefined {
@@ -308,7 +309,7 @@ export function createMemories(
         if (of(key)?.owned && known.includes(key)) noteAddress(met, record);
       }
     },
-    lose(at) {
+    lose(at, by) {
       for (const [id, keys] of met) {
         for (const key of keys) kept.push({ ...standing(key), id, key });
       }
@@ -316,8 +317,9 @@ export function createMemories(
       for (const memory of memories.values()) disown(memory);
       for (const name of named) missed.add(name);
       lostAt = at;
+      if (by === 'loss') goneAt = at;
     },
-    lostAt: () => lostAt,
+    lostAt: () => goneAt,
     adoptedAt: () => (lostAt > adoptedAt ? Number.POSITIVE_INFINITY : adoptedAt),
     changed: (key, channel) => void memories.get(key)?.ins.delete(channel),
     created(email, since) {

@@ -217,5 +217,8 @@ export type Step =
   | Drawn<typeof operatorStep>
   | { is: 'act'; act: Act }
   /** The contacts are mapped in another way from now on. */
-  | { is: 'remap' };
+  | { is: 'remap' }
+  /** A backup is made, or the last one is put back. */
+  | { is: 'backup' }
+  | { is: 'restore' };
 export type Resolving = Drawn<typeof resolve>;

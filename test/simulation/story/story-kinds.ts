@@ -1,16 +1,24 @@
 /** The kinds of stories, each with its seeds: a seed of one kind tells nothing of another. */
 import fc from 'fast-check';
 import { canaryStory } from './canary-stories.ts';
+import { restoreStory } from './restore-stories.ts';
 import { story, type Story } from './story.ts';
 import { undoStory } from './undo-stories.ts';
 
 /** How the stories of a kind are drawn. */
-export const storyKinds = { plain: story, undo: undoStory, canary: canaryStory };
+export const storyKinds = {
+  plain: story,
+  undo: undoStory,
+  canary: canaryStory,
+  restore: restoreStory,
+};
+/** The names of those that are played on demand. */
+export const kinds = ['undo', 'canary', 'restore'] as const;
 export type StoryKind = keyof typeof storyKinds;
 
 /** Returns the kind that a word names. */
 export function kindNamed(word: string | undefined): StoryKind {
-  return word === 'undo' || word === 'canary' ? word : 'plain';
+  return kinds.find((kind) => kind === word) ?? 'plain';
 }
 
 /** The story of a seed; the same for as long as these files and their library stay the same. */

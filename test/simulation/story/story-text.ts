@@ -53,6 +53,8 @@ export function inWords(step: Step, story: Pick<Story, 'people'>): string {
   if (step.is === 'remap') return 'The mapping changes.';
   if (step.is === 'pause') return `${step.minutes} minutes pass.`;
   if (step.is === 'jump') return `Our clock jumps by ${step.seconds} s.`;
+  if (step.is === 'backup') return 'A backup is made.';
+  if (step.is === 'restore') return 'The backup is put back.';
   if (step.is === 'loss') return 'The snapshot is lost.';
   if (step.is !== 'run') return errandInWords(step, story);
   return runInWords(step, story);

@@ -4,6 +4,7 @@ import { openAuditLog } from '../../../src/audit/audit-file.ts';
 import type { AuditTrail } from '../../../src/audit/audit-trail.ts';
 import { knownHead, noteGap } from '../../../src/audit/drain-unaudited.ts';
 import { signingKey } from '../../../src/audit/signing-key.ts';
+import { clearRestored, copiedAt } from '../../../src/cli/compose/snapshot-marks.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../../../src/domain/errors.ts';
 import { byGuard } from '../../../src/domain/guard-classes.ts';
@@ -103,8 +104,12 @@ export function live(ground: Ground, step: RunStep): Promise<Lived> {
     async work(mirror, leave, outing) {
       const undone = runToUndo(mirror, step);
       outing.undoes = undone !== undefined;
-      return run(mirror, {
-        mode: undone === undefined ? step.mode : 'undo',
+      const { snapshot } = mirror;
+      const restored = copiedAt(snapshot.meta) !== undefined;
+      const mode = restored ? 'full' : step.mode;
+      const done = await run(mirror, {
+        mode: undone === undefined ? mode : 'undo',
+        restored,
         undo: undone === undefined ? undefined : { run: undone },
         writes: !step.plans,
         only: step.only,
@@ -112,6 +117,8 @@ export function live(ground: Ground, step: RunStep): Promise<Lived> {
         progress: () => undefined,
         ...leave,
       });
+      if (!step.plans) clearRestored(snapshot, done);
+      return done;
     },
   });
 }
