@@ -9,7 +9,8 @@ import { look, type LookFlags, namingOptions } from '../cli/lookup/snapshot-comm
 import type { Shell } from '../cli/compose/process-shell.ts';
 import { type CurrentStatus, currentStatusOf } from '../cli/status/mirror-status.ts';
 import { counted } from '../domain/values/counted.ts';
-import { calmOf, dueIfServed, rowsOf } from '../cli/status/current-status.ts';
+import { askRedis } from '../cli/status/due-runs.ts';
+import { calmOf, rowsOf } from '../cli/status/current-status.ts';
 
 /** Declares the flags of `status`. */
 export function options(command: Command): void {
@@ -25,14 +26,14 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<LookFlags & { verbose?: true }>();
   const { verbose: isVerbose = false } = flags;
-  return look(flags, shell, (seen) => {
+  return look(flags, shell, async (seen) => {
     const standing = currentStatusOf(seen);
-    const attention = attentionOf(standing);
-    const due = dueIfServed(seen, standing);
+    const next = await askRedis(seen.config, standing);
+    const attention = attentionOf(standing, next.faults);
     const { mirror, at, ...rest } = inLines(standing);
     return {
-      document: { mirror, at, ok: attention.length === 0, attention, ...rest, due },
-      lines: [...headOf(standing, attention), '', ...table(rowsOf(standing, due, isVerbose))],
+      document: { mirror, at, ok: attention.length === 0, attention, ...rest, due: next.due },
+      lines: [...headOf(standing, attention), '', ...table(rowsOf(standing, next, isVerbose))],
     };
   });
 }

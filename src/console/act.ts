@@ -53,7 +53,8 @@ export async function act(
   const { back = linkTo(acting), csrf: _, ...values } = formOf(request, form);
   const done = await outcomeOf(acting, values);
   if (done) {
-    const lines = answerLines(acting.name, done, () => acting.mirror.status());
+    const read = async () => acting.mirror.statusAndNext();
+    const lines = await answerLines(acting.name, done, read);
     request.session.set('flash', { kind: kindOf(done.code), lines });
   }
   await reply.redirect(pathOf(back), 303);

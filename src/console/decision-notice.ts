@@ -2,7 +2,7 @@
 import { tickWords } from '../worker/queues/run-schedule.ts';
 import type { CommandResult } from './view/console-mirror.ts';
 import { withoutPlans } from './view/console-text.ts';
-import type { PageStatus } from './view/page-status.ts';
+import type { PageStatus, PageStatusAndNext } from './view/page-status.ts';
 import { timeText } from './view/page.ts';
 
 /** The actions that decide about what awaits approval. */
@@ -14,16 +14,17 @@ const aboutProcess = /^A process holds the mirror/;
  * Returns the lines that an action answers. Those of a decision name no hashes and commands, and
  * end with the next run after an approval. `read` reads the schedule.
  */
-export function answerLines(
+export async function answerLines(
   name: string,
   { code, lines }: Pick<CommandResult, 'code' | 'lines'>,
-  read: () => Pick<PageStatus, 'due' | 'status'>,
-): string[] {
-  if (code === 0 && name === 'pause') return pausedLines(lines, read().status);
+  read: () => Promise<Pick<PageStatusAndNext, 'next' | 'status'>>,
+): Promise<string[]> {
+  if (code === 0 && name === 'pause') return pausedLines(lines, (await read()).status);
   if (code !== 0 || !decisions.has(name)) return lines;
   const told = lines.filter((line) => !forTheTerminal.test(line)).map(withoutPlans);
   if (name !== 'approve') return told;
-  const next = read().due.find(({ run }) => run === 'full' || run === 'fast');
+  const { due } = (await read()).next;
+  const next = due.find(({ run }) => run === 'full' || run === 'fast');
   const last = next
     ? `The next scheduled run: ${tickWords(next.run)}, ${timeText(next.at)}.`
     : 'Nothing is scheduled: “Run now”, below, starts a run.';

@@ -111,7 +111,7 @@ async function livePieces(
   const pieces =
     'fault' in seen
       ? faultPieces(seen.fault)
-      : { ...statusPieces(request, seen), ...limitPieces(request, seen) };
+      : { ...statusPieces(request, await mirror.statusAndNext()), ...limitPieces(request, seen) };
   return textsOf({ ...pieces, ...jobPieces(request) });
 }
 

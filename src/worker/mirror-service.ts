@@ -49,6 +49,7 @@ export interface Served extends Watched {
   failed: Promise<never>;
   webhook: Webhook | undefined;
   queues: QueueView['queues'];
+  due: QueueView['due'];
   /** Returns whether this worker has the mirror. */
   isHere(): boolean;
   /** Returns why Redis cannot be reached for the mirror, or undefined if it can. */
@@ -141,6 +142,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
     },
     limits: home.limits,
     depths: view.depths,
+    due: view.due,
     lagMs: async () => events?.lagMs(),
     async leave(isGone) {
       parts.isLeaving = true;

@@ -110,8 +110,8 @@ export function openServer(
 function createConsoleMirrors(shell: Shell): (one: Served) => ConsoleMirror {
   const shown = new WeakMap<Served, ConsoleMirror>();
   const jobs = new Map<string, ConsoleMirror['jobs']>();
-  const create = ({ config, mirror, faults, limits, isTold }: Served): ConsoleMirror => {
-    const created = consoleMirror(config, shell, { clock: systemClock, faults });
+  const create = ({ config, mirror, faults, limits, isTold, due }: Served): ConsoleMirror => {
+    const created = consoleMirror(config, shell, { clock: systemClock, faults, queues: { due } });
     const kept = jobs.get(mirror) ?? created.jobs;
     jobs.set(mirror, kept);
     const isElsewhere = () => !isTold() && !existsSync(config.snapshot);

@@ -6,6 +6,8 @@ import { systemClock } from '../../src/http/system-clock.ts';
 import { recordOutages } from '../../src/snapshot/health-file.ts';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { openRunQueue } from '../../src/worker/queues/run-queue.ts';
+import { ownRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { launch } from '../support/engine/engine-world.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
@@ -57,6 +59,7 @@ describe('status', () => {
       worker: null,
       failedRuns: [],
       proven: { run, startedAt: time, endedAt: time, ageMs: expect.any(Number), stale: false },
+      overdueSince: null,
       lastRuns: {
         full: {
           run,
@@ -206,11 +209,12 @@ describe('status', () => {
     expect(json.attention).toMatchObject([{ code: 'run_failed', since: expect.any(String) }]);
   });
 
+  const nobody = /next +nothing: no worker serves this mirror/;
   test.each([
-    ['alive', 0, undefined, [], 1],
-    ['silent', 45_000, undefined, ['worker_dead'], 0],
-    ['left', 60_000, 60_000, ['worker_dead'], 0],
-  ])('a worker that is %s', async (is, silentFor, leftFor, codes, times) => {
+    ['alive', 0, undefined, [], /next +unknown: Redis cannot be asked/],
+    ['silent', 45_000, undefined, ['worker_dead'], nobody],
+    ['left', 60_000, 60_000, ['worker_dead'], nobody],
+  ])('a worker that is %s', async (is, silentFor, leftFor, codes, next) => {
     const world = await mirrored();
     world.config({ redis: 'redis://127.0.0.1:1', schedule: { full: '0 3 * * *' } });
     await world.call('sync');
@@ -221,9 +225,45 @@ describe('status', () => {
     const { json } = await world.call('status', '--json');
     expect(json.worker).toMatchObject({ is });
     expect(json.attention.map(({ code }: { code: string }) => code)).toEqual(codes);
-    expect(json.due).toHaveLength(times);
-    const { out } = await world.call('status');
-    if (times === 0) expect(out).toMatch(/next +nothing: no worker serves this mirror/);
+    expect(json.due).toEqual([]);
+    expect((await world.call('status')).out).toMatch(next);
+  });
+
+  test('shows the next runs as Redis has them, and that it may lose them', async () => {
+    const redis = await ownRedis();
+    onTestFinished(redis.close);
+    const world = await mirrored();
+    const full = '0 3 * * *';
+    const fast = '*/5 * * * *';
+    world.config({ redis: redis.url, schedule: { full, fast } });
+    await world.call('sync');
+    recordOutages(world.path, systemClock).beat();
+    const place = { url: redis.url, mirror: 'world', clock: systemClock };
+    const queue = openRunQueue({ ...place, notice: () => undefined });
+    onTestFinished(queue.close);
+    const nothing = { templates: undefined, sentinel: undefined };
+    await queue.follow({ patterns: { full, fast, ...nothing }, timezone: 'UTC' });
+    const ask = async () => {
+      const { attention, due } = (await world.call('status', '--json')).json;
+      const runs = due.map(({ run }: { run: string }) => run).toSorted();
+      return { attention: attention.map(({ code }: { code: string }) => code), runs };
+    };
+    expect(await ask()).toEqual({ attention: [], runs: ['fast', 'full'] });
+    await redis.remove('crm-mirror:runs-world:repeat:fast:*');
+    await redis.evictBy('allkeys-lru');
+    expect(await ask()).toEqual({ attention: ['redis_evicts'], runs: ['full'] });
+  });
+
+  test('shows that a worker makes no fast runs beside the full ones', async () => {
+    const world = await mirrored();
+    world.config({ schedule: { full: '0 3 * * *', fast: '*/5 * * * *' } });
+    await world.call('sync');
+    const worker = { since: Date.now() - 3 * 3_600_000, seenAt: Date.now() + 60_000 };
+    writeFileSync(`${world.path}-health`, JSON.stringify({ worker, outages: [] }));
+    expect((await world.call('status', '--json')).json.ok).toBe(true);
+    edit(world, 'update run set started_at = started_at - 7_200_000');
+    const { json } = await world.call('status', '--json');
+    expect(json.attention).toMatchObject([{ code: 'stale', since: json.lastRuns.full.startedAt }]);
   });
 
   test('shows an unknown age, not 0, when the clock was put back', async () => {

@@ -4,48 +4,22 @@
 import { sayPending } from '../../engine/report/approval-rules.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
-import { dueAfter } from '../../config/schema/cron-pattern.ts';
 import { limitWords } from '../../engine/report/forecast-text.ts';
-import { dueIn, type Tick, tickWords } from '../../worker/queues/run-schedule.ts';
+import { tickWords } from '../../worker/queues/run-schedule.ts';
+import type { NextRuns } from './due-runs.ts';
 import { endOf, heldWords } from './attention-list.ts';
 import { byWords } from '../output/decision-words.ts';
 import { progressWords } from './run-progress.ts';
 import { statusWords, type ToldRun, tookWords } from './run-history.ts';
 import { canaryEndWords, canaryRow } from './canary-rows.ts';
 import { windowWords } from './window-waits.ts';
-import { see, type Seen } from '../lookup/snapshot-command.ts';
+import { see } from '../lookup/snapshot-command.ts';
 import { missingWords } from '../lookup/missing-people.ts';
 import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
 import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { isLeased } from '../../snapshot/database/writer-lease.ts';
-import { instant, lasting, size, range } from '../output/format-values.ts';
-
-/** The next run of one kind. */
-export interface Due {
-  run: Tick;
-  at: string;
-}
-
-/** Returns the next runs of a worker according to the schedule, soonest first. */
-function dueOf({ config: { schedule }, now }: Pick<Seen, 'config' | 'now'>): Due[] {
-  const times = schedule ? dueIn(schedule) : [];
-  return times
-    .map(({ tick, pattern }) => ({ tick, at: dueAfter(pattern, schedule?.timezone ?? 'UTC', now) }))
-    .toSorted((a, b) => a.at - b.at)
-    .map(({ tick: run, at }) => ({ run, at: instant(at) }));
-}
-
-/**
- * Returns the next runs of the worker that serves the mirror; none if no worker does, because
- * nobody begins them.
- */
-export function dueIfServed(
-  seen: Pick<Seen, 'config' | 'now'>,
-  { worker }: Pick<CurrentStatus, 'worker'>,
-): Due[] {
-  return worker?.is === 'alive' ? dueOf(seen) : [];
-}
+import { lasting, size, range } from '../output/format-values.ts';
 
 /**
  * Reads the status of a mirror. It names no person by address. `timeoutMs`: how long a lock of the
@@ -71,21 +45,14 @@ export function statusWithoutSnapshot(config: Config): CurrentStatus {
  * Returns the rows of the status table as pairs of a name and a value. `isVerbose`: with the ids of
  * runs and processes.
  */
-export function rowsOf(
-  standing: CurrentStatus,
-  due: readonly Due[],
-  isVerbose: boolean,
-): string[][] {
+export function rowsOf(standing: CurrentStatus, next: NextRuns, isVerbose: boolean): string[][] {
   const { proven, lastRuns, recorded, conflicts, rejected, invalid } = standing;
   const { parked, open, paused, quarantine, snapshot } = standing;
   return [
     ['last complete run', provenWords(proven, isVerbose)],
     ['last full run', runWords(lastRuns.full, isVerbose)],
     ['last fast run', runWords(lastRuns.fast, isVerbose)],
-    [
-      'next',
-      due.map(({ run, at }) => `${tickWords(run)} ${at}`).join(', ') || notDueWords(standing),
-    ],
+    ['next', dueWords(standing, next)],
     ['right now', nowWords(standing, isVerbose)],
     ['paused', paused ? `yes, since ${paused.since}${byOf({ ...paused, reason: null })}` : 'no'],
     ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
@@ -113,7 +80,9 @@ export function rowsOf(
   ];
 }
 
-function notDueWords({ worker }: CurrentStatus): string {
+function dueWords({ worker }: CurrentStatus, { due, unknown }: NextRuns): string {
+  if (unknown !== undefined) return `unknown: ${unknown}`;
+  if (due.length > 0) return due.map(({ run, at }) => `${tickWords(run)} ${at}`).join(', ');
   return worker?.is === 'alive' ? 'nothing is scheduled' : 'nothing: no worker serves this mirror';
 }
 

@@ -11,7 +11,7 @@ export const approvalsPage: Page = {
   path: 'approvals',
   nav: 'Approvals',
   async show(request) {
-    const seen = request.mirror.status();
+    const seen = await request.mirror.statusAndNext();
     // The page is rendered while the snapshot is open, because links to people are made of it.
     return request.mirror.read(request.user, (read) => {
       const facts = factsOf(read, seen.status);

@@ -5,6 +5,7 @@ import { counted, withCommas } from '../../domain/values/counted.ts';
 import { range } from '../../cli/output/format-values.ts';
 import type { Attention } from '../../cli/status/attention.ts';
 import { rowsOf } from '../../cli/status/current-status.ts';
+import type { Due } from '../../cli/status/due-runs.ts';
 import { windowWords } from '../../cli/status/window-waits.ts';
 import { tickWords } from '../../worker/queues/run-schedule.ts';
 import { consoleText, withoutPlans } from '../view/console-text.ts';
@@ -22,14 +23,14 @@ import {
 import { factsTable } from '../view/table.ts';
 import { plotsSection } from './plots.ts';
 import { rehearsalLink } from './rehearsal/rehearsal.ts';
-import type { PageStatus } from '../view/page-status.ts';
+import type { PageStatus, PageStatusAndNext } from '../view/page-status.ts';
 
 /** The overview of a mirror. */
 export const overviewPage: Page = {
   path: '',
   nav: 'Overview',
   async show(request) {
-    const seen = request.mirror.status();
+    const seen = await request.mirror.statusAndNext();
     const { details: below, ...pieces } = statusPieces(request, seen);
     return {
       title: seen.status.mirror,
@@ -42,7 +43,7 @@ export const overviewPage: Page = {
 /** Returns the parts of the overview that change while it is open, by id. */
 export function statusPieces(
   request: PageRequest,
-  seen: PageStatus,
+  seen: PageStatusAndNext,
 ): Record<'state' | 'attention' | 'figures' | 'details', Html> {
   return {
     state: stateSection(request, seen),
@@ -182,7 +183,7 @@ function remedy(request: PageRequest, { code }: Attention): Html | '' {
   return '';
 }
 
-function figures(request: PageRequest, seen: PageStatus): Html {
+function figures(request: PageRequest, seen: PageStatusAndNext): Html {
   const { status } = seen;
   const { recorded, held } = status;
   const waiting = held.reduce(
@@ -205,24 +206,24 @@ function figures(request: PageRequest, seen: PageStatus): Html {
 }
 
 /** Returns when the schedule is due next; nothing while no worker begins anything. */
-function nextTile(request: PageRequest, { status, due, attention }: PageStatus): Html | '' {
-  if (status.paused || attention.some(({ code }) => code === 'redis_away')) return '';
-  const [next] = due;
-  const [day, time] = next ? timeText(next.at).split(', ') : [];
+function nextTile(request: PageRequest, { status, next }: PageStatusAndNext): Html | '' {
+  if (status.paused || next.unknown !== undefined) return '';
+  const [first] = next.due;
+  const [day, time] = first ? timeText(first.at).split(', ') : [];
   return html`<a class="tile" href="${linkTo(request, 'runs')}"
     ><b>${time ?? '–'}</b>
-    ${next ? `${day}: next ${tickName(next.run)}` : 'nothing is scheduled'}</a
+    ${first ? `${day}: next ${tickName(first.run)}` : 'nothing is scheduled'}</a
   >`;
 }
 
-function tickName(tick: PageStatus['due'][number]['run']): string {
+function tickName(tick: Due['run']): string {
   if (tick === 'sentinel') return tickWords(tick);
   return tick === 'templates' ? 'run for templates' : `${tickWords(tick)} run`;
 }
 
-function details({ status, due }: PageStatus): Html {
+function details({ status, next }: PageStatusAndNext): Html {
   return html`<section>
     <h2>Details</h2>
-    ${factsTable(rowsOf(status, due, false).map(([name = '', value = '']) => [name, prose(value)]))}
+    ${factsTable(rowsOf(status, next, false).map(([name = '', value = '']) => [name, prose(value)]))}
   </section>`;
 }

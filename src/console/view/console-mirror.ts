@@ -4,6 +4,7 @@ import { renderProblem } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Config } from '../../config/config.ts';
 import { type Attention, worstFirst } from '../../cli/status/attention.ts';
+import { askRedis, readNextRuns } from '../../cli/status/due-runs.ts';
 import { see, type Seen } from '../../cli/lookup/snapshot-command.ts';
 import { assemble } from '../../cli/compose/assemble-mirror.ts';
 import type { Assembled, Shell } from '../../cli/compose/process-shell.ts';
@@ -13,8 +14,9 @@ import { exitCode } from '../../cli/output/exit-codes.ts';
 import { renderLine } from '../../cli/output/text-style.ts';
 import type { Platform } from '../../platform/platform.ts';
 import type { User } from '../access/visitor.ts';
+import type { QueueView } from '../../worker/queues/queue-view.ts';
 import { createJobs, type Jobs } from '../jobs/jobs.ts';
-import { type PageStatus, readPageStatus } from './page-status.ts';
+import { type PageStatus, type PageStatusAndNext, readPageStatus } from './page-status.ts';
 
 /** A mirror that the console shows. */
 export interface ConsoleMirror {
@@ -27,6 +29,8 @@ export interface ConsoleMirror {
    * it cannot be read. After a command of the console, it is read again.
    */
   status(): PageStatus;
+  /** Returns the status, and what Redis has of the schedule. */
+  statusAndNext(): Promise<PageStatusAndNext>;
   /** Returns whether another worker has the mirror, and its snapshot on a disk of its own. */
   isElsewhere(): boolean;
   /** Returns the rate limits that this process observes; none if it sends no requests. */
@@ -124,6 +128,8 @@ interface ConsoleMirrorOptions {
   clock: Clock;
   /** Returns what only this process notices; nothing by default. */
   faults?(): readonly Attention[];
+  /** The queues of the mirror if this process has them open. */
+  queues?: Pick<QueueView, 'due'>;
 }
 
 /** Creates the access to a mirror. */
@@ -141,6 +147,12 @@ export function consoleMirror(
     isElsewhere: () => false,
     limits: () => ({}),
     status: kept.read,
+    async statusAndNext() {
+      const seen = kept.read();
+      const { queues } = options;
+      const next = queues ? readNextRuns(queues, seen.status) : askRedis(config, seen.status);
+      return { ...seen, next: await next };
+    },
     async read({ seesAddresses }, read) {
       const seen = see(patient, seesAddresses, patienceMs);
       try {

@@ -2,13 +2,9 @@
 import type { Config } from '../../config/config.ts';
 import { type Attention, worstFirst } from '../../cli/status/attention.ts';
 import { attentionOf } from '../../cli/status/attention-list.ts';
+import type { NextRuns } from '../../cli/status/due-runs.ts';
 import { outageLines } from '../../cli/status/mirror-health.ts';
-import {
-  type Due,
-  dueIfServed,
-  readCurrentStatus,
-  statusWithoutSnapshot,
-} from '../../cli/status/current-status.ts';
+import { readCurrentStatus, statusWithoutSnapshot } from '../../cli/status/current-status.ts';
 import { unreadable } from '../../cli/status/process-faults.ts';
 import type { CurrentStatus } from '../../cli/status/mirror-status.ts';
 
@@ -16,8 +12,10 @@ import type { CurrentStatus } from '../../cli/status/mirror-status.ts';
 export interface PageStatus {
   status: CurrentStatus;
   attention: Attention[];
-  due: Due[];
 }
+
+/** The same with the next runs. */
+export type PageStatusAndNext = PageStatus & { next: NextRuns };
 
 /**
  * Reads the status of a mirror. A snapshot that cannot be read is what needs attention.
@@ -25,10 +23,9 @@ export interface PageStatus {
  */
 export function readPageStatus(config: Config, timeoutMs?: number): PageStatus {
   const { status, fault } = readOrFault(config, timeoutMs);
-  const due = dueIfServed({ config, now: Date.parse(status.at) }, status);
   const { outages, at } = status;
   const attention = fault ? worstFirst([fault, ...outageLines(outages, at)]) : attentionOf(status);
-  return { status, attention, due };
+  return { status, attention };
 }
 
 function readOrFault(

@@ -12,14 +12,14 @@ import type { StatedGroup } from '../../../snapshot/guards/plan-groups.ts';
 import { titledChannel } from '../../view/channel-name.ts';
 import { actionForm } from '../../view/form.ts';
 import { html, type Html, linkTo, type PageRequest, timeAgo, timeOf } from '../../view/page.ts';
-import type { PageStatus } from '../../view/page-status.ts';
+import type { PageStatus, PageStatusAndNext } from '../../view/page-status.ts';
 import type { ApprovalFacts } from './approval-facts.ts';
 
 /** Returns what is approved and not yet sent, with the run that will send it. */
 export function approvedSection(
   request: PageRequest,
   { plans, approvals }: ApprovalFacts,
-  seen: PageStatus,
+  seen: PageStatusAndNext,
 ): Html | '' {
   const groups = plans.flatMap(({ causes, held }) =>
     causes.flatMap((cause) =>
@@ -94,7 +94,7 @@ interface Needs {
 
 function nextRun(
   request: PageRequest,
-  { status, due }: PageStatus,
+  { status, next: { due } }: PageStatusAndNext,
   { needsFull, mayDelete }: Needs,
 ): Html {
   const next = due.find(({ run }) => run === 'full' || (run === 'fast' && !needsFull));
