@@ -3,6 +3,7 @@
  * record that the CRM has erased, if the server that took the event has signed that.
  */
 import { Interrupted, Invalid } from '../domain/errors.ts';
+import { isUnloaded } from '../engine/context/first-load.ts';
 import { eraseTold } from '../erasure/privacy-deletions.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { refusePaused } from '../cli/compose/pause-mark.ts';
@@ -28,6 +29,7 @@ export async function workOn(state: State, told: Told): Promise<Worked> {
     return await use(state, async (opened) => {
       isOpen = true;
       refusePaused(opened.mirror.snapshot.meta, config);
+      beginLoad(state, opened);
       return told.heard === 'erased' ? erase(state, told, opened) : record(state, told.id, opened);
     });
   } catch (error) {
@@ -35,6 +37,16 @@ export async function workOn(state: State, told: Told): Promise<Worked> {
     complain.of(error);
     return isOpen || !isPassing(error) ? 'again' : 'elsewhere';
   }
+}
+
+/**
+ * Has the first run of the schedule made at once if no full run has ended yet: it is a full one,
+ * and loads everybody at a time, while events would load one person after the other.
+ */
+function beginLoad({ config, retries }: State, { mirror }: Opened): void {
+  const { full, fast } = config.schedule?.patterns ?? {};
+  const isScheduled = full !== undefined || fast !== undefined;
+  if (isScheduled && isUnloaded(mirror)) retries.begin('fast');
 }
 
 /** Runs for the person of one record, in parallel with other runs. */

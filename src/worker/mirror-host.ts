@@ -9,7 +9,8 @@
  *   a run failed                      the summary states the reason; the mirror is reopened
  *                                     with the current configuration, and the run is repeated
  *                                     after 1, 2, 5 and then every 15 minutes (run-retries.ts)
- *   no full run has ended yet         the run that is due first is a full one
+ *   no full run has ended yet         the run that is due first is a full one, and an event
+ *                                     has it made at once
  *   the file of the API key changed   the mirror is reopened with it before the next run
  *   a bug, or a damaged file          printed; everything is closed, and the next tick reopens it
  *

@@ -14,6 +14,8 @@ const longestMs = delaysMs[3];
 
 /** The repetitions of one mirror. */
 export interface RunRetries {
+  /** Has a run made at once, unless it was repeated or made before. */
+  begin(tick: Tick): void;
   /** Has a run that failed repeated later. */
   failed(tick: Tick): void;
   /** Ends the repetitions of a run that went well. */
@@ -39,6 +41,9 @@ export function createRunRetries(
     repeat().catch(() => undefined);
   };
   return {
+    begin(tick) {
+      if (!waits.has(tick)) wait(tick, 0);
+    },
     failed(tick) {
       const count = failures.get(tick) ?? 0;
       failures.set(tick, count + 1);

@@ -151,6 +151,18 @@ describe('a worker', () => {
     },
   );
 
+  test('begins with a full run when an event comes first, and with one only', async () => {
+    const { serve, runs, clock } = await stage();
+    const home = serve();
+    await home.taken();
+    await Promise.all(['1', '2', '3'].map((id) => home.record(id, 'changed', '')));
+    await clock.advance(1);
+    await untilHolds(() => expect(runs()).toContain('full done'));
+    await home.run('fast', 0);
+    await home.record('1', 'changed', '');
+    expect(runs().filter((run) => !run.startsWith('single'))).toEqual(['fast done', 'full done']);
+  });
+
   test('reads a key file that has changed before the next run', async () => {
     const { serve, runs, keyFile } = await stage();
     const home = serve();
