@@ -222,8 +222,9 @@ function tickName(tick: Due['run']): string {
 }
 
 function details({ status, next }: PageStatusAndNext): Html {
+  const rows = rowsOf(status, next, false);
   return html`<section>
     <h2>Details</h2>
-    ${factsTable(rowsOf(status, next, false).map(([name = '', value = '']) => [name, prose(value)]))}
+    ${factsTable(rows.map(([name = '', value = '']) => [name, prose(value)]))}
   </section>`;
 }
