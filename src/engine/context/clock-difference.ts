@@ -48,7 +48,7 @@ function areApart(aheadMs: number | null): boolean {
 }
 
 /** Returns whether a difference is large enough to be said. */
-export function isTold(aheadMs: number | null): aheadMs is number {
+function isTold(aheadMs: number | null): aheadMs is number {
   return Math.abs(aheadMs ?? 0) > toldMs;
 }
 

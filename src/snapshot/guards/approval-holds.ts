@@ -65,7 +65,7 @@ export interface HeldRange extends Guarded {
 /**
  * A time by our clock, and by the platform's (null if unknown), in milliseconds since the epoch.
  */
-export interface HeldSince {
+interface HeldSince {
   at: number;
   platformAt: number | null;
 }
