@@ -48,7 +48,7 @@ function areApart(aheadMs: number | null): boolean {
 }
 
 /** Returns whether a difference is large enough to be said. */
-function isTold(aheadMs: number | null): aheadMs is number {
+export function isTold(aheadMs: number | null): aheadMs is number {
   return Math.abs(aheadMs ?? 0) > toldMs;
 }
 
