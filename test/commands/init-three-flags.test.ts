@@ -101,6 +101,13 @@ test.each<{
     flags: ['--words', 'GDPR:yes=right to erasure', 'Notes:yes=no longer subscribed,no=any'],
     optedOut: 2,
   },
+  {
+    about: 'a repeated column, and one without a name',
+    header: 'Newsletter;Opt out;Opt out;;Notes;Notes',
+    rows: ['yes;;yes;;was met at the fair;', 'yes;;;x;;', 'yes;;;;;likes long calls'],
+    flags: ['--words', 'unnamed (1):yes=x'],
+    optedOut: 2,
+  },
 ])('$about', async ({ header, rows, flags, optedOut }) => {
   const { init } = await exported(header, rows);
   const before = await init(news);

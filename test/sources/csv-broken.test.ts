@@ -44,12 +44,15 @@ describe('columns', () => {
 
   test('a requested one must occur once', async () => {
     const message = await refusal('id,email, email\n1,a,b\n', ['email']);
-    expect(message).toContain('2 columns are named "email" (columns 2, 3)');
+    expect(message).toContain('2 columns are named "email" (columns 2, 3); rename or remove all');
+    expect(message).toContain('or write "email (1)" or "email (2)" in the configuration');
   });
 
-  test('others may occur twice; they and nameless ones are left out', async () => {
-    const { values, certificate } = await readText('id,x,x,,y\n1,a,b,c,d\n');
-    expect(values).toEqual([{ id: '1', y: 'd' }]);
+  test('others may occur twice; they and nameless ones are numbered, and are fields', async () => {
+    const text = 'id,x,x,,y,x (1),\n1,a,b,c,d,e,f\n';
+    const { values, certificate } = await readText(text, ['x (2)', 'unnamed (2)']);
+    const numbered = { 'x (2)': 'a', 'x (3)': 'b', 'unnamed (1)': 'c', 'unnamed (2)': 'f' };
+    expect(values).toEqual([{ id: '1', y: 'd', 'x (1)': 'e', ...numbered }]);
     expect(certificate.complete).toBe(true);
   });
 });

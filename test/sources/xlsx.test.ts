@@ -197,6 +197,15 @@ describe('a sheet', () => {
   });
 });
 
+test('a cell to the right of the header is in a column without a name', async () => {
+  const cell = '<c t="n"><v>1</v></c>';
+  const rows = [cell + cell, cell.repeat(4), cell].map((cells) => `<row>${cells}</row>`).join('');
+  for (const fields of [[], ['id', 'unnamed (2)']]) {
+    const { values } = await read(rowsUnder(rows), { fields });
+    expect(values.map((value) => value['unnamed (2)'] || '')).toEqual(['', '1', '']);
+  }
+});
+
 describe('a cell', () => {
   test.each([
     ['491512345678', '491512345678'],

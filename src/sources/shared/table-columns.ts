@@ -29,16 +29,25 @@ interface Naming {
 /**
  * Returns the columns of the table in a file, whose header is the first of some rows. Throws
  * Invalid unless it is the row that `headerRow` names, and each requested field matches exactly one
- * column. Other columns are passed on too, because conditions may name them. Columns without a name
- * and columns with a duplicate name are left out.
+ * column. Other columns are passed on too, because conditions may name them. Columns with a
+ * repeated name are numbered, `Notes (1)`, and so are those without one, `unnamed (1)`.
  */
 export function columnsOf(rows: readonly NamingRow[], naming: Naming): Columns {
   const { name: file, fields } = naming;
   const [header, ...below] = rows;
   if (!header || header.number !== (naming.headerRow ?? header.number)) throw noHeader(naming);
-  const names = header.cells.map((name) => name.trim());
-  const places = Map.groupBy(names.keys(), (at) => names[at] ?? '');
-  const missing = fields.filter((field) => !places.has(field));
+  const given = header.cells.map((name) => name.trim());
+  const names = numbered(given);
+  const missing = fields.filter((field) => !names.includes(field));
+  for (const field of missing) {
+    const places = [...given.keys()].filter((at) => field !== '' && given[at] === field);
+    if (places.length === 0) continue;
+    throw new Invalid(
+      `${file}: ${places.length} columns are named ${quoted(field)} ` +
+        `(columns ${places.map((at) => at + 1).join(', ')}); rename or remove all but one, ` +
+        `or write ${places.map((at) => quoted(names[at] ?? '')).join(' or ')} in the configuration`,
+    );
+  }
   const found =
     missing.length > 0 &&
     below.find(({ cells }) => fields.every((field) => cells.some((cell) => cell.trim() === field)));
@@ -49,21 +58,24 @@ export function columnsOf(rows: readonly NamingRow[], naming: Naming): Columns {
     );
   }
   if (missing.length > 0) throw new Invalid(`${file}: ${missingMessage(missing, names)}`);
-  for (const field of fields) {
-    const columns = (places.get(field) ?? []).map((at) => at + 1);
-    if (columns.length === 1) continue;
-    throw new Invalid(
-      `${file}: ${columns.length} columns are named ${quoted(field)} ` +
-        `(columns ${columns.join(', ')}); rename or remove all but one`,
-    );
-  }
-  const named = [...places].flatMap(([name, [at = 0, ...more]]): [string, number][] =>
-    name === '' || more.length > 0 ? [] : [[name, at]],
-  );
   return {
     width: names.length,
-    valueOf: (row) => Object.fromEntries(named.map(([name, at]) => [name, row[at]])),
+    valueOf: (row) => Object.fromEntries(names.map((name, at) => [name, row[at]])),
   };
+}
+
+/** Returns a different name for each column; one that is there once is kept. */
+function numbered(given: readonly string[]): string[] {
+  const places = Map.groupBy(given.keys(), (at) => given[at] ?? '');
+  const next = new Map<string, number>();
+  return given.map((name) => {
+    if (name !== '' && places.get(name)?.length === 1) return name;
+    let nth = next.get(name) ?? 1;
+    const withNumber = () => `${name === '' ? 'unnamed' : name} (${nth})`;
+    while (places.has(withNumber())) nth += 1;
+    next.set(name, nth + 1);
+    return withNumber();
+  });
 }
 
 /** Returns the error for a file without the row that `headerRow` names. */

@@ -1,7 +1,7 @@
 /**
  * Reads contacts from a sheet of an Excel workbook: one record per row, with the column names as
  * its fields and texts as values. The header is the first row with more than one cell. Rows above
- * it are titles.
+ * it are titles. A cell to the right of the header is in a column without a name.
  *
  * The read is certified if the sheet was read to the end, its bytes match their CRC, every row
  * could be read, and the file did not change meanwhile. If the read breaks off, the records read so
@@ -65,19 +65,29 @@ async function* recordsOf(
   tally: Tally,
 ): AsyncGenerator<SourceRecord[]> {
   const naming = { name: sheet.name, fields, headerRow };
+  let header: readonly NamingRow[] = [];
   let columns: Columns | undefined;
   let above: NamingRow = { number: 0, cells: [] };
+  const columnsUnder = ([names, ...below]: readonly NamingRow[], width: number): Columns => {
+    const { number = 0, cells = [] } = names ?? {};
+    const all = Array.from({ length: Math.max(cells.length, width) }, (_, at) => cells[at] ?? '');
+    return columnsOf([{ number, cells: all }, ...below], naming);
+  };
   for await (const bytes of sheet.read()) {
     tally.bytes += bytes;
     const group: SourceRecord[] = [];
     const rows = sheet.rows.take();
     for (const row of rows) {
-      if (columns) group.push(recordOf(row, columns, { fields, tally }));
-      else if (headerRow === undefined ? isHeader(row) : row.number >= headerRow) {
+      if (columns) {
+        const isWide = row.cells.length > columns.width;
+        const own = isWide ? columnsUnder(header, row.cells.length) : columns;
+        group.push(recordOf(row, own, { fields, tally }));
+      } else if (headerRow === undefined ? isHeader(row) : row.number >= headerRow) {
         const from = rows.indexOf(row) + 1;
         const below = rows.slice(from, from + NAMING_ROWS).map(namesIn);
         const names = headerRow === undefined ? namesIn(row) : underMerged(above, namesIn(row));
-        columns = columnsOf([names, ...below], naming);
+        header = [names, ...below];
+        columns = columnsUnder(header, names.cells.length + mostUnnamed(fields));
       } else above = underMerged(above, namesIn(row));
     }
     tally.records += group.length;
@@ -99,6 +109,14 @@ function namesIn({ number, cells }: SheetRow): NamingRow {
 function underMerged({ cells: above }: NamingRow, { number, cells }: NamingRow): NamingRow {
   const length = Math.max(above.length, cells.length);
   return { number, cells: Array.from({ length }, (_, at) => cells[at] || (above[at] ?? '')) };
+}
+
+/** Returns up to which number columns without a name are requested. Their cells may come late. */
+function mostUnnamed(fields: readonly string[]): number {
+  return Math.max(
+    0,
+    ...fields.map((field) => Number(/^unnamed \((\d{1,5})\)$/.exec(field)?.[1] ?? 0)),
+  );
 }
 
 function isHeader(row: SheetRow): boolean {
