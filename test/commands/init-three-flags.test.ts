@@ -184,37 +184,73 @@ test('a refusal ends with one line that decides all of it, and says what it stat
   expect(err).toContain(
     'all of it in one line, if this is true: "X" in "Werbesperre" says that a person wants no mail; ' +
       'a yes in "Status" says that a person wants no mail, and WORD stands for the values that do not; ' +
-      '"VIP", "Region, alt", "O’Neill" say nothing about who wants no mail → crm-mirror init ',
+      'COLUMN stands for those of "VIP", "Region, alt", "O’Neill" that say nothing about who wants ' +
+      'no mail → crm-mirror init ',
   );
   const flags = lineOf(err);
   expect(flags).toEqual([
     '--unused',
-    String.raw`VIP,Region\, alt,O’Neill`,
+    'COLUMN',
     ...news,
     '--words',
     'Werbesperre:yes=X',
     'Status:no=WORD',
   ]);
-  const pasted = await init(flags);
-  expect([pasted.code, pasted.isWritten]).toEqual([2, false]);
-  expect(pasted.err).toContain('WORD is no value of column "Status"');
-  const { code: end, subscribed } = await init(flags.map((flag) => flag.replace('WORD', 'Lead')));
+  const named = flags.map((flag) => flag.replace('WORD', 'Lead'));
+  for (const [open, why] of [
+    [flags, 'WORD is no value of column "Status"'],
+    [named, 'there is no column "COLUMN"'],
+  ] as const) {
+    const pasted = await init(open);
+    expect([pasted.code, pasted.isWritten]).toEqual([2, false]);
+    expect(pasted.err).toContain(why);
+  }
+  const unused = String.raw`VIP,Region\, alt,O’Neill`;
+  const { code: end, subscribed } = await init(named.map((flag) => flag.replace('COLUMN', unused)));
   expect([end, subscribed[0]]).toEqual([0, 3]);
 });
 
-test.each([
-  ['consents of which a no opts out', 'Contact allowed;SMS ok', ['N;N', 'Y;N'], 1],
-  ['a refusal in a state', 'State', ['Do not disturb', 'New'], 1],
-])('the line proposes the opt-outs that it recognizes: %s', async (_, header, cells, optedOut) => {
-  const { init } = await exported(
-    `Newsletter;${header}`,
-    cells.map((cell) => `yes;${cell}`),
-  );
+test('the line proposes the words that refuse, and leaves open what the others mean', async () => {
+  const { init } = await exported('Newsletter;State', ['yes;Do not disturb', 'yes;New']);
   const { err } = await init(news);
-  // What a word means that the program does not know is left to the user.
-  const flags = lineOf(err).map((flag) => flag.replace('WORD', 'New'));
-  const { code, subscribed } = await init(flags);
-  expect([code, subscribed[0]]).toEqual([0, optedOut + 1]);
+  const { code, subscribed } = await init(lineOf(err).map((flag) => flag.replace('WORD', 'New')));
+  expect([code, subscribed[0]]).toEqual([0, 2]);
+});
+
+test.each([
+  ['Not opted out', 'no', 'yes'],
+  ['Nicht abgemeldet', 'nein', 'ja'],
+  ['Unsubscribe count', '1', '0'],
+  ['Opt-in status', '0', '1'],
+  ['Contact allowed', 'N', 'Y'],
+  ['Mail allowed', 'blocked', 'yes'],
+  ['Odjavljen', 'da', 'ne'],
+  ['Removed', 'x', ''],
+])('the line guesses no direction: %s, %s', async (name, out, other) => {
+  const { init } = await exported(`Newsletter;${name}`, [
+    `yes;${out}`,
+    `yes;${out}`,
+    `yes;${other}`,
+  ]);
+  const { err } = await init(news);
+  const flags = lineOf(err);
+  expect(flags).toEqual(['--unused', 'COLUMN', ...news]);
+  expect(await init(flags)).toMatchObject({ code: 2, isWritten: false });
+});
+
+test.each([
+  ['Opt-in revoked', 'yes', 'no'],
+  ['Subscription ended', '1', '0'],
+  ['Abo gekündigt', 'ja', 'nein'],
+  ['Newsletter terminated', 'yes', ''],
+])('the end of a consent is an opt-out: %s', async (name, out, other) => {
+  const { init } = await exported(`Newsletter;${name}`, [
+    `yes;${out}`,
+    `yes;${out}`,
+    `yes;${other}`,
+  ]);
+  const { code, subscribed } = await init(news);
+  expect([code, subscribed[0]]).toEqual([0, 3]);
 });
 
 test('a channel whose name says no is no consent, beside others that are', async () => {
@@ -246,7 +282,6 @@ test.each([
   ['CLEAN_TIME', '2026-01-02', '', '--unsubscribed', 'CLEAN_TIME'],
   ['Status', 'odbity', 'zapisany', '--words', 'Status:yes=odbity,no=WORD'],
   ['Reply', 'ABUSE', 'fine', '--words', 'Reply:yes=ABUSE,no=WORD'],
-  ['Wish', 'raus', '', '--words', 'Wish:yes=raus'],
 ])(
   'a pasted line never leaves out a sign against mail: %s, %s',
   async (name, yes, no, flag, value) => {

@@ -13,9 +13,10 @@ export function withAnswerLine({ problems, answers }: Undecided, flags: Flags): 
 }
 
 function statements(answers: readonly FlagAnswer[]): string[] {
-  const unused = answers.flatMap((one) => one.unused ?? []).map(quoted);
+  const open = answers.flatMap((one) => one.unused ?? []).map(quoted);
   const others = answers.flatMap((one) => (one.unused === undefined ? one.states : []));
-  if (unused.length === 0) return others;
-  const says = unused.length === 1 ? 'says' : 'say';
-  return [...others, `${unused.join(', ')} ${says} nothing about who wants no mail`];
+  if (open.length === 0) return others;
+  const [those, say] = open.length === 1 ? ['', 'if it says'] : ['those of ', 'that say'];
+  const stands = `COLUMN stands for ${those}${open.join(', ')} ${say} nothing about who wants no mail`;
+  return [...others, stands];
 }

@@ -134,12 +134,11 @@ export function withAnswers(flags: Flags, answers: readonly FlagAnswer[]): Flags
   const list = (name: 'channel' | 'optOut' | 'words'): string[] => {
     return answers.flatMap((answer) => answer[name] ?? []);
   };
-  const columns = (name: 'unused' | 'unsubscribed'): string[] => {
-    const names = answers.flatMap((answer) => answer[name] ?? []);
-    return names.length > 0 ? [columnFlag(names)] : [];
-  };
   const { unused = [], channel = [], optOut = [], words = [] } = flags;
-  const unsubscribed = [...(flags.unsubscribed || []), ...columns('unsubscribed')];
+  const optOuts = answers.flatMap((answer) => answer.unsubscribed ?? []);
+  const named = optOuts.length > 0 ? [columnFlag(optOuts)] : [];
+  const unsubscribed = [...(flags.unsubscribed || []), ...named];
+  const isOpen = answers.some((answer) => answer.unused !== undefined);
   const single = answers.flatMap(({ id, email, deleted }) =>
     Object.entries({ id, email, deleted }),
   );
@@ -147,7 +146,7 @@ export function withAnswers(flags: Flags, answers: readonly FlagAnswer[]): Flags
     ...flags,
     ...Object.fromEntries(single.filter(([, column]) => column !== undefined)),
     ...(unsubscribed.length > 0 && { unsubscribed }),
-    unused: [...unused, ...columns('unused')],
+    unused: [...unused, ...(isOpen ? ['COLUMN'] : [])],
     channel: [...channel, ...list('channel')],
     optOut: [...optOut, ...list('optOut')],
     words: [...new Set([...words, ...list('words')])],

@@ -3,8 +3,7 @@
  * never guessed: columns that cannot be decided are refused with the option that decides them.
  */
 import { Invalid } from '../../domain/errors.ts';
-import { isNamedLikeConsent } from '../../domain/consent-names.ts';
-import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
+import { isAboutOtherWays, isNamedLikeOptOut, isOptOutField } from '../../domain/opt-out-names.ts';
 import { isNamedLikeRefusal, isRefusalSign } from '../../domain/refusal-signs.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import { chooseOptOuts } from './choose-opt-outs.ts';
@@ -21,7 +20,6 @@ import {
   type GivenWords,
   isUnreadable,
   looksLikeFlag,
-  mayBeAny,
   withWords,
 } from './column-words.ts';
 import { isFlagWord, refuses, saysOptOut } from './flag-columns.ts';
@@ -271,24 +269,23 @@ function undecidedFlag(
   const flagOf = ({ words = '' }: FlagAnswer): string =>
     JSON.stringify(words.length <= mostShown ? words : `${column.name}:yes=WORD,no=WORD`);
   const flag = optOut.words === undefined ? `--unsubscribed ${name}` : `--words ${flagOf(optOut)}`;
-  const unused = { unused: column.name, states: `${name} says nothing about who wants no mail` };
-  const consent = isNamedLikeConsent(column.name) ? denial : undefined;
   return new Undecided(`column ${name} looks like a flag and would not be used (${values})`, {
     fix: [
       `add --unused ${name}, or, if a yes in it says that a person wants no mail, ${flag}`,
       ...(denial ? [`or, if a no says so, --words ${flagOf(denial)}`] : []),
     ].join(', '),
     question: { about: 'flags', among: flags },
-    answer: column.values.some(refuses)
-      ? optOut
-      : (consent ?? (isSafelyUnused(chosen) ? unused : optOut)),
+    answer: saysWhatOptsOut(column) ? optOut : { unused: column.name, states: '' },
   });
 }
 
-/** Returns whether nothing in the name or the values of a flag may refuse mail, or is unknown. */
-function isSafelyUnused({ column, unknown }: Chosen): boolean {
-  if (isNamedLikeRefusal(column.name) || column.values.some(refuses)) return false;
-  return unknown.every(isFlagWord) || mayBeAny({ column, unknown });
+/**
+ * Returns whether the name or the values of a flag say which of them opt out. A yes or a no beside
+ * words that refuse may mean the opposite.
+ */
+function saysWhatOptsOut({ name, values }: Column): boolean {
+  if (values.some(refuses)) return values.every((one) => refuses(one) || !isFlagWord(one));
+  return isRefusalSign(name) && !isOptOutField(name) && !isAboutOtherWays(name);
 }
 
 /** Returns a column of many values with those first that clearly say why it is asked about. */

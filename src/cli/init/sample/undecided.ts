@@ -30,7 +30,7 @@ export type Question =
 export interface FlagAnswer extends Partial<
   Record<'id' | 'email' | 'deleted' | 'channel' | 'optOut' | 'words', string>
 > {
-  /** The name of a column. */
+  /** The name of a column of which only the user knows whether it says who wants no mail. */
   unused?: string;
   /** The name of a column. */
   unsubscribed?: string;
