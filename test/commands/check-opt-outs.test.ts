@@ -3,14 +3,18 @@ import { describe, expect, test } from 'vitest';
 import { mirrored, type MirroredOptions } from '../support/commands/mirrored-contacts.ts';
 import { findUnusedOptOuts } from '../../src/cli/check/unused-opt-outs.ts';
 
-test('a list that holds an opt-out is pointed out unless the configuration uses it', () => {
-  const namesFor = (used: string[]) => {
-    const found = findUnusedOptOuts(used);
-    for (const tags of [['vip'], [], ['vip', 'Do Not Email']]) found.add({ id: 1, its: { tags } });
+test.each<[unused: string, used: string, holding: (word: string) => object]>([
+  ['its.tags', 'its.tags', (word) => ({ its: { tags: ['vip', word] } })],
+  ['consents[].status', 'consents', (word) => ({ consents: [{ status: word }] })],
+  ['unnamed (1)', 'unnamed (1)', (word) => ({ 'unnamed (1)': word })],
+])('a value that opts out is pointed out unless it is used: %s', (unused, used, holding) => {
+  const namesFor = (fields: string[]) => {
+    const found = findUnusedOptOuts(fields);
+    for (const word of ['', 'vip', 'Do Not Email']) found.add({ id: 1, ...holding(word) });
     return found.names();
   };
-  expect(namesFor(['id'])).toEqual(['its.tags']);
-  expect(namesFor(['id', 'its.tags'])).toEqual([]);
+  expect(namesFor(['id'])).toEqual([unused]);
+  expect(namesFor(['id', used])).toEqual([]);
 });
 
 describe('columns that look like an opt-out', () => {

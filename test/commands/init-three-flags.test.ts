@@ -129,27 +129,31 @@ test('of many values one flag names the yes, and leaves open what may opt out as
   expect([all.code, all.subscribed[0], all.subscribed.length]).toEqual([0, 2, 18]);
 });
 
-test('a list in a field of JSON is asked about by its elements, and read by them', async () => {
-  const path = join(await scratch(), 'people.ndjson');
-  const tags = [['vip', 'Do Not Email'], ['suppressed'], ['customer', 'vip'], []];
-  const people = Array.from({ length: 20 }, (_, at) =>
-    JSON.stringify({
-      id: at + 1,
-      email: `p${at + 1}@example.com`,
-      Newsletter: 'yes',
-      tags: tags[at] ?? ['customer'],
+test.each([
+  ['tags', (tags: readonly string[]) => ({ tags })],
+  [
+    'its.consents[].status',
+    (words: readonly string[]) => ({
+      its: { consents: words.map((status) => ({ by: 'mail', status })) },
     }),
-  );
+  ],
+])('a list in a field of JSON is asked about by its elements: %s', async (name, holding) => {
+  const path = join(await scratch(), 'people.ndjson');
+  const words = [['vip', 'Do Not Email'], ['suppressed'], ['customer', 'vip'], []];
+  const people = Array.from({ length: 20 }, (_, at) => {
+    const person = { id: at + 1, email: `p${at + 1}@example.com`, Newsletter: 'yes' };
+    return JSON.stringify({ ...person, ...holding(words[at] ?? ['customer']) });
+  });
   writeFileSync(path, `${people.join('\n')}\n`);
   utimesSync(path, new Date(0), new Date(0));
   const output = join(path, '..', 'mirror.yaml');
   const open = await initialized(path, output, news);
   expect([open.code, open.isWritten]).toEqual([2, false]);
-  expect(open.err).toContain('column "tags" looks like a flag and would not be used');
-  const half = await initialized(path, output, [...news, '--words', 'tags:yes=suppressed']);
+  expect(open.err).toContain(`column "${name}" looks like a flag and would not be used`);
+  const half = await initialized(path, output, [...news, '--words', `${name}:yes=suppressed`]);
   expect([half.code, half.err]).toEqual([2, expect.stringContaining('"Do Not Email"')]);
-  const words = ['--words', 'tags:yes=Do Not Email,suppressed'];
-  const { code, err, subscribed } = await initialized(path, output, [...news, ...words]);
+  const named = ['--words', `${name}:yes=Do Not Email,suppressed`];
+  const { code, err, subscribed } = await initialized(path, output, [...news, ...named]);
   expect([code, err, subscribed[0], subscribed.length]).toEqual([0, '', 3, 18]);
 });
 

@@ -101,6 +101,20 @@ test.each<[unknown, string]>([
   },
 );
 
+test.each<[consents: unknown, withElse: string, alone: string]>([
+  [undefined, 'opt_in', 'none'],
+  [[], 'opt_in', 'none'],
+  [[{ at: { email: 'no' } }, { at: {} }], 'opt_in', 'none'],
+  [[{ at: { email: 'no' } }, { at: { email: 'revoked' } }], 'opt_out', 'opt_out'],
+  [{ at: { email: 'revoked' } }, 'opt_out', 'opt_out'],
+  ['revoked', 'invalid', 'none'],
+  [[{ at: 'revoked' }], 'invalid', 'none'],
+])('each element of a list is looked into: %j', (consents, withElse, alone) => {
+  const path = { optOut: 'its.consents[].at.email', yes: ['revoked'] };
+  expect(said({ ...path, else: 'in' }, { consents }, 'its')).toBe(withElse);
+  expect(said(path, { consents }, 'its')).toBe(alone);
+});
+
 describe('a column that is named like an opt-out', () => {
   test.each<[string, StatedField]>([
     ['alone', column],

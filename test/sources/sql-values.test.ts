@@ -69,6 +69,12 @@ describe.each(all)('%s', (_, stand) => {
     ]);
   });
 
+  test('each element of a JSON column is read by its path', async () => {
+    const table = await tableOn(stand, 'id integer primary key, j json', [`1, '[{"s":"no"}]'`]);
+    const { values } = await readAll(sourceOn(stand, { table }), ['j[].s']);
+    expect(values).toEqual([{ id: '1', j: [{ s: 'no' }] }]);
+  });
+
   test('only requested columns are read', async () => {
     const table = await tableOn(stand, `id integer, mail ${stand.text}, secret ${stand.text}`, [
       "1, 'a', 'b'",

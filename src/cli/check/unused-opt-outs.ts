@@ -1,10 +1,10 @@
-/** Points out columns that are named like an opt-out, and that the configuration does not use. */
+/** Points out columns that look like an opt-out, and that the configuration does not use. */
 import { renderProblem } from '../../domain/errors.ts';
-import { isAboutOptOut, isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
+import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
 import { withCommas } from '../../domain/values/counted.ts';
-import { textOf, wordOf } from '../../domain/values/record-field.ts';
-import { isTextOfEach } from '../init/flag-columns.ts';
-import type { Value } from '../init/sample/sample.ts';
+import { textOf } from '../../domain/values/record-field.ts';
+import { isTextOfEach, saysOptOut } from '../init/flag-columns.ts';
+import { fieldsOf, type Value } from '../init/sample/sample.ts';
 import { cell } from '../output/visible-text.ts';
 import type { Finding } from './finding.ts';
 
@@ -16,62 +16,46 @@ export interface UnusedOptOuts {
 
 /** The maximum number of different columns that are looked at. */
 const mostColumns = 10_000;
-/** The maximum number of different values of a column that are distinguished. */
+/** The maximum number of different values of a column that are distinguished, and their length. */
 const mostValues = 100;
+const longestValue = 200;
 const others = '\0others';
-/** How deep nested fields are looked for. */
-const mostDeep = 3;
 
 /** Creates a collector; `used` are the fields that the configuration names. */
 export function findUnusedOptOuts(used: readonly string[]): UnusedOptOuts {
-  const seen = new Set(used);
-  const found = new Map<string, Map<string, Value>>();
+  /** The values of each column; undefined: it is used, or a condition looks into its elements. */
+  const columns = new Map<string, Map<string, Value> | undefined>();
   let records = 0;
-  const lists = new Map<string, Set<string>>();
-  const noteList = (path: string, elements: readonly unknown[]): void => {
-    const known = lists.get(path) ?? new Set();
-    lists.set(path, known);
-    for (const text of elements.map(textOf)) {
-      if (text === undefined || known.has(text) || known.size >= mostValues) continue;
-      known.add(text);
-      if (isAboutOptOut(text)) found.set(path, new Map());
-    }
-  };
-  const note = (path: string, value: unknown): void => {
-    const values = found.get(path);
-    if (Array.isArray(value) && !used.includes(path) && !values) noteList(path, value);
-    const text = textOf(value);
-    if (!values || text === undefined || text === '') return;
-    const word = values.size < mostValues ? wordOf(text) : others;
-    const known = values.get(word);
-    if (known) known.records += 1;
-    else values.set(word, { text, records: 1 });
-  };
-  const add = (record: object, before: string, deep: number): void => {
-    for (const [name, value] of Object.entries(record)) {
-      const path = before + name;
-      if (isRecord(value) && deep < mostDeep) add(value, `${path}.`, deep + 1);
-      else if (!seen.has(path) && seen.size < mostColumns) {
-        seen.add(path);
-        if (isNamedLikeOptOut(name)) found.set(path, new Map());
-      }
-      note(path, value);
-    }
+  const isUsed = (path: string): boolean =>
+    used.some((name) => path === name || path.startsWith(`${name}[`));
+  const note = (values: Map<string, Value>, text: string): void => {
+    const isKnown = values.has(text);
+    const isOpen = values.size < mostValues && text.length <= longestValue;
+    const key = isKnown || isOpen ? text : others;
+    const value = values.get(key) ?? { text, records: 0 };
+    value.records += 1;
+    values.set(key, value);
   };
   return {
     add(record) {
       records += 1;
-      add(record, '', 1);
+      for (const [path, value] of fieldsOf(record)) {
+        if (!columns.has(path)) {
+          if (columns.size >= mostColumns) continue;
+          columns.set(path, isUsed(path) ? undefined : new Map());
+        }
+        const values = columns.get(path);
+        if (!values) continue;
+        for (const text of [value].flat().map(textOf)) if (text) note(values, text);
+      }
     },
     names: () =>
-      [...found].flatMap(([path, values]) =>
-        isTextOfEach({ values: [...values.values()] }, records) ? [] : [path],
-      ),
+      [...columns].flatMap(([path, found]) => {
+        const values = [...(found?.values() ?? [])];
+        const isNamed = found && isNamedLikeOptOut(path) && !isTextOfEach({ values }, records);
+        return isNamed || values.some(saysOptOut) ? [path] : [];
+      }),
   };
-}
-
-function isRecord(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 const mostShown = 5;

@@ -2,13 +2,10 @@
 
 /**
  * Returns a field of a CRM record by its exact name or, if there is none, by its dotted path;
- * undefined if it is absent.
+ * undefined if it is absent. `consents[].status` is the list of what its elements have there.
  */
 export function fieldAt(value: unknown, field: string): unknown {
-  if (isObject(value) && Object.hasOwn(value, field)) return own(value, field);
-  return field.split('.').reduce<unknown>((inner, name) => {
-    return isObject(inner) && Object.hasOwn(inner, name) ? own(inner, name) : undefined;
-  }, value);
+  return follow(value, pathOf(value, field), { marksEnd: false });
 }
 
 /**
@@ -16,14 +13,27 @@ export function fieldAt(value: unknown, field: string): unknown {
  * text, or a list with elements), returns an object, which neither looks empty nor has elements.
  */
 export function fieldOrEnd(value: unknown, field: string): unknown {
-  if (isObject(value) && Object.hasOwn(value, field)) return own(value, field);
-  let inner = value;
-  for (const name of field.split('.')) {
-    if (!isObject(inner) || (Array.isArray(inner) && inner.length > 0)) return { end: inner };
-    inner = Object.hasOwn(inner, name) ? own(inner, name) : undefined;
-    if (inner === undefined || inner === null) return inner;
+  return follow(value, pathOf(value, field), { marksEnd: true });
+}
+
+function pathOf(value: unknown, field: string): string[] {
+  return isObject(value) && Object.hasOwn(value, field) ? [field] : field.split('.');
+}
+
+function follow(
+  value: unknown,
+  [name, ...rest]: readonly string[],
+  how: { marksEnd: boolean },
+): unknown {
+  if (name === undefined) return value;
+  if (value === undefined || value === null) return undefined;
+  const { marksEnd } = how;
+  if (!isObject(value) || (marksEnd && Array.isArray(value) && value.length > 0)) {
+    return marksEnd ? { end: value } : undefined;
   }
-  return inner;
+  if (Object.hasOwn(value, name)) return follow(own(value, name), rest, how);
+  const list = name.endsWith('[]') ? follow(value, [name.slice(0, -2)], how) : undefined;
+  return list && [list].flat().flatMap((one) => follow(one, rest, how));
 }
 
 function isObject(value: unknown): value is object {

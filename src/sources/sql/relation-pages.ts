@@ -83,7 +83,7 @@ function columnFor(field: string, all: readonly Column[]): Column | undefined {
   const names = parts.map((_, at) => parts.slice(0, parts.length - at).join('.'));
   const [exact] = names;
   return names
-    .map((name) => all.find((column) => column.name === name))
+    .map((name) => all.find((column) => [name, name.replace(/\[\]$/, '')].includes(column.name)))
     .find((column) => column && (column.name === exact || mayNest(column)));
 }
 

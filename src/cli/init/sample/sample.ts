@@ -150,17 +150,33 @@ function flawOf(
   return { why: `${some} cannot be read, the first at ${where}: it ${why}`, fix };
 }
 
-/** Yields the fields of a record; those of nested objects by their dotted paths. */
-function* fieldsOf(
+/** Yields the fields of a record; those of nested objects, and of lists, by their dotted paths. */
+export function* fieldsOf(
   value: Record<string, unknown>,
   path = '',
   depth = 1,
 ): Generator<[name: string, value: unknown]> {
   for (const [name, inner] of Object.entries(value)) {
     const whole = path === '' ? name : `${path}.${name}`;
-    if (isRecord(inner) && depth < deepest) yield* fieldsOf(inner, whole, depth + 1);
-    else yield [whole, inner];
+    const isNested = depth < deepest && [inner].flat().some(isRecord);
+    if (!isNested) yield [whole, inner];
+    else if (isRecord(inner)) yield* fieldsOf(inner, whole, depth + 1);
+    else if (Array.isArray(inner)) yield* fieldsIn(inner, whole, depth);
   }
+}
+
+/** Returns the fields of the objects in a list with what all of them hold, and other elements. */
+function fieldsIn(list: readonly unknown[], path: string, depth: number): Map<string, unknown[]> {
+  const fields = new Map<string, unknown[]>();
+  const note = (name: string, value: unknown): void => {
+    fields.set(name, fields.get(name) ?? []);
+    fields.get(name)?.push(...[value].flat());
+  };
+  for (const element of list) {
+    if (!isRecord(element)) note(path, element);
+    else for (const [name, value] of fieldsOf(element, `${path}[]`, depth + 1)) note(name, value);
+  }
+  return fields;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
