@@ -94,19 +94,6 @@ export function looksLikeFlag(column: Column): boolean {
   return column.filled > 0 && strange * 2 < column.filled;
 }
 
-const shortWord = /^[\p{L}\p{M}]{1,10}$/u;
-
-/**
- * Returns whether a column may be a flag in a language that is not known: it holds up to three
- * different short words, and at least one is unknown.
- */
-export function looksLikeForeignFlag(column: Column): boolean {
-  const { values } = column;
-  const isShort = values.every(({ text, records }) => shortWord.test(text) && records > 1);
-  if (values.length === 0 || values.length > 3 || !isShort) return false;
-  return withWords(column, 'unsubscribed').unknown.length > 0;
-}
-
 /** More unknown words than this cannot be named one by one. */
 const mostWords = 12;
 

@@ -47,6 +47,8 @@ const mostStates = 8;
 const mostWishes = 30;
 const mostFlagValues = 3;
 const longestWord = 40;
+/** No spaces, and no number but one digit. */
+const shortWord = /^(?!.*\d\d)\S{1,6}$/u;
 
 /**
  * Returns whether a column that is not used may say that a person must not be mailed. A value that
@@ -63,6 +65,9 @@ export function mayBeOptOut(column: Column, records: number): boolean {
   const isMostlyEmpty = filled * 2 < records;
   if (holdsDates({ ...column, values, filled })) return isMostlyEmpty;
   if (values.length > mostFlagValues || (values.length === 1 && filled === records)) return false;
+  // Two short words may be a yes and a no in a language that is not known.
+  if (values.length <= 2 && !column.isList && values.every(({ text }) => shortWord.test(text)))
+    return true;
   const flags = values.filter(({ text }) => flagWords.has(wordOf(text))).length;
   if (flags === values.length || flags > 1) return true;
   // What a single record holds is a remark, not a flag.

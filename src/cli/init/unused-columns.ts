@@ -3,7 +3,7 @@ import { plain } from '../../domain/name-terms.ts';
 import { isAboutOtherWays, namedLike } from '../../domain/opt-out-names.ts';
 import { isOfHubspot } from './choose-opt-outs.ts';
 import { holdsDates } from './column-values.ts';
-import { looksLikeFlag, looksLikeForeignFlag } from './column-words.ts';
+import { looksLikeFlag } from './column-words.ts';
 import { mayBeOptOut, saysOptOut } from './flag-columns.ts';
 import type { Column, Sample, Value } from './sample/sample.ts';
 
@@ -55,9 +55,8 @@ export function unusedOf(columns: readonly Column[], records: number): Unused {
   const filled = columns.filter((column) => column.filled > 0 && !named.includes(column));
   const dates = filled.filter(holdsDates);
   const some = dates.filter((column) => column.filled < records);
-  const foreign = filled.filter(looksLikeForeignFlag);
   const flags = filled.filter((column) => looksLikeFlag(column) || hasFewValues(column));
-  const likely = [...new Set([...some, ...foreign, ...flags.filter(isNo(dates)), ...dates])];
+  const likely = [...new Set([...some, ...flags.filter(isNo(dates)), ...dates])];
   return { named, likely, others: columns.length - named.length - likely.length };
 }
 
