@@ -117,17 +117,6 @@ test('our opt-out since the backup is not reported, for no record of the address
   expect(heard).toEqual([]);
 });
 
-test('what the do-not-contact list knows of a person is reported after a restore, too', async () => {
-  const { stage, heard, says, backUp, restore, leave } = await open();
-  backUp();
-  await leave('ch_news');
-  await says('yes');
-  expect(heard).toHaveLength(1);
-  await restore();
-  expect(shown(stage, ANN)).toBe('opt_out');
-  expect(heard).toHaveLength(2);
-});
-
 test('an opt-out that the CRM states as in the backup is ours, and can be taken back', async () => {
   const { stage, says, backUp, restore } = await open();
   await says('no');

@@ -66,7 +66,7 @@ export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
     replaces: rules.replaces,
     sight: sightOf(states, { recorded, shown }),
   });
-  const theirs = doubted(seenIn, recorded, { ...states, contacts });
+  const theirs = doubted(seenIn, recorded, states);
   const still = withoutOurs(theirs, shown, former);
   return {
     states,

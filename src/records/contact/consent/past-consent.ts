@@ -23,10 +23,7 @@ export interface Channels {
 }
 
 /** Decides how far a restored snapshot is trusted. */
-export interface PastSource extends Pick<
-  ContactStates,
-  'restored' | 'facts' | 'latest' | 'entries'
-> {
+export interface PastSource extends Pick<ContactStates, 'restored' | 'facts' | 'latest'> {
   wishes: ReadonlyMap<string, DesiredSubscription>;
 }
 
@@ -57,30 +54,20 @@ export function distrusted(
   return { ...recorded, defaults, channels: Object.fromEntries(channels) };
 }
 
-type Doubting = Pick<PastSource, 'restored' | 'entries'> & Pick<RecordedContact, 'contacts'>;
-
 /**
  * Marks as doubtful the opt-outs that appear for the first time where a request of ours may have
- * made them: after an erasure was revoked, and in a restored snapshot, unless the do-not-contact
- * list knows that the contact opted out.
+ * made them: in a restored snapshot, and after an erasure was revoked.
  */
 export function doubted(
   channels: RecordedContact['channels'],
   recorded: RecordedContact | undefined,
-  { restored, entries, contacts }: Doubting,
+  { restored }: Pick<PastSource, 'restored'>,
 ): RecordedContact['channels'] {
   if (!recorded?.allowed && !restored) return channels;
-  const isListed = (channel: string): boolean =>
-    entries.some(
-      ({ cause, part, contact }) =>
-        cause === 'opt_out' && part === channel && contacts.some(({ id }) => id === contact),
-    );
-  const isNew = (channel: string, is: Membership): boolean =>
-    isTheirs(is) && !isTheirs(recorded?.channels[channel]);
-  const known = Object.entries(channels).map(([channel, is]): [string, Membership] => {
-    const isUnsure = isNew(channel, is) && (recorded?.allowed === true || !isListed(channel));
-    return [channel, isUnsure ? { ...is, doubtful: true } : is];
-  });
+  const known = Object.entries(channels).map(([channel, is]): [string, Membership] => [
+    channel,
+    isTheirs(is) && !isTheirs(recorded?.channels[channel]) ? { ...is, doubtful: true } : is,
+  ]);
   return Object.fromEntries(known);
 }
 
@@ -190,7 +177,7 @@ export function pastOf(
   const shown = statedContacts(seenNow, { recorded: row, facts: since.facts }, recorded);
   const sight = { present: shown.length > 0, before: row.seenAt, by: row.seenAt, changed: false };
   const seenIn = memberships(recorded, shown, { ...looked, sight });
-  const channels = doubted(seenIn, recorded, { ...since, contacts: shown });
+  const channels = doubted(seenIn, recorded, since);
   const others = recorded.contacts.filter(({ id }) => shown.every((one) => one.id !== id));
   return {
     ...recorded,
