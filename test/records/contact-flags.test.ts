@@ -112,6 +112,15 @@ describe('a list of unsubscribed', () => {
     );
   });
 
+  test.each<[object, string | undefined]>([
+    [{ a: yes, c: 'x' }, 'a, c'],
+    [{ b: 'Ja', news: 'no' }, 'b, news'],
+    [{ news: 'no' }, 'news'],
+    [{ a: 'no' }, undefined],
+  ])('tells the fields that state the opt-out of %j', (record, by) => {
+    expect(rowOf({ unsubscribed: list }, record).value.outBy?.[NEWS]).toBe(by);
+  });
+
   test('takes conditions, and names the place of one that fails', () => {
     expect(wishesOf(rowOf({ unsubscribed: ['a', gives(true)] }))).toEqual(out);
     expect(wishesOf(rowOf({ unsubscribed: ['a', gives(false)] }))).toEqual(asStated);

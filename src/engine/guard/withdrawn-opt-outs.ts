@@ -1,8 +1,8 @@
 /**
- * Withholds opt-ins that would take back most of the opt-outs that the CRM stated, in all channels
- * or in one. If a column of opt-outs comes empty, each record that stated an opt-out withdraws it.
- * In a long list, these people stay below every limit. It does not matter whether they have a
- * contact: nobody is created only to be opted out, so a first load leaves them out.
+ * Withholds opt-ins that would take back most of the opt-outs that the CRM stated, in all channels,
+ * in one, or by one column. If a column of opt-outs comes empty, each record that stated an opt-out
+ * withdraws it. In a long list, these people stay below every limit. It does not matter whether
+ * they have a contact: nobody is created only to be opted out, so a first load leaves them out.
  */
 import { guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
@@ -65,7 +65,7 @@ interface Counted {
   stated: CountsByPart;
 }
 
-/** Judges all channels together, then each of them. */
+/** Judges all channels together, then each of them, and each column that stated opt-outs. */
 function mostOf(guard: GuardClass, { fresh, all, stated }: Counted): HoldReason | undefined {
   for (const [part, n] of all) {
     const judged = judgeWithdrawn(guard, { fresh, all: n, of: stated.get(part) ?? 0 });

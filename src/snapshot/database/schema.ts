@@ -49,10 +49,10 @@ const schema = `
       delete from renamed where kind = old.kind and key = old.key;
     end;
 
-  -- What each record of the source stated (snapshot/tables/stated-consents.ts).
+  -- What each record of the source stated, and by which fields (tables/stated-consents.ts).
   create table stated (
     kind text not null, key text not null, id text not null, part text not null,
-    says text not null, gone_at integer, primary key (kind, key, id, part)
+    says text not null, gone_at integer, stated_by text, primary key (kind, key, id, part)
   ) without rowid;
   create index stated_opt_out on stated (kind, id, part) where says = 'opt_out';
   create index stated_gone on stated (gone_at) where gone_at is not null;

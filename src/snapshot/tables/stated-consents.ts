@@ -6,6 +6,7 @@
  *   an opt-out          is stored at once
  *   an opt-in, or       is stored, but replaces an opt-out of the record, under this or a former
  *   no opinion          address, only once the person is recorded as opted in
+ *   stated_by           is the fields that stated an opt-out
  *   a record is gone    its rows are marked with the time, and deleted after `keep`
  *   an incomplete       stores opt-outs only: nothing else is certain, and another change that it
  *   or limited reading  stored would be no news to the run that acts on it
@@ -47,12 +48,13 @@ const isIn = (key: string, part: string): string => `exists (
 
 /** Selects what the staged records of a range state, without the keys in `but`. */
 const statements = (which: string): string => `
-  select d.kind, d.key, d.id, c.key, max(coalesce(c.value, 'none'))
+  select d.kind, d.key, d.id, c.key, max(coalesce(c.value, 'none')), (
+    select b.value from json_each(d.body, '$.outBy') b where b.key = c.key)
   from temp.desired d, json_each(d.body, '$.channels') c
   where ${inRange('d')} and d.key not in (select value from json_each(@but)) and ${which}
   group by d.key, d.id, c.key`;
 
-const columns = 'kind, key, id, part, says';
+const columns = 'kind, key, id, part, says, stated_by';
 
 /** Prepares the statements about what the source has stated. */
 export function statedConsentsIn(db: Statements): StatedConsents {
@@ -94,17 +96,18 @@ function storingIn(db: Statements): Pick<StatedConsents, 'store'> {
       and o.key <> d.key)`;
   const mayReplace = `d.presence = 'present' and d.reason is null
     and (not ${optedOutBefore} or ${isIn('d.key', 'c.key')})`;
-  const says = `iif(says = 'opt_out' and not ${isIn('stated.key', 'stated.part')},
-    says, excluded.says)`;
+  const keeps = `excluded.says <> 'opt_out' and says = 'opt_out'
+    and not ${isIn('stated.key', 'stated.part')}`;
+  const set = ['says', 'stated_by'].map((one) => `${one} = iif(${keeps}, ${one}, excluded.${one})`);
   const all = db.prepare<Stored>(
     `insert into stated (${columns}) ${statements(`(c.value = 'opt_out' or (${mayReplace}))`)}
-     on conflict (kind, key, id, part) do update set gone_at = null,
-       says = iif(excluded.says = 'opt_out', 'opt_out', ${says})
-     where gone_at is not null or says <> excluded.says`,
+     on conflict (kind, key, id, part) do update set gone_at = null, ${set.join(', ')}
+     where gone_at is not null or says <> excluded.says or stated_by is not excluded.stated_by`,
   );
   const optOuts = db.prepare<Stored>(
     `insert into stated (${columns}) ${statements(`c.value = 'opt_out'`)}
-     on conflict (kind, key, id, part) do update set says = 'opt_out' where says <> 'opt_out'`,
+     on conflict (kind, key, id, part) do update
+       set says = 'opt_out', stated_by = excluded.stated_by where says <> 'opt_out'`,
   );
   const gone = db.prepare<KeyRange & { kind: string; at: number }>(
     `update stated set gone_at = @at where ${inRange('stated')} and gone_at is null

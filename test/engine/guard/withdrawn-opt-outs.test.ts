@@ -240,6 +240,9 @@ const blank = six.map((one, at) => (at < 6 ? { ...one, ch_news: '' } : one));
 const broken = six.map((one, at) => (at < 6 ? { ...one, ch_product: 'perhaps' } : one));
 const renumbered = all.map((one) => ({ ...one, id: `new-${one.id}` }));
 const readdressed = all.map((one, at) => (at < 6 ? { ...one, email: `new-${one.email}` } : one));
+const left = range(0, 6).map((one) => ({ ...one, unsubscribed: 'yes' }));
+const eightOut = range(12, 20).map((_, at) => no(12 + at));
+const eightSilent = range(12, 20).map((one) => ({ ...one, ch_news: '' }));
 const both = [...six, ...range(0, 6).map((one) => ({ ...one, id: `other-${one.id}` }))];
 
 test.each<[string, Row[][], StageOptions?]>([
@@ -257,6 +260,20 @@ test.each<[string, Row[][], StageOptions?]>([
     [both, [...all, ...both.slice(12)]],
   ],
   ['the column, and people were missing in between', [six, six.slice(5), all]],
+  [
+    'one column, and another one states more opt-outs',
+    [
+      [...left, ...range(6, 12), ...eightOut],
+      [...all, ...eightOut],
+    ],
+  ],
+  [
+    'the column, and most of its people have no opinion any more',
+    [
+      [...left, ...range(6, 12), ...eightSilent.map((one) => ({ ...one, unsubscribed: 'yes' }))],
+      [...all, ...eightSilent],
+    ],
+  ],
   [
     'the column of one channel of two',
     [

@@ -10,7 +10,6 @@ import {
   type UnknownWord,
 } from '../../../domain/record.ts';
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
-import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { RecordType } from '../../record-type.ts';
 import { hasAddressForm, holdsLookAlike, notAnAddress } from '../values/email-address.ts';
 import { type ConsentReader, consentReader, type ConsentTime } from './consent-time.ts';
@@ -95,7 +94,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
       if (address === '') faults.push(blank(fields.email, 'address-missing'));
     }
     const presence = isOut ? 'outside' : presenceIn(asks, value, found);
-    const channels = wishes(asks, value, found);
+    const { channels, outBy } = wishes(asks, value, found);
     const consentAt = isOut ? null : statedAt(consentTime, value, faults);
     const early = (consentAt !== null && consentAt > now()) || undefined;
     const isKept = isProtected(asks, value, found);
@@ -109,6 +108,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
       ...formOf({
         presence,
         channels,
+        outBy,
         spelling: key === undefined || written === key ? undefined : written,
         consentAt,
         early,
@@ -162,7 +162,7 @@ interface Asks {
   deleted: Ask;
   unsubscribed: readonly (ListedFlag & { ask: Ask })[];
   protect: readonly Ask[];
-  channels: readonly { id: string; option: string; ask: Ask }[];
+  channels: readonly { id: string; option: string; fields: string; ask: Ask }[];
 }
 
 /** Returns what the settings ask each record. `now` returns milliseconds since the epoch. */
@@ -186,7 +186,8 @@ export function asksOf(fields: ContactFields, now: () => number): Asks {
       const isOptOut = typeof subscription === 'object' && 'optOut' in subscription;
       const option = `contacts.channels[${at}].subscription${isOptOut ? '.optOut' : ''}`;
       const asked = { option, called: `subscription.when of "${id}"`, now };
-      return { id, option, ask: asking(subscription, { use: 'subscription', ...asked }) };
+      const ask = asking(subscription, { use: 'subscription', ...asked });
+      return { id, option, fields: namesIn(subscription).join(', '), ask };
     }),
   };
 }
@@ -237,21 +238,28 @@ function presenceIn(
   return answered(deleted, value, found) === 'yes' ? 'flagged' : 'present';
 }
 
-type Wishes = Record<string, Subscription | null>;
+type Wishes = DesiredContact['channels'];
 
-/** Returns what the record wants, by channel; null means no opinion. */
+/** Returns what the record wants, by channel, and the fields that state its opt-outs. */
 function wishes(
   { unsubscribed, channels }: Asks,
   value: Record<string, unknown>,
   found: Found,
-): Wishes {
-  const leaves = unsubscribed.map(({ ask }) => answered(ask, value, found)).includes('yes');
-  const entries = channels.map(({ id, ask }): [string, Subscription | null] => {
+): Pick<DesiredContact, 'channels' | 'outBy'> {
+  const leaving = unsubscribed
+    .filter(({ ask }) => answered(ask, value, found) === 'yes')
+    .flatMap(({ stated }) => namesIn(stated));
+  const wanted: Wishes = {};
+  const outBy: Record<string, string> = {};
+  for (const { id, fields, ask } of channels) {
     const stated = answered(ask, value, found);
-    if (leaves || stated === 'no') return [id, 'opt_out'];
-    return [id, stated === 'yes' ? 'opt_in' : null];
-  });
-  return Object.fromEntries(entries);
+    const by = stated === 'no' ? [...leaving, fields] : leaving;
+    wanted[id] = stated === 'yes' ? 'opt_in' : null;
+    if (by.length === 0) continue;
+    wanted[id] = 'opt_out';
+    outBy[id] = by.join(', ');
+  }
+  return { channels: wanted, outBy: Object.keys(outBy).length > 0 ? outBy : undefined };
 }
 
 /**
