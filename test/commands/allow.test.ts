@@ -36,13 +36,6 @@ describe('allow, of a contact that vanished', () => {
       expect(again).toMatchObject({ code: 0, out: expect.stringMatching(/has no entry for/) });
     },
   );
-
-  test('prints which entry it took back, and that the record was dropped', async () => {
-    const world = await vanished('respect', false);
-    await world.call('sync');
-    const { out } = await world.call('allow', ann, '--reason', 'by letter');
-    expect(out).toMatch(/Removed for .*:\n.*vanished.*\n.*is dropped/);
-  });
 });
 
 test('keeps what is recorded of a contact that still exists', async () => {
@@ -77,14 +70,6 @@ describe('allow, of an opt-out that the mirror sent because the CRM stated it', 
     expect(json).toMatchObject({ taken: [], dropped: false, released: ['ch_news'] });
     expect(await conflicts(world)).toBe(0);
     expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
-  });
-
-  test('prints it once on the terminal', async () => {
-    const world = await standing();
-    const { out } = await world.call('allow', ann, '--reason', 'by letter');
-    expect(out).toMatch(/Removed for .*:\n {2}the opt-out of ch_news that the mirror made/);
-    const again = await world.call('allow', ann, '--reason', 'by letter');
-    expect(again.out).toMatch(/has no entry for/);
   });
 
   test('releases no opt-out by the person on the platform', async () => {

@@ -54,35 +54,6 @@ describe('another address of the same CRM record', () => {
     const shown = await (await moved()).call('forget', ann, '--yes', '--addresses', '--json');
     expect(shown.json.also).toEqual([before]);
   });
-
-  test('is found even when the platform is unreachable, and when only its trace remains', async () => {
-    const world = await moved();
-    const { undo } = world.server.fail(({ method }) => method === 'DELETE', {
-      is: 'answer',
-      status: 403,
-    });
-    const failed = await world.call('forget', ann, '--yes', '--addresses', '--json');
-    expect(failed).toMatchObject({ code: 1, json: { also: [before] } });
-    undo();
-    world.csv(`${head}2,${bob},yes,\n`);
-    world.emulator.dashboard.deleteContact(before);
-    expect((await world.call('forget', ann, '--yes', '--json')).json.also).toHaveLength(1);
-  });
-
-  test('is found when it was renamed on the platform', async () => {
-    const world = await mirrored();
-    await world.call('sync');
-    world.emulator.dashboard.editContact(ann, { email: before });
-    world.csv(`${head}7,${before},yes,\n2,${bob},yes,\n`);
-    await world.call('sync');
-    const { json } = await world.call('forget', before, '--yes', '--addresses', '--json');
-    expect(json.also).toEqual([ann]);
-  });
-
-  test('is the only address that is named', async () => {
-    const world = await moved();
-    expect((await world.call('forget', bob, '--yes', '--json')).json.also).toEqual([]);
-  });
 });
 
 test('forget names snapshots that were set aside, because it does not purge them', async () => {

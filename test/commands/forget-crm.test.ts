@@ -47,14 +47,6 @@ describe('after forget, another address in the CRM does not bring back', () => {
     expect(world.shown(next)).toBeUndefined();
   });
 
-  test('a person who was forgotten by hash', async () => {
-    const world = await unseen();
-    const { json } = await world.call('explain', ann, '--json');
-    expect((await world.seen('forget', json.person, '--yes')).code).toBe(0);
-    expect(await changed(world)).toBe(1);
-    expect(world.shown(next)).toBeUndefined();
-  });
-
   test('a person whose id another record had since: nobody knows whose it is', async () => {
     const world = await unseen();
     await world.call('forget', ann, '--yes');

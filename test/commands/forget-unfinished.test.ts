@@ -1,11 +1,11 @@
 /** An erasure that was cut short: it is remembered, told, and ended by the next `forget`. */
-import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Fault } from '../support/engine/platform-server.ts';
 import { launch } from '../support/engine/engine-world.ts';
-import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 import { playsAll } from '../support/extent.ts';
 import { untilHolds } from '../support/waiting.ts';
 
@@ -110,17 +110,6 @@ describe('an unfinished forget', () => {
     },
   );
 
-  test('does not take its own opt-out for the word of a person without a record', async () => {
-    const world = await mirrored();
-    world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
-    const { undo } = forbidDeletes(world);
-    expect((await world.call('forget', ann, '--yes')).code).toBe(1);
-    undo();
-    await world.call('sync');
-    expect(await optOuts(world)).toEqual([]);
-    await told(world);
-  });
-
   test('is ended by `allow`, and its opt-out is taken back', async () => {
     const world = await synced();
     const { undo } = forbidDeletes(world);
@@ -132,34 +121,6 @@ describe('an unfinished forget', () => {
     expect((await world.call('sync')).code).toBe(0);
     expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
   });
-
-  test('continues its counts from where it stopped', async () => {
-    const world = await synced();
-    const { undo } = forbidDeletes(world);
-    const first = await world.call('forget', ann, '--yes', '--json');
-    expect(first.json).toMatchObject({ found: 1, optedOut: 1, deleted: 0 });
-    undo();
-    const second = await world.call('forget', ann, '--yes', '--json');
-    expect(second.json).toMatchObject({
-      found: 1,
-      optedOut: 1,
-      deleted: 1,
-      entry: first.json.entry,
-    });
-    const third = await world.call('forget', ann, '--yes', '--json');
-    expect(third.json).toMatchObject({ found: 0, optedOut: 0, deleted: 0 });
-  });
-});
-
-test('an unfinished forget continues with a restored snapshot, and the run reports it', async () => {
-  const world = await synced();
-  const copy = join(world.folder, 'copy.sqlite');
-  await world.call('backup', copy);
-  await world.call('forget', ann, '--yes');
-  for (const end of ['', '-wal', '-shm']) rmSync(world.path + end, { force: true });
-  copyFileSync(copy, world.path);
-  expect((await world.call('sync')).code).toBe(4);
-  await told(world);
 });
 
 test('an unfinished forget continues without its snapshot when CRM and platform show the person', async () => {
@@ -170,20 +131,6 @@ test('an unfinished forget continues without its snapshot when CRM and platform 
   for (const end of ['', '-wal', '-shm']) rmSync(world.path + end, { force: true });
   expect((await world.call('sync')).code).toBe(4);
   await told(world);
-});
-
-test('an unfinished forget on another platform is refused before anything is written', async () => {
-  const world = await synced();
-  const elsewhere = await mirrored();
-  world.config({ url: elsewhere.server.url });
-  const { code, json } = await world.call('forget', ann, '--yes', '--json');
-  expect({ code, json }).toEqual({
-    code: 2,
-    json: { error: expect.stringContaining('platform.url'), code: 2 },
-  });
-  world.config();
-  expect((await world.call('explain', ann, '--json')).json.ledger).toEqual([]);
-  expect(await attention(world)).toEqual([]);
 });
 
 test('a forget killed before the file was rewritten lacks only the address', async () => {
@@ -197,23 +144,3 @@ test('a forget killed before the file was rewritten lacks only the address', asy
   const { code, err } = await world.seen('forget', hash, '--yes');
   expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('give it to `forget`') });
 });
-
-test.runIf(playsAll)(
-  'a forget beside a reader of the file certifies at once what was done, and again later',
-  async () => {
-    const world = await synced();
-    const reader = new Database(world.path, { readonly: true });
-    onTestFinished(() => void reader.close());
-    reader.exec('begin');
-    reader.prepare('select count(*) from recorded').get();
-    const done = { found: 1, optedOut: 1, deleted: 1, verified: true, purged: { recorded: 1 } };
-    const first = await world.call('forget', ann, '--yes', '--json');
-    expect(first).toMatchObject({ code: 75, json: { ...done, scrubbed: false } });
-    expect(await attention(world)).toEqual(['erasure_unfinished']);
-    reader.exec('commit');
-    world.people([{ email: bob, news: 'yes', product: 'no' }]);
-    const again = await world.seen('forget', first.json.person, '--yes', '--json');
-    expect(again).toMatchObject({ code: 0, json: { ...done, scrubbed: true } });
-    expect(bytesOf(world)).not.toContain(ann);
-  },
-);

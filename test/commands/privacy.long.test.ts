@@ -69,28 +69,6 @@ test('a privacy deletion removes the person from platform and snapshot for good'
   expect(shown(ann)).toBeUndefined();
 });
 
-test('a privacy deletion leaves an address alone that another record still has', async () => {
-  const { hubspot, call, shown, work: begin, status } = await account();
-  hubspot.put(4, ann);
-  await call('sync');
-  hubspot.erase(1);
-  const worker = await begin();
-  expect(await tell(worker.url, [[erased, 1]])).toBe(202);
-  await worker.said('another record there has the address');
-  expect(shown(ann)).toEqual({ ch_news: 'opt_in' });
-  // Its events go on.
-  hubspot.put(4, ann, 'false');
-  expect(await tell(worker.url, [['contact.propertyChange', 4]])).toBe(202);
-  await until(() => shown(ann)?.['ch_news'] === 'opt_out');
-  expect((await status()).attention).toEqual([]);
-  // The last one is erased too.
-  hubspot.erase(4);
-  expect(await tell(worker.url, [[erased, 4]])).toBe(202);
-  await worker.said('erased in the CRM: forgotten');
-  expect(shown(ann)).toBeUndefined();
-  expect(await worker.ends()).toBe(143);
-});
-
 test('more deletions than the guard allows are held, and reported', async () => {
   const { hubspot, call, seen, shown, work: begin, status } = await account();
   const ids = Array.from({ length: 12 }, (_, at) => 100 + at);
@@ -122,20 +100,4 @@ test('more deletions than the guard allows are held, and reported', async () => 
     expect((await seen('forget', hash, '--yes')).code).toBe(0);
   expect(left()).toEqual([]);
   expect((await status()).attention).toEqual([]);
-});
-
-test('a deletion that fails on the platform is retried, and completed', async () => {
-  const { hubspot, call, shown, server, work: begin, status } = await account();
-  await call('sync');
-  hubspot.erase(1);
-  const { undo } = server.fail(({ method }) => method === 'DELETE', { is: 'answer', status: 403 });
-  const worker = await begin();
-  expect(await tell(worker.url, [[erased, 1]])).toBe(202);
-  await worker.said('erased in the CRM: failed');
-  expect((await status()).attention).toMatchObject([{ code: 'erasure_unfinished' }]);
-  undo();
-  await worker.said('erased in the CRM: forgotten');
-  expect(shown(ann)).toBeUndefined();
-  expect((await status()).attention).toEqual([]);
-  expect(await worker.ends()).toBe(143);
 });

@@ -28,29 +28,7 @@ async function optedOut(): Promise<Mirrored> {
   return world;
 }
 
-const leavesAgain = ({ emulator: { dashboard, world } }: Mirrored): void => {
-  dashboard.signUp({ email: ann, channels: ['ch_news'] });
-  dashboard.leave(world.contact(ann)?.id ?? '', 'ch_news');
-};
-const isRemoved = (world: Mirrored): void => {
-  world.emulator.dashboard.removeFromChannel(contactOf(world), 'ch_news');
-};
-
 describe('resolve --in', () => {
-  test.each([
-    ['joins and leaves again', '--fast', leavesAgain],
-    ['joins and leaves again', '--full', leavesAgain],
-    ['is removed from the channel', '--fast', isRemoved],
-    ['is removed from the channel', '--full', isRemoved],
-  ] as const)('does not hold for a person who %s before `sync %s`', async (_, mode, acts) => {
-    const world = await optedOut();
-    expect((await settle(world, ann, 'in')).code).toBe(0);
-    acts(world);
-    await world.call('sync', mode);
-    await world.call('sync');
-    expect(world.shown(ann)).not.toMatchObject({ ch_news: 'opt_in' });
-  });
-
   test.each([
     ['counts while the record that stated the opt-in states it', [saysIn, `3,${ann},,`], 'opt_in'],
     ['ends when another record states it instead', [`3,${ann},yes,`], 'opt_out'],

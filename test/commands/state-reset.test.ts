@@ -42,37 +42,10 @@ const protectedBy: [string, () => Promise<Mirrored>][] = [
     },
   ],
   [
-    'she left the channel, and a run has seen it',
-    async () => {
-      const world = await mirrored();
-      await world.call('sync');
-      world.emulator.dashboard.leave(idOf(world), 'ch_news');
-      await world.call('sync');
-      return world;
-    },
-  ],
-  [
     'she unsubscribed from all mail',
     async () => changed(({ dashboard }) => dashboard.unsubscribe(ann)),
   ],
-  ['she is blocked', async () => changed(({ dashboard }) => dashboard.block(ann))],
-  ['she bounced', async () => changed(({ dashboard }) => dashboard.suppress(ann, 'bounce'))],
-  [
-    'she was removed from the channel',
-    async () => changed(({ dashboard }) => dashboard.removeFromChannel(ann, 'ch_news')),
-  ],
   ['her contact vanished', async () => changed(({ dashboard }) => dashboard.deleteContact(ann))],
-  [
-    'the opt-out may be a default of the platform',
-    async () => {
-      const world = await mirrored({
-        kinds: ['contact'],
-        platform: { quirks: ['all-channels=opt_out'] },
-      });
-      world.emulator.seed.contact({ email: ann, channels: { ch_product: 'opt_in' } });
-      return world;
-    },
-  ],
   [
     'a record that is gone had stated our opt-out',
     async () => {
@@ -82,36 +55,6 @@ const protectedBy: [string, () => Promise<Mirrored>][] = [
       world.csv(lines(`1,${ann},yes,`, `2,${ann},no,`));
       await world.call('sync');
       world.csv(lines(`1,${ann},yes,`));
-      return world;
-    },
-  ],
-  [
-    'an operator resolved it as an opt-out',
-    async () => {
-      const world = await mirrored();
-      world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_out' } });
-      await world.call('sync');
-      const said = ['--reason', 'by phone', '--evidence', 'ticket 1', '--by', 'eva'];
-      await world.call('resolve', ann, '--channel', 'ch_news', '--out', ...said);
-      return world;
-    },
-  ],
-  [
-    'she was erased',
-    async () => {
-      const world = await mirrored();
-      await world.call('sync');
-      await world.call('forget', ann, '--yes');
-      return world;
-    },
-  ],
-  [
-    'she is protected',
-    async () => {
-      const world = await mirrored();
-      await world.call('sync');
-      world.emulator.dashboard.removeFromChannel(ann, 'ch_news');
-      world.config({ contacts: { protect: [ann] } });
       return world;
     },
   ],
@@ -171,19 +114,6 @@ describe('state reset', () => {
     world.server.arrived.splice(0);
     expect(await fast()).toBe(1);
     expect(world.server.arrived.filter(({ method }) => method === 'GET')).toEqual([]);
-  });
-
-  test('opts out at once whoever the platform shows as subscribed again', async () => {
-    const world = await mirrored();
-    world.people([{ email: ann, news: 'no' }]);
-    world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_out' } });
-    await world.call('sync');
-    world.emulator.dashboard.signUp({ email: ann, channels: ['ch_news'] });
-    await world.call('sync', '--fast');
-    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_in' });
-    await reset(world);
-    await world.call('sync', '--fast');
-    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_out' });
   });
 
   test('has refused changes tried again', async () => {
@@ -251,13 +181,5 @@ describe('state reset', () => {
     expect(json.by).toMatch(/ on /);
     expect(err).toContain('"reason":"by phone"');
     expect(err).not.toContain('@');
-  });
-
-  test('changes nothing for a stranger', async () => {
-    const world = await mirrored();
-    await world.call('sync');
-    const said = ['--reason', 'by phone', '--json'];
-    const { json, code } = await world.call('state', 'reset', 'dora@example.com', ...said);
-    expect({ code, json }).toMatchObject({ code: 0, json: { recorded: false, changes: 0 } });
   });
 });

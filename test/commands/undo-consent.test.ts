@@ -156,14 +156,6 @@ describe('an undo that is undone', () => {
     expect([news(world, ann), news(world, 'x@example.com')]).toEqual(['opt_out', 'opt_in']);
   });
 
-  test('likewise if another run has seen that in between', async () => {
-    const { world, run } = await undoneIn();
-    await leaveLater(world);
-    await sync(world);
-    const { cannot } = await undo(world, run);
-    expect(cannot).toMatchObject([{ rule: 'changed-since', count: 1 }]);
-  });
-
   test('is not stopped by what we have changed in another channel since', async () => {
     const world = await mirrored({ platform: { quirks: ['enrol-touches'] } });
     crm(world, `1,${ann},yes,,`);

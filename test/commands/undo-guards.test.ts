@@ -55,15 +55,3 @@ test('names itself wherever what a guard holds is shown, and a full run ends no 
   expect(news(world, 'p1@example.com')).toBe('opt_out');
   expect((await world.call('status')).said).not.toContain(plan);
 });
-
-test('is not approved with the plan of another run, nor the other way round', async () => {
-  const { world, people, run } = await crowded();
-  const { plan } = (await world.call('undo', run, '--yes', '--json')).json;
-  await world.call('approve', plan);
-  world.people(people.slice(0, 1));
-  for (let at = 0; at < 3; at += 1) {
-    const { code } = await world.call('sync');
-    expect([0, 3]).toContain(code);
-  }
-  expect(news(world, 'p5@example.com')).toBe('opt_in');
-});

@@ -36,19 +36,3 @@ test('what waits is not done by any other run, so the command says when to call 
   expect((await call('undo', run, '--yes', '--json')).code).toBe(0);
   expect([shown(ann), shown(bob)]).toEqual([undefined, undefined]);
 });
-
-test('an opt-in of `undo` waits', async () => {
-  const { call, close, run, people, config, shown } = await world();
-  const back: string = (await call('undo', run, '--yes', '--json')).json.run;
-  people([
-    { email: ann, news: 'yes' },
-    { email: bob, news: 'yes' },
-  ]);
-  close('opt_in');
-  const part = await call('undo', back, '--yes', '--json');
-  expect(part.code).toBe(75);
-  expect(part.json).toMatchObject({ status: 'done', deferred: { opt_in: 2 } });
-  config({ windows: [{ allow: '00:00-24:00' }] });
-  expect((await call('undo', back, '--yes', '--json')).code).toBe(0);
-  expect(shown(ann)?.['ch_news']).toBe('opt_in');
-});

@@ -3,8 +3,6 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
-const cal = 'cal@example.com';
-
 /** Runs a sync, and returns its id. */
 async function synced(world: Mirrored): Promise<string> {
   const { json } = await world.call('sync', '--json');
@@ -68,38 +66,6 @@ describe('what a run created', () => {
     expect((await world.call('sync', '--json')).json.contacts.changes.opt_in).toBe(0);
   });
 
-  test('is deleted where the policy deletes, and not created again', async () => {
-    const { world, run } = await created({ lines: { policy: { deletes: 'created' } } });
-    leave(world, bob);
-    const json = await undone(world, run);
-    expect(json.contacts.applied).toMatchObject({ opt_out: 1, delete: 1 });
-    expect(reasons(json)).toEqual(['not-subscribed 1']);
-    expect([world.shown(ann), news(world, bob)]).toEqual([undefined, 'opt_out']);
-    const again = await world.call('sync', '--json');
-    expect(again.json.contacts.changes).toMatchObject({ create: 0, opt_in: 0 });
-    const back = await undone(world, json.run);
-    expect(reasons(back).toSorted()).toEqual(['deleted 1', 'not-on-platform 1']);
-    await world.call('sync');
-    expect(news(world, ann)).toBe('opt_in');
-  });
-
-  test('is not deleted if it has anything in a channel that the configuration does not name', async () => {
-    const world = await mirrored({
-      channels: ['ch_news'],
-      lines: { policy: { deletes: 'created' } },
-    });
-    world.people([ann, bob, cal].map((email) => ({ email, news: 'yes' })));
-    const run = await synced(world);
-    for (const email of [ann, bob])
-      world.emulator.dashboard.signUp({ email, channels: ['ch_product'] });
-    leave(world, bob, 'ch_product');
-    const json = await undone(world, run);
-    expect(json.contacts.applied).toMatchObject({ opt_out: 3, delete: 1 });
-    const all = [ann, bob, cal].map((who) => world.shown(who));
-    const inOther = (is: string) => ({ ch_news: 'opt_out', ch_product: is });
-    expect(all).toEqual([inOther('opt_in'), inOther('opt_out'), undefined]);
-  });
-
   test('is left alone where a later run has changed it', async () => {
     const { world, run } = await created();
     world.people([
@@ -153,38 +119,6 @@ describe('what was undone already', () => {
     const json = await undone(world, run);
     expect(json.cannot).toMatchObject([{ rule: 'changed-later', count: 2 }]);
     expect(json.cannot[0].reason).toContain(second.run);
-  });
-});
-
-describe('an opt-out of ours', () => {
-  async function optedOut() {
-    const world = await mirrored();
-    world.people([ann, bob, cal].map((email) => ({ email, news: 'yes' })));
-    await synced(world);
-    world.people([ann, bob, cal].map((email) => ({ email, news: 'no' })));
-    const run = await synced(world);
-    world.writes();
-    return { world, run };
-  }
-
-  test('is never taken back against the CRM', async () => {
-    const { world, run } = await optedOut();
-    const json = await undone(world, run);
-    expect(reasons(json)).toEqual(['stated-out-already 3']);
-    expect(world.writes()).toEqual([]);
-  });
-
-  test('is taken back where the CRM states an opt-in, and nobody said no since', async () => {
-    const { world, run } = await optedOut();
-    world.people([ann, bob, cal].map((email) => ({ email, news: email === cal ? 'no' : 'yes' })));
-    world.emulator.dashboard.unsubscribe(bob);
-    const json = await undone(world, run);
-    expect(reasons(json).toSorted()).toEqual(['left-all-mail 1', 'stated-out-already 1']);
-    expect([ann, bob, cal].map((who) => news(world, who))).toEqual([
-      'opt_in',
-      'opt_out',
-      'opt_out',
-    ]);
   });
 });
 
@@ -311,13 +245,6 @@ describe('the command', () => {
     const { code, err } = await world.call('undo', word, '--yes');
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(why) });
     expect(err.split('\n')).toHaveLength(1);
-  });
-
-  test('excludes --plan and agreement', async () => {
-    const { world, run } = await created();
-    expect((await world.call('undo', run, '--plan', '--yes')).code).toBe(2);
-    expect((await world.call('undo', run, '--plan', '--agree', 'abc')).code).toBe(2);
-    expect(world.writes()).toEqual([]);
   });
 });
 
