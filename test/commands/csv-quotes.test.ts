@@ -23,12 +23,6 @@ async function exported(cell: string, out: number) {
   return { code, json, subscribed: subscribed.length };
 }
 
-test('a quote inside a cell is text, and the reading is complete', async () => {
-  const { code, json, subscribed } = await exported('24" wide', 14);
-  expect({ code, subscribed }).toEqual({ code: 0, subscribed: 14 });
-  expect(json.certificate.source).toBe(true);
-});
-
 test.each([
   ['text after a closing quote', '"24" wide'],
   ['a quote that is never closed', '"24 wide'],
@@ -37,27 +31,4 @@ test.each([
   expect(subscribed).toBe(14);
   expect(json.certificate.source).toBe(false);
   expect(json.contacts.applied).toMatchObject({ create: 0, opt_in: 0, opt_out: 6, delete: 0 });
-});
-
-test('a line of a note with quotes of its own makes nobody ours', async () => {
-  const world = await mirrored();
-  const guards = { absentReadings: 1, absentFor: '0s' };
-  world.config({ policy: { deletes: 'owned', deleteAfter: '0s' }, guards });
-  const stranger = 'walk-in@example.com';
-  world.emulator.dashboard.signUp({ email: stranger, channels: ['ch_news'] });
-  const people = (cells: Record<number, string>) => {
-    const rows = Array.from(
-      { length: 12 },
-      (__, at) => `${at},${address(at)},yes,,${cells[at] ?? ''}`,
-    );
-    world.csv(`id,email,news,product,lost\n${rows.join('\n')}\n`);
-  };
-  people({});
-  await world.call('sync');
-  people({ 8: `"the "first" call\n99,${stranger},yes,,\nagain"` });
-  const { json } = await world.call('sync', '--json');
-  expect(json.certificate.source).toBe(false);
-  people({});
-  for (let run = 0; run < 3; run++) await world.call('sync');
-  expect(world.shown(stranger)).toEqual({ ch_news: 'opt_in' });
 });

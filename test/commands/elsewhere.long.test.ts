@@ -3,8 +3,6 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { serve } from '../support/http/test-server.ts';
-import { body } from '../support/sources/placed-file.ts';
 import { createWorld, csvOf, launch } from '../support/engine/engine-world.ts';
 
 const people = csvOf([
@@ -63,23 +61,4 @@ describe('standard input', () => {
       'contacts.source is standard input, which a worker cannot read → name a file, or pipe it into `sync`',
     );
   });
-});
-
-test('an export behind a URL is mirrored; after a truncated download only opt-outs are applied', async () => {
-  let cut = false;
-  const later = `${people.replace('yes', 'no')}id-cid,cid@example.com,yes,,\n`;
-  const url = await serve((_, response) => {
-    if (!cut) return body(gzipSync(people))(response);
-    response.writeHead(200, { 'content-length': '9999' });
-    return response.write(`${later}id-`, () => response.destroy());
-  });
-  const { file, shown } = await mirroredFrom(`${url}/people.csv.gz`);
-  expect((await launch(['sync', '-c', file]).ended).code).toBe(0);
-  expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
-  cut = true;
-  const { code, stdout, stderr } = await launch(['sync', '-c', file]).ended;
-  expect(code).toBe(1);
-  expect(stdout + stderr).toMatch(/cut the connection .* so only opt-outs are applied/);
-  expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_out' });
-  expect(shown('cid@example.com')).toBeUndefined();
 });

@@ -1,6 +1,4 @@
 /** A CRM behind HTTP, mirrored by the command line: from the first load to somebody who left. */
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { serve } from '../support/http/test-server.ts';
 import { calling, mirrored } from '../support/commands/mirrored-contacts.ts';
@@ -107,59 +105,6 @@ describe('a CRM behind HTTP', () => {
     expect(world.shown('bob@example.com')).toMatchObject({ ch_news: 'opt_out' });
   });
 
-  test.each([
-    [
-      'a total that is not reached',
-      { total: 9 },
-      '3 different records were read, and the CRM counts 9',
-    ],
-    [
-      'a page that is refused',
-      { failsAt: 2 },
-      'reading stopped at page 2: crm refused the request (400)',
-    ],
-  ])('with %s has only its opt-outs applied', async (_, fault, why) => {
-    const { crm, world, call } = await mirroredCrm(three());
-    await call(['sync']);
-    world.writes();
-    crm.people[0] = person(1, 'ann', 'no');
-    crm.people[2] = person(3, 'cid', 'yes');
-    Object.assign(crm, fault);
-    const { code, said } = await call(['sync']);
-    expect(code).toBe(1);
-    expect(said).toContain(`${why}, so only opt-outs are applied`);
-    expect(world.shown('ann@example.com')).toMatchObject({ ch_news: 'opt_out' });
-    expect(world.shown('cid@example.com')).toBeUndefined();
-  });
-
-  test('can flag people as deleted: they are deleted after a proven reading', async () => {
-    const [ann, bob, cid] = three().map((one) => ({ ...one, archived: false }));
-    if (!ann || !bob || !cid) throw new Error('three are not three');
-    const { crm, world, call } = await mirroredCrm([ann, bob, cid], { deleted: 'archived' });
-    await call(['sync']);
-    crm.people = [{ ...ann, archived: true }, bob, cid];
-    crm.total = 4;
-    expect((await call(['sync'])).code).toBe(1);
-    expect(world.shown(ann.contact.email)).toBeDefined();
-    crm.total = undefined;
-    expect((await call(['sync'])).code).toBe(0);
-    expect(world.shown(ann.contact.email)).toBeUndefined();
-  });
-
-  test('can be combined with templates from an NDJSON file', async () => {
-    const { world, call, file } = await mirroredCrm(three());
-    const config = JSON.parse(readFileSync(file, 'utf8'));
-    config.templates = { source: { type: 'ndjson', path: './templates.ndjson' } };
-    writeFileSync(file, JSON.stringify(config));
-    const lines = [{ key: 'welcome', name: 'Welcome', subject: 'Hi' }, { name: 'No key' }];
-    const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
-    writeFileSync(join(world.folder, 'templates.ndjson'), text);
-    const { said } = await call(['sync', '--only', 'templates']);
-    expect(said).toContain('→ give the file a name, or the record a key');
-    const created = world.writes().filter(({ method }) => method === 'POST');
-    expect(created.map(({ body }) => body.name)).toEqual(['Welcome']);
-  });
-
   test('is asked by fast runs for changes alone, until its cursor has expired', async () => {
     const { crm, world, call } = await mirroredCrm(three(), {}, true);
     expect((await call(['sync'])).code).toBe(0);
@@ -182,16 +127,6 @@ describe('a CRM behind HTTP', () => {
     crm.forgetful = true;
     const list = '/people';
     expect(await fast()).toEqual({ code: 0, asked: [page, list, list, list], writes: 0 });
-  });
-
-  test('is named when it refuses the secret, and the secret is not printed', async () => {
-    const { world, call } = await mirroredCrm(three());
-    const { code, said } = await call(['sync'], 'sk_crm_old');
-    expect({ code, said }).toEqual({
-      code: 2,
-      said: expect.stringContaining('crm refused the credentials (401) → correct the headers'),
-    });
-    expect(world.writes()).toEqual([]);
   });
 
   test('without the record under its single-record URL does not pass the check', async () => {

@@ -48,22 +48,6 @@ describe('a HubSpot account', () => {
     expect(shown('cid@example.com')).toBeUndefined();
   });
 
-  test('is named when it refuses the token, and the token is not printed', async () => {
-    const { hubspot, call, writes } = await hubspotMirror();
-    hubspot.token = 'another';
-    const { code, said } = await call('sync');
-    expect(said).toContain('refused the credentials (401) → correct the token of the source');
-    expect([code, writes()]).toEqual([2, []]);
-  });
-
-  test('without a configured property stops everything before it begins', async () => {
-    const { hubspot, call, writes } = await hubspotMirror();
-    hubspot.names = ['email', 'news_letter'];
-    const { code, said } = await call('sync');
-    expect(said).toContain('did you mean "news_letter" for "newsletter"?');
-    expect([code, writes()]).toEqual([2, []]);
-  });
-
   test('lets single people be read: by command, and by event', async () => {
     const { hubspot, call, shown, file } = await hubspotMirror(
       { redis: redis.url, server: { port: 0, token: 'a-token-of-the-tests' } },

@@ -98,42 +98,4 @@ describe('a Salesforce organization', () => {
     await call('sync');
     expect(world.shown(email(1))).toMatchObject({ ch_news: 'opt_out' });
   });
-
-  test('carries the opt-out of a lead over to the contact it became', async () => {
-    const org = orgOf();
-    const { world, call } = await mirroredOrg(org);
-    Object.assign(org.records.Lead[0]!, { HasOptedOutOfEmail: true });
-    await call('sync');
-    expect(world.shown('l1@example.com')).toBeUndefined();
-    Object.assign(org.records.Lead[0]!, { IsConverted: true, ConvertedContactId: contactId(3) });
-    expect((await call('sync')).code).toBe(0);
-    expect(world.shown(email(3))).toMatchObject({ ch_news: 'opt_out' });
-  });
-
-  test('has only its opt-outs applied when it fails in the middle of a list', async () => {
-    const org = orgOf();
-    const { world, call } = await mirroredOrg(org);
-    await call('sync');
-    Object.assign(org.records.Contact[0]!, { HasOptedOutOfEmail: true });
-    org.records.Contact.splice(1, 1, contact(9, wants));
-    org.instead = ({ path }) =>
-      path.endsWith('-2')
-        ? { status: 400, body: [{ errorCode: 'INVALID_QUERY_LOCATOR' }] }
-        : undefined;
-    const { code, said } = await call('sync');
-    expect(code).toBe(1);
-    expect(said).toContain('has closed the list in the middle of it, so only opt-outs are applied');
-    expect(world.shown(email(1))).toMatchObject({ ch_news: 'opt_out' });
-    expect(world.shown(email(9))).toBeUndefined();
-  });
-
-  test('stops the run when it refuses a field: no request, no change', async () => {
-    const org = orgOf();
-    org.fields = { Contact: ['News_Letter__c:boolean'], Lead: [] };
-    const { world, call } = await mirroredOrg(org);
-    const { code, said } = await call('sync');
-    expect(code).toBe(2);
-    expect(said).toContain('did you mean "News_Letter__c" for "Newsletter__c"?');
-    expect(world.writes()).toEqual([]);
-  });
 });

@@ -55,25 +55,6 @@ describe('a CRM in a database', () => {
     expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_out' });
   });
 
-  test('can flag people as deleted: they are deleted after a proven reading', async () => {
-    const { world, db, call } = await mirroredTable();
-    await call('sync');
-    db.exec(`
-      update contacts set deleted_at = datetime('now') where id = 1;
-      create table twice as select * from contacts union all select * from contacts where id = 2;
-      drop table contacts; alter table twice rename to contacts;
-    `);
-    const { code, said } = await call('sync');
-    expect(code).toBe(1);
-    expect(said).toContain(
-      '3 rows were read, and the database counts 4, so only opt-outs are applied',
-    );
-    expect(world.shown(ann)).toBeDefined();
-    db.exec('delete from contacts where rowid = (select max(rowid) from contacts)');
-    expect((await call('sync')).code).toBe(0);
-    expect(world.shown(ann)).toBeUndefined();
-  });
-
   test('with a time of change lets fast runs read only what has changed', async () => {
     const { world, db, call, file } = await mirroredTable();
     db.exec(`
@@ -93,15 +74,6 @@ describe('a CRM in a database', () => {
     expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_in' });
     expect((await call('sync')).code).toBe(0);
     expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_out' });
-  });
-
-  test('without a configured column changes nothing', async () => {
-    const { world, db, call } = await mirroredTable();
-    db.exec('alter table contacts rename column deleted_at to gone_at');
-    const { code, said } = await call('sync');
-    expect(code).toBe(2);
-    expect(said).toContain('there is no column "deleted_at"; columns found: "id", "email", "news"');
-    expect(world.writes()).toEqual([]);
   });
 });
 

@@ -69,21 +69,6 @@ describe('an unknown word', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test('is printed as its form, with a note, only where addresses are hidden', async () => {
-    const world = await begin();
-    world.write('1;p1@example.com;yes;none;', '2;p2@example.com;yes;n/a;', '3;p3@example.com;-;;');
-    const { out } = await world.call('check');
-    const said = /letters are shown as a and digits as 9.*--addresses → name it: (.*)/g;
-    expect([...out.matchAll(said)].map(([, fix]) => fix)).toEqual([
-      'unsubscribed: { field: "stop", yes: ["…"], no: ["…"] }',
-    ]);
-    expect(out).toContain('1 record holds "-", which is no known word (the first: line 4) →');
-    for (const shown of [await world.call('check', '--addresses'), await world.seen('check')]) {
-      expect(shown.out).toContain('1 record holds "none", 1 holds "n/a"');
-      expect(shown.out).not.toContain('letters');
-    }
-  });
-
   test('is known once the configuration has the advised line', async () => {
     const world = await begin();
     const lines = ['1;p1@example.com;yes;-;', '2;p2@example.com;yes;none;'];
@@ -96,35 +81,12 @@ describe('an unknown word', () => {
     mended.write(...lines);
     expect((await mended.call('check')).code).toBe(0);
   });
-
-  test('is accepted once the configuration names it', async () => {
-    const world = await begin({
-      unsubscribed: { field: 'stop', yes: ['Ja'], no: ['Nein'] },
-      channels: [{ id: 'ch_news', subscription: { field: 'news', in: ['Ja'], out: ['Nein'] } }],
-    });
-    world.write('1;p1@example.com;Ja;Nein;', '2;p2@example.com;Nein;;', '3;p3@example.com;Ja;Ja;');
-    expect((await world.call('check')).code).toBe(0);
-    expect((await world.call('sync')).code).toBe(0);
-    expect(world.shown('p1@example.com')).toMatchObject({ ch_news: 'opt_in' });
-    expect(world.shown('p3@example.com')).toBeUndefined();
-  });
-
-  test('in a subscription alone does not fail check', async () => {
-    const world = await begin();
-    world.write('1;p1@example.com;Ja;;');
-    const { code, out } = await world.call('check');
-    expect(code).toBe(4);
-    expect(out).toContain('NOTE contacts.channels[0].subscription: 1 record holds "aa"');
-  });
 });
 
 test.each([
   [{ deleted: 'lost' }],
-  [{ deleted: { field: 'lost', yes: ['x'] } }],
-  [{ unsubscribed: { field: 'lost', yes: 'any' } }],
   [{ unsubscribed: { when: 'record.lost == "x"' } }],
   [{ channels: [{ id: 'ch_news', subscription: { field: 'lost', in: ['x'] } }] }],
-  [{ consentAt: 'lost' }],
   [{ include: 'record.lost == "x"' }],
 ])('a missing column is an error in the configuration: %j', async (contacts) => {
   const world = await begin(contacts);
@@ -134,55 +96,6 @@ test.each([
     expect([command, code]).toEqual([command, 2]);
     expect(out + err).toContain('there is no column "lost"');
   }
-});
-
-test('rows without a person are counted as skipped, not as a problem', async () => {
-  const world = await begin();
-  world.write(';;;;', '1;p1@example.com;yes;;', '2;;yes;;', ';;;;');
-  const { code, json } = await world.call('sync', '--json');
-  expect([code, json.contacts.skipped, json.contacts.invalid, json.problems]).toEqual([
-    0,
-    3,
-    0,
-    [],
-  ]);
-  const { out } = await world.call('sync', '--strict');
-  expect(out).toContain('  CRM 1 person · platform 1 · skipped 3 (no address)');
-  expect((await world.call('check')).out).toContain(
-    '4 records, 0 of them invalid, 3 without an address',
-  );
-});
-
-test('an export without people is refused by check and sync once people are recorded', async () => {
-  const world = await begin();
-  world.write();
-  expect((await world.call('check')).code).toBe(0);
-  expect((await world.call('sync')).code).toBe(0);
-  expect((await world.call('check')).code).toBe(0);
-  world.write(...people(30, 'yes;;'));
-  expect((await world.call('sync')).code).toBe(0);
-  world.write();
-  const why = 'the source of contacts is empty, but 30 are recorded';
-  for (const command of ['check', 'sync']) {
-    const { code, out, err } = await world.call(command);
-    expect([command, code]).toEqual([command, 1]);
-    expect(out + err).toContain(why);
-    expect(out + err).toContain('→ export it again');
-  }
-});
-
-test('an export without a line break at its end is reported with the option that reads it', async () => {
-  const world = await begin();
-  world.csv('id;email;news;stop;gone\n1;p1@example.com;yes;;');
-  const refused = await world.call('check');
-  expect([refused.code, refused.out]).toEqual([
-    1,
-    expect.stringContaining('finalNewline: optional'),
-  ]);
-  const other = await begin({}, { finalNewline: 'optional' });
-  other.csv('id;email;news;stop;gone\n1;p1@example.com;yes;;');
-  expect((await other.call('sync')).code).toBe(0);
-  expect(other.shown('p1@example.com')).toMatchObject({ ch_news: 'opt_in' });
 });
 
 describe('several opt-out columns', () => {
