@@ -119,24 +119,6 @@ describe('another key', () => {
   });
 });
 
-describe('a snapshot without an owner', () => {
-  test('stays free after a key that never listed anything', async () => {
-    const world = await mirrored();
-    world.config({ key: 'key_live_unknown' });
-    expect((await world.call('sync')).code).toBe(1);
-    world.config();
-    expect(await world.call('sync', '--json')).toMatchObject({ code: 0, json: { reasons: [] } });
-  });
-
-  test('is bound by a fast first run as well', async () => {
-    const world = await mirrored();
-    expect((await world.call('sync', '--fast')).code).toBe(0);
-    rotate(world);
-    const { json } = await world.call('sync', '--json');
-    expect(json.reasons).toEqual([expect.stringContaining('2 of 2 recorded contacts')]);
-  });
-});
-
 describe('another address', () => {
   test('is refused until `rebind` has proven it to be the same organization', async () => {
     const world = await bound();

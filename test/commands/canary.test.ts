@@ -134,22 +134,6 @@ test('a rehearsal shows the slice, and says that the rest would wait', async () 
   expect(writes()).toEqual([]);
 });
 
-test('a plan and a rehearsal before the first run name the people of its slice', async () => {
-  const world = await rehearsable({ lines: { policy: { canary: { floor: 3, wait: '30m' } } } });
-  const { call, emulator } = world;
-  const emails = Array.from({ length: 20 }, (_, at) => `p${at}@example.com`);
-  world.people(emails.map((email) => ({ email, news: 'yes' })));
-  const plan = await call('plan', '--addresses');
-  const { json } = await call('rehearse', '--json', '--addresses');
-  await call('backfill');
-  const slice = emulator.world.contacts().map(({ email }) => email);
-  expect(slice).toHaveLength(3);
-  expect(emails.filter((one) => plan.out.includes(one)).toSorted()).toEqual(slice.toSorted());
-  const told: { key: string; after: unknown }[] = json.people;
-  const keys = told.filter(({ after }) => after !== null).map(({ key }) => key);
-  expect(keys.toSorted()).toEqual(slice.toSorted());
-});
-
 test('without the key, no document and no page names a canary', async () => {
   const { call } = await mirrored();
   for (const command of ['plan', 'sync', 'status']) {

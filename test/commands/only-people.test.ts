@@ -188,13 +188,4 @@ describe('with contacts.sample', () => {
     expect((await world.call('sync', '--fast')).code).toBe(0);
     expect(world.recorded()).toHaveLength(12);
   });
-
-  test('opt-outs of everybody apply', async () => {
-    const world = await begin(sampling(1));
-    world.write(...lines(5));
-    Array.from({ length: 5 }, (_, id) => world.seed(id, 'opt_in'));
-    world.write(...Array.from({ length: 5 }, (_, id) => line(id, id < 3 ? 'no' : 'yes')));
-    await world.call('sync', '--json');
-    expect([0, 1, 2].map(world.news)).toEqual(['opt_out', 'opt_out', 'opt_out']);
-  });
 });

@@ -47,19 +47,21 @@ test('a part of a plan is approved, and the rest still awaits approval', async (
   expect(length).toBe(3);
 });
 
-test.each([
-  [['--channel', 'ch_nws'], 'the configuration has no such channel'],
-  [['--op', 'optin'], 'name one of these: delete, opt_out, create, opt_in, update, archive'],
-  [['--guard', 'opt_in'], 'name one of these: deletes, optOuts, optIns, templates'],
-  [['--op', 'delete'], 'no change that awaits approval under'],
-  [['--people', 'missing.txt'], '--people missing.txt: the file cannot be read'],
-  [['--by', ''], '--by: it is empty'],
-  [['--reason', 'as eve@example.com asked'], 'an address is in it'],
-  [['--plan', 'plan.json'], 'only one of them'],
-])('approve with %j is refused', async (flags, why) => {
+test('approve is refused with a part that nobody can mean', async () => {
   const world = await held();
-  const { code, err } = await world.call('approve', world.plan, ...flags);
-  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(why) });
+  for (const [flags, why] of [
+    [['--channel', 'ch_nws'], 'the configuration has no such channel'],
+    [['--op', 'optin'], 'name one of these: delete, opt_out, create, opt_in, update, archive'],
+    [['--guard', 'opt_in'], 'name one of these: deletes, optOuts, optIns, templates'],
+    [['--op', 'delete'], 'no change that awaits approval under'],
+    [['--people', 'missing.txt'], '--people missing.txt: the file cannot be read'],
+    [['--by', ''], '--by: it is empty'],
+    [['--reason', 'as eve@example.com asked'], 'an address is in it'],
+    [['--plan', 'plan.json'], 'only one of them'],
+  ] as const) {
+    const { code, err } = await world.call('approve', world.plan, ...flags);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(why) });
+  }
   expect((await world.call('status', '--json')).json.approvals).toEqual([]);
 });
 
@@ -148,31 +150,4 @@ test('an opt-out that the CRM states cannot be rejected', async () => {
     ),
   });
   expect((await world.call('status', '--json')).json).toMatchObject({ ok: false, rejections: [] });
-});
-
-test('a rejected removal does not keep back an opt-out that a flagged record states', async () => {
-  const world = await mirrored();
-  world.config({
-    contacts: { deleted: 'archived' },
-    policy: { absent: 'opt_out', deletes: 'created' },
-    guards: { deletes: { percent: 0, floor: 1 } },
-  });
-  const say = (archived: string, news: string): void => {
-    const lines = Array.from(
-      { length: 3 },
-      (_, at) => `${at},p${at}@ex${at}.com,${news},,${archived}`,
-    );
-    world.csv(`${['id,email,news,product,archived', ...lines].join('\n')}\n`);
-  };
-  say('', 'yes');
-  expect((await world.call('sync')).code).toBe(0);
-  say('yes', 'yes');
-  const { json } = await world.call('sync', '--json');
-  expect((await world.call('reject', json.plan, '--reason', 'wrong export')).code).toBe(0);
-  world.writes();
-  say('yes', 'no');
-  expect((await world.call('sync')).code).toBe(0);
-  expect(world.writes().map(({ body }) => body)).toEqual(
-    Array.from({ length: 3 }, () => expect.objectContaining({ subscription: 'opt_out' })),
-  );
 });

@@ -38,22 +38,6 @@ describe('the limit of a route', () => {
     expect(next.ms).toBeGreaterThan(20_000);
     expect(next.ms).toBeLessThan(60_000);
   });
-
-  test('is the one given, and hours of it pass in moments', async () => {
-    const world = await rehearsable();
-    world.people(crowd);
-    const { json } = await world.call('rehearse', '--json', '--limit', 'contacts.enrol=1/120');
-    expect(limitOf(json.limits, 'contacts.enrol')).toMatchObject({ limit: 1, from: 'given' });
-    expect(json.ms).toBeGreaterThan(88 * 120_000);
-    expect(json).toMatchObject({ status: 'done', requests: { byRoute: { 'contacts.enrol': 90 } } });
-  });
-
-  test('may be given for all routes', async () => {
-    const world = await rehearsable();
-    const { json } = await world.call('rehearse', '--json', '--limit', '*=5/1');
-    for (const { from, limit } of json.limits)
-      expect({ from, limit }).toEqual({ from: 'given', limit: 5 });
-  });
 });
 
 describe('faults', () => {
@@ -83,19 +67,6 @@ describe('faults', () => {
     expect(out).not.toMatch(/create +2/);
     for (const reason of told.json.reasons)
       for (const said of [out, err]) expect(said).toContain(reason);
-  });
-
-  test('and a quirk are those of the emulator', async () => {
-    const world = await rehearsable();
-    await world.call('sync');
-    world.people([
-      { email: ann, news: 'no' },
-      { email: bob, news: 'yes' },
-    ]);
-    const told = await world.call('rehearse', '--json', '--quirk', 'no-flip');
-    expect(told).toMatchObject({ code: 4, json: { status: 'rejected', people: [] } });
-    const { out } = await world.call('rehearse', '--quirk', 'no-flip');
-    expect(out).toContain('0 of 1 planned change, in ');
   });
 });
 
@@ -153,31 +124,6 @@ describe('a configuration that is not live yet', () => {
       },
       expect.objectContaining({ key: bob }),
     ]);
-  });
-
-  test('is compared in words, with the reasons of both', async () => {
-    const world = await rehearsable();
-    await world.call('sync');
-    world.people([
-      { email: ann, news: 'no' },
-      { email: bob, news: 'yes' },
-    ]);
-    const file = proposed(world, ({ contacts }) => {
-      contacts.channels[0] = { id: 'ch_news', subscription: 'product' };
-    });
-    const { out } = await both(world, file, '--addresses');
-    expect(out).toContain(`People treated otherwise by ${file} (1)`);
-    expect(out).toMatch(
-      /ann@example\.com .*mirror\.yaml +ch_news out +opt out ch_news: opt-out wanted/,
-    );
-    expect(out).toMatch(/new\.yaml +ch_news in +nothing to do/);
-  });
-
-  test('that does the same is said to do the same', async () => {
-    const world = await rehearsable();
-    const file = proposed(world, () => undefined);
-    const { out } = await both(world, file);
-    expect(out).toContain('Both configurations do the same with every person.');
   });
 
   test('that leaves people out names them, and when they would be opted out', async () => {

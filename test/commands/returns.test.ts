@@ -192,25 +192,6 @@ describe('write-back to a database', () => {
     expect((await call('sync', '--json')).json.returns).toMatchObject({ told: 2, waiting: 0 });
     expect(rows()).toEqual(['no yes', 'no no']);
   });
-
-  test('is refused by check and sync if the statement ignores which channel they left', async () => {
-    const { call, emulator, returnsBy, rows } = await database();
-    await call('sync');
-    emulator.dashboard.leave(ann, 'ch_news');
-    const statement = "update people set news = 'no', product = 'no' where id = :id -- :channel";
-    returnsBy(statement);
-    for (const command of ['check', 'sync']) {
-      const { code, err } = await call(command);
-      expect({ command, code }).toEqual({ command, code: 2 });
-      expect(err).toMatch(
-        /mirror\.yaml:\d+:\d+ {2}contacts\.returns\.statement {2}ignores the channel: .* → use :channel, or add allChannels: true/,
-      );
-    }
-    expect(rows()).toEqual(['yes yes', 'yes yes']);
-    returnsBy(statement, { allChannels: true });
-    expect((await call('sync', '--json')).json.returns).toMatchObject({ told: 1 });
-    expect(rows()).toEqual(['no no', 'yes yes']);
-  });
 });
 
 describe('a plan, with write-back', () => {

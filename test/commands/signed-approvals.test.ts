@@ -237,16 +237,6 @@ test('rejecting needs no signature, and drops those that were given', async () =
   expect(world.emulator.world.contacts()).toHaveLength(4);
 });
 
-test('a used approval is not in force again with one signature', async () => {
-  const world = await held();
-  await world.sign(world.plan, 'ada');
-  await world.sign(world.plan, 'ben');
-  expect((await world.call('sync')).code).toBe(0);
-  const db = new Database(world.path);
-  expect(db.prepare('select count(*) n from approval_signature').get()).toEqual({ n: 0 });
-  db.close();
-});
-
 test('a key file is for its owner only, and is never overwritten', async () => {
   const world = await mirrored();
   const file = join(world.folder, 'key');
