@@ -108,12 +108,6 @@ test('a crossed threshold is in the output and in status, and stops nothing', as
   expect(await codes(world)).toEqual([]);
 });
 
-test('without thresholds, nothing more needs attention than before', async () => {
-  const world = await refusing({});
-  expect((await world.call('sync')).err).not.toContain('alerts');
-  expect(await codes(world)).toEqual([]);
-});
-
 test('alerts.proofAge replaces the age from which a proof is stale', async () => {
   const world = await mirrored();
   await world.call('sync');

@@ -3,7 +3,6 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import { receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
-import { launch } from '../support/engine/engine-world.ts';
 import { untilHolds } from '../support/waiting.ts';
 
 /** A mirror whose last run failed, with a Slack receiver that gives these answers. */
@@ -28,17 +27,6 @@ const refuseToStore = (path: string, names: string): void =>
     `create trigger full before insert on meta when new.name like '${names}'
      begin select raise(abort, 'the disk is full'); end`,
   );
-
-test('two processes that overlap while a receiver is away tell it once', async () => {
-  const { heard, world } = await failing(503, 503);
-  const first = launch(['sync', '--notify', '-c', world.file]);
-  await untilHolds(() => expect(heard).toHaveLength(2));
-  const second = launch(['sync', '--notify', '-c', world.file]);
-  const ends = await Promise.all([first.ended, second.ended]);
-  expect(ends.map(({ code }) => code)).toEqual([1, 1]);
-  // Two attempts that failed, and one that did not.
-  expect(heard).toHaveLength(3);
-});
 
 test('two notifiers of one snapshot tell a receiver once', async () => {
   const { heard, told, begin } = await failing(503);

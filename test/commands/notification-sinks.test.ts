@@ -269,30 +269,6 @@ test('a refusal is printed once, with the host alone and with a remedy', async (
   ]);
 });
 
-test('a receiver that was away is told what holds and what ended, another nothing twice', async () => {
-  const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
-  const [slack, hook] = [await receiver(), await receiver()];
-  slack.replies.push(...Array.from({ length: 8 }, () => 503));
-  const to = [{ slack: { url: slack.url } }];
-  const mirror = await reporting({ url: hook.url, secret, to });
-  const { fault } = await inTrouble(mirror);
-  await mirror.run();
-  fault.undo();
-  // Away for two runs, each by a process of its own, with four attempts each.
-  await mirror.run();
-  expect(slack.heard).toHaveLength(8);
-  await mirror.run();
-  await mirror.run();
-  expect(slack.heard).toHaveLength(9);
-  const { blocks } = parsed(slack.heard[8]?.body);
-  expect(blocks[0].text.text).toBe('world: 1 problem, 1 solved');
-  expect(hook.heard.map(({ body }) => parsed(body).type)).toEqual([
-    'mirror.held',
-    'mirror.failed',
-    'mirror.recovered',
-  ]);
-});
-
 test('events and level choose what a receiver hears', async () => {
   const receivers = await Promise.all([receiver(), receiver(), receiver()]);
   const urls = receivers.map(({ url }) => url);

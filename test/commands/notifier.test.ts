@@ -1,7 +1,6 @@
 /** Notices over real HTTP: signed, told once, tried again, and in nobody's way. */
 import { expect, onTestFinished, test } from 'vitest';
 import { Webhook } from 'standardwebhooks';
-import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import { ownRedis } from '../support/redis.ts';
 import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { type Heard, receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
@@ -45,25 +44,6 @@ test('reports the first failure and the recovery, signed and without an address'
   ]);
 });
 
-test('repeats nothing after a restart', async () => {
-  const { heard, url } = await receiver();
-  const { world, begin } = await telling(url);
-  refusing(world, 403);
-  for (let nth = 0; nth < 2; nth += 1) {
-    const notifier = begin();
-    await world.call('sync');
-    notifier.ran();
-    await notifier.close();
-  }
-  expect(types(heard)).toEqual(['mirror.failed']);
-  // Earlier versions store it under the same name.
-  const { meta, close } = openSnapshot(world.path);
-  expect(JSON.parse(meta.get('notices') ?? '')).toMatchObject({
-    failed: { run_failed: { at: expect.any(Number) } },
-  });
-  close();
-});
-
 test('retries under the same id when the receiver fails, and again after the next run', async () => {
   const { heard, url } = await receiver(500, 503, 500, 500, 404);
   const { world, told, begin } = await telling(url);
@@ -90,35 +70,6 @@ test('keeps nobody waiting for an unreachable receiver, and gives up when stoppe
   stop.abort(new Error('stop'));
   await notifier.close();
   expect(told).toEqual([]);
-});
-
-test('reports held changes, and sends nothing without a configured receiver', async () => {
-  const { heard, url } = await receiver();
-  const { world, begin, open } = await telling(url);
-  await world.call('sync');
-  const people = Array.from({ length: 300 }, (_, at) => ({ email: `p${at}@x.org`, news: 'yes' }));
-  world.people([{ email: ann, news: 'yes' }, ...people]);
-  expect((await world.call('sync')).code).toBe(3);
-  const notifier = begin();
-  notifier.ran();
-  await untilHolds(() => expect(types(heard)).toEqual(['mirror.held']));
-  expect(JSON.parse(heard[0]?.body ?? '').data.fix).toContain('crm-mirror approve');
-  world.config();
-  expect(open()).toBeUndefined();
-});
-
-test('reports a larger plan, and not one that is hardly larger', async () => {
-  const { heard, url } = await receiver();
-  const { world, run } = await telling(url);
-  await run();
-  const people = (count: number) =>
-    Array.from({ length: count }, (_, at) => ({ email: `p${at}@x.org`, news: 'yes' }));
-  for (const count of [300, 301, 340]) {
-    world.people([{ email: ann, news: 'yes' }, ...people(count)]);
-    expect(await run()).toBe(3);
-  }
-  const reasons = heard.map(({ body }) => JSON.parse(body).data.reason);
-  expect(reasons).toEqual([expect.stringMatching(/^300 /), expect.stringMatching(/^340 /)]);
 });
 
 test('is called by a worker after a run', async () => {

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { freePort } from '../support/port.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
-import { mailServer, receiver, refusing } from '../support/commands/notice-receivers.ts';
+import { mailServer, receiver } from '../support/commands/notice-receivers.ts';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 const password = 'wrong-word';
@@ -87,19 +87,6 @@ test('says when a mail server refuses one of the recipients', async () => {
   const { code, out } = await world.call('notify', 'test');
   expect([code, out]).toEqual([0, `email (${host}): sent: ${host} refuses 1 recipient`]);
   expect(mails).toMatchObject([{ to: ['b@x.example'], user: undefined }]);
-});
-
-test('sync --notify reports a failed run once, and its end', async () => {
-  const hook = await receiver();
-  const world = await mirrored();
-  world.config({ notices: { to: [{ slack: { url: hook.url } }] } });
-  const fault = refusing(world, 403);
-  for (let nth = 0; nth < 2; nth += 1) expect((await world.call('sync', '--notify')).code).toBe(1);
-  fault.undo();
-  expect((await world.call('sync')).code).toBe(0);
-  expect((await world.call('sync', '--notify')).code).toBe(0);
-  const titles = hook.heard.map(({ body }) => JSON.parse(body).blocks[0].text.text);
-  expect(titles).toEqual(['world: the last run failed', 'world: runs end well again']);
 });
 
 test('sync --notify runs nothing if nobody is to be told', async () => {

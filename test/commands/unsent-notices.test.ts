@@ -1,6 +1,5 @@
 /** What ended while its receiver was away is told once the receiver answers again. */
 import { expect, test } from 'vitest';
-import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import type { Notice } from '../../src/cli/status/trouble-notice.ts';
 import {
   afterAttempt,
@@ -38,14 +37,6 @@ test('the next run tells it, with its times, and once', async () => {
   expect(heard).toHaveLength(1);
 });
 
-test('a signed webhook gets it as recovered', async () => {
-  const { heard, run } = await missed('webhook');
-  await run();
-  const { type, data } = JSON.parse(heard[0]?.body ?? '');
-  expect(type).toBe('mirror.recovered');
-  expect(data.reason).toContain('solved since');
-});
-
 test('the timer of a worker tells it without another run', async () => {
   const { heard, world, begin } = await missed();
   expect((await world.call('sync')).code).toBe(0);
@@ -69,33 +60,6 @@ test('the timer waits longer after each failure, and stops with the notifier', a
   const { length } = heard;
   await new Promise((resolve) => void setTimeout(resolve, 200));
   expect(heard).toHaveLength(length);
-});
-
-test('processes that overlap tell it once', async () => {
-  const { heard, world, begin } = await missed();
-  expect((await world.call('sync')).code).toBe(0);
-  const notifiers = [begin(), begin(), begin()];
-  for (const notifier of notifiers) notifier.ran();
-  await Promise.all(notifiers.map(async (notifier) => notifier.close()));
-  expect(heard).toHaveLength(1);
-  const { meta, close } = openSnapshot(world.path);
-  expect(meta.get('notices-unsent.slack')).toBeUndefined();
-  close();
-});
-
-test('a problem that still stands is told as usual, and its end as usual', async () => {
-  const { heard, url } = await receiver(...away);
-  const { world, run } = await reporting({ to: [{ slack: { url } }] });
-  const fault = refusing(world, 403);
-  await run();
-  expect(await run()).toBe(1);
-  fault.undo();
-  expect(await run()).toBe(0);
-  const texts = heard.slice(4).map(({ body }) => String(JSON.parse(body).text));
-  expect(texts).toEqual([
-    expect.stringContaining('world: the last run failed'),
-    expect.stringContaining('no longer: the last full run'),
-  ]);
 });
 
 const failed = (subject: string): Notice => ({
