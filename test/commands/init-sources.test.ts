@@ -146,14 +146,6 @@ describe('an HTTP API', () => {
     expect(contacts.source).toEqual({ type: 'http', url: `${url}?sort=id`, page });
   });
 
-  test('is read at once if it ignores every parameter', async () => {
-    const url = await api(() => [200, { contacts: people }]);
-    const { code, contacts, out } = await init([url, ...news('consent.news')]);
-    expect(code).toBe(0);
-    expect(out).toContain('no second page was found');
-    expect(contacts.source).toEqual({ type: 'http', url, records: 'contacts' });
-  });
-
   test('that names a next page in a way that is not recognized is reported as incomplete', async () => {
     const url = await api(() => [200, { contacts: people, next: 'https://crm.example/rest/77' }]);
     const { out } = await init([url, ...news('consent.news')]);
@@ -176,23 +168,6 @@ describe('an HTTP API', () => {
     expect(out).toContain(note);
     expect(out).toMatch(/^ {2}not complete: /m);
     expect(written.replaceAll(/\n +# /g, ' ')).toContain(note);
-  });
-
-  test('is read by the address of its next page', async () => {
-    const url = await api((params) => {
-      const from = Number(params.get('cursor')?.slice(1) ?? 0);
-      const isLast = from + 20 >= people.length;
-      const next = { href: `/api/contacts?limit=20&cursor=c${from + 20}` };
-      const links = { self: { href: '/api/contacts' }, ...(!isLast && { next }) };
-      return [200, { contacts: people.slice(from, from + 20), links }];
-    });
-    const { code, out, contacts } = await init([`${url}?limit=20`, ...news('consent.news')]);
-    expect(contacts.source).toMatchObject({
-      url: `${url}?limit=20`,
-      page: { cursor: 'links.next.href', param: 'cursor' },
-    });
-    expect(out).toMatch(/^http: 45 records/);
-    expect(code).toBe(0);
   });
 
   test.each([

@@ -3,10 +3,9 @@
  * `init` names them in one line.
  */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { parse } from 'yaml';
 import { calling } from '../support/commands/mirrored-contacts.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 
@@ -155,26 +154,6 @@ test.each([
   const named = ['--words', `${name}:yes=Do Not Email,suppressed`];
   const { code, err, subscribed } = await initialized(path, output, [...news, ...named]);
   expect([code, err, subscribed[0], subscribed.length]).toEqual([0, '', 3, 18]);
-});
-
-test('names and words with line breaks are written so that they can be read', async () => {
-  const { path, output } = await exported('', []);
-  const name = '"Note\n# ""x"": y"';
-  const rows = Array.from({ length: 20 }, (_, at) => {
-    const note = ['"never mail\nher: [again]"', '"ring\r\nfirst, later"'][at] ?? '';
-    return `${at + 1};p${at + 1}@example.com;yes;${note}`;
-  });
-  writeFileSync(path, `${[`id;Email;Newsletter;${name}`, ...rows].join('\n')}\n`);
-  utimesSync(path, new Date(0), new Date(0));
-  const word = 'Note\n# "x": y:yes=never mail\nher: [again],no=ring\r\nfirst\\, later';
-  const { code, err, subscribed } = await initialized(path, output, [...news, '--words', word]);
-  expect([code, err, subscribed[0]]).toEqual([0, '', 2]);
-  const { contacts } = parse(readFileSync(output, 'utf8'));
-  expect(contacts.unsubscribed).toEqual({
-    field: 'Note\n# "x": y',
-    yes: ['never mail\nher: [again]'],
-    no: ['ring\r\nfirst, later'],
-  });
 });
 
 test('a refusal ends with one line that decides all of it, and says what it states', async () => {

@@ -52,15 +52,6 @@ test('proposes each column with its reason, and previews the first people', asyn
   );
 });
 
-test('names the mirror after the file, and the source relative to the configuration', async () => {
-  const { init, output } = await exported();
-  await init('--yes', ...news);
-  const written = readFileSync(output, 'utf8');
-  expect(written).toContain('mirror: people-2026\n');
-  expect(written).toContain('source: { type: csv, path: ./People 2026.csv }');
-  expect(written).not.toContain('ann@example.com');
-});
-
 test('quotes a name that YAML would read as a number', async () => {
   const { init, output } = await exported();
   expect((await init('--yes', '--mirror', '2026', ...news)).code).toBe(0);
@@ -169,67 +160,6 @@ describe('an export in Dutch', () => {
     expect(err).toContain('--words "Niet mailen:yes=WORD,WORD,no=WORD,WORD"');
     expect(existsSync(output)).toBe(false);
   });
-
-  test('uses both columns once their words are named, and lists all others', async () => {
-    const { init, output } = await exported(dutch);
-    const words = ['--words', 'Uitgeschreven op:yes=any', '--words', 'Niet mailen:yes=x'];
-    const { code, out } = await init('--yes', ...channel, ...words, '--unused', 'Productnieuws');
-    expect(code).toBe(0);
-    const written = readFileSync(output, 'utf8');
-    expect(written).toContain('    - { field: Uitgeschreven op, yes: any }\n');
-    expect(written).toContain('    - { field: Niet mailen, yes: [ x ] }\n');
-    expect(out).toMatch(/ {2}Gearchiveerd\n {2}Productnieuws \("aangemeld" 30×/);
-    expect(out).toContain('  and 1 column that looks like none of these');
-    expect(written).toContain('# not used: Productnieuws ("aangemeld" 30×');
-  });
-
-  test('leaves out what the user says is no opt-out', async () => {
-    const { init, output } = await exported(dutch);
-    const unused = ['--unused', 'Niet mailen', '--unused', 'Productnieuws'];
-    const flags = [...unused, '--words', 'Uitgeschreven op:yes=any'];
-    const { code, out } = await init('--yes', ...channel, ...flags);
-    expect(code).toBe(0);
-    expect(out).toMatch(/ {2}Niet mailen \("x" 5×\)\n {2}Gearchiveerd/);
-    expect(readFileSync(output, 'utf8')).toContain(
-      '  unsubscribed: { field: Uitgeschreven op, yes: any }\n',
-    );
-  });
-});
-
-test.each([
-  ['a word and a date', 'oui', '12/03/2024', 0],
-  ['a word and a reason', 'oui', 'par téléphone', 2],
-])('French opt-outs, %s: neither is left out', async (_, word, left, expected) => {
-  const lines = [
-    'id,Email,Newsletter,Ne pas contacter,Désinscrit le',
-    `1,a@example.com,yes,${word},`,
-  ];
-  const { init, output } = await exported(
-    `${[...lines, `2,b@example.com,yes,,${left}`].join('\n')}\n`,
-  );
-  const { code, err } = await init('--yes', '--addresses', ...news);
-  expect(code).toBe(expected);
-  if (expected === 2) expect(err).toContain('column "Désinscrit le"');
-  else expect(readFileSync(output, 'utf8')).toContain('    - Désinscrit le\n');
-});
-
-test('a column with the reasons of opt-outs is an opt-out once its words are given', async () => {
-  const rows = [
-    '1,a@example.com,yes,asked by phone',
-    '2,b@example.com,yes,',
-    '3,c@example.com,yes,',
-  ];
-  const { init, output } = await exported(
-    `${['id,Email,Newsletter,Unsubscribe reason', ...rows].join('\n')}\n`,
-  );
-  const refused = await init('--yes', ...news);
-  expect(refused.code).toBe(2);
-  expect(refused.err).toContain('column "Unsubscribe reason": 1 record holds');
-  const { code } = await init('--yes', ...news, '--words', 'Unsubscribe reason:yes=any');
-  expect(code).toBe(0);
-  expect(readFileSync(output, 'utf8')).toContain(
-    'unsubscribed: { field: Unsubscribe reason, yes: any }',
-  );
 });
 
 describe('the channels of the platform', () => {
@@ -283,18 +213,6 @@ test('lists flags, and only counts dates', async () => {
   const { out } = await init('--yes', ...news, '--unused', 'Vip');
   expect(out).toContain(':\n  Vip ("no" 3×)\n  Changed (dates, 6 different)\n');
   expect(readFileSync(output, 'utf8')).toContain('  # not used: Changed (dates, 6 different)\n');
-});
-
-test('lists at most 20 unused columns, and none that holds a number of marks', async () => {
-  const names = Array.from({ length: 25 }, (_, at) => `Flag ${at}`);
-  const rows = [0, 1, 2, 3, 4, 5].map((id) =>
-    [id, `p${id}@example.com`, 'yes', id + 2, ...names.map(() => 'no')].join(','),
-  );
-  const header = ['id', 'Email', 'Newsletter', 'Grade', ...names].join(',');
-  const { init } = await exported(`${[header, ...rows].join('\n')}\n`);
-  const { out } = await init('--yes', ...news);
-  expect(out).toContain('  Flag 19 ("no" 6×)\n  and 5 more, which the configuration lists\n');
-  expect(out).not.toContain('Grade');
 });
 
 test('asks nothing without a terminal', async () => {

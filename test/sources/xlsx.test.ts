@@ -2,7 +2,6 @@ import { appendFile, readFile, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { expectedOf } from '../e2e/first-contact/expected-outcome.ts';
-import { readExport } from '../e2e/first-contact/read-export.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import {
   type Edits,
@@ -31,25 +30,6 @@ async function valuesOf(cells: readonly string[], edits: Edits = {}) {
 }
 
 describe('the exported workbook', () => {
-  test('has the rows of its first sheet as texts, without the title and the empty row', async () => {
-    const rows = readExport('xlsx').map(({ line, values }) => {
-      const texts = Object.entries(values).map(([name, value]) => [name, textOf(value)]);
-      return { where: `row ${line}`, value: Object.fromEntries(texts) };
-    });
-    const { records, certificate } = await read(await readFile(contacts), { fields: ['Email'] });
-    expect(records).toEqual(rows);
-    expect(records.map(({ where }) => where)).not.toContain('row 19');
-    expect(certificate).toMatchObject({ complete: true });
-  });
-
-  /** The text of a value of the simple reader, which takes days for instants and cuts them off. */
-  const textOf = (value: unknown) => {
-    const text = value === null ? '' : JSON.stringify(value).replaceAll('"', '');
-    if (!/^\d{4}-.*T.*Z$/.test(text)) return text;
-    const exact = new Date(Math.round(Date.parse(text) / 1000) * 1000).toISOString();
-    return exact.replace('T00:00:00.000Z', '').replace('.000Z', '');
-  };
-
   test('leads to the expected people on an empty platform', async () => {
     const expected = expectedOf('xlsx');
     const { id, email, unsubscribed, deleted, channels } = expected.columns;

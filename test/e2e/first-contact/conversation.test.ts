@@ -12,7 +12,7 @@ import { servePlatform } from '../../support/engine/platform-server.ts';
 import { serve } from '../../support/http/test-server.ts';
 import { scratch } from '../../support/sources/source-reading.ts';
 
-const { enter, down, backspace, interrupt } = keys;
+const { enter, down, interrupt } = keys;
 
 async function exported() {
   const folder = await scratch();
@@ -65,22 +65,6 @@ test('Ctrl-C writes nothing', async () => {
   await seen('Nothing was written.');
   expect(await ended).toBe(130);
   expect(existsSync(output)).toBe(false);
-});
-
-test('the name of a file that is not there is asked for again', async () => {
-  const { folder } = await exported();
-  const { answer, seen, ended } = inTerminal(['init', 'people.csv'], { cwd: folder });
-  await seen('people.csv: there is no such file');
-  await answer('Where are the people?', enter);
-  await answer('Which file?', 'kunde.csv', enter);
-  await answer(
-    'there is no file kunde.csv',
-    ...Array.from('e.csv', () => backspace),
-    'en.csv',
-    enter,
-  );
-  await answer('What is the id of the channel', interrupt);
-  expect(await ended).toBe(130);
 });
 
 test('a narrow terminal shows the same questions', async () => {
@@ -139,35 +123,6 @@ test('a column that is named like an opt-out is asked about before it is a chann
   expect(shown()).toMatch(/bob@example\.com +out \(1\)/);
   const written = readFileSync(join(folder, 'mirror.yaml'), 'utf8');
   expect(written).toContain('subscription: { optOut: No_Mail, else: in }');
-});
-
-test('--yes asks nothing, and a pipe is not asked either', async () => {
-  const { folder } = await exported();
-  const argv = ['init', 'kunden.csv', '--channel', 'ch_news=Newsletter', '--yes'];
-  const { shown, ended } = inTerminal(argv, { cwd: folder });
-  expect(await ended).toBe(0);
-  expect(shown()).not.toContain('◆');
-});
-
-test('the check at the end is coloured, and shows no codes', async () => {
-  const { folder } = await exported();
-  const channels = [{ id: 'ch_news', name: 'Newsletter' }];
-  const options = { clock: systemClock, random: seeded(1), apiKey: 'key', channels };
-  const { url } = await servePlatform(createEmulator(options));
-  const env = { PLATFORM_URL: url, PLATFORM_API_KEY: 'key', FORCE_COLOR: '1' };
-  const flags = ['--channel', 'ch_news=Newsletter', '--words', 'Newsletter:none=unbekannt'];
-  const { answer, seen, shown, ended } = inTerminal(['init', 'kunden.csv', ...flags], {
-    cwd: folder,
-    env,
-  });
-  await answer('what does "naja" mean?', down, down, down, down, enter);
-  await answer('Is this right?', enter);
-  await answer('written to?', enter);
-  await answer('mirror?', enter);
-  await seen('The same without questions:');
-  expect([0, 4]).toContain(await ended);
-  expect(shown()).toContain('no opinion');
-  expect(shown()).not.toMatch(/\\u001b/);
 });
 
 test('a column that looks like a flag is asked about, and Enter alone writes nothing', async () => {

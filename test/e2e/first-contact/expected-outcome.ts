@@ -66,8 +66,7 @@ const refused = z.strictObject({
   }),
 });
 
-export type Expected = z.infer<typeof mirrored>;
-export type Wish = z.infer<typeof wish>;
+type Expected = z.infer<typeof mirrored>;
 
 /** Reads the expectations for an export that can be mirrored. Throws if a field is missing. */
 export function expectedOf(name: string): Expected {
