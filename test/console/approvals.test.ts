@@ -5,7 +5,6 @@ import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
 import {
   type BrowserOptions,
   closeBrowser,
-  faultsOf,
   look,
   startConsole,
   viewer,
@@ -84,18 +83,6 @@ test('an operator sees why changes wait, approves them, and a run makes them', a
   expect([complaints, running.failures]).toEqual([[], []]);
 });
 
-test('an operator reads what the rule says that withholds changes', async () => {
-  // oxlint-disable-next-line unicorn/no-thenable
-  const rule = { when: 'plan.create > 1', then: 'ask', say: 'Ask for the campaign first' };
-  const world = await mirrored({ lines: { rules: [rule] } });
-  expect((await world.call('sync')).code).toBe(3);
-  const { page, complaints } = await look(await startConsole([world.file]));
-  await page.goto('/m/world/approvals');
-  const said = 'Ask for the campaign first (the rule `plan.create > 1`)';
-  await page.locator('main').getByText(said).waitFor();
-  expect(complaints).toEqual([]);
-});
-
 test('a part is rejected and another approved, and each says so', async () => {
   const { page, complaints, ...world } = await held();
   await page.getByText('Decide about a part').click();
@@ -117,60 +104,6 @@ test('a part is rejected and another approved, and each says so', async () => {
   const rejected = page.locator('section', { hasText: 'Nobody makes these changes' });
   expect(await rejected.innerText()).toContain('2 people: opt in in Product news');
   expect(complaints).toEqual([]);
-});
-
-test('what is approved is called so everywhere, until somebody rejects it after all', async () => {
-  const { page, complaints, running, ...world } = await held();
-  const part = (name: string) => page.getByRole('group', { name, exact: true });
-  const approve = async (name: string): Promise<string> => {
-    await page.goto('/m/world/approvals');
-    await page.getByText('Decide about a part').click();
-    await part(name).getByLabel('Reason').fill('it is right');
-    await part(name).getByRole('button', { name: 'Approve this part' }).click();
-    return page.getByRole('status').innerText();
-  };
-  expect(await approve('create in Newsletter')).toContain('Still awaiting approval: 4 people');
-  expect(await approve('create in Product news')).toContain('Still awaiting approval: 2 people');
-  await page.goto('/m/world');
-  await page.getByRole('link', { name: '2 approved, wait for a run' }).waitFor();
-  await page.goto('/m/world/people');
-  const said = 'approved by olga (console) (it is right), waits for a run';
-  const waits = page.locator('section', { hasText: 'Approved, waits for a run' });
-  expect(await waits.getByText(said).count()).toBe(4);
-  const awaiting = page.locator('section', { hasText: 'Awaiting approval' });
-  expect(await awaiting.getByRole('listitem').allInnerTexts()).toHaveLength(2);
-  await waits.getByRole('link').first().click();
-  await page.getByRole('heading', { name: 'Approved, waits for a run' }).waitFor();
-  const file = `${world.folder}/problems.csv`;
-  expect((await world.call('problems', '--csv', file)).code).toBe(0);
-  expect(readFileSync(file, 'utf8').match(/"?approved by olga/g)).toHaveLength(4);
-
-  await page.goto('/m/world/approvals');
-  await page.getByText('Reject after all').first().click();
-  const form = page.locator('details[open] form');
-  await form.getByLabel('Reason').fill('not these');
-  await form.getByRole('button', { name: 'Reject after all' }).click();
-  await page.getByRole('heading', { name: 'Rejected' }).waitFor();
-  expect((await world.call('status', '--json')).json.held).toMatchObject([
-    { ready: { opt_in: 2 } },
-  ]);
-  expect([complaints, running.failures]).toEqual([[], []]);
-});
-
-test('on a telephone, no form is cut and the page is as wide as the screen', async () => {
-  const { page } = await held({ width: 390 });
-  await page.getByText('Decide about a part').click();
-  expect(await faultsOf(page)).toEqual([]);
-  const cells = page.getByRole('cell', { name: 'awaits a decision' });
-  for (const cell of await cells.all()) {
-    const { x = 0, width = 999 } = (await cell.boundingBox()) ?? {};
-    expect(x + width).toBeLessThanOrEqual(390);
-  }
-  expect(await cells.count()).toBe(3);
-  for (const button of await page.getByRole('button').all()) {
-    const box = await button.boundingBox();
-    if (box) expect(box.x + box.width).toBeLessThanOrEqual(390);
-  }
 });
 
 test('several causes are approved together only in a second step that repeats the counts', async () => {
@@ -206,29 +139,4 @@ test('several causes are approved together only in a second step that repeats th
   expect(text.split('\r\n').length).toBe(1 + 6 + 1);
   expect(text).toContain('Opted out in the CRM,opt out,Newsletter,ch_news,#');
   expect(text).not.toContain('@');
-});
-
-test('a reason with an address in it is refused, in words', async () => {
-  const { page } = await held();
-  const approve = page.locator('main form', {
-    has: page.getByRole('button', { name: /^Approve these/ }),
-  });
-  await approve.getByLabel('Reason').fill('as eve@example.com asked');
-  await page.getByRole('button', { name: /^Approve these/ }).click();
-  await page.locator('.flash.bad', { hasText: 'an address is in it' }).waitFor();
-});
-
-test('all decisions can be read, page by page', async () => {
-  const { page, ...world } = await held();
-  const { json } = await world.call('status', '--json');
-  for (let at = 100; at < 155; at += 1) {
-    const { code } = await world.call('approve', json.held[0].plan, `--reason=reason ${at}`);
-    expect(code).toBe(0);
-  }
-  await world.call('sync');
-  await page.goto('/m/world/audit?show=decisions');
-  await page.getByText('reason 154').waitFor();
-  expect(await page.getByText('reason 100').count()).toBe(0);
-  await page.getByRole('link', { name: 'Older entries' }).click();
-  await page.getByText('reason 100').waitFor();
 });

@@ -140,30 +140,6 @@ test('a viewer sees hashes of ids, also where an address is escaped', async () =
   ).toBe(4);
 });
 
-test('more than a page of deliveries is reached by its links, and the list is capped', async () => {
-  const { file, client, deliveries } = await delivered();
-  for (let batch = 0; batch < 12; batch += 1) {
-    const ids = Array.from({ length: 101 }, (_, at) => `id-${batch}-${at}`);
-    deliveries.accepted(ids, 'changed');
-    deliveries.refused('unsigned');
-  }
-  for (let nth = 0; nth < 60; nth += 1) deliveries.refused('old');
-  await untilHolds(async () =>
-    expect(await client.llen('crm-mirror:world:deliveries:refused')).toBe(50),
-  );
-  expect(await client.llen('crm-mirror:world:deliveries:accepted')).toBe(1_000);
-  expect(await client.pttl('crm-mirror:world:deliveries:accepted')).toBeGreaterThan(0);
-  const running = await startConsole([file]);
-  const { page } = await look(running);
-  await page.goto('/m/world/events');
-  await page.getByText('id-11-99').waitFor();
-  await page.getByRole('link', { name: 'Older' }).click();
-  await page.getByText('id-11-49').waitFor();
-  expect(await page.getByText('id-11-99').count()).toBe(0);
-  await page.getByRole('link', { name: 'Newer' }).click();
-  await page.getByText('id-11-99').waitFor();
-});
-
 test('`one` takes a person or the id of a record', async () => {
   const { world, people } = await delivered();
   people.set(odd, { id: odd, email: ann, news: 'no', product: '' });

@@ -125,18 +125,3 @@ test('an open page shows the state again when the snapshot can be read again', a
   copyFileSync(`${world.path}-kept`, world.path);
   await untilHolds(() => expect(live.parts.get('state')).toContain('In sync'));
 });
-
-test('a locked snapshot is said on each page, with what to do', async () => {
-  const { world, get, running } = await opened();
-  const unlock = lock(world.path);
-  for (const path of ['/m/world', '/m/world/runs', '/m/world/problems', '/m/world/people']) {
-    const answer = await get(path);
-    expect([path, answer.status]).toEqual([path, 503]);
-    const text = await answer.text();
-    expect(text).toContain('another process has locked this snapshot');
-    expect(text).toContain('Reload this page');
-  }
-  unlock();
-  await untilHolds(async () => expect((await get('/m/world')).status).toBe(200));
-  expect(running.failures).toEqual([]);
-});

@@ -1,7 +1,7 @@
 /** The pages of people in a real browser: the search, one person, and what operators do there. */
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 import {
   closeBrowser,
   faultsOf,
@@ -86,18 +86,6 @@ test('the page of a person tells what happened, the newest first, with rule, req
   expect(await faultsOf(page)).toEqual([]);
 });
 
-test('what the person did on the platform stands in the timeline, with its time', async () => {
-  const world = await mirrored();
-  await world.call('sync');
-  world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
-  await world.call('sync');
-  const { page } = await search(world, ann);
-  const told = page.locator('#timeline li', { hasText: 'opted out of ch_news on the platform' });
-  expect(await told.innerText()).toMatch(
-    /between \d+ \w{3} 2\d{3}, [\d:]+ UTC and \d+ \w{3} 2\d{3}, [\d:]+ UTC/,
-  );
-});
-
 test('an operator resolves a conflict in the browser, and the next run applies it', async () => {
   const world = await ownOptOut();
   const { page, complaints } = await search(world, ann);
@@ -133,25 +121,6 @@ test('an operator asks the CRM and the platform, and sees what every rule says',
   ).toContain('yes: this decided');
   expect(await faultsOf(page)).toEqual([]);
   expect(complaints).toEqual([]);
-});
-
-test('a link asks neither the CRM nor the platform, and neither does a form of another site', async () => {
-  const world = await ownOptOut();
-  const { page } = await search(world, ann);
-  const person = page.url();
-  const before = world.server.arrived.length;
-  for (const end of ['now', 'dossier.html']) {
-    await page.goto(`${person}/${end}`);
-    await page.getByRole('link', { name: 'Back to the person' }).waitFor();
-    for (const form of [{}, { csrf: 'guessed' }]) {
-      expect((await page.request.post(`${person}/${end}`, { form })).status()).toBe(403);
-    }
-  }
-  expect(world.server.arrived).toHaveLength(before);
-  await page.goto(`${person}/now`);
-  await page.getByRole('button', { name: 'Ask CRM and platform now' }).click();
-  await page.getByRole('heading', { name: 'Which rule decides: ch_news' }).waitFor();
-  expect(world.server.arrived.length).toBeGreaterThan(before);
 });
 
 test('the dossier is a file with a name that says nothing', async () => {
@@ -196,16 +165,4 @@ test('a search for nobody says so, and so does the page of a person who is unkno
     await page.getByText(/Nobody was found|such as #9cc428f416d4/).waitFor();
   }
   expect((await page.goto('/m/world/people/AAAA'))?.status()).toBe(404);
-});
-
-test('a very long address has a page', async () => {
-  const long = `${'a'.repeat(60)}@${'b'.repeat(60)}.${'c'.repeat(60)}.${'d'.repeat(60)}.example`;
-  const world = await mirrored();
-  world.people([
-    { email: long, news: 'yes' },
-    { email: bob, news: 'yes' },
-  ]);
-  await world.call('sync');
-  const { page } = await search(world, long);
-  expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(long);
 });

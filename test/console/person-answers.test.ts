@@ -109,23 +109,6 @@ test('each channel says of itself what waits, what is rejected and what has noth
   expect(after.complaints).toEqual([]);
 });
 
-test('an opt-out of somebody who is missing from the CRM says that, and nothing more', async () => {
-  const at = { policy: { absent: 'opt_out' }, guards: { absentReadings: 1, absentFor: '0s' } };
-  const world = await mirrored({ lines: { contacts: named, ...at } });
-  await world.call('sync');
-  world.people([{ email: bob, news: 'yes', product: 'no' }]);
-  await world.call('sync');
-  await world.call('sync');
-  const { text, page } = await answers(world, ann);
-  expect(await text('Newsletter')).toMatch(
-    new RegExp(`Opted out by this mirror on ${aTime}, because the person was missing from the CRM`),
-  );
-  const rules = page.getByRole('heading', { name: 'Which rule decided our last change' });
-  const said = await rules.locator('~ ul').innerText();
-  expect(said).toContain('missing from the CRM; ours, subscribed, and due to be opted out');
-  expect(said).not.toContain('flagged');
-});
-
 test('the beginning of an address finds people, but only for users who see addresses', async () => {
   const world = await mirrored();
   await world.call('sync');

@@ -90,22 +90,6 @@ test('many downloads at once start two processes at a time, and too many are ref
   expect(failures).toEqual([]);
 });
 
-test('an operator tries again what was refused', async () => {
-  const world = await mirrored();
-  world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 });
-  await world.call('sync');
-  const { page } = await open(world);
-  await page.getByRole('button', { name: 'Try all that was refused again' }).click();
-  await page.getByText('The next run tries 2 changes of 2 records again.').waitFor();
-});
-
-test('without a problem the page says so', async () => {
-  const world = await mirrored();
-  await world.call('sync');
-  const { page } = await open(world);
-  await page.getByText('No problems are recorded.').waitFor();
-});
-
 test('a remedy says where, a list says where the rest is, and a viewer sees no value', async () => {
   const world = await mirrored();
   const words = { field: 'news', in: ['Ja'], out: ['Nein'] };
@@ -126,21 +110,4 @@ test('a remedy says where, a list says where the rest is, and a viewer sees no v
   expect(seen).toContain('(the value is hidden from viewers)');
   expect(seen).not.toMatch(/Aaa-9|letters are shown as a/);
   expect(complaints).toEqual([]);
-});
-
-test('what is approved is told apart from what awaits a decision, and no command is named', async () => {
-  const world = await mirrored();
-  world.config({ guards: { optIns: { percent: 0, floor: 1 } } });
-  await world.call('sync');
-  const more = ['eve@example.com', 'kim@example.com', ann];
-  world.people(more.map((email) => ({ email, news: 'yes', product: 'yes' })));
-  await world.call('sync');
-  const { page } = await open(world);
-  await page.getByRole('heading', { name: '3 people awaiting a decision' }).waitFor();
-  expect(await page.locator('main').innerText()).not.toContain('crm-mirror');
-  const { held } = (await world.call('status', '--json')).json;
-  await world.call('approve', held[0].plan, '--reason', 'right');
-  const { page: after } = await open(world);
-  await after.getByRole('heading', { name: '3 people approved, waiting for a run' }).waitFor();
-  await after.getByRole('link', { name: 'awaiting a decision (0)' }).waitFor();
 });

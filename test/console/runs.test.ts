@@ -64,13 +64,6 @@ test('the runs are shown 20 at a time, and can be filtered', async () => {
   await page.getByText('There are no such runs.').waitFor();
 });
 
-test('a run that is not kept any more is said not to be', async () => {
-  const world = await mirrored();
-  const { page } = await look(await startConsole([world.file]));
-  expect((await page.goto('/m/world/runs/gone'))?.status()).toBe(404);
-  await page.getByText('not kept any more').waitFor();
-});
-
 test('the overview draws the history, which is kept as long as the runs', async () => {
   const world = await twoRuns();
   const running = await startConsole([world.file]);

@@ -37,19 +37,3 @@ test('an edit on the platform stands beside the source, and its preview runs not
   expect(await faultsOf(page)).toEqual([]);
   expect([asked, running.failures]).toEqual([0, []]);
 });
-
-test('a long list of templates has several pages, and says how many there are', async () => {
-  const world = await mirrored({ kinds: ['template'] });
-  for (let at = 100; at < 220; at += 1) world.template(`t${at}`, { subject: `Subject ${at}` });
-  expect((await world.call('sync')).code).toBe(0);
-  const { page } = await look(await startConsole([world.file]));
-  await page.goto('/m/world/templates');
-  await page.getByText('100 of 120 templates').waitFor();
-  expect(await page.getByRole('link', { name: 't199' }).count()).toBe(1);
-  await page.getByRole('link', { name: 'Next' }).click();
-  await page.getByText('20 of 120 templates').waitFor();
-  expect(await page.getByRole('link', { name: 't219' }).count()).toBe(1);
-  expect(await page.getByRole('link', { name: 'Next' }).count()).toBe(0);
-  await page.getByRole('link', { name: 'First' }).click();
-  await page.getByRole('link', { name: 't100' }).waitFor();
-});

@@ -1,17 +1,8 @@
 /** A run undone in the console, in a real browser, against the emulator. */
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { isLeased } from '../../src/snapshot/database/writer-lease.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
-import { start } from '../support/commands/worker-processes.ts';
-import { ownRedis } from '../support/redis.ts';
-import {
-  closeBrowser,
-  faultsOf,
-  look,
-  startConsole,
-  viewer,
-} from '../support/console/running-console.ts';
+import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
 
 afterAll(closeBrowser);
 
@@ -98,23 +89,6 @@ test('nothing is sent without the box, and a reason with an address is refused',
   expect(running.failures).toEqual([]);
 });
 
-test('a plan that has changed is refused kindly, and shown anew', async () => {
-  const { world, page, complaints, running } = await ran();
-  await showPlan(page);
-  await page.getByText('opt out: 2 subscriptions').waitFor();
-  leave(world, bob);
-  await send(page, 'Undo this run');
-  await page.getByText('Nothing was sent.').waitFor();
-  await page.getByText('has changed since you looked').waitFor();
-  await page.getByText('opt out: 1 subscription').waitFor();
-  expect(await faultsOf(page)).toEqual([]);
-  expect(world.writes()).toEqual([]);
-  await send(page, 'Undo this run');
-  await page.getByText('The run is undone').waitFor();
-  expect(news(world, ann)).toBe('opt_out');
-  expect([complaints, running.failures]).toEqual([[], []]);
-});
-
 test('what a guard holds is approved with the same form', async () => {
   const people = Array.from({ length: 30 }, (_, at) => `p${at}@example.com`);
   const { world, page, complaints, running, run } = await ran(people);
@@ -130,90 +104,4 @@ test('what a guard holds is approved with the same form', async () => {
     .code;
   expect(decisions).toBe(0);
   expect([complaints, running.failures]).toEqual([[], []]);
-});
-
-test('what can be sent without an approval is sent, and the rest is shown again', async () => {
-  const world = await mirrored({ kinds: ['contact', 'template'] });
-  const people = Array.from({ length: 30 }, (_, at) => `p${at}@example.com`);
-  world.people(people.map((email) => ({ email, news: 'yes' })));
-  world.template('welcome', { subject: 'First' });
-  const { json } = await world.call('sync', '--json');
-  const running = await startConsole([world.file]);
-  const { page, complaints } = await look(running);
-  await page.goto(`/m/world/runs/${json.run}/undo`);
-  await page.getByRole('button', { name: 'Show the plan' }).click();
-  await page.getByRole('heading', planned).waitFor();
-  await page.getByText('archive: 1 template').waitFor();
-  await send(page, 'Undo without what needs approval');
-  await page.getByText('A guard has held changes').waitFor();
-  await page.getByRole('heading', planned).waitFor();
-  expect(news(world, 'p1@example.com')).toBe('opt_in');
-  expect(await page.getByText('archive: 1 template').count()).toBe(0);
-  await send(page, 'Approve and undo this run');
-  await page.getByText('Done: 30 opted out.').waitFor();
-  expect(news(world, 'p1@example.com')).toBe('opt_out');
-  expect([complaints, running.failures]).toEqual([[], []]);
-});
-
-test('a worker that has the mirror undoes the run, in the name of the operator', async () => {
-  const redis = await ownRedis();
-  const world = await mirrored();
-  world.config({ redis: redis.url, schedule: { full: '0 3 1 1 *' } });
-  const { json } = await world.call('sync', '--json');
-  const worker = start(world.file);
-  await worker.said('worker serves');
-  // No other process can write to this mirror now.
-  expect((await world.call('sync')).err).toContain('the worker that has world runs this command');
-  expect(isLeased(world.path)).toBe(true);
-  const running = await startConsole([world.file]);
-  const { page, complaints } = await look(running);
-  await page.goto(`/m/world/runs/${json.run}`);
-  await showPlan(page);
-  await send(page, 'Undo this run');
-  await page.getByText('Done: 2 opted out.').waitFor();
-  expect(news(world, ann)).toBe('opt_out');
-  await page.goto('/m/world/audit?show=decisions');
-  await page.getByText('olga (console)').first().waitFor();
-  await page.getByText('the wrong export').waitFor();
-  expect(await worker.ends()).toBe(143);
-  await redis.close();
-  expect([complaints, running.failures]).toEqual([[], []]);
-});
-
-test('a viewer sees no button, and the page is refused', async () => {
-  const world = await mirrored();
-  const { json } = await world.call('sync', '--json');
-  const running = await startConsole([world.file], { user: viewer });
-  const { page } = await look(running);
-  await page.goto(`/m/world/runs/${json.run}`);
-  expect(await page.getByText('Undo').count()).toBe(0);
-  expect((await page.goto(`/m/world/runs/${json.run}/undo`))?.status()).toBe(403);
-  await page.getByText('Only operators can undo a run.').waitFor();
-});
-
-test('the plan can be read on a phone, in the dark too, and used with the keyboard', async () => {
-  const { world, page, running } = await ran();
-  await showPlan(page);
-  for (const options of [{ width: 390 }, { width: 390, colorScheme: 'dark' } as const]) {
-    const small = await look(running, options);
-    await small.page.goto(page.url());
-    await small.page.getByRole('heading', planned).waitFor();
-    expect(await faultsOf(small.page)).toEqual([]);
-    expect(small.complaints).toEqual([]);
-  }
-  await page.getByRole('checkbox').focus();
-  await page.keyboard.press('Space');
-  await page.keyboard.press('Tab');
-  await page.keyboard.type('a mistake');
-  await page.keyboard.press('Enter');
-  await page.getByText('The run is undone').waitFor();
-  expect(news(world, ann)).toBe('opt_out');
-});
-
-test('a run that has changed nothing has no button, and a run that is gone no page', async () => {
-  const { world, page } = await ran();
-  const { json } = await world.call('sync', '--json');
-  await page.goto(`/m/world/runs/${json.run}`);
-  expect(await page.getByText('Undo').count()).toBe(0);
-  expect((await page.goto('/m/world/runs/gone/undo'))?.status()).toBe(404);
 });
