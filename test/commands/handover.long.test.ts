@@ -106,65 +106,6 @@ test('the worker decides about a part of a plan, as the caller names it', async 
   await stop();
 });
 
-test('the worker opts out people who are not managed, as the caller decides', async () => {
-  const { said, end } = await overheard();
-  const { file, csv, emulator, shown, stop, call } = await served({
-    contacts: { deleted: 'gone' },
-  });
-  for (const name of ['eve', 'finn']) {
-    const email = `${name}@example.com`;
-    emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });
-  }
-  csv(
-    'id,email,news,product,gone\n1,ann@example.com,yes,,\n' +
-      '2,eve@example.com,,,yes\n3,finn@example.com,,,yes\n',
-  );
-  expect(await call('sync', '-c', file)).toMatchObject({ code: 0 });
-  const decide = async (how: string, ...which: string[]) => {
-    const { hash } = JSON.parse((await call('unmanaged', ...which, '-c', file, '--json')).out);
-    return call('unmanaged', ...which, how, hash, '--by', 'Anna', '-c', file);
-  };
-  const by = 'the worker that has world runs this command';
-  const wrong = await call('unmanaged', '--opt-out', 'beef', '-c', file);
-  expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('look at the list again')]);
-  const ack = await decide('--acknowledge');
-  expect([ack.code, ack.err]).toEqual([0, expect.stringContaining(by)]);
-  expect(ack.out).toContain('2 people stay subscribed');
-  expect(ack.out).toContain(`crm-mirror unmanaged --decided acknowledge -c ${file}`);
-  const out = await decide('--opt-out', '--decided', 'acknowledge');
-  expect([out.code, out.err]).toEqual([0, expect.stringContaining(by)]);
-  expect(out.out).toContain('The next full run opts out 2 people.');
-  const names = ['eve@example.com', 'finn@example.com'];
-  expect(names.map(shown)).toMatchObject([{ ch_news: 'opt_in' }, { ch_news: 'opt_in' }]);
-  const synced = await call('sync', '-c', file, '--json');
-  expect(JSON.parse(synced.out)).toMatchObject({ contacts: { applied: { opt_out: 2 } } });
-  expect(names.map(shown)).toMatchObject([{ ch_news: 'opt_out' }, { ch_news: 'opt_out' }]);
-  const { entries } = JSON.parse(
-    (await call('audit', 'show', 'eve@example.com', '-c', file, '--json')).out,
-  );
-  expect(entries).toMatchObject([
-    { what: 'unmanaged: acknowledge', name: 'Anna' },
-    { what: 'unmanaged: opt out', name: 'Anna' },
-    { op: 'opt_out', rule: 'unmanaged-out', outcome: 'acked' },
-  ]);
-  expect(said.filter((words) => words.includes('example.com'))).toEqual([]);
-  end();
-  await stop();
-});
-
-test('the worker moves its mirror to another address of the platform, and continues there', async () => {
-  const { file, server, stop, call } = await served();
-  expect(await call('sync', '-c', file)).toMatchObject({ code: 0 });
-  const moved = server.url.replace('127.0.0.1', 'localhost');
-  writeFileSync(file, readFileSync(file, 'utf8').replace(server.url, moved));
-  const rebound = await call('rebind', '-c', file, '--json');
-  expect(rebound).toMatchObject({ code: 0 });
-  expect(rebound.err).toContain('the worker that has world runs this command');
-  expect(JSON.parse(rebound.out)).toMatchObject({ was: server.url, url: moved, moved: true });
-  expect(await call('sync', '-c', file)).toMatchObject({ code: 0 });
-  await stop();
-});
-
 test('commands against a paused mirror are refused, from any caller', async () => {
   const { file, stop, call } = await served();
   expect(await call('pause', '-c', file)).toMatchObject({ code: 0 });
@@ -191,20 +132,6 @@ test('a command with the key of another list is refused', async () => {
     said: true,
   });
   expect(err).not.toContain('bug');
-  await stop();
-});
-
-test('a command without the key of the list is refused', async () => {
-  const { file, stop, call } = await served();
-  await call('sync', '-c', file);
-  const elsewhere = `${file}.yaml`;
-  const lines = readFileSync(file, 'utf8').replace('{', '{"ledgerKeyFile": "./another-key", ');
-  writeFileSync(elsewhere, lines);
-  const { code, err } = await call('sync', '-c', elsewhere);
-  expect({ code, said: err.includes('the key of the do-not-contact list is missing') }).toEqual({
-    code: 2,
-    said: true,
-  });
   await stop();
 });
 

@@ -1,5 +1,4 @@
 /** Where a worker keeps a mirror: what is done in it, and when it is open. */
-import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import type { MirrorAssignment } from '../../src/worker/mirror-assignment.ts';
@@ -38,28 +37,6 @@ async function homeOf(
     }),
   };
 }
-
-test('stays open while a command about one person runs', async () => {
-  const { home } = await homeOf(
-    async () => undefined,
-    async () => true,
-  );
-  const begun = Promise.withResolvers<void>();
-  const go = Promise.withResolvers<void>();
-  const held = home.hold('beside', async ({ mirror }) => {
-    begun.resolve();
-    await go.promise;
-    mirror.snapshot.transaction(() => mirror.snapshot.meta.set('mine', 'yes'));
-    return mirror.doNotContact.erased();
-  });
-  await begun.promise;
-  const closing = home.close();
-  // Long enough to be over, if nobody were waited for.
-  await pause(200);
-  go.resolve();
-  expect(await held).toBeUndefined();
-  await closing;
-});
 
 test('does nothing before it knows which account the mirror belongs to', async () => {
   const asked = Promise.withResolvers<void>();

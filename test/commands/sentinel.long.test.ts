@@ -27,17 +27,3 @@ test('the worker notices an unsubscribe within seconds, without a run', async ()
   const others = world.server.arrived.length - before - looks().length;
   expect(others).toBe(2);
 });
-
-test('a failed look for unsubscribes does not affect the run beside it', async () => {
-  const world = await mirrored();
-  const isLook = ({ path }: { path: string }): boolean => path.endsWith('t=1');
-  const looks = world.server.fail(isLook, { is: 'answer', status: 403 });
-  world.server.delayMs = 500;
-  const schedule = { full: '*/2 * * * * *', sentinel: '* * * * * *' };
-  world.config({ redis: redis.url, schedule, timeoutMs: 5_000 });
-  const worker = start(world.file);
-  await until(() => looks.hits >= 3);
-  await worker.said('"status":"done"');
-  await worker.ends();
-  expect((await worker.ended).stderr).not.toContain('bug');
-});

@@ -137,39 +137,6 @@ test('a changed file waits for the run in progress, which ends as it began', asy
   expect(await worker.ends()).toBe(143);
 });
 
-test('another worker of the folder takes over when the first one is killed', async () => {
-  const { folder, env, put } = await stage();
-  const world = await createWorld({ kinds: ['contact'] });
-  wanting(world, 'ann');
-  put(world, 'acme');
-  const first = startFolder(folder, env);
-  await isIn(world, 'ann');
-  const second = startFolder(folder, { ...env, PORT: String(await freePort()) });
-  await second.said('2 workers for 1 mirror');
-  first.kill('SIGKILL');
-  await second.said('acme: worker serves full');
-  wanting(world, 'ann', 'bob');
-  await isIn(world, 'bob');
-  expect(await second.ends()).toBe(143);
-});
-
-test('a command beside the worker reads the defaults, too', async () => {
-  const { folder, env, put } = await stage();
-  const world = await createWorld({ kinds: ['contact'] });
-  wanting(world, 'ann');
-  put(world, 'acme', { schedule: { full: '0 4 * * *' } });
-  const worker = startFolder(folder, env);
-  await worker.said('acme: worker serves full');
-  const { ended } = launch(['sync', '-c', join(folder, 'acme.yaml')], env);
-  const { code, stderr } = await ended;
-  expect({ code, said: stderr.includes('the worker that has acme runs this') }).toEqual({
-    code: 0,
-    said: true,
-  });
-  await isIn(world, 'ann');
-  expect(await worker.ends()).toBe(143);
-});
-
 test.each([
   ['-c and --mirrors', ['-c', 'mirror.yaml', '--mirrors', '.'], 'keep one of the two'],
   ['a lost snapshot', ['--mirrors', '.', '--accept-lost-snapshot'], 'worker with -c'],

@@ -42,11 +42,6 @@ async function inQueue<T>(ask: (queue: Queue) => Promise<T>): Promise<T> {
   return answer;
 }
 
-const scheduled = async (): Promise<string[]> =>
-  inQueue(async (queue) =>
-    (await queue.getJobSchedulers()).map(({ key, pattern }) => `${key} ${pattern}`).toSorted(),
-  );
-
 test('keeps a mirror as scheduled, and exits when asked to stop', async () => {
   const world = await worldWith({ full: everySecond });
   wanting(world, 'ann');
@@ -62,18 +57,6 @@ test('keeps a mirror as scheduled, and exits when asked to stop', async () => {
   // The mirror is free again.
   const again = launch(['sync', '-c', world.file]);
   expect((await again.ended).code).toBe(0);
-});
-
-test.runIf(playsAll)('removes a schedule that the configuration no longer has', async () => {
-  const first = await worldWith({ full: never, fast: '30 4 * * *' });
-  const before = start(first.file);
-  await until(async () => (await scheduled()).length === 2);
-  expect(await scheduled()).toEqual(['fast 30 4 * * *', `full ${never}`]);
-  await ends(before);
-  first.config({ redis: redis.url, schedule: { full: '15 3 * * *', fast: null } });
-  const after = start(first.file);
-  await until(async () => (await scheduled()).join() === 'full 15 3 * * *');
-  await ends(after);
 });
 
 test.runIf(playsAll)(
@@ -94,65 +77,6 @@ test.runIf(playsAll)(
     wanting(world, 'ann', 'bob', 'cid');
     await isIn(world, 'bob');
     await ends(second);
-  },
-);
-
-test.runIf(playsAll)(
-  'reports missing Redis, waits for it, and continues, at the start and later',
-  async () => {
-    await redis.kill();
-    const world = await worldWith({ full: everySecond });
-    wanting(world, 'ann');
-    const worker = start(world.file);
-    await worker.said('Redis is away');
-    await redis.start();
-    await isIn(world, 'ann');
-    await redis.kill();
-    await redis.start();
-    wanting(world, 'ann', 'bob');
-    // Empty it knows of no schedule: the worker says it again.
-    await isIn(world, 'bob');
-    const err = await ends(worker);
-    expect(err).toContain('Redis is there again');
-  },
-);
-
-test.runIf(playsAll)(
-  'merges runs that become due during a slow one into one after it',
-  async () => {
-    const world = await createWorld({ kinds: ['contact'], limits: ['*=5/1'] });
-    const schedule = { fast: everySecond };
-    const file = world.config({ redis: redis.url, schedule, timeoutMs: 5_000 });
-    const names = Array.from({ length: 15 }, (_, at) => `p${at}`);
-    wanting(world, ...names);
-    const worker = start(file);
-    await isIn(world, 'p14');
-    await worker.said('"applied":{"create":15');
-    await until(() => (worker.heard().match(/"msg":"run/g)?.length ?? 0) >= 2);
-    const err = await ends(worker);
-    const runs = [...err.matchAll(/"run":"(\d{8}T\d{6})Z-\w+".*?"ms":(\d+)/g)].map(
-      ([, at = '', ms]) => {
-        const began = Date.parse(at.replace(/(....)(..)(..)T(..)(..)(..)/, '$1-$2-$3T$4:$5:$6Z'));
-        return { began, ended: began + Number(ms) };
-      },
-    );
-    expect(runs.length).toBeGreaterThanOrEqual(2);
-    // A run's name tells its begin in whole seconds.
-    for (const [at, one] of runs.slice(1).entries()) {
-      expect(one.began + 1_000).toBeGreaterThanOrEqual(runs[at]?.ended ?? 0);
-    }
-  },
-);
-
-test.runIf(playsAll)(
-  'survives a failed run, and tries again at the next scheduled time',
-  async () => {
-    const world = await worldWith({ full: everySecond });
-    const worker = start(world.file);
-    await worker.said('people.csv');
-    wanting(world, 'ann');
-    await isIn(world, 'ann');
-    await ends(worker);
   },
 );
 

@@ -16,13 +16,8 @@ export function startFolder(folder: string, env: Record<string, string> = {}) {
   return startWorker(['--mirrors', folder], env);
 }
 
-/** A worker with these options; of this version, or of the program at a path. */
-export function startWorker(
-  args: readonly string[],
-  env: Record<string, string> = {},
-  program?: string,
-) {
-  const { child, ended } = launch(['worker', ...args], env, program);
+function startWorker(args: readonly string[], env: Record<string, string> = {}) {
+  const { child, ended } = launch(['worker', ...args], env);
   let err = '';
   child.stderr?.on('data', (chunk: Buffer) => void (err += chunk.toString()));
   const said = async (text: string) => until(() => err.includes(text));
