@@ -77,13 +77,6 @@ describe('backup', () => {
     expect(nowhere).toMatchObject({ code: 2, err: says });
   });
 
-  test('says that there is nothing to copy without a snapshot', async () => {
-    const world = await mirrored();
-    const { code, err } = await world.call('backup', copyOf(world));
-    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('no snapshot yet') });
-    expect(existsSync(copyOf(world))).toBe(false);
-  });
-
   test('refuses a snapshot with broken pages and leaves no copy behind', async () => {
     const world = await mirrored();
     await world.call('sync');
@@ -97,11 +90,11 @@ describe('backup', () => {
   test('copies one moment of a snapshot that a run is writing, and does not disturb the run', async () => {
     const world = await mirrored();
     world.people(
-      Array.from({ length: 300 }, (_, at) => ({ email: `p${at}@example.com`, news: 'yes' })),
+      Array.from({ length: 60 }, (_, at) => ({ email: `p${at}@example.com`, news: 'yes' })),
     );
     const copied: number[] = [];
     world.server.watch.arrived = async ({ route, nth }) => {
-      if (route !== 'contacts.enrol' || ![1, 101, 201].includes(nth)) return;
+      if (route !== 'contacts.enrol' || ![1, 21, 41].includes(nth)) return;
       copied.push((await world.call('backup', `${copyOf(world)}${nth}`)).code);
     };
     expect((await launch(['sync', '-c', world.file]).ended).code).toBe(0);
@@ -154,41 +147,5 @@ describe('backup', () => {
     expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining(`${keyFile}: the key`) });
     expect(existsSync(`${copyOf(world)}-ledger`)).toBe(true);
     expect(existsSync(`${copyOf(world)}-ledger-key`)).toBe(false);
-  });
-
-  test('can replace everything that was lost: people who had unsubscribed stay out', async () => {
-    const world = await mirrored();
-    await world.call('sync');
-    world.emulator.dashboard.leave(ann, 'ch_news');
-    await world.call('sync');
-    await world.call('backup', copyOf(world));
-    for (const name of readdirSync(join(world.folder, 'cli'))) {
-      rmSync(join(world.folder, 'cli', name));
-    }
-    for (const end of ['', '-ledger', '-ledger-key']) {
-      copyFileSync(copyOf(world) + end, world.path + end);
-    }
-    world.emulator.dashboard.deleteContact(ann);
-    world.writes();
-    const { json } = await world.call('sync', '--json');
-    expect(json).toMatchObject({ status: 'done', contacts: { conflicts: 1 } });
-    expect(world.writes()).toEqual([]);
-  });
-
-  test('after a restore, takes an opt-out of ours for the person’s own where that is possible', async () => {
-    const world = await mirrored();
-    const news = (word: string): void => world.people([{ email: ann, news: word }]);
-    await world.call('sync');
-    news('no');
-    await world.call('sync');
-    await world.call('backup', copyOf(world));
-    news('yes');
-    expect((await world.call('sync', '--json')).json.contacts.applied).toMatchObject({ opt_in: 1 });
-    world.emulator.dashboard.leave(ann, 'ch_news');
-    restore(world);
-    world.writes();
-    const { json } = await world.call('sync', '--json');
-    expect(json).toMatchObject({ status: 'done', contacts: { conflicts: 1 } });
-    expect(world.writes()).toEqual([]);
   });
 });

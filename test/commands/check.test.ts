@@ -1,14 +1,6 @@
 /** What `check` says before anything is sent: the counts of a plan, and what each value means. */
 import { execFileSync } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -79,27 +71,6 @@ describe('the counts', () => {
     const { out } = await world.call('check');
     expect(out).toContain('16 records · people 8 · skipped 2 · invalid 4');
     expect(out).toContain('1 id has several addresses: those records are invalid');
-  });
-
-  test('are those of a plan for people who are recorded, too', async () => {
-    const world = await begin();
-    world.write(...people(6));
-    await world.call('sync');
-    world.write('0;;Ja;;;;', '99;;Ja;;;;', ...people(6).slice(1));
-    const plan = await world.call('plan', '--json');
-    const { json } = await world.call('check', '--json');
-    const { desired, skipped, invalid } = plan.json.contacts;
-    expect(json.contacts).toMatchObject({ desired, skipped, invalid });
-    expect([skipped, invalid]).toEqual([1, 1]);
-    expect(json.skipped).toEqual(['line 3']);
-  });
-
-  test('leave nothing behind', async () => {
-    const world = await begin();
-    world.write(...people(3));
-    expect((await world.call('check')).code).toBe(0);
-    expect(existsSync(world.path)).toBe(false);
-    expect(world.writes()).toEqual([]);
   });
 });
 
@@ -173,15 +144,6 @@ describe('the columns', () => {
       ],
       others: 0,
     });
-  });
-
-  test('show the ten most frequent values, and count the others', async () => {
-    const world = await begin();
-    const words = Array.from({ length: 14 }, (_, at) => `${at};p${at}@example.com;word ${at};;;;`);
-    world.write(...words, ...people(20).map((row) => `1${row}`));
-    const { json } = await world.call('check', '--json', '--addresses');
-    const { values, others } = json.columns.at(-2);
-    expect([values.length, others]).toEqual([10, 24]);
   });
 });
 
@@ -344,22 +306,6 @@ describe('a note', () => {
     world.write(...people(19));
     expect((await world.call('plan', '--json')).json.contacts.missing).toBe(10);
     expect((await world.call('plan', '--json')).json.reasons).toEqual([]);
-  });
-
-  test('counts people that contacts.include leaves out as missing', async () => {
-    const world = await begin({ contacts: { include: 'record.product != "no"' } });
-    world.write(...people(15));
-    await world.call('sync');
-    world.write(...people(12, 'Ja;no;;;'), ...people(15).slice(12));
-    expect((await world.call('plan', '--json')).json.contacts.missing).toBe(12);
-  });
-
-  test('does not take a changed address for somebody who is missing', async () => {
-    const world = await begin();
-    world.write(...people(15));
-    await world.call('sync');
-    world.write(...people(15).map((row) => row.replace('@example.com', '@example.org')));
-    expect((await world.call('check', '--json')).json.contacts.missing).toBe(0);
   });
 
   test('says that a UTF-8 file is read as windows-1252', async () => {

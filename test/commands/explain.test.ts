@@ -61,45 +61,6 @@ const situations: Situation[] = [
     },
   ],
   [
-    'left, and a run has seen it',
-    async (world) => {
-      await world.call('sync');
-      world.emulator.dashboard.leave(ann, 'ch_news');
-      await world.call('sync');
-    },
-    {
-      news: {
-        row: 17,
-        recorded: { by: 'platform', after: expect.any(String), until: expect.any(String) },
-        problem: { since: expect.any(String) },
-      },
-    },
-  ],
-  [
-    'unsubscribed from all mail',
-    (world) => world.emulator.seed.contact({ email: ann, status: 'unsubscribed' }),
-    { platform: { contacts: [{ status: 'unsubscribed', left: true }] }, news: { row: 9 } },
-  ],
-  [
-    'an opt-out of ours, to be taken back',
-    async (world) => {
-      world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
-      for (const news of ['no', 'yes']) {
-        world.people([{ email: ann, news }]);
-        if (news === 'no') await world.call('sync');
-      }
-    },
-    { news: { row: 16, decision: 'opt_in' }, sends: [{ op: 'opt_in', channel: 'ch_news' }] },
-  ],
-  [
-    'vanished from the platform',
-    async (world) => {
-      await world.call('sync');
-      world.emulator.dashboard.deleteContact(ann);
-    },
-    { platform: { contacts: [] }, news: { row: 11, decision: 'conflict' }, sends: [] },
-  ],
-  [
     'left, and then vanished: beyond the table, whatever the policy',
     async (world) => {
       policy(world, { missing: 'recreate' });
@@ -135,32 +96,6 @@ const situations: Situation[] = [
     },
   ],
   [
-    'two contacts of the address on the platform',
-    (world) => {
-      world.emulator.seed.contact({ email: ann });
-      world.server.fail(({ route }) => route === 'contacts.list', {
-        is: 'rewrite',
-        by: (answer) => {
-          const body = JSON.parse(answer.body);
-          const twins = body.contacts.map((one: object) => ({ ...one, id: 'con_twin' }));
-          return {
-            ...answer,
-            body: JSON.stringify({ ...body, contacts: [...body.contacts, ...twins] }),
-          };
-        },
-      });
-    },
-    {
-      platform: { contacts: [{}, {}] },
-      news: {
-        row: 13,
-        decision: 'conflict',
-        problem: { reason: expect.stringMatching('2 contacts') },
-      },
-      sends: [],
-    },
-  ],
-  [
     'refused, and parked',
     async (world) => {
       world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 });
@@ -183,35 +118,9 @@ const situations: Situation[] = [
     },
   ],
   [
-    'gone from the CRM',
-    async (world) => {
-      await world.call('sync');
-      world.people([{ email: bob, news: 'yes' }]);
-    },
-    { crm: { records: [] }, news: { row: 3, desired: 'gone', decision: 'nothing' } },
-  ],
-  [
-    'foreign',
-    (world) => {
-      world.people([{ email: bob, news: 'yes' }]);
-      world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
-    },
-    { known: true, snapshot: null, news: { row: 1 }, platform: { contacts: [{}] } },
-  ],
-  [
     'unknown to all',
     (world) => world.people([{ email: bob, news: 'yes' }]),
     { known: false, crm: { records: [] }, snapshot: null, platform: { contacts: [] }, history: [] },
-  ],
-  [
-    'who left under a former address of the same CRM record',
-    async (world) => {
-      world.csv(head + record('1', 'old@example.com', 'yes'));
-      await world.call('sync');
-      world.emulator.dashboard.leave('old@example.com', 'ch_news');
-      world.csv(head + record('1', ann, 'yes'));
-    },
-    { news: { row: 19, rows: expect.arrayContaining([12]), decision: 'conflict' }, sends: [] },
   ],
   [
     'an uncertified reading of the CRM',

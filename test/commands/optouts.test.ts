@@ -46,18 +46,6 @@ describe('optouts', () => {
     ]);
   });
 
-  test('keeps the time of the first observation, whatever runs follow', async () => {
-    const world = await left();
-    const before = (await world.call('optouts')).out;
-    world.people([
-      { email: ann, news: 'yes', product: 'no' },
-      { email: bob, news: 'no' },
-    ]);
-    await world.call('sync');
-    await world.call('one', bob);
-    expect((await world.call('optouts')).out).toBe(before);
-  });
-
   test('--since lists possible opt-outs since a time or a duration ago', async () => {
     const { call, between } = await left();
     const emails = async (since: string): Promise<string[]> => {
@@ -69,15 +57,6 @@ describe('optouts', () => {
     expect(await emails('2020-02-29')).toEqual([ann, bob]);
     expect(await emails('2099-01-01T00:00:00+02:00')).toEqual([]);
   });
-
-  test.each(['yesterday', '7', '2026-03-01T12:00:00', '2026-13-01', '2026-02-30', ''])(
-    '--since refuses "%s"',
-    async (since) => {
-      const world = await mirrored();
-      const { code, err } = await world.call('optouts', '--since', since);
-      expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('write a time') });
-    },
-  );
 
   test('omits people who were opted out by us, never joined, vanished, or are foreign', async () => {
     const world = await mirrored();
@@ -102,29 +81,6 @@ describe('optouts', () => {
     const { optOuts } = (await world.call('optouts', '--json')).json;
     expect(optOuts).toMatchObject([{ email: ann, channel: 'ch_news', cause: 'doubtful' }]);
     expect((await world.call('explain', ann)).out).toContain('doubtful: no opt-out is known');
-  });
-
-  test('gives only the time of the first observation for people who were out before it', async () => {
-    const world = await mirrored();
-    world.emulator.seed.contact({
-      email: ann,
-      status: 'blocked',
-      channels: { ch_news: 'opt_out' },
-    });
-    await world.call('sync');
-    const { optOuts } = (await world.call('optouts', '--json')).json;
-    expect(optOuts).toMatchObject([
-      { channel: 'ch_news', after: null, by: expect.any(String) },
-      { channel: '*', after: null, by: expect.any(String) },
-    ]);
-  });
-
-  test('omits a person who has subscribed again', async () => {
-    const world = await left();
-    world.emulator.dashboard.resubscribe(bob);
-    await world.call('sync');
-    const { optOuts } = (await world.call('optouts', '--json')).json;
-    expect(optOuts.map(({ email }: { email: string }) => email)).toEqual([ann]);
   });
 
   test('lists a person we deleted who is wanted again, from the do-not-contact list', async () => {
@@ -154,14 +110,6 @@ describe('optouts', () => {
       out: head,
       said: expect.stringContaining('only on the do-not-contact list are left out'),
     });
-  });
-
-  test('omits people who were forgotten', async () => {
-    const world = await left();
-    await world.call('forget', bob, '--yes');
-    await world.call('sync');
-    const { optOuts } = (await world.call('optouts', '--json')).json;
-    expect(optOuts.map(({ email }: { email: string }) => email)).toEqual([ann]);
   });
 
   test('quotes what would break a line, and gives each CRM id its own', async () => {

@@ -1,7 +1,7 @@
 /** Problems of a run, grouped by their cause. */
 import { describe, expect, test } from 'vitest';
 import { groupProblems } from '../../src/engine/report/problem-groups.ts';
-import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const words = { contacts: { unsubscribed: 'stop', channels: channels('news') } };
 
@@ -50,70 +50,6 @@ describe('the groups of a run', () => {
         fix: 'correct the address in the CRM; if contacts.email names the wrong column, correct that',
       },
     ]);
-  });
-
-  test('are printed with the count, three records and the option that mends it', async () => {
-    const world = await begin(...many(5, 'unbekannt;'), ...many(4, 'Ja;', 500));
-    const { out } = await world.call('plan');
-    expect(out.split('\n').slice(out.split('\n').indexOf('Problems (1 cause, 5 records)'))).toEqual(
-      expect.arrayContaining([
-        'Problems (1 cause, 5 records)',
-        '  5 × invalid    contacts.channels[0].subscription: "unbekannt" is no known word',
-        '                 lines 2, 3, 4 …',
-        '                 → name it: subscription: { field: "news", in: ["…"], out: ["…"], none: ["…"] }',
-      ]),
-    );
-  });
-
-  test('show a value that may be personal data only by its form, unless addresses are shown', async () => {
-    const world = await begin(...many(4, 'Ja;'), '9;ann@example.com;Ja;Privat 0815');
-    const { json, out } = await world.call('plan', '--json');
-    expect(out).not.toContain('Privat');
-    expect(json.groups[0]).toMatchObject({
-      values: [{ value: 'aaaaaa 9999', count: 1 }],
-      reason: expect.stringContaining('letters are shown as a'),
-    });
-    const shown = await world.call('plan', '--json', '--addresses');
-    expect(shown.json.groups[0]).toMatchObject({
-      values: [{ value: 'Privat 0815', count: 1 }],
-      samples: [{ key: ann }],
-      reason: 'contacts.unsubscribed: "Privat 0815" is no known word',
-    });
-  });
-
-  test('hold known conflicts in every run, and refused opt-outs first', async () => {
-    const world = await mirrored();
-    await world.call('sync');
-    world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
-    world.server.fail(({ body }) => body.subscription === 'opt_out', { is: 'answer', status: 422 });
-    world.people([
-      { email: ann, news: 'yes' },
-      { email: bob, news: 'no' },
-    ]);
-    const causes = [
-      ['rejected', 'opt-out-refused', 1],
-      ['conflict', 'left-channel', 1],
-    ];
-    for (const command of ['sync', 'sync', 'plan']) {
-      const { json } = await world.call(command, '--json');
-      expect(
-        json.groups.map((group: { class: string; cause: string; count: number }) => {
-          return [group.class, group.cause, group.count];
-        }),
-      ).toEqual(causes);
-    }
-  });
-
-  test('count the people whose changes await approval', async () => {
-    const world = await mirrored();
-    await world.call('sync');
-    world.config({ guards: { optOuts: { percent: 1, floor: 0 } } });
-    world.people([
-      { email: ann, news: 'no' },
-      { email: bob, news: 'no' },
-    ]);
-    const { json } = await world.call('sync', '--json');
-    expect(json.groups).toMatchObject([{ class: 'held', cause: 'awaiting-approval', count: 2 }]);
   });
 });
 

@@ -111,15 +111,4 @@ describe('problems', () => {
     expect(out).toMatch(/ 2 × awaiting approval {3}2 people would be opted out /);
     expect(out).toMatch(/^awaiting approval +awaiting-approval .* opt out ch_news /m);
   });
-
-  test('tells of no problem that is solved', async () => {
-    const world = await troubled();
-    world.server.fail(() => false, { is: 'answer', status: 422 });
-    world.people([
-      { email: ann, news: 'no' },
-      { email: bob, news: 'yes' },
-    ]);
-    await world.call('sync');
-    expect((await world.call('problems', '--json')).json.groups).toEqual([]);
-  });
 });

@@ -148,13 +148,4 @@ describe('runs', () => {
     expect((await world.call('problems')).out).toContain('was edited on the platform');
     expect((await world.call('sync', '--json')).json.problems).toEqual([]);
   });
-
-  test.each(['0', '-1', 'x', '1.5', ''])('--last "%s" is refused', async (word) => {
-    const world = await mirrored();
-    const { code, err } = await world.call('runs', `--last=${word}`);
-    expect({ code, err }).toEqual({
-      code: 2,
-      err: `crm-mirror: --last ${word}: write a number from 1 on`,
-    });
-  });
 });

@@ -44,27 +44,22 @@ describe('state list', () => {
     expect((await world.call('state', 'list', '--addresses')).out).toContain(bob);
   });
 
-  test.each([
-    [['--kind', 'template'], ['welcome']],
-    [
-      ['--status', 'subscribed'],
-      [bob, carl],
-    ],
-    [['--status', 'unsubscribed'], [ann]],
-    [['--status', 'all_mail'], [carl]],
-    [['--status', 'vanished'], []],
-    [['--channel', 'ch_news', '--status', 'unsubscribed'], [ann]],
-    [['--channel', 'ch_product'], []],
-    [['--ownership', 'noted'], []],
-    [
-      ['--ownership', 'created', '--kind', 'contact'],
-      [ann, bob, carl],
-    ],
-  ])('selects by %j', async (flags, keys) => {
+  test('selects by kind, status, channel and ownership', async () => {
     const world = await used();
-    expect(keysOf(await world.call('state', 'list', '--addresses', '--json', ...flags))).toEqual(
-      keys,
-    );
+    for (const [flags, keys] of [
+      ['--kind template', ['welcome']],
+      ['--status subscribed', [bob, carl]],
+      ['--status unsubscribed', [ann]],
+      ['--status all_mail', [carl]],
+      ['--status vanished', []],
+      ['--channel ch_news --status unsubscribed', [ann]],
+      ['--channel ch_product', []],
+      ['--ownership noted', []],
+      ['--ownership created --kind contact', [ann, bob, carl]],
+    ] as const) {
+      const words = ['state', 'list', '--addresses', '--json', ...flags.split(' ')];
+      expect([flags, keysOf(await world.call(...words))]).toEqual([flags, keys]);
+    }
   });
 
   test('prints no more than --limit, and that there is more', async () => {

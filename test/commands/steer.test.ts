@@ -81,28 +81,6 @@ describe('retry', () => {
     expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_in' });
   });
 
-  test('sends an opt-out at once, before its delay has passed', async () => {
-    const world = await mirrored();
-    world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
-    world.people([{ email: ann, news: 'no' }]);
-    world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 }, 1);
-    expect((await world.call('sync')).code).toBe(4);
-    expect((await world.call('sync')).code).toBe(4);
-    await world.call('retry');
-    const { optOutsRefused } = (await world.call('status', '--json')).json;
-    expect(optOutsRefused).toMatchObject({ count: 1, people: [{ attempts: 0 }] });
-    expect((await world.call('status')).out).toContain('(the next run tries it)');
-    expect((await world.call('sync')).code).toBe(0);
-    expect(world.shown(ann)).toEqual({ ch_news: 'opt_out' });
-    expect((await world.call('status', '--json')).json).toMatchObject({ ok: true });
-  });
-
-  test.each(['', '#9cc4', '#9CC428F416D4'])('refuses "%s", which names nobody', async (word) => {
-    const world = await mirrored();
-    const { code, err } = await world.call('retry', word);
-    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/names nobody → give/) });
-  });
-
   test('exits with 75 while another process holds the lease', async () => {
     const world = await parked();
     const lease = takeLease(world.path);
@@ -150,18 +128,6 @@ describe('pause', () => {
     expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
   });
 
-  test('keeps the time of the first pause and the newest reason', async () => {
-    const world = await mirrored();
-    const first = await world.call('pause', '--reason', 'one', '--json');
-    const { since } = first.json.paused;
-    expect((await world.call('pause', '--json')).json.paused).toMatchObject({
-      since,
-      reason: 'one',
-    });
-    const last = await world.call('pause', '--reason', 'two', '--json');
-    expect(last.json.paused).toMatchObject({ since, reason: 'two' });
-  });
-
   test('resume of a mirror that is not paused does nothing, and makes no snapshot', async () => {
     const world = await mirrored();
     expect(await world.call('resume')).toMatchObject({ code: 0, out: 'world is not paused' });
@@ -184,15 +150,5 @@ describe('pause', () => {
     // Nothing was left open or locked by a run that did not begin.
     await world.call('resume');
     expect((await world.call('sync')).code).toBe(0);
-  });
-
-  test.each([
-    ['it was ann@example.com', 'leave it out'],
-    ['x'.repeat(201), 'at most 200'],
-  ])('--reason "%.30s" is refused, because reasons are logged', async (reason, mend) => {
-    const world = await mirrored();
-    const { code, err } = await world.call('pause', '--reason', reason);
-    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(mend) });
-    expect(existsSync(world.path)).toBe(false);
   });
 });

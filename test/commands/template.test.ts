@@ -1,7 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { serve } from '../../src/emulator/http-listener.ts';
 import { stage } from '../support/emulator/emulator-stage.ts';
-import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { KEY, mirrorOn, platformOf } from '../support/commands/platform-stage.ts';
 
 async function emulated(templates: Record<string, object> = {}) {
@@ -158,39 +157,5 @@ describe('check', () => {
     const found = out.filter((line) => line.startsWith('NOTE variables'));
     expect(found).toEqual([expect.stringContaining(list)]);
     expect(found[0]).toContain(said);
-  });
-
-  test('says nothing of a file that declares its variables, or of one that uses none', async () => {
-    const name = { name: 'name', type: 'string', defaultValue: null };
-    const files = { a: { content: ['Hi {{name}}'], variables: [name] }, b: { content: ['Hi'] } };
-    const { url } = await platformOf(reads);
-    expect((await mirrorOn(url, files)('check')).out.join()).not.toContain('variables');
-  });
-
-  test('asks nothing where no template states a sender', async () => {
-    const { url, asked } = await platformOf(reads);
-    expect(await mirrorOn(url)('check')).toMatchObject({ code: 0 });
-    expect(asked.map(({ line }) => line)).toEqual(['GET /api/template/v1/list']);
-  });
-});
-
-describe('the first load of twelve templates', () => {
-  test('is completed without an approval although no creation was answered', async () => {
-    const world = await mirrored({ kinds: ['contact', 'template'] });
-    const { server, emulator, call, template } = world;
-    world.config({ timeoutMs: 500, guards: { templates: { percent: 20, floor: 3 } } });
-    const keys = Array.from({ length: 12 }, (_, at) => `letter-${at}`);
-    for (const key of keys) template(key, { subject: 'Hi', replyTo: 'us@example.com' });
-    const cut = { is: 'half', acts: true } as const;
-    const lost = server.fail(({ route }) => route === 'templates.create', cut);
-    await call('sync');
-    lost.undo();
-    const { code, json } = await call('sync', '--json');
-    expect({ code, held: json.templates.held }).toEqual({ code: 0, held: 0 });
-    expect(emulator.world.templates().map(({ replyTo }) => replyTo)).toEqual(
-      keys.map(() => 'us@example.com'),
-    );
-    for (const key of keys) template(key, { subject: 'Ho', replyTo: 'us@example.com' });
-    expect((await call('sync', '--json')).json.templates).toMatchObject({ held: 12 });
   });
 });

@@ -98,20 +98,6 @@ describe('until somebody decides', () => {
     expect(answerOf(facts, 'ch_news')).toMatchObject({ isSubscribed: true });
     snapshot.close();
   });
-
-  test('a fast run drops those who are in the CRM again', async () => {
-    const world = await begun();
-    await world.call('sync');
-    world.csv(crm(...all.with(1, line(2, eve, ',,'))));
-    expect(await unmanagedIn(world, 'sync', '--fast')).toEqual({ deleted: 1, outOfScope: 1 });
-  });
-
-  test('what one person is run for changes nothing about the others', async () => {
-    const world = await begun();
-    await world.call('sync');
-    expect(await unmanagedIn(world, 'one', eve)).toEqual({ deleted: 1, outOfScope: 0 });
-    expect((await world.call('status', '--json')).json.unmanaged).toEqual(both);
-  });
 });
 
 describe('unmanaged', () => {
@@ -236,16 +222,6 @@ describe('unmanaged', () => {
     const two = await world.call('unmanaged', '--opt-out', hash, '--acknowledge', hash);
     expect(two.code).toBe(2);
   });
-
-  test('resolve --out opts out one of them for good', async () => {
-    const world = await begun();
-    await world.call('sync');
-    const said = ['--reason', 'asked', '--evidence', 'ticket 7', '--by', 'eva'];
-    const { code } = await world.call('resolve', eve, '--channel', 'ch_news', '--out', ...said);
-    expect(code).toBe(0);
-    await world.call('sync');
-    expect(gone.map((email) => isIn(world, email))).toEqual([false, true]);
-  });
 });
 
 describe('protected people', () => {
@@ -277,21 +253,6 @@ describe('protected people', () => {
     expect(left.json.people).toMatchObject([{ person: eve, protected: true, decided: null }]);
     expect((await world.call('problems')).out).toContain('contacts.protect covers');
     expect((await world.call('unmanaged')).out).not.toContain('unmanaged --opt-out');
-  });
-
-  test('a list of protected people only cannot be opted out, but acknowledged', async () => {
-    const world = await begun();
-    world.config(protect(...gone));
-    await world.call('sync');
-    const hash = await hashOf(world, '--deleted');
-    const { code, err } = await world.call('unmanaged', '--deleted', '--opt-out', hash);
-    expect([code, err]).toEqual([2, expect.stringContaining('contacts.protect covers')]);
-    expect((await world.call('unmanaged', '--deleted', '--acknowledge', hash)).code).toBe(0);
-    expect(await unmanagedIn(world, 'sync')).toEqual({ ...none, outOfScope: 1 });
-    const said = ['--reason', 'asked', '--evidence', 'ticket 7', '--by', 'eva'];
-    await world.call('resolve', eve, '--channel', 'ch_news', '--out', ...said);
-    await world.call('sync');
-    expect(gone.map((email) => isIn(world, email))).toEqual([false, true]);
   });
 
   test('a decision to opt out ends when they become protected, an acknowledgement stays', async () => {
@@ -348,19 +309,6 @@ describe('the way back', () => {
       { what: 'unmanaged: acknowledge' },
       { what: 'unmanaged: withdraw' },
     ]);
-  });
-
-  test('an acknowledgement is replaced by an opt-out, and the other way round', async () => {
-    const world = await begun();
-    await world.call('sync');
-    await decide(world, '--acknowledge');
-    await decide(world, '--opt-out', '--decided', 'acknowledge', '--deleted');
-    await decide(world, '--acknowledge', '--decided', 'opt-out');
-    expect(await unmanagedIn(world, 'sync')).toEqual(none);
-    expect([...gone, lead].map((email) => isIn(world, email))).toEqual([true, true, true]);
-    await decide(world, '--opt-out', '--decided', 'acknowledge', '--deleted');
-    await world.call('sync');
-    expect([...gone, lead].map((email) => isIn(world, email))).toEqual([false, false, true]);
   });
 
   test('an approved opt-out that is withdrawn is not sent', async () => {
