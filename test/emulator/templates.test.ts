@@ -28,12 +28,6 @@ function template(fields: object) {
 }
 
 describe('POST /api/template/v1/create', () => {
-  test('answers the template with 200', () => {
-    const { status, json } = stage().ask(CREATE, { name: 'Welcome' });
-    expect(status).toBe(200);
-    expect(json).toEqual(template({ name: 'Welcome' }));
-  });
-
   test('keeps the four fields it takes, and no other', () => {
     const taken = { name: 'Welcome', description: 'd', subject: 's', content: [1, { a: ['b'] }] };
     const { json } = stage().ask(CREATE, { ...taken, status: 'published', id: 'mine' });
@@ -46,25 +40,6 @@ describe('POST /api/template/v1/create', () => {
     const other = platform.ask(CREATE, { name: 'Twin' }).json;
     expect(other.id).not.toBe(one.id);
     expect(platform.world.templates()).toHaveLength(2);
-  });
-
-  test.each([
-    {},
-    { name: '' },
-    { name: 'x'.repeat(256) },
-    { name: null },
-    { name: 'a', subject: 'x'.repeat(501) },
-    { name: 'a', description: null },
-    { name: 'a', content: {} },
-  ])('refuses %j', (body) => {
-    const platform = stage();
-    expect(platform.ask(CREATE, body).status).toBe(400);
-    expect(platform.world.templates()).toEqual([]);
-  });
-
-  test('accepts the bounds', () => {
-    const body = { name: 'x'.repeat(255), subject: 'x'.repeat(500) };
-    expect(stage().ask(CREATE, body).status).toBe(200);
   });
 });
 
@@ -87,61 +62,6 @@ describe('PUT /api/template/v1/{id}', () => {
         updatedAt: '2026-11-20T12:00:05.000Z',
       }),
     );
-  });
-
-  test('takes every writable field', () => {
-    const platform = stage();
-    platform.seed.template({ id: 'tpl_1', name: 'Welcome' });
-    const body = {
-      name: 'n',
-      description: 'd',
-      subject: 's',
-      fromEmail: 'x'.repeat(255),
-      replyTo: 'x'.repeat(255),
-      previewText: 'p',
-      content: [{ type: 'text' }],
-      variables: [{ name: 'v', type: 'number', defaultValue: null }],
-      status: 'published',
-    };
-    expect(platform.ask('PUT /api/template/v1/tpl_1', body).json).toEqual(
-      template({ ...body, id: 'tpl_1' }),
-    );
-  });
-
-  test('lets any status follow any other', () => {
-    const platform = stage();
-    platform.seed.template({ id: 'tpl_1', name: 'Welcome' });
-    for (const status of ['archived', 'published', 'draft', 'archived', 'draft', 'published']) {
-      expect(platform.ask('PUT /api/template/v1/tpl_1', { status }).json.status).toBe(status);
-    }
-  });
-
-  test.each([
-    { subject: null },
-    { name: null },
-    { content: null },
-    { name: '' },
-    { name: 'x'.repeat(256) },
-    { subject: 'x'.repeat(501) },
-    { fromEmail: 'x'.repeat(256) },
-    { replyTo: 'x'.repeat(256) },
-    { status: 'deleted' },
-    { variables: [{ name: 'v', type: 'string' }] },
-    { variables: [{ name: 'v', type: 'boolean', defaultValue: null }] },
-  ])('refuses %j, and changes nothing', (body) => {
-    const platform = stage();
-    platform.seed.template({ id: 'tpl_1', name: 'Welcome', subject: 'Hi' });
-    const before = platform.world.templates();
-    expect(platform.ask('PUT /api/template/v1/tpl_1', { previewText: 'new', ...body }).status).toBe(
-      400,
-    );
-    expect(platform.world.templates()).toEqual(before);
-  });
-
-  test('answers 404 for an unknown template', () => {
-    const { status, json } = stage().ask('PUT /api/template/v1/tpl_none', { name: 'a' });
-    expect(status).toBe(404);
-    expect(json.message).toBe('Template not found');
   });
 });
 
@@ -167,10 +87,6 @@ describe('GET /api/template/v1/list', () => {
       't0',
     ]);
     expect(platform.ask('GET /api/template/v1/list?page=3').json.templates).toEqual([]);
-  });
-
-  test.each(['limit=101', 'limit=0', 'page=0', 'page=x'])('refuses ?%s', (query) => {
-    expect(stage().ask(`GET /api/template/v1/list?${query}`).status).toBe(400);
   });
 });
 
@@ -226,20 +142,5 @@ describe('POST /api/template/v1/{id}/test', () => {
       subject: 'friend!',
       html: '<p>{{constructor}} Oslo</p>',
     });
-  });
-
-  test.each([{}, { to: '' }, { to: null }, { to: 'x', variables: [] }, { to: 'x', html: 1 }])(
-    'refuses %j',
-    (body) => {
-      const platform = withTemplate();
-      expect(platform.ask('POST /api/template/v1/tpl_1/test', body).status).toBe(400);
-      expect(platform.world.outbox()).toEqual([]);
-    },
-  );
-
-  test('answers 404 for an unknown template', () => {
-    const { status, json } = stage().ask('POST /api/template/v1/none/test', { to: 'x' });
-    expect(status).toBe(404);
-    expect(json.message).toBe('Template not found');
   });
 });
