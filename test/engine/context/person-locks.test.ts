@@ -67,27 +67,6 @@ describe('a run about one CRM record', () => {
     await stage.sync();
     expect(shown(stage, ann)).toBe('opt_out');
   });
-
-  test('leaves the person as they are when the record is invalid', async () => {
-    const stage = stageOf();
-    await stage.sync();
-    wish(stage, '1', 'perhaps');
-    sent(stage);
-    expect(await alone(stage, '1')).toMatchObject({ contacts: { invalid: 1 } });
-    expect(sent(stage)).toEqual([]);
-  });
-
-  test('creates the new address and opts the old one out at once when it has changed', async () => {
-    const stage = stageOf();
-    await stage.sync();
-    for (const person of stage.people)
-      if (person['id'] === '1') person['email'] = 'new@example.com';
-    sent(stage);
-    await alone(stage, '1');
-    expect(sent(stage)).toEqual(['opt_in new@example.com', `opt_out ${ann}`]);
-    await stage.sync();
-    expect(sent(stage)).toEqual([]);
-  });
 });
 
 /** Holds back the answer of the first request that `stops`, until it is `open`. */

@@ -181,14 +181,4 @@ describe('a run about one CRM record', () => {
     await stage.clock.run(one);
     expect(sent(stage)).toEqual([]);
   });
-
-  test('does not opt a person in where another record of the address opts out', async () => {
-    const stage = stageOf();
-    wish(stage, '1', 'no');
-    await stage.sync();
-    sent(stage);
-    stage.people.push(record('3', ann));
-    await alone(stage, '3');
-    expect(sent(stage)).toEqual([]);
-  });
 });

@@ -32,11 +32,6 @@ async function takenBack(stage: Stage): Promise<{ writes: number; conflicts: num
   return { writes, conflicts: contacts.conflicts };
 }
 
-test('a CRM that takes its own opt-out back opts the person in again', async () => {
-  const { stage } = await optedOut();
-  expect(await takenBack(stage)).toEqual({ writes: 1, conflicts: 0 });
-});
-
 test('an opt-out after the membership had been removed is the person’s own', async () => {
   const { stage, id } = await optedOut();
   stage.emulator.dashboard.removeFromChannel(id, 'ch_news');

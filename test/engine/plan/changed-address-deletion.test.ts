@@ -1,6 +1,5 @@
 /** An address that changed in the CRM where policy deletes: the old contact is deleted instead. */
 import { describe, expect, test } from 'vitest';
-import { Interrupted } from '../../../src/domain/errors.ts';
 import type { Send } from '../../../src/domain/exchange.ts';
 import { moved, NEW, OLD, sent } from '../../support/engine/moved-people.ts';
 import { openStage, type Stage } from '../../support/engine/engine-stage.ts';
@@ -39,12 +38,6 @@ test('one run creates the new contact, then deletes the old one; the next does n
   }
 });
 
-test('a fast run that reads all of the CRM deletes the old contact as well', async () => {
-  const stage = await moved({}, { policy });
-  await stage.sync({ mode: 'fast' });
-  expect(sent(stage)).toEqual(whole);
-});
-
 /** As a run leaves it that reads only what changed. */
 async function changed(): Promise<Stage> {
   const stage = openStage({ policy, tellsChanges: true });
@@ -68,68 +61,7 @@ test('a plan shows what it would do once the new contact exists', async () => {
   expect(sent(stage)).toEqual(whole.slice(2));
 });
 
-test('an adopted contact is deleted where policy says so, and opted out elsewhere', async () => {
-  const adopt = (stage: Stage) => {
-    stage.emulator.seed.contact({ email: OLD, channels: { ch_news: 'opt_in' } });
-    stage.people.push({ id: '1', email: OLD, ch_news: 'yes' });
-  };
-  for (const deletes of ['created', 'owned'] as const) {
-    const stage = await moved({ ch_product: '' }, { policy: { deletes }, before: adopt });
-    await stage.sync();
-    const end = deletes === 'owned' ? `delete ${OLD}` : `opt_out ${OLD} ch_news`;
-    expect(sent(stage)).toEqual([made[0], end]);
-  }
-});
-
-test('the old contact waits for a channel that the new one shows by default', async () => {
-  const left = ({ emulator, people }: Stage) => {
-    emulator.seed.contact({ email: OLD, channels: { ch_news: 'opt_in', ch_product: 'opt_out' } });
-    people.push({ id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' });
-  };
-  const platform = { quirks: ['enrol-raw', 'all-channels=opt_out'] };
-  const stage = await moved({}, { policy: { deletes: 'owned' }, platform, before: left });
-  for (const writes of [[made[0], `opt_out ${OLD} ch_news`], [], []]) {
-    await stage.sync();
-    expect(sent(stage)).toEqual(writes);
-  }
-});
-
-test('a run stopped in between is completed by the next', async () => {
-  const stop = new AbortController();
-  const wire =
-    (send: Send): Send =>
-    async (request, signal) => {
-      const answer = await send(request, signal);
-      if (request.body?.includes(NEW) === true) stop.abort(new Interrupted('SIGTERM'));
-      return answer;
-    };
-  const stage = await moved({}, { policy, wire });
-  await stage.sync({ stop: stop.signal });
-  expect(sent(stage)).toEqual(whole.slice(0, 1));
-  expect((await stage.sync()).status).toBe('done');
-  // What stands already is left at once; the rest goes with the contact.
-  expect(sent(stage)).toEqual([`opt_out ${OLD} ch_news`, ...whole.slice(1)]);
-});
-
 describe('the old contact is not deleted', () => {
-  test('when the run reads only changes, or the reading is uncertified', async () => {
-    const stage = await changed();
-    await stage.sync({ mode: 'fast' });
-    Object.assign(stage.certificate, { complete: false, why: 'row 7 is ragged', fix: 'mend it' });
-    await stage.sync();
-    expect(sent(stage)).toEqual([]);
-  });
-
-  test('while another CRM record has the old address, whatever it wants, broken or not', async () => {
-    for (const ch_news of ['', 'maybe', 'yes']) {
-      const stage = await moved({}, { policy });
-      stage.people.push({ id: '2', email: OLD, ch_news });
-      await stage.sync();
-      await stage.sync();
-      expect(sent(stage)).toEqual(made);
-    }
-  });
-
   test('not even opted out while a record that had the address is missing and not yet due', async () => {
     const both = (stage: Stage) => {
       for (const id of ['1', '2']) stage.people.push({ id, email: OLD, ch_news: 'yes' });
@@ -154,15 +86,6 @@ describe('the old contact is not deleted', () => {
       await stage.clock.advance(30 * hour);
     }
     expect(sent(stage).filter((line) => line.startsWith('delete'))).toEqual([]);
-  });
-
-  test('when the new contact has vanished by then', async () => {
-    const stage = await moved({}, { policy });
-    await stage.sync({ mode: 'fast' });
-    stage.emulator.dashboard.deleteContact(NEW);
-    stage.writes();
-    await stage.sync();
-    expect(sent(stage)).toEqual([]);
   });
 
   test('when it has the new address on the platform too, or anything else has changed', async () => {
@@ -195,14 +118,6 @@ describe('the old contact is not deleted', () => {
     expect(summary.contacts.changes).toMatchObject({ delete: 1 });
     expect(sent(stage)).toEqual(made);
   });
-});
-
-test('an opt-out stated by the CRM waits for neither the new address nor the delete', async () => {
-  const stage = await moved({ ch_news: 'no', ch_product: 'no' }, { policy });
-  await stage.sync();
-  await stage.sync();
-  const outs = [`opt_out ${OLD} ch_news`, `opt_out ${OLD} ch_product`];
-  expect(sent(stage)).toEqual(outs);
 });
 
 test('a platform without deletes: the contact is opted out, and not asked about every night', async () => {
@@ -253,20 +168,5 @@ test('an opt-out of a replaced channel keeps a person out of the channel that re
   expect(sent(stage)).toEqual([`delete ${OLD}`]);
   stage.people[0] = { id: '1', email: NEW, ch_news: 'yes' };
   expect((await stage.sync()).contacts.conflicts).toBe(1);
-  expect(sent(stage)).toEqual([]);
-});
-
-test('a return to the old address creates that contact again, and deletes the new one', async () => {
-  const stage = await moved({}, { policy });
-  await stage.sync();
-  stage.writes();
-  stage.people[0] = { ...stage.people[0], email: OLD };
-  await stage.sync();
-  expect(sent(stage)).toEqual([
-    `opt_in ${OLD} ch_news`,
-    `opt_in ${OLD} ch_product`,
-    `delete ${NEW}`,
-  ]);
-  await stage.sync();
   expect(sent(stage)).toEqual([]);
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../../src/domain/errors.ts';
 import { moved, NEW, OLD, sent } from '../../support/engine/moved-people.ts';
-import { openStage, type Stage } from '../../support/engine/engine-stage.ts';
+import { type Stage } from '../../support/engine/engine-stage.ts';
 
 const whole = [
   `opt_in ${NEW} ch_news`,
@@ -32,14 +32,6 @@ test('one run creates the new contact, then opts the old one out; the next does 
 });
 
 describe('the old contact is opted out in the run that made the new one', () => {
-  test('in a fast run', async () => {
-    const stage = await moved();
-    await stage.sync({ mode: 'fast' });
-    expect(sent(stage)).toEqual(whole);
-    await stage.sync();
-    expect(sent(stage)).toEqual([]);
-  });
-
   test('in a run that reads only changes', async () => {
     const stage = await moved({}, { tellsChanges: true });
     await stage.sync({ mode: 'fast' });
@@ -69,14 +61,6 @@ describe('the old contact is opted out in the run that made the new one', () => 
       await stage.sync({ mode: 'fast' });
       expect(sent(stage)).toEqual(whole.slice(0, 2));
     }
-  });
-
-  test('the guard for deletes counts the old contact', async () => {
-    const guards = { delete: { percent: 0, floor: 0 } };
-    const stage = await moved({}, { guards });
-    const summary = await stage.sync({ mode: 'fast' });
-    expect(summary).toMatchObject({ status: 'held', contacts: { held: { delete: 1 } } });
-    expect(sent(stage)).toEqual(whole.slice(0, 2));
   });
 });
 
@@ -133,56 +117,6 @@ describe('an opt-out stated for the new address applies to the old one at once',
     expect((await stage.sync()).contacts.conflicts).toBe(0);
     expect(sent(stage)).toEqual([]);
   });
-
-  test('after an uncertified reading too', async () => {
-    const stage = await moved(no);
-    Object.assign(stage.certificate, { complete: false, why: 'row 7 is ragged', fix: 'mend it' });
-    await stage.sync({ mode: 'fast' });
-    expect(sent(stage)).toEqual(whole.slice(2));
-  });
-
-  test('from a record that is out of scope or deleted as well', async () => {
-    const stage = await moved({ ...no, deleted: 'true' });
-    await stage.sync({ mode: 'fast' });
-    expect(sent(stage)).toEqual(whole.slice(2));
-  });
-
-  test('until a record that stated it takes it back', async () => {
-    const stage = await moved(no);
-    await stage.sync({ mode: 'fast' });
-    stage.writes();
-    stage.people[0] = { id: '2', email: OLD, ch_news: 'yes' };
-    expect((await stage.sync()).contacts.conflicts).toBe(1);
-    expect(sent(stage)).toEqual([]);
-    stage.people[0] = { id: '1', email: OLD, ch_news: 'yes' };
-    await stage.sync();
-    expect(sent(stage)).toEqual([`opt_in ${OLD} ch_news`]);
-  });
-});
-
-test('a new address that cannot be created leaves the old one as it is', async () => {
-  const stage = await moved(
-    {},
-    {
-      wire: (send) => async (request, signal) =>
-        request.method === 'POST' && request.body?.includes(NEW) === true
-          ? { status: 400, headers: {}, body: JSON.stringify({ message: 'Invalid email format' }) }
-          : send(request, signal),
-    },
-  );
-  await stage.sync();
-  expect(sent(stage)).toEqual([]);
-});
-
-test('a contact that was never ours, or is flagged as deleted, is left alone', async () => {
-  const stage = openStage();
-  stage.emulator.seed.contact({ email: OLD, channels: { ch_news: 'opt_in' } });
-  stage.people.push({ id: '1', email: NEW, ch_news: 'yes' });
-  await stage.sync();
-  expect(sent(stage)).toEqual([`opt_in ${NEW} ch_news`]);
-  const flagged = await moved({ deleted: 'true' });
-  await flagged.sync();
-  expect(sent(flagged)).toEqual([]);
 });
 
 test('a contact that stayed out when first seen is ours once the CRM names it', async () => {
@@ -207,13 +141,6 @@ test('a contact that stayed out when first seen is ours once the CRM names it', 
   stage.people[0] = { ...lea };
   await stage.sync();
   expect(sent(stage)).toEqual([`opt_in ${NEW} ch_news`, `opt_out ${OLD} ch_news`]);
-});
-
-test('a contact with the new address on the platform too is the same one, and stays', async () => {
-  const stage = await moved();
-  stage.emulator.dashboard.editContact(OLD, { email: NEW });
-  for (const mode of ['fast', 'full', 'full'] as const) await stage.sync({ mode });
-  expect(sent(stage)).toEqual([]);
 });
 
 test('a contact renamed during the run is looked at again, and left alone', async () => {
@@ -297,14 +224,4 @@ describe('carried over from the old address', () => {
       expect(stage.writes().filter((one) => one.subscription === 'opt_in')).toHaveLength(optIns);
     }
   });
-});
-
-test('a refused opt-out of an old address stays known, and is not sent every night', async () => {
-  const stage = await moved({}, { platform: { quirks: ['no-flip'] } });
-  const first = await stage.sync();
-  expect(first.contacts.rejected).toBe(1);
-  stage.writes();
-  const second = await stage.sync();
-  expect(second).toMatchObject({ status: 'rejected', contacts: { rejected: 1 } });
-  expect(sent(stage)).toEqual([]);
 });

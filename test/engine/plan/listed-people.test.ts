@@ -22,7 +22,6 @@ async function leaving(
 const leaves = ({ emulator }: Stage) => {
   emulator.dashboard.leave(emulator.world.contact(lea)?.id ?? '', 'ch_news');
 };
-const unsubscribes = ({ emulator }: Stage) => void emulator.dashboard.unsubscribe(lea);
 const vanishes = ({ emulator }: Stage) => void emulator.dashboard.deleteContact(lea);
 
 async function expectOut(stage: Stage): Promise<void> {
@@ -32,16 +31,6 @@ async function expectOut(stage: Stage): Promise<void> {
 }
 
 describe('after the contact and the snapshot were lost', () => {
-  test.each([
-    ['left a channel', leaves],
-    ['unsubscribed', unsubscribes],
-  ])('a person who %s stays out', async (_, happens) => {
-    const stage = await leaving(happens);
-    vanishes(stage);
-    stage.loseSnapshot();
-    await expectOut(stage);
-  });
-
   test('a vanished contact stays out, unless policy allows it', async () => {
     const stage = await leaving(vanishes);
     stage.loseSnapshot();
@@ -50,14 +39,6 @@ describe('after the contact and the snapshot were lost', () => {
     vanishes(loose);
     await loose.sync();
     expect(loose.emulator.world.contact(lea)?.channels).toHaveLength(1);
-  });
-
-  test('a new contact of the person lifts nothing', async () => {
-    const stage = await leaving(unsubscribes);
-    vanishes(stage);
-    stage.loseSnapshot();
-    stage.emulator.seed.contact({ email: lea });
-    await expectOut(stage);
   });
 
   test('a new CRM record with the address, and a new address of the record, lift nothing', async () => {
@@ -79,15 +60,6 @@ describe('after the contact and the snapshot were lost', () => {
     await stage.sync();
     expect(stage.emulator.world.contact('other@example.com')?.channels).toHaveLength(1);
   });
-});
-
-test('a person who has subscribed again may be opted in again', async () => {
-  const stage = await leaving(unsubscribes);
-  stage.emulator.dashboard.resubscribe(stage.emulator.world.contact(lea)?.id ?? '');
-  await stage.sync();
-  stage.people[0] = { ...wants, ch_product: 'yes' };
-  await stage.sync();
-  expect(stage.emulator.world.contact(lea)?.channels).toHaveLength(2);
 });
 
 test('an entry made in the list during a run counts before the next request', async () => {

@@ -1,7 +1,7 @@
 /** Opt-outs that the mirror made, end to end: who may take them back, and who may not. */
 import { describe, expect, test } from 'vitest';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
-import { moved, NEW, OLD, sent } from '../../support/engine/moved-people.ts';
+import { NEW, sent } from '../../support/engine/moved-people.ts';
 
 const lea = 'lea@example.com';
 const first = { id: '1', email: lea, ch_news: 'yes' };
@@ -59,14 +59,6 @@ describe('a duplicate record that stated an opt-out', () => {
     expect(sent(stage)).toEqual([`opt_in ${lea} ch_news`]);
   });
 
-  test('does not let it opt in where the membership was removed during the deletion', async () => {
-    const stage = await optedOut();
-    stage.emulator.dashboard.removeFromChannel(lea, 'ch_news');
-    stage.people.length = 1;
-    expect((await stage.sync()).contacts.conflicts).toBe(1);
-    expect(sent(stage)).toEqual([]);
-  });
-
   test('has its opt-out carried to a new address of the other record', async () => {
     const stage = await optedOut();
     stage.people.splice(0, 2, { ...first, email: NEW });
@@ -74,25 +66,4 @@ describe('a duplicate record that stated an opt-out', () => {
       expect((await stage.sync({ mode })).contacts.conflicts).toBe(1);
     expect(sent(stage)).toEqual([]);
   });
-});
-
-test('the record that stated the opt-out can opt in under the new address', async () => {
-  const stage = await moved({}, { before: ({ people }) => people.push({ ...first, email: OLD }) });
-  stage.people[0] = { id: '1', email: OLD, ch_news: 'no' };
-  await stage.sync();
-  stage.people[0] = { id: '1', email: NEW, ch_news: 'yes' };
-  await stage.sync();
-  expect(sent(stage)).toEqual([`opt_out ${OLD} ch_news`, `opt_in ${NEW} ch_news`]);
-});
-
-test('an opt-out from an earlier version is decided again after the upgrade', async () => {
-  const stage = await optedOut();
-  const row = stage.snapshot.recorded.get('contact', lea);
-  const body = JSON.parse(row?.body ?? '');
-  body.channels = { ch_news: { is: 'opt_out', by: 'us' } };
-  stage.snapshot.recorded.put({ ...row!, body: JSON.stringify(body) });
-  await stage.sync();
-  stage.people.length = 1;
-  expect((await stage.sync()).contacts.conflicts).toBe(1);
-  expect(sent(stage)).toEqual([]);
 });

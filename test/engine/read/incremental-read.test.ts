@@ -38,15 +38,6 @@ describe('a fast run', () => {
     expect(shown(stage, ann)).toBe('opt_out');
   });
 
-  test('creates the contact of a changed address; a full run opts the old one out', async () => {
-    const stage = await settled();
-    edit(stage, '1', { email: 'anna@example.com' });
-    expect(await fast(stage)).toMatchObject({ status: 'done' });
-    expect(shown(stage, 'anna@example.com')).toBe('opt_in');
-    await stage.sync();
-    expect(shown(stage, ann)).toBe('opt_out');
-  });
-
   test('reads a record once that was listed twice', async () => {
     const stage = await settled();
     stage.changed.push('1');

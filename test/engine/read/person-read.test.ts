@@ -91,31 +91,8 @@ test('a person who unsubscribed since the last run is noticed, and stays out', a
   expect(JSON.parse(body).channels.ch_news).toMatchObject({ is: 'opt_out', by: 'platform' });
 });
 
-test('an opt-out is applied; changes of others wait for their run', async () => {
-  const stage = stageOf();
-  await stage.sync();
-  for (const record of stage.people) record['ch_news'] = 'no';
-  stage.writes();
-  await stage.sync(single(bob));
-  expect(sent(stage)).toEqual([expect.stringContaining('opt_out ch_news')]);
-  expect((await stage.sync()).contacts.applied).toMatchObject({ opt_out: 1 });
-});
-
 describe('an address that changed in the CRM', () => {
   const moved = { id: '1', email: 'new@example.com', ch_news: 'yes' };
-
-  test('stays out when the person has just unsubscribed the former one, which is recorded', async () => {
-    const stage = stageOf();
-    await stage.sync();
-    stage.emulator.dashboard.leave(ann, 'ch_news');
-    stage.people[0] = moved;
-    stage.writes();
-    const summary = await stage.sync(single(moved.email));
-    expect(summary.contacts).toMatchObject({ conflicts: 1, applied: { create: 0 } });
-    expect(sent(stage)).toEqual([]);
-    const { body = '' } = stage.snapshot.recorded.get('contact', ann) ?? {};
-    expect(JSON.parse(body).channels.ch_news).toMatchObject({ is: 'opt_out', by: 'platform' });
-  });
 
   test('leaves the former address alone when it is another record now', async () => {
     const stage = stageOf();

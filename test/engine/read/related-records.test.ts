@@ -1,7 +1,6 @@
 /** Fast runs over a CRM that tells what changed: what has to be known besides. */
 import { expect, test } from 'vitest';
 import { Unavailable } from '../../../src/domain/errors.ts';
-import type { Send } from '../../../src/domain/exchange.ts';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 import {
   cid,
@@ -22,19 +21,6 @@ async function settledOnDisk(options: StageOptions = {}): Promise<Stage> {
 }
 
 const dan = 'dan@example.com';
-
-test('an unsubscribed address stays out for a second record with the person’s new address', async () => {
-  const stage = await settled();
-  stage.emulator.dashboard.unsubscribe(ann);
-  await stage.sync();
-  edit(stage, '1', { email: dan });
-  await fast(stage);
-  edit(stage, '4', { email: dan, ch_news: 'yes' });
-  await fast(stage);
-  expect(shown(stage, dan)).toBeUndefined();
-  await stage.sync();
-  expect(shown(stage, dan)).toBeUndefined();
-});
 
 test('a record whose creation was refused counts when another record has its address', async () => {
   const { state, wire } = failing();
@@ -127,21 +113,6 @@ test('a change is not lost when an event was killed between request and answer',
   expect(shown(stage, ann)).toBe('opt_out');
 });
 
-test('a refused opt-out and known problems are reported by every run', async () => {
-  const { state, wire } = failing();
-  const stage = await settled({ wire });
-  edit(stage, '1', { ch_news: 'no' });
-  edit(stage, '2', { ch_news: 'perhaps' });
-  state.how = 'refuses';
-  expect(await fast(stage)).toMatchObject({ status: 'rejected' });
-  expect(await fast(stage)).toMatchObject({
-    status: 'rejected',
-    known: 2,
-    problems: [{ key: ann, class: 'rejected' }],
-    contacts: { rejected: 1, invalid: 1 },
-  });
-});
-
 test('the guard for opt-ins counts people the CRM wants in, not people recorded', async () => {
   const stage = await settled({ guards: { opt_in: { percent: 20, floor: 5 } } });
   for (let at = 10; at < 210; at += 1)
@@ -164,15 +135,6 @@ test('a broken address is no problem any more once it is corrected', async () =>
   expect(stage.snapshot.retryLater.counts()).toEqual([]);
 });
 
-test('a refused change is not sent again because its records were read in another order', async () => {
-  const { state, wire } = failing();
-  const stage = await settled({ wire });
-  edit(stage, '3', { email: ann, ch_news: '', ch_product: 'yes' });
-  state.how = 'refuses';
-  expect(await fast(stage)).toMatchObject({ status: 'rejected' });
-  expect(await stage.sync()).toMatchObject({ status: 'done' });
-});
-
 test('a refusal for an address without a record does not bind its next owner', async () => {
   const { state, wire } = failing();
   const stage = await settled({ wire });
@@ -185,24 +147,6 @@ test('a refusal for an address without a record does not bind its next owner', a
   edit(stage, '4', { email: cid, ch_news: 'yes' });
   await fast(stage);
   expect(shown(stage, cid)).toBe('opt_in');
-});
-
-test('a run decides on what it learns while it looks for the outcome of an opt-out', async () => {
-  const state = { loses: false };
-  const wire = (send: Send): Send => {
-    return async (request, signal) => {
-      const answer = await send(request, signal);
-      if (request.method === 'GET' || !state.loses) return answer;
-      state.loses = false;
-      throw new Unavailable('lost', { acted: 'maybe' });
-    };
-  };
-  const stage = await settled({ wire });
-  stage.emulator.dashboard.signUp({ email: ann, channels: ['ch_product'] });
-  edit(stage, '1', { ch_news: 'no', ch_product: 'no' });
-  state.loses = true;
-  await fast(stage);
-  expect(shown(stage, ann, 'ch_product')).toBe('opt_out');
 });
 
 test('many records of one address make the run read everything', async () => {
