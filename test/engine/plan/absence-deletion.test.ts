@@ -1,7 +1,6 @@
 /** When people who left the CRM are deleted: after their opt-out, at once, or by which clock. */
 import { describe, expect, test } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
-import { approve } from '../../support/engine/change-volume.ts';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 
 const hour = 3_600_000;
@@ -53,18 +52,6 @@ describe('policy.deleteAfter', () => {
     expect(await missing(stage, 29 * day)).toEqual([]);
     expect(await missing(stage, day)).toEqual(['DELETE']);
     expect(await missing(stage, day)).toEqual([]);
-  });
-
-  test('does not count an export that is read again', async () => {
-    const stage = await mirrored(delayed);
-    await missing(stage, 0);
-    await missing(stage, 20 * hour);
-    for (let times = 0; times < 3; times += 1) {
-      await stage.clock.advance(20 * day);
-      await stage.sync();
-    }
-    expect(sent(stage)).toEqual([]);
-    expect(await missing(stage, day)).toEqual(['DELETE']);
   });
 
   test('opts people in again who are back in time, and starts over when they are missing again', async () => {
@@ -121,21 +108,6 @@ describe('policy.deleteAfter', () => {
     const stage = await mirrored({ absence: none });
     expect(await missing(stage, 0)).toEqual(['opt_out', 'DELETE']);
   });
-
-  test('needs an approval of the delete besides that of the opt-out', async () => {
-    const guards = { delete: { percent: 0, floor: 0 } };
-    const stage = await mirrored({ ...delayed, guards });
-    await missing(stage, 0);
-    expect(await missing(stage, 20 * hour)).toEqual([]);
-    const { plan, contacts } = await stage.sync();
-    expect(contacts.held.delete).toBe(1);
-    approve(stage, plan);
-    expect(await missing(stage, hour)).toEqual(['opt_out']);
-    await missing(stage, 30 * day);
-    const later = await stage.sync();
-    expect(later).toMatchObject({ status: 'held', contacts: { held: { delete: 1 } } });
-    expect(sent(stage)).toEqual([]);
-  });
 });
 
 describe('people flagged as deleted in the CRM', () => {
@@ -157,48 +129,12 @@ describe('people flagged as deleted in the CRM', () => {
     },
   );
 
-  test.each(Object.entries(runs))(
-    'are only opted out where policy deletes nobody, in a %s run',
-    async (_, go) => {
-      const stage = await mirrored({ policy: { deletes: 'off' } });
-      exportOf(stage, flagged(1));
-      await go(stage);
-      expect(sent(stage)).toEqual(['opt_out']);
-    },
-  );
-
   test('are recognized by a CRM that lists changes', async () => {
     const stage = await mirrored({ tellsChanges: true });
     exportOf(stage, flagged(1));
     stage.changed.push('1');
     await stage.sync({ mode: 'fast' });
     expect(stage.asked.at(-1)).toMatch(/^since/);
-    expect(sent(stage)).toEqual(['opt_out', 'DELETE']);
-  });
-
-  test.each(Object.entries(runs))(
-    'stay while another record has the address, in a %s run',
-    async (_, go) => {
-      const stage = await mirrored();
-      exportOf(stage, [...everybody, person(9, { email: 'p1@example.com' })]);
-      await stage.sync();
-      exportOf(stage, [...flagged(1), person(9, { email: 'p1@example.com' })]);
-      await go(stage);
-      expect(sent(stage)).toEqual([]);
-    },
-  );
-
-  test('stay while a record that had the address is missing', async () => {
-    const stage = await mirrored();
-    exportOf(stage, [...everybody, person(9, { email: 'p1@example.com' })]);
-    await stage.sync();
-    exportOf(stage, flagged(1));
-    await stage.sync({ mode: 'fast' });
-    await stage.sync();
-    expect(sent(stage)).toEqual([]);
-    await stage.clock.advance(20 * hour);
-    exportOf(stage, flagged(1));
-    await stage.sync();
     expect(sent(stage)).toEqual(['opt_out', 'DELETE']);
   });
 
@@ -216,18 +152,6 @@ describe('people flagged as deleted in the CRM', () => {
     exportOf(stage, flagged(2));
     Object.assign(stage.certificate, { complete: false, why: 'cut short', fix: 'export again' });
     await stage.sync({ mode: 'fast' });
-    expect(sent(stage)).toEqual([]);
-  });
-
-  test('are held by the guard in a fast run, both the opt-out and the delete', async () => {
-    const guards = { delete: { percent: 0, floor: 0 } };
-    const stage = await mirrored({ guards });
-    exportOf(stage, flagged(1));
-    const summary = await stage.sync({ mode: 'fast' });
-    expect(summary).toMatchObject({
-      status: 'held',
-      contacts: { changes: { opt_out: 1, delete: 1 }, held: { delete: 1 } },
-    });
     expect(sent(stage)).toEqual([]);
   });
 });

@@ -1,13 +1,6 @@
 /** Who left the CRM: real exports, twenty hours apart, against the emulator over HTTP. */
-import { truncateSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import {
-  createWorld,
-  csvOf,
-  type World,
-  type WorldOptions,
-} from '../../support/engine/engine-world.ts';
+import { createWorld, type World, type WorldOptions } from '../../support/engine/engine-world.ts';
 
 const hour = 3_600_000;
 const ann = { email: 'ann@example.com', news: 'yes' };
@@ -60,20 +53,6 @@ describe('policy.absent: opt_out', () => {
     expect((await world.sync()).contacts.changes).toMatchObject({ opt_out: 0 });
   });
 
-  test('opts nobody out after two exports within 20 hours', async () => {
-    const world = await mirrored({ policy });
-    for (const people of [
-      [bob, eve],
-      [eve, bob],
-      [bob, eve],
-    ]) {
-      world.people(people);
-      world.clock.pass(9 * hour);
-      await world.sync();
-    }
-    expect(sent(world)).toEqual([]);
-  });
-
   test('starts over for people who are listed in between, also by a fast run', async () => {
     const world = await mirrored({ policy });
     await leave(world, [bob, eve]);
@@ -102,35 +81,6 @@ describe('policy.absent: opt_out', () => {
     await world.sync();
     expect(sent(world)).toEqual(['POST opt_out']);
   });
-
-  test('opts people in again who return to the CRM', async () => {
-    const world = await mirrored({ policy });
-    await leave(world, [bob, eve]);
-    await world.sync();
-    world.people([ann, bob, eve]);
-    await world.sync({ mode: 'fast' });
-    expect(world.shown(ann.email)).toEqual({ ch_news: 'opt_in' });
-  });
-
-  test('does not opt in returning people who had unsubscribed themselves', async () => {
-    const world = await mirrored({ policy });
-    world.emulator.dashboard.leave(ann.email, 'ch_news');
-    await leave(world, [bob, eve]);
-    await world.sync();
-    world.people([ann, bob, eve]);
-    expect((await world.sync()).contacts.conflicts).toBe(1);
-    expect(sent(world)).toEqual([]);
-  });
-});
-
-test('an opt-out for absence that the platform refuses is parked, not sent in every run', async () => {
-  const world = await mirrored({ policy: { absent: 'opt_out' } });
-  await leave(world, [bob, eve]);
-  world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 });
-  for (const status of ['rejected', 'rejected', 'rejected']) {
-    expect((await world.sync()).status).toBe(status);
-  }
-  expect(sent(world)).toEqual(['POST opt_out']);
 });
 
 describe('policy.deletes', () => {
@@ -158,29 +108,6 @@ describe('policy.deletes', () => {
     const world = await mirrored({ policy: { deletes: 'owned' } });
     await leave(world, [eve]);
     await world.sync({ firstLoad: true });
-    expect(sent(world)).toEqual([]);
-  });
-
-  test('keeps out a deleted person who had unsubscribed, also when the CRM lists them again', async () => {
-    const world = await mirrored({ policy: { deletes: 'owned' } });
-    world.emulator.dashboard.leave(bob.email, 'ch_news');
-    await leave(world, [eve]);
-    expect((await world.sync()).contacts.applied).toMatchObject({ delete: 2 });
-    world.people([ann, bob, eve]);
-    expect((await world.sync()).contacts).toMatchObject({
-      applied: { create: 1 },
-      conflicts: 1,
-    });
-    expect(world.shown(bob.email)).toBeUndefined();
-    expect(world.shown(ann.email)).toEqual({ ch_news: 'opt_in' });
-  });
-
-  test('does not delete a person who signed up after our contact had vanished', async () => {
-    const world = await mirrored({ policy: { deletes: 'owned', absent: 'opt_out' } });
-    await leave(world, [ann, eve]);
-    world.emulator.dashboard.deleteContact(bob.email);
-    world.emulator.dashboard.signUp({ email: bob.email, channels: ['ch_news'] });
-    await world.sync();
     expect(sent(world)).toEqual([]);
   });
 
@@ -227,26 +154,5 @@ describe('policy.deletes', () => {
     };
     expect((await world.sync()).contacts.applied).toMatchObject({ delete: 0 });
     expect(world.shown(eve.email)).toEqual({ ch_news: 'opt_in' });
-  });
-});
-
-describe('a broken export deletes nobody', () => {
-  const policy = { deletes: 'owned', absent: 'opt_out' } as const;
-  const path = (world: World) => join(world.folder, 'people.csv');
-
-  test.each([
-    ['empty', (world: World) => world.csv('id,email,news,product,lost\n')],
-    ['without a byte', (world: World) => world.csv('')],
-    ['cut off in the last line', (world: World) => world.csv(csvOf([ann, bob]).slice(0, -4))],
-    ['cut off in the middle', (world: World) => truncateSync(path(world), 60)],
-  ])('%s', async (_, breaks) => {
-    const world = await mirrored({ policy });
-    for (let reading = 0; reading < 3; reading += 1) {
-      world.people([ann, bob, eve]);
-      breaks(world);
-      await world.sync().catch(() => undefined);
-      world.clock.pass(21 * hour);
-    }
-    expect(sent(world)).toEqual([]);
   });
 });
