@@ -10,7 +10,6 @@ import {
   hour,
   leave,
   mirrored,
-  mortal,
   person,
   range,
   staged,
@@ -52,42 +51,12 @@ describe('the guard for deletes', () => {
     expect((await stage.sync()).problems).toMatchObject([{ class: 'held', isNew: false }]);
   });
 
-  test('lets deletes up to the floor pass', async () => {
-    const stage = await mirrored();
-    await leave(stage, range(3, 20));
-    expect(await stage.sync()).toMatchObject({
-      status: 'done',
-      contacts: { applied: { delete: 3 } },
-    });
-  });
-
-  test('counts opt-outs for absence with the deletes', async () => {
-    const stage = await mirrored({ policy: { deletes: 'created', absent: 'opt_out' } });
-    stage.emulator.seed.contact({ email: 'ann@example.com', channels: { ch_news: 'opt_in' } });
-    const ann = { id: 'ann', email: 'ann@example.com', ch_news: 'yes' };
-    exportOf(stage, [...range(0, 20), ann]);
-    await stage.sync();
-    await leave(stage, range(3, 20));
-    expect(await stage.sync()).toMatchObject({
-      contacts: { held: { delete: 4 }, changes: { delete: 3, opt_out: 4 } },
-    });
-  });
-
   test('holds deletes of flagged people, and their opt-outs in a fast run', async () => {
     const stage = await mirrored({ policy: { absent: 'opt_out' } });
     exportOf(stage, [...[0, 1, 2, 3].map(flag), ...range(4, 20)]);
     expect(await stage.sync({ mode: 'fast' })).toMatchObject({
       status: 'held',
       contacts: { held: { delete: 4 }, applied: { opt_out: 0 } },
-    });
-  });
-
-  test('lets a fast run opt flagged people out below the limit', async () => {
-    const stage = await mirrored({ policy: { absent: 'opt_out' } });
-    exportOf(stage, [...[0, 1, 2].map(flag), ...range(3, 20)]);
-    expect(await stage.sync({ mode: 'fast' })).toMatchObject({
-      status: 'done',
-      contacts: { held: { delete: 0 }, applied: { opt_out: 3 } },
     });
   });
 
@@ -226,29 +195,6 @@ describe('an approval', () => {
     });
   });
 
-  test('releases only what is still wanted', async () => {
-    const stage = await mirrored();
-    await leave(stage, range(4, 20));
-    const { plan } = await stage.sync();
-    approve(stage, plan);
-    exportOf(stage, range(1, 20));
-    expect((await stage.sync()).contacts.applied).toMatchObject({ delete: 1 });
-  });
-
-  test('is accepted for an earlier plan after others were made', async () => {
-    const stage = await mirrored();
-    await leave(stage, range(4, 20));
-    const { plan } = await stage.sync();
-    stage.people.push(person(30));
-    await stage.sync();
-    await stage.sync({ mode: 'fast' });
-    approve(stage, plan);
-    expect(await stage.sync()).toMatchObject({
-      status: 'done',
-      contacts: { applied: { delete: 4 } },
-    });
-  });
-
   test('survives fast runs and interrupted ones, and expires after seven days', async () => {
     const stage = await mirrored();
     await leave(stage, range(4, 20));
@@ -264,21 +210,6 @@ describe('an approval', () => {
       status: 'held',
       contacts: { applied: { delete: 0 } },
     });
-  });
-
-  test('is completed after a killed run had begun it', async () => {
-    const { dying, wire } = mortal();
-    const stage = await mirrored({ wire });
-    await leave(stage, range(4, 20));
-    const { plan } = await stage.sync();
-    approve(stage, plan);
-    dying.after = 2;
-    await expect(stage.sync()).rejects.toThrow('killed');
-    delete dying.after;
-    expect(await stage.sync()).toMatchObject({ status: 'done', contacts: { held: { delete: 0 } } });
-    expect(deletes(stage)).toBe(4);
-    for (const { email } of range(0, 4))
-      expect(stage.emulator.world.contact(email)).toBeUndefined();
   });
 
   test('covers the further channels of people it creates', async () => {

@@ -4,9 +4,7 @@ import { hoursOf } from '../../../src/domain/guards/change-window.ts';
 import {
   approve,
   approving,
-  deletes,
   exportOf,
-  flag,
   hour,
   person,
   range,
@@ -120,33 +118,6 @@ describe('with other means', () => {
     expect(run.problems[0]?.reason).toContain('within 31 minutes; Ask Ann (the rule');
     expect(run).toMatchObject({ contacts: { held: { opt_in: 25 } } });
   });
-
-  test('what was found is said although the limit of a guard is exceeded, too', async () => {
-    const { stage } = await begun({ guards: { opt_in: { percent: 0, floor: 30 } } });
-    for (const { email } of created(stage)) stage.emulator.dashboard.unsubscribe(email);
-    await stage.clock.advance(31 * minute);
-    stage.people.push(...range(50, 70));
-    const run = await stage.sync();
-    expect(run).toMatchObject({ status: 'held', contacts: { held: { opt_in: 45 } } });
-    expect(run.problems.find((one) => one.class === 'held')?.reason).toBe(
-      '45 people would be created or opted in, and this awaits approval: ' +
-        '5 of 5 people of the canary unsubscribed or were blocked within 31 minutes',
-    );
-    approve(stage, run.plan);
-    expect(await stage.sync()).toMatchObject({ contacts: { applied: { create: 45 } } });
-    expect(canaryOf(stage)).toMatchObject({ state: 'passed' });
-  });
-
-  test('flagged deletions pass a failed canary, and so do stated opt-outs', async () => {
-    const { stage } = await begun();
-    for (const one of created(stage).slice(0, 3)) stage.emulator.dashboard.unsubscribe(one.email);
-    await stage.clock.advance(31 * minute);
-    exportOf(stage, [flag(0), person(1, { ch_news: 'no' }), ...range(2, 50)]);
-    expect(await stage.sync()).toMatchObject({
-      status: 'held',
-      contacts: { applied: { opt_out: 2, delete: 1, create: 0 } },
-    });
-  });
 });
 
 /** The same as `watched`, on a platform that a run dies of after some changes. */
@@ -191,24 +162,6 @@ test('templates have a canary each time, although somebody has rejected one of t
   }
 });
 
-describe('what a guard withholds stays withheld', () => {
-  test.each<[string, StageOptions]>([
-    ['without a rule', {}],
-    ['with a rule that never asks', { rules: [rule('false')] }],
-    ['with a canary', { canary: policy }],
-  ])('when fewer people are flagged than its limit, %s', async (_, more) => {
-    const guards = { delete: { percent: 0, floor: 3 } };
-    const { stage, options } = await watched({ guards });
-    delete options.canary;
-    Object.assign(options, more);
-    exportOf(stage, [...Array.from({ length: 6 }, (__, at) => flag(at)), ...range(6, 20)]);
-    expect(await stage.sync()).toMatchObject({ status: 'held', contacts: { held: { delete: 6 } } });
-    exportOf(stage, [flag(0), flag(1), ...range(2, 20)]);
-    expect(await stage.sync()).toMatchObject({ status: 'held', contacts: { held: { delete: 2 } } });
-    expect(deletes(stage)).toBe(0);
-  });
-});
-
 describe('a slice', () => {
   test('takes in nobody who is new while it waits', async () => {
     const guards = { opt_in: { percent: 100, floor: 100_000 } };
@@ -224,20 +177,6 @@ describe('a slice', () => {
     });
     await stage.clock.advance(31 * minute);
     expect(await stage.sync()).toMatchObject({ contacts: { applied: { create: 121 } } });
-  });
-
-  test('stays as large as it was if people arrive while it is being changed', async () => {
-    const { stage, stopAfter, options } = await interruptible();
-    Object.assign(options, { manner: 'new' });
-    exportOf(stage, range(0, 50));
-    stopAfter(2);
-    await expect(stage.sync()).rejects.toThrow('killed');
-    stopAfter(Infinity);
-    exportOf(stage, range(0, 150));
-    await stage.clock.advance(hour);
-    expect(await stage.sync()).toMatchObject({ status: 'done', deferred: { opt_in: 125 } });
-    expect(stage.emulator.world.contacts()).toHaveLength(25);
-    expect(canaryOf(stage)).toMatchObject({ state: 'waiting', size: 5 });
   });
 
   test('that is undone is out of bounds', async () => {

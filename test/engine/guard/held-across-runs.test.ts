@@ -9,7 +9,6 @@ import {
   exportOf,
   flag,
   hour,
-  leave,
   mirrored,
   mortal,
   person,
@@ -48,29 +47,6 @@ describe('a change held by a full run stays held in the next ones', () => {
     expect(awaitingApproval.current()).toMatchObject([{ held: { delete: 3, opt_in: 0 } }]);
   });
 
-  test('for opt-ins too', async () => {
-    const stage = await mirrored();
-    stage.people.push(...range(20, 24));
-    await stage.sync();
-    stage.people.pop();
-    expect(await stage.sync()).toMatchObject({
-      status: 'held',
-      contacts: { held: { opt_in: 3 }, applied: { create: 0 } },
-    });
-    const backfill = await stage.sync({ firstLoad: true });
-    expect(backfill).toMatchObject({ status: 'done', contacts: { applied: { create: 3 } } });
-  });
-
-  test('when a fast run held it as well', async () => {
-    const stage = await mirrored();
-    stage.people.push(...range(20, 24));
-    await stage.sync({ mode: 'fast' });
-    stage.people.splice(20, 2);
-    for (const mode of ['fast', 'full', 'fast'] as const) {
-      expect((await stage.sync({ mode })).contacts.held.opt_in).toBe(2);
-    }
-  });
-
   test('together with new people', async () => {
     const stage = await mirrored();
     exportOf(stage, flagged(0, 1, 2, 3));
@@ -94,21 +70,6 @@ describe('a change held by a full run stays held in the next ones', () => {
     expect((await stage.sync()).status).toBe('done');
     exportOf(stage, flagged(0, 1, 2));
     expect((await stage.sync()).contacts.applied).toMatchObject({ delete: 3 });
-  });
-
-  test('while a new address that it waits for is created in the same run', async () => {
-    const stage = await mirrored();
-    exportOf(stage, flagged(0, 1, 2, 3));
-    await stage.sync();
-    const [first, ...others] = range(0, 20);
-    exportOf(stage, [{ ...first, email: 'moved@example.com' }, ...others]);
-    for (const create of [1, 0]) {
-      expect((await stage.sync()).contacts).toMatchObject({
-        held: { delete: 1 },
-        applied: { create, delete: 0 },
-      });
-    }
-    expect(deletes(stage)).toBe(0);
   });
 
   test('when a run in between could not decide', async () => {
@@ -206,28 +167,6 @@ describe('people flagged by the CRM whose deletion is approved', () => {
       contacts: { applied: { delete: 4 - applied.delete } },
     });
   });
-
-  test('count in the run in which they pass: a newcomer is held', async () => {
-    const stage = await mirrored({ policy });
-    exportOf(stage, flagged(0, 1, 2, 3));
-    approve(stage, (await stage.sync()).plan);
-    exportOf(stage, flagged(0, 1, 2, 3, 4));
-    expect(await stage.sync({ mode: 'fast' })).toMatchObject({
-      status: 'held',
-      contacts: { applied: { delete: 4 }, held: { delete: 1 } },
-    });
-  });
-});
-
-test('missing people stay held through exports that list some of them again', async () => {
-  const stage = await mirrored();
-  await leave(stage, range(4, 20));
-  await stage.sync();
-  exportOf(stage, range(1, 20));
-  expect((await stage.sync()).contacts).toMatchObject({
-    held: { delete: 1 },
-    applied: { delete: 0 },
-  });
 });
 
 test('what a later round withholds is shown by the next run, and approved there', async () => {
@@ -276,27 +215,6 @@ describe('what a run withholds besides the approved changes of the same plan', (
     expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
   });
 
-  test('is not released if the approval is given twice', async () => {
-    const { stage, plan } = await shown();
-    await stage.sync({ approve: approving(plan) });
-    const again = await stage.sync({ approve: approving(plan) });
-    expect(again.contacts).toMatchObject({ applied: { opt_in: 0 }, held: { opt_in: 4 } });
-  });
-
-  test('is not released by a second approval while something else is rejected', async () => {
-    const stage = await mirrored({ guards });
-    stage.people.push(...range(20, 24));
-    const { plan: other } = await stage.sync();
-    const decision = { at: stage.clock.now(), by: 'ann', reason: 'not ours' };
-    rejectPlan(stage.snapshot, { plan: other, only: {}, decision });
-    exportOf(stage, [...listed, ...range(20, 24)]);
-    const { plan } = await stage.sync();
-    const first = await stage.sync({ approve: approving(plan) });
-    expect(first.contacts).toMatchObject({ applied: { opt_out: 4 }, held: { opt_in: 4 } });
-    const again = await stage.sync({ approve: approving(plan) });
-    expect(again.contacts.applied['opt_in']).toBe(0);
-  });
-
   test.each([0, 1])(
     'is not released by a second approval after the platform refused (%i runs between)',
     async (between) => {
@@ -326,36 +244,6 @@ describe('what a run withholds besides the approved changes of the same plan', (
     const last = await stage.sync({ approve: approving(look.heldAs ?? '') });
     expect(last.contacts.applied).toMatchObject({ opt_in: 4 });
   });
-
-  test('is listed alone after the approval has expired', async () => {
-    const { stage, plan } = await shown({
-      guards: { ...guards, opt_out: { ...guards.opt_out, holdForMs: 72 * hour } },
-    });
-    approve(stage, plan);
-    await stage.clock.advance(8 * 24 * hour);
-    const run = await stage.sync();
-    expect(run.contacts).toMatchObject({ applied: { opt_out: 4 }, held: { opt_in: 4 } });
-    expect(stage.snapshot.awaitingApproval.current()).toMatchObject([
-      { held: { opt_out: 0, opt_in: 4 } },
-    ]);
-  });
-});
-
-test('what was approved and done can be held and approved again', async () => {
-  const guards = { opt_out: { percent: 0, floor: 3 }, opt_in: { percent: 0, floor: 9 } };
-  const stage = await mirrored({ guards });
-  const out = [...range(0, 4).map((one) => ({ ...one, ch_news: 'no' })), ...range(4, 20)];
-  for (let times = 0; times < 2; times += 1) {
-    exportOf(stage, out);
-    const { plan } = await stage.sync();
-    const run = await stage.sync({ approve: approving(plan) });
-    expect(run.contacts.applied).toMatchObject({ opt_out: 4 });
-    await stage.sync();
-    exportOf(stage, range(0, 20));
-    const back = await stage.sync();
-    expect((await stage.sync({ approve: approving(back.plan) })).contacts.held.opt_in).toBe(0);
-    await stage.sync();
-  }
 });
 
 test('what the platform refused after its approval is rejected by the hash that is named', async () => {

@@ -54,7 +54,7 @@ function traces(path: string, text: string): [string, number][] {
   return found.filter(([, n]) => n > 0);
 }
 
-test.each([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])(
+test.each([0, 3, 6, 9])(
   'a plan always shows the same changes, with a person taken in step %d of its writing',
   async (nth) => {
     const { stage } = await onDisk();

@@ -36,18 +36,6 @@ describe('a change held by a full run stays held', () => {
     const one = await stage.sync({ mode: { single: person(20).email }, only: 'contacts' });
     expect(one).toMatchObject({ status: 'done', contacts: { applied: { create: 1 } } });
   });
-
-  test('in a fast run that would opt some of them out, and that applies new changes', async () => {
-    const stage = await mirrored({ policy: { deletes: 'owned', absent: 'opt_out' } });
-    await leave(stage, range(2, 20));
-    exportOf(stage, [flag(2), flag(3), ...range(4, 20)]);
-    expect((await stage.sync()).contacts.held.delete).toBe(4);
-    exportOf(stage, [flag(2), flag(3), flag(4), ...range(5, 20)]);
-    expect(await stage.sync({ mode: 'fast' })).toMatchObject({
-      status: 'held',
-      contacts: { held: { delete: 2 }, applied: { opt_out: 1 } },
-    });
-  });
 });
 
 /** A platform that says it has one contact more than it shows, while `phantoms` is 1. */
@@ -60,15 +48,6 @@ function counting(phantoms: { count: number }) {
       return { ...answer, body: JSON.stringify({ ...body, total: body.total + phantoms.count }) };
     };
 }
-
-test('a change held by a full run stays held after a fast run that held exactly the same', async () => {
-  const stage = await mirrored({ policy: { absent: 'opt_out' } });
-  exportOf(stage, [...[0, 1, 2, 3].map(flag), ...range(4, 20)]);
-  const { plan } = await stage.sync();
-  expect((await stage.sync({ mode: 'fast' })).plan).toBe(plan);
-  const one = await stage.sync({ mode: { single: person(0).email }, only: 'contacts' });
-  expect(one).toMatchObject({ status: 'held', contacts: { applied: { opt_out: 0 } } });
-});
 
 describe('an incomplete full run ends no approval and drops no held change', () => {
   test('when the platform cannot be listed completely', async () => {

@@ -62,13 +62,6 @@ describe('a wrong column that opts everybody out', () => {
     expect(problem?.fix).toContain('from 2026-01-04T00:00:0');
   });
 
-  test('is held in a first load as well', async () => {
-    const stage = await subscribed();
-    exportOf(stage, allOut());
-    expect(await stage.sync({ firstLoad: true })).toMatchObject(held(20));
-    expect(stage.writes()).toEqual([]);
-  });
-
   test.each(['full', 'fast'] as const)(
     'is held in a later %s run, can be approved, and is sent once',
     async (mode) => {
@@ -288,17 +281,6 @@ describe('a clock', () => {
     expect(await stage.sync({ mode: 'fast' })).toMatchObject(held(20));
     await stage.clock.advance(2 * hour);
     expect((await stage.sync({ mode: 'fast' })).contacts.applied).toMatchObject({ opt_out: 20 });
-  });
-
-  test('ahead when the hold began holds nobody longer, without the platform’s time', async () => {
-    const { skew, stage } = await skewed();
-    skew.ms = 1000 * hour;
-    expect(await stage.sync()).toMatchObject(held(20));
-    skew.ms = 0;
-    await stage.sync();
-    expect(stage.snapshot.awaitingApproval.oldest('opt_out')).toBeLessThanOrEqual(
-      stage.clock.now(),
-    );
   });
 
   test('running ahead ends no hold, and is told in each run until it is right', async () => {

@@ -118,31 +118,6 @@ describe('an approved part of a plan', () => {
     expect(approve(stage, plan, file('1020', 'p1@example2.com', '1099')).unknown).toEqual([2, 3]);
   });
 
-  test('does not cover people who are added later', async () => {
-    const { stage, plan } = await newcomers();
-    approve(stage, plan, { guard: 'opt_in' });
-    stage.people.push(person(24));
-    expect((await stage.sync()).contacts).toMatchObject({
-      applied: { create: 4 },
-      held: { opt_in: 1 },
-    });
-  });
-
-  test('releases each change once, also if the rest is approved as well', async () => {
-    const { stage, plan } = await newcomers();
-    approve(stage, plan, file('1020'));
-    approve(stage, plan);
-    const fast = { mode: 'fast', only: 'contacts' } as const;
-    expect((await stage.sync(fast)).contacts.applied).toMatchObject({ create: 4 });
-    const back = stage.people.splice(20, 4);
-    stage.people.push(...back.map((one) => ({ ...one, ch_news: 'no', ch_product: 'no' })));
-    await stage.sync(fast);
-    stage.people.splice(20, 4, ...back);
-    stage.writes();
-    expect((await stage.sync(fast)).contacts.applied['opt_in']).toBe(0);
-    expect(stage.writes()).toEqual([]);
-  });
-
   test('of opt-outs does not approve the deletes', async () => {
     const { stage, plan } = await leavers();
     approve(stage, plan, { op: 'opt_out' });
@@ -162,16 +137,6 @@ describe('an approved part of a plan', () => {
     expect(awaitingApproval.undecided(plan, awaitingApproval.approvals(0)).opt_in).toBe(4);
     expect(awaitingApproval.get(plan)?.held.opt_in).toBe(4);
     expect(awaitingApproval.countChanges(plan)).toBe(8);
-  });
-
-  test('ends like every approval, with a full run or after seven days', async () => {
-    const { stage, plan } = await newcomers();
-    approve(stage, plan, file('1020'));
-    await stage.clock.advance(7 * 24 * hour);
-    expect((await stage.sync()).contacts.applied['create']).toBe(0);
-    approve(stage, plan, file('1020'));
-    expect((await stage.sync()).contacts.applied['create']).toBe(1);
-    expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
   });
 });
 
@@ -193,27 +158,6 @@ describe('a rejected change', () => {
     expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
   });
 
-  test('does not count against others', async () => {
-    const { stage, plan } = await newcomers();
-    reject(stage, plan);
-    stage.people.push(person(24));
-    expect(await stage.sync()).toMatchObject({
-      status: 'done',
-      contacts: { applied: { create: 1 } },
-    });
-  });
-
-  test('leaves the others awaiting approval, and their approval does not release it', async () => {
-    const { stage, plan } = await newcomers();
-    reject(stage, plan, file('1020'));
-    for (const one of [plan, (await stage.sync()).plan]) {
-      expect(stage.snapshot.awaitingApproval.get(one)?.held.opt_in).toBe(3);
-    }
-    expect(approve(stage, plan).held.opt_in).toBe(3);
-    expect((await stage.sync()).contacts.applied['create']).toBe(3);
-    expect((await stage.sync()).contacts.applied['create']).toBe(0);
-  });
-
   test('passes once it is approved by the hash of the rejected part', async () => {
     const { stage, plan } = await newcomers();
     const { part = '' } = reject(stage, plan);
@@ -225,20 +169,6 @@ describe('a rejected change', () => {
       contacts: { applied: { create: 3 } },
     });
     expect(stage.snapshot.awaitingApproval.rejections()).toEqual([]);
-  });
-
-  test('ends with the wish, and awaits approval if it comes back with too many others', async () => {
-    const { stage, plan } = await newcomers();
-    reject(stage, plan);
-    const all = stage.people.splice(20, 4);
-    stage.people.push(...all.slice(1));
-    await stage.sync();
-    expect(stage.snapshot.awaitingApproval.rejections()).toHaveLength(1);
-    stage.people.splice(20, 3, ...all, person(24), person(25), person(26));
-    expect(await stage.sync()).toMatchObject({
-      status: 'held',
-      contacts: { held: { opt_in: 4 }, applied: { create: 0 } },
-    });
   });
 
   test('is another change once the CRM wants another one', async () => {
@@ -282,23 +212,6 @@ describe('a rejected change', () => {
     expect(approve(stage, part).held.opt_in).toBe(0);
   });
 
-  test('stays rejected if the person is created for another channel', async () => {
-    const { stage, plan } = await newcomers();
-    reject(stage, plan, { channel: 'ch_product' });
-    expect(approve(stage, plan).held.opt_in).toBe(4);
-    expect((await stage.sync()).contacts.applied).toMatchObject({ create: 4, opt_in: 0 });
-    expect(await stage.sync()).toMatchObject({ status: 'done', contacts: { held: { opt_in: 0 } } });
-    // Nor does it count as another change if the person is to be created for it.
-    const other = await newcomers();
-    reject(other.stage, other.plan);
-    for (const one of other.stage.people.slice(20)) Object.assign(one, { ch_news: '' });
-    expect(await other.stage.sync()).toMatchObject({
-      status: 'done',
-      contacts: { applied: { create: 0 } },
-    });
-    expect(other.stage.snapshot.awaitingApproval.rejections()).toHaveLength(1);
-  });
-
   test('is not one that was approved under another hash, but that hash ends the approval', async () => {
     const { stage, plan } = await newcomers();
     const { part = '' } = approve(stage, plan, file('1020', '1021'));
@@ -325,20 +238,6 @@ describe('a rejected change', () => {
     expect((await stage.sync()).contacts.applied['opt_out']).toBe(4);
   });
 
-  test('of people missing from the CRM stays as they are', async () => {
-    const stage = await mirrored();
-    await leave(stage, range(4, 20));
-    const { plan } = await stage.sync();
-    reject(stage, plan);
-    expect(await stage.sync()).toMatchObject({
-      status: 'done',
-      contacts: { applied: { opt_out: 0 } },
-    });
-    exportOf(stage, range(0, 20));
-    await stage.sync();
-    expect(stage.snapshot.awaitingApproval.rejections()).toEqual([]);
-  });
-
   test.each([
     ['flags the people as deleted', flagged(0, 1), { opt_out: 2, delete: 2 }],
     [
@@ -355,31 +254,6 @@ describe('a rejected change', () => {
     exportOf(stage, people);
     const after = await stage.sync();
     expect(after).toMatchObject({ status: 'done', contacts: { applied, held: { delete: 0 } } });
-  });
-
-  test('of flagged people holds them, also if they are missing later', async () => {
-    const stage = await mirrored({ absence: { absentReadings: 1, absentForMs: 0 } });
-    exportOf(stage, flagged(0, 1, 2, 3));
-    const { plan } = await stage.sync();
-    reject(stage, plan);
-    for (const people of [flagged(0, 1), range(2, 20)]) {
-      exportOf(stage, people);
-      expect(await stage.sync()).toMatchObject({ status: 'done' });
-      expect(deletes(stage)).toBe(0);
-    }
-  });
-
-  test('for absence can be rejected again once the CRM flags the people', async () => {
-    const stage = await mirrored();
-    await leave(stage, range(4, 20));
-    const absent = await stage.sync();
-    reject(stage, absent.plan);
-    exportOf(stage, flagged(0, 1, 2, 3));
-    const again = await stage.sync();
-    expect(again).toMatchObject({ status: 'held', contacts: { held: { delete: 4 } } });
-    expect(reject(stage, again.plan).held.delete).toBe(4);
-    expect(await stage.sync()).toMatchObject({ status: 'done' });
-    expect(deletes(stage)).toBe(0);
   });
 
   test('leaves no trace of a person who is erased', async () => {

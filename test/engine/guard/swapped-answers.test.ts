@@ -77,19 +77,6 @@ test('first answers and withdrawn ones at once are no swap', async () => {
   });
 });
 
-test('nothing is left to approve once the column is right again', async () => {
-  const answers = mixed(120);
-  const stage = await loaded(answers);
-  exportOf(stage, answered(shifted(answers)));
-  await stage.sync();
-  exportOf(stage, answered(answers));
-  expect(await stage.sync()).toMatchObject({
-    status: 'done',
-    contacts: { held: { opt_in: 0, opt_out: 0 } },
-  });
-  expect(stage.writes()).toEqual([]);
-});
-
 test('holds a column that was sorted alone', async () => {
   const answers = mixed(60, 5);
   const stage = await loaded(answers);
