@@ -42,14 +42,6 @@ describe('GET /api/contacts/list', () => {
     expect(ids(third).at(-1)).toBe('p0');
   });
 
-  test('answers a page past the end with an empty list', () => {
-    const { status, json } = withPeople(3).ask('GET /api/contacts/list?page=2');
-    expect(status).toBe(200);
-    expect(json).toMatchObject({ contacts: [], total: 3, page: 2 });
-    const far = withPeople(3).ask('GET /api/contacts/list?page=9007199254740991&limit=100');
-    expect(far.json.contacts).toEqual([]);
-  });
-
   test('sorts by createdAt, not by when a row was added', () => {
     const platform = withPeople(2);
     platform.seed.contact({ id: 'old', email: 'old@example.org', createdAt: NOON - 1 });

@@ -16,20 +16,6 @@ function withAnn() {
 const later = '2026-11-20T12:00:05.000Z';
 
 describe('acts of people', () => {
-  test('leaving a channel keeps the other one', () => {
-    const platform = withAnn();
-    platform.dashboard.signUp({ email: 'ann@example.org', channels: ['ch_product'] });
-    platform.dashboard.leave('ann@example.org', 'ch_news');
-    expect(platform.ask('GET /api/contacts/retrieve/con_ann').json).toMatchObject({
-      status: 'subscribed',
-      channels: [
-        { id: 'ch_news', subscription: 'opt_out' },
-        { id: 'ch_product', subscription: 'opt_in' },
-      ],
-      updatedAt: later,
-    });
-  });
-
   test('unsubscribing, being blocked, bouncing and coming back change the status', () => {
     const platform = withAnn();
     const { dashboard } = platform;
@@ -66,19 +52,6 @@ describe('acts of people', () => {
       },
     );
     expect(platform.world.contacts()).toHaveLength(2);
-  });
-
-  test('deleting a contact and editing a template take effect', () => {
-    const platform = withAnn();
-    platform.dashboard.deleteContact('ann@example.org');
-    expect(platform.ask('GET /api/contacts/list').json.totalContacts).toBe(0);
-    platform.dashboard.editTemplate('tpl_1', { subject: 'Hello' });
-    expect(platform.ask('GET /api/template/v1/list').json.templates[0]).toMatchObject({
-      name: 'Welcome',
-      subject: 'Hello',
-      currentVersion: 1,
-      updatedAt: later,
-    });
   });
 
   test('editing a contact changes the given fields, and it is found by its new email only', () => {

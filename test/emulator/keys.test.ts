@@ -31,6 +31,11 @@ describe('POST /api/api-key/v1/enable/{api_key_id}', () => {
     expect(status).toBe(200);
     expect(json).toMatchObject({ enabled: true, updatedAt: '2026-11-20T12:00:00.000Z' });
   });
+
+  test('does not find a revoked key', () => {
+    const { status, json } = twoOrganizations().ask('POST /api/api-key/v1/enable/key_gone');
+    expect([status, json.message]).toEqual([404, 'API key not found']);
+  });
 });
 
 describe('keys', () => {
