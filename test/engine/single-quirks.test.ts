@@ -99,56 +99,12 @@ describe('unknown-email', () => {
 });
 
 describe('all-channels', () => {
-  test('a default opt-in that the CRM does not want is taken back at once', async () => {
-    const stage = under(['all-channels=opt_in']);
-    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'no' });
-    const summary = await stage.sync();
-    expect(summary.contacts.applied).toMatchObject({ create: 1, opt_out: 1 });
-    expect(is(stage, 'a@example.com', 'ch_product')).toBe('opt_out');
-  });
-
-  test('a default opt-in is taken back when the answer to the creation does not show it', async () => {
-    const stage = under(['all-channels=opt_in', 'enrol-raw']);
-    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'no' });
-    await stage.sync();
-    expect(is(stage, 'a@example.com', 'ch_product')).toBe('opt_out');
-  });
-
   test('a default opt-in that the CRM wants needs no request', async () => {
     const stage = under(['all-channels=opt_in']);
     stage.emulator.seed.contact({ email: 'a@example.com' });
     stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
     await stage.sync();
     expect(stage.writes()).toEqual([]);
-  });
-
-  test('an opt-out from the creation of our contact counts as nobody’s word', async () => {
-    const stage = under(['all-channels=opt_out']);
-    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
-    await stage.sync();
-    stage.people[0] = { id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'yes' };
-    expect((await stage.sync()).contacts.conflicts).toBe(0);
-    expect(is(stage, 'a@example.com', 'ch_product')).toBe('opt_in');
-  });
-
-  test('any other opt-out counts as the person’s, default or not', async () => {
-    const stage = under(['all-channels=opt_out']);
-    stage.emulator.seed.contact({ email: 'a@example.com', channels: { ch_news: 'opt_in' } });
-    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes', ch_product: 'yes' });
-    expect((await stage.sync()).contacts.conflicts).toBe(1);
-    expect(stage.writes()).toEqual([]);
-  });
-
-  test('each channel has its own default', async () => {
-    const channels = [
-      { id: 'ch_news', name: 'News', subscription: 'opt_in' as const },
-      { id: 'ch_product', name: 'Product', subscription: 'opt_out' as const },
-    ];
-    const stage = under(['all-channels'], { platform: { channels } });
-    stage.emulator.seed.contact({ email: 'a@example.com' });
-    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'no', ch_product: 'no' });
-    await stage.sync();
-    expect(stage.writes()).toMatchObject([{ channelId: 'ch_news', subscription: 'opt_out' }]);
   });
 });
 

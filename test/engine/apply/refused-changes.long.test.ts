@@ -2,7 +2,6 @@
  * What the platform understood and refused: one record, one channel, and people first.
  */
 import { describe, expect, test } from 'vitest';
-import type { SendOutcome } from '../../../src/records/record-type.ts';
 import type { Change } from '../../../src/domain/change.ts';
 import type { Arrival, Fault } from '../../support/engine/platform-server.ts';
 import { createWorld, type World } from '../../support/engine/engine-world.ts';
@@ -41,17 +40,6 @@ describe('a 409 to an enrolment is followed by a look', () => {
     expectNoneOpen(world);
     expect((await world.sync()).status).toBe('done');
     expect(world.writes()).toEqual([]);
-  });
-
-  test('which does not take a contact for ours that somebody else created first', async () => {
-    const world = await contactsOnly();
-    world.people([{ email: ann, news: 'yes' }]);
-    world.server.watch.arrived = ({ route }) => {
-      if (route === 'contacts.enrol')
-        world.emulator.dashboard.signUp({ email: ann, channels: ['ch_news'] });
-    };
-    expect((await world.sync()).status).toBe('done');
-    expect(world.snapshot.recorded.get('contact', ann)?.ownership).toBe('adopted');
   });
 
   test('which rejects and parks another state, not counted by the quarantine', async () => {
@@ -137,20 +125,6 @@ describe('a 404 to an enrolment by email', () => {
     expect(world.writes()).toEqual([]);
   });
 
-  test('stops that channel after five without a success, reported once; others continue', async () => {
-    const world = await createWorld({ kinds: ['contact'], channels: ['ch_lost', 'ch_news'] });
-    const rows = [...people(60, { lost: 'yes' }), { email: 'zoe@example.com', news: 'yes' }];
-    world.people(rows);
-    const summary = await world.sync();
-    expect(summary.status).toBe('failed');
-    expect(summary.reasons.filter((reason) => reason.includes('ch_lost'))).toHaveLength(1);
-    expect(world.shown('zoe@example.com')).toEqual({ ch_news: 'opt_in' });
-    const lost = world.writes().filter(({ channel }) => channel === 'ch_lost');
-    // Five, and those that had left by then: at most as many as are in flight at once.
-    expect(lost.length).toBeGreaterThanOrEqual(5);
-    expect(lost.length).toBeLessThanOrEqual(5 + 16);
-  });
-
   test('does not stop a channel with a success before', async () => {
     const world = await contactsOnly();
     world.people([{ email: 'a@example.com', news: 'yes' }, ...people(8, { news: 'yes' })]);
@@ -162,39 +136,6 @@ describe('a 404 to an enrolment by email', () => {
 });
 
 describe.each([400, 422])('%i', (status) => {
-  test('is parked until the record changes; rejected once, then done', async () => {
-    const world = await contactsOnly();
-    world.people([
-      { email: ann, news: 'yes' },
-      { email: bob, news: 'yes' },
-    ]);
-    const isAnn = (arrival: Arrival): boolean => arrival.body.email === ann;
-    const body = { message: 'No', why: 'such people are not liked', fix: 'be kind' };
-    const play = world.server.fail(isAnn, { is: 'answer', status, body });
-    const first = await world.sync();
-    expect(first).toMatchObject({ status: 'rejected', reasons: [], contacts: { rejected: 1 } });
-    expect(first.problems).toMatchObject([
-      { key: ann, class: 'rejected', reason: 'No: such people are not liked', fix: 'be kind' },
-    ]);
-    expect(world.states()).toEqual({ acked: 1, rejected: 1 });
-    expect(world.shown(bob)).toEqual({ ch_news: 'opt_in' });
-    expect(world.recorded(ann)).toEqual({});
-    world.writes();
-    const second = await world.sync();
-    expect(second).toMatchObject({ status: 'done', contacts: { rejected: 1 } });
-    expect(world.writes()).toEqual([]);
-    // --strict gives 4 while any exist, and that is what `known` tells it.
-    expect(second.known).toBe(1);
-    play.undo();
-    world.people([
-      { email: ann, news: 'yes', product: 'no' },
-      { email: bob, news: 'yes' },
-    ]);
-    const third = await world.sync();
-    expect(third).toMatchObject({ status: 'done', contacts: { rejected: 0 } });
-    expect(world.writes().map(({ body }) => body.email)).toEqual([ann]);
-  });
-
   test('is not rejected any more once the change is not wanted any more', async () => {
     const world = await contactsOnly();
     world.people([{ email: ann, news: 'yes' }]);
@@ -254,42 +195,6 @@ describe('an answer to a delete', () => {
     target: id,
     body: '{"channel":"","subscription":"opt_in"}',
     phase: 2,
-  });
-
-  async function remove(
-    fault?: Fault,
-  ): Promise<{ world: World; outcome: SendOutcome | undefined }> {
-    const world = await contactsOnly();
-    const { id } = known(world, 'ann');
-    if (fault) world.server.fail(({ method }) => method === 'DELETE', fault);
-    const { parts, close } = world.connect();
-    const { signal } = new AbortController();
-    const passage = {
-      signal,
-      abort: signal,
-      seen: true,
-      leaves: async () => undefined,
-      facts: () => ({ defaults: {} }),
-      recorded: () => undefined,
-    };
-    const outcome = await parts[0]?.type.send(change(id), passage);
-    await close();
-    return { world, outcome };
-  }
-  const unclear = { is: 'answer' as const, status: 200, body: { success: false } };
-
-  test.each([
-    ['acknowledged', undefined, 'acked', true],
-    ['404, and gone', { ...answering(404), acts: true }, 'acked', true],
-    ['404, and there', answering(404), 'rejected', false],
-    ['no success, and gone', { ...unclear, acts: true }, 'acked', true],
-    ['no success, and there', unclear, 'rejected', false],
-    ['cut after it acted', { is: 'cut' as const, acts: true }, 'unknown', true],
-    ['500 after it acted', { ...answering(500), acts: true }, 'unknown', true],
-  ])('%s', async (_, fault, is, gone) => {
-    const { world, outcome } = await remove(fault);
-    expect(outcome?.is).toBe(is);
-    expect(world.shown(ann) === undefined).toBe(gone);
   });
 
   test.each([true, false])('is found by reading when it was lost (acted: %s)', async (acted) => {

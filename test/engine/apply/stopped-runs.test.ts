@@ -65,18 +65,6 @@ describe('401', () => {
     await expectMended(world);
   });
 
-  test('stops opt-outs as well', async () => {
-    const world = await createWorld({ kinds: ['contact'] });
-    leavers(world, 3);
-    world.people(everybody(3, { news: 'no' }));
-    const play = world.server.fail(isEnrolment, refusedKey);
-    const summary = await world.sync();
-    expect(summary).toMatchObject({ status: 'failed', contacts: { rejected: 0 } });
-    play.undo();
-    await expectMended(world);
-    expect(world.shown(address(0))).toEqual({ ch_news: 'opt_out' });
-  });
-
   test('after an attempt that may have acted: the opt-out may be ours, and is not taken for theirs', async () => {
     const world = await createWorld({ kinds: ['contact'] });
     leavers(world, 1);

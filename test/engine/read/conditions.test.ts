@@ -53,14 +53,3 @@ test('a second run with the same conditions finds nothing left to do', async () 
   const again = await launch(['sync', '-c', file, '--json']).ended;
   expect({ code: again.code, writes: world.writes() }).toEqual({ code: 0, writes: [] });
 });
-
-test('a missing column of a condition ends the run before anything is sent', async () => {
-  const world = await createWorld({ kinds: ['contact'] });
-  world.people([{ email: person('in'), news: 'yes' }]);
-  const file = world.config({ contacts: { include: 'record.lst != "x"' } });
-  const { code, stderr } = await launch(['sync', '-c', file]).ended;
-  expect(code).toBe(2);
-  expect(stderr).toContain('there is no column "lst"');
-  expect(stderr).toContain('did you mean "lost" for "lst"?');
-  expect(world.writes()).toEqual([]);
-});
