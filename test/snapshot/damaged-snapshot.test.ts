@@ -95,14 +95,17 @@ test('setting aside keeps what was set aside in the same second', () => {
 });
 
 describe('a damaged snapshot is set aside by no other command', () => {
-  test.each(['plan', 'status', 'runs', 'retry', 'pause', 'rebind'])('%s', async (command) => {
+  test('plan, status, runs, retry, pause, rebind', async () => {
     const world = await recorded();
     damage(world, 'no database at all');
-    const { code, err } = await world.call(command);
-    expect({ code, err }).toEqual({
-      code: 2,
-      err: expect.stringMatching(/^crm-mirror: [^\n]*this snapshot is damaged[^\n]*→[^\n]*$/),
-    });
+    for (const command of ['plan', 'status', 'runs', 'retry', 'pause', 'rebind']) {
+      const { code, err } = await world.call(command);
+      expect({ command, code, err }).toEqual({
+        command,
+        code: 2,
+        err: expect.stringMatching(/^crm-mirror: [^\n]*this snapshot is damaged[^\n]*→[^\n]*$/),
+      });
+    }
     expect(asideIn(world)).toEqual([]);
     expect(world.server.arrived.filter(({ method }) => method !== 'GET')).toHaveLength(2);
   });
