@@ -120,20 +120,17 @@ describe('very many decisions', () => {
     expect(planned(next)).toEqual(keys);
   });
 
-  test.each([1, 2, 3, 4, 5, 6])(
-    'leave out a person taken by another run before chunk %i',
-    async (at) => {
-      const last = keys.at(-1) ?? '';
-      const run = runOf((nth) => {
-        if (nth === at) void beside.take({ keys: [last], ids: [] });
-      });
-      decideAll();
-      await commitPlan(run);
-      expect(planned(run)).not.toContain(last);
-      expect(recorded()).not.toContain(last);
-      expect(recorded()).toHaveLength(all - 1);
-    },
-  );
+  test.each([1, 4, 6])('leave out a person taken by another run before chunk %i', async (at) => {
+    const last = keys.at(-1) ?? '';
+    const run = runOf((nth) => {
+      if (nth === at) void beside.take({ keys: [last], ids: [] });
+    });
+    decideAll();
+    await commitPlan(run);
+    expect(planned(run)).not.toContain(last);
+    expect(recorded()).not.toContain(last);
+    expect(recorded()).toHaveLength(all - 1);
+  });
 });
 
 describe('alone, without the rest of a chunk, is recorded', () => {
