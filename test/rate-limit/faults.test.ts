@@ -74,11 +74,14 @@ describe('time / least time, and 429s', () => {
     expect([...inTable, ...malformed].sort()).toEqual(Object.keys(faults).sort());
   });
 
-  test.each(sampled(rows, 3))('$fault, $algorithm, $clients', ({ fault, clients, algorithm, most }) => {
-    const { ratio, refused } = measure({ ...job, algorithm, clients, ...faults[fault] });
-    expect(ratio).toBeLessThanOrEqual(most.ratio);
-    expect(refused).toBeLessThanOrEqual(most.refused);
-  });
+  test.each(sampled(rows, 3))(
+    '$fault, $algorithm, $clients',
+    ({ fault, clients, algorithm, most }) => {
+      const { ratio, refused } = measure({ ...job, algorithm, clients, ...faults[fault] });
+      expect(ratio).toBeLessThanOrEqual(most.ratio);
+      expect(refused).toBeLessThanOrEqual(most.refused);
+    },
+  );
 });
 
 test.each(['Limit', 'Remaining', 'Window', 'Retry-After', 'Date'])(
