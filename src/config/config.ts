@@ -108,10 +108,7 @@ interface Surroundings {
 }
 
 /** Returns the configuration that a valid file represents. */
-export function settle(
-  valid: File,
-  { file, apiKey, absolute }: Surroundings,
-): Config {
+export function settle(valid: File, { file, apiKey, absolute }: Surroundings): Config {
   const { ledgerKeyFile, platform, contacts, templates, policy, guards, keep, ...more } = valid;
   const { alerts, audit, requests, ...rest } = more;
   const { approvers, canary, deleteAfter, ...policies } = policy;

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/http/system-clock.ts';
 import { recordOutages } from '../../src/snapshot/health-file.ts';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import { takeLease } from '../../src/snapshot/database/writer-lease.ts';

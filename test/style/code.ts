@@ -138,8 +138,7 @@ const unencoded =
 export const addressRule: Rule = {
   name: 'address',
   mend: 'put values into an address with pathSegment or queryValue (domain/address-part.ts)',
-  applies: (path) =>
-    /^src\/(platform|sources\/(http|hubspot|salesforce))\/.*\.ts$/.test(path),
+  applies: (path) => /^src\/(platform|sources\/(http|hubspot|salesforce))\/.*\.ts$/.test(path),
   find: ({ text }) => matches(unencoded, text),
   planted: [
     one('src/sources/http/a.ts', 'const at = encodeURIComponent(id);'),

@@ -210,27 +210,30 @@ describe('a slice', () => {
   test.each([
     ['', 0],
     [' under a clock that was ahead', 96],
-  ])('is the same after a process dies%s, and waits once all of it is changed', async (_, ahead) => {
-    const { stage, stopAfter, options } = await interruptible();
-    let aheadMs = ahead * hour;
-    Object.assign(options, { manner: 'new', ahead: () => aheadMs });
-    exportOf(stage, range(0, 50));
-    stopAfter(2);
-    await expect(stage.sync()).rejects.toThrow('killed');
-    stopAfter(Infinity);
-    expect(canaryOf(stage)).toMatchObject({ state: 'applying', size: 5, of: 30 });
-    const before = canaryOf(stage);
-    await stage.clock.advance(hour);
-    aheadMs = 0;
-    const run = await stage.sync();
-    expect(run).toMatchObject({ status: 'done', deferred: { opt_in: 25 } });
-    expect(stage.emulator.world.contacts()).toHaveLength(25);
-    expect(canaryOf(stage)).toMatchObject({ state: 'waiting', run: before?.run });
-    for (const { email } of created(stage)) stage.emulator.dashboard.unsubscribe(email);
-    await stage.clock.advance(31 * minute);
-    await stage.sync();
-    expect(canaryOf(stage)).toMatchObject({ state: 'failed', counts: { of: 5 } });
-  });
+  ])(
+    'is the same after a process dies%s, and waits once all of it is changed',
+    async (_, ahead) => {
+      const { stage, stopAfter, options } = await interruptible();
+      let aheadMs = ahead * hour;
+      Object.assign(options, { manner: 'new', ahead: () => aheadMs });
+      exportOf(stage, range(0, 50));
+      stopAfter(2);
+      await expect(stage.sync()).rejects.toThrow('killed');
+      stopAfter(Infinity);
+      expect(canaryOf(stage)).toMatchObject({ state: 'applying', size: 5, of: 30 });
+      const before = canaryOf(stage);
+      await stage.clock.advance(hour);
+      aheadMs = 0;
+      const run = await stage.sync();
+      expect(run).toMatchObject({ status: 'done', deferred: { opt_in: 25 } });
+      expect(stage.emulator.world.contacts()).toHaveLength(25);
+      expect(canaryOf(stage)).toMatchObject({ state: 'waiting', run: before?.run });
+      for (const { email } of created(stage)) stage.emulator.dashboard.unsubscribe(email);
+      await stage.clock.advance(31 * minute);
+      await stage.sync();
+      expect(canaryOf(stage)).toMatchObject({ state: 'failed', counts: { of: 5 } });
+    },
+  );
 
   test('that the platform refuses in part is out of bounds', async () => {
     let posts = 0;
