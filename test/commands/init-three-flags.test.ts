@@ -207,6 +207,7 @@ test.each([
   ['Opt-in status', '0', '1'],
   ['Contact allowed', 'N', 'Y'],
   ['Mail allowed', 'blocked', 'yes'],
+  ['Mail state', 'Opted out', 'Not opted out'],
   ['Odjavljen', 'da', 'ne'],
   ['Removed', 'x', ''],
 ])('the line guesses no direction: %s, %s', async (name, out, other) => {

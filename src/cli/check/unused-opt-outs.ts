@@ -28,13 +28,13 @@ export function findUnusedOptOuts(used: readonly string[]): UnusedOptOuts {
   let records = 0;
   const isUsed = (path: string): boolean =>
     used.some((name) => path === name || path.startsWith(`${name}[`));
-  const note = (values: Map<string, Value>, text: string): void => {
-    const isKnown = values.has(text);
+  const note = (values: Map<string, Value>, text: string | undefined): void => {
+    if (text === undefined || text === '') return;
     const isOpen = values.size < mostValues && text.length <= longestValue;
-    const key = isKnown || isOpen ? text : others;
-    const value = values.get(key) ?? { text, records: 0 };
-    value.records += 1;
-    values.set(key, value);
+    const key = isOpen || values.has(text) ? text : others;
+    const known = values.get(key);
+    if (known) known.records += 1;
+    else values.set(key, { text, records: 1 });
   };
   return {
     add(record) {
@@ -46,7 +46,7 @@ export function findUnusedOptOuts(used: readonly string[]): UnusedOptOuts {
         }
         const values = columns.get(path);
         if (!values) continue;
-        for (const text of [value].flat().map(textOf)) if (text) note(values, text);
+        for (const one of Array.isArray(value) ? value : [value]) note(values, textOf(one));
       }
     },
     names: () =>

@@ -4,7 +4,7 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import { isAboutOtherWays, isNamedLikeOptOut, isOptOutField } from '../../domain/opt-out-names.ts';
-import { isNamedLikeRefusal, isRefusalSign } from '../../domain/refusal-signs.ts';
+import { isNamedLikeRefusal, isRefusalSign, saysRefusal } from '../../domain/refusal-signs.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import { chooseOptOuts } from './choose-opt-outs.ts';
 import { countsOf, mostCounted } from './column-values.ts';
@@ -29,7 +29,7 @@ import { unreadable } from './unreadable-column.ts';
 import { addressAsId, chooseEmail, chooseId, deletionColumns } from './recognize-columns.ts';
 import { matchChannels, type PlatformChannel } from './match-channels.ts';
 import { openFlags, type Unused, unusedOf } from './unused-columns.ts';
-import type { Column, Role, Sample } from './sample/sample.ts';
+import type { Column, Role, Sample, Value } from './sample/sample.ts';
 import { type FlagAnswer, Undecided } from './sample/undecided.ts';
 
 /** What the user has said; everything else is proposed. */
@@ -281,10 +281,11 @@ function undecidedFlag(
 
 /**
  * Returns whether the name or the values of a flag say which of them opt out. A yes or a no beside
- * words that refuse may mean the opposite.
+ * words that refuse may mean the opposite, and so does "not opted out".
  */
 function saysWhatOptsOut({ name, values }: Column): boolean {
-  if (values.some(refuses)) return values.every((one) => refuses(one) || !isFlagWord(one));
+  const isTurned = ({ text }: Value) => isOptOutField(text) && !saysRefusal(text);
+  if (values.some(refuses)) return !values.some((one) => isFlagWord(one) || isTurned(one));
   return isRefusalSign(name) && !isOptOutField(name) && !isAboutOtherWays(name);
 }
 

@@ -158,7 +158,8 @@ export function* fieldsOf(
 ): Generator<[name: string, value: unknown]> {
   for (const [name, inner] of Object.entries(value)) {
     const whole = path === '' ? name : `${path}.${name}`;
-    const isNested = depth < deepest && [inner].flat().some(isRecord);
+    const isObject = typeof inner === 'object' && inner !== null;
+    const isNested = isObject && depth < deepest && [inner].flat().some(isRecord);
     if (!isNested) yield [whole, inner];
     else if (isRecord(inner)) yield* fieldsOf(inner, whole, depth + 1);
     else if (Array.isArray(inner)) yield* fieldsIn(inner, whole, depth);
