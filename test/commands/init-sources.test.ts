@@ -46,6 +46,7 @@ describe('a file', () => {
     ['titles', ['A list, of 3 March', 'by,help@example.com', ...rows], 3],
     ['titles with as many delimiters', ['A list,,', ',,', ...rows], 3],
     ['groups of columns', ['Person,,Consent', ...rows], 2],
+    ['repeated groups', ['Person,Person,Consent', ...rows], 2],
     ['nothing', rows, undefined],
     ['nothing, with a second row of names', [rows[0], 'No.,To,none', ...rows.slice(1)], undefined],
   ])('is read from the row with the column names, under %s', async (_, lines, headerRow) => {

@@ -65,9 +65,11 @@ async function withHeader(file: File, options: Options): Promise<Options> {
 
 const numeric = /^[-+\d.,:/ ]+$/;
 
-/** Returns the number of columns, or 0 if none of them holds an address. */
+/** Returns the number of different names of columns, or 0 if none of them holds an address. */
 function namedIn(columns: readonly Column[]): number {
-  return columns.some(({ addresses }) => addresses > 0) ? columns.length : 0;
+  const names = new Set(columns.map(({ name }) => name.replace(/ \(\d+\)$/, '')));
+  names.delete('unnamed');
+  return columns.some(({ addresses }) => addresses > 0) ? names.size : 0;
 }
 
 async function firstColumns(file: File, options: Options): Promise<readonly Column[]> {
