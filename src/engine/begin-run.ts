@@ -16,6 +16,7 @@ import {
   onlyKey,
   openAuditLog,
   type RunOptions,
+  mappingOf,
 } from './context/mirror-context.ts';
 import { bindDoNotContactList } from './context/do-not-contact-binding.ts';
 import { holds, quarantineOf, sayQuarantine } from './context/platform-quarantine.ts';
@@ -171,7 +172,7 @@ function askedOf(
   { undo }: RunContext,
 ): string {
   // A run about a few people tries a mapping, so the next one about all people is its first.
-  const mapping = onlyPeople ? null : (parts.find((part) => part.manner)?.manner ?? null);
+  const mapping = onlyPeople ? null : (mappingOf({ parts }) ?? null);
   return JSON.stringify({ by: by.by, name: by.name ?? null, mapping, undoes: undo?.run });
 }
 

@@ -58,7 +58,7 @@ const help = {
   rejected: 'Records the platform refused',
   invalid: 'Records of the CRM that cannot be used',
   held: 'People, or templates, whose changes await approval',
-  unreadable_opt_outs: 'Subscribed people whose opt-out in the CRM, if it is one, cannot be read',
+  unreadable_opt_outs: 'Records of the CRM that may opt somebody out and cannot be read',
   opt_outs_refused: 'Opt-outs the platform refused: these people are still written to',
   returns_waiting: 'Opt-outs that are not reported to the CRM yet',
   returns_rejected: 'Opt-outs that the CRM refused',

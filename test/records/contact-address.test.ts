@@ -101,11 +101,35 @@ describe('an address', () => {
   });
 
   test('makes its record invalid when it cannot be read', () => {
-    const row = wish({ email: 'a@b.de,', newsletter: 'yes', product: 'no' });
+    const row = wish({ email: 'a@b.de,', newsletter: 'yes' });
     expect(row).toMatchObject({ key: undefined, wants: false, alias: 'a@b.de,' });
     expect(row.invalid).toMatchObject({
       reason: '"email" is not an email address, for it ends with ","',
     });
+  });
+
+  test.each([
+    ['mailto:A@B.de', 'a@b.de'],
+    ['Ann <a@b.de>', 'a@b.de'],
+    ['"Ann, a@b.de" <a@b.de>;', 'a@b.de'],
+    ['a@b.de\u200b', 'a@b.de'],
+    ["'a@b.de'.", 'a@b.de'],
+    ['a@espa\u00f1a.de;', 'a@xn--espaa-rta.de'],
+    ['a@b.de, c@b.de', undefined],
+    ['<a@b.de> <c@b.de>', undefined],
+    ['a @b.de', undefined],
+    ['a’b@b.de,', undefined],
+    ['"a"@b.de', undefined],
+    ['a(at)b.de', undefined],
+  ])('an opt-out of %j is one of %j', (email, key) => {
+    const row = wish({ email, newsletter: 'no' });
+    expect([row.key, row.alias === key, row.body.includes('spelling')]).toEqual([
+      key,
+      key !== undefined,
+      false,
+    ]);
+    expect(row.invalid).toMatchObject({ cause: 'address-invalid', noAddress: false });
+    expect(row.invalid?.mayOptOut).toBe(key === undefined || undefined);
   });
 
   test.each(['a@b', 'a@b,', 'ann example.com.', ',', '@.'])(

@@ -75,11 +75,11 @@ function unreadable({ optOutsUnreadable: { count, since }, at }: CurrentStatus):
     {
       code: 'opt_outs_unreadable',
       text:
-        `${counted(count, 'subscribed person', 'subscribed people')} may want no mail: ` +
-        `what ${isOne ? 'the CRM record states' : 'their CRM records state'} cannot be read, ` +
+        `${counted(count, 'opt-out')} of the CRM may be waiting: a value or an address of ` +
+        `${isOne ? 'the record' : 'the records'} cannot be read, ` +
         `the oldest since ${since} (${ago(since, at)})`,
       fix:
-        'correct the value in the CRM, or name its meaning in the configuration ' +
+        'correct it in the CRM, or name its meaning in the configuration ' +
         '(`crm-mirror problems`), and run `crm-mirror sync`',
       since,
     },

@@ -111,6 +111,11 @@ export interface MirrorPart {
   manner?: string | undefined;
 }
 
+/** Returns the hash of how people are read (`manner`); undefined if there is none. */
+export function mappingOf({ parts }: Pick<Mirror, 'parts'>): string | undefined {
+  return parts.find(({ manner }) => manner !== undefined)?.manner;
+}
+
 /**
  * The people that a run covers, and whether it lists the platform.
  *

@@ -11,7 +11,7 @@ import { endOf } from '../../domain/guards/canary-end.ts';
 import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
 import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
 import { isFirstLoad } from '../context/first-load.ts';
-import { onlyKey } from '../context/mirror-context.ts';
+import { mappingOf, onlyKey } from '../context/mirror-context.ts';
 import type { RunState } from '../context/run-state.ts';
 
 const name = 'canary';
@@ -30,7 +30,7 @@ export function openCanaries(state: RunState): void {
   if (!run.canary || run.undo || options.onlyPeople || onlyKey(run) !== undefined) return;
   const { meta, runs } = run.snapshot;
   review.canaries = bookOf(storedCanaries(meta), {
-    mapping: run.parts.find(({ manner }) => manner !== undefined)?.manner,
+    mapping: mappingOf(run),
     last: runs.lastMapping(run.id),
     isFirstLoad: isFirstLoad({ snapshot: run.snapshot, firstLoad: false }),
     at: run.clock.now(),

@@ -18,7 +18,7 @@ import { localTime } from '../../domain/values/local-time.ts';
 import { median } from '../../domain/values/median.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
 import { isFirstLoad } from '../context/first-load.ts';
-import { onlyKey } from '../context/mirror-context.ts';
+import { mappingOf, onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { RunState } from '../context/run-state.ts';
 import { eachPart } from '../context/work-in-parts.ts';
@@ -101,14 +101,13 @@ function* factsOf(
     hour,
     weekday,
     mode: run.mode === 'fast' ? 'fast' : 'full',
-    mapping_changed: isMappingChanged(run, runs.lastMapping(run.id)),
+    mapping_changed: isMappingChanged(mappingOf(run), runs.lastMapping(run.id)),
     templates_published: reads('templates_published') ? guarded.asked.published() : 0,
     first_load: isFirstLoad(run),
   };
 }
 
-function isMappingChanged({ parts }: RunContext, last: string | undefined): boolean {
-  const now = parts.find(({ manner }) => manner !== undefined)?.manner;
+function isMappingChanged(now: string | undefined, last: string | undefined): boolean {
   return last !== undefined && now !== undefined && last !== now;
 }
 

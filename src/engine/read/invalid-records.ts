@@ -47,7 +47,7 @@ function noticeOne(
 ): void {
   if (!row.invalid) return;
   const { key, isErased } = nameOf(run, type, row);
-  const isOptOut = row.invalid.mayOptOut && isSubscribed(run, type, row);
+  const isOptOut = row.invalid.mayOptOut && isWaiting(run, type, row);
   const fault = isOptOut ? maybeOptOut(row.invalid) : row.invalid;
   const { cause = 'unreadable-record', about, reason, fix, option, value } = fault;
   // Other places than lines of a file name the record by its id.
@@ -69,14 +69,19 @@ function noticeOne(
   tally.notice(problem, onlyKey(run) === undefined ? option : undefined);
 }
 
-function isSubscribed({ snapshot }: RunContext, { name }: RecordType, row: DesiredRow): boolean {
-  return snapshot.unreadableOptOuts.isSubscribed(name, row.key ?? '', row.id);
+/** Returns whether an opt-out may wait: the person is subscribed, or nobody knows who it is. */
+function isWaiting({ snapshot }: RunContext, { name }: RecordType, row: DesiredRow): boolean {
+  const isLost = row.invalid?.cause === 'address-invalid';
+  return snapshot.unreadableOptOuts.isSubscribed(name, row) ?? isLost;
 }
+
+const waiting = 'opt-out-unreadable';
 
 /** Returns the fault of a record that may say that a subscribed person wants no mail. */
 function maybeOptOut({ reason, fix, ...fault }: Fault): Fault {
+  if (fault.cause === 'address-invalid') return { ...fault, cause: waiting, reason, fix };
   const told = `${reason}, and may say that this person, who is subscribed, wants no mail`;
-  return { ...fault, cause: 'opt-out-unreadable', about: told, reason: told, fix };
+  return { ...fault, cause: waiting, about: told, reason: told, fix };
 }
 
 /**

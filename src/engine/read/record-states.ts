@@ -4,6 +4,7 @@ import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/rec
 import type { RecordType, States } from '../../records/record-type.ts';
 import type { Source } from '../../sources/source.ts';
 import { isFirstLoad } from '../context/first-load.ts';
+import { mappingOf } from '../context/mirror-context.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
@@ -74,9 +75,11 @@ function isUnchosen({ selection }: RunContext, { capabilities }: RecordType, key
 }
 
 /** Returns the parts for which one of the key's records is known to have stated an opt-out. */
-function statedOutOf({ snapshot }: RunContext, { name, capabilities }: RecordType, key: Key) {
+function statedOutOf(run: RunContext, { name, capabilities }: RecordType, key: Key) {
   if (!capabilities.channels) return [];
-  return snapshot.stated.optOutsOf(name, key, snapshot.staging.idsOf(name, key));
+  const { stated, staging } = run.snapshot;
+  const ids = staging.idsOf(name, key);
+  return stated.optOutsOf(name, { key, ids, mapping: mappingOf(run) ?? '' });
 }
 
 const stays = { strays: false, absence: undefined, mayDelete: false };

@@ -5,7 +5,7 @@
  */
 import type { Key } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
-import { onlyKey } from '../context/mirror-context.ts';
+import { mappingOf, onlyKey } from '../context/mirror-context.ts';
 import { identityOf } from '../context/person-identity.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
@@ -25,7 +25,8 @@ export async function storeStated(state: RunState): Promise<void> {
     for await (const range of inTurns(run, stated.ranges(type.name))) {
       const erased = isAny ? erasedAmong(run, type, stated.newKeys(type.name, range)) : [];
       const but = [...supersededKeys(run, type), ...erased];
-      const reading = { but, certified: certified && !isLimited, whole: isWhole };
+      const mapping = mappingOf(run) ?? '';
+      const reading = { but, certified: certified && !isLimited, whole: isWhole, mapping };
       transaction(() => stated.store(type.name, range, { ...reading, at: run.clock.now() }));
     }
   }

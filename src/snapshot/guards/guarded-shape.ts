@@ -111,7 +111,8 @@ function turnsIn(db: Statements): Pick<Shaping, 'turnedIn' | 'turnedOut' | 'stat
   const isPart = 'in (select value from json_each(@parts))';
   const stating = db.prepare<Parts, Counts[number]>(
     countedByPart(`select key, part from stated
-       where ${inRange('stated')} and gone_at is null and says <> 'none' and part ${isPart}`),
+       where ${inRange('stated')} and gone_at is null
+         and says in ('opt_in', 'opt_out') and part ${isPart}`),
   );
   const turnedOut = db.prepare<Parts & { to: NotIn }, Counts[number]>(
     countedByPart(`select d.key, c.key part from temp.desired d, json_each(d.body, '$.channels') c

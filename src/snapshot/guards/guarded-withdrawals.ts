@@ -42,7 +42,7 @@ const withFields = (rows: string): string => `with those as (${rows})
    union all
    select s.key, 'stated by ' || s.stated_by from those t
      join stated s on s.kind = t.kind and s.key = t.key and s.part = t.part
-   where s.says = 'opt_out' and s.stated_by is not null`;
+   where s.says in ('opt_out', 'unread') and s.stated_by is not null`;
 
 /** Prepares the queries about changes that withdraw a stated opt-out. */
 export function withdrawalsIn(db: Statements): Withdrawals {
@@ -67,7 +67,7 @@ export function withdrawalsIn(db: Statements): Withdrawals {
   const stated = db.prepare<Guarded & { kind: string; parts: string }, Counts[number]>(
     countedByPart(
       withFields(`select s.kind, s.key, s.part from stated s
-       where ${inRange('s')} and s.says = 'opt_out' and s.gone_at is null
+       where ${inRange('s')} and s.says in ('opt_out', 'unread') and s.gone_at is null
          and s.part in (select value from json_each(@parts))
          and not exists (
            select 1 from recorded r, json_each(r.body, '$.channels') m

@@ -4,9 +4,12 @@
  * before, if that person was never created (engine/guard/withdrawn-opt-outs.ts).
  *
  *   an opt-out          is stored at once
+ *   one that cannot     is stored, too, and replaces no opt-out. It counts until the records are
+ *   be read             read in another way, which may have named its meaning
  *   an opt-in, or       is stored, but replaces an opt-out of the record, under this or a former
  *   no opinion          address, only once the person is recorded as opted in
- *   stated_by           is the fields that stated an opt-out
+ *   stated_by           is the fields that stated an opt-out, or the hash of the mapping by which
+ *                       it could not be read
  *   a record is gone    its rows are marked with the time, and deleted after `keep`
  *   an incomplete       stores opt-outs only: nothing else is certain, and another change that it
  *   or limited reading  stored would be no news to the run that acts on it
@@ -17,8 +20,14 @@ import { inRange, rangesBy, type KeyRange } from '../database/key-range.ts';
 
 /** The statements of the source's records, by record and part. */
 export interface StatedConsents {
-  /** Returns the parts for which one of these ids, or a record of this key, has opted out. */
-  optOutsOf(kind: RecordTypeName, key: Key, ids: readonly string[]): string[];
+  /**
+   * Returns the parts for which one of these ids, or a record of this key, has opted out, or may
+   * have by this mapping.
+   */
+  optOutsOf(
+    kind: RecordTypeName,
+    of: { key: Key; ids: readonly string[]; mapping: string },
+  ): string[];
   /** Yields the key ranges of what is staged and what is stored. */
   ranges(kind: RecordTypeName): Iterable<KeyRange>;
   /** Returns the staged keys of a range of which nothing is stored yet. */
@@ -39,6 +48,8 @@ interface StoredReading {
   whole: boolean;
   /** The current time, in milliseconds since the epoch. */
   at: number;
+  /** The hash of the mapping by which they were read. */
+  mapping: string;
 }
 
 /** Selects the rows whose person is recorded as opted in: an SQL condition about a key and part. */
@@ -46,10 +57,14 @@ const isIn = (key: string, part: string): string => `exists (
   select 1 from recorded r, json_each(r.body, '$.channels') m
   where r.kind = @kind and r.key = ${key} and m.key = ${part} and m.value ->> '$.is' = 'opt_in')`;
 
+/** Selects the channels from which a value that cannot be read may opt out. */
+const isUnread = `c.key in (select value from json_each(d.body, '$.unread'))`;
+
 /** Selects what the staged records of a range state, without the keys in `but`. */
 const statements = (which: string): string => `
-  select d.kind, d.key, d.id, c.key, max(coalesce(c.value, 'none')), (
-    select b.value from json_each(d.body, '$.outBy') b where b.key = c.key)
+  select d.kind, d.key, d.id, c.key,
+    max(iif(${isUnread}, 'unread', coalesce(c.value, 'none'))), iif(${isUnread}, @mapping, (
+      select b.value from json_each(d.body, '$.outBy') b where b.key = c.key))
   from temp.desired d, json_each(d.body, '$.channels') c
   where ${inRange('d')} and d.key not in (select value from json_each(@but)) and ${which}
   group by d.key, d.id, c.key`;
@@ -58,8 +73,9 @@ const columns = 'kind, key, id, part, says, stated_by';
 
 /** Prepares the statements about what the source has stated. */
 export function statedConsentsIn(db: Statements): StatedConsents {
-  const outs = db.prepare<{ kind: string; key: string; ids: string }, { part: string }>(
-    `select part from stated where kind = @kind and key = @key and says = 'opt_out'
+  const outs = db.prepare<Record<'kind' | 'key' | 'ids' | 'mapping', string>, { part: string }>(
+    `select part from stated where kind = @kind and key = @key
+       and (says = 'opt_out' or says = 'unread' and stated_by = @mapping)
      union
      select s.part from json_each(@ids) i
        cross join stated s indexed by stated_opt_out
@@ -80,8 +96,8 @@ export function statedConsentsIn(db: Statements): StatedConsents {
   const prune = db.prepare<[number]>('delete from stated where gone_at < ?');
   return {
     ...storingIn(db),
-    optOutsOf: (kind, key, ids) =>
-      outs.all({ kind, key, ids: JSON.stringify(ids) }).map(({ part }) => part),
+    optOutsOf: (kind, { key, ids, mapping }) =>
+      outs.all({ kind, key, ids: JSON.stringify(ids), mapping }).map(({ part }) => part),
     ranges: (kind) => ranges({ kind }),
     newKeys: (kind, range) => unknown.all({ kind, ...range }).map(({ key }) => key),
     prune: (before) => void prune.run(before),
@@ -89,25 +105,27 @@ export function statedConsentsIn(db: Statements): StatedConsents {
 }
 
 function storingIn(db: Statements): Pick<StatedConsents, 'store'> {
-  type Stored = KeyRange & { kind: string; but: string };
+  type Stored = KeyRange & { kind: string; but: string; mapping: string };
   const optedOutBefore = `exists (
     select 1 from stated o indexed by stated_opt_out
     where o.kind = d.kind and o.id = d.id and o.part = c.key and o.says = 'opt_out'
       and o.key <> d.key)`;
   const mayReplace = `d.presence = 'present' and d.reason is null
     and (not ${optedOutBefore} or ${isIn('d.key', 'c.key')})`;
-  const keeps = `excluded.says <> 'opt_out' and says = 'opt_out'
+  const isOut = `(c.value = 'opt_out' or ${isUnread})`;
+  const keeps = `excluded.says <> 'opt_out' and (says = 'opt_out'
+      or says = 'unread' and excluded.says <> 'unread' and stated_by = @mapping)
     and not ${isIn('stated.key', 'stated.part')}`;
   const set = ['says', 'stated_by'].map((one) => `${one} = iif(${keeps}, ${one}, excluded.${one})`);
   const all = db.prepare<Stored>(
-    `insert into stated (${columns}) ${statements(`(c.value = 'opt_out' or (${mayReplace}))`)}
+    `insert into stated (${columns}) ${statements(`(${isOut} or (${mayReplace}))`)}
      on conflict (kind, key, id, part) do update set gone_at = null, ${set.join(', ')}
      where gone_at is not null or says <> excluded.says or stated_by is not excluded.stated_by`,
   );
   const optOuts = db.prepare<Stored>(
-    `insert into stated (${columns}) ${statements(`c.value = 'opt_out'`)}
+    `insert into stated (${columns}) ${statements(isOut)}
      on conflict (kind, key, id, part) do update
-       set says = 'opt_out', stated_by = excluded.stated_by where says <> 'opt_out'`,
+       set says = excluded.says, stated_by = excluded.stated_by where says <> 'opt_out'`,
   );
   const gone = db.prepare<KeyRange & { kind: string; at: number }>(
     `update stated set gone_at = @at where ${inRange('stated')} and gone_at is null
@@ -116,8 +134,8 @@ function storingIn(db: Statements): Pick<StatedConsents, 'store'> {
          where s.kind = stated.kind and s.key = stated.key and s.id = stated.id)`,
   );
   return {
-    store(kind, range, { but, certified, whole, at }) {
-      (certified ? all : optOuts).run({ kind, ...range, but: JSON.stringify(but) });
+    store(kind, range, { but, certified, whole, at, mapping }) {
+      (certified ? all : optOuts).run({ kind, ...range, but: JSON.stringify(but), mapping });
       if (certified && whole) gone.run({ kind, ...range, at });
     },
   };

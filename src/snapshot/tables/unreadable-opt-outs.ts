@@ -1,20 +1,24 @@
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
-import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import { isNamed } from './retry-later.ts';
 
 /**
  * Finds the people who are subscribed through this mirror, and whose CRM record may state an
- * opt-out that cannot be read. A person who is no longer subscribed does not count, even if the
- * problem is still recorded.
+ * opt-out that cannot be read; and the records with an opt-out whose address cannot be read. A
+ * person who is no longer subscribed does not count, even if the problem is still recorded.
  */
 export interface UnreadableOptOuts {
   /**
-   * Returns whether the person is ours and subscribed in a channel, by what is recorded and what
-   * this run has noted. `id` is that of a CRM record, which may have had another key before.
+   * Returns whether the person is ours and subscribed in a channel from which the record may opt
+   * out, by what is recorded and what this run has noted. Its `id` may have had another key before.
+   * Returns undefined if nothing is recorded under these.
    */
-  isSubscribed(kind: RecordTypeName, key: Key, id: string): boolean;
+  isSubscribed(
+    kind: RecordTypeName,
+    row: Pick<DesiredRow, 'key' | 'id' | 'body'>,
+  ): boolean | undefined;
   count(): number;
   /** Returns up to `count` of these people, oldest first. */
   list(count: number): UnreadableOptOut[];
@@ -33,10 +37,10 @@ const cause: ProblemCause = 'opt-out-unreadable';
  * Selects the people of `r` who are ours and subscribed, and have a contact that has not left all
  * mail; `body` is what is known of them.
  */
-const isOurs = (body: string): string =>
+const isOurs = (body: string, channel = 'true'): string =>
   `r.ownership <> 'noted' and r.id is not null
    and exists (
-     select 1 from json_each(${body}, '$.channels') c where c.value ->> 'is' = 'opt_in')
+     select 1 from json_each(${body}, '$.channels') c where c.value ->> 'is' = 'opt_in' and ${channel})
    and (${body} ->> '$.contacts[0]' is null or exists (
      select 1 from json_each(${body}, '$.contacts') c where not (c.value ->> 'left')))`;
 
@@ -48,15 +52,16 @@ const keysOf = (kind: string, key: string, id: string): string =>
 export function unreadableOptOutsIn(db: Statements): UnreadableOptOuts {
   const noted = `coalesce(
     (select n.body from temp.noted n where n.kind = r.kind and n.key = r.key), r.body)`;
-  const subscribed = db.prepare<{ kind: string; key: string; id: string }, { one: 1 }>(
-    `select 1 one from recorded r
-     where r.kind = @kind and r.key in (${keysOf('@kind', '@key', '@id')}) and ${isOurs(noted)}`,
+  const isUnread = `c.key in (select value from json_each(@body, '$.unread'))`;
+  type Row = Record<'kind' | 'key' | 'id' | 'body', string>;
+  const subscribed = db.prepare<Row, { is: number | null }>(
+    `select max(${isOurs(noted, isUnread)}) "is" from recorded r
+     where r.kind = @kind and r.key in (${keysOf('@kind', '@key', '@id')})`,
   );
-  const found = `problem.class = 'invalid' and problem.cause = '${cause}' and exists (
-    select 1 from recorded r
+  const found = `problem.class = 'invalid' and problem.cause = '${cause}' and coalesce((
+    select max(${isOurs('r.body')}) from recorded r
     where r.kind = problem.kind
-      and r.key in (${keysOf('problem.kind', 'problem.key', 'problem.crm')})
-      and ${isOurs('r.body')})`;
+      and r.key in (${keysOf('problem.kind', 'problem.key', 'problem.crm')})), 1)`;
   const listed = (where: string): string =>
     `select kind, key, reason, fix, since from problem where ${where} order by since, key limit`;
   const count = db.prepare<[], { n: number }>(`select count(*) n from problem where ${found}`);
@@ -65,7 +70,10 @@ export function unreadableOptOutsIn(db: Statements): UnreadableOptOuts {
     `${listed(`kind = ? and ${found} and not ${isNamed}`)} ?`,
   );
   return {
-    isSubscribed: (kind, key, id) => subscribed.get({ kind, key, id }) !== undefined,
+    isSubscribed(kind, { key = '', id, body }) {
+      const is = subscribed.get({ kind, key, id, body })?.is ?? undefined;
+      return is === undefined ? is : is === 1;
+    },
     count: () => count.get()?.n ?? 0,
     list: (most) => list.all(most),
     unread: (kind, most) => unread.all(kind, most),

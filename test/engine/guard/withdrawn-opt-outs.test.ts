@@ -184,6 +184,7 @@ const broken = six.map((one, at) => (at < 6 ? { ...one, ch_product: 'perhaps' } 
 const renumbered = all.map((one) => ({ ...one, id: `new-${one.id}` }));
 const readdressed = all.map((one, at) => (at < 6 ? { ...one, email: `new-${one.email}` } : one));
 const left = range(0, 6).map((one) => ({ ...one, unsubscribed: 'yes' }));
+const unread = range(0, 6).map((one) => ({ ...one, unsubscribed: 'maybe' }));
 const eightOut = range(12, 20).map((_, at) => no(12 + at));
 const eightSilent = range(12, 20).map((one) => ({ ...one, ch_news: '' }));
 const both = [...six, ...range(0, 6).map((one) => ({ ...one, id: `other-${one.id}` }))];
@@ -218,6 +219,18 @@ test.each<[string, Row[][], StageOptions?]>([
     ],
   ],
   [
+    'opt-outs that could not be read',
+    [
+      [...unread, ...range(6, 12), ...eightOut],
+      [...all, ...eightOut],
+    ],
+  ],
+  [
+    'deletion flags that could not be read',
+    [[...range(0, 6).map((one) => ({ ...one, deleted: '?' })), ...range(6, 12)], all],
+  ],
+  ['an opt-out that could not be read in between', [six, [...unread, ...range(6, 12)], all]],
+  [
     'the column of one channel of two',
     [
       six.map((one, at) => ({ ...one, ch_product: at > 5 ? 'no' : '' })),
@@ -226,6 +239,19 @@ test.each<[string, Row[][], StageOptions?]>([
   ],
 ])('never created, and withdrawn: %s', async (_, exports, options) => {
   expect(await heldAfter(exports, options)).toBe(6);
+});
+
+test('a word that the configuration names meanwhile was no opt-out', async () => {
+  const options: StageOptions = { manner: 'old' };
+  const stage = openStage(options);
+  exportOf(stage, [...unread, ...range(6, 12)]);
+  await stage.sync();
+  Object.assign(options, { manner: 'new' });
+  exportOf(stage, all);
+  expect(await stage.sync()).toMatchObject({
+    status: 'done',
+    contacts: { applied: { create: 6 } },
+  });
 });
 
 test('a first load that died after its first creation has remembered what it read', async () => {
@@ -284,9 +310,10 @@ test('what the CRM stated is dropped once the record has been gone for long', as
   await stage.sync();
   exportOf(stage, six.slice(5));
   await stage.sync();
-  expect(stage.snapshot.stated.optOutsOf('contact', 'p0@example.com', [])).toEqual(['ch_news']);
+  const of = { key: 'p0@example.com', ids: [], mapping: '' };
+  expect(stage.snapshot.stated.optOutsOf('contact', of)).toEqual(['ch_news']);
   await stage.clock.advance(91 * day);
   exportOf(stage, six.slice(5));
   await stage.sync();
-  expect(stage.snapshot.stated.optOutsOf('contact', 'p0@example.com', [])).toEqual([]);
+  expect(stage.snapshot.stated.optOutsOf('contact', of)).toEqual([]);
 });

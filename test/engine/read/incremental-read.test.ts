@@ -56,10 +56,10 @@ describe('a fast run', () => {
 
   test('leaves known problems of other people as they are, and closes those that are over', async () => {
     const stage = await settled();
-    edit(stage, '1', { ch_news: 'perhaps' });
-    edit(stage, '2', { ch_news: 'perhaps' });
+    edit(stage, '1', { consent_at: 'soon' });
+    edit(stage, '2', { consent_at: 'soon' });
     expect(await fast(stage)).toMatchObject({ status: 'rejected', contacts: { invalid: 2 } });
-    edit(stage, '1', { ch_news: 'yes' });
+    edit(stage, '1', { consent_at: '' });
     expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { invalid: 1 } });
     const counts = stage.snapshot.retryLater.counts();
     expect(counts).toMatchObject([{ kind: 'contact', class: 'invalid', n: 1 }]);

@@ -30,6 +30,8 @@ test.each<[RunOptions['mode'], string, unknown]>([
   ['fast', 'deleted', '2999-01-01'],
   [single, 'unsubscribed', '45900'],
   [single, 'deleted', 'Nein'],
+  ['full', 'ch_news', 'wants none'],
+  ['fast', 'ch_news', 'Nein, danke'],
 ])('a run of mode %j fails each time: %s: %j', async (mode, column, value) => {
   const stage = await begin({ [column]: value });
   for (let nth = 0; nth < 3; nth += 1) expect(told(await stage.sync({ mode }))).toEqual(waiting);
@@ -92,12 +94,81 @@ describe('ends when', () => {
 
 test.each<[string, object]>([
   ['of a person who was never created', { id: '7', email: 'p7@example.com', unsubscribed: '?' }],
-  ['of a subscription', person(1, { ch_news: '?' })],
+  ['of a channel without a subscription', person(1, { ch_product: '?' })],
 ])('an unknown word %s is only invalid', async (_, record) => {
   const stage = await begin({});
   stage.people.splice(0, 1, { ...record }, person(1));
   expect(told(await stage.sync())).toEqual(['rejected', 'unknown-word']);
   expect((await stage.sync()).status).toBe('done');
+});
+
+/** Two records of one person: the first says yes. */
+const beside = async (record: object): Promise<Stage> => {
+  const stage = openStage();
+  stage.people.push(person(1), { id: '9', ch_news: 'no', ...record });
+  return stage;
+};
+const isIn = ({ emulator }: Stage) => emulator.world.contact('p1@example.com') !== undefined;
+
+describe('an opt-out in a record whose address cannot be read', () => {
+  test.each([
+    'p1@example.com, p2@example.com',
+    'p1 @example.com',
+    'p1(at)example.com',
+    '"p1"@x.com',
+  ])('fails every run, and is listed first, until it can: %j', async (email) => {
+    const stage = await beside({ email });
+    for (const mode of ['full', 'fast', 'full'] as const) {
+      const summary = await stage.sync({ mode });
+      expect(told(summary)).toEqual(waiting);
+      expect(summary.groups[0]).toMatchObject({ cause: 'opt-out-unreadable', count: 1 });
+    }
+    expect(stage.snapshot.unreadableOptOuts.list(9)).toMatchObject([{ key: 'id 9' }]);
+    stage.people[1] = { id: '9', ch_news: 'no', email: 'p1@example.com' };
+    const { contacts } = await stage.sync();
+    expect([contacts.applied['opt_out'], stage.snapshot.unreadableOptOuts.count()]).toEqual([1, 0]);
+  });
+
+  test.each(['n/a', 'unknown', 'p1.example.com'])(
+    'is only invalid without an @: %j',
+    async (email) => {
+      const stage = await beside({ email });
+      await stage.sync();
+      expect((await stage.sync()).status).toBe('done');
+    },
+  );
+
+  test('counts for the address that is found in the text', async () => {
+    for (const stated of [{}, { ch_news: '', unsubscribed: 'maybe' }]) {
+      const stage = await beside({ email: 'Ann <p1@example.com>', ...stated });
+      await stage.sync();
+      expect(isIn(stage)).toBe(false);
+      expect(told(await stage.sync())[0]).toBe('done');
+      stage.close();
+    }
+  });
+
+  test('opts out who is subscribed, also by the id of a known record', async () => {
+    for (const record of [
+      { id: '9', email: 'mailto:p1@example.com' },
+      { id: '1', email: '@' },
+    ]) {
+      const stage = openStage();
+      stage.people.push(person(1));
+      await stage.sync();
+      stage.people.push({ ch_news: 'no', ...record });
+      if (record.id === '1') stage.people.shift();
+      expect((await stage.sync()).contacts.applied['opt_out']).toBe(1);
+      expect(told(await stage.sync())[0]).toBe('done');
+      stage.close();
+    }
+  });
+
+  test('that says yes keeps nobody away', async () => {
+    const stage = await beside({ email: 'Ann <p1@example.com>', ch_news: 'yes' });
+    await stage.sync();
+    expect(isIn(stage)).toBe(true);
+  });
 });
 
 test('counts under a new address of the record, and without any', async () => {

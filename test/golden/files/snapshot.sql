@@ -104,7 +104,7 @@ CREATE TABLE standing (
   ) without rowid;
 CREATE TABLE stated (
     kind text not null, key text not null, id text not null, part text not null,
-    says text not null, gone_at integer, primary key (kind, key, id, part)
+    says text not null, gone_at integer, stated_by text, primary key (kind, key, id, part)
   ) without rowid;
 CREATE TABLE twin (
     kind text not null, key text not null, id text not null, primary key (kind, key, id)

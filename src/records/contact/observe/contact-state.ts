@@ -18,6 +18,8 @@ const subscription = z.enum(['opt_in', 'opt_out']);
 export const desiredBody = z.object({
   presence: z.enum(['present', 'flagged', 'outside']),
   channels: z.record(z.string(), subscription.nullable()),
+  /** The channels from which a value that cannot be read may opt out. */
+  unread: z.array(z.string()).optional(),
   /** The fields that state the opt-out from a channel. */
   outBy: z.record(z.string(), z.string()).optional(),
   /** The CRM's spelling of the address, trimmed and in lower case, if the key is another one. */

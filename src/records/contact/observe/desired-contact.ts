@@ -11,7 +11,13 @@ import {
 } from '../../../domain/record.ts';
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { RecordType } from '../../record-type.ts';
-import { hasAddressForm, holdsLookAlike, notAnAddress } from '../values/email-address.ts';
+import {
+  addressWithin,
+  hasAddressForm,
+  holdsLookAlike,
+  notAnAddress,
+  resemblesAddress,
+} from '../values/email-address.ts';
 import { type ConsentReader, consentReader, type ConsentTime } from './consent-time.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
 import type { DesiredContact } from './contact-state.ts';
@@ -85,16 +91,24 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
     const unnamed = faultOfId(fields.id, id);
     const written = text(fieldAt(value, fields.email)).trim().toLowerCase();
     const address = contactKey(written);
+    const gone = isOut ? 'no' : answered(asks.deleted, value, found);
+    const present = gone === 'yes' ? 'flagged' : 'present';
+    const presence = isOut ? 'outside' : present;
+    const { channels, ...values } = wishes(asks, value, { found, isUnread: gone === 'unread' });
+    const mayOptOut = (values.outBy ?? values.unread) !== undefined;
     // A record with a look-alike is invalid, and its opt-outs reach the contact with that address.
-    const key = hasAddressForm(address) ? address : undefined;
-    const isFine = key !== undefined && !holdsLookAlike(key);
+    const isForm = hasAddressForm(address);
+    const isFine = isForm && !holdsLookAlike(address);
+    const within = mayOptOut && !isForm ? addressWithin(written) : undefined;
+    const key = isForm ? address : within;
+    const isLost = mayOptOut && !isFine && within === undefined && resemblesAddress(written);
+    // It comes before all other faults, because nobody can tell who must get no mail.
+    if (isLost) faults.unshift(reachesNobody(notAnAddress(fields.email, address)));
     if (!isOut) {
       if (unnamed) faults.push(unnamed);
-      if (!isFine && address !== '') faults.push(notAnAddress(fields.email, address));
       if (address === '') faults.push(blank(fields.email, 'address-missing'));
+      else if (!isFine && !isLost) faults.push(notAnAddress(fields.email, address));
     }
-    const presence = isOut ? 'outside' : presenceIn(asks, value, found);
-    const { channels, outBy } = wishes(asks, value, found);
     const consentAt = isOut ? null : statedAt(consentTime, value, faults);
     const early = (consentAt !== null && consentAt > now()) || undefined;
     const isKept = isProtected(asks, value, found);
@@ -103,19 +117,19 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
       kind: 'contact',
       id: unnamed ? '' : id,
       key,
-      alias: address,
+      alias: key ?? address,
       place,
       ...formOf({
         presence,
         channels,
-        outBy,
-        spelling: key === undefined || written === key ? undefined : written,
+        ...values,
+        spelling: key !== address || written === key ? undefined : written,
         consentAt,
         early,
         protected: isKept || undefined,
       }),
       presence,
-      ...brokenBy(found, { field: fields.email, address, isValid: key !== undefined }),
+      ...brokenBy(found, { field: fields.email, address, isValid: isForm }),
       ...(found.shapes.length > 0 && { shapes: found.shapes }),
     };
   };
@@ -230,40 +244,43 @@ function isProtected({ protect }: Asks, value: Record<string, unknown>, found: F
   return protect.map((ask) => answered(ask, value, found)).includes('yes');
 }
 
-function presenceIn(
-  { deleted }: Asks,
-  value: Record<string, unknown>,
-  found: Found,
-): 'flagged' | 'present' {
-  return answered(deleted, value, found) === 'yes' ? 'flagged' : 'present';
-}
-
 type Wishes = DesiredContact['channels'];
 
-/** Returns what the record wants, by channel, and the fields that state its opt-outs. */
+/**
+ * Returns what the record wants, by channel, and which values decide that, or cannot be read.
+ * `isUnread`: whether another value cannot be read that may say that the person wants no mail.
+ */
 function wishes(
   { unsubscribed, channels }: Asks,
   value: Record<string, unknown>,
-  found: Found,
-): Pick<DesiredContact, 'channels' | 'outBy'> {
-  const leaving = unsubscribed
-    .filter(({ ask }) => answered(ask, value, found) === 'yes')
+  { found, isUnread }: { found: Found; isUnread: boolean },
+): Pick<DesiredContact, 'channels' | 'outBy' | 'unread'> {
+  const answers = unsubscribed.map((one) => ({ ...one, says: answered(one.ask, value, found) }));
+  const leaving = answers
+    .filter(({ says }) => says === 'yes')
     .flatMap(({ stated }) => namesIn(stated));
+  const isOpen = isUnread || answers.some(({ says }) => says === 'unread');
   const wanted: Wishes = {};
   const outBy: Record<string, string> = {};
+  const unread: string[] = [];
   for (const { id, fields, ask } of channels) {
-    const stated = answered(ask, value, found);
-    const by = stated === 'no' ? [...leaving, fields] : leaving;
-    wanted[id] = stated === 'yes' ? 'opt_in' : null;
-    if (by.length === 0) continue;
-    wanted[id] = 'opt_out';
-    outBy[id] = by.join(', ');
+    const says = answered(ask, value, found);
+    const by = says === 'no' ? [...leaving, fields] : leaving;
+    wanted[id] = says === 'yes' ? 'opt_in' : null;
+    if (by.length > 0) {
+      wanted[id] = 'opt_out';
+      outBy[id] = by.join(', ');
+    } else if (isOpen || says === 'unread') unread.push(id);
   }
-  return { channels: wanted, outBy: Object.keys(outBy).length > 0 ? outBy : undefined };
+  return {
+    channels: wanted,
+    ...(Object.keys(outBy).length > 0 && { outBy }),
+    ...(unread.length > 0 && { unread }),
+  };
 }
 
 /**
- * Returns the answer. If there is none, returns `none` and adds the fault, which makes the record
+ * Returns the answer. If there is none, returns `unread` and adds the fault, which makes the record
  * invalid.
  */
 function answered(ask: Ask, value: Record<string, unknown>, found: Found) {
@@ -272,7 +289,7 @@ function answered(ask: Ask, value: Record<string, unknown>, found: Found) {
   if (typeof answer === 'string') return answer;
   faults.push(answer.fault);
   if (answer.unknown) unknown.push(answer.unknown);
-  return 'none';
+  return 'unread';
 }
 
 /**
@@ -341,4 +358,10 @@ function faultOfId(field: string, id: string): Fault | undefined {
     : isDotSegment(id.trim()) && 'consists of dots, which would lead to another address of the CRM';
   if (what === false) return undefined;
   return { cause: 'id-missing', reason: `"${field}" ${what}`, fix: 'give the record another id' };
+}
+
+/** Returns the fault of a record that may opt out somebody who cannot be found. */
+function reachesNobody({ value: _, ...fault }: Fault): Fault {
+  const reason = `${fault.reason}, so an opt-out of the record reaches nobody`;
+  return { ...fault, reason, mayOptOut: true };
 }

@@ -38,6 +38,23 @@ function isDomain(text: string): boolean {
   return text.includes('.') && /[a-z]/i.test(last) && host.safeParse(text).success;
 }
 
+/** Returns whether somebody may have meant a text to be an address. */
+export function resemblesAddress(text: string): boolean {
+  return /[@＠]|[([{]at[)\]}]/iu.test(text);
+}
+
+/**
+ * Returns the key of the address that a text holds beside a name, `mailto:`, invisible characters,
+ * or punctuation at its ends; undefined if there is no such address, or if there are several.
+ */
+export function addressWithin(text: string): string | undefined {
+  const visible = text.replaceAll(/[\p{Cc}\p{Cf}]/gu, '');
+  const [, inside = visible] = /^[^<>]*<([^<>]*)>[^<>]*$/u.exec(visible) ?? [];
+  const bare = inside.trim().replace(/^mailto:/iu, '');
+  const key = contactKey(bare.replaceAll(/^[\s"'([{]+|[\s\p{P}\p{S}]+$/gu, ''));
+  return isAddress(key) ? key : undefined;
+}
+
 /** Returns whether a character in front of the @ only looks like another one. */
 export function holdsLookAlike(address: string): boolean {
   return lookAlikeIn(address.slice(0, address.lastIndexOf('@'))) !== undefined;

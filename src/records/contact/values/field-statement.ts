@@ -8,13 +8,7 @@ import { fieldAt, fieldOrEnd, textOf } from '../../../domain/values/record-field
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { ColumnShape, Fault, UnknownWord } from '../../../domain/record.ts';
 import { mostCharacters } from '../../../domain/unknown-words.ts';
-import {
-  mayOptOut,
-  vocabulary,
-  type OwnWords,
-  type Unknown,
-  type Use,
-} from './value-vocabulary.ts';
+import { isFlag, vocabulary, type OwnWords, type Unknown, type Use } from './value-vocabulary.ts';
 import { dateIn } from './date-text.ts';
 import { withCommas } from '../../../domain/values/counted.ts';
 
@@ -108,7 +102,7 @@ export function asking(stated: Flag | StatedField, asked: Asked): Ask {
   if ('when' in stated) {
     return (record) => {
       const answer = judged(stated.when, record, asked);
-      return typeof answer === 'string' ? answer : { fault: optingOut(answer.fault, asked.use) };
+      return typeof answer === 'string' ? answer : { fault: { ...answer.fault, mayOptOut: true } };
     };
   }
   if ('optOut' in stated) return askingOptOut(stated, asked);
@@ -157,13 +151,10 @@ function askingField(
     const { unknown, text } = found;
     const { cause, says } = wrong[unknown];
     const value = text?.slice(0, mostCharacters);
-    const fault = optingOut({ cause, reason: `"${field}" ${says}`, fix, option, value }, use);
+    const reason = `"${field}" ${says}`;
+    const fault = { cause, reason, fix, option, value, mayOptOut: true } as const;
     return { fault, unknown: { option, fix, unknown, text } };
   };
-}
-
-function optingOut(fault: Fault, use: Use): Fault {
-  return mayOptOut(use) ? { ...fault, mayOptOut: true } : fault;
 }
 
 /** Returns the function that notes whether the values of a column are dates. */
@@ -171,7 +162,7 @@ function shaping(column: string, use: Use, now: () => number) {
   const date = { column, isDate: true };
   const other = { column, isDate: false };
   return (found: Answer | Unknown, value: unknown, { shapes, serials }: ColumnReading): void => {
-    if (!mayOptOut(use) || found === 'none') return;
+    if (!isFlag(use) || found === 'none') return;
     if (typeof found !== 'string') {
       if (found.isSerial) serials.push(column);
       else shapes.push(found.unknown === 'future' ? date : other);

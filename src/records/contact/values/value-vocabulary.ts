@@ -37,8 +37,8 @@ export type Use = 'subscription' | 'unsubscribed' | 'deleted';
  */
 type Meaning = 'yes' | 'no' | 'none';
 
-/** Returns whether an answer may say that the person wants no mail, or is deleted. */
-export function mayOptOut(use: Use): boolean {
+/** Returns whether a yes says that the person wants no mail, or is deleted. */
+export function isFlag(use: Use): boolean {
   return use !== 'subscription';
 }
 
@@ -81,7 +81,7 @@ export function vocabulary(
   const words = meanings(use, own);
   const read: ReturnType<typeof vocabulary> = (value) => {
     const text = textOf(value);
-    if (Array.isArray(value) && mayOptOut(use) && own.yes !== undefined && own.yes.length > 0) {
+    if (Array.isArray(value) && isFlag(use) && own.yes !== undefined && own.yes.length > 0) {
       return ofElements(value, read);
     }
     if (text === undefined) return { unknown: 'no single value', text };
@@ -92,7 +92,7 @@ export function vocabulary(
     if (date === 'zero') return 'none';
     if (date === 'past' || own.yes === 'any') return 'yes';
     if (date === 'future') return { unknown: 'future', text };
-    const isSerial = mayOptOut(use) && isSerialDate(text, now());
+    const isSerial = isFlag(use) && isSerialDate(text, now());
     return { unknown: 'word', text, ...(isSerial && { isSerial }) };
   };
   return read;
