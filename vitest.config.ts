@@ -5,9 +5,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 // Of what was committed, not of when and by whom: a commit that is moved plays the same.
 process.env['SEED_BASE'] ??= `${seedOfCommit()}`;
-const { playsAll, playsDraw } = await import('./test/support/extent.ts');
-const { drawnFiles } = await import('./test/support/long-files.ts');
-const { slowestFiles } = await import('./test/support/slowest-files.ts');
+const { drawnFiles, playsAll, playsDraw } = await import('./test/support/extent.ts');
+const { slowestFiles } = await import('./test/support/run-setup.ts');
 
 function seedOfCommit(): number {
   try {
@@ -44,7 +43,7 @@ const isLong = playsAll || playsDraw;
 export default defineConfig({
   test: {
     include: playsDraw ? drawnFiles() : ['test/**/*.test.ts'],
-    globalSetup: ['test/support/temporary-folder.ts'],
+    globalSetup: ['test/support/run-setup.ts'],
     exclude: isLong ? configDefaults.exclude : [...configDefaults.exclude, '**/*.long.test.ts'],
     sequence: { sequencer: Spread },
     reporters: ['default', slowestFiles],

@@ -19,7 +19,7 @@ import Database from 'better-sqlite3';
 import { Redis } from 'ioredis';
 import { Webhook } from 'standardwebhooks';
 import { dueAfter, spread } from '../src/config/schema/cron-pattern.ts';
-import { freePort } from '../test/support/port.ts';
+import { freePort } from '../test/support/waiting.ts';
 import { ownRedis } from '../test/support/redis.ts';
 import { type Customer, openAgency, secret } from './stage/agency.ts';
 import { unguarded } from './stage/crm.ts';

@@ -19,7 +19,7 @@ import { seeded } from '../src/emulator/shared/seeded-random.ts';
 import { openSnapshot } from '../src/snapshot/snapshot.ts';
 import { csvSource } from '../src/sources/csv/csv-source.ts';
 import { directorySource } from '../src/sources/directory/directory-source.ts';
-import { mirrorOf } from '../test/support/engine/engine-mirror.ts';
+import { mirrorOf } from '../test/support/engine/engine-stage.ts';
 
 const [entries = 1_000_000, people = 5_000] = process.argv.slice(2).map(Number);
 const clock = {

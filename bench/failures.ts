@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
-import { freePort } from '../test/support/port.ts';
+import { freePort } from '../test/support/waiting.ts';
 import { ownRedis } from '../test/support/redis.ts';
 import { program } from './stage/worker.ts';
 

@@ -15,7 +15,7 @@ import { createEmulator, type Emulator } from '../src/emulator/emulator.ts';
 import { seeded } from '../src/emulator/shared/seeded-random.ts';
 import { serve, type Served } from '../src/emulator/http-listener.ts';
 import { ownRedis } from '../test/support/redis.ts';
-import { freePort } from '../test/support/port.ts';
+import { freePort } from '../test/support/waiting.ts';
 import * as costs from './stage/fleet.ts';
 import { program } from './stage/worker.ts';
 

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { codeBlocksOf } from './support/docs/code-blocks.ts';
-import { runShell } from './support/docs/shell-blocks.ts';
+import { codeBlocksOf, runShell } from './support/docs/page-blocks.ts';
 
 const read = (name: string): unknown =>
   parse(readFileSync(join(import.meta.dirname, '../config/deploy', name), 'utf8'));

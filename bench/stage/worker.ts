@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { freePort } from '../../test/support/port.ts';
+import { freePort } from '../../test/support/waiting.ts';
 
 export interface Working {
   child: ChildProcess;

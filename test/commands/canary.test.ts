@@ -2,8 +2,13 @@
 import { describe, expect, test } from 'vitest';
 import { openSnapshot } from '../../src/snapshot/snapshot.ts';
 import { storedCanaries } from '../../src/engine/guard/canary-book.ts';
-import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
-import { rehearsable } from '../support/commands/rehearsed-mirror.ts';
+import {
+  ann,
+  bob,
+  mirrored,
+  type Mirrored,
+  rehearsable,
+} from '../support/commands/mirrored-contacts.ts';
 
 const lines = { policy: { canary: { floor: 1, wait: '30m' } } };
 

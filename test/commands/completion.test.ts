@@ -16,7 +16,7 @@ import { spawn } from '@lydell/node-pty';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { completionsOf } from '../../src/cli/completion/complete-words.ts';
 import { calling } from '../support/commands/mirrored-contacts.ts';
-import { completionFile, completionTable } from '../support/docs/completion-table.ts';
+import { completionFile, completionTable } from '../support/docs/generated-parts.ts';
 import { untilHolds } from '../support/waiting.ts';
 
 const program = join(import.meta.dirname, '../../bin/crm-mirror.mjs');

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { KEY, mirrorOn, platformOf } from '../support/commands/platform-stage.ts';
+import { KEY, mirrorOn, platformOf } from '../support/commands/mirrored-contacts.ts';
 
 const news = {
   object: 'domain',

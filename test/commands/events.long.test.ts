@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { serve } from '../support/http/test-server.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
-import { start, until } from '../support/commands/worker-processes.ts';
+import { start, until } from '../support/worker/fleet.ts';
 
 const secret = Buffer.from('a secret of the tests').toString('base64');
 const token = 'a-token-of-the-tests';

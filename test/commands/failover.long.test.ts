@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
-import { start } from '../support/commands/worker-processes.ts';
+import { start } from '../support/worker/fleet.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));

@@ -3,10 +3,9 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
-import { until } from '../support/commands/worker-processes.ts';
+import { until, twoMachines } from '../support/worker/fleet.ts';
 import { findProgram, run } from '../support/program.ts';
 import { scratch } from '../support/sources/source-reading.ts';
-import { twoMachines } from '../support/worker/two-machines.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));

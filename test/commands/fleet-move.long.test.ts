@@ -16,8 +16,7 @@ import { moveStore } from '../../src/worker/placement/move-store.ts';
 import { openEventQueue } from '../../src/worker/queues/event-queue.ts';
 import { serve } from '../support/http/test-server.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
-import { until } from '../support/commands/worker-processes.ts';
-import { twoMachines } from '../support/worker/two-machines.ts';
+import { until, twoMachines } from '../support/worker/fleet.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));

@@ -11,7 +11,7 @@ import { readFleet } from '../../src/worker/placement/fleet-store.ts';
 import { serve } from '../support/http/test-server.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
-import { startFolder, until } from '../support/commands/worker-processes.ts';
+import { startFolder, until } from '../support/worker/fleet.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));

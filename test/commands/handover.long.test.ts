@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { callOf, withoutConfig } from '../../src/cli/remote/worker-handover.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
-import { start } from '../support/commands/worker-processes.ts';
+import { start } from '../support/worker/fleet.ts';
 import { untilHolds } from '../support/waiting.ts';
 
 let redis: TestRedis;

@@ -5,7 +5,7 @@ import type { MirrorAssignment } from '../../src/worker/mirror-assignment.ts';
 import { recordOutages } from '../../src/snapshot/health-file.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { silentShell } from '../support/commands/silent-shell.ts';
+import { silentShell } from '../support/commands/mirrored-contacts.ts';
 import { createWorld } from '../support/engine/engine-world.ts';
 import { playsAll } from '../support/extent.ts';
 

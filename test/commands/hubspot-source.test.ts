@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { TOKEN } from '../support/sources/hubspot-account.ts';
-import { hubspotMirror, secret, tell } from '../support/commands/hubspot-mirror.ts';
-import { start, until } from '../support/commands/worker-processes.ts';
+import { hubspotMirror, secret, tell } from '../support/commands/mirrored-contacts.ts';
+import { start, until } from '../support/worker/fleet.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));

@@ -10,9 +10,8 @@ import { loadConfig } from '../../src/config/load-config.ts';
 import { calling } from '../support/commands/mirrored-contacts.ts';
 import { serve } from '../support/http/test-server.ts';
 import { Account, TOKEN } from '../support/sources/hubspot-account.ts';
-import { createOrg } from '../support/sources/salesforce/salesforce-org.ts';
-import { stands } from '../support/sources/stand-ins.ts';
-import { contact } from '../support/sources/salesforce/salesforce-reader.ts';
+import { createOrg, contact } from '../support/sources/salesforce-org.ts';
+import { stands } from '../support/databases.ts';
 import { SHEET, sheetOf, workbook } from '../support/sources/workbook.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 

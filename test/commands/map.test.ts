@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { assemble } from '../../src/cli/compose/assemble-mirror.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { serve } from '../support/http/test-server.ts';
-import { silentShell } from '../support/commands/silent-shell.ts';
+import { silentShell } from '../support/commands/mirrored-contacts.ts';
 import { createWorld, csvOf, launch, type Lines } from '../support/engine/engine-world.ts';
 import { playsAll, sampled } from '../support/extent.ts';
 

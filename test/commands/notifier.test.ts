@@ -4,7 +4,7 @@ import { Webhook } from 'standardwebhooks';
 import { ownRedis } from '../support/redis.ts';
 import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { type Heard, receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
-import { start, until } from '../support/commands/worker-processes.ts';
+import { start, until } from '../support/worker/fleet.ts';
 import { untilHolds } from '../support/waiting.ts';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';

@@ -1,6 +1,6 @@
 /** `notify test`: whether each receiver of notifications takes a message. */
 import { expect, test } from 'vitest';
-import { freePort } from '../support/port.ts';
+import { freePort } from '../support/waiting.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { mailServer, receiver } from '../support/commands/notice-receivers.ts';
 

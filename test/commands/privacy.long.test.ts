@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
-import { hubspotMirror, secret, tell } from '../support/commands/hubspot-mirror.ts';
-import { start, until } from '../support/commands/worker-processes.ts';
+import { hubspotMirror, secret, tell } from '../support/commands/mirrored-contacts.ts';
+import { start, until } from '../support/worker/fleet.ts';
 
 const ann = 'ann@example.com';
 const bob = 'bob@example.com';

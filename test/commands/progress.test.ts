@@ -6,7 +6,7 @@ import { progressForms } from '../../src/cli/progress/progress-text.ts';
 import type { Progress } from '../../src/engine/context/mirror-context.ts';
 import { forecast } from '../../src/engine/report/duration-forecast.ts';
 import type { RouteLimit } from '../../src/domain/route-limit.ts';
-import { virtualClock } from '../support/clock.ts';
+import { virtualClock } from '../support/waiting.ts';
 
 const enrolments = 10_000;
 const limit: RouteLimit = { limit: 30, windowMs: 60_000, left: 0, others: 0 };

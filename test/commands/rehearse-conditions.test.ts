@@ -2,8 +2,14 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ann, bob, calling, type Mirrored } from '../support/commands/mirrored-contacts.ts';
-import { foretold, rehearsable } from '../support/commands/rehearsed-mirror.ts';
+import {
+  ann,
+  bob,
+  calling,
+  type Mirrored,
+  foretold,
+  rehearsable,
+} from '../support/commands/mirrored-contacts.ts';
 
 const crowd = Array.from({ length: 90 }, (_, at) => ({ email: `p${at}@example.com`, news: 'yes' }));
 

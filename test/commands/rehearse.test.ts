@@ -6,8 +6,14 @@ import { describe, expect, test } from 'vitest';
 import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
 import { contentOf } from '../simulation/world/snapshot-files.ts';
 import { launch } from '../support/engine/engine-world.ts';
-import { ann, bob, type Mirrored } from '../support/commands/mirrored-contacts.ts';
-import { copyFolders, foretold, rehearsable } from '../support/commands/rehearsed-mirror.ts';
+import {
+  ann,
+  bob,
+  type Mirrored,
+  copyFolders,
+  foretold,
+  rehearsable,
+} from '../support/commands/mirrored-contacts.ts';
 import { untilHolds } from '../support/waiting.ts';
 
 const carl = 'carl@example.com';

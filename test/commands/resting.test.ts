@@ -15,11 +15,10 @@ import { homeRecord } from '../../src/worker/queues/assignment-store.ts';
 import { createNodeHeartbeat } from '../../src/worker/queues/node-heartbeat.ts';
 import { connectQuickly } from '../../src/worker/queues/redis-connections.ts';
 import { createCapacity, idleMs } from '../../src/worker/capacity/worker-capacity.ts';
-import { virtualClock } from '../support/clock.ts';
-import { silentShell } from '../support/commands/silent-shell.ts';
+import { virtualClock, untilHolds } from '../support/waiting.ts';
+import { silentShell } from '../support/commands/mirrored-contacts.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
-import { untilHolds } from '../support/waiting.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));

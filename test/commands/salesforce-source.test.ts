@@ -1,8 +1,13 @@
 /** A Salesforce organization, mirrored by the command line: first load, opt-outs, a merge. */
 import { describe, expect, test } from 'vitest';
 import { serve } from '../support/http/test-server.ts';
-import { createOrg, type Org } from '../support/sources/salesforce/salesforce-org.ts';
-import { contact, contactId, lead } from '../support/sources/salesforce/salesforce-reader.ts';
+import {
+  createOrg,
+  type Org,
+  contact,
+  contactId,
+  lead,
+} from '../support/sources/salesforce-org.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 
 /** The organization on a server of this machine. */

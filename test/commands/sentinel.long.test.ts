@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { ann, mirrored } from '../support/commands/mirrored-contacts.ts';
-import { start, until } from '../support/commands/worker-processes.ts';
+import { start, until } from '../support/worker/fleet.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));

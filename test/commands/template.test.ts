@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { serve } from '../../src/emulator/http-listener.ts';
 import { stage } from '../support/emulator/emulator-stage.ts';
-import { KEY, mirrorOn, platformOf } from '../support/commands/platform-stage.ts';
+import { KEY, mirrorOn, platformOf } from '../support/commands/mirrored-contacts.ts';
 
 async function emulated(templates: Record<string, object> = {}) {
   const platform = stage({ apiKey: KEY });

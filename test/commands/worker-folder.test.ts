@@ -6,9 +6,9 @@ import { Queue } from 'bullmq';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
-import { freePort } from '../support/port.ts';
+import { freePort } from '../support/waiting.ts';
 import { createWorld, launch, type World } from '../support/engine/engine-world.ts';
-import { startFolder, until } from '../support/commands/worker-processes.ts';
+import { startFolder, until } from '../support/worker/fleet.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));

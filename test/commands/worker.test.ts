@@ -4,7 +4,7 @@ import { Queue } from 'bullmq';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { createWorld, launch, type World } from '../support/engine/engine-world.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
-import { start, until } from '../support/commands/worker-processes.ts';
+import { start, until } from '../support/worker/fleet.ts';
 import { playsAll } from '../support/extent.ts';
 
 let redis: TestRedis;

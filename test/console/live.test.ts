@@ -4,9 +4,12 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
-import { withUsers } from '../support/console/console-users.ts';
-import { cookieOf, followLive } from '../support/console/live-stream.ts';
-import { startConsole } from '../support/console/running-console.ts';
+import {
+  withUsers,
+  cookieOf,
+  followLive,
+  startConsole,
+} from '../support/console/running-console.ts';
 import { untilHolds } from '../support/waiting.ts';
 
 async function opened() {

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, expect, test } from 'vitest';
 import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
-import { cookieOf } from '../support/console/live-stream.ts';
 import {
+  cookieOf,
   closeBrowser,
   faultsOf,
   look,

@@ -7,8 +7,13 @@ import { createSessionStore } from '../../src/console/access/session-store.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { raw } from '../support/server/started-server.ts';
-import { withUsers } from '../support/console/console-users.ts';
-import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
+import {
+  withUsers,
+  closeBrowser,
+  faultsOf,
+  look,
+  startConsole,
+} from '../support/console/running-console.ts';
 
 afterAll(closeBrowser);
 

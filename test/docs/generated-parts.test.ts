@@ -1,7 +1,7 @@
 /** What the pages say about the code is what the code says: `npm run docs` writes it. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { readPages } from '../support/docs/code-blocks.ts';
+import { readPages } from '../support/docs/page-blocks.ts';
 import { partsIn, withParts } from '../support/docs/generated-parts.ts';
 import { allParts, helpFile, helpText } from '../support/docs/write-docs.ts';
 

@@ -1,7 +1,7 @@
 /** The words after a code block's fence decide what a test does with it: none may be misspelt. */
 import { expect, test } from 'vitest';
 import type { FileText } from '../style/text.ts';
-import { codeBlocksOf, placeOf, readPages, type CodeBlock } from '../support/docs/code-blocks.ts';
+import { codeBlocksOf, placeOf, readPages, type CodeBlock } from '../support/docs/page-blocks.ts';
 
 /** The words that may follow a language; any other language stands alone. */
 const words: Readonly<Record<string, RegExp>> = {

@@ -1,7 +1,7 @@
 /** A page is short enough to be read: who looks for an answer finds it within half a minute. */
 import { describe, expect, test } from 'vitest';
 import { breaches, type FileText, type Rule } from '../style/text.ts';
-import { isPage, readPages } from '../support/docs/code-blocks.ts';
+import { isPage, readPages } from '../support/docs/page-blocks.ts';
 
 const bytesAtMost = { 'README.md': 12_288, others: 15_360 };
 

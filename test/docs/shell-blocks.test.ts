@@ -1,7 +1,6 @@
 /** The commands in the pages do what the pages promise: `sh test` blocks are run. */
 import { describe, expect, test } from 'vitest';
-import { codeBlocksOf, readPages } from '../support/docs/code-blocks.ts';
-import { isTested, runShell } from '../support/docs/shell-blocks.ts';
+import { codeBlocksOf, readPages, isTested, runShell } from '../support/docs/page-blocks.ts';
 
 describe('the sh test blocks', () => {
   const pages = readPages()

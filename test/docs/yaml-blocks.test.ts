@@ -1,8 +1,7 @@
 /** Every configuration in the pages is one that the program accepts. */
 import { afterAll, describe, expect, test } from 'vitest';
 import { makeFolder } from '../support/config/config-folder.ts';
-import { codeBlocksOf, placeOf, readPages } from '../support/docs/code-blocks.ts';
-import { mistakesOfYaml } from '../support/docs/yaml-blocks.ts';
+import { codeBlocksOf, placeOf, readPages, mistakesOfYaml } from '../support/docs/page-blocks.ts';
 
 const { folder, remove } = makeFolder();
 afterAll(remove);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createEmulator } from '../../src/emulator/emulator.ts';
 import { seeded } from '../../src/emulator/shared/seeded-random.ts';
-import { virtualClock } from '../support/clock.ts';
+import { virtualClock } from '../support/waiting.ts';
 
 const name = fc.string({ unit: fc.constantFrom('a', 'b', 'A', '_', '.', '@'), maxLength: 7 });
 const address = fc.tuple(name, fc.constantFrom('x.test', 'y.test')).map((two) => two.join('@'));

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { twoOrganizations } from '../support/emulator/organizations.ts';
-import { stage } from '../support/emulator/emulator-stage.ts';
+import { twoOrganizations, stage } from '../support/emulator/emulator-stage.ts';
 
 describe('GET /_emulator/', () => {
   test('lists every operation, with examples that work', () => {

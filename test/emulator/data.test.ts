@@ -7,8 +7,7 @@ import { createInterface } from 'node:readline';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openFile } from '../../src/emulator/store/sqlite-file.ts';
-import { twoOrganizations } from '../support/emulator/organizations.ts';
-import { stage } from '../support/emulator/emulator-stage.ts';
+import { twoOrganizations, stage } from '../support/emulator/emulator-stage.ts';
 
 let folder: string;
 let path: string;

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { twoOrganizations } from '../support/emulator/organizations.ts';
-import { stage } from '../support/emulator/emulator-stage.ts';
+import { twoOrganizations, stage } from '../support/emulator/emulator-stage.ts';
 
 const CREATE = 'POST /api/domain/v1/create';
 const NOON = '2026-11-20T12:00:00.000Z';

@@ -6,9 +6,8 @@ import { faultKinds } from '../../src/emulator/faults/fault-kinds.ts';
 import { serve } from '../../src/emulator/http-listener.ts';
 import { createSend } from '../../src/http/send-request.ts';
 import type { Request, Send } from '../../src/domain/exchange.ts';
-import { virtualClock } from '../support/clock.ts';
-import { KEY, stage } from '../support/emulator/emulator-stage.ts';
-import { toSend } from '../support/emulator/raw-socket.ts';
+import { virtualClock } from '../support/waiting.ts';
+import { KEY, stage, toSend } from '../support/emulator/emulator-stage.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { twoOrganizations } from '../support/emulator/organizations.ts';
+import { twoOrganizations } from '../support/emulator/emulator-stage.ts';
 
 const LIST = 'GET /api/contacts/list';
 

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { answers } from '../../src/emulator/api/answer-schemas.ts';
 import { describeApi } from '../../src/emulator/docs/openapi-document.ts';
-import { twoOrganizations } from '../support/emulator/organizations.ts';
-import { stage } from '../support/emulator/emulator-stage.ts';
+import { twoOrganizations, stage } from '../support/emulator/emulator-stage.ts';
 
 const document = describeApi();
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseSeedFile } from '../../src/emulator/seed/seed-file.ts';
-import { twoOrganizations } from '../support/emulator/organizations.ts';
-import { stage } from '../support/emulator/emulator-stage.ts';
+import { twoOrganizations, stage } from '../support/emulator/emulator-stage.ts';
 
 function staged(text: string) {
   return stage({ apiKey: undefined, channels: [], seedFile: parseSeedFile('seed.yaml', text) });

@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openFile } from '../../src/emulator/store/sqlite-file.ts';
-import { twoOrganizations } from '../support/emulator/organizations.ts';
-import { KEY, stage } from '../support/emulator/emulator-stage.ts';
+import { twoOrganizations, KEY, stage } from '../support/emulator/emulator-stage.ts';
 
 const LIST = 'GET /api/contacts/list';
 const NEWS = 'POST /api/contacts/channel/ch_news';

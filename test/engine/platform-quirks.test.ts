@@ -3,14 +3,11 @@
  * quirks: first in peace, then with faults in the first rounds. One clean run, and the next one
  * writes nothing; everybody is as the CRM wants, or somebody is told why not.
  */
-import { keyOf } from '../support/engine/address-spelling.ts';
-import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
-import { algorithms } from '../../src/emulator/limits/algorithms.ts';
-import { quirks } from '../../src/emulator/quirks/quirks.ts';
-import type { Summary } from '../../src/engine/report/run-summary.ts';
-import { arrangeLetters, letter, unlikeLetters } from '../support/engine/template-letters.ts';
 import {
+  keyOf,
+  arrangeLetters,
+  letter,
+  unlikeLetters,
   arrange,
   checkWrites,
   event,
@@ -18,9 +15,14 @@ import {
   oursOf,
   person,
   standings,
+  wishesOf,
 } from '../support/engine/sample-people.ts';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { algorithms } from '../../src/emulator/limits/algorithms.ts';
+import { quirks } from '../../src/emulator/quirks/quirks.ts';
+import type { Summary } from '../../src/engine/report/run-summary.ts';
 import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
-import { wishesOf } from '../support/engine/wanted-people.ts';
 import { sampled } from '../support/extent.ts';
 
 /** Every quirk with every value it takes. */

@@ -7,8 +7,14 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { Request, Send } from '../../src/domain/exchange.ts';
 import type { Erased } from '../../src/erasure/privacy-deletions.ts';
 import { unfinishedIn } from '../../src/erasure/pending/unfinished-erasures.ts';
-import type { Stage, StageOptions } from '../support/engine/engine-stage.ts';
-import { alone, ann, record, stageOf } from '../support/engine/two-mirrors.ts';
+import {
+  type Stage,
+  type StageOptions,
+  alone,
+  ann,
+  record,
+  stageOf,
+} from '../support/engine/engine-stage.ts';
 import { playsAll } from '../support/extent.ts';
 
 const dayMs = 86_400_000;

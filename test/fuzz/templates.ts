@@ -9,7 +9,7 @@ import type { Answer } from '../../src/domain/exchange.ts';
 import type { DesiredRow, ObservedRow } from '../../src/domain/record.ts';
 import { createPlatform } from '../../src/platform/api-client.ts';
 import { directorySource } from '../../src/sources/directory/directory-source.ts';
-import { virtualClock } from '../support/clock.ts';
+import { virtualClock } from '../support/waiting.ts';
 import { states } from '../support/records/record-stage.ts';
 import { area, judgeError, judgeLines, mutated, scrap, twisted } from './area.ts';
 

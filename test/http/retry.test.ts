@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createRetry, resend } from '../../src/http/retry.ts';
 import { Invalid, RateLimited, Rejected, Unavailable } from '../../src/domain/errors.ts';
-import { virtualClock } from '../support/clock.ts';
+import { virtualClock } from '../support/waiting.ts';
 
 type Rule = keyof typeof resend;
 type Failure = 'unsent' | 'unanswered' | number;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createGate } from '../../src/rate-limit/request-gate.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
 import { createPlatform, type Platform } from '../../src/platform/api-client.ts';
-import { virtualClock } from '../support/clock.ts';
+import { virtualClock } from '../support/waiting.ts';
 import {
   ann,
   answering,

@@ -1,7 +1,7 @@
 /** Without what a budget holds back, the same jobs cost more: these tests measure something. */
 import { describe, expect, test } from 'vitest';
 import { createBudget } from '../../src/rate-limit/route-budget.ts';
-import { measure } from '../support/rate-limit/result-table.ts';
+import { measure } from '../support/rate-limit/limit-scenario.ts';
 
 /** Sends at once whatever is left: no taper, no sensors, no slow start. */
 const greedy: typeof createBudget = (options) => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Budget } from '../../src/rate-limit/route-budget.ts';
 import type { Observation } from '../../src/http/rate-limit-headers.ts';
-import { budget, leaves, left, lone, waits } from '../support/http/lone-client.ts';
+import { budget, leaves, left, lone, waits } from '../support/http/test-server.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 

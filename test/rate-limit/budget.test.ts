@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Budget } from '../../src/rate-limit/route-budget.ts';
-import { TRIP_MS, budget, leaves, left, lone, waits } from '../support/http/lone-client.ts';
+import { TRIP_MS, budget, leaves, left, lone, waits } from '../support/http/test-server.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 const MANY = 1000;

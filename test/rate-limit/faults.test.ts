@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from 'vitest';
 import { sampled } from '../support/extent.ts';
-import { faults } from '../support/rate-limit/faulty-limits.ts';
-import { measure, readTable } from '../support/rate-limit/result-table.ts';
+import { faults } from '../support/rate-limit/limit-servers.ts';
+import { measure, readTable } from '../support/rate-limit/limit-scenario.ts';
 
 const job = { limit: { requests: 60, windowSeconds: 60 }, requests: 350 };
 

@@ -1,7 +1,7 @@
 /** How near many processes that share a limit come to the least time, in virtual time. */
 import { expect, test } from 'vitest';
 import { algorithms } from '../../src/emulator/limits/algorithms.ts';
-import { playFleet } from '../support/rate-limit/fleet-scenario.ts';
+import { playFleet } from '../support/rate-limit/limit-scenario.ts';
 
 const all = algorithms.map(({ name }) => name);
 /** Ceilings, just above what is measured: time / least time, and round trips to Redis each. */

@@ -9,9 +9,8 @@ import { createBudget } from '../../src/rate-limit/route-budget.ts';
 import { createGate } from '../../src/rate-limit/request-gate.ts';
 import { RateLimited, Unavailable } from '../../src/domain/errors.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
-import { virtualClock, type VirtualClock } from '../support/clock.ts';
-import { createServer } from '../support/rate-limit/limit-servers.ts';
-import { watch } from '../support/rate-limit/limit-watch.ts';
+import { virtualClock, type VirtualClock } from '../support/waiting.ts';
+import { createServer, watch } from '../support/rate-limit/limit-servers.ts';
 
 const SEEDS = 50;
 const REQUESTS = 120;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createGate, type Gate } from '../../src/rate-limit/request-gate.ts';
 import type { Stuck } from '../../src/rate-limit/route-queue.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
-import { virtualClock } from '../support/clock.ts';
+import { virtualClock } from '../support/waiting.ts';
 
 const ok: Answer = { status: 200, headers: {}, body: '' };
 const refused: Answer = { status: 429, headers: { 'retry-after': '60' }, body: '' };

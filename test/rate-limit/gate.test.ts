@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createGate, type Gate } from '../../src/rate-limit/request-gate.ts';
 import { RateLimited, Unavailable } from '../../src/domain/errors.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
-import { virtualClock, type VirtualClock } from '../support/clock.ts';
+import { virtualClock, type VirtualClock } from '../support/waiting.ts';
 
 const LATENCY_MS = 40;
 

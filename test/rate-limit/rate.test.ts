@@ -6,9 +6,8 @@
  */
 import { describe, expect, test } from 'vitest';
 import { algorithms } from '../../src/emulator/limits/algorithms.ts';
-import type { Job } from '../support/rate-limit/limit-scenario.ts';
+import { type Job, measure, readTable, type Cost } from '../support/rate-limit/limit-scenario.ts';
 import { sampled } from '../support/extent.ts';
-import { measure, readTable, type Cost } from '../support/rate-limit/result-table.ts';
 
 /** Never a multiple of the limit: one unit unspent would cost a whole window. */
 const requests: Record<string, number> = {

@@ -8,7 +8,7 @@ import { createGate } from '../../src/rate-limit/request-gate.ts';
 import { CEILING } from '../../src/rate-limit/route-budget.ts';
 import { createSend } from '../../src/http/send-request.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { countLate } from '../support/rate-limit/late-requests.ts';
+import { countLate } from '../support/rate-limit/limit-scenario.ts';
 
 const REQUESTS = 450;
 const KEY = 'key_live_test';

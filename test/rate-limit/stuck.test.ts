@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type Stuck, watchStuck } from '../../src/rate-limit/route-queue.ts';
-import { virtualClock } from '../support/clock.ts';
+import { virtualClock } from '../support/waiting.ts';
 
 function watch() {
   const clock = virtualClock();

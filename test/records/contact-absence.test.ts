@@ -3,8 +3,18 @@ import { describe, expect, test } from 'vitest';
 import { enrolmentBody, recordedBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
 import { contactDesire } from '../../src/records/contact/observe/desired-contact.ts';
-import { ANN, remembered, shown, steps, wish } from '../support/records/person-facts.ts';
-import { fields, LATER, NOON, open, states } from '../support/records/record-stage.ts';
+import {
+  ANN,
+  remembered,
+  shown,
+  steps,
+  wish,
+  fields,
+  LATER,
+  NOON,
+  open,
+  states,
+} from '../support/records/record-stage.ts';
 
 const hour = 3_600_000;
 const absent = (readings: number, hours: number, waited: number | null = null) => ({

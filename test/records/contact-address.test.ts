@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { contactKey } from '../../src/domain/values/contact-key.ts';
 import { isAddress } from '../../src/records/contact/values/email-address.ts';
-import { wish } from '../support/records/person-facts.ts';
+import { wish } from '../support/records/record-stage.ts';
 
 describe('an address', () => {
   test.each([

@@ -5,8 +5,19 @@ import type { Acked, Decision, States } from '../../src/records/record-type.ts';
 import type { Entry } from '../../src/domain/do-not-contact.ts';
 import type { RecordProblem } from '../../src/domain/record-problem.ts';
 import { canonicalJson, fingerprint, type RecordedRow } from '../../src/domain/record.ts';
-import { ANN, bothIn, change, remembered, shown, wish } from '../support/records/person-facts.ts';
-import { LATER, NOON, open, PRODUCT, states } from '../support/records/record-stage.ts';
+import {
+  ANN,
+  bothIn,
+  change,
+  remembered,
+  shown,
+  wish,
+  LATER,
+  NOON,
+  open,
+  PRODUCT,
+  states,
+} from '../support/records/record-stage.ts';
 
 const { contacts } = open({ contacts: { missing: 'recreate' } });
 const plain = shown({ news: 'opt_in' });

@@ -6,8 +6,7 @@ import {
   type ContactFields,
 } from '../../src/records/contact/observe/desired-contact.ts';
 import { desiredBody } from '../../src/records/contact/observe/contact-state.ts';
-import { fields, NEWS, NOON, PRODUCT } from '../support/records/record-stage.ts';
-import { ANN, wish } from '../support/records/person-facts.ts';
+import { fields, NEWS, NOON, PRODUCT, ANN, wish } from '../support/records/record-stage.ts';
 
 const wanted = (record: Record<string, unknown>) =>
   desiredBody.parse(JSON.parse(wish(record).body));

@@ -14,8 +14,6 @@ import {
   shown,
   steps,
   wish,
-} from '../support/records/person-facts.ts';
-import {
   LATER,
   NEWS,
   NOON,

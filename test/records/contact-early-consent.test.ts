@@ -5,8 +5,18 @@ import { canonicalJson, type DesiredRow, type RecordedRow } from '../../src/doma
 import type { Membership } from '../../src/records/contact/observe/contact-state.ts';
 import { contactDesire } from '../../src/records/contact/observe/desired-contact.ts';
 import type { States } from '../../src/records/record-type.ts';
-import { ANN, remembered, shown, steps } from '../support/records/person-facts.ts';
-import { carryOut, fields, NEWS, NOON, open, states } from '../support/records/record-stage.ts';
+import {
+  ANN,
+  remembered,
+  shown,
+  steps,
+  carryOut,
+  fields,
+  NEWS,
+  NOON,
+  open,
+  states,
+} from '../support/records/record-stage.ts';
 
 const kind = open({ contacts: { resubscribe: 'newer' } }).contacts;
 const HOUR = 3_600_000;

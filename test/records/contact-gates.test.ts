@@ -11,8 +11,16 @@ import { rules as table } from '../../src/records/contact/consent/rules.ts';
 import { decodeContact } from '../../src/records/contact/observe/contact-rows.ts';
 import type { Membership } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
-import { ANN, remembered, shown, wish } from '../support/records/person-facts.ts';
-import { NEWS, NOON, PRODUCT, states } from '../support/records/record-stage.ts';
+import {
+  ANN,
+  remembered,
+  shown,
+  wish,
+  NEWS,
+  NOON,
+  PRODUCT,
+  states,
+} from '../support/records/record-stage.ts';
 
 const rules: PersonRules = {
   channels: [NEWS],

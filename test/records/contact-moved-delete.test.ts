@@ -6,8 +6,17 @@ import { enrolmentBody } from '../../src/records/contact/observe/contact-state.t
 import type { RecordType, States } from '../../src/records/record-type.ts';
 import type { Entry } from '../../src/domain/do-not-contact.ts';
 import { canonicalJson, type DesiredRow, type RecordedRow } from '../../src/domain/record.ts';
-import { remembered, shown, steps, wish } from '../support/records/person-facts.ts';
-import { fields, LATER, NEWS, open, states } from '../support/records/record-stage.ts';
+import {
+  remembered,
+  shown,
+  steps,
+  wish,
+  fields,
+  LATER,
+  NEWS,
+  open,
+  states,
+} from '../support/records/record-stage.ts';
 
 const rulesWhere = (deletes: 'off' | 'created' | 'owned') => ({
   contacts: { absent: 'opt_out' as const },

@@ -3,8 +3,18 @@ import { describe, expect, test } from 'vitest';
 import { enrolmentBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
 import type { DesiredRow, RecordedRow } from '../../src/domain/record.ts';
-import { change, remembered, shown, steps, wish } from '../support/records/person-facts.ts';
-import { LATER, NOON, open, signal, states } from '../support/records/record-stage.ts';
+import {
+  change,
+  remembered,
+  shown,
+  steps,
+  wish,
+  LATER,
+  NOON,
+  open,
+  signal,
+  states,
+} from '../support/records/record-stage.ts';
 
 const kind = open().contacts;
 const optOut = ['opt_out ch_news → con_1'];

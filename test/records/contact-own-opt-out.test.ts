@@ -7,8 +7,20 @@ import {
 } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
 import { canonicalJson, type DesiredRow, type RecordedRow } from '../../src/domain/record.ts';
-import { ANN, conflicts, remembered, shown, steps, wish } from '../support/records/person-facts.ts';
-import { carryOut, LATER, NEWS, NOON, open, states } from '../support/records/record-stage.ts';
+import {
+  ANN,
+  conflicts,
+  remembered,
+  shown,
+  steps,
+  wish,
+  carryOut,
+  LATER,
+  NEWS,
+  NOON,
+  open,
+  states,
+} from '../support/records/record-stage.ts';
 
 const kind = open({ contacts: { absent: 'opt_out' } }).contacts;
 const recreate = open({ contacts: { missing: 'recreate' } }).contacts;

@@ -10,8 +10,13 @@ import {
   shown,
   steps,
   wish,
-} from '../support/records/person-facts.ts';
-import { LATER, NEWS, NOON, open, PRODUCT, states } from '../support/records/record-stage.ts';
+  LATER,
+  NEWS,
+  NOON,
+  open,
+  PRODUCT,
+  states,
+} from '../support/records/record-stage.ts';
 
 const keep = open().contacts;
 const strict = open({ contacts: { absent: 'opt_out', missing: 'recreate' } }).contacts;

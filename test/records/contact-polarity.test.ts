@@ -10,8 +10,7 @@ import {
 } from '../../src/records/contact/observe/desired-contact.ts';
 import { decodeContact } from '../../src/records/contact/observe/contact-rows.ts';
 import { jsonRecords } from '../../src/sources/shared/json-records.ts';
-import { ANN } from '../support/records/person-facts.ts';
-import { NEWS, NOON } from '../support/records/record-stage.ts';
+import { ANN, NEWS, NOON } from '../support/records/record-stage.ts';
 
 const column = 'Email Opt Out';
 const fieldsOf = (subscription: StatedField): ContactFields => ({

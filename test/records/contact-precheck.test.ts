@@ -2,8 +2,17 @@
 import { describe, expect, test } from 'vitest';
 import { Interrupted, Unavailable } from '../../src/domain/errors.ts';
 import type { RecordedRow } from '../../src/domain/record.ts';
-import { ANN, change, remembered, shown } from '../support/records/person-facts.ts';
-import { NEWS, open, passage, signal, type Fault } from '../support/records/record-stage.ts';
+import {
+  ANN,
+  change,
+  remembered,
+  shown,
+  NEWS,
+  open,
+  passage,
+  signal,
+  type Fault,
+} from '../support/records/record-stage.ts';
 
 const LIST = 'GET /api/contacts/list';
 const RETRIEVE = 'GET /api/contacts/retrieve';

@@ -13,8 +13,13 @@ import {
   remembered,
   steps,
   wish,
-} from '../support/records/person-facts.ts';
-import { carryOut, LATER, NEWS, open, PRODUCT, states } from '../support/records/record-stage.ts';
+  carryOut,
+  LATER,
+  NEWS,
+  open,
+  PRODUCT,
+  states,
+} from '../support/records/record-stage.ts';
 
 const OLD = 'ch_old';
 const kind = open({ replaces: { [NEWS]: OLD } }).contacts;

@@ -2,8 +2,15 @@
 import { describe, expect, test } from 'vitest';
 import { observedBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { SendOutcome } from '../../src/records/record-type.ts';
-import { ANN, change } from '../support/records/person-facts.ts';
-import { NEWS, open, passage, refused, type Fault } from '../support/records/record-stage.ts';
+import {
+  ANN,
+  change,
+  NEWS,
+  open,
+  passage,
+  refused,
+  type Fault,
+} from '../support/records/record-stage.ts';
 
 const ENROL = 'POST /api/contacts/channel';
 const LIST = 'GET /api/contacts/list';

@@ -5,8 +5,19 @@ import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
 import type { Settled } from '../../src/records/capabilities.ts';
 import type { Membership } from '../../src/records/contact/observe/contact-state.ts';
 import type { RecordType, States } from '../../src/records/record-type.ts';
-import { conflicts, remembered, shown, steps, wish } from '../support/records/person-facts.ts';
-import { LATER, NEWS, NOON, open, PRODUCT, states } from '../support/records/record-stage.ts';
+import {
+  conflicts,
+  remembered,
+  shown,
+  steps,
+  wish,
+  LATER,
+  NEWS,
+  NOON,
+  open,
+  PRODUCT,
+  states,
+} from '../support/records/record-stage.ts';
 
 const yes = wish({ newsletter: 'yes' });
 const out = shown({ news: 'opt_out', updatedAt: '2026-01-01T00:00:00Z' });

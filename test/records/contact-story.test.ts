@@ -3,8 +3,20 @@ import { describe, expect, test } from 'vitest';
 import { observedBody, recordedBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
 import type { DesiredRow, ObservedRow, RecordedRow } from '../../src/domain/record.ts';
-import { ANN, bothIn, remembered, shown, steps, wish } from '../support/records/person-facts.ts';
-import { carryOut, LATER, NEWS, open, PRODUCT, states } from '../support/records/record-stage.ts';
+import {
+  ANN,
+  bothIn,
+  remembered,
+  shown,
+  steps,
+  wish,
+  carryOut,
+  LATER,
+  NEWS,
+  open,
+  PRODUCT,
+  states,
+} from '../support/records/record-stage.ts';
 import { sampled } from '../support/extent.ts';
 
 const words = ['yes', 'no', ''];

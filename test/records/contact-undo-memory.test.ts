@@ -3,9 +3,17 @@ import { describe, expect, test } from 'vitest';
 import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
 import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
-import { ANN, conflicts, remembered, steps, wish } from '../support/records/person-facts.ts';
-import { LATER, NEWS, NOON, open, states } from '../support/records/record-stage.ts';
 import {
+  ANN,
+  conflicts,
+  remembered,
+  steps,
+  wish,
+  LATER,
+  NEWS,
+  NOON,
+  open,
+  states,
   done,
   isIn,
   isOut,
@@ -14,7 +22,7 @@ import {
   says,
   undone,
   withNews,
-} from '../support/records/undo-facts.ts';
+} from '../support/records/record-stage.ts';
 
 const kind = open().contacts;
 const recorded = remembered({ news: 'in' });

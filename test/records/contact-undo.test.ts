@@ -3,9 +3,16 @@ import { describe, expect, test } from 'vitest';
 import type { DoneChange } from '../../src/domain/change.ts';
 import type { Entry } from '../../src/domain/do-not-contact.ts';
 import type { States } from '../../src/records/record-type.ts';
-import { remembered, shown, steps, wish } from '../support/records/person-facts.ts';
-import { NEWS, NOON, open, PRODUCT, states } from '../support/records/record-stage.ts';
 import {
+  remembered,
+  shown,
+  steps,
+  wish,
+  NEWS,
+  NOON,
+  open,
+  PRODUCT,
+  states,
   done,
   isIn,
   isOut,
@@ -14,7 +21,7 @@ import {
   stated,
   theirs,
   undone,
-} from '../support/records/undo-facts.ts';
+} from '../support/records/record-stage.ts';
 
 const kind = open().contacts;
 const entry = (cause: Entry['cause']): Entry => ({

@@ -3,8 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
 import { contactDesire } from '../../src/records/contact/observe/desired-contact.ts';
 import type { States } from '../../src/records/record-type.ts';
-import { ANN, remembered, shown, steps, wish } from '../support/records/person-facts.ts';
 import {
+  ANN,
+  remembered,
+  shown,
+  steps,
+  wish,
   carryOut,
   fields,
   NEWS,

@@ -9,8 +9,16 @@ import {
   type PlatformFacts,
 } from '../../src/records/platform-facts.ts';
 import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
-import { ANN, remembered, shown, wish } from '../support/records/person-facts.ts';
-import { NEWS, open, PRODUCT, states } from '../support/records/record-stage.ts';
+import {
+  ANN,
+  remembered,
+  shown,
+  wish,
+  NEWS,
+  open,
+  PRODUCT,
+  states,
+} from '../support/records/record-stage.ts';
 
 const unknown: PlatformFacts = { defaults: {} };
 const none: PlatformFacts = { namesAll: false, defaults: {} };

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { createReadings } from '../../src/rehearsal/source-readings.ts';
 import type { Source } from '../../src/sources/source.ts';
-import { virtualClock } from '../support/clock.ts';
+import { virtualClock } from '../support/waiting.ts';
 
 const request = { fields: ['id'], signal: new AbortController().signal };
 const certificate = { complete: true as const, reading: 'one' };

@@ -5,7 +5,7 @@ import { seeded } from '../../src/emulator/shared/seeded-random.ts';
 import { Unavailable } from '../../src/domain/errors.ts';
 import type { Method, Request } from '../../src/domain/exchange.ts';
 import { onlyReads, sendInProcess } from '../../src/rehearsal/transports.ts';
-import { virtualClock } from '../support/clock.ts';
+import { virtualClock } from '../support/waiting.ts';
 
 const list: Request = {
   method: 'GET',

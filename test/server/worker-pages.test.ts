@@ -6,7 +6,7 @@ import type { AccessRules } from '../../src/console/access/visitor.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { openEventQueue } from '../../src/worker/queues/event-queue.ts';
 import { viewQueues } from '../../src/worker/queues/queue-view.ts';
-import { cookieOf } from '../support/console/live-stream.ts';
+import { cookieOf } from '../support/console/running-console.ts';
 import { anyRedis } from '../support/redis.ts';
 import { startServer } from '../support/server/started-server.ts';
 

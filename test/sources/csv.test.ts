@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Busy } from '../../src/domain/errors.ts';
 import { csvSource } from '../../src/sources/csv/csv-source.ts';
-import { openFiles } from '../support/open-files.ts';
+import { openFiles } from '../support/waiting.ts';
 import {
   allOf,
   errorOf,

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { csvSource } from '../../src/sources/csv/csv-source.ts';
 import { ndjsonSource } from '../../src/sources/ndjson/ndjson-source.ts';
-import { lines, rows } from '../support/sources/placed-file.ts';
+import { lines, rows } from '../support/sources/http-crm.ts';
 import {
   errorOf,
   readAll,

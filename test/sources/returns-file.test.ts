@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { csvReturns } from '../../src/sources/csv/write-back.ts';
 import { ndjsonReturns } from '../../src/sources/ndjson/write-back.ts';
-import { left, tell } from '../support/sources/opt-outs.ts';
-import { errorOf, scratch } from '../support/sources/source-reading.ts';
+import { left, tell, errorOf, scratch } from '../support/sources/source-reading.ts';
 
 const folder = await scratch();
 let nth = 0;

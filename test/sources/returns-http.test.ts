@@ -4,8 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { httpReturnsOptions } from '../../src/sources/http/options.ts';
 import { httpReturns } from '../../src/sources/http/write-back.ts';
 import { nowhere, serve } from '../support/http/test-server.ts';
-import { allMail, left, tell } from '../support/sources/opt-outs.ts';
-import { errorOf, virtualClock } from '../support/sources/source-reading.ts';
+import { allMail, left, tell, errorOf, virtualClock } from '../support/sources/source-reading.ts';
 
 const SECRET = 'Bearer sk_secret';
 

@@ -3,9 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { namedIn, sqlOptions, sqlReturnsOptions } from '../../src/sources/sql/options.ts';
 import { sqlReturns } from '../../src/sources/sql/write-back.ts';
-import { left, tell } from '../support/sources/opt-outs.ts';
-import { errorOf, readAll, virtualClock } from '../support/sources/source-reading.ts';
-import { sourceOn, type Stand, stands, tableOn } from '../support/sources/stand-ins.ts';
+import { left, tell, errorOf, readAll, virtualClock } from '../support/sources/source-reading.ts';
+import { sourceOn, type Stand, stands, tableOn } from '../support/databases.ts';
 
 const all = await stands();
 

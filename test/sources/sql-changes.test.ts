@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Certificate } from '../../src/sources/source.ts';
 import { allOf, errorOf, readAll } from '../support/sources/source-reading.ts';
-import { type Given, sourceOn, type Stand, stands, tableOn } from '../support/sources/stand-ins.ts';
+import { type Given, sourceOn, type Stand, stands, tableOn } from '../support/databases.ts';
 
 const signal = new AbortController().signal;
 const MINUTE = 60_000;

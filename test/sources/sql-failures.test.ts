@@ -14,7 +14,7 @@ import {
   scratch,
   virtualClock,
 } from '../support/sources/source-reading.ts';
-import { type Given, sourceOn, stands, tableOn } from '../support/sources/stand-ins.ts';
+import { type Given, sourceOn, stands, tableOn } from '../support/databases.ts';
 
 const all = await stands();
 const servers = all.filter(([name]) => name !== 'SQLite');

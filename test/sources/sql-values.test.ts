@@ -1,9 +1,8 @@
 /** How the types of each database come out in a record. */
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { truthyIn } from '../support/sources/channel-flags.ts';
-import { errorOf, readAll } from '../support/sources/source-reading.ts';
-import { type Given, sourceOn, type Stand, stands, tableOn } from '../support/sources/stand-ins.ts';
+import { truthyIn, errorOf, readAll } from '../support/sources/source-reading.ts';
+import { type Given, sourceOn, type Stand, stands, tableOn } from '../support/databases.ts';
 
 const all = await stands();
 const only = (name: Stand['name']) => all.filter(([found]) => found === name);

@@ -1,7 +1,7 @@
 /** What is read of a database, on each that is had: pages, certificates, changes, single rows. */
 import { describe, expect, test } from 'vitest';
 import { allOf, errorOf, readAll } from '../support/sources/source-reading.ts';
-import { type Given, sourceOn, type Stand, stands, tableOn } from '../support/sources/stand-ins.ts';
+import { type Given, sourceOn, type Stand, stands, tableOn } from '../support/databases.ts';
 
 const signal = new AbortController().signal;
 

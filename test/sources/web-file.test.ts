@@ -4,8 +4,16 @@ import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { nowhere, serveRaw } from '../support/http/test-server.ts';
-import { crm, SECRET, status, type Reply } from '../support/sources/http-crm.ts';
-import { body, fileAt, lines, rows } from '../support/sources/placed-file.ts';
+import {
+  crm,
+  SECRET,
+  status,
+  type Reply,
+  body,
+  fileAt,
+  lines,
+  rows,
+} from '../support/sources/http-crm.ts';
 import { errorOf, readAll } from '../support/sources/source-reading.ts';
 
 async function read(...replies: Reply[]) {

@@ -60,7 +60,7 @@ const linkRule: Rule = {
     one('docs/page.md', '![The page about consent](consent.md)'),
     one('README.md', '<a href="docs/consent.md"><img src="LICENSE" alt="The licence"></a>'),
     one('docs/page.md', '```sh\ncat `src/no-such-file.ts`\n```'),
-    one('test/support/README.md', '- [clock](clock.ts)'),
+    one('test/support/README.md', '- [redis](redis.ts)'),
     one('src/engine/run.ts', '// [no link](no-such-page.md)'),
   ],
 };

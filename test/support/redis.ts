@@ -7,7 +7,7 @@ import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { freePort } from './port.ts';
+import { freePort } from './waiting.ts';
 import {
   exists,
   findProgram,

@@ -1,7 +1,49 @@
-/** Waits for facts. Only a test that hangs for good meets the limit, on a busy machine too. */
 import { vi } from 'vitest';
+import { systemClock } from '../../src/http/system-clock.ts';
+import { createVirtualClock, type VirtualClock } from '../../src/rehearsal/virtual-clock.ts';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { existsSync, readdirSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+
+// Waits for facts. Only a test that hangs for good meets the limit, on a busy machine too.
 
 /** Until `check` throws no more. */
 export function untilHolds<T>(check: () => T | Promise<T>): Promise<T> {
   return vi.waitFor(check, { timeout: 280_000, interval: 10 });
+}
+
+// The virtual clock of rehearsals, from the same time in every test.
+
+export type { VirtualClock };
+
+/** A clock that stands still until told otherwise. */
+export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
+  return createVirtualClock({ startMs, pause: async (ms) => systemClock.sleep(ms) });
+}
+
+/** A port of this machine that nobody listens on now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+// Which files this process has open.
+
+/** The open files whose path begins with this one. None where the system does not show them. */
+export function openFiles(path: string): string[] {
+  const shown = '/proc/self/fd';
+  if (!existsSync(shown)) return [];
+  const targets = readdirSync(shown).map((fd) => {
+    try {
+      return readlinkSync(join(shown, fd));
+    } catch {
+      return '';
+    }
+  });
+  return targets.filter((target) => target.startsWith(path)).toSorted();
 }

@@ -7,8 +7,7 @@ import { systemClock } from '../../src/http/system-clock.ts';
 import { readHealth, recordOutages } from '../../src/snapshot/health-file.ts';
 import { createProbe, pulse } from '../../src/worker/mirror-pulse.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
-import { freePort } from '../support/port.ts';
-import { untilHolds } from '../support/waiting.ts';
+import { freePort, untilHolds } from '../support/waiting.ts';
 
 /** A pulse whose seconds pass at once. */
 async function beating(platformUrl?: string) {

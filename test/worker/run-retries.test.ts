@@ -8,10 +8,9 @@ import { recordOutages } from '../../src/snapshot/health-file.ts';
 import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import { createRunRetries } from '../../src/worker/run-retries.ts';
 import type { Tick } from '../../src/worker/queues/run-schedule.ts';
-import { virtualClock } from '../support/clock.ts';
-import { silentShell } from '../support/commands/silent-shell.ts';
+import { virtualClock, untilHolds } from '../support/waiting.ts';
+import { silentShell } from '../support/commands/mirrored-contacts.ts';
 import { createWorld } from '../support/engine/engine-world.ts';
-import { untilHolds } from '../support/waiting.ts';
 
 const minuteMs = 60_000;
 const ann = 'ann@example.com';

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { createRunSlots } from '../../src/worker/capacity/run-slots.ts';
 import { createCapacity, idleAtMost, idleMs } from '../../src/worker/capacity/worker-capacity.ts';
-import { virtualClock } from '../support/clock.ts';
+import { virtualClock } from '../support/waiting.ts';
 
 /** Slots for two runs, and one long run beside them. */
 function stage() {

@@ -4,7 +4,7 @@ import { createBudget } from '../../src/rate-limit/route-budget.ts';
 import { observe } from '../../src/http/rate-limit-headers.ts';
 import type { Link } from '../../src/rate-limit/shared/redis-connection.ts';
 import { sharedBudgets } from '../../src/rate-limit/shared/shared-budget.ts';
-import { virtualClock } from '../support/clock.ts';
+import { virtualClock } from '../support/waiting.ts';
 
 const shows = (remaining: number) =>
   observe(

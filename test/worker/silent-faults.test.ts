@@ -12,13 +12,11 @@ import { stateOf } from '../../src/console/pages/overview.ts';
 import { dueIn } from '../../src/worker/queues/run-schedule.ts';
 import { serve } from '../../src/worker/mirror-service.ts';
 import { openServer } from '../../src/worker/worker-server.ts';
-import { freePort } from '../support/port.ts';
-import { mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { freePort, untilHolds } from '../support/waiting.ts';
+import { mirrored, type Mirrored, silentShell } from '../support/commands/mirrored-contacts.ts';
 import { receiver, reporting } from '../support/commands/notice-receivers.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { ownRedis } from '../support/redis.ts';
-import { untilHolds } from '../support/waiting.ts';
-import { silentShell } from '../support/commands/silent-shell.ts';
 
 /** A clock whose minutes pass when a test says so. */
 function handClock() {

@@ -1,8 +1,6 @@
 /** Who left, told to a CRM of which fast runs read only what changed. */
 import { expect, onTestFinished, test } from 'vitest';
-import { hearing } from '../support/engine/event-hearing.ts';
-import type { Stage } from '../support/engine/engine-stage.ts';
-import { ann, record, stageOf } from '../support/engine/two-mirrors.ts';
+import { hearing, type Stage, ann, record, stageOf } from '../support/engine/engine-stage.ts';
 
 const bob = 'bob@example.com';
 const look = async (stage: Stage) => stage.clock.run(stage.look());

@@ -9,7 +9,7 @@ import type { WriteBack } from '../../src/sources/write-back.ts';
 import type { RunOptions } from '../../src/engine/context/mirror-context.ts';
 import { run } from '../../src/engine/run.ts';
 import { watch } from '../../src/engine/watch/unsubscribe-watch.ts';
-import { hearing, told } from '../support/engine/event-hearing.ts';
+import { hearing, told } from '../support/engine/engine-stage.ts';
 import { createWorld, type World } from '../support/engine/engine-world.ts';
 
 const never = new AbortController().signal;

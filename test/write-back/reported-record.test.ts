@@ -2,9 +2,15 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { Invalid } from '../../src/domain/errors.ts';
 import type { WriteBack } from '../../src/sources/write-back.ts';
-import { hearing, told } from '../support/engine/event-hearing.ts';
-import type { Stage, StageOptions } from '../support/engine/engine-stage.ts';
-import { ann, record, stageOf } from '../support/engine/two-mirrors.ts';
+import {
+  hearing,
+  told,
+  type Stage,
+  type StageOptions,
+  ann,
+  record,
+  stageOf,
+} from '../support/engine/engine-stage.ts';
 
 const bob = 'bob@example.com';
 const dayMs = 86_400_000;

@@ -4,9 +4,9 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { assemble } from '../../../src/cli/compose/assemble-mirror.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
-import { silentShell } from '../../support/commands/silent-shell.ts';
+import { silentShell } from '../../support/commands/mirrored-contacts.ts';
 import { createWorld } from '../../support/engine/engine-world.ts';
-import { openFiles } from '../../support/open-files.ts';
+import { openFiles } from '../../support/waiting.ts';
 
 test('a mirror whose audit key cannot be written is free for the next attempt', async () => {
   const world = await createWorld({ kinds: ['contact'] });

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { watchedTransport } from '../../../src/cli/compose/platform-watch.ts';
-import { freePort } from '../../support/port.ts';
+import { freePort } from '../../support/waiting.ts';
 
 async function told(status: number | undefined, aheadMs = 0): Promise<string[]> {
   const port = await freePort();

@@ -1,8 +1,15 @@
 /** Runs about one person, beside the run that is about everybody, in one process. */
 import { describe, expect, test } from 'vitest';
 import type { Request, Send } from '../../../src/domain/exchange.ts';
-import type { Stage } from '../../support/engine/engine-stage.ts';
-import { alone, ann, record, sent, stageOf, wish } from '../../support/engine/two-mirrors.ts';
+import {
+  type Stage,
+  alone,
+  ann,
+  record,
+  sent,
+  stageOf,
+  wish,
+} from '../../support/engine/engine-stage.ts';
 
 const shown = (stage: Stage, email: string) =>
   stage.emulator.world

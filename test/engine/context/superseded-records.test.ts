@@ -1,8 +1,15 @@
 /** A run about everybody drops what it read of people that another run has updated meanwhile. */
 import { describe, expect, test } from 'vitest';
 import type { Request, Send } from '../../../src/domain/exchange.ts';
-import type { Stage } from '../../support/engine/engine-stage.ts';
-import { alone, ann, record, sent, stageOf, wish } from '../../support/engine/two-mirrors.ts';
+import {
+  type Stage,
+  alone,
+  ann,
+  record,
+  sent,
+  stageOf,
+  wish,
+} from '../../support/engine/engine-stage.ts';
 
 /** Holds back what `stops` from the moment it is closed until it is open again. */
 function dammed(stops: (request: Request) => boolean) {

@@ -9,21 +9,19 @@ import {
   person,
   range,
   rule,
-} from '../../support/engine/change-volume.ts';
-import {
   begun,
   canaryOf,
   created,
   minute,
   policy,
-  watched,
-} from '../../support/engine/canary-stage.ts';
+  watchedCanary,
+} from '../../support/engine/change-volume.ts';
 import { rejectPlan } from '../../../src/engine/guard/plan-decisions.ts';
 import { openStage, type StageOptions } from '../../support/engine/engine-stage.ts';
 
 describe('with other means', () => {
   test('a window that is closed begins no canary, and one that closes makes the slice wait', async () => {
-    const { stage, options } = await watched();
+    const { stage, options } = await watchedCanary();
     const allow = hoursOf('08:00-18:00');
     if ('reason' in allow) throw new Error(allow.reason);
     Object.assign(options, { manner: 'new', windows: [{ allow, for: ['opt_in'] }] });
@@ -60,7 +58,9 @@ describe('with other means', () => {
   });
 
   test('what is approved in the command that first withholds it waits for the canary', async () => {
-    const { stage, options } = await watched({ guards: { opt_in: { percent: 0, floor: 10 } } });
+    const { stage, options } = await watchedCanary({
+      guards: { opt_in: { percent: 0, floor: 10 } },
+    });
     Object.assign(options, { manner: 'new' });
     exportOf(stage, range(0, 50));
     const { plan } = await stage.sync({ writes: false });
@@ -120,14 +120,14 @@ describe('with other means', () => {
   });
 });
 
-/** The same as `watched`, on a platform that a run dies of after some changes. */
+/** The same as `watchedCanary`, on a platform that a run dies of after some changes. */
 async function interruptible() {
   let left = Infinity;
   const wire: StageOptions['wire'] = (send) => async (request, signal) => {
     if (request.method === 'POST' && left-- <= 0) throw new Error('killed');
     return send(request, signal);
   };
-  const found = await watched({
+  const found = await watchedCanary({
     wire,
     limits: ['contacts.enrol=1/10'],
     guards: { opt_in: { percent: 100, floor: 100_000 } },
@@ -165,7 +165,7 @@ test('templates have a canary each time, although somebody has rejected one of t
 describe('a slice', () => {
   test('takes in nobody who is new while it waits', async () => {
     const guards = { opt_in: { percent: 100, floor: 100_000 } };
-    const { stage, options } = await watched({ guards });
+    const { stage, options } = await watchedCanary({ guards });
     Object.assign(options, { manner: 'new' });
     // The slice is 5 of 26 people, so a fifth of the newcomers have a hash below its threshold.
     exportOf(stage, range(0, 46));

@@ -9,20 +9,18 @@ import {
   leave,
   person,
   range,
-} from '../../support/engine/change-volume.ts';
-import {
   begun,
   canaryOf,
   created,
   minute,
   policy,
-  watched,
-} from '../../support/engine/canary-stage.ts';
+  watchedCanary,
+} from '../../support/engine/change-volume.ts';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 
 describe('without an occasion', () => {
   test('nothing waits, and a mirror without the key has no canaries', async () => {
-    const { stage, options } = await watched();
+    const { stage, options } = await watchedCanary();
     stage.people.push(...range(20, 40));
     expect(await stage.sync()).toMatchObject({
       canaries: [],
@@ -33,7 +31,7 @@ describe('without an occasion', () => {
   });
 
   test('few people pass at once, by a new mapping too', async () => {
-    const { stage, options } = await watched();
+    const { stage, options } = await watchedCanary();
     Object.assign(options, { manner: 'new' });
     stage.people.push(...range(20, 25));
     expect(await stage.sync()).toMatchObject({
@@ -100,7 +98,7 @@ describe('after a change of the mapping', () => {
   });
 
   test('a plan shows the same, and stores nothing', async () => {
-    const { stage, options } = await watched();
+    const { stage, options } = await watchedCanary();
     Object.assign(options, { manner: 'new' });
     exportOf(stage, range(0, 50));
     expect(await stage.sync({ writes: false })).toMatchObject({
@@ -219,7 +217,9 @@ describe('after a change of the mapping', () => {
   });
 
   test('people who are missing by it have a canary of their own, days later', async () => {
-    const { stage, options } = await watched({ guards: { delete: { percent: 100, floor: 30 } } });
+    const { stage, options } = await watchedCanary({
+      guards: { delete: { percent: 100, floor: 30 } },
+    });
     Object.assign(options, { manner: 'new' });
     await leave(stage, range(0, 4));
     expect(await stage.sync()).toMatchObject({
@@ -236,7 +236,7 @@ describe('after a change of the mapping', () => {
   });
 
   test('a mapping that is older than a week is no occasion any more', async () => {
-    const { stage, options } = await watched();
+    const { stage, options } = await watchedCanary();
     Object.assign(options, { manner: 'new' });
     await stage.sync();
     await stage.clock.advance(8 * 24 * hour);

@@ -5,8 +5,7 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { channels } from '../../support/engine/engine-mirror.ts';
-import { createStage, type Stage } from '../../support/engine/engine-stage.ts';
+import { channels, createStage, type Stage } from '../../support/engine/engine-stage.ts';
 import { approve, exportOf, hour, person } from '../../support/engine/change-volume.ts';
 import { extent } from '../../support/extent.ts';
 

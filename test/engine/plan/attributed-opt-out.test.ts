@@ -4,9 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
-import { hearing } from '../../support/engine/event-hearing.ts';
-import { NEW, OLD, sent } from '../../support/engine/moved-people.ts';
-import { openStage, type Stage } from '../../support/engine/engine-stage.ts';
+import { hearing, openStage, type Stage } from '../../support/engine/engine-stage.ts';
+import { NEW, OLD, sent } from '../../support/engine/sample-people.ts';
 
 const lea = 'lea@example.com';
 const says = (stage: Stage, word: 'yes' | 'no'): void => {

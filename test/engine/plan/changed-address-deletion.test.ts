@@ -1,7 +1,7 @@
 /** An address that changed in the CRM where policy deletes: the old contact is deleted instead. */
 import { describe, expect, test } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
-import { moved, NEW, OLD, sent } from '../../support/engine/moved-people.ts';
+import { moved, NEW, OLD, sent } from '../../support/engine/sample-people.ts';
 import { openStage, type Stage } from '../../support/engine/engine-stage.ts';
 
 const policy = { deletes: 'created' } as const;

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../../src/domain/errors.ts';
-import { moved, NEW, OLD, sent } from '../../support/engine/moved-people.ts';
-import { type Stage } from '../../support/engine/engine-stage.ts';
+import { moved, NEW, OLD, sent } from '../../support/engine/sample-people.ts';
+import type { Stage } from '../../support/engine/engine-stage.ts';
 
 const whole = [
   `opt_in ${NEW} ch_news`,

@@ -2,8 +2,12 @@
 import { describe, expect, test } from 'vitest';
 import { Unavailable } from '../../../src/domain/errors.ts';
 import type { Send } from '../../../src/domain/exchange.ts';
-import { hearing } from '../../support/engine/event-hearing.ts';
-import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
+import {
+  hearing,
+  openStage,
+  type Stage,
+  type StageOptions,
+} from '../../support/engine/engine-stage.ts';
 
 const ann = 'ann@example.com';
 const bob = 'bob@example.com';

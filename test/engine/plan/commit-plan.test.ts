@@ -10,8 +10,7 @@ import { abandonLeftovers, beginRun } from '../../../src/engine/begin-run.ts';
 import { createPersonLocks, type PersonLocks } from '../../../src/engine/context/person-locks.ts';
 import { commitPlan } from '../../../src/engine/plan/commit-plan.ts';
 import type { RunContext } from '../../../src/engine/context/run-context.ts';
-import { mirrorOf } from '../../support/engine/engine-mirror.ts';
-import { openStage, type Stage } from '../../support/engine/engine-stage.ts';
+import { mirrorOf, openStage, type Stage } from '../../support/engine/engine-stage.ts';
 import { quickClock } from '../../support/engine/engine-world.ts';
 
 const all = 12_000;

@@ -3,9 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { hearing } from '../../support/engine/event-hearing.ts';
-import { sent } from '../../support/engine/moved-people.ts';
-import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
+import {
+  hearing,
+  openStage,
+  type Stage,
+  type StageOptions,
+} from '../../support/engine/engine-stage.ts';
+import { sent } from '../../support/engine/sample-people.ts';
 
 const OLD = 'old@example.com';
 const NEW = 'new@example.com';

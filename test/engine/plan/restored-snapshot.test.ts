@@ -5,10 +5,8 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { openSnapshot } from '../../../src/snapshot/snapshot.ts';
-import { toSend } from '../../support/emulator/raw-socket.ts';
-import { hearing } from '../../support/engine/event-hearing.ts';
-import { openStage, type StageOptions } from '../../support/engine/engine-stage.ts';
-import { shown } from '../../support/engine/write-back-mirror.ts';
+import { toSend } from '../../support/emulator/emulator-stage.ts';
+import { hearing, openStage, type StageOptions, shown } from '../../support/engine/engine-stage.ts';
 
 const ANN = 'ann@example.com';
 const hour = 3_600_000;

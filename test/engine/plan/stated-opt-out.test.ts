@@ -1,7 +1,7 @@
 /** Opt-outs that the mirror made, end to end: who may take them back, and who may not. */
 import { describe, expect, test } from 'vitest';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
-import { NEW, sent } from '../../support/engine/moved-people.ts';
+import { NEW, sent } from '../../support/engine/sample-people.ts';
 
 const lea = 'lea@example.com';
 const first = { id: '1', email: lea, ch_news: 'yes' };

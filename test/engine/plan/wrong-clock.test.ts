@@ -1,7 +1,6 @@
 /** Our clock is slow, or was set back: a will of before an opt-out is not a newer one. */
 import { expect, test } from 'vitest';
-import { openStage, type StageOptions } from '../../support/engine/engine-stage.ts';
-import { shown } from '../../support/engine/write-back-mirror.ts';
+import { openStage, type StageOptions, shown } from '../../support/engine/engine-stage.ts';
 
 const hour = 3_600_000;
 const ANN = 'ann@example.com';

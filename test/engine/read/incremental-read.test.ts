@@ -1,9 +1,17 @@
 /** Fast runs over a CRM that tells what changed: they read that, and nobody is forgotten. */
 import { describe, expect, test } from 'vitest';
 import { approve } from '../../support/engine/change-volume.ts';
-import type { Stage } from '../../support/engine/engine-stage.ts';
-import { edit, failing, fast, settled, shown } from '../../support/engine/write-back-mirror.ts';
-import { ann, record, sent } from '../../support/engine/two-mirrors.ts';
+import {
+  type Stage,
+  edit,
+  failing,
+  fast,
+  settled,
+  shown,
+  ann,
+  record,
+  sent,
+} from '../../support/engine/engine-stage.ts';
 import { playsAll } from '../../support/extent.ts';
 
 /** What the CRM was asked since the last call. */

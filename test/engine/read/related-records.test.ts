@@ -1,16 +1,21 @@
 /** Fast runs over a CRM that tells what changed: what has to be known besides. */
 import { expect, test } from 'vitest';
 import { Unavailable } from '../../../src/domain/errors.ts';
-import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 import {
+  openStage,
+  type Stage,
+  type StageOptions,
   cid,
   edit,
   failing,
   fast,
   settled,
   shown,
-} from '../../support/engine/write-back-mirror.ts';
-import { alone, ann, record, stageOf } from '../../support/engine/two-mirrors.ts';
+  alone,
+  ann,
+  record,
+  stageOf,
+} from '../../support/engine/engine-stage.ts';
 
 /** On disk, for runs side by side. */
 async function settledOnDisk(options: StageOptions = {}): Promise<Stage> {

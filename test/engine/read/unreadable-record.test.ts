@@ -1,6 +1,6 @@
 /** A record that its source cannot read by itself: it says nothing, and the run goes on. */
 import { expect, test } from 'vitest';
-import { alone, sent, stageOf } from '../../support/engine/two-mirrors.ts';
+import { alone, sent, stageOf } from '../../support/engine/engine-stage.ts';
 
 test('an event about a record that cannot be read leaves the person as they are', async () => {
   const unreadable = new Set<string>();

@@ -1,8 +1,13 @@
 /** The summary tells why a run compared everything, or read the whole source. */
 import { expect, test } from 'vitest';
-import type { Stage } from '../../support/engine/engine-stage.ts';
-import { edit, failing, fast, settled } from '../../support/engine/write-back-mirror.ts';
-import { ann } from '../../support/engine/two-mirrors.ts';
+import {
+  type Stage,
+  edit,
+  failing,
+  fast,
+  settled,
+  ann,
+} from '../../support/engine/engine-stage.ts';
 
 const codesOf = async (running: ReturnType<Stage['sync']>): Promise<string[]> =>
   (await running).fullBecause.map(({ code }) => code);

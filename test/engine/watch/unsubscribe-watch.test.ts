@@ -7,8 +7,8 @@ import {
   PRODUCT,
   watched,
   type Watched,
-} from '../../support/engine/unsubscribe-watching.ts';
-import type { WorldOptions } from '../../support/engine/engine-world.ts';
+  type WorldOptions,
+} from '../../support/engine/engine-world.ts';
 
 const counters = 'list 1×1';
 const both = [counters, 'list 1×100 unsubscribed', 'list 1×100 blocked'];

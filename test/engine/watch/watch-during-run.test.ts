@@ -3,8 +3,14 @@ import { describe, expect, test } from 'vitest';
 import { quirks } from '../../../src/emulator/quirks/quirks.ts';
 import { Interrupted, Invalid, Rejected } from '../../../src/domain/errors.ts';
 import type { Arrival } from '../../support/engine/platform-server.ts';
-import { at, NEWS, watched, type Watched } from '../../support/engine/unsubscribe-watching.ts';
-import type { Person, WorldOptions } from '../../support/engine/engine-world.ts';
+import {
+  at,
+  NEWS,
+  watched,
+  type Watched,
+  type Person,
+  type WorldOptions,
+} from '../../support/engine/engine-world.ts';
 import { sampled } from '../../support/extent.ts';
 
 const counters = 'list 1×1';

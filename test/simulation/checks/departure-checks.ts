@@ -1,5 +1,5 @@
 /** The CRM as it is told who left on the platform: nobody is reported who did not leave. */
-import { keyOf } from '../../support/engine/address-spelling.ts';
+import { keyOf } from '../../support/engine/sample-people.ts';
 import type { OptOutReport } from '../../../src/domain/opt-out-report.ts';
 import type { WriteBack } from '../../../src/sources/write-back.ts';
 import type { Known } from './checker-state.ts';

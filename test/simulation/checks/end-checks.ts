@@ -1,6 +1,6 @@
 /** What must hold when a run has ended, and when everything has calmed down. */
 import { guardRows } from '../../../src/domain/guard-classes.ts';
-import { channels } from '../../support/engine/engine-mirror.ts';
+import { channels } from '../../support/engine/engine-stage.ts';
 import type { Known, Outing } from './checker-state.ts';
 import { keyIn, wishesIn, type Reading } from '../world/crm.ts';
 import type { Traces } from '../world/snapshot-files.ts';

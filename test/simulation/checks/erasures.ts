@@ -1,5 +1,5 @@
 /** Who was forgotten, and under which ids the CRM had them: told apart from the ledger. */
-import { channels } from '../../support/engine/engine-mirror.ts';
+import { channels } from '../../support/engine/engine-stage.ts';
 import { isUnsound, keyIn, wishFor, type Reading } from '../world/crm.ts';
 
 export interface Erasures {

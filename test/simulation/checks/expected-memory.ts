@@ -2,8 +2,8 @@
  * What crm-mirror has to remember by its own rules (docs/consent.md): what a whole and undisturbed
  * run was shown of people the CRM names, and under which addresses it met them.
  */
-import { keyOf } from '../../support/engine/address-spelling.ts';
-import { channels } from '../../support/engine/engine-mirror.ts';
+import { keyOf } from '../../support/engine/sample-people.ts';
+import { channels } from '../../support/engine/engine-stage.ts';
 import { addressesOf, forbids, isLiving, keyIn, textOf, type Reading } from '../world/crm.ts';
 import type { Traces } from '../world/snapshot-files.ts';
 import type { ReadBack } from './checker-state.ts';

@@ -23,7 +23,7 @@ import { fallbackOf } from '../story/story.ts';
 import { checkTakenBack, checkUndone } from './undone-checks.ts';
 import { checkCreation, checkUpdate } from './template-checks.ts';
 import type { Person } from '../world/platform-history.ts';
-import { keyOf } from '../../support/engine/address-spelling.ts';
+import { keyOf } from '../../support/engine/sample-people.ts';
 
 export function checkArrival(arrival: Arrival, known: Known): void {
   const { route } = arrival.entry;

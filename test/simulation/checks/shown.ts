@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Answer, Request } from '../../../src/domain/exchange.ts';
 import { isReadable } from './unanswered.ts';
-import { keyOf } from '../../support/engine/address-spelling.ts';
+import { keyOf } from '../../support/engine/sample-people.ts';
 
 const contact = z.object({ id: z.string(), email: z.string() });
 const listed = z.object({ contacts: z.array(contact) });

@@ -1,6 +1,6 @@
 /** Which CRM records have stated an opt-out, told apart from what the snapshot keeps of it. */
-import { channels } from '../../support/engine/engine-mirror.ts';
-import { type Wish, wishOf } from '../../support/engine/wanted-people.ts';
+import { channels } from '../../support/engine/engine-stage.ts';
+import { type Wish, wishOf } from '../../support/engine/sample-people.ts';
 import {
   forbids,
   isUnsound,

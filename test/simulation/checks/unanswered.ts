@@ -3,7 +3,7 @@
  * heard of it; what would make something is not sent again until the platform has been read
  * (docs/decisions/journal-and-outcomes.md).
  */
-import { keyOf } from '../../support/engine/address-spelling.ts';
+import { keyOf } from '../../support/engine/sample-people.ts';
 import type { Answer, Request } from '../../../src/domain/exchange.ts';
 import { asked } from './asked.ts';
 import type { Judge } from './rules.ts';

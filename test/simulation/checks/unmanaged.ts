@@ -1,5 +1,5 @@
 /** People who are deleted in the CRM and subscribed with a contact that is not ours. */
-import { channels } from '../../support/engine/engine-mirror.ts';
+import { channels } from '../../support/engine/engine-stage.ts';
 import { fallbackOf } from '../story/story.ts';
 import { addressesOf, isLiving, type Reading, wishFor } from '../world/crm.ts';
 import type { Person } from '../world/platform-history.ts';

@@ -1,7 +1,6 @@
 /** What the CRM says, told apart from how the engine finds it out. */
-import { channels } from '../../support/engine/engine-mirror.ts';
-import { isBroken, wishOf, type Wish } from '../../support/engine/wanted-people.ts';
-import { keyOf } from '../../support/engine/address-spelling.ts';
+import { channels } from '../../support/engine/engine-stage.ts';
+import { isBroken, wishOf, type Wish, keyOf } from '../../support/engine/sample-people.ts';
 
 export type CrmRecord = Record<string, unknown>;
 

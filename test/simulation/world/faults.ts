@@ -9,7 +9,7 @@ import { whole, type Delivery } from '../../../src/emulator/faults/fault-kinds.t
 import { Unavailable } from '../../../src/domain/errors.ts';
 import type { Answer, Request, Send } from '../../../src/domain/exchange.ts';
 import type { LoggedRequest } from '../../../src/emulator/ui/emulated-world.ts';
-import { keyOf } from '../../support/engine/address-spelling.ts';
+import { keyOf } from '../../support/engine/sample-people.ts';
 import { checkArrival } from '../checks/request-checks.ts';
 import { horizon, type Known, type Outing } from '../checks/checker-state.ts';
 import type { Life } from './process-life.ts';

@@ -2,10 +2,10 @@
  * Sees everything that is done on the platform, by which side and when; knows no engine.
  * Times are milliseconds of the one clock that never jumps.
  */
-import { keyOf } from '../../support/engine/address-spelling.ts';
+import { keyOf } from '../../support/engine/sample-people.ts';
 import type { Emulator } from '../../../src/emulator/emulator.ts';
 import type { ContactView } from '../../../src/emulator/api/answer-views.ts';
-import type { VirtualClock } from '../../support/clock.ts';
+import type { VirtualClock } from '../../support/waiting.ts';
 
 /** us: crm-mirror's requests. others: people, colleagues, other programs, and how it all began. */
 export type Author = 'us' | 'others';

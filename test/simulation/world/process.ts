@@ -27,7 +27,7 @@ import type { Mirror } from '../../../src/engine/context/mirror-context.ts';
 import type { OnlyPeople } from '../../../src/engine/context/people-selection.ts';
 import { run } from '../../../src/engine/run.ts';
 import { addressOf } from '../../support/engine/sample-people.ts';
-import { mirrorOf } from '../../support/engine/engine-mirror.ts';
+import { mirrorOf } from '../../support/engine/engine-stage.ts';
 import { absenceOf } from '../checks/absence.ts';
 import { checkAudit } from '../checks/audit-checks.ts';
 import { telling } from './crm-changes.ts';

@@ -6,16 +6,21 @@
 import { createEmulator, type Emulator } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { Invalid } from '../../../src/domain/errors.ts';
-import { virtualClock, type VirtualClock } from '../../support/clock.ts';
-import { arrangeLetters } from '../../support/engine/template-letters.ts';
-import { channels, type Parts } from '../../support/engine/engine-mirror.ts';
-import { addressOf, arrange } from '../../support/engine/sample-people.ts';
+import { virtualClock, type VirtualClock } from '../../support/waiting.ts';
+import {
+  arrangeLetters,
+  addressOf,
+  arrange,
+  keyOf,
+  thereAs,
+  withLetters,
+} from '../../support/engine/sample-people.ts';
+import { channels, type Parts } from '../../support/engine/engine-stage.ts';
 import { textOf, type CrmRecord } from './crm.ts';
 import type { Reached } from '../coverage.ts';
 import type { Act } from '../story/actions.ts';
 import type { Story } from '../story/story.ts';
 import { createWitness, type Witness } from './platform-history.ts';
-import { keyOf, thereAs, withLetters } from '../../support/engine/address-spelling.ts';
 
 export interface World {
   story: Story;

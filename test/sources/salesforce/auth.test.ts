@@ -11,8 +11,6 @@ import {
   refused,
   type Org,
   type Reply,
-} from '../../support/sources/salesforce/salesforce-org.ts';
-import {
   auth,
   changesOf,
   contact,
@@ -21,7 +19,7 @@ import {
   contactId,
   readFrom,
   sourceOf,
-} from '../../support/sources/salesforce/salesforce-reader.ts';
+} from '../../support/sources/salesforce-org.ts';
 
 const folder = await scratch();
 const { publicKey, privateKey } = generateKeyPairSync('rsa', {

@@ -7,15 +7,13 @@ import {
   refused,
   type Org,
   type Reply,
-} from '../../support/sources/salesforce/salesforce-org.ts';
-import {
   contact,
   contactId,
   cursorIn,
   fields,
   readFrom,
   sourceOf,
-} from '../../support/sources/salesforce/salesforce-reader.ts';
+} from '../../support/sources/salesforce-org.ts';
 
 const many = { bulkAbove: 3 };
 const asked = ['Id', 'Email', 'HasOptedOutOfEmail', 'IsDeleted', 'Account.Name', 'Score__c'];

@@ -9,8 +9,6 @@ import {
   type Asked,
   type Org,
   type Reply,
-} from '../../support/sources/salesforce/salesforce-org.ts';
-import {
   changesOf,
   contact,
   cursorIn,
@@ -18,7 +16,7 @@ import {
   lead,
   readFrom,
   sourceOf,
-} from '../../support/sources/salesforce/salesforce-reader.ts';
+} from '../../support/sources/salesforce-org.ts';
 
 const people = [1, 2, 3, 4, 5].map((n) => contact(n));
 const isQuery = ({ path }: Asked) => path.includes('/queryAll');

@@ -6,11 +6,15 @@ import {
   salesforceReturnsOptions,
 } from '../../../src/sources/salesforce/options.ts';
 import { salesforceReturns } from '../../../src/sources/salesforce/write-back.ts';
-import { allMail, left, tell } from '../../support/sources/opt-outs.ts';
-import { errorOf, virtualClock } from '../../support/sources/source-reading.ts';
-import { ORIGIN } from '../../support/sources/salesforce/salesforce-org.ts';
-import { auth, contactId, leadId } from '../../support/sources/salesforce/salesforce-reader.ts';
-import { onlyNocked } from '../../support/sources/nock-server.ts';
+import {
+  allMail,
+  left,
+  tell,
+  errorOf,
+  virtualClock,
+  onlyNocked,
+} from '../../support/sources/source-reading.ts';
+import { ORIGIN, auth, contactId, leadId } from '../../support/sources/salesforce-org.ts';
 
 const base = '/services/data/v62.0/sobjects';
 const token = { access_token: 'tok_1', instance_url: ORIGIN };

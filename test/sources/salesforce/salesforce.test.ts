@@ -1,8 +1,10 @@
 /** What is read of an organization when all goes well, and what the certificate depends on. */
 import { describe, expect, test } from 'vitest';
 import { errorOf, readAll } from '../../support/sources/source-reading.ts';
-import { createOrg, NOW, onNet } from '../../support/sources/salesforce/salesforce-org.ts';
 import {
+  createOrg,
+  NOW,
+  onNet,
   changesOf,
   contact,
   contactId,
@@ -13,7 +15,7 @@ import {
   readFrom,
   sourceOf,
   fields,
-} from '../../support/sources/salesforce/salesforce-reader.ts';
+} from '../../support/sources/salesforce-org.ts';
 
 const people = (count: number) => Array.from({ length: count }, (_, at) => contact(at + 1));
 const minute = 60_000;

@@ -2,8 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { compile } from '../../../src/config/schema/cel-condition.ts';
 import { readAll } from '../../support/sources/source-reading.ts';
-import { createOrg, onNet } from '../../support/sources/salesforce/salesforce-org.ts';
 import {
+  createOrg,
+  onNet,
   changesOf,
   contact,
   contactId,
@@ -14,7 +15,7 @@ import {
   one,
   readFrom,
   sourceOf,
-} from '../../support/sources/salesforce/salesforce-reader.ts';
+} from '../../support/sources/salesforce-org.ts';
 
 /** The nth contact, merged into another. */
 const merged = (n: number, into: number, rest: object = {}) =>

@@ -1,17 +1,19 @@
-/** A console of one mirror, served within this process, and a browser that looks at it. */
 import axe from 'axe-core';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { onTestFinished } from 'vitest';
+import { chromium, type Browser, type Page } from 'playwright-core';
+import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { main } from '../../../src/cli.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
 import type { AccessRules, User } from '../../../src/console/access/visitor.ts';
 import type { ConsoleFleet } from '../../../src/console/pages/fleet.ts';
 import { serveConsole } from '../../../src/console/console-routes.ts';
-import { type ConsoleMirror, consoleMirror } from '../../../src/console/view/console-mirror.ts';
+import { consoleMirror, type ConsoleMirror } from '../../../src/console/view/console-mirror.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { createServer } from '../../../src/server/http-server.ts';
-import { silentShell } from '../commands/silent-shell.ts';
+import { mirrored, silentShell } from '../commands/mirrored-contacts.ts';
+import { accessRulesOf } from '../../../src/console/access/access-rules.ts';
+
+// A console of one mirror, served within this process, and a browser that looks at it.
 
 const operator: User = { name: 'olga', role: 'operator', seesAddresses: true };
 export const viewer: User = { name: 'vera', role: 'viewer', seesAddresses: false };
@@ -152,4 +154,97 @@ export async function faultsOf(page: Page): Promise<string[]> {
     ];
   })`);
   return z.array(z.string()).parse(found);
+}
+
+// The live updates of a page, as a browser receives them.
+
+/** A stream of live updates. */
+export interface LiveStream {
+  status: number;
+  /** The newest text of each part of the page, by id. */
+  parts: Map<string, string>;
+  /** Whether the server has ended it. */
+  hasEnded(): boolean;
+  close(): void;
+}
+
+const parts = z.record(z.string(), z.string());
+
+/** Opens the stream with a cookie; it ends with the test. */
+export async function followLive(url: string, cookie: string): Promise<LiveStream> {
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const answer = await fetch(url, {
+    headers: { accept: 'text/event-stream', cookie },
+    redirect: 'manual',
+    signal: stop.signal,
+  });
+  const stream = { status: answer.status, parts: new Map<string, string>(), ended: false };
+  const read = async (): Promise<void> => {
+    let text = '';
+    for await (const chunk of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      const events = (text + chunk).split('\n\n');
+      text = events.pop() ?? '';
+      for (const event of events) {
+        const data = /^data: (.*)$/m.exec(event)?.[1] ?? '{}';
+        for (const [id, html] of Object.entries(parts.parse(JSON.parse(data)))) {
+          stream.parts.set(id, html);
+        }
+      }
+    }
+  };
+  const ended = (): void => void (stream.ended = true);
+  void read().then(ended, ended);
+  const { status, parts: shown } = stream;
+  return { status, parts: shown, hasEnded: () => stream.ended, close: () => stop.abort() };
+}
+
+/** Returns the cookie that a request to sign in is answered with. */
+export function cookieOf(answer: Response): string {
+  return answer.headers.get('set-cookie')?.split(';', 1)[0] ?? '';
+}
+
+// A console whose file of users has an operator and a viewer.
+
+/** Makes a mirror and starts its console with the users olga (operator) and vera (viewer). */
+export async function withUsers(server: object = {}) {
+  const world = await mirrored();
+  expect((await world.call('sync')).code).toBe(0);
+  world.config({ server: { users: 'users.yaml', ...server } });
+  const passwordOf = async (name: string, role: string): Promise<string> => {
+    const { out } = await world.call('console', '--add-user', name, '--role', role);
+    return /: (\S+)$/.exec(out)?.[1] ?? '';
+  };
+  const passwords = {
+    olga: await passwordOf('olga', 'operator'),
+    vera: await passwordOf('vera', 'viewer'),
+  };
+  const access = { ...accessRulesOf(loadConfig(world.file, {})), link: undefined };
+  const running = await startConsole([world.file], access);
+  const post = async (
+    path: string,
+    form: Record<string, string> | string,
+    headers: Record<string, string> = {},
+  ) =>
+    fetch(running.url + path, {
+      method: 'POST',
+      body: new URLSearchParams(form),
+      headers,
+      redirect: 'manual',
+    });
+  return {
+    ...world,
+    passwords,
+    running,
+    /** Sends a form, as a browser does. */
+    post,
+    /** Signs a user in, and returns the cookie. */
+    async signIn(name: keyof typeof passwords): Promise<string> {
+      const answer = await post('/sign-in', { name, password: passwords[name] });
+      expect(answer.status).toBe(303);
+      return cookieOf(answer);
+    },
+    get: async (path: string, cookie: string) =>
+      fetch(running.url + path, { headers: { cookie }, redirect: 'manual' }),
+  };
 }

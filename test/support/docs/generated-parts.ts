@@ -1,10 +1,20 @@
-/**
- * Writes the parts of the pages that come from the code. In a page, the text between
- * `<!-- generated: NAME -->` and `<!-- end -->` is the part of that name.
- */
 import { fileURLToPath } from 'node:url';
 import { format, resolveConfig } from 'prettier';
 import type { FileText } from '../../style/text.ts';
+import { exitCodes } from '../../../src/cli/output/exit-codes.ts';
+import { runGates } from '../../../src/engine/plan/run-gates.ts';
+import { gates } from '../../../src/records/contact/consent/gates.ts';
+import { rules, type Rule } from '../../../src/records/contact/consent/rules.ts';
+import { Command, type Option } from 'commander';
+import { main } from '../../../src/cli.ts';
+import type { CommandTable } from '../../../src/cli/completion/complete-words.ts';
+import { algorithms } from '../../../src/emulator/limits/algorithms.ts';
+import { readdirSync } from 'node:fs';
+import type { CommandGroup, CommandModule } from '../../../src/cli/compose/process-shell.ts';
+import { editorSchema } from '../../../src/config/editor-schema.ts';
+
+// Writes the parts of the pages that come from the code. In a page, the text between
+// `<!-- generated: NAME -->` and `<!-- end -->` is the part of that name.
 
 /** The parts by name, in Markdown. */
 export type Parts = Readonly<Record<string, string>>;
@@ -32,7 +42,7 @@ export async function withParts({ path, text }: FileText, parts: Parts): Promise
 }
 
 /** Returns a table whose cells are as wide as their text. Each row has a cell for each head. */
-export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map(escaped).join(' | ')} |`;
   const rule = `|${heads.map(() => ' --- |').join('')}`;
   return ['<!-- prettier-ignore -->', line(heads), rule, ...rows.map(line)].join('\n');
@@ -41,4 +51,446 @@ export function table(heads: readonly string[], rows: readonly (readonly string[
 /** A line in a cell would end it, in code too. */
 function escaped(text: string): string {
   return text.replaceAll('|', String.raw`\|`).replaceAll('\n', ' ');
+}
+
+// The table of exit codes, from the codes themselves.
+
+const codes = Object.values(exitCodes);
+
+/** The codes with their meanings, and the order in which one wins over another. */
+export const exitCodeParts: Parts = {
+  'exit codes': table(
+    ['Code', 'Meaning'],
+    [...Map.groupBy(codes, ({ means }) => means)]
+      .map(([means, same]) => [same.map(({ code }) => code), means] as const)
+      .toSorted(([[a = 0]], [[b = 0]]) => a - b)
+      .map(([same, means]) => [same.map((code) => `\`${code}\``).join(', '), means]),
+  ),
+  'order of exit codes': codes.map(({ code }) => `\`${code}\``).join(', '),
+};
+
+// The tables of docs/consent.md, from the rules and gates themselves.
+
+const actions: Record<Rule['action'], string> = {
+  nothing: 'nothing',
+  create: 'create',
+  opt_in: 'opt in',
+  opt_out: 'opt out',
+  delete: 'opt our contact out where it is subscribed, then delete it',
+  conflict: 'nothing; report a conflict',
+};
+
+/** What decide.ts makes of a gate, where that is not what its action says alone. */
+const outcomes: Record<string, string> = {
+  'address-replaced':
+    'delete our contact without an opt-out; opt out the other contacts with the address',
+  'renamed-claimed': 'report a conflict; opt out only the contacts that no such record claims',
+};
+
+function outcomeOf({ id, action }: Pick<Rule, 'id' | 'action'>): string {
+  return outcomes[id] ?? actions[action];
+}
+
+/** The rules of consent, the gates behind them, and the gates of a run. */
+export const consentParts: Parts = {
+  'consent rules': table(
+    ['No.', 'Rule', 'The rule matches if', 'What happens'],
+    rules.map(({ id, row, asks, action }) => [String(row), `\`${id}\``, asks, actions[action]]),
+  ),
+  'consent gates': table(
+    ['No.', 'Gate', 'Applies to', 'The gate stops it if', 'What happens instead'],
+    gates.map(({ id, row = '', about, asks, action }) => {
+      return [String(row), `\`${id}\``, aboutActions(about), asks, outcomeOf({ id, action })];
+    }),
+  ),
+  'gates of a run': table(
+    ['Gate', 'The change is withheld if'],
+    runGates.map(({ id, asks }) => [`\`${id}\``, asks]),
+  ),
+};
+
+function aboutActions(about: readonly Rule['action'][]): string {
+  const isAll = about.length === Object.keys(actions).length;
+  return isAll ? 'everything' : about.map((action) => action.replace('_', ' ')).join(', ');
+}
+
+// The table from which a shell completes the command line, from what the commands declare.
+
+/** Where `npm run docs` writes the table. */
+export const completionFile = fileURLToPath(
+  new URL('../../../src/cli/completion/commands.json', import.meta.url),
+);
+
+/** The values of options whose name does not say what they take. */
+const known: Readonly<Record<string, string>> = {
+  '--config': 'config',
+  '--only': 'contacts|templates',
+  '--algorithm': algorithms.map(({ name }) => name).join('|'),
+};
+
+/** Arguments that are files. */
+const fileArguments: ReadonlySet<string> = new Set([
+  'file',
+  'plan',
+  'plan.json',
+  'export',
+  'source',
+]);
+
+/** Returns the table as the text of its file. */
+export async function completionTable(): Promise<string> {
+  const table: CommandTable = {};
+  for (const name of await namesInHelp()) {
+    table[name] = { about: '', arguments: {}, options: {} };
+  }
+  for (const command of await listedCommands()) {
+    const about = await aboutOf(command.name());
+    table[command.name()] = {
+      about,
+      arguments: Object.fromEntries(command.registeredArguments.map(argumentOf)),
+      options: Object.fromEntries(command.options.map(optionOf)),
+    };
+    const [group = '', part] = command.name().split(' ');
+    if (part !== undefined)
+      table[group] = { about: await aboutOf(group), arguments: {}, options: {} };
+  }
+  return `${JSON.stringify(table, null, 2)}\n`;
+}
+
+function argumentOf(argument: Command['registeredArguments'][number]) {
+  const name = argument.name();
+  const value = argument.argChoices?.join('|') ?? (fileArguments.has(name) ? 'file' : 'text');
+  return [name, value] as const;
+}
+
+function optionOf({ flags, long, short, description, argChoices }: Option) {
+  const [, takes] = /[<[]([^>\]]+)[>\]]/.exec(flags) ?? [];
+  const isFile = takes !== undefined && /^(file|folder)/.test(takes);
+  const value = known[long ?? ''] ?? argChoices?.join('|') ?? (isFile ? 'file' : 'text');
+  return [
+    long ?? flags,
+    {
+      about: description,
+      ...(short !== undefined && { short }),
+      ...(takes !== undefined && { value }),
+    },
+  ] as const;
+}
+
+/** Returns the first line of what the help says about a command. */
+async function aboutOf(name: string): Promise<string> {
+  const lines = (await helpOf(name)).slice(2);
+  return lines.slice(0, lines.indexOf('')).join(' ');
+}
+
+/** Returns the commands in the order of the help. */
+async function namesInHelp(): Promise<string[]> {
+  const lines = await helpOf('');
+  return lines.slice(lines.indexOf('Commands:') + 1).flatMap((line) => {
+    const [, name] = /^ {2}([a-z][a-z-]*) /.exec(line) ?? [];
+    return name === undefined || name === 'help' ? [] : [name];
+  });
+}
+
+/** Returns the lines of the help of a command, or of the program. */
+export async function helpOf(name: string): Promise<string[]> {
+  const lines: string[] = [];
+  const { signal } = new AbortController();
+  const print = (line: unknown): void => void lines.push(String(line));
+  await main([...name.split(' ').filter(Boolean), '--help'], {
+    env: {},
+    print,
+    note: print,
+    progress: () => undefined,
+    terminal: false,
+    interactive: false,
+    stop: signal,
+    abort: signal,
+  });
+  return lines;
+}
+
+// The reference of the commands, from the options that the commands declare.
+
+const folder = fileURLToPath(new URL('../../../src/commands', import.meta.url));
+
+/** An option that at least so many commands have is listed once. */
+const manyCommands = 3;
+
+/** Returns every command that the help lists, with the parts of those that have several. */
+async function listedCommands(): Promise<Command[]> {
+  const all = (await Promise.all(commandFiles().map(load))).flat();
+  return all.filter((command) => command.name() !== 'complete');
+}
+
+/** Returns a part for each command, and one for the options that many of them have. */
+export async function commandParts(): Promise<Parts> {
+  const commands = await listedCommands();
+  const count = (option: string) => commands.filter((one) => optionsOf(one).has(option)).length;
+  const common = [...new Set(commands.flatMap((one) => [...optionsOf(one).keys()]))]
+    .filter((option) => count(option) >= manyCommands)
+    .toSorted((a, b) => count(b) - count(a));
+  const own = commands.map((command) => [`command ${command.name()}`, partOf(command, common)]);
+  return { ...Object.fromEntries(own), 'common options': commonTable(common, commands) };
+}
+
+function commandFiles(): string[] {
+  return readdirSync(folder).map((file) => file.replace(/\.ts$/, ''));
+}
+
+/** Returns the command of a file, or each of its parts: `domains list`. */
+async function load(name: string): Promise<Command[]> {
+  const module = (await import(`${folder}/${name}.ts`)) as CommandModule | CommandGroup;
+  const build = (full: string, { options }: Pick<CommandModule, 'options'>) => {
+    const command = new Command(full);
+    options(command);
+    return command;
+  };
+  if (!('parts' in module)) return [build(name, module)];
+  return module.parts.map((part) => build(`${name} ${part.name}`, part));
+}
+
+/** Returns what an option does, by its flags; the first words of a default in brackets. */
+function optionsOf({ options }: Command): Map<string, string> {
+  return new Map(
+    options.map(({ flags, description, defaultValue }) => {
+      const isText = typeof defaultValue === 'string';
+      return [flags, isText ? `${description} (default: \`${defaultValue}\`)` : description];
+    }),
+  );
+}
+
+function commonTable(common: readonly string[], commands: readonly Command[]): string {
+  const rows = common.map((option) => {
+    const having = commands.filter((one) => optionsOf(one).has(option));
+    const texts = having.map((one) => optionsOf(one).get(option) ?? '');
+    return [code(option), mostFrequent(texts), commandsOf(having, commands)];
+  });
+  return table(['Option', 'What it does', 'Commands'], rows);
+}
+
+/** The commands that run the mirror once. */
+const runs = ['apply', 'backfill', 'one', 'plan', 'sync'];
+
+/** Names the commands that have an option, or those that lack it where they are fewer. */
+function commandsOf(having: readonly Command[], all: readonly Command[]): string {
+  const names = (some: readonly Command[]) => some.map((one) => code(one.name())).join(', ');
+  const given = having.map((one) => one.name()).toSorted();
+  if (given.join() === runs.join()) return 'runs';
+  const lacking = all.filter((one) => !having.includes(one));
+  return having.length > lacking.length ? `all but ${names(lacking)}` : names(having);
+}
+
+/** Returns how a command is called, and its arguments and options in a table. */
+function partOf(command: Command, common: readonly string[]): string {
+  // A call without a required option is refused, so it is shown although it is listed once.
+  const isShown = ({ flags, mandatory }: Option) => mandatory || !common.includes(flags);
+  const flags = command.options.filter(isShown);
+  const shownFlags = new Set(flags.map((one) => one.flags));
+  const own = [...optionsOf(command)].filter(([name]) => shownFlags.has(name));
+  const given = command.registeredArguments;
+  const words = given.map((one) => (one.required ? `<${one.name()}>` : `[${one.name()}]`));
+  const calls = flags.map(({ flags, mandatory }) => (mandatory ? flags : `[${flags}]`));
+  // A long line of options says less than the table does.
+  const shown = calls.length > 6 ? ['[options]'] : calls;
+  const call = code(['crm-mirror', command.name(), ...words, ...shown].join(' '));
+  const rows = [
+    ...given.map((one) => [code(one.name()), one.description]),
+    ...own.map(([name, does]) => [code(name), does]),
+  ];
+  return rows.length === 0
+    ? call
+    : `${call}\n\n${table(['Argument, option', 'What it does'], rows)}`;
+}
+
+function mostFrequent(texts: readonly string[]): string {
+  const groups = [...Map.groupBy(texts, (text) => text)];
+  return groups.toSorted(([, a], [, b]) => b.length - a.length)[0]?.[0] ?? '';
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+// The reference of the configuration, from the schema that editors use.
+
+type Schema = ReturnType<typeof editorSchema>;
+
+/** One key of the configuration. */
+interface Key {
+  path: string;
+  schema: Schema;
+  isRequired: boolean;
+}
+
+/** How the types are listed of keys whose options are on other pages. */
+const elsewhere: Readonly<Record<string, (types: readonly string[]) => string>> = {
+  'contacts.source': sourceLinks,
+  'templates.source': sourceLinks,
+  'policy.approvers': () => '[keys](approvals.md#several-approvers)',
+  'policy.canary': () => '[keys](canary.md#keys)',
+  'templates.canary': () => '[keys](canary.md#keys)',
+  'contacts.channels[].subscription': () =>
+    'text, or [words](values-and-conditions.md#ja-and-nein-words-of-your-own), a [condition](values-and-conditions.md#conditions), or an [opt-out](opt-out-columns.md)',
+  'contacts.returns': (types) => `[by type](write-back.md): ${types.map(inCode).join(', ')}`,
+};
+
+function sourceLinks(types: readonly string[]): string {
+  return `by type: ${types.map((type) => `[${type}](sources/${type}.md)`).join(', ')}`;
+}
+
+/** Returns a part for each block of the file, and for each type of source and of write-back. */
+export function configurationParts(): Parts {
+  const whole = editorSchema();
+  const blocks = Object.entries(propertiesOf(whole)).filter(([, schema]) => isBlock(schema));
+  const { contacts, templates } = propertiesOf(whole);
+  const sources = [contacts, templates].flatMap((of) => typesOf(propertyOf(of, 'source')));
+  const returns = typesOf(propertyOf(contacts, 'returns'));
+  return {
+    'top-level keys': tableOf(keysOf(whole, ''), blockLink),
+    ...mapped(blocks, (name, schema) => [`keys of ${name}`, deepKeysOf(schema, `${name}.`)]),
+    ...mapped(sources, (type, schema) => [`options of ${type}`, deepKeysOf(schema, '')]),
+    ...mapped(returns, (type, schema) => [`write-back options of ${type}`, deepKeysOf(schema, '')]),
+  };
+}
+
+function mapped(
+  schemas: readonly (readonly [string, Schema])[],
+  by: (name: string, schema: Schema) => [part: string, keys: Key[]],
+): Parts {
+  const parts = schemas.map(([name, schema]) => by(name, schema));
+  return Object.fromEntries(parts.map(([part, keys]) => [part, tableOf(keys)]));
+}
+
+function tableOf(keys: readonly Key[], values: (key: Key) => string = valuesAt): string {
+  const rows = keys.map((key) => {
+    return [inCode(key.path), meaningOf(key.schema), values(key), defaultOf(key)];
+  });
+  return table(['Key', 'What it is', 'Values', 'Default'], rows);
+}
+
+/** The pages of blocks that are not described in the reference itself. */
+const pages: Readonly<Record<string, string>> = {
+  server: 'server-and-metrics.md',
+  audit: 'audit.md',
+  requests: 'requests.md',
+  rules: 'rules-and-windows.md',
+  windows: 'rules-and-windows.md',
+  alerts: 'thresholds.md',
+  notices: 'notifications.md',
+};
+
+/** Returns a link to the heading or the page of a block. */
+function blockLink(key: Key): string {
+  const page = pages[key.path];
+  if (!page && !isBlock(key.schema)) return valuesAt(key);
+  return `[${key.path}](${page ?? `#${key.path}`})`;
+}
+
+/** Returns what may be written there: links for what is described on other pages. */
+function valuesAt({ path, schema }: Key): string {
+  const list = elsewhere[path];
+  return list ? list(typesOf(schema).map(([type]) => type)) : valuesOf(schema);
+}
+
+/** Returns the keys of a block and of what lies in it, `page.cursor` after `page`. */
+function deepKeysOf(block: Schema, prefix: string): Key[] {
+  return keysOf(block, prefix).flatMap((key) => {
+    const inner = key.path in elsewhere ? [] : alternativesOf(key.schema);
+    return [key, ...inner.flatMap((schema) => innerKeysOf(schema, key.path))];
+  });
+}
+
+function innerKeysOf(schema: Schema, path: string): Key[] {
+  const { items } = schema;
+  if (!isSchema(items)) return deepKeysOf(schema, `${path}.`);
+  return alternativesOf(items).flatMap((item) => deepKeysOf(item, `${path}[].`));
+}
+
+function keysOf(block: Schema, prefix: string): Key[] {
+  return Object.entries(propertiesOf(block)).map(([name, schema]) => {
+    const isRequired = block.required?.includes(name) ?? false;
+    return { path: prefix + name, schema, isRequired };
+  });
+}
+
+function meaningOf({ description = '' }: Schema): string {
+  return description.replaceAll(/\$?\{\w+\}/g, inCode);
+}
+
+function defaultOf({ schema: { default: value }, isRequired }: Key): string {
+  if (isRequired) return 'required';
+  if (value === undefined || (isSchema(value) && Object.keys(value).length === 0)) return '';
+  return inCode(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+/** Returns what a schema allows, in a few words. */
+function valuesOf(schema: Schema): string {
+  const forms = new Set(alternativesOf(schema).map(formOf).filter(Boolean));
+  // What is a text may be written as a number or a boolean as well.
+  const isWord = ['text', 'number', '`true`, `false`'].every((form) => forms.has(form));
+  return isWord ? 'text' : [...forms].join(', or ');
+}
+
+function formOf(schema: Schema): string {
+  const { type, enum: words, const: word, pattern = '', items } = schema;
+  if (word !== undefined) return inCode(String(word));
+  if (words) return words.map((one) => inCode(String(one))).join(', ');
+  if (pattern.includes('[smhd]') || pattern.includes('[smh]')) return 'duration';
+  if (type === 'boolean') return '`true`, `false`';
+  if (type === 'integer' || type === 'number') return rangeOf(schema);
+  if (isSchema(items)) return `list of ${valuesOf(items)}`.replace(/ of $/, '');
+  if (type === 'object') return mappingOf(schema);
+  if (Array.isArray(type)) return type.map((one) => (one === 'string' ? 'text' : one)).join(', ');
+  return type === 'string' ? 'text' : (type ?? '');
+}
+
+function rangeOf({ type, minimum, maximum }: Schema): string {
+  const sort = type === 'integer' ? 'whole number' : 'number';
+  if (minimum === undefined || maximum === undefined) return sort;
+  return `${sort}, ${minimum.toLocaleString('en')} to ${maximum.toLocaleString('en')}`;
+}
+
+function mappingOf(schema: Schema): string {
+  const names = Object.keys(propertiesOf(schema));
+  if (names.length === 0) return 'mapping';
+  return inCode(`{ ${names.join(', ')} }`);
+}
+
+/** Returns the alternatives of a schema, but for the one that is a variable, which all have. */
+function alternativesOf(schema: Schema): Schema[] {
+  const choices = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].filter(isSchema);
+  if (choices.length === 0) return [schema];
+  return choices.filter(({ pattern }) => pattern !== String.raw`\$\{`).flatMap(alternativesOf);
+}
+
+/** Returns the types that a source or a write-back may have, with the options of each. */
+function typesOf(schema: Schema | undefined): [string, Schema][] {
+  return (schema?.oneOf ?? []).filter(isSchema).map((option) => {
+    const { type, ...others } = propertiesOf(option);
+    return [String(type?.const), { ...option, properties: others }];
+  });
+}
+
+function propertyOf(schema: Schema | undefined, name: string): Schema | undefined {
+  return schema && propertiesOf(schema)[name];
+}
+
+function propertiesOf({ properties = {} }: Schema): Record<string, Schema> {
+  const known = Object.entries(properties).filter((entry): entry is [string, Schema] =>
+    isSchema(entry[1]),
+  );
+  return Object.fromEntries(known);
+}
+
+function isBlock(schema: Schema): boolean {
+  return Object.keys(propertiesOf(schema)).length > 0;
+}
+
+function isSchema(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function inCode(text: string): string {
+  return `\`${text}\``;
 }

@@ -5,9 +5,12 @@
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { pipelinePicture } from './pipeline-picture.ts';
-import { takeConsole, takeEmulatorPage } from './screenshots.ts';
-import { terminalPicture } from './terminal-recording.ts';
+import {
+  pipelinePicture,
+  takeConsole,
+  takeEmulatorPage,
+  terminalPicture,
+} from './picture-stage.ts';
 
 const folder = fileURLToPath(new URL('../../../docs/pictures', import.meta.url));
 const bytesAtMost = 200_000;

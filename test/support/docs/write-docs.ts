@@ -1,13 +1,18 @@
 /** Writes every generated part of the pages anew: `npm run docs`. */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { readPages } from './code-blocks.ts';
-import { commandParts } from './command-parts.ts';
-import { completionFile, completionTable, helpOf } from './completion-table.ts';
-import { configurationParts } from './configuration-parts.ts';
-import { consentParts } from './consent-tables.ts';
-import { exitCodeParts } from './exit-code-parts.ts';
-import { withParts, type Parts } from './generated-parts.ts';
+import { readPages } from './page-blocks.ts';
+import {
+  commandParts,
+  completionFile,
+  completionTable,
+  helpOf,
+  configurationParts,
+  consentParts,
+  exitCodeParts,
+  withParts,
+  type Parts,
+} from './generated-parts.ts';
 
 /** Returns every part that a page may have. */
 export async function allParts(): Promise<Parts> {

@@ -5,9 +5,8 @@
 import fc from 'fast-check';
 import type { Answer, Send } from '../../../src/domain/exchange.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
-import { channels } from './engine-mirror.ts';
+import { channels, createStage, type Stage } from './engine-stage.ts';
 import { keyOf, onlookerOf, type CrmRecord, type Onlooker } from './outside-observer.ts';
-import { createStage, type Stage } from './engine-stage.ts';
 
 const wish = fc.constantFrom('yes', 'yes', 'no', '', 'maybe');
 const shown = fc.constantFrom('none', 'in', 'out');

@@ -4,7 +4,7 @@ import { recordedBody } from '../../../src/records/contact/observe/contact-state
 import type { RecordProblem } from '../../../src/domain/record-problem.ts';
 import type { Played, Round } from './concurrency-scenario.ts';
 import { keyOf, shownOf, type Sent } from './outside-observer.ts';
-import { wishesOf } from './wanted-people.ts';
+import { wishesOf } from './sample-people.ts';
 
 /** After a round, whatever failed in it. */
 export function complaintsOf({ stage, onlooker, summaries }: Played): string[] {

@@ -1,28 +1,152 @@
-/** The whole engine against the whole emulator in one process: no socket, no wall clock. */
-import { onTestFinished } from 'vitest';
+import { byGuard } from '../../../src/domain/guard-classes.ts';
+import { createGate } from '../../../src/rate-limit/request-gate.ts';
+import type { AbsenceRules } from '../../../src/records/contact/consent/our-contacts.ts';
+import { contactType } from '../../../src/records/contact/contact-type.ts';
+import { templateType } from '../../../src/records/template/template-type.ts';
+import type { Clock, Random } from '../../../src/domain/clock.ts';
+import type { Answer, Request, Send } from '../../../src/domain/exchange.ts';
+import type { Guards } from '../../../src/engine/report/guard-rules.ts';
+import { createPlatform, type Platform } from '../../../src/platform/api-client.ts';
+import type { DoNotContactList } from '../../../src/do-not-contact/contact-list.ts';
+import { openSnapshot, type Snapshot } from '../../../src/snapshot/snapshot.ts';
+import type { ReportResult, WriteBack } from '../../../src/sources/write-back.ts';
+import type { Certificate, Source } from '../../../src/sources/source.ts';
+import { createPersonLocks, type PersonLocks } from '../../../src/engine/context/person-locks.ts';
+import type { Mirror, RunOptions } from '../../../src/engine/context/mirror-context.ts';
+import { expect, onTestFinished } from 'vitest';
 import {
   createEmulator,
   type Emulator,
   type EmulatorOptions,
 } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
-import type { AbsenceRules } from '../../../src/records/contact/consent/our-contacts.ts';
-import type { Send } from '../../../src/domain/exchange.ts';
-import type { Guards } from '../../../src/engine/report/guard-rules.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
 import { ledgerInMemory } from '../../../src/do-not-contact/list-file.ts';
-import type { DoNotContactList } from '../../../src/do-not-contact/contact-list.ts';
-import { openSnapshot, type Snapshot } from '../../../src/snapshot/snapshot.ts';
-import type { WriteBack } from '../../../src/sources/write-back.ts';
-import type { Certificate, Source } from '../../../src/sources/source.ts';
-import type { Mirror, RunOptions } from '../../../src/engine/context/mirror-context.ts';
-import { createPersonLocks } from '../../../src/engine/context/person-locks.ts';
-import { type Erased, eraseTold } from '../../../src/erasure/privacy-deletions.ts';
+import { eraseTold, type Erased } from '../../../src/erasure/privacy-deletions.ts';
 import { run } from '../../../src/engine/run.ts';
 import { type Sighting, watch } from '../../../src/engine/watch/unsubscribe-watch.ts';
-import { type VirtualClock, virtualClock } from '../clock.ts';
-import { toSend } from '../emulator/raw-socket.ts';
-import { channels, mirrorOf, type Policy } from './engine-mirror.ts';
+import { type VirtualClock, virtualClock } from '../waiting.ts';
+import { toSend } from '../emulator/emulator-stage.ts';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { OptOutReport } from '../../../src/domain/opt-out-report.ts';
+
+// One mirror of people and templates, put together for a platform in the same process.
+
+export const channels = ['ch_news', 'ch_product'];
+
+/**
+ * As a configuration without a word about them has them, but that everybody may be opted out, and
+ * every template changed: few tests are about that.
+ */
+export const limits: Guards = {
+  ...byGuard((_, { defaults: { percent, floor } }) => ({ percent, floor })),
+  opt_out: { percent: 100, floor: 20, holdForMs: 72 * 3_600_000 },
+  template: { percent: 100, floor: 3 },
+};
+export const patience = { absentReadings: 2, absentForMs: 20 * 3_600_000, deleteAfterMs: 0 };
+
+export interface Policy {
+  absent?: 'keep' | 'opt_out';
+  deletes?: 'off' | 'created' | 'owned';
+  missing?: 'respect' | 'recreate';
+  resubscribe?: 'never' | 'newer';
+  templates?: 'keep' | 'overwrite';
+  absentTemplates?: 'keep' | 'archive';
+  /** Of a channel, the one it took over from. */
+  replaces?: Record<string, string>;
+}
+
+export interface Parts {
+  send: Send;
+  snapshot: Snapshot;
+  ledger: DoNotContactList;
+  audit?: Mirror['audit'];
+  clock: Clock;
+  random: Random;
+  apiKey?: string;
+  policy: Policy;
+  guards?: Partial<Guards>;
+  absence?: Partial<AbsenceRules>;
+  /** How the contacts are read. */
+  manner?: string;
+  rules?: Mirror['rules'];
+  windows?: Mirror['windows'];
+  canary?: Mirror['canary'];
+  approvers?: Mirror['approvers'];
+  /** Who gets a test of changed templates. */
+  testTo?: readonly string[] | undefined;
+  timezone?: string;
+  contacts: Source;
+  templates: Source;
+  pageSizes?: Mirror['pageSizes'];
+  beside?: PersonLocks;
+  returns?: WriteBack;
+  /** What the mirror has in the place of its client. */
+  platformAs?(platform: Platform): Platform;
+}
+
+export function mirrorOf(parts: Parts): Mirror {
+  const { send, snapshot, ledger: doNotContact, clock, random, policy, apiKey = 'key' } = parts;
+  const { pageSizes = [100, 83] } = parts;
+  const gate = createGate({ clock, random });
+  const { platformAs = (one: Platform) => one } = parts;
+  const platform = platformAs(createPlatform({ send, gate, clock, random, apiKey }));
+  const fields = {
+    id: 'id',
+    email: 'email',
+    deleted: 'deleted',
+    unsubscribed: 'unsubscribed',
+    consentAt: 'consent_at',
+    channels: channels.map((id) => ({ id, subscription: id, replaces: policy.replaces?.[id] })),
+  };
+  const { missing = 'respect', resubscribe = 'never', absent = 'keep', deletes = 'off' } = policy;
+  const { templates = 'keep', absentTemplates = 'keep' } = policy;
+  const contact = contactType({
+    fields,
+    policy: { absent, missing, resubscribe, optIns: 'on' },
+    absence: { ...patience, deletes, ...parts.absence },
+    platform: platform.contacts,
+    now: clock.now,
+  });
+  const template = templateType({
+    policy: { templates, absentTemplates },
+    platform: platform.templates,
+    testTo: parts.testTo,
+  });
+  return {
+    name: 'test',
+    parts: [
+      { type: contact, source: parts.contacts, manner: parts.manner ?? 'as it is' },
+      { type: template, source: parts.templates },
+    ],
+    returns: parts.returns,
+    snapshot,
+    account: { url: 'https://platform.test', apiKey, platform },
+    doNotContact,
+    audit: parts.audit,
+    locks: parts.beside ?? createPersonLocks(),
+    notes: [],
+    clock,
+    random,
+    timeoutMs: 10_000,
+    pageSizes,
+    keepMs: 90 * 86_400_000,
+    guards: { ...limits, ...parts.guards },
+    rules: parts.rules,
+    windows: parts.windows,
+    canary: parts.canary,
+    approvers: parts.approvers,
+    timezone: parts.timezone,
+    reserve: 0,
+    requests: gate.counts,
+    limits: gate.limits,
+    platformNow: gate.platformNow,
+  };
+}
+
+// The whole engine against the whole emulator in one process: no socket, no wall clock.
 
 export interface Stage {
   clock: VirtualClock;
@@ -242,4 +366,99 @@ function changesOf(stage: Crm, options: StageOptions): Required<Pick<Source, 'ch
 
 function cursorOf({ changed }: Crm, overlap = 0, since = 0): string {
   return String(Math.max(since, changed.length - overlap));
+}
+
+// Two people of a CRM and the process that keeps their mirror, for runs side by side.
+
+export const ann = 'ann@example.com';
+
+export const record = (id: string, email: string, wished = 'yes') => ({
+  id,
+  email,
+  ch_news: wished,
+});
+
+/** In a folder that is gone when the test has finished. */
+export function stageOf(options: StageOptions = {}): Stage {
+  const folder = mkdtempSync(join(tmpdir(), 'beside-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const stage = openStage({ path: join(folder, 'snapshot.sqlite'), ...options });
+  stage.people.push(record('1', ann), record('2', 'bob@example.com'));
+  return stage;
+}
+
+/** A run about the one who stands under this id. */
+export const alone = async (stage: Stage, id: string): Promise<Summary> =>
+  stage.clock.run(stage.one(id));
+
+export const sent = (stage: Stage): string[] =>
+  stage.writes().map((write) => `${write.subscription} ${write.email}`);
+
+export function wish(stage: Stage, id: string, value: string): void {
+  for (const person of stage.people) if (person['id'] === id) person['ch_news'] = value;
+}
+
+// A CRM that tells what changed, and two people who are on the platform.
+
+const bob = 'bob@example.com';
+export const cid = 'cid@example.com';
+
+/** It was read wholly, and nothing is left to do. */
+export async function settled(options: StageOptions = {}): Promise<Stage> {
+  const stage = openStage({ tellsChanges: true, ...options });
+  stage.people.push(record('1', ann), record('2', bob));
+  expect(await stage.sync()).toMatchObject({ status: 'done' });
+  stage.asked.length = 0;
+  stage.writes();
+  return stage;
+}
+
+/** Edits the record of this id, as the CRM does: it is told with the changes. */
+export function edit(stage: Stage, id: string, news: Record<string, unknown>): void {
+  const found = stage.people.find((person) => person['id'] === id);
+  if (found) Object.assign(found, news);
+  else stage.people.push({ id, ...news });
+  stage.changed.push(id);
+}
+
+export const fast = async (stage: Stage) => stage.sync({ mode: 'fast' });
+
+export const shown = (stage: Stage, email: string, channel = 'ch_news') =>
+  stage.emulator.world.contact(email)?.channels.find(({ id }) => id === channel)?.subscription;
+
+/** A platform that can be told to fail whatever changes something. */
+export function failing() {
+  const state: { how: 'well' | 'refuses' | 'is away' | 'breaks' } = { how: 'well' };
+  const answer = (status: number): Answer => {
+    const error = { code: 'bad_request', message: 'no' };
+    return { status, headers: {}, body: JSON.stringify({ error }) };
+  };
+  const wire = (send: Send): Send => {
+    return async (request: Request, signal) => {
+      if (request.method === 'GET' || state.how === 'well') return send(request, signal);
+      if (state.how === 'breaks') throw new TypeError('a bug');
+      return answer(state.how === 'refuses' ? 400 : 503);
+    };
+  };
+  return { state, wire };
+}
+
+export const told: ReportResult = { is: 'told' };
+
+/** A CRM that keeps what it is told, and can be made to fail. */
+export function hearing(over: Partial<WriteBack> = {}) {
+  const heard: OptOutReport[] = [];
+  const returns: WriteBack = {
+    most: 10,
+    takes: () => true,
+    async *tell(batch) {
+      for (const one of batch) {
+        heard.push(one);
+        yield told;
+      }
+    },
+    look: () => 'kept',
+    ...over,
+  };
+  return { heard, returns };
 }

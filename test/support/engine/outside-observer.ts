@@ -4,9 +4,8 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Answer, Request } from '../../../src/domain/exchange.ts';
-import { channels } from './engine-mirror.ts';
-import type { Stage } from './engine-stage.ts';
-import { wishOf } from './wanted-people.ts';
+import { channels, type Stage } from './engine-stage.ts';
+import { wishOf } from './sample-people.ts';
 
 export type CrmRecord = Readonly<Record<string, unknown>>;
 

@@ -1,10 +1,11 @@
-/** People on both sides of a mirror, what happens to them, and what must never be sent to them. */
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import type { Clock } from '../../../src/domain/clock.ts';
-import { keyOf, thereAs, withLetters } from './address-spelling.ts';
-import { channels } from './engine-mirror.ts';
-import type { Stage } from './engine-stage.ts';
+import { channels, openStage, type Stage, type StageOptions } from './engine-stage.ts';
+import type { Emulator } from '../../../src/emulator/emulator.ts';
+import { canonicalJson } from '../../../src/domain/record.ts';
+
+// People on both sides of a mirror, what happens to them, and what must never be sent to them.
 
 /** What may be true of one address on both sides before a run. */
 export const person = fc.record({
@@ -167,4 +168,158 @@ export function oursOf(stage: Stage): Set<string> {
 /** A status of 0: a request that a fault kept from the platform. */
 function isDone({ status }: { status: number }): boolean {
   return status >= 200 && status < 300;
+}
+
+// Spellings of one address, found by other means than the product's.
+
+/** Returns the address in the one spelling that stands for all of them. */
+export function keyOf(email: string): string {
+  const text = email.trim().normalize('NFC').toLowerCase();
+  const at = text.lastIndexOf('@') + 1;
+  const url = `http://${text.slice(at)}`;
+  return at > 0 && URL.canParse(url) ? text.slice(0, at) + new URL(url).hostname : text;
+}
+
+/** The domain of an address in `people of the world`, as the CRM writes it. */
+const domains: Record<string, string> = { 'xn--mller-kva.com': 'müller.com' };
+
+/** Returns the address with the letters of its domain; the address itself if it has no others. */
+export function withLetters(key: string): string {
+  const [local, host = ''] = key.split('@');
+  return `${local}@${domains[host] ?? host}`;
+}
+
+/** Returns the address as the platform spells it; the key if no contact has it. */
+export function thereAs({ world }: Pick<Emulator, 'world'>, key: string): string {
+  return world.contacts().find(({ email }) => keyOf(email) === key)?.email ?? key;
+}
+
+// Somebody whose address changes in the CRM.
+
+export const OLD = 'old@example.com';
+export const NEW = 'new@example.com';
+
+interface Moving extends StageOptions {
+  /** What was there before the move. */
+  before?(stage: Stage): void;
+}
+
+/** Lea is in both channels under the old address, and the CRM has the new one. */
+export async function moved(wishes: object = {}, options: Moving = {}): Promise<Stage> {
+  const { before = known } = options;
+  const stage = openStage(options);
+  before(stage);
+  await stage.sync();
+  stage.people[0] = { id: '1', email: NEW, ch_news: 'yes', ch_product: 'yes', ...wishes };
+  stage.writes();
+  return stage;
+}
+
+function known({ people }: Stage): void {
+  people.push({ id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' });
+}
+
+/** Lists what was sent: operation, address, channel. */
+export const sent = (stage: Stage) =>
+  stage.writes().map(({ method, subscription, contactId, email, channelId, status }) => {
+    const now = stage.emulator.world.contacts().find(({ id }) => id === contactId)?.email;
+    const who = now ?? email ?? contactId;
+    const how = status < 300 ? '' : ' no';
+    if (method === 'DELETE') return `delete ${who}${how}`;
+    return `${subscription} ${who} ${channelId}${how}`;
+  });
+
+// What the CRM of a stage wants, told apart from how the engine finds it out.
+
+const yes = new Set(['yes', 'true', '1', 'opt_in']);
+const no = new Set(['no', '0']);
+
+export type Wish = 'opt_in' | 'opt_out' | undefined;
+
+/** Of one person, given as all their CRM records: any no wins; who is broken is never opted in. */
+export function wishOf(records: readonly Record<string, unknown>[], channel: string): Wish {
+  const words = records.map((record) => wordOf(record[channel]));
+  const leaves = records.some((record) => record['unsubscribed'] === 'true');
+  if (leaves || words.some((word) => no.has(word))) return 'opt_out';
+  if (records.some(isBroken)) return undefined;
+  const living = records.filter((record) => record['deleted'] !== 'true');
+  const wants = living.some((record) => yes.has(wordOf(record[channel])));
+  return wants ? 'opt_in' : undefined;
+}
+
+export function isBroken(record: Readonly<Record<string, unknown>>): boolean {
+  return channels.some((id) => record[id] === 'maybe');
+}
+
+function wordOf(value: unknown): string {
+  return typeof value === 'string' ? value.toLowerCase() : '';
+}
+
+/** By address and channel. */
+export function wishesOf(stage: Stage): { address: string; channel: string; wish: Wish }[] {
+  const addressOf = (record: Record<string, unknown>) => keyOf(String(record['email']));
+  const addresses = new Set(stage.people.map(addressOf));
+  return [...addresses].flatMap((address) => {
+    const records = stage.people.filter((record) => addressOf(record) === address);
+    return channels.map((channel) => ({ address, channel, wish: wishOf(records, channel) }));
+  });
+}
+
+// Templates on both sides of a mirror.
+
+/** What may be true of one template on both sides before a run. */
+export const letter = fc.record({
+  crm: fc.constantFrom('absent', 'bare', 'content', 'whole'),
+  platform: fc.constantFrom('absent', 'equal', 'differs', 'twice'),
+});
+type Letter = typeof letter extends fc.Arbitrary<infer T> ? T : never;
+
+const content = [{ type: 'text', text: 'Dear {{name}}, {{ city }} is waiting' }];
+const variables = [
+  { name: 'city', type: 'string' as const, defaultValue: 'Oslo' },
+  { name: 'name', type: 'string' as const, defaultValue: null },
+];
+const forms = {
+  bare: { subject: 'Hello' },
+  content: { subject: 'Hello', content },
+  whole: {
+    subject: 'Hello',
+    description: 'To all',
+    content,
+    variables,
+    fromEmail: 'team@example.org',
+    status: 'published' as const,
+  },
+};
+
+export function arrangeLetters(
+  stage: Pick<Stage, 'templates' | 'emulator'>,
+  letters: readonly Letter[],
+): void {
+  for (const [at, { crm, platform }] of letters.entries()) {
+    const name = `letter-${at}`;
+    const form = forms[crm === 'absent' ? 'bare' : crm];
+    if (crm !== 'absent') stage.templates.push({ key: name, name, ...form });
+    const { template } = stage.emulator.seed;
+    if (platform !== 'absent') template({ name, ...form, ...(platform === 'differs' && other) });
+    if (platform === 'twice') template({ name, ...form });
+  }
+}
+
+const other = { subject: 'Somebody wrote this on the platform' };
+
+/** Templates the source states that the platform does not show so, by key. */
+export function unlikeLetters(stage: Stage): string[] {
+  const shown = stage.emulator.world.templates();
+  const unlike = stage.templates.filter(({ key: _, ...fields }) => {
+    const same = shown.filter(({ name }) => name === fields['name']);
+    const [only] = same;
+    return (
+      same.length !== 1 ||
+      Object.entries(fields).some(
+        ([field, value]) => canonicalJson(Reflect.get(only ?? {}, field)) !== canonicalJson(value),
+      )
+    );
+  });
+  return unlike.map(({ key }) => String(key));
 }

@@ -2,6 +2,12 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
+import {
+  createBudget,
+  type Budget,
+  type BudgetOptions,
+} from '../../../src/rate-limit/route-budget.ts';
+import type { Observation } from '../../../src/http/rate-limit-headers.ts';
 
 type Reply = (request: IncomingMessage & { text: string }, response: ServerResponse) => void;
 
@@ -48,4 +54,41 @@ export function nowhere(): string {
 function address(bound: AddressInfo | string | null): string {
   if (bound === null || typeof bound === 'string') throw new Error('not bound to a port');
   return `http://127.0.0.1:${bound.port}`;
+}
+
+export const TRIP_MS = 40;
+
+const nothing: Observation = {
+  refused: false,
+  limit: undefined,
+  remaining: undefined,
+  windowMs: undefined,
+  resetInMs: undefined,
+  dateMs: undefined,
+  retryAfterMs: undefined,
+};
+
+/** What an answer says: unless told otherwise of 60 per 60 s; `undefined` is not said. */
+export function left(remaining?: number, more: Partial<Observation> = {}): Observation {
+  return { ...nothing, limit: 60, windowMs: 60_000, remaining, ...more };
+}
+
+/** Without jitter. */
+export function budget(options: Partial<BudgetOptions> = {}): Budget {
+  return createBudget({ random: () => 0, ...options });
+}
+
+/** One request on its own, whose answer comes at this time. */
+export function lone(made: Budget, seen: Observation, nowMs: number): void {
+  made.answer(made.ticket(nowMs - TRIP_MS), seen, nowMs);
+}
+
+/** How many of many may leave. */
+export function leaves(made: Budget, nowMs: number, waiting = 1000): number {
+  return made.decide(nowMs, waiting).leave;
+}
+
+/** When none of many may. */
+export function waits(made: Budget, nowMs: number, waiting = 1000): number {
+  return made.decide(nowMs, waiting).waitMs;
 }

@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import { createGate } from '../../../src/rate-limit/request-gate.ts';
 import { createSend } from '../../../src/http/send-request.ts';
 import { createPlatform, type Platform } from '../../../src/platform/api-client.ts';
-import { virtualClock } from '../clock.ts';
+import { virtualClock } from '../waiting.ts';
 import { serve } from '../http/test-server.ts';
 
 export const KEY = 'key_live_1234567890';

@@ -1,14 +1,17 @@
-/**
- * A job of many requests under one limited route, in virtual time and from one seed: budgets as the
- * product uses them, a server that counts as servers do, and a network in between.
- */
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
-import type { Limit } from '../../../src/emulator/limits/algorithms.ts';
-import { type Budget, createBudget } from '../../../src/rate-limit/route-budget.ts';
+import { algorithms, type Limit } from '../../../src/emulator/limits/algorithms.ts';
+import { CEILING, createBudget, type Budget } from '../../../src/rate-limit/route-budget.ts';
 import { observe } from '../../../src/http/rate-limit-headers.ts';
 import type { Random } from '../../../src/domain/clock.ts';
-import { type Answered, createServer, leastMs, type Server } from './limit-servers.ts';
-import { watch } from './limit-watch.ts';
+import { createServer, leastMs, type Answered, type Server, watch } from './limit-servers.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { createGate } from '../../../src/rate-limit/request-gate.ts';
+import { sharedBudgets } from '../../../src/rate-limit/shared/shared-budget.ts';
+import type { Link } from '../../../src/rate-limit/shared/redis-connection.ts';
+import { createVirtualClock } from '../../../src/rehearsal/virtual-clock.ts';
+
+// A job of many requests under one limited route, in virtual time and from one seed: budgets as the
+// product uses them, a server that counts as servers do, and a network in between.
 
 export interface Job {
   algorithm: string;
@@ -245,4 +248,143 @@ function createClock({ job, now, at }: World) {
     now: () => now() + (leap && now() >= leap.atMs ? leap.byMs : 0),
     after: (ms: number, happen: () => void) => at(awake(now() + ms), happen),
   };
+}
+
+// A table of jobs and what each may cost: the least time times so much, and so many 429s.
+
+const SEEDS = 8;
+
+/** Over all seeds: the mean of time / least time, and the share of 429s, in percent. */
+export interface Cost {
+  ratio: number;
+  refused: number;
+}
+
+/** Plays one job from each seed. */
+export function measure(job: Omit<Job, 'seed'>): Cost {
+  const played: Outcome[] = [];
+  for (let seed = 1; seed <= SEEDS; seed += 1) played.push(play({ ...job, seed }));
+  const sum = (of: (one: Outcome) => number) => played.reduce((total, one) => total + of(one), 0);
+  const ratio = sum((one) => one.ratio) / SEEDS;
+  return { ratio, refused: (100 * sum((one) => one.refused)) / sum((one) => one.sent) };
+}
+
+/**
+ * One row per line: a name, then `time 429s` for each algorithm, in the order of `algorithms`.
+ * Lines without figures are headings.
+ */
+export function readTable(text: string): { name: string; algorithm: string; most: Cost }[] {
+  return text.split('\n').flatMap((line) => {
+    const [, name = '', figures = ''] = /^(.*?)((?:\s+[\d.]+ +[\d.]+%)+)\s*$/.exec(line) ?? [];
+    const cells = [...figures.matchAll(/([\d.]+) +([\d.]+)%/g)];
+    return cells.map(([, ratio, refused], at) => {
+      const { name: algorithm } = algorithms[at]!;
+      return {
+        name: name.trim(),
+        algorithm,
+        most: { ratio: Number(ratio), refused: Number(refused) },
+      };
+    });
+  });
+}
+
+// Counts the requests that may arrive late because this process was suspended.
+
+const SAMPLE_MS = 20;
+/** Some delay is part of every machine; a window that is a second long allows for it. */
+const SUSPENDED_MS = 200;
+
+/**
+ * Returns how many requests may have reached the platform a window late since this was called, and
+ * stops counting. Whenever this process is suspended, all requests in flight may, up to CEILING of
+ * each worker. No more than half of all requests are allowed to, so that a bound can still fail.
+ */
+export function countLate(requests: number, workers = 1): () => number {
+  let suspended = 0;
+  let sampledMs = performance.now();
+  const timer = setInterval(() => {
+    const nowMs = performance.now();
+    if (nowMs - sampledMs > SAMPLE_MS + SUSPENDED_MS) suspended += 1;
+    sampledMs = nowMs;
+  }, SAMPLE_MS).unref();
+  return () => {
+    clearInterval(timer);
+    return Math.min(requests / 2, CEILING * workers * suspended);
+  };
+}
+
+// Many processes that share one limited route, in virtual time and from one seed: gates and shared
+// budgets as the product uses them, a server that counts as servers do, and a log as
+// the script in Redis keeps it.
+
+export interface FleetJob {
+  algorithm: string;
+  limit: Limit;
+  processes: number;
+  /** Of all of them. */
+  requests: number;
+  seed: number;
+  /** Share of the calls that Redis keeps waiting, for 100 to 300 ms. */
+  delayed?: number;
+}
+
+export interface FleetOutcome {
+  /** Time / least time. */
+  ratio: number;
+  refused: number;
+  /** Round trips to the log, for each request. */
+  trips: number;
+}
+
+export async function playFleet(job: FleetJob): Promise<FleetOutcome> {
+  const { algorithm, limit, processes, requests, seed, delayed = 0 } = job;
+  const random = seeded(seed);
+  const epochMs = EPOCH_MS + Math.floor(random() * limit.windowSeconds * 1000);
+  const clock = createVirtualClock({ startMs: epochMs, pause: () => nextTurn() });
+  const server = createServer(algorithm, { limit, epochMs });
+  const travel = (least: number, most: number) =>
+    clock.sleep((least + random() * (most - least)) / 2);
+  let [trips, entries] = [0, 0];
+  let log: { id: string; at: string; message: string; copy: string }[] = [];
+  // As the script in Redis does.
+  const run: Link['run'] = async (_script, _key, [lastId, lastAt, message = '', wanted = '']) => {
+    trips += 1;
+    await travel(0.2, 1);
+    if (delayed > 0 && random() < delayed) await clock.sleep(100 + 200 * random());
+    const last = log.findIndex(({ id, at }) => id === lastId && at === lastAt);
+    const found = last < 0 ? log : log.slice(last + 1);
+    const copy = last < 0 || found.some((one) => one.copy !== '') ? '' : wanted;
+    entries += 1;
+    const own = { id: `${entries}-0`, at: (clock.now() / 1000).toFixed(6), message, copy };
+    const told = [...found, own].flatMap((one) => {
+      const { id, at, message } = one;
+      return [id, at, message, `${one.copy.length}`, last < 0 ? one.copy : ''];
+    });
+    log.push(own);
+    if (copy !== '') log = log.slice(last);
+    await travel(0.2, 1);
+    return [own.id, last < 0 ? 'all' : 'next', ...told];
+  };
+  const link: Link = { run, times: () => 0, tend: () => 250, close: () => undefined };
+  const all = Array.from({ length: processes }, (_, at) => {
+    const own = { url: '', organization: 'all', worker: `w${at}`, clock, random };
+    const { budgetOf, close } = sharedBudgets({ ...own, openLink: () => link });
+    const gate = createGate({ clock, random, budgetOf });
+    const send = async () => {
+      await travel(20, 50);
+      const { status, headers } = server.take(clock.monotonic());
+      await travel(20, 50);
+      return { status, headers, body: '' };
+    };
+    const share = Math.floor((requests + at) / processes);
+    const done = Promise.all(Array.from({ length: share }, () => gate.through('route', send)));
+    return { done, gate, close };
+  });
+  await clock.run(Promise.all(all.map(({ done }) => done)));
+  const ms = clock.monotonic();
+  const tripsDone = trips;
+  await clock.run(Promise.all(all.map(({ close }) => close())));
+  const refused = all.reduce((sum, { gate }) => sum + gate.counts().rateLimited, 0);
+  const ratio = ms / leastMs(algorithm, { limit, requests, epochMs });
+  return { ratio, refused, trips: tripsDone / requests };
 }

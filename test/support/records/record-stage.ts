@@ -1,19 +1,38 @@
-/** Both kinds over the whole emulator, through the real client: no socket, no wall clock. */
 import { createEmulator } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { createGate } from '../../../src/rate-limit/request-gate.ts';
 import { contactType } from '../../../src/records/contact/contact-type.ts';
 import type { AbsenceRules } from '../../../src/records/contact/consent/our-contacts.ts';
-import type { ContactFields } from '../../../src/records/contact/observe/desired-contact.ts';
+import {
+  contactDesire,
+  type ContactFields,
+} from '../../../src/records/contact/observe/desired-contact.ts';
 import type { ConsentPolicy } from '../../../src/records/contact/consent/rules.ts';
 import { templateType } from '../../../src/records/template/template-type.ts';
 import type { TemplatePolicy } from '../../../src/records/template/template-decision.ts';
-import type { RecordType, SendOutcome, States } from '../../../src/records/record-type.ts';
+import type {
+  Decision,
+  RecordType,
+  SendOutcome,
+  States,
+} from '../../../src/records/record-type.ts';
 import { Unavailable } from '../../../src/domain/errors.ts';
 import type { Answer, Send } from '../../../src/domain/exchange.ts';
-import type { RecordedRow } from '../../../src/domain/record.ts';
+import {
+  canonicalJson,
+  type DesiredRow,
+  type ObservedRow,
+  type RecordedRow,
+} from '../../../src/domain/record.ts';
 import { createPlatform } from '../../../src/platform/api-client.ts';
-import { virtualClock } from '../clock.ts';
+import { virtualClock } from '../waiting.ts';
+import { observe } from '../../../src/records/contact/observe/observed-contact.ts';
+import type { Membership } from '../../../src/records/contact/observe/contact-state.ts';
+import type { Change, DoneChange, Op } from '../../../src/domain/change.ts';
+import type { Contact } from '../../../src/platform/answer-schemas.ts';
+import type { Subscription } from '../../../src/platform/request-schemas.ts';
+
+// Both kinds over the whole emulator, through the real client: no socket, no wall clock.
 
 export const NOON = Date.UTC(2026, 10, 20, 12);
 export const LATER = NOON + 3_600_000;
@@ -187,3 +206,135 @@ export function carryOut(kind: RecordType, known: States): RecordedRow | undefin
   }
   return recorded;
 }
+
+// People as the CRM, the platform and the snapshot state them.
+
+export const ANN = 'ann@example.com';
+
+/** One record of the CRM about Ann. */
+export function wish(record: Record<string, unknown> = {}): DesiredRow {
+  return contactDesire(fields, () => NOON)(
+    { id: '1', email: ANN, newsletter: '', product: '', ...record },
+    '',
+  );
+}
+
+export const bothIn = () => wish({ newsletter: 'yes', product: 'yes' });
+
+interface Shown extends Partial<Omit<Contact, 'channels'>> {
+  news?: Subscription;
+  product?: Subscription;
+  /** In a channel that is not configured. */
+  other?: Subscription;
+}
+
+function platformContact({ news, product, other, ...rest }: Shown = {}): Contact {
+  const channels = [
+    ...(news ? [{ id: NEWS, name: '', subscription: news }] : []),
+    ...(product ? [{ id: PRODUCT, name: '', subscription: product }] : []),
+    ...(other ? [{ id: 'ch_other', name: '', subscription: other }] : []),
+  ];
+  return { id: 'con_1', email: ANN, status: 'subscribed', channels, ...rest };
+}
+
+/** One contact of Ann as the platform shows it. */
+export function shown(contact: Shown = {}): ObservedRow {
+  return observe(platformContact(contact), new Set([NEWS, PRODUCT]));
+}
+
+const memberships = {
+  in: { is: 'opt_in', by: 'us' },
+  us: { is: 'opt_out', by: 'us' },
+  platform: { is: 'opt_out', by: 'platform' },
+} as const satisfies Record<string, Membership>;
+
+interface Remembered {
+  /** Undefined when the contact has vanished. */
+  id?: string | undefined;
+  left?: boolean;
+  news?: keyof typeof memberships | undefined;
+  product?: keyof typeof memberships | undefined;
+  seen?: ObservedRow;
+}
+
+/** What the snapshot holds of Ann. */
+export function remembered(known: Remembered = {}): RecordedRow {
+  const { left = false, news, product, seen } = known;
+  const id = 'id' in known ? known.id : 'con_1';
+  const channels = {
+    ...(news && { [NEWS]: memberships[news] }),
+    ...(product && { [PRODUCT]: memberships[product] }),
+  };
+  const is = Object.entries(channels).map(([name, membership]) => [name, membership.is]);
+  const observed: unknown = seen
+    ? JSON.parse(seen.body)
+    : { id: id ?? 'con_1', left, channels: Object.fromEntries(is) };
+  return {
+    kind: 'contact',
+    key: ANN,
+    id,
+    ownership: 'created',
+    body: canonicalJson({ contacts: [observed], defaults: [], channels }),
+    shown: seen?.fingerprint,
+    desired: undefined,
+    seenAt: NOON,
+  };
+}
+
+/** The changes in the order they are sent, as "create ch_news" or "opt_out ch_news → con_1". */
+export function steps({ changes }: Pick<Decision, 'changes'>): string[] {
+  return changes
+    .toSorted((a, b) => a.phase - b.phase)
+    .map(({ op, part, target }) => `${op} ${part}${target ? ` → ${target}` : ''}`);
+}
+
+export const conflicts = ({ problems }: Decision): string[] =>
+  problems.filter((problem) => problem.class === 'conflict').map(({ part }) => part);
+
+const phases: Partial<Record<Op, number>> = { opt_out: 0, delete: 2 };
+
+export function change(op: Op, target?: string, part = NEWS): Change {
+  return {
+    kind: 'contact',
+    key: ANN,
+    op,
+    part,
+    target,
+    body: '{"forbids":false}',
+    phase: phases[op] ?? 1,
+  };
+}
+
+// One person of whom an earlier run has changed something, and what is recorded then.
+
+export const run = 'r1';
+export const says = (newsletter: string, more: object = {}) => wish({ newsletter, ...more });
+export const isIn = [shown({ news: 'opt_in' })];
+export const isOut = [shown({ news: 'opt_out' })];
+export const ours = { is: 'opt_out', by: 'us', acked: NOON } as const;
+
+export function withNews(membership: Membership): RecordedRow {
+  const row = remembered({ news: membership.is === 'opt_in' ? 'in' : 'us' });
+  const body: unknown = JSON.parse(row.body);
+  return { ...row, body: canonicalJson({ ...Object(body), channels: { [NEWS]: membership } }) };
+}
+
+export const stated = withNews({ ...ours, cause: 'stated', stated: ['1'], bound: ['1'] });
+export const undone = withNews({
+  ...ours,
+  cause: 'undone',
+  bound: ['1'],
+  undone: { run, said: 'opt_in' },
+});
+export const theirs = withNews({ is: 'opt_out', by: 'platform', made: { after: null, by: NOON } });
+export const done = (op: DoneChange['op'], more: Partial<DoneChange> = {}): DoneChange => ({
+  op,
+  part: op === 'delete' ? '' : NEWS,
+  target: op === 'create' ? undefined : 'con_1',
+  body: '{}',
+  before: undefined,
+  later: undefined,
+  isUndone: false,
+  wasThere: false,
+  ...more,
+});

@@ -1,12 +1,17 @@
-/** Reads a source to its end, and the virtual time and real files that such a reading needs. */
+import nock from 'nock';
 import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import type { Clock } from '../../../src/domain/clock.ts';
 import { csvSource } from '../../../src/sources/csv/csv-source.ts';
 import type { CsvOptions } from '../../../src/sources/csv/options.ts';
 import type { Certificate, Source, SourceRecord } from '../../../src/sources/source.ts';
+import { contactDesire } from '../../../src/records/contact/observe/desired-contact.ts';
+import type { OptOutReport } from '../../../src/domain/opt-out-report.ts';
+import type { ReportResult, WriteBack } from '../../../src/sources/write-back.ts';
+
+// Reads a source to its end, and the virtual time and real files that such a reading needs.
 
 export interface Reading {
   batches: SourceRecord[][];
@@ -103,4 +108,49 @@ export async function readCsv(
     csvSource({ ...options, type: 'csv', path }, { clock: virtualClock(), random: () => 1 }),
     fields,
   );
+}
+
+// Whether contacts.deleted takes a value for "yes".
+
+const desire = contactDesire({ id: 'id', email: 'email', deleted: 'gone', channels: [] }, Date.now);
+
+export function truthyIn(gone: unknown): boolean {
+  return desire({ id: '1', email: 'ann@example.com', gone }, 'row 1').presence === 'flagged';
+}
+
+// Opt-outs to tell, and what a way back makes of them.
+
+/** `ret_a` of a@x.y, whose id in the CRM is `a`: out of a channel, unless it says otherwise. */
+export function left(id: string, more: Partial<OptOutReport> = {}): OptOutReport {
+  const by = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+  const email = `${id}@x.y`;
+  const standard = { crmId: id, channel: 'ch_news', cause: 'opt_out' as const, after: null, by };
+  return { id: `ret_${id}`, email, ...standard, ...more };
+}
+
+export const allMail = { channel: '*', cause: 'unsubscribed' } as const;
+
+export async function tell(returns: WriteBack, ...batch: OptOutReport[]): Promise<ReportResult[]> {
+  const told: ReportResult[] = [];
+  for await (const one of returns.tell(batch, new AbortController().signal)) told.push(one);
+  return told;
+}
+
+/** Refuses requests that nock does not answer, and fails when an expected request is missing. */
+export function onlyNocked(): void {
+  beforeAll(() => {
+    if (!nock.isActive()) nock.activate();
+    nock.disableNetConnect();
+  });
+  beforeEach(() => nock.cleanAll());
+  afterEach(() => {
+    const [unasked] = nock.pendingMocks();
+    if (unasked !== undefined) throw new Error(`was not asked for: ${unasked}`);
+  });
+  afterAll(() => {
+    nock.cleanAll();
+    nock.enableNetConnect();
+    // Other files of this process have connections of their own.
+    nock.restore();
+  });
 }

@@ -2,7 +2,7 @@
  * One worker in a process of its own: node fleet-process.ts URL REDIS NAME REQUESTS; says what it
  * did.
  */
-import { countLate } from '../rate-limit/late-requests.ts';
+import { countLate } from '../rate-limit/limit-scenario.ts';
 import { startWorker, type ChildDone } from './fleet.ts';
 
 const [url = '', redis = '', name = '', requests = '0'] = process.argv.slice(2);

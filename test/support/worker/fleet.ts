@@ -1,4 +1,3 @@
-/** Several workers on one limit: each with a gate of its own, and its own connections. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -12,6 +11,16 @@ import { createSend } from '../../../src/http/send-request.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { organizationOf } from '../../../src/rate-limit/shared/organization-name.ts';
 import { sharedBudgets } from '../../../src/rate-limit/shared/shared-budget.ts';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished } from 'vitest';
+import { readFleet } from '../../../src/worker/placement/fleet-store.ts';
+import { connectQuickly } from '../../../src/worker/queues/redis-connections.ts';
+import { createWorld, launch, type World } from '../engine/engine-world.ts';
+import { untilHolds } from '../waiting.ts';
+
+// Several workers on one limit: each with a gate of its own, and its own connections.
 
 const KEY = 'key-of-the-fleet';
 const ROUTE = 'contacts.list';
@@ -135,4 +144,119 @@ export function startChild({ url, redis, name }: WorkerOptions, requests: number
   });
   result.catch(() => undefined);
   return { result, signal: (name) => void child.kill(name) };
+}
+
+// Two machines: a folder of configurations each, with the same mirrors, and a local disk each for
+// the snapshots. They have one Redis, one platform for each mirror, and exports of one CRM.
+
+interface Setting {
+  redis: string;
+  mirrors: readonly string[];
+  /** Lines that every configuration has. */
+  lines?: object;
+}
+
+/** The environment of a machine, with the folder of its snapshots. */
+const machines = ['one', 'two'] as const;
+type Machine = (typeof machines)[number];
+
+export async function twoMachines({ redis, mirrors, lines = {} }: Setting) {
+  const root = mkdtempSync(join(tmpdir(), 'crm-mirror-machines-'));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  const worlds = new Map<string, World>();
+  const folderOf = (machine: Machine): string => join(root, machine, 'mirrors');
+  const stateOf = (machine: Machine): string => join(root, machine, 'state');
+  for (const mirror of mirrors) {
+    const world = await createWorld({ kinds: ['contact'], channels: ['ch_news'] });
+    worlds.set(mirror, world);
+    world.people([{ email: `ann@${mirror}.example`, news: 'yes' }]);
+    const config = {
+      mirror,
+      redis,
+      snapshot: `\${STATE}/${mirror}.sqlite`,
+      ledgerKeyFile: `\${STATE}/${mirror}.key`,
+      platform: { url: world.server.url, apiKey: 'key_live_world' },
+      schedule: { full: '*/2 * * * * *' },
+      guards: { optOuts: { percent: 100 } },
+      contacts: {
+        source: { type: 'csv', path: join(world.folder, 'people.csv') },
+        id: 'id',
+        email: 'email',
+        channels: [{ id: 'ch_news', subscription: 'news' }],
+      },
+      ...lines,
+    };
+    for (const machine of machines) {
+      mkdirSync(folderOf(machine), { recursive: true });
+      writeFileSync(join(folderOf(machine), `${mirror}.yaml`), JSON.stringify(config));
+    }
+  }
+  const quick = connectQuickly(redis);
+  onTestFinished(() => quick.close());
+  const look = async () => readFleet(quick);
+  return {
+    worlds,
+    folderOf,
+    stateOf,
+    quick,
+    look,
+    /** Starts the worker of a machine, and answers once the others know it. */
+    async start(machine: Machine, env: Record<string, string> = {}) {
+      const before = new Set((await look()).nodes.map(({ name }) => name));
+      const worker = startFolder(folderOf(machine), { STATE: stateOf(machine), ...env });
+      onTestFinished(() => worker.kill('SIGKILL'));
+      let node = '';
+      await until(async () => {
+        node = (await look()).nodes.find(({ name }) => !before.has(name))?.name ?? '';
+        return node !== '';
+      });
+      return { ...worker, node };
+    },
+    /** Runs a command of `fleet` on the first machine. */
+    async fleet(...words: string[]) {
+      const args = ['fleet', ...words, '--mirrors', folderOf('one')];
+      return launch(args, { STATE: stateOf('one') }).ended;
+    },
+    homeOf: async (mirror: string): Promise<string | undefined> =>
+      (await look()).mirrors.find(({ name }) => name === mirror)?.home,
+  };
+}
+
+// A worker, as a process of its own.
+
+/** Until it holds. */
+export const until = async (holds: () => boolean | Promise<boolean>): Promise<void> =>
+  untilHolds(async () => expect(await holds()).toBe(true));
+
+export function start(file: string, ...flags: string[]) {
+  return launchWorker(['-c', file, ...flags]);
+}
+
+/** A worker of a folder of mirrors. */
+export function startFolder(folder: string, env: Record<string, string> = {}) {
+  return launchWorker(['--mirrors', folder], env);
+}
+
+function launchWorker(args: readonly string[], env: Record<string, string> = {}) {
+  const { child, ended } = launch(['worker', ...args], env);
+  let err = '';
+  child.stderr?.on('data', (chunk: Buffer) => void (err += chunk.toString()));
+  const said = async (text: string) => until(() => err.includes(text));
+  return {
+    ended,
+    kill: (signal: NodeJS.Signals) => void child.kill(signal),
+    heard: () => err,
+    said,
+    /** Where its server listens, once it does and the mirrors are served. */
+    async url(): Promise<string> {
+      await said('worker serves');
+      await said('listens on');
+      return /listens on (\S+)/.exec(err)?.[1] ?? '';
+    },
+    /** Asked to end, it does; its exit code. */
+    async ends(): Promise<number | null> {
+      child.kill('SIGTERM');
+      return (await ended).code;
+    },
+  };
 }

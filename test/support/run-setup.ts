@@ -1,10 +1,10 @@
-/**
- * Puts the temporary files of all tests into memory, where there is plenty: thousands of small
- * databases are written, each with all the care that a disk needs.
- */
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Reporter, TestModule } from 'vitest/node';
+
+// Puts the temporary files of all tests into memory, where there is plenty: thousands of small
+// databases are written, each with all the care that a disk needs.
 
 const memory = '/dev/shm';
 const prefix = 'crm-mirror-test-';
@@ -45,3 +45,23 @@ function freeIn(folder: string): number {
     return 0;
   }
 }
+
+// Prints the ten slowest files at the end of a run of many, and what plays the same draw again.
+
+const shown = 10;
+
+export const slowestFiles: Reporter = {
+  onTestRunEnd(modules: readonly TestModule[]) {
+    if (modules.length <= shown) return;
+    const timed = modules.map((module) => ({
+      name: module.relativeModuleId,
+      seconds: module.diagnostic().duration / 1000,
+    }));
+    const slowest = timed.toSorted((a, b) => b.seconds - a.seconds).slice(0, shown);
+    const lines = slowest.map(
+      ({ name, seconds }) => `${seconds.toFixed(1).padStart(8)} s  ${name}`,
+    );
+    const again = `SEED_BASE=${process.env['SEED_BASE']} plays the same draw again.`;
+    process.stdout.write(`\nThe slowest files:\n${lines.join('\n')}\n${again}\n`);
+  },
+};
