@@ -27,7 +27,7 @@ export function launch(
 
 /** Plays many seeds, and returns the lines of their table; the error tells of a seed that fails. */
 export async function playSeeds(
-  kind: '' | '--undo' | '--canary',
+  kind: '' | '--undo' | '--canary' | '--restore',
   { seeds, from }: { seeds: number; from: number },
 ): Promise<string[]> {
   const named = kind === '' ? [] : [kind];

@@ -36,3 +36,10 @@ test(`${canaries} stories with a canary from seed ${from} on: nothing waits for 
   const lines = await playSeeds('--canary', { seeds: canaries, from });
   expect(lines).toContainEqual(expect.stringMatching(/^ {2}somebody waits for a canary +\d/));
 });
+
+const restored = playsAll ? 200 : 10;
+
+test(`${restored} stories with a restored backup from seed ${from} on`, async () => {
+  const lines = await playSeeds('--restore', { seeds: restored, from });
+  expect(lines.at(-2)).toMatch(new RegExp(`^${restored} seeds, `));
+});

@@ -55,7 +55,7 @@ const oneOf = [
   ['snapshot/fencing-token', 'snapshot/locked-snapshot', 'commands/handover'],
   ['worker/redis-loss', 'worker/job-release', 'commands/redis-attacker', 'commands/events'],
   ['commands/fleet', 'commands/fleet-disks', 'commands/fleet-move', 'commands/failover'],
-  ['engine/broken-files', 'engine/context/person-locks-random', 'sources/sqlite-process'],
+  ['engine/context/person-locks-random', 'sources/sqlite-process'],
   ['worker/failures', 'worker/shared-budget-fleet', 'commands/privacy', 'commands/sentinel'],
   ['commands/demo', 'commands/elsewhere', 'fuzz/fuzz', 'engine/apply/refused-changes'],
   ['rate-limit/ablation', 'rate-limit/fleet-sharing', 'rate-limit/socket'],

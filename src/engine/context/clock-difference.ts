@@ -42,6 +42,13 @@ export function nowByBoth({ clock, platformNow }: Omit<Clocks, 'snapshot'>): Can
   return { at: clock.now(), platformAt: at === undefined ? null : Math.floor(at) };
 }
 
+/** Returns the same; while the platform states no time, its last known difference counts. */
+export function nowByKnown(clocks: Clocks): CanaryTime {
+  const at = clocks.clock.now();
+  const aheadMs = aheadOf(clocks);
+  return { at, platformAt: aheadMs === null ? null : Math.floor(at - aheadMs) };
+}
+
 /** Returns whether our clock alone proves nothing. */
 function areApart(aheadMs: number | null): boolean {
   return Math.abs(aheadMs ?? 0) > apartMs;

@@ -15,7 +15,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import type { Began } from '../../snapshot/guards/approval-holds.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
-import { aheadOf, confirmDifference, nowByBoth } from '../context/clock-difference.ts';
+import { aheadOf, confirmDifference, nowByKnown } from '../context/clock-difference.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { inTurns } from '../context/work-in-parts.ts';
@@ -28,7 +28,7 @@ export function* addHolds(run: RunContext): Generator<undefined, void> {
   if (run.undo) return;
   const { snapshot } = run;
   const { awaitingApproval, transaction } = snapshot;
-  const since = nowByBoth(run);
+  const since = nowByKnown(run);
   yield* eachWithheld(snapshot, (guarded) => {
     const byPart = timedGuards.has(guarded.guard);
     transaction(() => awaitingApproval.stand(guarded, { ...since, byPart }));
@@ -85,13 +85,14 @@ async function endObsolete(
  */
 export async function beginHolds({ run, parts }: RunState): Promise<void> {
   if (onlyKey(run) !== undefined) return;
-  await confirmDifference(run);
+  // A run of templates only asks for nothing else.
+  if (parts.some(({ type }) => type.name === 'contact')) await confirmDifference(run);
   const { awaitingApproval, transaction } = run.snapshot;
   for (const guard of timedGuards) {
     const isPart = parts.some(({ type }) => type.name === guardRows[guard].recordType);
     if (!isPart || awaitingApproval.oldest(guard) === undefined) continue;
     await run.askPlatformTime();
-    if (run.writes) transaction(() => awaitingApproval.mend(guard, nowByBoth(run)));
+    if (run.writes) transaction(() => awaitingApproval.mend(guard, nowByKnown(run)));
   }
 }
 

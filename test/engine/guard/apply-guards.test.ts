@@ -145,7 +145,7 @@ describe('the guard for opt-ins', () => {
 
   test.each([
     ['nobody', []],
-    ['nobody who can be read', range(0, 5).map((one) => ({ ...one, deleted: 'Nein' }))],
+    ['nobody who can be read', range(0, 5).map((one) => ({ ...one, consent_at: 'soon' }))],
   ])('lets a first load pass whose source named %s', async (_, first) => {
     const stage = staged();
     exportOf(stage, first);
