@@ -49,8 +49,8 @@ export default defineConfig({
     reporters: ['default', slowestFiles],
     // What a file changes for the whole process it puts back itself.
     isolate: false,
-    // Many tests wait for processes and time-outs, the long ones most: others run meanwhile.
-    maxWorkers: Math.ceil(availableParallelism() * (isLong ? 1.5 : 1)),
+    // Many tests wait for processes and time-outs: others run meanwhile.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     // Only what hangs for good reaches this, on a busy machine too.
     testTimeout: isLong ? 1_200_000 : 300_000,
     hookTimeout: 300_000,

@@ -45,10 +45,18 @@ const always = [
   'engine/killed-process',
   'engine/full-disk',
   'package',
+  'console/console',
+  'console/live',
+  'console/rehearsal',
+  'console/runs',
+  'deploy-pipelines',
 ];
 
-/** Played on a database with a server, of which the commit draws one; in `npm test` on SQLite. */
-const onDatabases = ['sources/sql', 'sources/sql-changes', 'sources/sql-values'];
+/**
+ * Played on a database with a server, of which the commit draws one, and on all pages; in
+ * `npm test` on SQLite and a sample of them.
+ */
+const inFull = ['sources/sql', 'sources/sql-changes', 'sources/sql-values', 'docs/shell-blocks'];
 
 /** One of each is played: the fence, Redis lost or hostile, workers of a folder, all others. */
 const oneOf = [
@@ -66,6 +74,6 @@ export function drawnFiles(): string[] {
   const long = [...always, ...oneOf.flatMap((files) => drawn(files, 1))];
   return [
     ...long.map((name) => `test/${name}.long.test.ts`),
-    ...onDatabases.map((name) => `test/${name}.test.ts`),
+    ...inFull.map((name) => `test/${name}.test.ts`),
   ];
 }

@@ -3,10 +3,11 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
+import { drawn } from '../support/extent.ts';
 
 const bench = join(import.meta.dirname, '../../bench/bench.ts');
 
-test.each(['platform', 'export', 'redis', 'key', 'clock', 'worker'])(
+test.each(drawn(['platform', 'export', 'redis', 'key', 'clock', 'worker'], 1))(
   '%s: every place says it and its end, and each receiver hears of each once',
   async (name) => {
     const child = spawn(process.execPath, [bench, 'failures', name], {
