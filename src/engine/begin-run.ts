@@ -21,7 +21,7 @@ import {
 import { bindDoNotContactList } from './context/do-not-contact-binding.ts';
 import { holds, quarantineOf, sayQuarantine } from './context/platform-quarantine.ts';
 import { askOnce } from './context/clock-difference.ts';
-import { createFacts } from './context/platform-knowledge.ts';
+import { createFacts, restoredUntil } from './context/platform-knowledge.ts';
 import { selectionOf } from './context/people-selection.ts';
 import { createTally } from './context/run-tally.ts';
 import { invalidateCursor, loadCursors } from './finish/source-cursor.ts';
@@ -122,6 +122,7 @@ function contextOf(
     ...ofOptions,
     ...own,
     id,
+    restoredUntil: restoredUntil(snapshot),
     rules: mirror.rules ?? [],
     windows: mirror.windows ?? [],
     canary: mirror.canary,

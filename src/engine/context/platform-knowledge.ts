@@ -51,6 +51,21 @@ export function latestNow({ clock, platformNow }: Pick<Mirror, 'clock' | 'platfo
   return Math.max(clock.now(), platformNow() ?? 0);
 }
 
+const restoredName = 'restored-until';
+
+/** Stores until when the snapshot had not seen what a backup lacks. Call it in a transaction. */
+export function keepRestored(run: Pick<Mirror, 'clock' | 'platformNow' | 'snapshot'>): void {
+  run.snapshot.meta.set(restoredName, String(latestNow(run)));
+}
+
+/**
+ * Returns until when a backup that was put back may lack contacts of ours, by the later of both
+ * clocks in milliseconds since the epoch; 0 if none ever was.
+ */
+export function restoredUntil({ meta }: Mirror['snapshot']): number {
+  return Number(meta.get(restoredName) ?? 0);
+}
+
 /** Smaller differences between the clocks may come from the resolution and the way of a `Date`. */
 const sameClockMs = 2_000;
 

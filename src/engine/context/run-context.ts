@@ -35,6 +35,8 @@ export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfO
   id: string;
   /** When the run began by our clock, in milliseconds since the epoch. */
   startedAt: number;
+  /** Until when a backup that was put back may lack contacts of ours (platform-knowledge.ts). */
+  restoredUntil: number;
   rules: readonly PlanRule[];
   windows: readonly ChangeWindow[];
   canary: CanaryPolicy | undefined;

@@ -10,6 +10,7 @@ import type { RunState } from '../context/run-state.ts';
 import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
 import { closeAuditLog, type RunContext, supersededKeys } from '../context/run-context.ts';
 import { noteDifference, storeDifference } from '../context/clock-difference.ts';
+import { keepRestored } from '../context/platform-knowledge.ts';
 import { isRecord, onlyKey } from '../context/mirror-context.ts';
 import { storeReadingFacts } from '../read/incremental-read.ts';
 import { groupFound } from './group-found-problems.ts';
@@ -99,6 +100,7 @@ function keep(state: RunState, ended: Ended): RecordType[] {
   if (!run.selection && !run.undo) storeCursors(state, status);
   storeLimits(run.snapshot.meta, state.mirror.limits(), at);
   storeDifference(state.mirror);
+  if (run.restored) keepRestored(state.mirror);
   return closeApprovals(state);
 }
 

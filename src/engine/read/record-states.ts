@@ -58,7 +58,7 @@ export function statesOf(
     observed,
     sight,
     certified: known.certified,
-    restored: run.restored === true,
+    restored: run.restored === true || (row === undefined && observed.some(isFromBefore(run))),
     ...(isGone ? goneStates(run, type, { key, known, isNamed, successors }) : stays),
     at: typeof looked === 'number' ? looked : (known.listing?.startedAt ?? run.clock.now()),
     by,
@@ -70,6 +70,11 @@ export function statesOf(
 }
 
 /** Returns whether the run is limited to other people. */
+/** Returns whether a contact may be one of ours that a backup, which was put back, lacks. */
+function isFromBefore({ restoredUntil }: RunContext) {
+  return ({ createdAt }: ObservedRow): boolean => (createdAt ?? Infinity) <= restoredUntil;
+}
+
 function isUnchosen({ selection }: RunContext, { capabilities }: RecordType, key: Key): boolean {
   return capabilities.personRead !== undefined && selection !== undefined && !selection.has(key);
 }

@@ -141,3 +141,22 @@ test.each([
   await restore();
   expect(shown(stage, ANN)).toBe(then);
 });
+
+test('a contact made since the backup is adopted long after it, and nobody departed', async () => {
+  const { stage, heard, says, backUp, restore } = await open();
+  const [, ...others] = stage.people;
+  const bob = { id: '2', email: 'bob@example.com' };
+  backUp();
+  stage.people = [{}, ...others, { ...bob, ch_news: 'yes' }];
+  await says('yes');
+  stage.people = [{}, ...others, { ...bob, ch_news: 'no' }];
+  await says('yes');
+  stage.people = [{}, ...others];
+  await restore();
+  await says('yes');
+  stage.people = [{}, ...others, { ...bob, ch_news: 'yes' }];
+  await says('yes');
+  await says('yes');
+  expect(shown(stage, bob.email)).toBe('opt_out');
+  expect(heard).toEqual([]);
+});
