@@ -46,6 +46,7 @@ describe('policy.absent: opt_out', () => {
   test.each<[string, Partial<States>, string[]]>([
     ['missing for long',                      { absence: long }, optOut],
     ['missing in too few readings',           { absence: absent(1, 0) }, []],
+    ['missing in one reading, for long',      { absence: absent(1, 99) }, []],
     ['missing in many, for too short a time', { absence: absent(9, 19.9) }, []],
     ['missing, where it does not count',      { absence: undefined }, []],
     ['missing for long by the calendar alone', { absence: { ...long, ageMs: 5 } }, []],
