@@ -48,6 +48,10 @@ const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => Busy> = {
         'start the worker where that one is, put a backup of it back, or give it up aloud with ' +
         '`worker --accept-lost-snapshot`',
     }),
+  forged: (mirror) =>
+    new Busy(`Redis has a generation that no snapshot of ${mirror} can have: it was forged`, {
+      fix: 'if this is the newest snapshot, start once with `worker --accept-lost-snapshot`',
+    }),
   moving: (mirror) =>
     new Busy(`${mirror} is being moved to another disk`, {
       fix: 'this one waits until it is over',

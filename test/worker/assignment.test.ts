@@ -102,6 +102,32 @@ test('a restored snapshot outranks the one it replaces', async () => {
   expect(await worker('one').claim({ ...first, generation: 6 })).toMatchObject({ is: 'older' });
 });
 
+test.each(['9007199254740991', '2000000000', 'inf'])(
+  'a generation of %s is refused as forged, and once it was accepted, it has no effect any more',
+  async (forged) => {
+    await worker('one').claim(first);
+    await worker('one').leave();
+    await quick.redis.hset('crm-mirror:acme:{home}', 'generation', forged);
+    const claim = async (more: Partial<Candidate>) => {
+      const told = await worker('two').claim({ ...first, ...more });
+      await worker('two').leave();
+      return told;
+    };
+    expect(await claim({ generation: 6, restored: true })).toEqual({ is: 'forged' });
+    const home = { is: 'home', generation: 7 };
+    expect(await claim({ generation: 7, acceptLost: true })).toEqual(home);
+    expect(await claim({ generation: 8 })).toEqual({ ...home, generation: 8 });
+    expect(await claim({ generation: 9 })).toEqual({ ...home, generation: 9 });
+  },
+);
+
+test('a generation that is no number counts as none', async () => {
+  await worker('one').claim(first);
+  await worker('one').leave();
+  await quick.redis.hset('crm-mirror:acme:{home}', 'generation', 'x');
+  expect(await worker('two').claim(first)).toEqual({ is: 'home', generation: 5 });
+});
+
 test('a worker that loses the mirror learns it, and one that has it is known', async () => {
   const [one, two] = [worker('one'), worker('two')];
   expect(await one.isServed()).toBe(false);

@@ -16,6 +16,8 @@
  *   this snapshot, of a later generation      one restored from a backup  home, and its generation
  *                                                                         becomes the latest
  *                                             else                        older
+ *   this snapshot, a billion generations      any, aloud only; its own    forged
+ *   later                                     generation is kept
  *   another snapshot                          any                         older
  *   that the snapshot is being moved          any                         moving
  *   that the snapshot is on another disk      any, and is a worker of a   apart
@@ -57,7 +59,9 @@ export type Claim =
   /** `generation` is the generation that the snapshot must have from now on. */
   | { is: 'home'; generation: number }
   | { is: 'taken' }
-  | { is: 'older'; generation: number }
+  | { is: 'older' }
+  /** Redis has a generation that no copy of the snapshot can have reached. */
+  | { is: 'forged' }
   /** The snapshot is being copied to another disk. */
   | { is: 'moving' }
   /** The snapshot of the mirror is on the disk of other workers. */
@@ -117,8 +121,9 @@ local generation, restored, accept = tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5] 
 local stoodBy, ms, file = ARGV[6] == '1', ARGV[7], ARGV[8]
 local mirror, disk, isPlaced = ARGV[10], ARGV[11], nodeIn(ARGV[9])
 local known = redis.call('HGET', KEYS[1], 'snapshot')
-local latest = tonumber(redis.call('HGET', KEYS[1], 'generation') or '0')
+local latest = tonumber(redis.call('HGET', KEYS[1], 'generation') or '0') or 0
 local mine = known == snapshot
+local forged = mine and latest - generation > 1e9
 local alive = living(redis.call('GET', KEYS[2]))
 local another, resting = others(alive, ARGV[9])
 local there = redis.call('HGET', KEYS[1], 'file') or file
@@ -134,10 +139,11 @@ local its = idOf(redis.call('HGET', '${fleetKeys.disks}', mirror))
 if isPlaced and not accept and its and its ~= idOf(disk) then
   return cjson.encode({ is = 'apart' })
 end
+if forged and not accept then return cjson.encode({ is = 'forged' }) end
 if known and not accept and not (mine and (generation > latest or restored)) then
-  return cjson.encode({ is = 'older', generation = latest })
+  return cjson.encode({ is = 'older' })
 end
-if mine and generation <= latest then generation = latest + 1 end
+if mine and not forged and generation <= latest then generation = latest + 1 end
 redis.call('HSET', KEYS[1], 'snapshot', snapshot, 'generation', generation, 'worker', worker,
   'file', file)
 redis.call('SET', KEYS[2], ARGV[9], 'PX', ms)
@@ -179,7 +185,8 @@ const answer = z.discriminatedUnion('is', [
   z.object({ is: z.literal('untold') }),
   z.object({ is: z.literal('moving') }),
   z.object({ is: z.literal('apart') }),
-  z.object({ is: z.literal('older'), generation: z.number() }),
+  z.object({ is: z.literal('older') }),
+  z.object({ is: z.literal('forged') }),
 ]);
 
 /** Who asks: a name that is unique to this worker, and its process if that shows its life. */
