@@ -27,9 +27,13 @@ export const outageParts = [
   'platform',
   'contacts',
   'templates',
+  'schedule',
   'clock',
 ] as const;
-/** A part that may fail: `key` is the platform's API key, `clock` differs from the platform's. */
+/**
+ * A part that may fail: `key` is the platform's API key, runs of the `schedule` are overdue, and
+ * `clock` differs from the platform's.
+ */
 export type OutagePart = (typeof outageParts)[number];
 
 const outage = z.object({

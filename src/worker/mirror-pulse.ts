@@ -1,6 +1,6 @@
 /**
  * Looks every few seconds at what a mirror needs, and stores that its worker is alive, so that the
- * status is true between runs: the disk, Redis, the platform, and the sources of the CRM. It asks
+ * status is true between runs: disk, Redis, schedule, platform, and the sources of the CRM. It asks
  * neither the platform nor the CRM anything: it looks whether a file is there and whether a host
  * takes connections.
  */
@@ -27,6 +27,8 @@ export interface PulseOptions {
   isHere(): boolean;
   /** Returns why Redis is away; undefined if it is not. */
   away(): string | undefined;
+  /** Looks whether runs are overdue. */
+  lookForOverdue(): void;
 }
 
 /** Beats until `stop`. Never throws. */
@@ -39,13 +41,15 @@ export async function pulse(options: PulseOptions, stop: AbortSignal): Promise<v
 }
 
 /** Looks once. */
-async function beat({ config, outages, probe, away }: PulseOptions): Promise<void> {
+async function beat(options: PulseOptions): Promise<void> {
+  const { config, outages, probe, away } = options;
   const note = (part: Parameters<OutageRecord['works']>[0], why: string | undefined): void => {
     if (why === undefined) outages.works(part, true);
     else outages.failed(part, { reason: why }, 'probe');
   };
   note('disk', whyFull(config.snapshot));
   note('redis', away());
+  if (away() === undefined) options.lookForOverdue();
   outages.beat();
   const { platform, contacts, templates } = config;
   await Promise.all([

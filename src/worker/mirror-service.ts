@@ -38,6 +38,7 @@ import { readCurrentStatus } from '../cli/status/current-status.ts';
 import { outageLines, tellOutage } from '../cli/status/mirror-health.ts';
 import { type OutageRecord, recordOutages } from '../snapshot/health-file.ts';
 import { createProbe, type Probe, pulse } from './mirror-pulse.ts';
+import { watchOverdue } from './overdue-runs.ts';
 
 /** After this time without Redis, people are told of it. */
 const awayMs = 20_000;
@@ -104,6 +105,7 @@ interface Parts {
   redis: ReturnType<typeof watchRedis>;
   clock: Clock;
   outages: OutageRecord;
+  overdue: ReturnType<typeof watchOverdue>;
   faults(): readonly Attention[];
   handed: ReturnType<typeof takeHanded> | undefined;
   /** Whether the mirror waits for its turn. */
@@ -188,12 +190,25 @@ function statusOf(config: Workable): ReturnType<typeof readCurrentStatus> {
   }
 }
 
+/** Returns whether the mirror is paused, or some process makes a run of it. */
+function isHaltedNow(config: Workable): boolean {
+  try {
+    const { paused, running } = readCurrentStatus(config);
+    return paused !== null || running !== null;
+  } catch {
+    // The snapshot cannot be read, so no run is made.
+    return false;
+  }
+}
+
 function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts {
   const over = new AbortController();
-  const outages = recordOutages(config.snapshot, systemClock);
-  const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]), outages };
   const { mirror, redis: url, contacts } = config;
   const { acceptLost, load, ended, turns, capacity, clock = systemClock } = options;
+  const outages = recordOutages(config.snapshot, clock);
+  const isHalted = (): boolean => isHaltedNow(config);
+  const overdue = watchOverdue({ schedule: config.schedule, outages, clock, isHalted });
+  const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]), outages };
   const { connections = ownConnections(url) } = options;
   const place = { url, mirror, clock: systemClock, connections };
   const failed = Promise.withResolvers<never>();
@@ -245,12 +260,14 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
     redis,
     clock,
     outages,
+    overdue,
     faults: () => [...redis.faults(0), ...failing()],
   };
   const { probe = createProbe(systemClock) } = options;
   const { isOurs: isHere } = home;
   const { away } = redis;
-  void pulse({ config, outages, clock: systemClock, probe, isHere, away }, shell.stop);
+  const { look: lookForOverdue } = overdue;
+  void pulse({ config, outages, clock, probe, isHere, away, lookForOverdue }, shell.stop);
   return { ...parts, handed: undefined, isPlaced: turns !== undefined, isLeaving: false };
 }
 
@@ -269,7 +286,7 @@ async function begin(parts: Parts): Promise<void> {
   // What is served after `close` is never closed, and keeps the process alive.
   if (isEnding(parts)) return;
   shell.note(`crm-mirror: ${mirror}: worker serves ${dueWords(schedule, events)}`);
-  queue.serve(home.run);
+  queue.serve(parts.overdue.watched(home.run));
   events?.serve(home.record, { concurrency: lanesAtOnce, failed: failed.reject });
   parts.handed = takeHanded(parts);
   void keepSchedule(parts);

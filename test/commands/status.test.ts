@@ -206,18 +206,6 @@ describe('status', () => {
     expect(await ask()).toEqual({ attention: ['redis_evicts'], runs: ['full'] });
   });
 
-  test('shows that a worker makes no fast runs beside the full ones', async () => {
-    const world = await mirrored();
-    world.config({ schedule: { full: '0 3 * * *', fast: '*/5 * * * *' } });
-    await world.call('sync');
-    const worker = { since: Date.now() - 3 * 3_600_000, seenAt: Date.now() + 60_000 };
-    writeFileSync(`${world.path}-health`, JSON.stringify({ worker, outages: [] }));
-    expect((await world.call('status', '--json')).json.ok).toBe(true);
-    edit(world, 'update run set started_at = started_at - 7_200_000');
-    const { json } = await world.call('status', '--json');
-    expect(json.attention).toMatchObject([{ code: 'stale', since: json.lastRuns.full.startedAt }]);
-  });
-
   test('shows an unknown age, not 0, when the clock was put back', async () => {
     const world = await mirrored();
     await world.call('sync');

@@ -36,6 +36,7 @@ async function beating(platformUrl?: string) {
       probe: createProbe(clock),
       isHere: () => place.isHere,
       away: () => away.why,
+      lookForOverdue: () => undefined,
     },
     stop.signal,
   );

@@ -1,6 +1,7 @@
 /** What a worker tells by its own timer: ticks come from Redis, and results from the snapshot. */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
+import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { main } from '../../src/cli.ts';
 import { redisAway } from '../../src/cli/status/process-faults.ts';
@@ -90,7 +91,8 @@ async function working(more: Record<string, unknown> = {}) {
       await pause(100);
     }
   };
-  return { world, redis, told, notes, overview, minutes, served };
+  const ready = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).json();
+  return { world, redis, told, notes, overview, ready, minutes, served };
 }
 
 describe('while Redis is away', () => {
@@ -123,6 +125,56 @@ describe('while Redis is away', () => {
     await minutes(1);
     await untilHolds(() =>
       expect(told().join('\n')).toContain('the last full run that ended well began'),
+    );
+  });
+});
+
+/** What somebody who can write Redis does to keep the runs of the schedule. */
+const kept = {
+  'the queue is paused': (redis: Redis, queue: string) =>
+    redis.hset(`${queue}:meta`, 'paused', '1'),
+  'a job that nobody has fills the queue': async (redis: Redis, queue: string) => {
+    await redis.hset(`${queue}:ghost`, { name: 'full', data: '{}', opts: '{}', timestamp: 1 });
+    await redis.set(`${queue}:ghost:lock`, 'nobody');
+    await redis.lpush(`${queue}:active`, 'ghost');
+  },
+  'the runs are put off': async (redis: Redis, queue: string) => {
+    const delayed = `${queue}:delayed`;
+    await untilHolds(async () => {
+      const [id = ''] = await redis.zrange(delayed, '0', '-1');
+      expect(await redis.zadd(delayed, 'XX', 'CH', '8e15', id)).toBe(1);
+    });
+  },
+};
+
+describe.each([
+  ['runs', 'fast'],
+  ['sentinel', 'unsubscribe check'],
+])('a worker to which Redis gives nothing of %s', (name, words) => {
+  test.each(Object.entries(kept))('says so everywhere when %s', async (_, keep) => {
+    const schedule = { full: '0 3 1 1 *', fast: '* * * * * *', sentinel: '* * * * * *' };
+    const { redis, world, served, told, minutes, overview, ready } = await working({ schedule });
+    await minutes(1);
+    expect(served.faults()).toEqual([]);
+    const queue = `crm-mirror:${name}-world`;
+    const own = new Redis(redis.url);
+    onTestFinished(() => own.disconnect());
+    await keep(own, queue);
+    await untilHolds(async () => {
+      await minutes(1);
+      expect(served.faults()).toMatchObject([{ code: 'stale' }]);
+    });
+    const text = expect.stringMatching(`${words} was due at `);
+    expect(served.faults()).toMatchObject([{ text }]);
+    const { json } = await world.call('status', '--json');
+    expect(json.attention).toMatchObject([{ code: 'stale', text }]);
+    expect(await overview()).toContain('runs are overdue');
+    expect(await ready()).toMatchObject({ failing: [{ code: 'stale' }] });
+    await untilHolds(() => expect(told()).toEqual([text]));
+    await redis.remove(`${queue}:*`);
+    await untilHolds(() => expect(served.faults()).toEqual([]));
+    await untilHolds(() =>
+      expect(told()).toEqual([text, expect.stringContaining('no longer: runs are')]),
     );
   });
 });

@@ -32,7 +32,6 @@ export function attentionOf(
     ...held(standing),
     ...manyOptOuts(standing),
     ...unproven(standing),
-    ...overdue(standing),
     ...failedRuns(standing),
     ...interruptedRuns(standing),
     ...crossed(standing),
@@ -231,12 +230,6 @@ function unproven({ proven, lastRuns, at }: CurrentStatus): Attention[] {
       since: null,
     },
   ];
-}
-
-function overdue({ overdueSince: since, at }: CurrentStatus): Attention[] {
-  if (since === null) return [];
-  const text = `the worker has begun no run since ${since} (${ago(since, at)}), although fast runs are due`;
-  return [{ code: 'stale', text, fix: 'see its log, and start it again', since }];
 }
 
 /**

@@ -57,6 +57,8 @@ const single: ReadonlySet<string> = new Set([
   'platform_away',
   'source_away',
   'templates_away',
+  'clock_differs',
+  'stale',
 ] satisfies Attention['code'][]);
 
 /** Sorts lines, and keeps one of those that say the same. */

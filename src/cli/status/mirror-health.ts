@@ -95,6 +95,13 @@ export const outageWords: Readonly<
     text: 'the templates of the CRM cannot be read',
     fix: `${byItself}see \`crm-mirror check\``,
   },
+  schedule: {
+    code: 'stale',
+    text: 'runs are overdue, and the worker has not been given them',
+    fix:
+      'see the log of the worker; if it says nothing, delete the keys crm-mirror:runs-NAME:* and ' +
+      'crm-mirror:sentinel-NAME:* of this mirror in Redis: its worker stores the schedule again',
+  },
   clock: {
     code: 'clock_differs',
     text: 'the clocks differ',
@@ -153,7 +160,8 @@ export function workerLines({ worker, at, lease, snapshot }: ServedStatus): Atte
 /** Returns whether runs failed because of an outage, even one that is over, at this time. */
 export function isExplained(outages: readonly ToldOutage[], failedAt: string): boolean {
   const at = Date.parse(failedAt);
-  return outages.some(({ since, endedAt }) => {
+  return outages.some(({ part, since, endedAt }) => {
+    if (part === 'schedule') return false;
     const end = endedAt === null ? Number.POSITIVE_INFINITY : Date.parse(endedAt) + slackMs;
     return at >= Date.parse(since) - slackMs && at <= end;
   });

@@ -16,7 +16,6 @@ import { explain } from '../output/failure-report.ts';
 import {
   byEvents,
   decisionsOf,
-  overdueSince,
   provenBy,
   quarantinedIn,
   returnsOf,
@@ -39,7 +38,7 @@ import { copiedAt } from '../compose/snapshot-marks.ts';
 import { pausedOf, tellPaused, type ToldPause } from '../compose/pause-mark.ts';
 import { absenceRulesOf } from '../compose/mirror-parts.ts';
 import { type Missing, missingOf } from '../lookup/missing-people.ts';
-import { instant, instantOrNull } from '../output/format-values.ts';
+import { instant } from '../output/format-values.ts';
 import { exitCode } from '../output/exit-codes.ts';
 
 /** Counts by record type; null if unknown because there is no snapshot. */
@@ -52,8 +51,6 @@ export interface CurrentStatus extends ToldDelays, ToldHealth {
   /** Null if no such run is known. */
   proven: ToldProof | null;
   lastRuns: { full: ToldRun | null; fast: ToldRun | null };
-  /** Since when a worker has begun no full or fast run, if fast runs are overdue. */
-  overdueSince: string | null;
   /** The last runs of a record type that have ended, if they failed. */
   failedRuns: ToldRun[];
   /** The thresholds of the configuration that the last runs have crossed. */
@@ -166,7 +163,6 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     at: instant(now),
     proven: null,
     lastRuns: { full: null, fast: null },
-    overdueSince: null,
     failedRuns: [],
     ...healthOf(config, now),
     alerts: [],
@@ -206,7 +202,6 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
   return {
     ...base,
     ...runsOf(snapshot, seen),
-    overdueSince: paused || running ? null : overdueOf(snapshot, seen, base.worker),
     ...problemsOf(snapshot),
     optOutsUnreadable: unreadableOf(snapshot, names),
     optOutsRefused: optOutsOf(snapshot, names),
@@ -266,17 +261,6 @@ function runsOf(
     failedRuns: failedIn(snapshot, config).map((run) => tellRun(run, isRunning)),
     alerts: alertsIn(snapshot, config),
   };
-}
-
-/** A worker makes the fast runs; one that began later than the last run has to make the first. */
-function overdueOf(
-  { runs }: Snapshot,
-  { config, now }: Seen,
-  worker: ToldHealth['worker'],
-): string | null {
-  if (worker?.is !== 'alive') return null;
-  const began = ['full', 'fast'].map((mode) => runs.newestOf(mode)?.startedAt ?? 0);
-  return instantOrNull(overdueSince(config, now, Math.max(...began, Date.parse(worker.since))));
 }
 
 /** The number of runs of a mode among which the last one of a record type is looked for. */

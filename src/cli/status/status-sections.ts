@@ -275,18 +275,6 @@ function staleBefore({ schedule, alerts }: Config, now: number): number {
   return Math.min(due, now - provenForMs);
 }
 
-const overdueMs = 3_600_000;
-
-/**
- * Returns since when no run has read the changes of the CRM, in milliseconds since the epoch; null
- * if that is less than an hour, or less than the last two fast runs of the schedule.
- */
-export function overdueSince({ schedule }: Config, now: number, last: number): number | null {
-  const fast = schedule?.patterns.fast;
-  if (!schedule || fast === undefined) return null;
-  return last < Math.min(dueBefore(fast, schedule.timezone, now), now - overdueMs) ? last : null;
-}
-
 /** Returns since when and until when only opt-outs are sent; null if everything is. */
 export function quarantinedIn(meta: Snapshot['meta']): { since: string; until: string } | null {
   const quarantine = quarantineOf(meta);
