@@ -1,12 +1,15 @@
 /** How processes share one budget by a log in a real Redis. */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { observe } from '../../src/http/rate-limit-headers.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { type BudgetLog, budgetLog } from '../../src/rate-limit/shared/budget-log.ts';
+import { newFleet } from '../../src/rate-limit/shared/fleet-budget.ts';
 import type { Message, Report } from '../../src/rate-limit/shared/fleet-messages.ts';
 import { type Link, openLink } from '../../src/rate-limit/shared/redis-connection.ts';
+import { sharedBudgets } from '../../src/rate-limit/shared/shared-budget.ts';
+import { untilHolds } from '../support/waiting.ts';
 import { anyRedis } from '../support/redis.ts';
 
 let server: Awaited<ReturnType<typeof anyRedis>>;
@@ -168,6 +171,45 @@ test('a clock that was set back is begun anew', async () => {
   await redis.xadd(key, '*', 'at', `${inFuture}`, 'message', message, 'copy', '');
   const reply = await budgetLog({ link, key }).send(messageOf('b', { want: 1 }));
   expect(reply).toMatchObject({ n: 1, workers: 1 });
+});
+
+describe('a log that forbids every request for days', () => {
+  /** A budget whose minutes pass when a test says so. */
+  async function forbidden() {
+    const organization = randomUUID();
+    const key = `crm-mirror:limit:5:{${organization}:route}`;
+    await redis.del(key);
+    const message = JSON.stringify(messageOf('a'));
+    const fleet = newFleet(Date.now());
+    fleet.limits.blocked = { sinceMs: 0, untilMs: 2 * 86_400_000, at: 0 };
+    const copy = JSON.stringify({ after: '0-1', fleet });
+    await redis.xadd(key, '*', 'at', `${Date.now() / 1000}`, 'message', message, 'copy', copy);
+    let ahead = 0;
+    const monotonic = () => performance.now() + ahead;
+    const clock = { ...systemClock, monotonic };
+    const own = { url: server.url, organization, worker: 'b', clock, random: () => 0 };
+    const { budgetOf, close } = sharedBudgets(own);
+    onTestFinished(close);
+    const budget = budgetOf('route', () => undefined);
+    const ask = () => budget.decide(monotonic(), 1);
+    await untilHolds(() =>
+      expect(ask()).toMatchObject({ leave: 0, waitMs: expect.closeTo(6e4, -3) }),
+    );
+    return { key, ask, pass: (ms: number) => void (ahead += ms) };
+  }
+
+  test('forbids nothing a minute after it was removed', async () => {
+    const { key, ask, pass } = await forbidden();
+    await redis.del(key);
+    pass(60_000);
+    await untilHolds(() => expect(ask().leave).toBe(1));
+  });
+
+  test('is begun anew after an hour', async () => {
+    const { ask, pass } = await forbidden();
+    pass(3_600_000);
+    await untilHolds(() => expect(ask().leave).toBe(1));
+  });
 });
 
 test('the log expires, and a newcomer does not make that earlier', async () => {

@@ -60,6 +60,7 @@ return told
 `;
 
 const appendScript = { name: 'crmMirrorAppendMessage', lua };
+const forgetScript = { name: 'crmMirrorForgetLog', lua: `redis.call('DEL', KEYS[1]) return {}` };
 const PARTS = 5;
 
 /** A copy is due after this many characters, or twice those of the last copy. */
@@ -74,6 +75,8 @@ const copySchema = z.object({ after: z.string(), fleet: fleetBudget });
 export interface BudgetLog {
   /** Appends a message and returns its reply. Returns undefined if Redis is away. */
   send(message: Message): Promise<Reply | undefined>;
+  /** Removes the log, so that all processes begin anew. */
+  forget(): Promise<void>;
 }
 
 /** An entry of the log. */
@@ -112,6 +115,7 @@ export function budgetLog({ link, key }: { link: Link; key: string }): BudgetLog
       if (which === 'all') replica = begin(all);
       return follow(replica, all, own);
     },
+    forget: async () => void (await link.run(forgetScript, key, [])),
   };
 }
 

@@ -6,9 +6,13 @@
  * A local budget of this process learns from the same responses. It decides while Redis is away,
  * with its share divided by the last known number of workers, so that no request waits for Redis to
  * come back.
+ *
+ * What Redis has may be damaged or forged. A process asks again every minute, however long it is
+ * told to wait, and if it was granted nothing for a whole window and an hour, all begin anew.
  */
 import { type Allowance, rest } from '../permit-decision.ts';
 import { type Budget, CEILING, createBudget, type Ticket } from '../route-budget.ts';
+import { MOST_WAIT_MS } from '../limit-learning.ts';
 import type { BudgetOf } from '../request-gate.ts';
 
 import type { Clock, Random } from '../../domain/clock.ts';
@@ -24,6 +28,8 @@ const MOST_AT_ONCE = 16;
 const GATHER_MS = 5;
 /** Permits older than this are returned instead of used. */
 const FRESH_MS = 1250;
+/** The longest time after which permits are requested again. */
+const LOOK_MS = 60_000;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** The limits to share, and the Redis server that shares them. */
@@ -110,6 +116,8 @@ interface State extends Setting {
   /** Whether a request for permits is in flight, or will be in a moment. */
   asking: 'no' | 'soon' | 'now';
   askAtMs: number;
+  /** Since when nothing is granted; undefined if nothing is wanted, or the last reply granted it. */
+  deniedMs: number | undefined;
   /** How many times Redis had been lost and restored at the last request for permits. */
   times: number;
   told: Reply | undefined;
@@ -134,6 +142,7 @@ function createBucket(setting: Setting): Bucket {
     waiting: 0,
     asking: 'no',
     askAtMs: 0,
+    deniedMs: undefined,
     times: 0,
     told: undefined,
     running: undefined,
@@ -191,6 +200,7 @@ function budgetOver(state: State): Budget {
 function decide(state: State, nowMs: number, waiting: number): Allowance {
   const { link, local, hand } = state;
   state.waiting = waiting;
+  if (waiting === 0) state.deniedMs = undefined;
   if (link.times() === undefined) {
     state.hand = undefined;
     const againMs = link.tend();
@@ -251,15 +261,25 @@ async function step(state: State, want: number): Promise<void> {
   state.asking = 'now';
   const atMs = clock.monotonic();
   const sent = state.reports.length;
+  if (atMs - (state.deniedMs ?? atMs) > longestMs(state)) {
+    state.deniedMs = undefined;
+    await log.forget();
+  }
   const reply = await log.send(messageOf(state, { want, away }));
   state.asking = 'no';
   if (reply) {
     state.reports = state.reports.slice(sent);
     if (want > 0) state.times = times ?? state.times;
+    if (want > 0) state.deniedMs = reply.n > 0 ? undefined : (state.deniedMs ?? atMs);
     take(state, reply, atMs);
   } else state.reports = [];
   if (state.reports.length > 0) soon(state);
   state.ask();
+}
+
+/** Returns how long nothing may be granted: by no way of counting does it take more. */
+function longestMs({ local }: State): number {
+  return Math.max(MOST_WAIT_MS, local.limit().windowMs ?? 0);
 }
 
 function messageOf(
@@ -275,7 +295,7 @@ function messageOf(
 
 function take(state: State, reply: Reply, atMs: number): void {
   state.told = reply;
-  state.askAtMs = state.clock.monotonic() + reply.waitMs;
+  state.askAtMs = state.clock.monotonic() + Math.min(reply.waitMs, LOOK_MS);
   if (reply.lease === undefined) return;
   giveBack(state);
   state.hand = { lease: reply.lease, n: reply.n, atMs };
