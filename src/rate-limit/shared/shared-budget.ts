@@ -116,7 +116,7 @@ interface State extends Setting {
   /** Whether a request for permits is in flight, or will be in a moment. */
   asking: 'no' | 'soon' | 'now';
   askAtMs: number;
-  /** Since when nothing is granted; undefined if nothing is wanted, or the last reply granted it. */
+  /** Since when nothing is granted; undefined if it was, or nothing is wanted. */
   deniedMs: number | undefined;
   /** How many times Redis had been lost and restored at the last request for permits. */
   times: number;
