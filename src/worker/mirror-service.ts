@@ -370,10 +370,10 @@ function watchRedis(mirror: string, { note }: Shell, clock: Clock) {
 function takeHanded({ config, shell, home, connections }: Parts): { close(): Promise<void> } {
   const { redis: url, mirror } = config;
   const place = { url, mirror, clock: systemClock, connections };
-  return serveCommands(place, async (sealed, tell) => {
+  return serveCommands(place, async (taken) => {
     const seal = sealIn(config, randomBytes);
     if (!seal)
       throw new Invalid(`${config.ledger.keyFile}: the key of the do-not-contact list is gone`);
-    return doHanded({ config, shell, home, seal, now: systemClock.now }, sealed, tell);
+    return doHanded({ config, shell, home, seal, now: systemClock.now }, taken);
   });
 }

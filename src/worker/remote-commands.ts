@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { Busy, Unavailable } from '../domain/errors.ts';
 import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { TakenCommand } from './queues/command-queue.ts';
 import type { Order, Seal } from './queues/payload-encryption.ts';
 import type { Assembled, Shell } from '../cli/compose/process-shell.ts';
 import type { Home } from './mirror-host.ts';
@@ -40,12 +41,13 @@ const steers: ReadonlySet<string> = new Set(['approve', 'reject', 'retry', 'rebi
 /**
  * Runs a command and returns its encrypted outcome, or `elsewhere` if the mirror is now assigned to
  * another worker. A command is accepted once: what Redis offers again, after a restart, too, is not
- * run. Throws Invalid for input that was not sealed as a command of this mirror, or has expired.
+ * run. It must still be valid when it begins, after waiting for runs, so one whose caller waits no
+ * longer is not begun. Throws Invalid for input that was not sealed as a command of this mirror, or
+ * has expired.
  */
 export async function doHanded(
   { config, shell, seal, home, now }: Hand,
-  sealed: string,
-  tell: (sealed: string) => void,
+  { sealed, latest, tell }: TakenCommand,
 ): Promise<string> {
   const order = seal.openOrder(sealed, 'command', now());
   const about = order.number;
@@ -64,6 +66,7 @@ export async function doHanded(
   let isHeld = false;
   const attempt = async (held: Assembled, stop: AbortSignal): Promise<number> => {
     isHeld = true;
+    if (now() > order.expiresAt) seal.openOrder(await latest(), 'command', now(), about);
     accept(held.mirror.snapshot, order, now());
     if (!steers.has(name)) refusePaused(held.mirror.snapshot.meta, config);
     const own = { ...inner, stop, held: () => held };

@@ -1,6 +1,7 @@
 /** What is handed to a worker, and in which order, on a real Redis. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Clock } from '../../src/domain/clock.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { handOver, serveCommands, type HandedOver } from '../../src/worker/queues/command-queue.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
@@ -13,6 +14,7 @@ afterAll(async () => redis.close());
 const options = () => ({ url: redis.url, mirror: 'acme', clock: systemClock });
 const handed = (sealed: string, how: HandedOver['how']): HandedOver => ({
   sealed,
+  renew: () => sealed,
   how,
   urgent: false,
   tell: () => undefined,
@@ -24,7 +26,7 @@ test('commands that may run beside others do not wait for exclusive ones', async
   const go = Promise.withResolvers<void>();
   let most = 0;
   let atOnce = 0;
-  const served = serveCommands(options(), async (sealed) => {
+  const served = serveCommands(options(), async ({ sealed }) => {
     if (sealed !== 'all') return 'forgotten';
     atOnce += 1;
     most = Math.max(most, atOnce);
@@ -48,6 +50,24 @@ test('a command for another process is offered again', async () => {
     return times > 1 ? 'done' : 'elsewhere';
   });
   expect(await handOver(options(), handed('ann', 'beside'))).toBe('done');
+  await served.close();
+});
+
+test('a caller that waits keeps its command valid, also in the hands of a worker', async () => {
+  let times = 0;
+  const clock: Clock = {
+    ...systemClock,
+    sleep: async (ms, stop) => systemClock.sleep(ms / 500, stop),
+  };
+  const renew = (): string => `renewed ${(times += 1)}`;
+  const given = handOver({ ...options(), clock }, { ...handed('first', 'alone'), renew });
+  await expect.poll(() => times).toBeGreaterThan(0);
+  const served = serveCommands(options(), async ({ sealed, latest }) => {
+    expect(sealed).toMatch(/^renewed/);
+    await expect.poll(latest).not.toBe(sealed);
+    return latest();
+  });
+  expect(await given).toMatch(/^renewed/);
   await served.close();
 });
 

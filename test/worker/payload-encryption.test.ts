@@ -12,15 +12,20 @@ const stranger = sealOf({ key: '5f'.repeat(32), mirror: 'acme', random });
 
 const now = Date.UTC(2026, 10, 28);
 const day = 86_400_000;
+const minute = 60_000;
 const words = 'another do-not-contact list, or for something else';
 
 /** A text that one of the seals was asked to encrypt, and which somebody plays as a command. */
 const played: [string, string, RegExp | undefined][] = [
   ['a command', acme.closeOrder('sync', 'command', now).sealed, undefined],
-  ['a command of a day ago', acme.closeOrder('sync', 'command', now - day).sealed, undefined],
   [
-    'a command of more than a day ago',
-    acme.closeOrder('sync', 'command', now - day - 1).sealed,
+    'a command of two minutes ago',
+    acme.closeOrder('sync', 'command', now - 2 * minute).sealed,
+    undefined,
+  ],
+  [
+    'a command of more than two minutes ago',
+    acme.closeOrder('sync', 'command', now - 2 * minute - 1).sealed,
     /^this command was valid until 2026-11-27T23:59:59\.999Z/,
   ],
   ['one of another mirror', globex.closeOrder('sync', 'command', now).sealed, new RegExp(words)],
@@ -43,6 +48,14 @@ test.each(played)('%s, played as a command', (_, sealed, refused) => {
   const open = () => acme.openOrder(sealed, 'command', now).text;
   if (refused) expect(open).toThrow(refused);
   else expect(open()).toBe('sync');
+});
+
+test('a command that is sealed anew is the same command, valid for longer', () => {
+  const first = acme.closeOrder('sync', 'command', now - day);
+  const { sealed } = acme.closeOrder('sync', 'command', now, first.number);
+  const { number, expiresAt } = acme.openOrder(sealed, 'command', now, first.number);
+  expect([number, expiresAt]).toEqual([first.number, now + 2 * minute]);
+  expect(() => acme.openOrder(sealed, 'command', now, 'of another one')).toThrow('was valid until');
 });
 
 test('an outcome belongs to one command', () => {

@@ -71,12 +71,15 @@ export async function orHandOver(
     }
     shell.note(`crm-mirror: the worker that has ${mirror} runs this command`);
     const called = JSON.stringify(callOf(shell, shell.argv));
-    const { sealed, number: about } = seal.closeOrder(called, 'command', systemClock.now());
+    const close = (number?: string) =>
+      seal.closeOrder(called, 'command', systemClock.now(), number);
+    const { sealed, number: about } = close();
     const queue = { url: redis, mirror, clock: systemClock };
     let noted = 0;
     const { handOver } = await import('../../worker/queues/command-queue.ts');
     const answer = await handOver(queue, {
       sealed,
+      renew: () => close(about).sealed,
       how: besides.has(shell.argv[0] ?? '') ? 'beside' : 'alone',
       urgent: shell.argv[0] === 'forget',
       tell(text) {

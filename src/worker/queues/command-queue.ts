@@ -29,6 +29,8 @@ export interface CommandQueueOptions {
 export interface HandedOver {
   /** The command, encrypted. */
   sealed: string;
+  /** Encrypts it again, valid for longer. Called while the caller waits. */
+  renew(): string;
   /** Whether it runs in parallel with other work or alone. */
   how: 'beside' | 'alone';
   /** Whether it goes ahead of all other waiting commands. */
@@ -45,6 +47,8 @@ export interface HandedOver {
 const atOnce = 4;
 /** How often `isServed` is checked. */
 const lookMs = 5_000;
+/** After this many checks, the command is stored anew. */
+const renewEach = 6;
 /** After this many checks without a worker, no worker is expected to take over. */
 const goneAfter = 6;
 
@@ -91,7 +95,7 @@ async function answerOf(
   heard.events.on('progress', ({ jobId, data }) => {
     if (jobId === job.id && typeof data === 'string') tell(data);
   });
-  const watched = watch(watching);
+  const watched = watch(job, watching);
   const ended = endOf(job.id ?? '', heard, { ...watching, signal: watched.stop });
   ended.catch(() => undefined);
   try {
@@ -139,17 +143,20 @@ async function endOf(
   });
 }
 
-/** Returns a promise that rejects when the caller stops waiting or no worker is left. */
-function watch({
-  clock,
-  signal,
-  isServed,
-}: { clock: Clock } & Pick<HandedOver, 'signal' | 'isServed'>) {
+/**
+ * Keeps the command valid. Returns a promise that rejects when the caller stops waiting or no
+ * worker is left.
+ */
+function watch(
+  job: Job<string, string>,
+  { clock, signal, isServed, renew }: Omit<HandedOver, 'tell'> & { clock: Clock },
+) {
   const over = new AbortController();
   const stop = AbortSignal.any([signal, over.signal]);
   const look = async (): Promise<never> => {
-    for (let missed = 0; missed < goneAfter;) {
+    for (let missed = 0, looks = 1; missed < goneAfter; looks += 1) {
       await clock.sleep(lookMs, stop);
+      if (looks % renewEach === 0) await job.updateData(renew()).catch(() => undefined);
       missed = (await isServed().catch(() => true)) ? 0 : missed + 1;
     }
     throw new Unavailable('the worker that had this mirror is gone, and no other took it over', {
@@ -161,6 +168,16 @@ function watch({
   return { gone, stop, end: () => over.abort() };
 }
 
+/** A command that a worker has taken from the queue. */
+export interface TakenCommand {
+  /** The command, encrypted. */
+  sealed: string;
+  /** Returns it as its caller has sealed it last. Throws Unavailable while Redis is away. */
+  latest(): Promise<string>;
+  /** Sends an encrypted progress message to the caller. */
+  tell(sealed: string): void;
+}
+
 /**
  * Calls `work` for each command that is passed to this worker, until it is closed. Commands that
  * must run alone run one after the other, the others a few at a time. Progress that `work` reports
@@ -168,7 +185,7 @@ function watch({
  */
 export function serveCommands(
   { url, mirror, clock, connections = ownConnections(url) }: CommandQueueOptions,
-  work: (sealed: string, tell: (sealed: string) => void) => Promise<string>,
+  work: (taken: TakenCommand) => Promise<string>,
 ): { close(): Promise<void> } {
   const serve = (how: 'beside' | 'alone', concurrency: number) => {
     const once = onceEach(clock);
@@ -178,7 +195,16 @@ export function serveCommands(
       concurrency,
       work: async (job) =>
         once(job.id, async () =>
-          work(job.data, (line) => void job.updateProgress(line).catch(() => undefined)),
+          work({
+            sealed: job.data,
+            async latest() {
+              const { ask, queue, close } = connections.quick();
+              const read = async () => queue<string>(job.queueName).getJob(job.id ?? '');
+              const found = await ask(read).finally(close);
+              return found?.data ?? job.data;
+            },
+            tell: (line) => void job.updateProgress(line).catch(() => undefined),
+          }),
         ),
     });
   };

@@ -43,10 +43,21 @@ export interface Seal {
   open(sealed: string, use: Use): string;
   closeBytes(bytes: Uint8Array, use: Use): Buffer;
   openBytes(sealed: Uint8Array, use: Use): Buffer;
-  /** Encrypts a text that makes a worker act, and returns its number, too. */
-  closeOrder(text: string, of: OrderKind, now: number): { sealed: string; number: string };
-  /** Decrypts such a text, unless it has expired. The caller accepts its number once. */
-  openOrder(sealed: string, of: OrderKind, now: number): Order;
+  /**
+   * Encrypts a text that makes a worker act, and returns its number, too. With the number of an
+   * earlier one, it is the same order, valid for longer.
+   */
+  closeOrder(
+    text: string,
+    of: OrderKind,
+    now: number,
+    number?: string,
+  ): { sealed: string; number: string };
+  /**
+   * Decrypts such a text, unless it has expired, or has another number than the given one. The
+   * caller accepts its number once.
+   */
+  openOrder(sealed: string, of: OrderKind, now: number, number?: string): Order;
 }
 
 /** A purpose whose texts make a worker act. */
@@ -57,12 +68,11 @@ const nonceBytes = 12;
 const tagBytes = 16;
 const numberBytes = 16;
 
-const dayMs = 86_400_000;
 /**
- * How long an order is valid: a command as long as it may have to wait for runs, an event as long
- * as an erasure may have to be tried again.
+ * How long an order is valid: a command until its caller, who waits, seals it anew, an event as
+ * long as an erasure may have to be tried again.
  */
-const validMs = { command: dayMs, event: 90 * dayMs } as const;
+const validMs = { command: 120_000, event: 90 * 86_400_000 } as const;
 
 const orderSchema = z.object({ number: z.string(), expiresAt: z.number(), text: z.string() });
 
@@ -127,14 +137,13 @@ export function sealOf({ key, mirror, random }: SealOptions): Seal {
     open,
     closeBytes,
     openBytes,
-    closeOrder(text, purpose, now) {
-      const number = Buffer.from(random(numberBytes)).toString('hex');
+    closeOrder(text, purpose, now, number = Buffer.from(random(numberBytes)).toString('hex')) {
       const order: Order = { number, expiresAt: now + validMs[purpose], text };
       return { sealed: close(JSON.stringify(order), { purpose }), number };
     },
-    openOrder(sealed, purpose, now) {
+    openOrder(sealed, purpose, now, number) {
       const order = orderSchema.parse(parseJson(open(sealed, { purpose })));
-      if (now <= order.expiresAt) return order;
+      if (now <= order.expiresAt && order.number === (number ?? order.number)) return order;
       throw new Invalid(
         `this ${purpose} was valid until ${new Date(order.expiresAt).toISOString()}`,
         {
