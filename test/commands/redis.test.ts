@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { organizationOf } from '../../src/rate-limit/shared/organization-name.ts';
@@ -34,6 +34,35 @@ test('every command that talks to the platform asks Redis first', async () => {
     expect.stringMatching(/^crm-mirror:limit:5:\{[0-9a-f]{32}:contacts\.list\}$/),
   );
   expect(JSON.stringify([keys, logs])).not.toMatch(/example|ann@|key/);
+});
+
+test('a command begins no empty snapshot of a mirror that has one elsewhere', async () => {
+  const mirror = await sharing(redis.url);
+  const client = new Redis(redis.url);
+  const home = `crm-mirror:${JSON.parse(readFileSync(mirror.file, 'utf8')).mirror}:{home}`;
+  await client.hset(home, { snapshot: '7f', generation: 3, worker: 'a', file: '1' });
+  // A worker that has died, or that somebody has written there.
+  await client.set(`${home}:alive`, 'a@nobody');
+  const list = `${mirror.file}.txt`;
+  writeFileSync(list, 'ann@example.com\n');
+  const before = readdirSync(mirror.folder, { recursive: true });
+  for (const words of [
+    ['sync'],
+    ['sync', '--only-people', list],
+    ['one', 'ann@example.com'],
+    ['forget', 'ann@example.com', '--yes'],
+    ['retry'],
+  ]) {
+    const { code, err } = await mirror.call(...words);
+    expect({ words, code, err }).toEqual({
+      ...{ words, code: 2 },
+      err: expect.stringMatching(/^crm-mirror: \S+: there is no snapshot here, and Redis .+ → .+$/),
+    });
+  }
+  expect(readdirSync(mirror.folder, { recursive: true })).toEqual(before);
+  await client.del(home, `${home}:alive`);
+  client.disconnect();
+  expect((await mirror.call('sync')).code).toBe(0);
 });
 
 test('without Redis a command prints one line and does its work', async () => {

@@ -15,7 +15,7 @@ import { homeRecord } from '../../worker/queues/assignment-store.ts';
 import { sealIn } from '../../worker/queues/payload-encryption.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { operatorName } from '../output/operator-name.ts';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 
 /** Checks a message that the worker sends while the command runs. */
 const news = z.object({ note: z.string() }).or(z.object({ progress: z.string() }));
@@ -32,14 +32,16 @@ const outcome = z.object({
 export type HandoverOutcome = z.infer<typeof outcome>;
 
 /**
- * Has the worker run the command if a worker has the mirror; otherwise runs `here`. Returns the
- * exit code. Throws Invalid if the key of the do-not-contact list, which encrypts the command, is
- * missing.
+ * Has the worker run the command if a worker has the mirror; otherwise, or if the command is not
+ * `forWorkers`, runs `here`. Returns the exit code. Throws Invalid if the key of the do-not-contact
+ * list, which encrypts the command, is missing, or if the command would begin an empty snapshot
+ * here although Redis knows one of the mirror.
  */
 export async function orHandOver(
   config: Config,
   shell: Shell,
   here: () => Promise<number>,
+  forWorkers = true,
 ): Promise<number> {
   const { redis, mirror, ledger } = config;
   if (redis === undefined || shell.held || !shell.argv) return here();
@@ -47,16 +49,25 @@ export async function orHandOver(
   const { connectQuickly } = await import('../../worker/queues/redis-connections.ts');
   const quick = connectQuickly(redis);
   const worker = randomBytes(8).toString('hex');
-  const isServed = async () => homeRecord(quick, { mirror, worker }).isServed();
+  const { isServed, isKnown } = homeRecord(quick, { mirror, worker });
   // While Redis is away, this process works on its own, as it does for rate limits.
-  const served = await isServed().catch((error: unknown) => {
-    if (isExpected(error)) return false;
+  const found = await Promise.all([isServed(), isKnown()]).catch((error: unknown) => {
+    if (isExpected(error)) return [false, false];
     quick.close();
     throw error;
   });
-  if (!served) {
+  if (!found[0] || !forWorkers) {
     quick.close();
-    return here();
+    if (!found[1] || existsSync(config.snapshot)) return here();
+    throw new Invalid(
+      `${config.snapshot}: there is no snapshot here, and Redis knows one of ${mirror}, whose ` +
+        'opt-outs a new one would not have',
+      {
+        fix:
+          'give the command where that snapshot is, or start its worker; if it is lost for good, ' +
+          'start a worker once with --accept-lost-snapshot',
+      },
+    );
   }
   try {
     const seal = sealIn(config, randomBytes);

@@ -106,8 +106,8 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
     mirror = config.mirror;
     const here = async (): Promise<number> => runOnce(config, { flags, shell, wanted });
     // The list of people is not handed to a worker. If one holds the mirror, the run is refused.
-    const isHandedOver = wanted.writes && flags.onlyPeople === undefined;
-    return await (isHandedOver ? orHandOver(config, shell, here) : here());
+    const forWorkers = flags.onlyPeople === undefined;
+    return await (wanted.writes ? orHandOver(config, shell, here, forWorkers) : here());
   } catch (error) {
     const reasons = explain(error).text.split('\n');
     const summary = nothingDone({ mirror, mode: modeName(mode), reasons });

@@ -85,6 +85,8 @@ export interface AssignmentStore {
   leave(): Promise<void>;
   /** Returns whether any worker is alive. */
   isServed(): Promise<boolean>;
+  /** Returns whether a worker has begun a snapshot of the mirror. */
+  isKnown(): Promise<boolean>;
 }
 
 /** How long the key of a mirror stays that names a process; it is renewed every few minutes. */
@@ -229,5 +231,6 @@ export function homeRecord(
     isResting: async () => (await run(restingScript, sign)) === 1,
     leave: async () => void (await run(leaveScript, sign)),
     isServed: async () => (await run(servedScript)) === 1,
+    isKnown: async () => (await ask(() => redis.hexists(record, 'snapshot'))) === 1,
   };
 }
