@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { homeRecord } from '../../src/worker/queues/assignment-store.ts';
+import { fleetKeys } from '../../src/worker/queues/fleet-keys.ts';
 import { createNodeHeartbeat } from '../../src/worker/queues/node-heartbeat.ts';
 import { connectQuickly } from '../../src/worker/queues/redis-connections.ts';
 import { drainNode, readFleet, recordOf, weigh } from '../../src/worker/placement/fleet-store.ts';
@@ -45,6 +46,13 @@ async function twoWorkers() {
 
 test('an operator sees the workers and their mirrors, and drains one', async () => {
   const { fleet, quick } = await twoWorkers();
+  // Anybody who reaches Redis may have written this.
+  await quick.redis.hset(fleetKeys.moves, { acme: '{bad', beta: '{}', gamma: '' });
+  await quick.redis.hset(fleetKeys.records, 'web3-cccc', '{bad');
+  await quick.redis.hset(fleetKeys.disks, 'gamma', 'd1@web3\ncrm-mirror: all is well');
+  const seen = await readFleet(quick);
+  expect([seen.moves.size, seen.nodes.length]).toEqual([0, 2]);
+  expect(seen.mirrors[2]?.diskHost).toBe('web3 crm-mirror: all is well');
   const running = await startConsole([(await mirrored()).file], {}, [fleet]);
   const { page, complaints } = await look(running, { width: 390 });
   await page.getByRole('link', { name: 'The workers that serve them' }).click();

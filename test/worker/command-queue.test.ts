@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Clock } from '../../src/domain/clock.ts';
+import { explain } from '../../src/cli/output/failure-report.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { handOver, serveCommands, type HandedOver } from '../../src/worker/queues/command-queue.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
@@ -73,11 +74,12 @@ test('a caller that waits keeps its command valid, also in the hands of a worker
 
 test('the caller reads why a command was refused', async () => {
   const served = serveCommands(options(), async () => {
-    throw new Error('sealed with another key');
+    throw new Error('sealed with another key\ncrm-mirror: all is well');
   });
-  await expect(handOver(options(), handed('ann', 'beside'))).rejects.toThrow(
-    /^sealed with another key$/,
-  );
+  const refused = await handOver(options(), handed('ann', 'beside')).catch(explain);
+  expect(refused).toMatchObject({
+    text: String.raw`sealed with another key\u000acrm-mirror: all is well`,
+  });
   await served.close();
 });
 

@@ -7,6 +7,7 @@ import {
   renderProblem,
 } from '../../domain/errors.ts';
 import { codeOfStop, exitCode } from './exit-codes.ts';
+import { visibleLine } from './visible-text.ts';
 
 type Fault = Omit<Problem, 'code'>;
 
@@ -14,7 +15,7 @@ type Fault = Omit<Problem, 'code'>;
 export interface Failure {
   /** The first of the problems. */
   problem: Fault;
-  /** All problems, one per line, or the stack of a bug. */
+  /** All problems, one per line without control characters, or the stack of a bug. */
   text: string;
   code: number;
 }
@@ -25,7 +26,7 @@ export interface Failure {
  */
 export function explain(error: unknown): Failure {
   if (isExpected(error)) {
-    const text = error.problems.map(renderProblem).join('\n');
+    const text = error.problems.map((one) => visibleLine(renderProblem(one))).join('\n');
     return { problem: error.problems[0], text, code: codeOf(error) };
   }
   const path = pathFault(error);

@@ -49,7 +49,7 @@ export function arrange(accounts: Accounts, beginning: Beginning): void {
     const where = () => `${seedFile?.where(undefined, ['guests', index])}  `;
     trying(where, () => seedUser(accounts, guest));
   }
-  if (wrong.length > 0) throw new Invalid(wrong.join('\n'));
+  if (wrong.length > 0) throw new Invalid(wrong.map((reason) => ({ code: 'invalid', reason })));
 }
 
 /** A user who can sign in but belongs to no organization. */

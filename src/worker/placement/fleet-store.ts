@@ -5,7 +5,7 @@ import { aliveKeyOf } from '../queues/assignment-store.ts';
 import { fleetChanged, fleetKeys } from '../queues/fleet-keys.ts';
 import { nodeKeys } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
-import { type Move, movesIn } from './move-store.ts';
+import { type Move, movesIn, oneLine } from './move-store.ts';
 import { type Disks, type PlacedMirror, type PlacedNode, weightOf } from './place-mirrors.ts';
 
 /** A worker that is alive. */
@@ -37,10 +37,10 @@ export interface Fleet {
   moves: ReadonlyMap<string, Move>;
 }
 
-const names = z.array(z.string());
+const names = z.array(oneLine);
 
 const recordSchema = z.object({
-  host: z.string(),
+  host: oneLine,
   since: z.number(),
   disks: z.record(z.string(), z.object({ begun: names, bare: names })),
   left: names,
@@ -58,7 +58,7 @@ function mirrorsOf({ disks }: { disks: Disks }): string[] {
 }
 
 const textOf = z.string().nullable();
-const pairsOf = z.record(z.string(), z.string());
+const pairsOf = z.record(z.string(), oneLine);
 
 /**
  * Reads the fleet in two or three commands: the mirrors that a worker knows, and `others`. Throws
@@ -91,8 +91,8 @@ export async function readFleet(
   const nodes = listed.flatMap((name, at) => {
     const text = records[name];
     const beatAt = Number(beats[2 * at + 1]);
-    if (text === undefined) return [];
-    const record = recordSchema.parse(parseJson(text));
+    const record = recordSchema.safeParse(parseJson(text ?? '')).data;
+    if (!record) return [];
     return [{ name, ...record, beatAt, isDraining: draining.includes(name) }];
   });
   const all = [...new Set([...nodes.flatMap(mirrorsOf), ...others])].toSorted();

@@ -21,11 +21,14 @@ import { nodeKeys } from '../queues/node-heartbeat.ts';
 import { prefix } from '../queues/queue-names.ts';
 import type { Quick } from '../queues/redis-connections.ts';
 
+/** A text of Redis that people read, in one line: anybody who reaches Redis may have written it. */
+export const oneLine = z.string().transform((text) => text.replace(/\p{Cc}+/gu, ' '));
+
 const moveSchema = z.object({
   id: z.string(),
   /** The names of the workers. */
-  from: z.string(),
-  to: z.string(),
+  from: oneLine,
+  to: oneLine,
   /** The disk of the target, as fleet-keys.ts describes it. */
   disk: z.string(),
   state: z.enum(['asked', 'ready', 'leaving', 'sending']),
@@ -45,15 +48,15 @@ const newsSchema = z.discriminatedUnion('is', [
   /** `isRefused`: nothing was begun, and the input has to be mended. */
   z.object({
     is: z.literal('failed'),
-    reason: z.string(),
-    fix: z.string().optional(),
+    reason: oneLine,
+    fix: oneLine.optional(),
     isRefused: z.boolean(),
   }),
   z.object({
     is: z.literal('moved'),
     people: z.number(),
     entries: z.number(),
-    files: z.array(z.object({ name: z.string(), bytes: z.number(), sha256: z.string() })),
+    files: z.array(z.object({ name: oneLine, bytes: z.number(), sha256: z.string() })),
   }),
 ]);
 /** How far a move is, or how it has ended. */
@@ -66,11 +69,12 @@ const partsMs = 60_000;
 /** The greatest number of parts in Redis. */
 const mostParts = 8;
 
-/** Returns the moves in the replies of Redis. */
+/** Returns the moves in the replies of Redis. What is none is left out. */
 export function movesIn(entries: Readonly<Record<string, string>>): Map<string, Move> {
-  const moves = Object.entries(entries).map(
-    ([mirror, text]) => [mirror, moveSchema.parse(parseJson(text))] as const,
-  );
+  const moves = Object.entries(entries).flatMap(([mirror, text]) => {
+    const move = moveSchema.safeParse(parseJson(text)).data;
+    return move ? [[mirror, move] as const] : [];
+  });
   return new Map(moves);
 }
 
@@ -204,18 +208,17 @@ export function moveStore({ redis, ask }: Quick, mirror: string, id: string): Mo
       });
       const text = z.string().nullable();
       const [entry, disk, told] = z.tuple([text, text, text]).parse(found);
-      const move = entry === null ? undefined : moveSchema.parse(parseJson(entry));
       return {
-        isGoing: move?.id === id,
+        isGoing: moveSchema.safeParse(parseJson(entry ?? '')).data?.id === id,
         disk: disk?.split('@')[0],
-        news: told === null ? undefined : newsSchema.parse(parseJson(told)),
+        news: newsSchema.safeParse(parseJson(told ?? '')).data,
       };
     },
     sayKept: async (names) =>
       void (await ask(() => redis.set(`${news}:kept`, JSON.stringify(names), 'EX', keptSeconds))),
     async kept() {
       const text = await ask(() => redis.get(`${news}:kept`));
-      return text === null ? undefined : z.array(z.string()).parse(parseJson(text));
+      return z.array(oneLine).safeParse(parseJson(text ?? '')).data;
     },
   };
 }

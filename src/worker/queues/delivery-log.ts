@@ -7,6 +7,7 @@ import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { isExpected } from '../../domain/errors.ts';
+import { parseJson } from '../../domain/values/lossless-json.ts';
 import { deduplicationOf, type Heard } from './event-queue.ts';
 import type { Seal } from './payload-encryption.ts';
 import { eventsOf, prefix } from './queue-names.ts';
@@ -106,8 +107,8 @@ export async function readDeliveries(reading: Reading): Promise<LoggedDeliveries
     );
     const refusals = await ask(() => redis.lrange(placeOf(mirror, 'refused'), 0, -1));
     const queue = quick.queue(eventsOf(mirror));
-    const events = lines.map(async (line): Promise<LoggedEvent> => {
-      const { at, id, erased } = accepted.parse(JSON.parse(line));
+    const events = entriesIn(accepted, lines).map(async (entry): Promise<LoggedEvent> => {
+      const { at, id, erased } = entry;
       const record = opened(reading.seal, id);
       const isErased = erased !== undefined;
       const waits =
@@ -115,13 +116,15 @@ export async function readDeliveries(reading: Reading): Promise<LoggedDeliveries
         (await ask(() => queue.getDeduplicationJobId(deduplicationOf(record, isErased)))) !== null;
       return { at, record, isErased, state: waits ? 'waits' : 'done' };
     });
-    return {
-      events: await Promise.all(events),
-      refusals: refusals.map((line) => refused.parse(JSON.parse(line))),
-    };
+    return { events: await Promise.all(events), refusals: entriesIn(refused, refusals) };
   } finally {
     quick.close();
   }
+}
+
+/** Returns the entries of a list. What is none of ours is left out. */
+function entriesIn<T>(schema: z.ZodType<T>, lines: readonly string[]): T[] {
+  return lines.flatMap((line) => schema.safeParse(parseJson(line)).data ?? []);
 }
 
 function opened(seal: Seal | undefined, sealed: string): string | undefined {
