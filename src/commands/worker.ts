@@ -5,7 +5,7 @@
 import type { Command } from 'commander';
 import { refuseTwins } from '../config/distinct-mirrors.ts';
 import { loadConfig } from '../config/load-config.ts';
-import { Invalid } from '../domain/errors.ts';
+import { Interrupted, Invalid } from '../domain/errors.ts';
 import { codeOfStop } from '../cli/output/exit-codes.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { createProbe } from '../worker/mirror-pulse.ts';
@@ -48,19 +48,24 @@ export function options(command: Command): void {
  */
 export async function run(command: Command, own: Shell): Promise<number> {
   const flags = command.opts<Flags>();
-  const shell = hushed(own, flags, true);
+  const over = new AbortController();
+  const stop = AbortSignal.any([own.stop, over.signal]);
+  const shell = { ...hushed(own, flags, true), stop };
+  // Where something fails, nothing waits for the runs of other mirrors.
+  const end = (): void => over.abort(new Interrupted('SIGTERM'));
   limitHeapGrowth(process.versions.node);
-  if (flags.mirrors === undefined) await serveFiles(flags, shell);
+  if (flags.mirrors === undefined) await serveFiles(flags, shell, end);
   else {
     refuseBoth(command, flags);
-    await serveFolder(flags.mirrors, shell);
+    await serveFolder(flags.mirrors, shell, end);
   }
-  return codeOfStop(shell.stop.reason);
+  return codeOfStop(stop.reason);
 }
 
 async function serveFiles(
   { config: files, acceptLostSnapshot: acceptLost = false }: Flags,
   shell: Shell,
+  end: () => void,
 ): Promise<void> {
   const configs = files.map((file) => workable(loadConfig(file, shell.env)));
   refuseTwins(configs);
@@ -80,6 +85,7 @@ async function serveFiles(
     await server?.listen();
     await Promise.race([stopped(shell.stop), ...served.map(({ failed }) => failed)]);
   } finally {
+    end();
     await Promise.all([server?.close(), ...served.map(({ close }) => close())]);
   }
 }

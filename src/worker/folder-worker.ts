@@ -27,10 +27,11 @@ import { openServer, type WorkerServer } from './worker-server.ts';
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
 /**
- * Serves the folder. Throws Invalid if the folder cannot be read, or its server cannot listen. A
- * file that cannot be used stops only its mirror.
+ * Serves the folder, and calls `end` before it closes, which interrupts what `stop` does. Throws
+ * Invalid if the folder cannot be read, or its server cannot listen. A file that cannot be used
+ * stops only its mirror.
  */
-export async function serveFolder(path: string, outer: Shell): Promise<void> {
+export async function serveFolder(path: string, outer: Shell, end: () => void): Promise<void> {
   const shell = { ...outer, openLink: shareLinks() };
   const folder = openMirrorFolder({
     folder: path,
@@ -80,6 +81,7 @@ export async function serveFolder(path: string, outer: Shell): Promise<void> {
     await followed;
   } finally {
     failed.promise.catch(() => undefined);
+    end();
     // The others know at once that they get the mirrors.
     await fleets.quit();
     await Promise.all([server?.close(), mirrors.close()]);

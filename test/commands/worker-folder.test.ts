@@ -1,5 +1,6 @@
 /** A worker of a folder of mirrors, as a process on a real Redis. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Queue } from 'bullmq';
@@ -8,7 +9,7 @@ import { z } from 'zod';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { freePort } from '../support/waiting.ts';
 import { createWorld, launch, type World } from '../support/engine/engine-world.ts';
-import { startFolder, until } from '../support/worker/fleet.ts';
+import { start as startFile, startFolder, until } from '../support/worker/fleet.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));
@@ -119,6 +120,21 @@ test('serves the mirrors of a folder as they come, change and go, without a rest
   await isIn(acme, 'amy');
   expect(await worker.ends()).toBe(143);
   expect((await worker.ended).stderr).not.toContain('bug');
+});
+
+test.each(['--mirrors', '-c'])('a worker by %s whose server cannot listen ends', async (by) => {
+  const { folder, env, put } = await stage();
+  const world = await createWorld({ kinds: ['contact'] });
+  wanting(world, 'ann');
+  const port = Number(env.PORT);
+  put(world, 'acme', { redis: redis.url, schedule: { full: everySecond }, server: { port } });
+  const server = createServer().listen(port);
+  onTestFinished(() => void server.close());
+  const { ended, kill } =
+    by === '-c' ? startFile(join(folder, 'acme.yaml')) : startFolder(folder, env);
+  onTestFinished(() => kill('SIGKILL'));
+  const { code, stderr } = await ended;
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/^crm-mirror: server: \S+ is in use/m)]);
 });
 
 test('a changed file waits for the run in progress, which ends as it began', async () => {
