@@ -55,7 +55,8 @@ test('a command begins no empty snapshot of a mirror that has one elsewhere', as
   ]) {
     const { code, err } = await mirror.call(...words);
     expect({ words, code, err }).toEqual({
-      ...{ words, code: 2 },
+      words,
+      code: 2,
       err: expect.stringMatching(/^crm-mirror: \S+: there is no snapshot here, and Redis .+ → .+$/),
     });
   }
