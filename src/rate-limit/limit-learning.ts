@@ -15,7 +15,7 @@ const JITTER_MS = 50;
 export const LEAST_WAIT_MS = 1000;
 const UNKNOWN_WINDOW_MS = 60_000;
 /** The longest wait without a probe, whatever is demanded. */
-export const MOST_WAIT_MS = 3_600_000;
+const MOST_WAIT_MS = 3_600_000;
 /** A wait in whole seconds may be that much longer than what it counts. */
 const WHOLE_MS = 1000;
 const NEVER = Number.POSITIVE_INFINITY;

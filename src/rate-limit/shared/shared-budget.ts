@@ -12,7 +12,6 @@
  */
 import { type Allowance, rest } from '../permit-decision.ts';
 import { type Budget, CEILING, createBudget, type Ticket } from '../route-budget.ts';
-import { MOST_WAIT_MS } from '../limit-learning.ts';
 import type { BudgetOf } from '../request-gate.ts';
 
 import type { Clock, Random } from '../../domain/clock.ts';
@@ -30,6 +29,8 @@ const GATHER_MS = 5;
 const FRESH_MS = 1250;
 /** The longest time after which permits are requested again. */
 const LOOK_MS = 60_000;
+/** Nothing may be granted for so long, or for a window if that is longer. */
+const MOST_DENIED_MS = 3_600_000;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** The limits to share, and the Redis server that shares them. */
@@ -261,7 +262,8 @@ async function step(state: State, want: number): Promise<void> {
   state.asking = 'now';
   const atMs = clock.monotonic();
   const sent = state.reports.length;
-  if (atMs - (state.deniedMs ?? atMs) > longestMs(state)) {
+  const mostMs = Math.max(MOST_DENIED_MS, state.local.limit().windowMs ?? 0);
+  if (atMs - (state.deniedMs ?? atMs) > mostMs) {
     state.deniedMs = undefined;
     await log.forget();
   }
@@ -275,11 +277,6 @@ async function step(state: State, want: number): Promise<void> {
   } else state.reports = [];
   if (state.reports.length > 0) soon(state);
   state.ask();
-}
-
-/** Returns how long nothing may be granted: by no way of counting does it take more. */
-function longestMs({ local }: State): number {
-  return Math.max(MOST_WAIT_MS, local.limit().windowMs ?? 0);
 }
 
 function messageOf(
