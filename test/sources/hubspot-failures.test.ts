@@ -3,14 +3,8 @@ import { join } from 'node:path';
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { changesOf, fields, sourceOf, TOKEN } from '../support/sources/hubspot-account.ts';
-import {
-  errorOf,
-  readAll,
-  scratch,
-  write,
-  WRITTEN,
-  onlyNocked,
-} from '../support/sources/source-reading.ts';
+import { errorOf, readAll, scratch, write, WRITTEN } from '../support/sources/source-reading.ts';
+import { onlyNocked } from '../support/sources/nock-server.ts';
 
 const api = 'https://api.hubapi.com';
 const contacts = '/crm/v3/objects/contacts';

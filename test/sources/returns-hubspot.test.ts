@@ -3,14 +3,8 @@ import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { hubspotOptions, hubspotReturnsOptions } from '../../src/sources/hubspot/options.ts';
 import { hubspotReturns } from '../../src/sources/hubspot/write-back.ts';
-import {
-  allMail,
-  left,
-  tell,
-  errorOf,
-  virtualClock,
-  onlyNocked,
-} from '../support/sources/source-reading.ts';
+import { allMail, left, tell, errorOf, virtualClock } from '../support/sources/source-reading.ts';
+import { onlyNocked } from '../support/sources/nock-server.ts';
 
 const api = 'https://api.hubapi.com';
 const one = '/communication-preferences/v3/unsubscribe';

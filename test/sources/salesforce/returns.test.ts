@@ -12,8 +12,8 @@ import {
   tell,
   errorOf,
   virtualClock,
-  onlyNocked,
 } from '../../support/sources/source-reading.ts';
+import { onlyNocked } from '../../support/sources/nock-server.ts';
 import { ORIGIN, auth, contactId, leadId } from '../../support/sources/salesforce-org.ts';
 
 const base = '/services/data/v62.0/sobjects';

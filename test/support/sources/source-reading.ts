@@ -1,8 +1,7 @@
-import nock from 'nock';
 import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import { expect } from 'vitest';
 import type { Clock } from '../../../src/domain/clock.ts';
 import { csvSource } from '../../../src/sources/csv/csv-source.ts';
 import type { CsvOptions } from '../../../src/sources/csv/options.ts';
@@ -134,23 +133,4 @@ export async function tell(returns: WriteBack, ...batch: OptOutReport[]): Promis
   const told: ReportResult[] = [];
   for await (const one of returns.tell(batch, new AbortController().signal)) told.push(one);
   return told;
-}
-
-/** Refuses requests that nock does not answer, and fails when an expected request is missing. */
-export function onlyNocked(): void {
-  beforeAll(() => {
-    if (!nock.isActive()) nock.activate();
-    nock.disableNetConnect();
-  });
-  beforeEach(() => nock.cleanAll());
-  afterEach(() => {
-    const [unasked] = nock.pendingMocks();
-    if (unasked !== undefined) throw new Error(`was not asked for: ${unasked}`);
-  });
-  afterAll(() => {
-    nock.cleanAll();
-    nock.enableNetConnect();
-    // Other files of this process have connections of their own.
-    nock.restore();
-  });
 }
