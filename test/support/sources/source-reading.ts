@@ -1,7 +1,7 @@
 import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect } from 'vitest';
+import { afterAll, expect } from 'vitest';
 import type { Clock } from '../../../src/domain/clock.ts';
 import { csvSource } from '../../../src/sources/csv/csv-source.ts';
 import type { CsvOptions } from '../../../src/sources/csv/options.ts';
