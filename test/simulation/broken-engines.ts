@@ -157,11 +157,6 @@ export const broken: readonly Broken[] = [
       })),
   },
   {
-    rule: 'an approval expires',
-    foundBy: 13,
-    breaks: (mirror) => withHeld(mirror, { end: () => undefined }),
-  },
-  {
     rule: 'forgotten people are not brought back',
     foundBy: 20,
     breaks: ({ doNotContact, ...mirror }) => ({
