@@ -260,14 +260,6 @@ function withGuarding(mirror: Mirror, changes: (guarding: Guarding) => Partial<G
   return { ...mirror, snapshot: { ...mirror.snapshot, guarded: { ...own, ...changes(own) } } };
 }
 
-function withHeld(
-  mirror: Mirror,
-  changed: Partial<Mirror['snapshot']['awaitingApproval']>,
-): Mirror {
-  const awaitingApproval = { ...mirror.snapshot.awaitingApproval, ...changed };
-  return { ...mirror, snapshot: { ...mirror.snapshot, awaitingApproval } };
-}
-
 function withAbsences(mirror: Mirror, changed: Partial<Mirror['snapshot']['absences']>): Mirror {
   const absences = { ...mirror.snapshot.absences, ...changed };
   return { ...mirror, snapshot: { ...mirror.snapshot, absences } };

@@ -42,3 +42,23 @@ test('a reader sees what others write, and can write nothing', () => {
   looking?.close();
   snapshot.close();
 });
+
+test('the first copy gets its name last, and without another one none does', async () => {
+  const named: string[] = [];
+  const part = (name: string, isBroken = false): BackupPart => ({
+    name() {
+      if (isBroken) throw new Error('the disk is full');
+      named.push(name);
+    },
+    drop: () => void named.push(`drop ${name}`),
+  });
+  async function* parts(isBroken: boolean) {
+    yield part('snapshot');
+    yield part('list', isBroken);
+  }
+  await backUp(parts(false));
+  expect(named).toEqual(['list', 'snapshot']);
+  named.length = 0;
+  await expect(backUp(parts(true))).rejects.toThrow('the disk is full');
+  expect(named).toEqual(['drop snapshot', 'drop list']);
+});

@@ -184,6 +184,12 @@ describe('with page', () => {
       'total is 5, and 2 records came',
     ],
     [
+      'pages that repeat a record, up to the total',
+      numbered,
+      [page(1, 2, { total: 4 }), page(2, 2, { total: 4 }), page(9, 0, { total: 4 })],
+      'total is 4, and 3 records came',
+    ],
+    [
       'an empty page in the middle',
       numbered,
       [page(1, 2, { has_more: true }), page(3, 0, { has_more: true })],

@@ -198,6 +198,16 @@ describe.each(all.filter(([name]) => name === 'SQLite'))('%s', (_, stand) => {
     expect((await changes(stand, { table }, cursor)).ids).toEqual(['2', '3']);
   });
 
+  test('a row with the day alone is read with every time of that day', async () => {
+    const today = new Date().toISOString().slice(0, 10);
+    const table = await tableOn(stand, 'id integer, at', [
+      `1, '${today}'`,
+      `2, '${today} 23:59:59'`,
+    ]);
+    const cursor = await cursorOn(stand, { table });
+    expect((await changes(stand, { table }, cursor)).ids).toEqual(['1', '2']);
+  });
+
   test('times beside numbers, or with an offset, cannot be compared', async () => {
     for (const value of ["'2026-01-01 00:00:00'), (2, 1700000000", "'2026-01-01T00:00:00+02:00'"]) {
       const table = await tableOn(stand, 'id integer, at', [`1, ${value}`]);
