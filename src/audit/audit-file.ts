@@ -4,7 +4,7 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
 import { Invalid } from '../domain/errors.ts';
 import { openToLook, waiterFor } from '../snapshot/database/database-access.ts';
 import { openToWrite } from '../snapshot/database/open-to-write.ts';
-import { auditIndexes, type AuditLog, auditLogIn, auditTables } from './audit-log.ts';
+import { type AuditLog, auditLogIn, auditTables } from './audit-log.ts';
 
 const version = 1;
 
@@ -83,7 +83,6 @@ function begin(db: Database.Database, path: string, randomHex: AuditOpening['ran
     db.pragma(`user_version = ${version}`);
   });
   if (versionOf(db, path) === 0) create.exclusive();
-  db.exec(auditIndexes);
   return idOf(db);
 }
 

@@ -123,12 +123,9 @@ export const auditTables = `
   create table checkpoint (
     seq integer primary key, hash blob not null, at integer not null,
     public_key text not null, signature blob not null
-  );${personTable}`;
-
-/** The SQL that creates what finds entries fast; created with the tables. */
-export const auditIndexes = `
-  create index if not exists entry_by_person on entry (person) where person is not null;
-  create index if not exists entry_of_decision on entry (seq) where body like '["decision"%';`;
+  );
+  create index entry_by_person on entry (person) where person is not null;
+  create index entry_of_decision on entry (seq) where body like '["decision"%';${personTable}`;
 
 /** Returns the log in an open database that has its tables. `secret` finds the people's keys. */
 export function auditLogIn(

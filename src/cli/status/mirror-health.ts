@@ -3,6 +3,7 @@
  * records beside the snapshot. All functions but `healthOf` are pure.
  */
 import type { Config } from '../../config/config.ts';
+import { clockFix } from '../../engine/context/clock-difference.ts';
 import { readHealth, type Outage, type OutagePart, silentMs } from '../../snapshot/health-file.ts';
 import { instant } from '../output/format-values.ts';
 import { ago, type Attention } from './attention.ts';
@@ -105,7 +106,7 @@ export const outageWords: Readonly<
   clock: {
     code: 'clock_differs',
     text: 'the clocks differ',
-    fix: 'see which of them is wrong, and set this one right (by NTP)',
+    fix: clockFix,
   },
 };
 

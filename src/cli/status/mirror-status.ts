@@ -198,7 +198,6 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
   const { recorded, meta } = snapshot;
   const paused = pausedOf(meta);
   const copied = copiedAt(meta);
-  const running = progressOf(seen);
   return {
     ...base,
     ...runsOf(snapshot, seen),
@@ -219,7 +218,7 @@ export function currentStatusOf(seen: Seen): CurrentStatus {
     ...decisionsOf(snapshot, seen),
     optOutsByEvents: byEvents(meta, now),
     limits: limitsOf(meta),
-    running,
+    running: progressOf(seen),
     restored: copied === undefined ? null : { backupOf: instant(copied) },
   };
 }

@@ -59,6 +59,9 @@ export function isTold(aheadMs: number | null): aheadMs is number {
   return Math.abs(aheadMs ?? 0) > toldMs;
 }
 
+/** What to do about clocks that differ. */
+export const clockFix = 'see which of them is wrong, and set this one right (by NTP)';
+
 /** Returns the sentence about a difference, and what to do. */
 export function sayDifference(aheadMs: number): Omit<Problem, 'code'> {
   const minutes = Math.round(Math.abs(aheadMs) / minuteMs);
@@ -68,7 +71,7 @@ export function sayDifference(aheadMs: number): Omit<Problem, 'code'> {
   const is = aheadMs > 0 ? 'ahead of' : 'behind';
   const so = areApart(aheadMs) ? ', so that nothing that waits becomes due by it alone' : '';
   const reason = `the clock of this machine is ${many} ${is} that of the platform${so}`;
-  return { reason, fix: 'see which of them is wrong, and set this one right (by NTP)' };
+  return { reason, fix: clockFix };
 }
 
 /** Returns a note about the difference if it is large. */
