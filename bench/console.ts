@@ -14,7 +14,7 @@ import { pages } from '../src/console/pages.ts';
 import { serveConsole } from '../src/console/console-routes.ts';
 import { consoleMirror } from '../src/console/view/console-mirror.ts';
 import { systemClock } from '../src/http/system-clock.ts';
-import { createServer } from '../src/server/http-server.ts';
+import { createServer } from '../src/worker/server/http-server.ts';
 import { multiply } from './scale/known.ts';
 import { folderOf, rows, sync, type Folder } from './stage/mirror.ts';
 import { open } from './stage/open.ts';

@@ -6,7 +6,7 @@
  * takes real time.
  */
 import { createHash } from 'node:crypto';
-import { placeMirrors, weightOf } from '../src/worker/placement/place-mirrors.ts';
+import { placeMirrors, weightOf } from '../src/compose/placement/place-mirrors.ts';
 
 const mirrors = Number(process.argv[2] ?? 10_000);
 const fleets = process.argv.length > 3 ? process.argv.slice(3).map(Number) : [3, 6, 10, 20, 30];

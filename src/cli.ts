@@ -4,13 +4,13 @@
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
-import { renderLine } from './cli/output/text-style.ts';
-import { defaultConfig, withConfig } from './cli/output/printed-commands.ts';
-import { visibleLines } from './cli/output/visible-text.ts';
-import { exitCode } from './cli/output/exit-codes.ts';
-import { explain, type Failure } from './cli/output/failure-report.ts';
-import type { CommandGroup, CommandModule, Shell } from './cli/compose/process-shell.ts';
-import { realShell } from './cli/compose/real-shell.ts';
+import { renderLine } from './compose/output/text-style.ts';
+import { defaultConfig, withConfig } from './compose/output/printed-commands.ts';
+import { visibleLines } from './compose/output/visible-text.ts';
+import { exitCode } from './compose/output/exit-codes.ts';
+import { explain, type Failure } from './compose/output/failure-report.ts';
+import type { CommandGroup, CommandModule, Shell } from './compose/process-shell.ts';
+import { realShell } from './compose/real-shell.ts';
 
 type Entry = [summary: string, load: () => Promise<CommandModule | CommandGroup>];
 

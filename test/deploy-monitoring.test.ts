@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
-import { createMetrics } from '../src/server/metrics.ts';
+import { createMetrics } from '../src/worker/server/metrics.ts';
 import { findProgram, run } from './support/program.ts';
 
 const folder = join(import.meta.dirname, '../config/deploy');

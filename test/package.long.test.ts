@@ -57,7 +57,7 @@ test('the package is built, complete, and under 3 MB', () => {
   const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' });
   const built = sources.filter((path) => path.endsWith('.ts')).map((path) => `dist/${path}`);
   expect(paths).toEqual(expect.arrayContaining(built.map((path) => path.replace(/ts$/, 'js'))));
-  expect(paths).toContain('dist/cli/completion/commands.json');
+  expect(paths).toContain('dist/commands/completion/commands.json');
   expect(paths).toContain('config/deploy/crm-mirror.service');
   const assets = readdirSync(join(root, 'src/console/assets'));
   expect(paths).toEqual(

@@ -4,10 +4,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import Bottleneck from 'bottleneck';
 import pLimit from 'p-limit';
 import pThrottle from 'p-throttle';
-import { createGate } from '../../src/rate-limit/request-gate.ts';
+import { createGate } from '../../src/http/rate-limit/request-gate.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { organizationOf } from '../../src/rate-limit/shared/organization-name.ts';
-import { sharedBudgets } from '../../src/rate-limit/shared/shared-budget.ts';
+import { organizationOf } from '../../src/http/rate-limit/shared/organization-name.ts';
+import { sharedBudgets } from '../../src/http/rate-limit/shared/shared-budget.ts';
 import type { Limit } from '../../src/emulator/limits/algorithms.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
 

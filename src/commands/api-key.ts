@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import { table } from '../cli/output/table.ts';
-import { cell } from '../cli/output/visible-text.ts';
-import { reach, type ReachFlags } from '../cli/lookup/platform-command.ts';
-import { lookOptions } from '../cli/lookup/snapshot-command.ts';
-import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
+import { table } from '../compose/output/table.ts';
+import { cell } from '../compose/output/visible-text.ts';
+import { reach, type ReachFlags } from '../app/platform-command.ts';
+import { lookOptions } from '../app/snapshot-command.ts';
+import type { CommandPart, Shell } from '../compose/process-shell.ts';
 
 /** The parts of `api-key`. */
 export const parts: readonly CommandPart[] = [

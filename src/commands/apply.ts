@@ -2,11 +2,11 @@ import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import type { Plan } from '../engine/report/run-summary.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
-import { appliedAt, markApplied, type PlanFile, readPlan } from '../cli/run/plan-file.ts';
-import { pass, type PassFlags, runOptions } from '../cli/run/run-command.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { instant, range } from '../cli/output/format-values.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
+import { appliedAt, markApplied, type PlanFile, readPlan } from '../app/run/plan-file.ts';
+import { pass, type PassFlags, runOptions } from '../app/run/run-command.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { instant, range } from '../compose/output/format-values.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
 
 const oldestMs = 86_400_000;
 /** The tolerated difference between the clocks of two machines. */

@@ -2,22 +2,22 @@ import { type Command, Option } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
-import type { ApprovalSignature } from '../snapshot/guards/plan-approvals.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { ApprovalSignature } from '../store/guards/plan-approvals.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
 import { nothingLeft, unknownPlan } from '../engine/report/decision-errors.ts';
 import { guardNames, guardRows, type GuardClass } from '../domain/guard-classes.ts';
 import { approvePlan, type Decided, isAnyLeft } from '../engine/guard/plan-decisions.ts';
 import { signPlan, toSign } from '../engine/guard/signed-decisions.ts';
 import { needsSignature, sayPending, signing } from '../engine/report/approval-rules.ts';
-import { heldWords } from '../cli/status/attention-list.ts';
-import { change, type LookFlags, print } from '../cli/lookup/snapshot-command.ts';
+import { heldWords } from '../views/status/attention-list.ts';
+import { change, type LookFlags, print } from '../app/snapshot-command.ts';
 import {
   decodeSignature,
   encodeSignature,
   newKey,
   signatureWith,
-} from '../cli/run/approval-signature.ts';
+} from '../app/run/approval-signature.ts';
 import {
   type DecisionFlags,
   leftOutLines,
@@ -26,10 +26,10 @@ import {
   refuseNoMatch,
   type Wanted,
   wantedOf,
-} from '../cli/run/decision-options.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { instant } from '../cli/output/format-values.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
+} from '../app/run/decision-options.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { instant } from '../compose/output/format-values.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
 
 /** Declares the flags of `approve`. */
 export function options(command: Command): void {

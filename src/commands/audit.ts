@@ -1,36 +1,30 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import { knownHead } from '../audit/drain-unaudited.ts';
-import type { AuditLog, Checkpoint, Head } from '../audit/audit-log.ts';
-import type { StoredEntry } from '../audit/hash-chain.ts';
-import { verifyLog } from '../audit/verify-log.ts';
-import { documentsOf, withSameTimes } from '../cli/audit/entry-document.ts';
-import { csvHead, csvOf, entryLines } from '../cli/audit/entry-text.ts';
-import { verifyExport } from '../cli/audit/export-file.ts';
+import { knownHead } from '../store/audit/drain-unaudited.ts';
+import type { AuditLog, Checkpoint, Head } from '../store/audit/audit-log.ts';
+import type { StoredEntry } from '../store/audit/hash-chain.ts';
+import { verifyLog } from '../store/audit/verify-log.ts';
+import { documentsOf, withSameTimes } from '../views/audit/entry-document.ts';
+import { csvHead, csvOf, entryLines } from '../views/audit/entry-text.ts';
+import { verifyExport } from '../views/audit/export-file.ts';
 import {
   alteredText,
   exportLines,
   headIn,
   verificationLines,
-} from '../cli/audit/verification-text.ts';
-import { auditLogOf } from '../cli/compose/audit-trail.ts';
-import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
-import { sinceOf } from '../cli/lookup/list-options.ts';
-import { wordOf } from '../cli/lookup/person-names.ts';
-import { recordNamed } from '../cli/state/record-document.ts';
-import {
-  type CommandAnswer,
-  type LookFlags,
-  lookOptions,
-  print,
-  see,
-  type Seen,
-} from '../cli/lookup/snapshot-command.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
-import { writeLines } from '../cli/state/write-export.ts';
+} from '../views/audit/verification-text.ts';
+import { auditLogOf } from '../compose/audit-trail.ts';
+import type { CommandPart, Shell } from '../compose/process-shell.ts';
+import { sinceOf } from '../views/lookup/list-options.ts';
+import { wordOf } from '../views/lookup/person-names.ts';
+import { recordNamed } from '../views/state/record-document.ts';
+import { type CommandAnswer, type LookFlags, lookOptions, print } from '../app/snapshot-command.ts';
+import { see, type Seen } from '../views/lookup/seen-mirror.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
+import { writeLines } from '../views/state/write-export.ts';
 import { loadConfig } from '../config/load-config.ts';
-import { withoutLog } from '../cli/audit/log-state.ts';
+import { withoutLog } from '../views/audit/log-state.ts';
 import { Invalid } from '../domain/errors.ts';
 import { counted } from '../domain/values/counted.ts';
 

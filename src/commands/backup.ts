@@ -3,14 +3,14 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
-import { backUp, copyOfText, type BackupPart } from '../snapshot/database/database-backup.ts';
-import { readDoNotContactList } from '../do-not-contact/list-file.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
+import { backUp, copyOfText, type BackupPart } from '../store/database/database-backup.ts';
+import { readDoNotContactList } from '../store/do-not-contact/list-file.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
-import { auditLogOf } from '../cli/compose/audit-trail.ts';
-import { look, lookOptions, type LookFlags } from '../cli/lookup/snapshot-command.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { instant, size } from '../cli/output/format-values.ts';
+import { auditLogOf } from '../compose/audit-trail.ts';
+import { look, lookOptions, type LookFlags } from '../app/snapshot-command.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { instant, size } from '../compose/output/format-values.ts';
 
 /** Declares the flags of `backup`. */
 export function options(command: Command): void {

@@ -1,19 +1,19 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
 import { systemClock } from '../http/system-clock.ts';
-import { lookInto, openSnapshot } from '../snapshot/snapshot.ts';
-import { loadSources } from '../cli/compose/source-registry.ts';
-import { partsOf } from '../cli/compose/mirror-parts.ts';
-import { connect } from '../cli/compose/platform-connection.ts';
-import { lookAtSenders, type Senders } from '../cli/status/sender-domains.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { type LookFlags, lookOptions } from '../cli/lookup/snapshot-command.ts';
-import { namesOf } from '../cli/lookup/person-names.ts';
-import { ignoredWords } from '../cli/lookup/ignored-files.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
-import { documentOf, renderCheck } from '../cli/check/check-report.ts';
-import { type Finding, look } from '../cli/check/finding.ts';
-import { checkPart, type CheckedPart } from '../cli/check/part-check.ts';
+import { lookInto, openSnapshot } from '../store/snapshot.ts';
+import { loadSources } from '../compose/source-registry.ts';
+import { partsOf } from '../compose/mirror-parts.ts';
+import { connect } from '../compose/platform-connection.ts';
+import { lookAtSenders, type Senders } from '../views/status/sender-domains.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { type LookFlags, lookOptions } from '../app/snapshot-command.ts';
+import { namesOf } from '../views/lookup/person-names.ts';
+import { ignoredWords } from '../views/lookup/ignored-files.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
+import { documentOf, renderCheck } from '../app/check/check-report.ts';
+import { type Finding, look } from '../app/check/finding.ts';
+import { checkPart, type CheckedPart } from '../app/check/part-check.ts';
 import {
   checkClock,
   checkLedger,
@@ -21,7 +21,7 @@ import {
   checkRedis,
   checkSettings,
   checkSnapshot,
-} from '../cli/check/surroundings.ts';
+} from '../app/check/surroundings.ts';
 
 /** Declares the flags of `check`. */
 export function options(command: Command): void {

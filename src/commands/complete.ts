@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { completionsOf } from '../cli/completion/complete-words.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
+import { completionsOf } from './completion/complete-words.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
 
 /** Declares the arguments of `complete`, which the scripts of `completion` call. */
 export function options(command: Command): void {

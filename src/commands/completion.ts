@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { completionScript } from '../cli/completion/complete-words.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
+import { completionScript } from './completion/complete-words.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
 
 const shells = ['bash', 'zsh', 'fish'];
 

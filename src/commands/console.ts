@@ -7,17 +7,17 @@ import { refuseTwins } from '../config/distinct-mirrors.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
-import { createServer } from '../server/http-server.ts';
+import { createServer } from '../worker/server/http-server.ts';
 import { sharedAccessRules, usersFileOf } from '../console/access/access-rules.ts';
 import { hashPassword } from '../console/access/password-hash.ts';
 import { addUser, type Role, roles } from '../console/access/users-file.ts';
 import { consoleMirror } from '../console/view/console-mirror.ts';
 import { serveConsole } from '../console/console-routes.ts';
-import { codeOfStop, exitCode } from '../cli/output/exit-codes.ts';
-import { explain } from '../cli/output/failure-report.ts';
-import { operatorName } from '../cli/output/operator-name.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { stopped } from '../cli/compose/stop-signals.ts';
+import { codeOfStop, exitCode } from '../compose/output/exit-codes.ts';
+import { explain } from '../compose/output/failure-report.ts';
+import { operatorName } from '../compose/output/operator-name.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { stopped } from '../compose/stop-signals.ts';
 
 interface Flags {
   config: string[];

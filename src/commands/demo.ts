@@ -4,15 +4,25 @@
  * present state. If a claim is false, it is named and the demo fails.
  */
 import type { Command } from 'commander';
-import { changeCrm, changePlatform, claims, type Claims } from '../demo/sample-people.ts';
-import { type ClaimResult, tellOf, tellOfTemplate, writesIn } from '../demo/expected-outcome.ts';
-import { createPage, type DemoPage, leave } from '../demo/page-writer.ts';
-import { type Folder, makeFolder } from '../demo/demo-folder.ts';
-import { pass, type Passed } from '../demo/demo-run.ts';
-import { enrolmentsPerSecond, openStage, readPeople, type Stage } from '../demo/demo-platform.ts';
-import { lookBefore, tellSafety } from '../demo/safety-check.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
+import { changeCrm, changePlatform, claims, type Claims } from '../trials/demo/sample-people.ts';
+import {
+  type ClaimResult,
+  tellOf,
+  tellOfTemplate,
+  writesIn,
+} from '../trials/demo/expected-outcome.ts';
+import { createPage, type DemoPage, leave } from '../trials/demo/page-writer.ts';
+import { type Folder, makeFolder } from '../trials/demo/demo-folder.ts';
+import { pass, type Passed } from '../trials/demo/demo-run.ts';
+import {
+  enrolmentsPerSecond,
+  openStage,
+  readPeople,
+  type Stage,
+} from '../trials/demo/demo-platform.ts';
+import { lookBefore, tellSafety } from '../trials/demo/safety-check.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
 import { withCommas } from '../domain/values/counted.ts';
 
 /** Declares the flags of `demo`. */

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
-import { table } from '../cli/output/table.ts';
+import { table } from '../compose/output/table.ts';
 import type { Domain } from '../platform/answer-schemas.ts';
 import { domainCreateBody, type DomainCreateBody } from '../platform/request-schemas.ts';
-import { cell } from '../cli/output/visible-text.ts';
-import { once, reach, type Reached, type ReachFlags } from '../cli/lookup/platform-command.ts';
-import { lookOptions } from '../cli/lookup/snapshot-command.ts';
-import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
+import { cell } from '../compose/output/visible-text.ts';
+import { once, reach, type Reached, type ReachFlags } from '../app/platform-command.ts';
+import { lookOptions } from '../app/snapshot-command.ts';
+import type { CommandPart, Shell } from '../compose/process-shell.ts';
 
 /** The parts of `domains`. */
 export const parts: readonly CommandPart[] = [

@@ -1,31 +1,31 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import { keyIdOf } from '../audit/verify-log.ts';
-import { existingKey, keyId } from '../audit/signing-key.ts';
+import { keyIdOf } from '../store/audit/verify-log.ts';
+import { existingKey, keyId } from '../store/audit/signing-key.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import { counted } from '../domain/values/counted.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
-import { assemble } from '../cli/compose/assemble-mirror.ts';
-import { auditLogOf } from '../cli/compose/audit-trail.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { type Dossier, dossierOf } from '../cli/dossier/dossier-document.ts';
-import { dossierLines } from '../cli/dossier/dossier-text.ts';
+import { assemble } from '../compose/assemble-mirror.ts';
+import { auditLogOf } from '../compose/audit-trail.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { type Dossier, dossierOf } from '../views/dossier/dossier-document.ts';
+import { dossierLines } from '../views/dossier/dossier-text.ts';
 import {
   type Format,
   textOf,
   type Verified,
   verifyFile,
   writeSigned,
-} from '../cli/dossier/signed-file.ts';
-import { sinceOf } from '../cli/lookup/list-options.ts';
-import { keyOf, namesOf, wordOf } from '../cli/lookup/person-names.ts';
-import { type LookFlags, namingOptions, print } from '../cli/lookup/snapshot-command.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
-import { type Line, lineOf, styled } from '../cli/output/text-style.ts';
+} from '../views/dossier/signed-file.ts';
+import { sinceOf } from '../views/lookup/list-options.ts';
+import { keyOf, namesOf, wordOf } from '../views/lookup/person-names.ts';
+import { type LookFlags, namingOptions, print } from '../app/snapshot-command.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
+import { type Line, lineOf, styled } from '../compose/output/text-style.ts';
 
 interface Flags extends LookFlags {
   asOf?: string;

@@ -12,11 +12,11 @@ import { openFile } from '../emulator/store/sqlite-file.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import { forecast } from '../engine/report/duration-forecast.ts';
 import { subscription } from '../platform/request-schemas.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { parseWhole } from '../cli/run/whole-number.ts';
-import { stopped } from '../cli/compose/stop-signals.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
-import { lasting } from '../cli/output/format-values.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { parseWhole } from '../app/run/whole-number.ts';
+import { stopped } from '../compose/stop-signals.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
+import { lasting } from '../compose/output/format-values.ts';
 import { withCommas } from '../domain/values/counted.ts';
 
 interface Flags {

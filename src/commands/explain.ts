@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
-import { assemble } from '../cli/compose/assemble-mirror.ts';
-import { examinePerson } from '../cli/lookup/examined-person.ts';
-import { explainedLines } from '../cli/lookup/person-text.ts';
-import { type LookFlags, namingOptions, print } from '../cli/lookup/snapshot-command.ts';
-import { keyOf, namesOf } from '../cli/lookup/person-names.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
+import { assemble } from '../compose/assemble-mirror.ts';
+import { examinePerson } from '../views/lookup/examined-person.ts';
+import { explainedLines } from '../views/lookup/person-text.ts';
+import { type LookFlags, namingOptions, print } from '../app/snapshot-command.ts';
+import { keyOf, namesOf } from '../views/lookup/person-names.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
 
 interface Flags extends LookFlags {
   offline?: true;

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { basename } from 'node:path';
 import type { Command } from 'commander';
-import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
-import { print } from '../cli/lookup/snapshot-command.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
-import { instant } from '../cli/output/format-values.ts';
-import { table } from '../cli/output/table.ts';
+import type { CommandPart, Shell } from '../compose/process-shell.ts';
+import { print } from '../app/snapshot-command.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
+import { instant } from '../compose/output/format-values.ts';
+import { table } from '../compose/output/table.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import { counted } from '../domain/values/counted.ts';
@@ -27,15 +27,15 @@ import {
   readFleet,
   servedBy,
   unserved,
-} from '../worker/placement/fleet-store.ts';
+} from '../compose/placement/fleet-store.ts';
 import {
   mirrorsWithoutDisk,
   missingDiskWords,
   withoutDiskIn,
-} from '../worker/placement/missing-disks.ts';
-import { moveStore } from '../worker/placement/move-store.ts';
-import { weightOf } from '../worker/placement/place-mirrors.ts';
-import { connectQuickly, type Quick } from '../worker/queues/redis-connections.ts';
+} from '../compose/placement/missing-disks.ts';
+import { moveStore } from '../compose/placement/move-store.ts';
+import { weightOf } from '../compose/placement/place-mirrors.ts';
+import { connectQuickly, type Quick } from '../compose/queues/redis-connections.ts';
 import { namedTwice, workable, type Workable } from '../worker/workable-config.ts';
 
 /** The parts of `fleet`. */

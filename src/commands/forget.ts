@@ -1,24 +1,25 @@
 import type { Command } from 'commander';
-import { type Certificate, forget } from '../erasure/forget-person.ts';
-import { filesAside } from '../snapshot/database/snapshot-folder.ts';
-import { explain } from '../cli/output/failure-report.ts';
-import { namingOptions, see } from '../cli/lookup/snapshot-command.ts';
-import { keyOfHash } from '../cli/lookup/person-names.ts';
-import { askAgreement } from '../cli/run/ask-agreement.ts';
+import { type Certificate, forget } from '../engine/erasure/forget-person.ts';
+import { filesAside } from '../store/database/snapshot-folder.ts';
+import { explain } from '../compose/output/failure-report.ts';
+import { namingOptions } from '../app/snapshot-command.ts';
+import { see } from '../views/lookup/seen-mirror.ts';
+import { keyOfHash } from '../views/lookup/person-names.ts';
+import { askAgreement } from '../app/run/ask-agreement.ts';
 import {
   type Agreement,
   type PersonFlags,
   personOptions,
   type PersonWork,
   withPerson,
-} from '../cli/run/person-command.ts';
+} from '../app/run/person-command.ts';
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
+import type { Shell } from '../compose/process-shell.ts';
 import { counted } from '../domain/values/counted.ts';
-import { instant } from '../cli/output/format-values.ts';
-import { operatorName } from '../cli/output/operator-name.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
+import { instant } from '../compose/output/format-values.ts';
+import { operatorName } from '../compose/output/operator-name.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
 
 interface Flags extends PersonFlags {
   yes?: true;

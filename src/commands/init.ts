@@ -1,16 +1,16 @@
 /** `crm-mirror init`: proposes a configuration for a source, and writes it. */
 import type { Command } from 'commander';
-import { withAnswerLine } from '../cli/init/answer-line.ts';
-import { described } from '../cli/init/describe-proposal.ts';
-import { choicesOf, declareFlags, type Flags, flagsOf } from '../cli/init/init-flags.ts';
-import { platformChannels } from '../cli/init/platform-channels.ts';
-import { previewOf } from '../cli/init/preview.ts';
-import { type Choices, type Proposal, propose } from '../cli/init/propose-columns.ts';
-import { readSample } from '../cli/init/sample/read-sample.ts';
-import type { Sample } from '../cli/init/sample/sample.ts';
-import { Undecided } from '../cli/init/sample/undecided.ts';
-import { mirrorName, refuseExisting, writeConfiguration } from '../cli/init/write-configuration.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
+import { withAnswerLine } from '../app/init/answer-line.ts';
+import { described } from '../app/init/describe-proposal.ts';
+import { choicesOf, declareFlags, type Flags, flagsOf } from '../app/init/init-flags.ts';
+import { platformChannels } from '../app/init/platform-channels.ts';
+import { previewOf } from '../app/init/preview.ts';
+import { type Choices, type Proposal, propose } from '../app/init/propose-columns.ts';
+import { readSample } from '../app/init/sample/read-sample.ts';
+import type { Sample } from '../app/init/sample/sample.ts';
+import { Undecided } from '../app/init/sample/undecided.ts';
+import { mirrorName, refuseExisting, writeConfiguration } from '../app/init/write-configuration.ts';
+import type { Shell } from '../compose/process-shell.ts';
 import { Invalid } from '../domain/errors.ts';
 
 /** Declares the argument and flags of `init`. */
@@ -25,7 +25,7 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = flagsOf(command);
   if (shell.canAsk === true && flags.yes !== true) {
-    const { converse } = await import('../cli/init/conversation/conversation.ts');
+    const { converse } = await import('../app/init/conversation/conversation.ts');
     return converse(flags, shell);
   }
   return byFlags(flags, shell);

@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import type { Mirror, Mode } from '../engine/context/mirror-context.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
-import { pass, runOptions, type PassFlags } from '../cli/run/run-command.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
+import { pass, runOptions, type PassFlags } from '../app/run/run-command.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
 
 interface Flags extends PassFlags {
   id?: string;

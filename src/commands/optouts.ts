@@ -4,14 +4,14 @@ import { optOutOf, optOutsOf } from '../records/contact/consent/platform-opt-out
 import { decodeContact } from '../records/contact/observe/contact-rows.ts';
 import type { PlatformOptOut } from '../records/capabilities.ts';
 import { isExpected } from '../domain/errors.ts';
-import { readDoNotContactList } from '../do-not-contact/list-file.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
+import { readDoNotContactList } from '../store/do-not-contact/list-file.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
 import { factsIn } from '../engine/context/platform-knowledge.ts';
-import { look, type LookFlags, lookOptions } from '../cli/lookup/snapshot-command.ts';
-import { sinceOf } from '../cli/lookup/list-options.ts';
-import { csvLines } from '../cli/output/csv-text.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
+import { look, type LookFlags, lookOptions } from '../app/snapshot-command.ts';
+import { sinceOf } from '../views/lookup/list-options.ts';
+import { csvLines } from '../compose/output/csv-text.ts';
+import type { Shell } from '../compose/process-shell.ts';
 
 interface Flags extends LookFlags {
   since?: string;

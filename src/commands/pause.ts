@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
-import { isLeased } from '../snapshot/database/writer-lease.ts';
-import { lookOptions, print, type LookFlags } from '../cli/lookup/snapshot-command.ts';
-import { movePaused, sayPaused, tellPaused, type Paused } from '../cli/compose/pause-mark.ts';
-import { deciderOptions, decisionOf, type DeciderFlags } from '../cli/run/decider-options.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
+import { isLeased } from '../store/database/writer-lease.ts';
+import { lookOptions, print, type LookFlags } from '../app/snapshot-command.ts';
+import { movePaused, sayPaused, tellPaused, type Paused } from '../compose/pause-mark.ts';
+import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
 
 interface Flags extends LookFlags, DeciderFlags {}
 

@@ -1,23 +1,23 @@
 import type { Command } from 'commander';
 import { changeCount, type Summary } from '../engine/report/run-summary.ts';
 import { renderForecast } from '../engine/report/forecast-text.ts';
-import { apart } from '../cli/output/summary-text.ts';
+import { apart } from '../compose/output/summary-text.ts';
 import type { Config } from '../config/config.ts';
 import { counted } from '../domain/values/counted.ts';
-import { absenceRulesOf } from '../cli/compose/mirror-parts.ts';
-import { ignoredWords } from '../cli/lookup/ignored-files.ts';
+import { absenceRulesOf } from '../compose/mirror-parts.ts';
+import { ignoredWords } from '../views/lookup/ignored-files.ts';
 import {
   missingOf,
   missingWords,
   optedOutAfter,
   optedOutWords,
-} from '../cli/lookup/missing-people.ts';
-import { pass, passOptions, type Pass, type PassFlags } from '../cli/run/run-command.ts';
-import { refuseOverwriting, writePlan } from '../cli/run/plan-file.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
+} from '../views/lookup/missing-people.ts';
+import { pass, passOptions, type Pass, type PassFlags } from '../app/run/run-command.ts';
+import { refuseOverwriting, writePlan } from '../app/run/plan-file.ts';
+import type { Shell } from '../compose/process-shell.ts';
 import { modeOf } from './sync.ts';
-import { lasting } from '../cli/output/format-values.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
+import { lasting } from '../compose/output/format-values.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
 
 interface Flags extends PassFlags {
   fast?: true;

@@ -5,23 +5,23 @@ import { problemCauses } from '../domain/problem-causes.ts';
 import { shownValue } from '../domain/unknown-words.ts';
 import { wordOf } from '../domain/values/record-field.ts';
 import type { ProblemGroup } from '../engine/report/problem-groups.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import {
   standingGroups,
   type StandingProblem,
   standingProblems,
-} from '../cli/lookup/standing-problems.ts';
-import { type ApprovalOf, approvalFinder } from '../cli/lookup/held-changes.ts';
-import { namesOf } from '../cli/lookup/person-names.ts';
-import { look, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
-import { writeLines } from '../cli/state/write-export.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { csvLines } from '../cli/output/csv-text.ts';
+} from '../views/lookup/standing-problems.ts';
+import { type ApprovalOf, approvalFinder } from '../views/lookup/held-changes.ts';
+import { namesOf } from '../views/lookup/person-names.ts';
+import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
+import { writeLines } from '../views/state/write-export.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { csvLines } from '../compose/output/csv-text.ts';
 import { counted } from '../domain/values/counted.ts';
-import { instant } from '../cli/output/format-values.ts';
-import { classWords, renderGroups, shownGroups } from '../cli/output/problem-groups.ts';
-import { table } from '../cli/output/table.ts';
-import type { Line } from '../cli/output/text-style.ts';
+import { instant } from '../compose/output/format-values.ts';
+import { classWords, renderGroups, shownGroups } from '../compose/output/problem-groups.ts';
+import { table } from '../compose/output/table.ts';
+import type { Line } from '../compose/output/text-style.ts';
 
 interface Flags extends LookFlags {
   csv?: string;

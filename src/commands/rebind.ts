@@ -3,16 +3,16 @@ import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import { bind, boundTo, bindingState } from '../engine/account/account-binding.ts';
 import type { Account } from '../engine/context/mirror-context.ts';
 import { prove, strange, type AccountProof } from '../engine/account/account-proof.ts';
-import { accountOf, withSnapshot } from '../cli/compose/assemble-mirror.ts';
-import { connect } from '../cli/compose/platform-connection.ts';
-import { orHandOver } from '../cli/remote/worker-handover.ts';
-import { lookOptions, print, type LookFlags } from '../cli/lookup/snapshot-command.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
+import { accountOf, withSnapshot } from '../compose/assemble-mirror.ts';
+import { connect } from '../compose/platform-connection.ts';
+import { orHandOver } from '../app/remote/worker-handover.ts';
+import { lookOptions, print, type LookFlags } from '../app/snapshot-command.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
 
 /** Declares the flags of `rebind`. */
 export function options(command: Command): void {

@@ -4,9 +4,9 @@ import { nothingLeft, unknownPlan } from '../engine/report/decision-errors.ts';
 import { rejectedForMs } from '../engine/report/approval-rules.ts';
 import { type Decided, isAnyLeft, rejectPlan } from '../engine/guard/plan-decisions.ts';
 import type { Config } from '../config/config.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
-import { heldWords } from '../cli/status/attention-list.ts';
-import { change, type LookFlags } from '../cli/lookup/snapshot-command.ts';
+import type { Snapshot } from '../store/snapshot.ts';
+import { heldWords } from '../views/status/attention-list.ts';
+import { change, type LookFlags } from '../app/snapshot-command.ts';
 import {
   leftOutLines,
   partOptions,
@@ -14,10 +14,10 @@ import {
   refuseNoMatch,
   type Wanted,
   wantedOf,
-} from '../cli/run/decision-options.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { instant } from '../cli/output/format-values.ts';
-import { commandLine } from '../cli/output/printed-commands.ts';
+} from '../app/run/decision-options.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { instant } from '../compose/output/format-values.ts';
+import { commandLine } from '../compose/output/printed-commands.ts';
 
 /** Declares the flags of `reject`. */
 export function options(command: Command): void {

@@ -1,22 +1,26 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
-import { readKey } from '../do-not-contact/list-key.ts';
+import { readKey } from '../store/do-not-contact/list-key.ts';
 import { operations } from '../platform/operations.ts';
-import { type LoggedRequest, readRequests, type RequestFilter } from '../request-log/read-log.ts';
-import { countOf, sinceOf } from '../cli/lookup/list-options.ts';
-import { masked } from '../cli/lookup/masked-request.ts';
-import { namedBy, wordOf } from '../cli/lookup/person-names.ts';
+import {
+  type LoggedRequest,
+  readRequests,
+  type RequestFilter,
+} from '../store/request-log/read-log.ts';
+import { countOf, sinceOf } from '../views/lookup/list-options.ts';
+import { masked } from '../views/lookup/masked-request.ts';
+import { namedBy, wordOf } from '../views/lookup/person-names.ts';
 import {
   type CommandAnswer,
   look,
   type LookFlags,
   namingOptions,
-  type Seen,
-} from '../cli/lookup/snapshot-command.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { table } from '../cli/output/table.ts';
-import { verboseOption } from '../cli/output/verbosity.ts';
-import { visibleLine } from '../cli/output/visible-text.ts';
+} from '../app/snapshot-command.ts';
+import type { Seen } from '../views/lookup/seen-mirror.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { table } from '../compose/output/table.ts';
+import { verboseOption } from '../compose/output/verbosity.ts';
+import { visibleLine } from '../compose/output/visible-text.ts';
 import { withCommas } from '../domain/values/counted.ts';
 
 interface Flags extends LookFlags {

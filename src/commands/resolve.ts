@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
-import { settleConflict } from '../erasure/settle-conflict.ts';
-import { lookOptions } from '../cli/lookup/snapshot-command.ts';
-import { personOptions, withPerson, type PersonFlags } from '../cli/run/person-command.ts';
-import { operatorName } from '../cli/output/operator-name.ts';
-import { reasonOf } from '../cli/output/reason-option.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { instant } from '../cli/output/format-values.ts';
+import { settleConflict } from '../engine/erasure/settle-conflict.ts';
+import { lookOptions } from '../app/snapshot-command.ts';
+import { personOptions, withPerson, type PersonFlags } from '../app/run/person-command.ts';
+import { operatorName } from '../compose/output/operator-name.ts';
+import { reasonOf } from '../compose/output/reason-option.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { instant } from '../compose/output/format-values.ts';
 
 interface Flags extends PersonFlags {
   channel: string;

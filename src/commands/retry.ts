@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
-import { addDecision, type Decision } from '../audit/audit-trail.ts';
+import { addDecision, type Decision } from '../store/audit/audit-trail.ts';
 import type { RecordProblem } from '../domain/record-problem.ts';
 import { liftQuarantine } from '../engine/context/platform-quarantine.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
-import { change, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
-import { deciderOptions, decisionOf, type DeciderFlags } from '../cli/run/decider-options.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { namedBy, wordOf } from '../cli/lookup/person-names.ts';
+import type { Snapshot } from '../store/snapshot.ts';
+import { change, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
+import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { namedBy, wordOf } from '../views/lookup/person-names.ts';
 import { counted } from '../domain/values/counted.ts';
 
 interface Flags extends LookFlags, DeciderFlags {}

@@ -1,21 +1,21 @@
 import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
-import { approvalWords } from '../cli/output/decision-words.ts';
-import { fullWords } from '../cli/output/summary-text.ts';
-import { changeName, outcomeName } from '../cli/output/change-words.ts';
-import { table } from '../cli/output/table.ts';
-import { verboseOption } from '../cli/output/verbosity.ts';
+import { approvalWords } from '../compose/output/decision-words.ts';
+import { fullWords } from '../compose/output/summary-text.ts';
+import { changeName, outcomeName } from '../compose/output/change-words.ts';
+import { table } from '../compose/output/table.ts';
+import { verboseOption } from '../compose/output/verbosity.ts';
 import { withCommas } from '../domain/values/counted.ts';
-import type { KeptRun } from '../snapshot/tables/run-history.ts';
+import type { KeptRun } from '../store/tables/run-history.ts';
 import {
   type CommandAnswer,
   look,
   type LookFlags,
   namingOptions,
-  type Seen,
-} from '../cli/lookup/snapshot-command.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { countOf } from '../cli/lookup/list-options.ts';
+} from '../app/snapshot-command.ts';
+import type { Seen } from '../views/lookup/seen-mirror.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { countOf } from '../views/lookup/list-options.ts';
 import {
   askedWords,
   changeOf,
@@ -25,8 +25,8 @@ import {
   modeWords,
   type ToldChange,
   totalOf,
-} from '../cli/status/run-document.ts';
-import * as history from '../cli/status/run-history.ts';
+} from '../views/status/run-document.ts';
+import * as history from '../views/status/run-history.ts';
 
 interface Flags extends LookFlags {
   last?: string;

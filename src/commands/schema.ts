@@ -3,8 +3,8 @@
  */
 import type { Command } from 'commander';
 import { editorSchema } from '../config/editor-schema.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
 
 /** Declares the help text of `schema`. */
 export function options(command: Command): void {

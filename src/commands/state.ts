@@ -1,34 +1,29 @@
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { Invalid } from '../domain/errors.ts';
-import { documentOf, recordNamed } from '../cli/state/record-document.ts';
-import { recordLines } from '../cli/state/record-text.ts';
+import { documentOf, recordNamed } from '../views/state/record-document.ts';
+import { recordLines } from '../views/state/record-text.ts';
 import {
   type FilterFlags,
   filterHelp,
   filterOptions,
   refuseUnknownChannel,
   selected,
-} from '../cli/state/recorded-filter.ts';
-import type { RecordedEntry } from '../cli/state/recorded-entry.ts';
-import { csvHead, csvOf, tableRows } from '../cli/state/recorded-text.ts';
-import { writeLines } from '../cli/state/write-export.ts';
-import {
-  look,
-  type LookFlags,
-  lookOptions,
-  namingOptions,
-} from '../cli/lookup/snapshot-command.ts';
-import { namesOf } from '../cli/lookup/person-names.ts';
-import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
+} from '../views/state/recorded-filter.ts';
+import type { RecordedEntry } from '../views/state/recorded-entry.ts';
+import { csvHead, csvOf, tableRows } from '../views/state/recorded-text.ts';
+import { writeLines } from '../views/state/write-export.ts';
+import { look, type LookFlags, lookOptions, namingOptions } from '../app/snapshot-command.ts';
+import { namesOf } from '../views/lookup/person-names.ts';
+import type { CommandPart, Shell } from '../compose/process-shell.ts';
 import { counted } from '../domain/values/counted.ts';
-import { table } from '../cli/output/table.ts';
-import { type Reset, resetRecord } from '../erasure/reset-record.ts';
-import { createLog } from '../cli/run/run-log.ts';
-import { personOptions, type PersonFlags, withPerson } from '../cli/run/person-command.ts';
-import { operatorName } from '../cli/output/operator-name.ts';
-import { reasonOf } from '../cli/output/reason-option.ts';
-import { instant } from '../cli/output/format-values.ts';
+import { table } from '../compose/output/table.ts';
+import { type Reset, resetRecord } from '../engine/erasure/reset-record.ts';
+import { createLog } from '../app/run/run-log.ts';
+import { personOptions, type PersonFlags, withPerson } from '../app/run/person-command.ts';
+import { operatorName } from '../compose/output/operator-name.ts';
+import { reasonOf } from '../compose/output/reason-option.ts';
+import { instant } from '../compose/output/format-values.ts';
 
 /** The parts of `state`. */
 export const parts: readonly CommandPart[] = [

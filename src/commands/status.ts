@@ -1,16 +1,16 @@
 import type { Command } from 'commander';
 import { renderProblem } from '../domain/errors.ts';
-import { changeName } from '../cli/output/change-words.ts';
-import { table } from '../cli/output/table.ts';
-import { verboseOption } from '../cli/output/verbosity.ts';
-import type { Attention } from '../cli/status/attention.ts';
-import { attentionOf } from '../cli/status/attention-list.ts';
-import { look, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { type CurrentStatus, currentStatusOf } from '../cli/status/mirror-status.ts';
+import { changeName } from '../compose/output/change-words.ts';
+import { table } from '../compose/output/table.ts';
+import { verboseOption } from '../compose/output/verbosity.ts';
+import type { Attention } from '../views/status/attention.ts';
+import { attentionOf } from '../views/status/attention-list.ts';
+import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { type CurrentStatus, currentStatusOf } from '../views/status/mirror-status.ts';
 import { counted } from '../domain/values/counted.ts';
-import { askRedis } from '../cli/status/due-runs.ts';
-import { calmOf, rowsOf } from '../cli/status/current-status.ts';
+import { askRedis } from '../views/status/due-runs.ts';
+import { calmOf, rowsOf } from '../views/status/current-status.ts';
 
 /** Declares the flags of `status`. */
 export function options(command: Command): void {

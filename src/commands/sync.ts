@@ -3,13 +3,13 @@ import { Invalid } from '../domain/errors.ts';
 import type { ToApprove } from '../engine/context/mirror-context.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { systemClock } from '../http/system-clock.ts';
-import { isLeased } from '../snapshot/database/writer-lease.ts';
-import { deciderOf, type DeciderFlags } from '../cli/run/decider-options.ts';
-import { pass, passOptions, writingOptions, type PassFlags } from '../cli/run/run-command.ts';
-import { createLog, hushed } from '../cli/run/run-log.ts';
+import { isLeased } from '../store/database/writer-lease.ts';
+import { deciderOf, type DeciderFlags } from '../app/run/decider-options.ts';
+import { pass, passOptions, writingOptions, type PassFlags } from '../app/run/run-command.ts';
+import { createLog, hushed } from '../app/run/run-log.ts';
 import type { FullCode } from '../engine/report/full-reasons.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { operatorName } from '../cli/output/operator-name.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { operatorName } from '../compose/output/operator-name.ts';
 
 /** The flags of an approval in the command of a run. */
 export interface ApproveFlags extends DeciderFlags {

@@ -3,11 +3,11 @@ import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import type { Template } from '../platform/answer-schemas.ts';
 import { testSendBody } from '../platform/request-schemas.ts';
-import { openSnapshot } from '../snapshot/snapshot.ts';
-import { cell } from '../cli/output/visible-text.ts';
-import { once, reach, type Reached, type ReachFlags } from '../cli/lookup/platform-command.ts';
-import { lookOptions } from '../cli/lookup/snapshot-command.ts';
-import type { CommandPart, Shell } from '../cli/compose/process-shell.ts';
+import { openSnapshot } from '../store/snapshot.ts';
+import { cell } from '../compose/output/visible-text.ts';
+import { once, reach, type Reached, type ReachFlags } from '../app/platform-command.ts';
+import { lookOptions } from '../app/snapshot-command.ts';
+import type { CommandPart, Shell } from '../compose/process-shell.ts';
 
 /** The parts of `template`. */
 export const parts: readonly CommandPart[] = [

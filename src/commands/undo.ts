@@ -4,22 +4,22 @@ import { Invalid } from '../domain/errors.ts';
 import { deferredCount } from '../domain/guards/plan-rule.ts';
 import { counted } from '../domain/values/counted.ts';
 import { changeCount } from '../engine/report/run-summary.ts';
-import { deciderOf } from '../cli/run/decider-options.ts';
-import { cannotLines } from '../cli/run/undo-text.ts';
-import { askAgreement } from '../cli/run/ask-agreement.ts';
-import { commandLine } from '../cli/output/printed-commands.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
-import { operatorName } from '../cli/output/operator-name.ts';
-import { apart } from '../cli/output/summary-text.ts';
+import { deciderOf } from '../app/run/decider-options.ts';
+import { cannotLines } from '../app/run/undo-text.ts';
+import { askAgreement } from '../app/run/ask-agreement.ts';
+import { commandLine } from '../compose/output/printed-commands.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
+import { operatorName } from '../compose/output/operator-name.ts';
+import { apart } from '../compose/output/summary-text.ts';
 import {
   pass,
   type Pass,
   type PassFlags,
   runOptions,
   writingOptions,
-} from '../cli/run/run-command.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { namesOf } from '../cli/lookup/person-names.ts';
+} from '../app/run/run-command.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { namesOf } from '../views/lookup/person-names.ts';
 import { type ApproveFlags, callingShell, toApprove } from './sync.ts';
 
 interface Flags extends PassFlags, ApproveFlags {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Command, Option } from 'commander';
-import { addDecision } from '../audit/audit-trail.ts';
+import { addDecision } from '../store/audit/audit-trail.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import {
@@ -16,15 +16,15 @@ import {
 } from '../domain/unmanaged-people.ts';
 import { counted } from '../domain/values/counted.ts';
 import { shortHash } from '../engine/context/person-identity.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
-import type { UnmanagedPart } from '../snapshot/tables/unmanaged-people.ts';
-import { change, look, type LookFlags, namingOptions } from '../cli/lookup/snapshot-command.ts';
-import type { Names } from '../cli/lookup/person-names.ts';
-import { deciderOptions, decisionOf, type DeciderFlags } from '../cli/run/decider-options.ts';
-import { commandLine } from '../cli/output/printed-commands.ts';
-import { table } from '../cli/output/table.ts';
-import { apart } from '../cli/output/summary-text.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
+import type { Snapshot } from '../store/snapshot.ts';
+import type { UnmanagedPart } from '../store/tables/unmanaged-people.ts';
+import { change, look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
+import type { Names } from '../views/lookup/person-names.ts';
+import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
+import { commandLine } from '../compose/output/printed-commands.ts';
+import { table } from '../compose/output/table.ts';
+import { apart } from '../compose/output/summary-text.ts';
+import type { Shell } from '../compose/process-shell.ts';
 
 /**
  * What an operator decides, by its flag: what is stored, what the problem says then (as before any

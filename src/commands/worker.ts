@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { refuseTwins } from '../config/distinct-mirrors.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Interrupted, Invalid } from '../domain/errors.ts';
-import { codeOfStop } from '../cli/output/exit-codes.ts';
+import { codeOfStop } from '../compose/output/exit-codes.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { createProbe } from '../worker/mirror-pulse.ts';
 import { serve } from '../worker/mirror-service.ts';
@@ -14,10 +14,10 @@ import { createSharedCauses } from '../worker/notifications/shared-causes.ts';
 import { serveFolder } from '../worker/folder-worker.ts';
 import { limitHeapGrowth } from '../worker/capacity/heap-growth.ts';
 import { namedTwice, workable } from '../worker/workable-config.ts';
-import { hushed } from '../cli/run/run-log.ts';
-import { type QuietFlags, quietOptions } from '../cli/output/verbosity.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { stopped } from '../cli/compose/stop-signals.ts';
+import { hushed } from '../app/run/run-log.ts';
+import { type QuietFlags, quietOptions } from '../compose/output/verbosity.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { stopped } from '../compose/stop-signals.ts';
 import { openServer, serverIn, type WorkerServer } from '../worker/worker-server.ts';
 
 interface Flags extends QuietFlags {

@@ -10,7 +10,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
-import { exitCode } from '../cli/output/exit-codes.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
 import type { FlashKind, User } from './access/visitor.ts';
 import {
   actions,

@@ -1,5 +1,5 @@
 /** Words what a decision about an approval answers, for people who have no command line. */
-import { tickWords } from '../worker/queues/run-schedule.ts';
+import { tickWords } from '../compose/queues/run-schedule.ts';
 import type { CommandResult } from './view/console-mirror.ts';
 import { withoutPlans } from './view/console-text.ts';
 import type { PageStatus, PageStatusAndNext } from './view/page-status.ts';

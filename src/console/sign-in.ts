@@ -1,7 +1,7 @@
 /** Signs users of the console in and out. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { isSame } from '../server/access-check.ts';
+import { isSame } from './access/access-check.ts';
 import { addressOf, type SignInAttempts } from './access/sign-in-attempts.ts';
 import { formOf } from './view/form-values.ts';
 import { html } from './view/page.ts';

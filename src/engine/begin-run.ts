@@ -2,7 +2,7 @@
 import { Invalid, type Problem } from '../domain/errors.ts';
 import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import { needsSignature } from './report/approval-rules.ts';
 import type { RecordType } from '../records/record-type.ts';
 import type { FullCode } from './report/full-reasons.ts';

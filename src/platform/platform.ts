@@ -7,8 +7,13 @@
  *   for await (const contact of platform.contacts.all({ status: 'subscribed' })) …
  *   await platform.close();
  */
-import { type BudgetOf, type Counts, createGate, urgently } from '../rate-limit/request-gate.ts';
-import type { Stuck } from '../rate-limit/route-queue.ts';
+import {
+  type BudgetOf,
+  type Counts,
+  createGate,
+  urgently,
+} from '../http/rate-limit/request-gate.ts';
+import type { Stuck } from '../http/rate-limit/route-queue.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
 import type { Attempt, Send } from '../domain/exchange.ts';
 import { createSend } from '../http/send-request.ts';

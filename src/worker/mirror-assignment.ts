@@ -4,11 +4,11 @@ import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { Busy, isExpected } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { AssignmentStore, Claim } from './queues/assignment-store.ts';
-import { aliveMs } from './queues/fleet-keys.ts';
-import { diskOf } from '../snapshot/database/snapshot-disk.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
-import { copiedAt } from '../cli/compose/snapshot-marks.ts';
+import type { AssignmentStore, Claim } from '../compose/queues/assignment-store.ts';
+import { aliveMs } from '../compose/queues/fleet-keys.ts';
+import { diskOf } from '../store/database/snapshot-disk.ts';
+import type { Snapshot } from '../store/snapshot.ts';
+import { copiedAt } from '../compose/snapshot-marks.ts';
 
 /** This worker's side of the assignment of one mirror. */
 export interface MirrorAssignment {

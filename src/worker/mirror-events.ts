@@ -4,13 +4,13 @@
  */
 import { Interrupted, Invalid } from '../domain/errors.ts';
 import { isUnloaded } from '../engine/context/first-load.ts';
-import { eraseTold } from '../erasure/privacy-deletions.ts';
+import { eraseTold } from '../engine/erasure/privacy-deletions.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
-import { refusePaused } from '../cli/compose/pause-mark.ts';
-import { runNow } from '../cli/run/run-command.ts';
+import { refusePaused } from '../compose/pause-mark.ts';
+import { runNow } from '../app/run/run-command.ts';
 import { isAssigned, isPassing, type Opened, shellOf, type State, use } from './open-mirror.ts';
-import type { Heard, Worked } from './queues/event-queue.ts';
-import { sealIn } from './queues/payload-encryption.ts';
+import type { Heard, Worked } from '../compose/queues/event-queue.ts';
+import { sealIn } from '../compose/queues/payload-encryption.ts';
 import { openErasure } from './signed-erasures.ts';
 
 /** An event as Redis has it. */

@@ -21,7 +21,7 @@ import type { Clock } from '../domain/clock.ts';
 import { Invalid, isExpected, renderProblem } from '../domain/errors.ts';
 import { readSmallFile } from '../domain/values/config-file.ts';
 import { defaultsName } from '../config/shared-defaults.ts';
-import { explain } from '../cli/output/failure-report.ts';
+import { explain } from '../compose/output/failure-report.ts';
 import type { Workable } from './workable-config.ts';
 
 /** A file of the folder that cannot be used, so that its mirror is stopped. */

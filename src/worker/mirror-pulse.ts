@@ -10,7 +10,7 @@ import { dirname } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import { placeOf } from '../domain/values/config-file.ts';
-import type { OutageRecord } from '../snapshot/health-file.ts';
+import type { OutageRecord } from '../store/health-file.ts';
 
 const eachMs = 10_000;
 const connectMs = 5_000;

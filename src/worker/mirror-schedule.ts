@@ -2,10 +2,10 @@
 import type { Clock } from '../domain/clock.ts';
 import { isExpected, renderProblem, Unavailable } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
-import { explain } from '../cli/output/failure-report.ts';
-import type { RunQueue } from './queues/run-queue.ts';
-import { type Tick, tickWords } from './queues/run-schedule.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { explain } from '../compose/output/failure-report.ts';
+import type { RunQueue } from '../compose/queues/run-queue.ts';
+import { type Tick, tickWords } from '../compose/queues/run-schedule.ts';
 import type { Workable } from './workable-config.ts';
 
 /** How long a mirror that leaves waits for Redis to remove its schedule. */

@@ -28,23 +28,23 @@
  */
 import type pLimit from 'p-limit';
 import type { Config } from '../config/config.ts';
-import type { Attention } from '../cli/status/attention.ts';
+import type { Attention } from '../views/status/attention.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { OutageRecord } from '../snapshot/health-file.ts';
+import type { OutageRecord } from '../store/health-file.ts';
 import { Busy, Unavailable } from '../domain/errors.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
-import type { Assembled, Shell } from '../cli/compose/process-shell.ts';
-import { assemble } from '../cli/compose/assemble-mirror.ts';
-import type { createLog } from '../cli/run/run-log.ts';
+import type { Assembled, Shell } from '../compose/process-shell.ts';
+import { assemble } from '../compose/assemble-mirror.ts';
+import type { createLog } from '../app/run/run-log.ts';
 import type { Complaints } from './notifications/blocked-notices.ts';
 import { createLanes, type Lanes } from './person-runs.ts';
 import type { RunRetries } from './run-retries.ts';
 import type { SharedCauses } from './notifications/shared-causes.ts';
 import type { Notifier } from './notifications/notifier.ts';
 import type { MirrorAssignment } from './mirror-assignment.ts';
-import type { Turns } from './placement/fleet-member.ts';
-import type { NodeHeartbeat } from './queues/node-heartbeat.ts';
+import type { Turns } from '../compose/placement/fleet-member.ts';
+import type { NodeHeartbeat } from '../compose/queues/node-heartbeat.ts';
 import type { Capacity } from './capacity/worker-capacity.ts';
 
 /** The parts and settings with which a worker serves a mirror. */

@@ -10,9 +10,9 @@
  */
 import { dueAfter } from '../config/schema/cron-pattern.ts';
 import type { Clock } from '../domain/clock.ts';
-import { instant } from '../cli/output/format-values.ts';
-import type { OutageRecord } from '../snapshot/health-file.ts';
-import { dueIn, type Schedule, type Tick, tickWords } from './queues/run-schedule.ts';
+import { instant } from '../compose/output/format-values.ts';
+import type { OutageRecord } from '../store/health-file.ts';
+import { dueIn, type Schedule, type Tick, tickWords } from '../compose/queues/run-schedule.ts';
 
 /** A run is overdue after this time. */
 const lateMs = 60_000;

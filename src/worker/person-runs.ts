@@ -4,7 +4,7 @@
  */
 import pLimit from 'p-limit';
 import type { Mirror } from '../engine/context/mirror-context.ts';
-import type { Assembled } from '../cli/compose/process-shell.ts';
+import type { Assembled } from '../compose/process-shell.ts';
 
 /** The maximum number of concurrent runs about one person. */
 export const lanesAtOnce = 4;

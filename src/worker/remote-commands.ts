@@ -6,20 +6,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { Busy, Unavailable } from '../domain/errors.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
-import type { TakenCommand } from './queues/command-queue.ts';
-import type { Order, Seal } from './queues/payload-encryption.ts';
-import type { Assembled, Shell } from '../cli/compose/process-shell.ts';
+import type { Snapshot } from '../store/snapshot.ts';
+import type { TakenCommand } from '../compose/queues/command-queue.ts';
+import type { Order, Seal } from '../compose/queues/payload-encryption.ts';
+import type { Assembled, Shell } from '../compose/process-shell.ts';
 import type { Home } from './mirror-host.ts';
-import { explain } from '../cli/output/failure-report.ts';
+import { explain } from '../compose/output/failure-report.ts';
 import {
   besides,
   type Call,
   call,
   type HandoverOutcome,
   type News,
-} from '../cli/remote/worker-handover.ts';
-import { refusePaused } from '../cli/compose/pause-mark.ts';
+} from '../app/remote/worker-handover.ts';
+import { refusePaused } from '../compose/pause-mark.ts';
 
 /** The minimum interval between two progress messages. */
 const progressEachMs = 500;

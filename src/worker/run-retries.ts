@@ -4,7 +4,7 @@
  * the schedule: a run that the schedule starts meanwhile takes its place.
  */
 import type { Clock } from '../domain/clock.ts';
-import type { Tick } from './queues/run-schedule.ts';
+import type { Tick } from '../compose/queues/run-schedule.ts';
 
 const minuteMs = 60_000;
 

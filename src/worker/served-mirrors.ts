@@ -15,8 +15,8 @@
  */
 import pLimit from 'p-limit';
 import { systemClock } from '../http/system-clock.ts';
-import { explain } from '../cli/output/failure-report.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
+import { explain } from '../compose/output/failure-report.ts';
+import type { Shell } from '../compose/process-shell.ts';
 import { type FolderFiles, isRefused, type RefusedFile } from './mirror-folder.ts';
 import type { Served } from './mirror-service.ts';
 import type { Workable } from './workable-config.ts';

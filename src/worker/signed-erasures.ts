@@ -3,8 +3,8 @@
  * took the event of the CRM seals the id of the record, and the worker acts on nothing else.
  */
 import { Invalid } from '../domain/errors.ts';
-import type { Snapshot } from '../snapshot/snapshot.ts';
-import type { Order, Seal } from './queues/payload-encryption.ts';
+import type { Snapshot } from '../store/snapshot.ts';
+import type { Order, Seal } from '../compose/queues/payload-encryption.ts';
 
 /** Returns the signature. */
 export function sealErasure(seal: Seal, id: string, now: number): string {

@@ -2,7 +2,7 @@
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { placeOf } from '../domain/values/config-file.ts';
-import { dueIn, type Schedule } from './queues/run-schedule.ts';
+import { dueIn, type Schedule } from '../compose/queues/run-schedule.ts';
 
 /** A configuration that a worker can serve. */
 export interface Workable extends Config {

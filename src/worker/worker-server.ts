@@ -4,20 +4,20 @@ import { existsSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { Invalid, isExpected } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
-import { createMetrics, type Metrics } from '../server/metrics.ts';
-import { createServer } from '../server/http-server.ts';
-import { serveWorkerPages } from '../server/worker-pages.ts';
-import { serveWorkerRoutes } from '../server/worker-routes.ts';
-import { rank } from '../cli/status/attention.ts';
-import { explain } from '../cli/output/failure-report.ts';
+import { createMetrics, type Metrics } from './server/metrics.ts';
+import { createServer } from './server/http-server.ts';
+import { serveWorkerPages } from './server/worker-pages.ts';
+import { serveWorkerRoutes } from './server/worker-routes.ts';
+import { rank } from '../views/status/attention.ts';
+import { explain } from '../compose/output/failure-report.ts';
 import { accessRulesOf } from '../console/access/access-rules.ts';
 import { type ConsoleMirror, consoleMirror } from '../console/view/console-mirror.ts';
 import { pagesFor, serveConsole } from '../console/console-routes.ts';
 import type { ConsoleFleet } from '../console/pages/fleet.ts';
 import type { RefusedFile } from './mirror-folder.ts';
 import type { Served } from './mirror-service.ts';
-import { unserved } from './placement/fleet-store.ts';
-import type { Shell } from '../cli/compose/process-shell.ts';
+import { unserved } from '../compose/placement/fleet-store.ts';
+import type { Shell } from '../compose/process-shell.ts';
 
 /** The server of a worker. */
 export interface WorkerServer extends Pick<Metrics, 'ended'> {

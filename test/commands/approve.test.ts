@@ -1,8 +1,8 @@
 /** What a guard holds, as the command line tells it and lets it pass. */
 import { existsSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
-import { operatorName } from '../../src/cli/output/operator-name.ts';
-import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { operatorName } from '../../src/compose/output/operator-name.ts';
+import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const hash = /[0-9a-f]{16}/;

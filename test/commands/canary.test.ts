@@ -1,6 +1,6 @@
 /** A canary, from the command line to the platform and back. */
 import { describe, expect, test } from 'vitest';
-import { openSnapshot } from '../../src/snapshot/snapshot.ts';
+import { openSnapshot } from '../../src/store/snapshot.ts';
 import { storedCanaries } from '../../src/engine/guard/canary-book.ts';
 import {
   ann,

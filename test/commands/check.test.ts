@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { whyNotWritable } from '../../src/snapshot/database/snapshot-folder.ts';
+import { whyNotWritable } from '../../src/store/database/snapshot-folder.ts';
 import { mirrored, type MirroredOptions } from '../support/commands/mirrored-contacts.ts';
 
 const header = 'id;email;news;product;stop;gone;when';
@@ -249,7 +249,7 @@ describe('a file that cannot be written', () => {
   chmodSync(closed, 0o555);
   chmodSync(folder, 0o755);
 
-  const module = new URL('../../src/snapshot/database/snapshot-folder.ts', import.meta.url);
+  const module = new URL('../../src/store/database/snapshot-folder.ts', import.meta.url);
   /** The answer for a user who is not root: root may write everywhere. */
   const asNobody = (path: string) => {
     if (process.getuid?.() !== 0) return whyNotWritable(path);

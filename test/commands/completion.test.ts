@@ -14,7 +14,7 @@ import { delimiter, join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { spawn } from '@lydell/node-pty';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
-import { completionsOf } from '../../src/cli/completion/complete-words.ts';
+import { completionsOf } from '../../src/commands/completion/complete-words.ts';
 import { calling } from '../support/commands/mirrored-contacts.ts';
 import { completionFile, completionTable } from '../support/docs/generated-parts.ts';
 import { untilHolds } from '../support/waiting.ts';

@@ -1,7 +1,7 @@
 /** What the command `emulator` prints at its start. */
 import { expect, test } from 'vitest';
 import { main } from '../../src/cli.ts';
-import { renderLine } from '../../src/cli/output/text-style.ts';
+import { renderLine } from '../../src/compose/output/text-style.ts';
 
 /** Starts an emulator that stops as soon as it runs, and returns its lines. */
 async function started(...argv: string[]): Promise<string[]> {

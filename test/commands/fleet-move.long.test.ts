@@ -12,8 +12,8 @@ import {
   movedWords,
   planMove,
 } from '../../src/worker/moves/request-move.ts';
-import { moveStore } from '../../src/worker/placement/move-store.ts';
-import { openEventQueue } from '../../src/worker/queues/event-queue.ts';
+import { moveStore } from '../../src/compose/placement/move-store.ts';
+import { openEventQueue } from '../../src/compose/queues/event-queue.ts';
 import { serve } from '../support/http/test-server.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { until, twoMachines } from '../support/worker/fleet.ts';

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
-import { callOf, withoutConfig } from '../../src/cli/remote/worker-handover.ts';
+import { callOf, withoutConfig } from '../../src/app/remote/worker-handover.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
 import { start } from '../support/worker/fleet.ts';

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import type { MirrorAssignment } from '../../src/worker/mirror-assignment.ts';
-import { recordOutages } from '../../src/snapshot/health-file.ts';
+import { recordOutages } from '../../src/store/health-file.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { silentShell } from '../support/commands/mirrored-contacts.ts';

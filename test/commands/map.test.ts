@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { assemble } from '../../src/cli/compose/assemble-mirror.ts';
+import { assemble } from '../../src/compose/assemble-mirror.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { serve } from '../support/http/test-server.ts';
 import { silentShell } from '../support/commands/mirrored-contacts.ts';

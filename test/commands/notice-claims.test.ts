@@ -1,7 +1,7 @@
 /** What receivers get when several processes send, or when the snapshot cannot be written. */
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { openSnapshot } from '../../src/snapshot/snapshot.ts';
+import { openSnapshot } from '../../src/store/snapshot.ts';
 import { receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
 import { untilHolds } from '../support/waiting.ts';
 

@@ -1,6 +1,6 @@
 /** What is told of a mirror by itself: which notices, and when again. */
 import { expect, test } from 'vitest';
-import type { Attention } from '../../src/cli/status/attention.ts';
+import type { Attention } from '../../src/views/status/attention.ts';
 import type { GuardClass } from '../../src/domain/guard-classes.ts';
 import {
   after,
@@ -8,7 +8,7 @@ import {
   noticesOf,
   type NoticeLines,
   titleOfNotice,
-} from '../../src/cli/status/trouble-notice.ts';
+} from '../../src/views/status/trouble-notice.ts';
 
 const is = (...codes: Attention['code'][]): Attention[] =>
   codes.map((code) => ({ code, text: `${code} it is`, fix: `mend ${code}`, since: null }));

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 /** The hash of a record as a plan lists it. */

@@ -1,6 +1,6 @@
 import { existsSync, rmSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const head = 'email,crm id,channel,cause,after,by';

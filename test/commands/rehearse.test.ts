@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { contentOf } from '../simulation/world/snapshot-files.ts';
 import { launch } from '../support/engine/engine-world.ts';
 import {

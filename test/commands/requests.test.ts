@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { readKey } from '../../src/do-not-contact/list-key.ts';
-import { secretsOf } from '../../src/request-log/sealed-rows.ts';
+import { readKey } from '../../src/store/do-not-contact/list-key.ts';
+import { secretsOf } from '../../src/store/request-log/sealed-rows.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const logOf = ({ path }: Mirrored): string => `${path}.requests.sqlite`;

@@ -1,7 +1,7 @@
 /** The command `resolve`: an operator settles a conflict, and the next run acts on it. */
 import { rmSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { operatorName } from '../../src/cli/output/operator-name.ts';
+import { operatorName } from '../../src/compose/output/operator-name.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const said = ['--reason', 'by letter', '--evidence', 'ticket 7', '--by', 'eva'] as const;

@@ -2,10 +2,10 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { recordOutages } from '../../src/snapshot/health-file.ts';
-import { openSnapshot } from '../../src/snapshot/snapshot.ts';
-import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
-import { openRunQueue } from '../../src/worker/queues/run-queue.ts';
+import { recordOutages } from '../../src/store/health-file.ts';
+import { openSnapshot } from '../../src/store/snapshot.ts';
+import { takeLease } from '../../src/store/database/writer-lease.ts';
+import { openRunQueue } from '../../src/compose/queues/run-queue.ts';
 import { ownRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { launch } from '../support/engine/engine-world.ts';

@@ -1,10 +1,10 @@
 /** People who are deleted in the CRM, or left out, and subscribed without the mirror. */
 import { describe, expect, test } from 'vitest';
-import { searchPeople } from '../../src/cli/dossier/person-search.ts';
-import { see } from '../../src/cli/lookup/snapshot-command.ts';
+import { searchPeople } from '../../src/views/dossier/person-search.ts';
+import { see } from '../../src/views/lookup/seen-mirror.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { answerOf } from '../../src/console/pages/person/channel-answer.ts';
-import { documentOf } from '../../src/cli/state/record-document.ts';
+import { documentOf } from '../../src/views/state/record-document.ts';
 import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const eve = 'eve@example.com';

@@ -1,6 +1,6 @@
 /** What ended while its receiver was away is told once the receiver answers again. */
 import { expect, test } from 'vitest';
-import type { Notice } from '../../src/cli/status/trouble-notice.ts';
+import type { Notice } from '../../src/views/status/trouble-notice.ts';
 import {
   afterAttempt,
   solvedNotices,

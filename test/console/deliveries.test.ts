@@ -4,12 +4,12 @@ import { Redis } from 'ioredis';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { Webhook as Signer } from 'standardwebhooks';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { readKey } from '../../src/do-not-contact/list-key.ts';
+import { readKey } from '../../src/store/do-not-contact/list-key.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { createMetrics } from '../../src/server/metrics.ts';
-import { deliveryLogOf } from '../../src/worker/queues/delivery-log.ts';
-import { openEventQueue } from '../../src/worker/queues/event-queue.ts';
-import { sealOf } from '../../src/worker/queues/payload-encryption.ts';
+import { createMetrics } from '../../src/worker/server/metrics.ts';
+import { deliveryLogOf } from '../../src/compose/queues/delivery-log.ts';
+import { openEventQueue } from '../../src/compose/queues/event-queue.ts';
+import { sealOf } from '../../src/compose/queues/payload-encryption.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import {
   closeBrowser,

@@ -1,6 +1,6 @@
 /** The events that wait in Redis, in a real browser. */
 import { afterAll, expect, test } from 'vitest';
-import { openEventQueue } from '../../src/worker/queues/event-queue.ts';
+import { openEventQueue } from '../../src/compose/queues/event-queue.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { ann, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';

@@ -1,11 +1,11 @@
 /** The page of the workers that share the mirrors of a folder, in a real browser. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { homeRecord } from '../../src/worker/queues/assignment-store.ts';
-import { fleetKeys } from '../../src/worker/queues/fleet-keys.ts';
-import { createNodeHeartbeat } from '../../src/worker/queues/node-heartbeat.ts';
-import { connectQuickly } from '../../src/worker/queues/redis-connections.ts';
-import { drainNode, readFleet, recordOf, weigh } from '../../src/worker/placement/fleet-store.ts';
+import { homeRecord } from '../../src/compose/queues/assignment-store.ts';
+import { fleetKeys } from '../../src/compose/queues/fleet-keys.ts';
+import { createNodeHeartbeat } from '../../src/compose/queues/node-heartbeat.ts';
+import { connectQuickly } from '../../src/compose/queues/redis-connections.ts';
+import { drainNode, readFleet, recordOf, weigh } from '../../src/compose/placement/fleet-store.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';

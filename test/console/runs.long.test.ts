@@ -1,6 +1,6 @@
 /** The pages of the runs and the rate limits, and the plots of the overview, in a real browser. */
 import { afterAll, expect, onTestFinished, test } from 'vitest';
-import { openSnapshot, type Snapshot } from '../../src/snapshot/snapshot.ts';
+import { openSnapshot, type Snapshot } from '../../src/store/snapshot.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
 

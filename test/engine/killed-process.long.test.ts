@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { playsAll } from '../support/extent.ts';
 import { seeded } from '../../src/emulator/shared/seeded-random.ts';
-import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { each } from '../../src/engine/context/work-in-parts.ts';
 import {
   createWorld,

@@ -3,8 +3,8 @@
  * crash, no error but the expected ones, no control character and no personal data in what is said.
  */
 import fc from 'fast-check';
-import { explain } from '../../src/cli/output/failure-report.ts';
-import { visibleLines } from '../../src/cli/output/visible-text.ts';
+import { explain } from '../../src/compose/output/failure-report.ts';
+import { visibleLines } from '../../src/compose/output/visible-text.ts';
 import { isExpected } from '../../src/domain/errors.ts';
 
 export interface Area {

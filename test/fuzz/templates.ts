@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { createGate } from '../../src/rate-limit/request-gate.ts';
+import { createGate } from '../../src/http/rate-limit/request-gate.ts';
 import { templateType } from '../../src/records/template/template-type.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
 import type { DesiredRow, ObservedRow } from '../../src/domain/record.ts';

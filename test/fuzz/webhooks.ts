@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { createHmac } from 'node:crypto';
 import { Agent, request } from 'node:http';
-import { sign } from '../../src/server/webhook-signature.ts';
-import type { Webhook } from '../../src/server/webhooks.ts';
+import { sign } from '../../src/worker/server/webhook-signature.ts';
+import type { Webhook } from '../../src/worker/server/webhooks.ts';
 import { startServer } from '../support/server/started-server.ts';
 import { ADDRESS, area, judgeText, mutated, scrap, SECRET, strangeValue, twisted } from './area.ts';
 

@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
-import { explain } from '../../src/cli/output/failure-report.ts';
+import { explain } from '../../src/compose/output/failure-report.ts';
 import * as errors from '../../src/domain/errors.ts';
-import { createMetrics } from '../../src/server/metrics.ts';
+import { createMetrics } from '../../src/worker/server/metrics.ts';
 import { ann, bob, calling, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { shapeOfAll } from './shape.ts';
 

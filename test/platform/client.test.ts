@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createGate } from '../../src/rate-limit/request-gate.ts';
+import { createGate } from '../../src/http/rate-limit/request-gate.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
 import { createPlatform, type Platform } from '../../src/platform/api-client.ts';
 import { virtualClock } from '../support/waiting.ts';

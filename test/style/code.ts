@@ -4,7 +4,13 @@ import { codeOf, matches, type FileText, type Finding, type Rule } from './text.
 const programs = ['src/cli.ts', 'src/sources/sql/drivers/sqlite-process.ts'];
 
 /** What talks to the terminal. */
-const commandLine = ['src/cli/', 'src/commands/', 'src/demo/'];
+const commandLine = ['src/compose/', 'src/views/', 'src/app/', 'src/commands/', 'src/trials/demo/'];
+
+/** What the folder of the composition root shares with the worker is given them, too. */
+const inRedis = ['src/compose/queues/', 'src/compose/placement/'];
+
+const isOneOf = (path: string, folders: readonly string[]): boolean =>
+  folders.some((folder) => path.startsWith(folder));
 
 /** Where the real clock and real chance come in: everything else is given them. */
 const edges = [
@@ -51,15 +57,21 @@ const columnsAtMost = 100;
 export const clockRule: Rule = {
   name: 'clock',
   mend: 'take the clock or the random source as a parameter; the composition root makes the real one',
-  applies: (path) => isSource(path) && !edges.some((edge) => path.startsWith(edge)),
+  applies: (path) => isSource(path) && (!isOneOf(path, edges) || isOneOf(path, inRedis)),
   find: ({ text }) => matches(realTime, codeOf(text)),
   planted: [
     one('src/engine/run.ts', 'const at = Date.now();'),
     one('src/engine/run.ts', 'const at = new Date().toISOString();'),
     one('src/engine/report/run-summary.ts', 'const lucky = Math.random() < 0.5;'),
-    one('src/rate-limit/request-gate.ts', 'const since = performance.now();'),
-    one('src/rate-limit/request-gate.ts', 'await new Promise((done) => setTimeout(done, 10));'),
-    one('src/rate-limit/request-gate.ts', "import { setTimeout } from 'node:timers/promises';"),
+    one('src/http/rate-limit/request-gate.ts', 'const since = performance.now();'),
+    one(
+      'src/http/rate-limit/request-gate.ts',
+      'await new Promise((done) => setTimeout(done, 10));',
+    ),
+    one(
+      'src/http/rate-limit/request-gate.ts',
+      "import { setTimeout } from 'node:timers/promises';",
+    ),
     one('src/emulator/store/contact.ts', 'const id = `c_${crypto.randomUUID()}`;'),
     one('src/platform/api-call.ts', 'const signal = AbortSignal.timeout(10);'),
   ],
@@ -78,23 +90,23 @@ export const turnRule: Rule = {
   find: ({ text }) => matches(/\bsleep\(\s*0\s*[,)]|\byield\s*;/g, codeOf(text)),
   planted: [
     one('src/engine/read/source-read.ts', 'await run.clock.sleep(0);'),
-    one('src/server/mirror-gauges.ts', 'await clock?.sleep(0, stop);'),
+    one('src/worker/server/mirror-gauges.ts', 'await clock?.sleep(0, stop);'),
     one('src/engine/guard/change-shape.ts', 'for (const range of ranges) yield;'),
   ],
   harmless: [
     one('src/engine/context/work-in-parts.ts', 'await clock.sleep(0);'),
     one('src/engine/read/source-read.ts', 'await clock.sleep(0.5 * pauseMs);'),
-    one('src/snapshot/database/key-range.ts', 'for (const rows of pages) yield rows;'),
+    one('src/store/database/key-range.ts', 'for (const rows of pages) yield rows;'),
   ],
 };
 
 export const processRule: Rule = {
   name: 'process',
-  mend: 'take what is needed as a parameter: only cli.ts, cli/, commands/, demo/ and other programs know the process and the console',
+  mend: 'take what is needed as a parameter: only cli.ts, compose/, app/, views/, commands/, trials/demo/ and other programs know the process and the console',
   applies: (path) =>
     isSource(path) &&
     !programs.includes(path) &&
-    !commandLine.some((folder) => path.startsWith(folder)),
+    (!isOneOf(path, commandLine) || isOneOf(path, inRedis)),
   find: ({ text }) => [
     ...matches(/(?<![\w$.-])(?:process|console)\b(?!:)(?:\.\w+)?/g, codeOf(text)),
     ...matches(/\bfrom '(?:node:)?(?:process|console)'/g, text),

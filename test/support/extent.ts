@@ -60,13 +60,13 @@ const inFull = ['sources/sql', 'sources/sql-changes', 'sources/sql-values', 'doc
 
 /** One of each is played: the fence, Redis lost or hostile, workers of a folder, all others. */
 const oneOf = [
-  ['snapshot/fencing-token', 'snapshot/locked-snapshot', 'commands/handover'],
+  ['store/fencing-token', 'store/locked-snapshot', 'commands/handover'],
   ['worker/redis-loss', 'worker/job-release', 'commands/redis-attacker', 'commands/events'],
   ['commands/fleet', 'commands/fleet-disks', 'commands/fleet-move', 'commands/failover'],
   ['engine/context/person-locks-random', 'sources/sqlite-process'],
   ['worker/failures', 'worker/shared-budget-fleet', 'commands/privacy', 'commands/sentinel'],
   ['commands/demo', 'commands/elsewhere', 'fuzz/fuzz', 'engine/apply/refused-changes'],
-  ['rate-limit/ablation', 'rate-limit/fleet-sharing', 'rate-limit/socket'],
+  ['http/rate-limit/ablation', 'http/rate-limit/fleet-sharing', 'http/rate-limit/socket'],
 ];
 
 /** Returns the files to be played, as paths from the root of the project. */

@@ -1,6 +1,6 @@
 import { vi } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { createVirtualClock, type VirtualClock } from '../../src/rehearsal/virtual-clock.ts';
+import { createVirtualClock, type VirtualClock } from '../../src/trials/rehearsal/virtual-clock.ts';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';

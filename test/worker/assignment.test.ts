@@ -1,5 +1,5 @@
 /**
- * Which worker is the home of a mirror: the table of src/worker/queues/assignment-store.ts, on a
+ * Which worker is the home of a mirror: the table of src/compose/queues/assignment-store.ts, on a
  * real Redis.
  */
 import { cpSync } from 'node:fs';
@@ -7,15 +7,15 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { openSnapshot } from '../../src/snapshot/snapshot.ts';
+import { openSnapshot } from '../../src/store/snapshot.ts';
 import { assignmentIn } from '../../src/worker/mirror-assignment.ts';
 import {
   type AssignmentStore,
   homeRecord,
   type Candidate,
-} from '../../src/worker/queues/assignment-store.ts';
-import { createNodeHeartbeat } from '../../src/worker/queues/node-heartbeat.ts';
-import { connectQuickly, type Quick } from '../../src/worker/queues/redis-connections.ts';
+} from '../../src/compose/queues/assignment-store.ts';
+import { createNodeHeartbeat } from '../../src/compose/queues/node-heartbeat.ts';
+import { connectQuickly, type Quick } from '../../src/compose/queues/redis-connections.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { scratch } from '../support/sources/source-reading.ts';

@@ -4,11 +4,11 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { observe } from '../../src/http/rate-limit-headers.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { type BudgetLog, budgetLog } from '../../src/rate-limit/shared/budget-log.ts';
-import { newFleet } from '../../src/rate-limit/shared/fleet-budget.ts';
-import type { Message, Report } from '../../src/rate-limit/shared/fleet-messages.ts';
-import { type Link, openLink } from '../../src/rate-limit/shared/redis-connection.ts';
-import { sharedBudgets } from '../../src/rate-limit/shared/shared-budget.ts';
+import { type BudgetLog, budgetLog } from '../../src/http/rate-limit/shared/budget-log.ts';
+import { newFleet } from '../../src/http/rate-limit/shared/fleet-budget.ts';
+import type { Message, Report } from '../../src/http/rate-limit/shared/fleet-messages.ts';
+import { type Link, openLink } from '../../src/http/rate-limit/shared/redis-connection.ts';
+import { sharedBudgets } from '../../src/http/rate-limit/shared/shared-budget.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { anyRedis } from '../support/redis.ts';
 

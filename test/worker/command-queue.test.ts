@@ -2,9 +2,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Clock } from '../../src/domain/clock.ts';
-import { explain } from '../../src/cli/output/failure-report.ts';
+import { explain } from '../../src/compose/output/failure-report.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { handOver, serveCommands, type HandedOver } from '../../src/worker/queues/command-queue.ts';
+import {
+  handOver,
+  serveCommands,
+  type HandedOver,
+} from '../../src/compose/queues/command-queue.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 
 let redis: TestRedis;

@@ -13,8 +13,8 @@ import {
   type Heard,
   type ServeOptions,
   type Worked,
-} from '../../src/worker/queues/event-queue.ts';
-import { ownConnections } from '../../src/worker/queues/shared-connections.ts';
+} from '../../src/compose/queues/event-queue.ts';
+import { ownConnections } from '../../src/compose/queues/shared-connections.ts';
 import { serveRaw } from '../support/http/test-server.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';

@@ -10,12 +10,12 @@ import {
   type EventQueue,
   openEventQueue,
   type Worked,
-} from '../../src/worker/queues/event-queue.ts';
-import { openRunQueue } from '../../src/worker/queues/run-queue.ts';
+} from '../../src/compose/queues/event-queue.ts';
+import { openRunQueue } from '../../src/compose/queues/run-queue.ts';
 import {
   type SharedConnections,
   shareConnections,
-} from '../../src/worker/queues/shared-connections.ts';
+} from '../../src/compose/queues/shared-connections.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';
 

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { openEventQueue } from '../../src/worker/queues/event-queue.ts';
+import { openEventQueue } from '../../src/compose/queues/event-queue.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 
 let redis: TestRedis;

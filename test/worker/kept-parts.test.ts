@@ -6,12 +6,12 @@ import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { sealIn } from '../../src/worker/queues/payload-encryption.ts';
-import { fleetKeys } from '../../src/worker/queues/fleet-keys.ts';
-import { connectQuickly } from '../../src/worker/queues/redis-connections.ts';
+import { sealIn } from '../../src/compose/queues/payload-encryption.ts';
+import { fleetKeys } from '../../src/compose/queues/fleet-keys.ts';
+import { connectQuickly } from '../../src/compose/queues/redis-connections.ts';
 import { partUse } from '../../src/worker/moves/move-side.ts';
 import { receiveMirror } from '../../src/worker/moves/receive-mirror.ts';
-import { moveStore } from '../../src/worker/placement/move-store.ts';
+import { moveStore } from '../../src/compose/placement/move-store.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { ownRedis } from '../support/redis.ts';
 

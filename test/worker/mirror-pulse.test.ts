@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { readHealth, recordOutages } from '../../src/snapshot/health-file.ts';
+import { readHealth, recordOutages } from '../../src/store/health-file.ts';
 import { createProbe, pulse } from '../../src/worker/mirror-pulse.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { freePort, untilHolds } from '../support/waiting.ts';

@@ -2,7 +2,7 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { takeLease } from '../../src/snapshot/database/writer-lease.ts';
+import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { finishMove, type MoveMark, writeMark } from '../../src/worker/moves/move-files.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 

@@ -1,8 +1,8 @@
 /** What a sealed text can be opened for, and what not. */
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { openSnapshot } from '../../src/snapshot/snapshot.ts';
-import { type Seal, sealOf } from '../../src/worker/queues/payload-encryption.ts';
+import { openSnapshot } from '../../src/store/snapshot.ts';
+import { type Seal, sealOf } from '../../src/compose/queues/payload-encryption.ts';
 import { openErasure, sealErasure } from '../../src/worker/signed-erasures.ts';
 
 const random = randomBytes;

@@ -1,4 +1,4 @@
-/** Which worker serves which mirror: the table of src/worker/placement/place-mirrors.ts. */
+/** Which worker serves which mirror: the table of src/compose/placement/place-mirrors.ts. */
 import { describe, expect, test } from 'vitest';
 import { seeded } from '../../src/emulator/shared/seeded-random.ts';
 import {
@@ -6,7 +6,7 @@ import {
   type PlacedMirror,
   type PlacedNode,
   weightOf,
-} from '../../src/worker/placement/place-mirrors.ts';
+} from '../../src/compose/placement/place-mirrors.ts';
 
 const random = seeded(11);
 const shuffled = <T>(list: readonly T[]): T[] =>

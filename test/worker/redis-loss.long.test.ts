@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { CEILING } from '../../src/rate-limit/route-budget.ts';
+import { CEILING } from '../../src/http/rate-limit/route-budget.ts';
 import { countLate } from '../support/rate-limit/limit-scenario.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { sealOf } from '../../src/worker/queues/payload-encryption.ts';
+import { sealOf } from '../../src/compose/queues/payload-encryption.ts';
 import { doHanded } from '../../src/worker/remote-commands.ts';
-import { assemble } from '../../src/cli/compose/assemble-mirror.ts';
+import { assemble } from '../../src/compose/assemble-mirror.ts';
 import { createWorld } from '../support/engine/engine-world.ts';
 import { silentShell } from '../support/commands/mirrored-contacts.ts';
 

@@ -1,9 +1,9 @@
 /** The budget that decides where Redis is away: one of several that do not see each other. */
 import { expect, test } from 'vitest';
-import { createBudget } from '../../src/rate-limit/route-budget.ts';
+import { createBudget } from '../../src/http/rate-limit/route-budget.ts';
 import { observe } from '../../src/http/rate-limit-headers.ts';
-import type { Link } from '../../src/rate-limit/shared/redis-connection.ts';
-import { sharedBudgets } from '../../src/rate-limit/shared/shared-budget.ts';
+import type { Link } from '../../src/http/rate-limit/shared/redis-connection.ts';
+import { sharedBudgets } from '../../src/http/rate-limit/shared/shared-budget.ts';
 import { virtualClock } from '../support/waiting.ts';
 
 const shows = (remaining: number) =>

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { algorithms } from '../../src/emulator/limits/algorithms.ts';
-import { CEILING } from '../../src/rate-limit/route-budget.ts';
+import { CEILING } from '../../src/http/rate-limit/route-budget.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { countLate } from '../support/rate-limit/limit-scenario.ts';
 import {

@@ -10,7 +10,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import { mayEnter } from '../../server/access-check.ts';
+import { mayEnter } from './access-check.ts';
 import { plainAddress } from './sign-in-attempts.ts';
 import type { KnownUser, Role, Users } from './users-file.ts';
 

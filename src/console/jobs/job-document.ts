@@ -1,6 +1,6 @@
 /** Reads the document that a job has answered with. */
 import { z } from 'zod';
-import type { CommandAnswer } from '../../cli/compose/separate-process.ts';
+import type { CommandAnswer } from '../../compose/separate-process.ts';
 
 /** How many people await approval, by guard. */
 export const heldPeople = z.object({

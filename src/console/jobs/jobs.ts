@@ -4,8 +4,8 @@
  * one job at a time. Nothing is stored: when the process ends, its jobs are forgotten.
  */
 import type { Clock } from '../../domain/clock.ts';
-import type { CommandAnswer } from '../../cli/compose/separate-process.ts';
-import { explain } from '../../cli/output/failure-report.ts';
+import type { CommandAnswer } from '../../compose/separate-process.ts';
+import { explain } from '../../compose/output/failure-report.ts';
 
 /** What is done: a rehearsal, the plan of an undo, or the undo itself. */
 export type JobKind = 'rehearse' | 'undo-plan' | 'undo';

@@ -3,10 +3,10 @@ import {
   documentsOf,
   type EntryDocument,
   pendingDecisions,
-} from '../../cli/audit/entry-document.ts';
-import { entryParts } from '../../cli/audit/entry-text.ts';
-import { auditLogOf } from '../../cli/compose/audit-trail.ts';
-import type { AuditLog } from '../../audit/audit-log.ts';
+} from '../../views/audit/entry-document.ts';
+import { entryParts } from '../../views/audit/entry-text.ts';
+import { auditLogOf } from '../../compose/audit-trail.ts';
+import type { AuditLog } from '../../store/audit/audit-log.ts';
 import { withQuery } from '../view/filter-form.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, timeOf } from '../view/page.ts';

@@ -1,7 +1,7 @@
 /** Shows the configuration as it applies, without secrets, and checks it on request. */
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { lasting } from '../../cli/output/format-values.ts';
+import { lasting } from '../../compose/output/format-values.ts';
 import type { Config } from '../../config/config.ts';
 import type { User } from '../access/visitor.ts';
 import { actionForm } from '../view/form.ts';

@@ -1,5 +1,5 @@
 /** Shows the events of the CRM: what waits, what came, and lets operators process it again. */
-import { instant } from '../../cli/output/format-values.ts';
+import { instant } from '../../compose/output/format-values.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
@@ -7,13 +7,13 @@ import {
   type LoggedDeliveries,
   type LoggedEvent,
   readDeliveries,
-} from '../../worker/queues/delivery-log.ts';
-import { sealIn } from '../../worker/queues/payload-encryption.ts';
+} from '../../compose/queues/delivery-log.ts';
+import { sealIn } from '../../compose/queues/payload-encryption.ts';
 import {
   readWaitingEvents,
   type WaitingEvent,
   type WaitingEvents,
-} from '../../worker/queues/waiting-events.ts';
+} from '../../compose/queues/waiting-events.ts';
 import { withQuery } from '../view/filter-form.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';

@@ -2,14 +2,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import { instant } from '../../cli/output/format-values.ts';
+import { instant } from '../../compose/output/format-values.ts';
 import {
   type Fleet,
   type FleetNode,
   servedBy,
   unserved,
-} from '../../worker/placement/fleet-store.ts';
-import { weightOf } from '../../worker/placement/place-mirrors.ts';
+} from '../../compose/placement/fleet-store.ts';
+import { weightOf } from '../../compose/placement/place-mirrors.ts';
 import { formOf } from '../view/form-values.ts';
 import { html, timeOf, type Html } from '../view/page.ts';
 import { csrfOf, sendOperatorsOnly, sendPage } from '../view/send-page.ts';

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../domain/clock.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
-import { rank } from '../../cli/status/attention.ts';
+import { rank } from '../../views/status/attention.ts';
 import type { ConsoleMirror } from '../view/console-mirror.ts';
 import { html, linkTo, prose } from '../view/page.ts';
 import type { PageStatus } from '../view/page-status.ts';

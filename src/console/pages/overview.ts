@@ -2,12 +2,12 @@
 import { guardNames } from '../../domain/guard-classes.ts';
 import { canaryWords } from '../../engine/report/canary-text.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import { range } from '../../cli/output/format-values.ts';
-import type { Attention } from '../../cli/status/attention.ts';
-import { rowsOf } from '../../cli/status/current-status.ts';
-import type { Due } from '../../cli/status/due-runs.ts';
-import { windowWords } from '../../cli/status/window-waits.ts';
-import { tickWords } from '../../worker/queues/run-schedule.ts';
+import { range } from '../../compose/output/format-values.ts';
+import type { Attention } from '../../views/status/attention.ts';
+import { rowsOf } from '../../views/status/current-status.ts';
+import type { Due } from '../../views/status/due-runs.ts';
+import { windowWords } from '../../views/status/window-waits.ts';
+import { tickWords } from '../../compose/queues/run-schedule.ts';
 import { consoleText, withoutPlans } from '../view/console-text.ts';
 import { actionForm } from '../view/form.ts';
 import { liveArea, progressLine } from '../view/live-area.ts';

@@ -1,11 +1,11 @@
 /** Draws the history of a mirror, with a table of the last values beside each plot. */
 import { z } from 'zod';
 import { withCommas } from '../../domain/values/counted.ts';
-import { instant, range } from '../../cli/output/format-values.ts';
-import { unreadable } from '../../cli/status/process-faults.ts';
-import type { Seen } from '../../cli/lookup/snapshot-command.ts';
+import { instant, range } from '../../compose/output/format-values.ts';
+import { unreadable } from '../../views/status/process-faults.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import type { Config } from '../../config/config.ts';
-import type { OptOutOrigin } from '../../snapshot/tables/run-figures.ts';
+import type { OptOutOrigin } from '../../store/tables/run-figures.ts';
 import { html, type Html, type PageRequest, timeOf } from '../view/page.ts';
 import { type Cell, names, numbers, table } from '../view/table.ts';
 

@@ -2,7 +2,7 @@
 import { basename } from 'node:path';
 import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
-import type { ShownGroup } from '../../cli/output/problem-groups.ts';
+import type { ShownGroup } from '../../compose/output/problem-groups.ts';
 import { channelName } from '../view/channel-name.ts';
 import { consoleText } from '../view/console-text.ts';
 import { html, type Html, type PageRequest, prose } from '../view/page.ts';

@@ -7,12 +7,12 @@ import type { ProblemClass } from '../../domain/record-problem.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
 import type { ProblemGroup } from '../../engine/report/problem-groups.ts';
-import { heldReason, standingGroups } from '../../cli/lookup/standing-problems.ts';
-import type { Seen } from '../../cli/lookup/snapshot-command.ts';
-import { classWords, type ShownGroup, shownGroups } from '../../cli/output/problem-groups.ts';
-import { instant } from '../../cli/output/format-values.ts';
-import type { CurrentStatus } from '../../cli/status/mirror-status.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { heldReason, standingGroups } from '../../views/lookup/standing-problems.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
+import { classWords, type ShownGroup, shownGroups } from '../../compose/output/problem-groups.ts';
+import { instant } from '../../compose/output/format-values.ts';
+import type { CurrentStatus } from '../../views/status/mirror-status.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import { withChannelNames } from '../view/channel-name.ts';
 import { actionForm } from '../view/form.ts';
 import {

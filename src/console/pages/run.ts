@@ -2,13 +2,13 @@
 import { renderProblem } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { ops } from '../../domain/change.ts';
-import { plannedAgain } from '../../snapshot/tables/journal.ts';
-import { ruleText } from '../../cli/audit/entry-text.ts';
-import { byWords } from '../../cli/output/decision-words.ts';
-import { changeName, outcomeName } from '../../cli/output/change-words.ts';
-import { fullWords } from '../../cli/output/summary-text.ts';
-import type { Seen } from '../../cli/lookup/snapshot-command.ts';
-import { statusWords, tookWords } from '../../cli/status/run-history.ts';
+import { plannedAgain } from '../../store/tables/journal.ts';
+import { ruleText } from '../../views/audit/entry-text.ts';
+import { byWords } from '../../compose/output/decision-words.ts';
+import { changeName, outcomeName } from '../../compose/output/change-words.ts';
+import { fullWords } from '../../compose/output/summary-text.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
+import { statusWords, tookWords } from '../../views/status/run-history.ts';
 import {
   askedWords,
   changeOf,
@@ -16,8 +16,8 @@ import {
   type ListedRun,
   listedRuns,
   type ToldChange,
-} from '../../cli/status/run-document.ts';
-import { failedOf } from '../../request-log/read-log.ts';
+} from '../../views/status/run-document.ts';
+import { failedOf } from '../../store/request-log/read-log.ts';
 import { orFault } from '../view/expected-error.ts';
 import { choice, type Choice, filterForm, withQuery } from '../view/filter-form.ts';
 import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';

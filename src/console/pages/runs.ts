@@ -1,13 +1,13 @@
 /** Lists the runs. */
 import { withCommas } from '../../domain/values/counted.ts';
-import { statusWords, tookWords } from '../../cli/status/run-history.ts';
+import { statusWords, tookWords } from '../../views/status/run-history.ts';
 import {
   askedWords,
   type ListedRun,
   listedRuns,
   modeWords,
-} from '../../cli/status/run-document.ts';
-import type { RunFilter } from '../../snapshot/tables/run-history.ts';
+} from '../../views/status/run-document.ts';
+import type { RunFilter } from '../../store/tables/run-history.ts';
 import { choice, filterForm, withQuery } from '../view/filter-form.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, timeOf } from '../view/page.ts';
 import { changesOf } from './run.ts';

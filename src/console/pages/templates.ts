@@ -3,7 +3,7 @@ import { stringify } from 'yaml';
 import { escapeHtml } from '../../domain/values/html-text.ts';
 import { Invalid } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import {
   decodeTemplate,
   difference,

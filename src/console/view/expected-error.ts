@@ -1,5 +1,5 @@
 /** Shows an error that is no bug instead of what could not be read. */
-import { explain, isBug } from '../../cli/output/failure-report.ts';
+import { explain, isBug } from '../../compose/output/failure-report.ts';
 
 /** Returns what `read` returns, or the error that it throws. A bug is thrown again. */
 export function orFault<Value>(read: () => Value): Value | { fault: string } {

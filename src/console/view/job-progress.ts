@@ -1,5 +1,5 @@
 /** Renders how far the work of a job is. The browser loads the page again when it has ended. */
-import { instant } from '../../cli/output/format-values.ts';
+import { instant } from '../../compose/output/format-values.ts';
 import { actionForm } from './form.ts';
 import type { Job } from '../jobs/jobs.ts';
 import { liveArea } from './live-area.ts';

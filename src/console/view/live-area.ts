@@ -1,8 +1,8 @@
 /** Renders what changes while a page is open (live.ts sends the changes). */
 import { limitWords } from '../../engine/report/forecast-text.ts';
-import { lasting } from '../../cli/output/format-values.ts';
-import { progressForms } from '../../cli/progress/progress-text.ts';
-import type { CurrentStatus } from '../../cli/status/mirror-status.ts';
+import { lasting } from '../../compose/output/format-values.ts';
+import { progressForms } from '../../compose/progress/progress-text.ts';
+import type { CurrentStatus } from '../../views/status/mirror-status.ts';
 import { html, type Html, linkTo, type PageRequest, timeOf } from './page.ts';
 
 /** Returns the parts of a page by id, each of which the browser replaces when it changes. */

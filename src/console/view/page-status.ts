@@ -1,12 +1,12 @@
 /** Reads the status of a mirror as several pages show it. */
 import type { Config } from '../../config/config.ts';
-import { type Attention, worstFirst } from '../../cli/status/attention.ts';
-import { attentionOf } from '../../cli/status/attention-list.ts';
-import type { NextRuns } from '../../cli/status/due-runs.ts';
-import { outageLines } from '../../cli/status/mirror-health.ts';
-import { readCurrentStatus, statusWithoutSnapshot } from '../../cli/status/current-status.ts';
-import { unreadable } from '../../cli/status/process-faults.ts';
-import type { CurrentStatus } from '../../cli/status/mirror-status.ts';
+import { type Attention, worstFirst } from '../../views/status/attention.ts';
+import { attentionOf } from '../../views/status/attention-list.ts';
+import type { NextRuns } from '../../views/status/due-runs.ts';
+import { outageLines } from '../../views/status/mirror-health.ts';
+import { readCurrentStatus, statusWithoutSnapshot } from '../../views/status/current-status.ts';
+import { unreadable } from '../../views/status/process-faults.ts';
+import type { CurrentStatus } from '../../views/status/mirror-status.ts';
 
 /** The status, and what follows from it. It names no person by address. */
 export interface PageStatus {

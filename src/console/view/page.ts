@@ -2,7 +2,7 @@
  * Defines what a page of the console is. A new page is one file in pages/ and one row in pages.ts.
  */
 import { html, raw } from 'hono/html';
-import { range } from '../../cli/output/format-values.ts';
+import { range } from '../../compose/output/format-values.ts';
 import type { ConsoleMirror } from './console-mirror.ts';
 import type { User } from '../access/visitor.ts';
 

@@ -4,10 +4,10 @@
  */
 import { createHmac } from 'node:crypto';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import type { Seen } from '../../cli/lookup/snapshot-command.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import { isExpected } from '../../domain/errors.ts';
-import { sealOf } from '../../worker/queues/payload-encryption.ts';
+import { sealOf } from '../../compose/queues/payload-encryption.ts';
 import { html, type Html, linkTo, type PageRequest } from './page.ts';
 
 /** The key is the snapshot's own, so the name of the mirror adds nothing. */

@@ -3,7 +3,7 @@
  * organization.
  */
 import { createHmac } from 'node:crypto';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import type { Account } from '../context/mirror-context.ts';
 
 const names = {

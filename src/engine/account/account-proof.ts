@@ -18,7 +18,7 @@
 import { contactKey } from '../../domain/values/contact-key.ts';
 import { Invalid, Rejected, type Problem } from '../../domain/errors.ts';
 import type { Platform } from '../../platform/api-client.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import { bind, bindingState, boundTo, keepOrganization } from './account-binding.ts';
 import { each } from '../context/work-in-parts.ts';
 import type { Account, Mirror } from '../context/mirror-context.ts';

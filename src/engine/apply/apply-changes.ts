@@ -6,7 +6,7 @@ import { isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import { NotSent } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import type { Key } from '../../domain/record.ts';
-import { plannedAgain } from '../../snapshot/tables/journal.ts';
+import { plannedAgain } from '../../store/tables/journal.ts';
 import type { SendOutcome } from '../../records/record-type.ts';
 import { isFresh, isSuperseded, type RunContext, writeAuditLog } from '../context/run-context.ts';
 import { isTooLate } from '../guard/change-windows.ts';

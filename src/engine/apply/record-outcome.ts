@@ -2,10 +2,10 @@
 import type { JournaledChange } from '../../domain/change.ts';
 import { type Answer, requestIdOf } from '../../domain/exchange.ts';
 import type { Key, ObservedRow } from '../../domain/record.ts';
-import type { WriteOutcome } from '../../audit/audit-entry.ts';
+import type { WriteOutcome } from '../../store/audit/audit-entry.ts';
 import type { Acknowledged, SendOutcome } from '../../records/record-type.ts';
-import { alreadyThere } from '../../snapshot/tables/journal.ts';
-import type { Times } from '../../snapshot/tables/absence-counts.ts';
+import { alreadyThere } from '../../store/tables/journal.ts';
+import type { Times } from '../../store/tables/absence-counts.ts';
 import type { ApplyContext } from './apply-context.ts';
 import { desiredFingerprint } from '../plan/decide-changes.ts';
 import { identityInFlight, rememberAcknowledged } from './in-flight.ts';

@@ -5,8 +5,8 @@
  */
 import { z } from 'zod';
 import type { TestClaim } from '../../records/send-context.ts';
-import { metaValue } from '../../snapshot/database/meta-table.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { metaValue } from '../../store/database/meta-table.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 
 const name = 'template tests';
 

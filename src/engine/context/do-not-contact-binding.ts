@@ -3,8 +3,8 @@
  * snapshot has taken into account.
  */
 import type { Key, RecordedRow } from '../../domain/record.ts';
-import type { KnownLedger } from '../../do-not-contact/list-file.ts';
-import type { Meta } from '../../snapshot/database/meta-table.ts';
+import type { KnownLedger } from '../../store/do-not-contact/list-file.ts';
+import type { Meta } from '../../store/database/meta-table.ts';
 import type { Mirror } from './mirror-context.ts';
 
 /**

@@ -2,7 +2,7 @@
  * Tracks the first load of a mirror. It ends with the first completed full run whose source
  * contained at least one person.
  */
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import type { Mirror } from './mirror-context.ts';
 import type { RunContext } from './run-context.ts';
 

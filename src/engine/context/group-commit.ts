@@ -8,7 +8,7 @@
  */
 import type { Clock } from '../../domain/clock.ts';
 import { NotSent } from '../../domain/errors.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 
 /**
  * Does the work in a transaction that is shared with other work. Resolves when the work is on disk.

@@ -12,13 +12,13 @@ import type { Guards } from '../report/guard-rules.ts';
 import type { PlanView } from '../report/plan-view.ts';
 import type { Plan, RequestCounts } from '../report/run-summary.ts';
 import type { Platform } from '../../platform/api-client.ts';
-import type { RequestWriter } from '../../request-log/request-log.ts';
-import type { DoNotContactList } from '../../do-not-contact/contact-list.ts';
-import type { OutageRecord } from '../../snapshot/health-file.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { RequestWriter } from '../../store/request-log/request-log.ts';
+import type { DoNotContactList } from '../../store/do-not-contact/contact-list.ts';
+import type { OutageRecord } from '../../store/health-file.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import type { WriteBack } from '../../sources/write-back.ts';
 import type { Source } from '../../sources/source.ts';
-import type { AuditTrail } from '../../audit/audit-trail.ts';
+import type { AuditTrail } from '../../store/audit/audit-trail.ts';
 import type { OnlyPeople } from './people-selection.ts';
 import type { PersonLocks } from './person-locks.ts';
 

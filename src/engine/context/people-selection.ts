@@ -7,8 +7,8 @@ import { z } from 'zod';
 import type { Problem } from '../../domain/errors.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
-import { metaValue } from '../../snapshot/database/meta-table.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { metaValue } from '../../store/database/meta-table.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 
 /** The people that a file lists: an address or a CRM id on each line. */

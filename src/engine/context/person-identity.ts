@@ -5,7 +5,7 @@
 import { createHmac, hash } from 'node:crypto';
 import type { Entry, Identity, ListChanges } from '../../domain/do-not-contact.ts';
 import type { Key, RecordedRow } from '../../domain/record.ts';
-import type { Meta } from '../../snapshot/database/meta-table.ts';
+import type { Meta } from '../../store/database/meta-table.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { Mirror } from './mirror-context.ts';
 

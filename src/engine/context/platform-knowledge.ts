@@ -9,8 +9,8 @@ import {
   withEvidence,
 } from '../../records/platform-facts.ts';
 import { canonicalJson } from '../../domain/record.ts';
-import { metaValue } from '../../snapshot/database/meta-table.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import { metaValue } from '../../store/database/meta-table.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import type { Mirror } from './mirror-context.ts';
 
 const name = 'platform-facts';

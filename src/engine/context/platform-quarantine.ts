@@ -15,7 +15,7 @@
  */
 import { z } from 'zod';
 import type { Problem } from '../../domain/errors.ts';
-import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
+import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 import type { BreakerVerdict, CircuitBreaker } from './circuit-breaker.ts';
 import type { RunContext } from './run-context.ts';

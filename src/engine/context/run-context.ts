@@ -1,5 +1,5 @@
 /** Declares what every step of a run needs, and provides the lookups that steps use. */
-import { closeEntries, drain, noteFault } from '../../audit/audit-trail.ts';
+import { closeEntries, drain, noteFault } from '../../store/audit/audit-trail.ts';
 import type { Problem } from '../../domain/errors.ts';
 import type { CanaryPolicy } from '../../domain/guards/canary.ts';
 import type { ChangeWindow } from '../../domain/guards/change-window.ts';

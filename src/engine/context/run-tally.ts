@@ -6,8 +6,8 @@ import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { sayUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
 import type { RecordType, SendOutcome, Stop } from '../../records/record-type.ts';
 import type { ListedProblem } from '../report/run-summary.ts';
-import type { Unread } from '../../snapshot/tables/retry-later.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Unread } from '../../store/tables/retry-later.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 
 /** Counts and collects during a run. */
 export interface RunTally {

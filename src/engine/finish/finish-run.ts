@@ -16,15 +16,15 @@ import { storeReadingFacts } from '../read/incremental-read.ts';
 import { groupFound } from './group-found-problems.ts';
 import { summaryOf } from './summarize-run.ts';
 import type { Summary } from '../report/run-summary.ts';
-import { reportOptOuts } from '../../write-back/report-opt-outs.ts';
+import { reportOptOuts } from '../write-back/report-opt-outs.ts';
 import { closeHolds, holdWithheld } from '../guard/approval-holds.ts';
 import { storeLimits } from '../plan/run-forecast.ts';
 import { storeQuarantine } from '../context/platform-quarantine.ts';
-import type { JournalTally } from '../../snapshot/tables/journal.ts';
+import type { JournalTally } from '../../store/tables/journal.ts';
 import { eachPart, inTurns, untilDone } from '../context/work-in-parts.ts';
 import { countPeople, type Ended, keepFigures } from './keep-figures.ts';
 import { storeCursors } from './source-cursor.ts';
-import { findErased, noteUnfinished } from '../../erasure/pending/unfinished-erasures.ts';
+import { findErased, noteUnfinished } from '../erasure/pending/unfinished-erasures.ts';
 
 /** Ends a run, whatever the outcome of its work. */
 export async function finishRun(found: RunState): Promise<Summary> {

@@ -7,8 +7,8 @@ import { findingsNamed } from '../context/run-findings.ts';
 import type { RunState } from '../context/run-state.ts';
 import { inTurns } from '../context/work-in-parts.ts';
 import { groupProblems, type ProblemGroup, type ProblemGroups } from '../report/problem-groups.ts';
-import { sayRejected } from '../../write-back/report-delivery.ts';
-import type { ReturnedRow } from '../../snapshot/tables/opt-out-reports.ts';
+import { sayRejected } from '../write-back/report-delivery.ts';
+import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';
 
 /** Collects the problems that the summary counts, except for what awaits approval. */
 export async function groupFound(state: RunState): Promise<ProblemGroups> {

@@ -4,8 +4,8 @@ import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { inTurns } from '../context/work-in-parts.ts';
 import type { RunState } from '../context/run-state.ts';
-import type { JournalTally } from '../../snapshot/tables/journal.ts';
-import type { OptOutDay } from '../../snapshot/tables/run-figures.ts';
+import type { JournalTally } from '../../store/tables/journal.ts';
+import type { OptOutDay } from '../../store/tables/run-figures.ts';
 
 /** What a full run counts among all recorded people. */
 interface PeopleCounts {

@@ -30,8 +30,8 @@ import { hashToHold } from './withheld-batch.ts';
 import { holdWithdrawn } from './withdrawn-opt-outs.ts';
 import { findingsNamed } from '../context/run-findings.ts';
 import { eachPart } from '../context/work-in-parts.ts';
-import type { Approval } from '../../snapshot/guards/plan-approvals.ts';
-import type { Guarded } from '../../snapshot/database/key-range.ts';
+import type { Approval } from '../../store/guards/plan-approvals.ts';
+import type { Guarded } from '../../store/database/key-range.ts';
 
 /** Applies the guards to one round of decisions, and yields to other tasks in between. */
 export async function applyGuards(context: RunState): Promise<void> {

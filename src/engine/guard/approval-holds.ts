@@ -13,7 +13,7 @@
  */
 import type { RecordType } from '../../records/record-type.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
-import type { Began } from '../../snapshot/guards/approval-holds.ts';
+import type { Began } from '../../store/guards/approval-holds.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
 import { aheadOf, confirmDifference, nowByKnown } from '../context/clock-difference.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';

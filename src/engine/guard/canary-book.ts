@@ -9,7 +9,7 @@ import {
 } from '../../domain/guards/canary.ts';
 import { endOf } from '../../domain/guards/canary-end.ts';
 import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
-import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
+import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 import { isFirstLoad } from '../context/first-load.ts';
 import { mappingOf, onlyKey } from '../context/mirror-context.ts';
 import type { RunState } from '../context/run-state.ts';

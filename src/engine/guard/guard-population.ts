@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { guardRows, type GuardClass, type PopulationName } from '../../domain/guard-classes.ts';
 import { judge, mostOf, type ChangeVolume } from '../report/guard-rules.ts';
-import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
+import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 import type { RunState } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';

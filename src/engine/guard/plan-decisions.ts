@@ -16,12 +16,12 @@
  * contains only changes that await approval when the decision is made, so a decision never covers a
  * change that nobody has seen. The later of two decisions counts.
  */
-import { addDecision } from '../../audit/audit-trail.ts';
+import { addDecision } from '../../store/audit/audit-trail.ts';
 import { byGuard, guardNames, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
 import type { Key } from '../../domain/record.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
-import type { PlanDecision, HeldChange, Rejection } from '../../snapshot/guards/plan-parts.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import type { PlanDecision, HeldChange, Rejection } from '../../store/guards/plan-parts.ts';
 import type { Approvers } from '../context/mirror-context.ts';
 import type { OnlyPeople } from '../context/people-selection.ts';
 import { weekMs } from '../report/guard-rules.ts';

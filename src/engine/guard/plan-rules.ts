@@ -22,7 +22,7 @@ import { mappingOf, onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { RunState } from '../context/run-state.ts';
 import { eachPart } from '../context/work-in-parts.ts';
-import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
+import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 import { failedCanary } from './canary-slice.ts';
 import { populationOf } from './guard-population.ts';
 

@@ -16,16 +16,16 @@
  * releases nothing. Without `policy.approvers`, the row alone counts.
  */
 import { createHash, type KeyObject, sign } from 'node:crypto';
-import { addDecision } from '../../audit/audit-trail.ts';
+import { addDecision } from '../../store/audit/audit-trail.ts';
 import { Invalid, type Problem } from '../../domain/errors.ts';
 import { isSignedBy } from '../../domain/values/ed25519-key.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import type {
   Approval,
   ApprovalSignature,
   StoredSignature,
-} from '../../snapshot/guards/plan-approvals.ts';
-import type { HeldChange } from '../../snapshot/guards/plan-parts.ts';
+} from '../../store/guards/plan-approvals.ts';
+import type { HeldChange } from '../../store/guards/plan-parts.ts';
 import { boundTo } from '../account/account-binding.ts';
 import type { Approvers } from '../context/mirror-context.ts';
 import { weekMs } from '../report/guard-rules.ts';

@@ -1,7 +1,7 @@
 /** Signs what awaits approval under a plan (signed-approvals.ts), or a part of it. */
-import type { ApprovalSignature } from '../../snapshot/guards/plan-approvals.ts';
-import { partHash } from '../../snapshot/guards/plan-parts.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { ApprovalSignature } from '../../store/guards/plan-approvals.ts';
+import { partHash } from '../../store/guards/plan-parts.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import type { Approvers } from '../context/mirror-context.ts';
 import { type Decided, isWhole, type PartFilter, toApprove } from './plan-decisions.ts';
 import { addSignature } from './signed-approvals.ts';

@@ -5,8 +5,8 @@ import type { ChangeVolume, HoldReason } from '../report/guard-rules.ts';
 import { explainHeld, whyOf } from '../report/guard-text.ts';
 import type { RunState } from '../context/run-state.ts';
 import { endsOf } from './approval-holds.ts';
-import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
-import type { PlanAwaitingApproval } from '../../snapshot/guards/awaiting-approval.ts';
+import { type Meta, metaValue } from '../../store/database/meta-table.ts';
+import type { PlanAwaitingApproval } from '../../store/guards/awaiting-approval.ts';
 
 /** A class with withheld changes, why, and their number. */
 export interface Withheld {

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import { guardNames } from '../../domain/guard-classes.ts';
 import { planning } from '../report/run-summary.ts';
-import type { Guarded } from '../../snapshot/database/key-range.ts';
+import type { Guarded } from '../../store/database/key-range.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { RunState } from '../context/run-state.ts';
 import { eachPart } from '../context/work-in-parts.ts';

@@ -6,7 +6,7 @@ import { RateLimited, Rejected, Unavailable } from '../../domain/errors.ts';
 import type { RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { FoundRecord } from '../../records/listing-page.ts';
-import type { KeyRange } from '../../snapshot/database/key-range.ts';
+import type { KeyRange } from '../../store/database/key-range.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { each, inTurns } from '../context/work-in-parts.ts';
 import type { Random } from '../../domain/clock.ts';

@@ -6,7 +6,7 @@ import { Interrupted, isExpected, type Problem } from '../../domain/errors.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { RecordType } from '../../records/record-type.ts';
-import type { Snapshot } from '../../snapshot/snapshot.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-findings.ts';
 import { lookUp } from './person-observation.ts';

@@ -12,7 +12,7 @@
  *                                  both keys, or under neither
  */
 import type { Plan } from '../report/run-summary.ts';
-import type { Stretch } from '../../snapshot/database/plan-chunks.ts';
+import type { Stretch } from '../../store/database/plan-chunks.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { untilDone } from '../context/work-in-parts.ts';
 

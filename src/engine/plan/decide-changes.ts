@@ -11,7 +11,7 @@ import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { displayNameOf, identityOf, noListChanges } from '../context/person-identity.ts';
 import type { Findings } from '../context/run-findings.ts';
 import { statesOf } from '../read/record-states.ts';
-import type { Parked } from '../../snapshot/tables/known-problems.ts';
+import type { Parked } from '../../store/tables/known-problems.ts';
 import type { RunTally } from '../context/run-tally.ts';
 import type { UndoneRun } from '../context/undo-run.ts';
 import { inTurns, pagesOf } from '../context/work-in-parts.ts';

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { ops } from '../../domain/change.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import { forecast, type Forecast, forecastAgain, type Needs } from '../report/duration-forecast.ts';
-import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
+import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 import { type Plan, planning } from '../report/run-summary.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { Mirror } from '../context/mirror-context.ts';

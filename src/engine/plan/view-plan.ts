@@ -4,7 +4,7 @@
  */
 import type { Change } from '../../domain/change.ts';
 import type { RecordType, States } from '../../records/record-type.ts';
-import type { ChangeGroup } from '../../snapshot/staging/staging.ts';
+import type { ChangeGroup } from '../../store/staging/staging.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
 import { inTurns } from '../context/work-in-parts.ts';
 import { statesOf } from '../read/record-states.ts';

@@ -2,9 +2,9 @@
 import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import { z } from 'zod';
 import { withSerialsRead } from '../../domain/date-columns.ts';
-import { metaValue } from '../../snapshot/database/meta-table.ts';
+import { metaValue } from '../../store/database/meta-table.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
-import { everything } from '../../snapshot/database/key-range.ts';
+import { everything } from '../../store/database/key-range.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { inTurns } from '../context/work-in-parts.ts';
 import type { Sizes } from '../context/run-findings.ts';

@@ -6,7 +6,7 @@
 import type { RecordType } from '../../records/record-type.ts';
 import { Busy } from '../../domain/errors.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
-import { everything } from '../../snapshot/database/key-range.ts';
+import { everything } from '../../store/database/key-range.ts';
 import type { SourceRecord } from '../../sources/source.ts';
 import type { LockedPeople, PersonLock } from '../context/person-locks.ts';
 import { isFresh, type RunContext, supersededKeys } from '../context/run-context.ts';

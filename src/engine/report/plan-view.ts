@@ -1,7 +1,7 @@
 /** Describes a plan for people: its changes in groups, and the reason for each. */
 import type { Key } from '../../domain/record.ts';
 import type { CannotUndo } from './run-summary.ts';
-import type { ChangeGroup } from '../../snapshot/staging/staging.ts';
+import type { ChangeGroup } from '../../store/staging/staging.ts';
 
 /** A plan that can be looked at. It can be used until the next run of its mirror begins. */
 export interface PlanView {

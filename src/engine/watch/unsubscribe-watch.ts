@@ -33,7 +33,7 @@ import type {
 } from '../../records/capabilities.ts';
 import { bindingState } from '../account/account-binding.ts';
 import { recordUnsubscribed, type Departing } from './record-unsubscribed.ts';
-import { metaValue } from '../../snapshot/database/meta-table.ts';
+import { metaValue } from '../../store/database/meta-table.ts';
 import { storeDifference } from '../context/clock-difference.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 

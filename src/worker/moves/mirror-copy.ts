@@ -5,12 +5,12 @@ import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
 import { Invalid } from '../../domain/errors.ts';
-import { readDoNotContactList } from '../../do-not-contact/list-file.ts';
+import { readDoNotContactList } from '../../store/do-not-contact/list-file.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
-import { auditLogOf } from '../../cli/compose/audit-trail.ts';
-import { backUp, type BackupPart, copyOfText } from '../../snapshot/database/database-backup.ts';
-import { checkFile } from '../../snapshot/database/file-check.ts';
-import { lookInto, type Snapshot } from '../../snapshot/snapshot.ts';
+import { auditLogOf } from '../../compose/audit-trail.ts';
+import { backUp, type BackupPart, copyOfText } from '../../store/database/database-backup.ts';
+import { checkFile } from '../../store/database/file-check.ts';
+import { lookInto, type Snapshot } from '../../store/snapshot.ts';
 import { filesOf, type MovedFile, type Places } from './move-files.ts';
 
 /** What a copy has to be. */

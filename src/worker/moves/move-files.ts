@@ -14,8 +14,8 @@ import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
 import { Busy } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
-import { moveAside } from '../../snapshot/database/snapshot-folder.ts';
-import { takeLease } from '../../snapshot/database/writer-lease.ts';
+import { moveAside } from '../../store/database/snapshot-folder.ts';
+import { takeLease } from '../../store/database/writer-lease.ts';
 
 /** What a configuration says about files. */
 export type Places = Pick<Config, 'snapshot' | 'ledger' | 'audit'>;

@@ -2,9 +2,9 @@
 import type { Config } from '../../config/config.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
-import { readKey } from '../../do-not-contact/list-key.ts';
-import type { Move, MoveStore } from '../placement/move-store.ts';
-import { type Seal, sealOf, type Use } from '../queues/payload-encryption.ts';
+import { readKey } from '../../store/do-not-contact/list-key.ts';
+import type { Move, MoveStore } from '../../compose/placement/move-store.ts';
+import { type Seal, sealOf, type Use } from '../../compose/queues/payload-encryption.ts';
 
 /** One side of a move. */
 export interface MoveSide {

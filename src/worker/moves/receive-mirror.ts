@@ -4,8 +4,8 @@ import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Interrupted, Invalid, Unavailable } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
-import { makeFolderOf } from '../../snapshot/database/snapshot-folder.ts';
-import { takeLease } from '../../snapshot/database/writer-lease.ts';
+import { makeFolderOf } from '../../store/database/snapshot-folder.ts';
+import { takeLease } from '../../store/database/writer-lease.ts';
 import { fileIn, type Manifest, manifestSchema, proveCopy } from './mirror-copy.ts';
 import {
   type MovedFile,

@@ -2,11 +2,11 @@
 import { Busy, Invalid, Unavailable } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
-import { size } from '../../cli/output/format-values.ts';
-import type { Fleet, FleetNode } from '../placement/fleet-store.ts';
-import { missingDiskWords, mirrorsWithoutDisk } from '../placement/missing-disks.ts';
-import { beginMove, type MoveNews, type MoveStore } from '../placement/move-store.ts';
-import type { Quick } from '../queues/redis-connections.ts';
+import { size } from '../../compose/output/format-values.ts';
+import type { Fleet, FleetNode } from '../../compose/placement/fleet-store.ts';
+import { missingDiskWords, mirrorsWithoutDisk } from '../../compose/placement/missing-disks.ts';
+import { beginMove, type MoveNews, type MoveStore } from '../../compose/placement/move-store.ts';
+import type { Quick } from '../../compose/queues/redis-connections.ts';
 
 /** The workers of a move. */
 export interface MovePlan {

@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import type { Config } from '../../config/config.ts';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
-import { takeLease } from '../../snapshot/database/writer-lease.ts';
+import { takeLease } from '../../store/database/writer-lease.ts';
 import { copyMirror, fileIn, type Manifest } from './mirror-copy.ts';
 import { removeCopies, renameMoved, writeMark } from './move-files.ts';
 import {

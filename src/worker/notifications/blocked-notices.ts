@@ -1,6 +1,6 @@
 import { Busy } from '../../domain/errors.ts';
-import { explain } from '../../cli/output/failure-report.ts';
-import type { Shell } from '../../cli/compose/process-shell.ts';
+import { explain } from '../../compose/output/failure-report.ts';
+import type { Shell } from '../../compose/process-shell.ts';
 
 /**
  * Prints what prevents a worker from working. A worker may stand by, or be paused, for a long time,

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { Receiver } from '../../config/schema/notices-schema.ts';
-import { lasting } from '../../cli/output/format-values.ts';
+import { lasting } from '../../compose/output/format-values.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { counted } from '../../domain/values/counted.ts';

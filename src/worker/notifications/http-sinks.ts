@@ -5,7 +5,7 @@ import { isExpected } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import { observe } from '../../http/rate-limit-headers.ts';
 import { createSend } from '../../http/send-request.ts';
-import { sign } from '../../server/webhook-signature.ts';
+import { sign } from '../server/webhook-signature.ts';
 import { headOf, levelOf, plainText, remedyOf, titleOf } from './message-text.ts';
 import type { Message, Outcome, Sink } from './sink.ts';
 

@@ -1,6 +1,6 @@
 /** Writes what people read in a message. All functions are pure. */
 import { troubleLevels } from '../../config/schema/notices-schema.ts';
-import { type Notice, titleOfNotice } from '../../cli/status/trouble-notice.ts';
+import { type Notice, titleOfNotice } from '../../views/status/trouble-notice.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { Item, Message } from './sink.ts';
 

@@ -4,7 +4,7 @@
  * notifier.ts does both, alike for all sinks.
  */
 import type { ReceiverKind, Trouble } from '../../config/schema/notices-schema.ts';
-import type { Notice } from '../../cli/status/trouble-notice.ts';
+import type { Notice } from '../../views/status/trouble-notice.ts';
 
 /** A receiver of notifications. */
 export interface Sink {

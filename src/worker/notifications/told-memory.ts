@@ -13,9 +13,9 @@
  */
 import { existsSync } from 'node:fs';
 import type { Clock } from '../../domain/clock.ts';
-import { told } from '../../cli/status/trouble-notice.ts';
-import { type Meta, metaValue } from '../../snapshot/database/meta-table.ts';
-import { lookInto, openSnapshot } from '../../snapshot/snapshot.ts';
+import { told } from '../../views/status/trouble-notice.ts';
+import { type Meta, metaValue } from '../../store/database/meta-table.ts';
+import { lookInto, openSnapshot } from '../../store/snapshot.ts';
 import { afterAttempt, type Told, type Tried, unsentSchema } from './unsent-notices.ts';
 
 /** What a receiver was told, and by which process. */

@@ -15,8 +15,8 @@ import {
   type Notice,
   type NoticeLines,
   subjectsIn,
-} from '../../cli/status/trouble-notice.ts';
-import { instant } from '../../cli/output/format-values.ts';
+} from '../../views/status/trouble-notice.ts';
+import { instant } from '../../compose/output/format-values.ts';
 
 /** The schema of what is kept. */
 export const unsentSchema = z.array(

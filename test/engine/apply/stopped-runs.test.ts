@@ -1,7 +1,7 @@
 /** Outcomes that stop more than one record, or slow everything down. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { CEILING } from '../../../src/rate-limit/route-budget.ts';
+import { CEILING } from '../../../src/http/rate-limit/route-budget.ts';
 import { run } from '../../../src/engine/run.ts';
 import type { Arrival } from '../../support/engine/platform-server.ts';
 import { createWorld, type World } from '../../support/engine/engine-world.ts';

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { RecordType } from '../../../src/records/record-type.ts';
 import type { ObservedRow } from '../../../src/domain/record.ts';
-import { openSnapshot } from '../../../src/snapshot/snapshot.ts';
+import { openSnapshot } from '../../../src/store/snapshot.ts';
 import type { CircuitBreaker } from '../../../src/engine/context/circuit-breaker.ts';
 import type { Mirror } from '../../../src/engine/context/mirror-context.ts';
 import type { RunContext } from '../../../src/engine/context/run-context.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
-import { openSnapshot } from '../../../src/snapshot/snapshot.ts';
+import { openSnapshot } from '../../../src/store/snapshot.ts';
 import { toSend } from '../../support/emulator/emulator-stage.ts';
 import { hearing, openStage, type StageOptions, shown } from '../../support/engine/engine-stage.ts';
 

@@ -1,12 +1,12 @@
 /** The audit log, judged by what the platform did: told apart from what the engine remembers. */
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { decodeEntry, readEntry, type WriteEntry } from '../../../src/audit/audit-entry.ts';
-import { readAuditLog } from '../../../src/audit/audit-file.ts';
+import { decodeEntry, readEntry, type WriteEntry } from '../../../src/store/audit/audit-entry.ts';
+import { readAuditLog } from '../../../src/store/audit/audit-file.ts';
 import type { Request } from '../../../src/domain/exchange.ts';
-import type { AuditLog } from '../../../src/audit/audit-log.ts';
-import { knownHead } from '../../../src/audit/drain-unaudited.ts';
-import { verifyLog } from '../../../src/audit/verify-log.ts';
+import type { AuditLog } from '../../../src/store/audit/audit-log.ts';
+import { knownHead } from '../../../src/store/audit/drain-unaudited.ts';
+import { verifyLog } from '../../../src/store/audit/verify-log.ts';
 import { auditPlaceOf } from '../world/snapshot-files.ts';
 import type { Arrival, Known, Outing } from './checker-state.ts';
 

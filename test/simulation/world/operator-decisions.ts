@@ -7,8 +7,8 @@ import {
   rejectPlan,
   type PartFilter,
 } from '../../../src/engine/guard/plan-decisions.ts';
-import { resetRecord } from '../../../src/erasure/reset-record.ts';
-import { settleConflict } from '../../../src/erasure/settle-conflict.ts';
+import { resetRecord } from '../../../src/engine/erasure/reset-record.ts';
+import { settleConflict } from '../../../src/engine/erasure/settle-conflict.ts';
 import { addressOf } from '../../support/engine/sample-people.ts';
 import type { Shown } from '../checks/approvals.ts';
 import { checkAudit } from '../checks/audit-checks.ts';

@@ -2,10 +2,10 @@
  * One life of a process: everything it does with the world outside is a touch, and at any touch it
  * may be killed. A dead process does nothing more; what it has sent is under way all the same.
  */
-import type { AuditTrail } from '../../../src/audit/audit-trail.ts';
+import type { AuditTrail } from '../../../src/store/audit/audit-trail.ts';
 import type { Clock } from '../../../src/domain/clock.ts';
-import type { DoNotContactList } from '../../../src/do-not-contact/contact-list.ts';
-import type { Snapshot } from '../../../src/snapshot/snapshot.ts';
+import type { DoNotContactList } from '../../../src/store/do-not-contact/contact-list.ts';
+import type { Snapshot } from '../../../src/store/snapshot.ts';
 
 export interface Life {
   readonly dead: boolean;

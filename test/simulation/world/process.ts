@@ -1,26 +1,21 @@
 /** One process of crm-mirror, from its start to its end, on the files that the one before left. */
 import { createHash } from 'node:crypto';
-import { openAuditLog } from '../../../src/audit/audit-file.ts';
-import type { AuditTrail } from '../../../src/audit/audit-trail.ts';
-import { knownHead, noteGap } from '../../../src/audit/drain-unaudited.ts';
-import { signingKey } from '../../../src/audit/signing-key.ts';
-import { clearRestored, copiedAt } from '../../../src/cli/compose/snapshot-marks.ts';
+import { openAuditLog } from '../../../src/store/audit/audit-file.ts';
+import type { AuditTrail } from '../../../src/store/audit/audit-trail.ts';
+import { knownHead, noteGap } from '../../../src/store/audit/drain-unaudited.ts';
+import { signingKey } from '../../../src/store/audit/signing-key.ts';
+import { clearRestored, copiedAt } from '../../../src/compose/snapshot-marks.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../../../src/domain/errors.ts';
 import { byGuard } from '../../../src/domain/guard-classes.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
-import { takeLease, type Lease } from '../../../src/snapshot/database/writer-lease.ts';
+import { takeLease, type Lease } from '../../../src/store/database/writer-lease.ts';
 import {
   readDoNotContactList,
   openDoNotContactList,
-} from '../../../src/do-not-contact/list-file.ts';
-import type { DoNotContactList } from '../../../src/do-not-contact/contact-list.ts';
-import {
-  lookInto,
-  openForRun,
-  openSnapshot,
-  type Snapshot,
-} from '../../../src/snapshot/snapshot.ts';
+} from '../../../src/store/do-not-contact/list-file.ts';
+import type { DoNotContactList } from '../../../src/store/do-not-contact/contact-list.ts';
+import { lookInto, openForRun, openSnapshot, type Snapshot } from '../../../src/store/snapshot.ts';
 import type { Certificate, Source } from '../../../src/sources/source.ts';
 import { boundDoNotContactList } from '../../../src/engine/context/do-not-contact-binding.ts';
 import type { Mirror } from '../../../src/engine/context/mirror-context.ts';

@@ -8,7 +8,7 @@ import { isExpected } from '../../../src/domain/errors.ts';
 import {
   openDoNotContactList,
   readDoNotContactList,
-} from '../../../src/do-not-contact/list-file.ts';
+} from '../../../src/store/do-not-contact/list-file.ts';
 import { boundDoNotContactList } from '../../../src/engine/context/do-not-contact-binding.ts';
 import { factsIn } from '../../../src/engine/context/platform-knowledge.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
@@ -19,11 +19,11 @@ import {
   fillEmulator,
   type PlatformView,
   watched,
-} from '../../../src/rehearsal/platform-view.ts';
-import { onlyReads, sendInProcess } from '../../../src/rehearsal/transports.ts';
-import type { VirtualClock } from '../../../src/rehearsal/virtual-clock.ts';
-import { copyForRehearsal } from '../../../src/rehearsal/working-copy.ts';
-import { lookInto, openForRun, openSnapshot } from '../../../src/snapshot/snapshot.ts';
+} from '../../../src/trials/rehearsal/platform-view.ts';
+import { onlyReads, sendInProcess } from '../../../src/trials/rehearsal/transports.ts';
+import type { VirtualClock } from '../../../src/trials/rehearsal/virtual-clock.ts';
+import { copyForRehearsal } from '../../../src/trials/rehearsal/working-copy.ts';
+import { lookInto, openForRun, openSnapshot } from '../../../src/store/snapshot.ts';
 import type { Source } from '../../../src/sources/source.ts';
 import { virtualClock } from '../../support/waiting.ts';
 import { channels, mirrorOf, type Parts } from '../../support/engine/engine-stage.ts';

@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { onTestFinished } from 'vitest';
-import type { Notice } from '../../../src/cli/status/trouble-notice.ts';
+import type { Notice } from '../../../src/views/status/trouble-notice.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
 import { createNotifier } from '../../../src/worker/notifications/notifier.ts';
 import { quickClock } from '../engine/engine-world.ts';

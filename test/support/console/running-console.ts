@@ -9,7 +9,7 @@ import type { ConsoleFleet } from '../../../src/console/pages/fleet.ts';
 import { serveConsole } from '../../../src/console/console-routes.ts';
 import { consoleMirror, type ConsoleMirror } from '../../../src/console/view/console-mirror.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
-import { createServer } from '../../../src/server/http-server.ts';
+import { createServer } from '../../../src/worker/server/http-server.ts';
 import { mirrored, silentShell } from '../commands/mirrored-contacts.ts';
 import { accessRulesOf } from '../../../src/console/access/access-rules.ts';
 

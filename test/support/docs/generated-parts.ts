@@ -1,16 +1,16 @@
 import { fileURLToPath } from 'node:url';
 import { format, resolveConfig } from 'prettier';
 import type { FileText } from '../../style/text.ts';
-import { exitCodes } from '../../../src/cli/output/exit-codes.ts';
+import { exitCodes } from '../../../src/compose/output/exit-codes.ts';
 import { runGates } from '../../../src/engine/plan/run-gates.ts';
 import { gates } from '../../../src/records/contact/consent/gates.ts';
 import { rules, type Rule } from '../../../src/records/contact/consent/rules.ts';
 import { Command, type Option } from 'commander';
 import { main } from '../../../src/cli.ts';
-import type { CommandTable } from '../../../src/cli/completion/complete-words.ts';
+import type { CommandTable } from '../../../src/commands/completion/complete-words.ts';
 import { algorithms } from '../../../src/emulator/limits/algorithms.ts';
 import { readdirSync } from 'node:fs';
-import type { CommandGroup, CommandModule } from '../../../src/cli/compose/process-shell.ts';
+import type { CommandGroup, CommandModule } from '../../../src/compose/process-shell.ts';
 import { editorSchema } from '../../../src/config/editor-schema.ts';
 
 // Writes the parts of the pages that come from the code. In a page, the text between
@@ -118,7 +118,7 @@ function aboutActions(about: readonly Rule['action'][]): string {
 
 /** Where `npm run docs` writes the table. */
 export const completionFile = fileURLToPath(
-  new URL('../../../src/cli/completion/commands.json', import.meta.url),
+  new URL('../../../src/commands/completion/commands.json', import.meta.url),
 );
 
 /** The values of options whose name does not say what they take. */

@@ -1,5 +1,5 @@
 import { byGuard } from '../../../src/domain/guard-classes.ts';
-import { createGate } from '../../../src/rate-limit/request-gate.ts';
+import { createGate } from '../../../src/http/rate-limit/request-gate.ts';
 import type { AbsenceRules } from '../../../src/records/contact/consent/our-contacts.ts';
 import { contactType } from '../../../src/records/contact/contact-type.ts';
 import { templateType } from '../../../src/records/template/template-type.ts';
@@ -7,8 +7,8 @@ import type { Clock, Random } from '../../../src/domain/clock.ts';
 import type { Answer, Request, Send } from '../../../src/domain/exchange.ts';
 import type { Guards } from '../../../src/engine/report/guard-rules.ts';
 import { createPlatform, type Platform } from '../../../src/platform/api-client.ts';
-import type { DoNotContactList } from '../../../src/do-not-contact/contact-list.ts';
-import { openSnapshot, type Snapshot } from '../../../src/snapshot/snapshot.ts';
+import type { DoNotContactList } from '../../../src/store/do-not-contact/contact-list.ts';
+import { openSnapshot, type Snapshot } from '../../../src/store/snapshot.ts';
 import type { ReportResult, WriteBack } from '../../../src/sources/write-back.ts';
 import type { Certificate, Source } from '../../../src/sources/source.ts';
 import { createPersonLocks, type PersonLocks } from '../../../src/engine/context/person-locks.ts';
@@ -21,8 +21,8 @@ import {
 } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
-import { ledgerInMemory } from '../../../src/do-not-contact/list-file.ts';
-import { eraseTold, type Erased } from '../../../src/erasure/privacy-deletions.ts';
+import { ledgerInMemory } from '../../../src/store/do-not-contact/list-file.ts';
+import { eraseTold, type Erased } from '../../../src/engine/erasure/privacy-deletions.ts';
 import { run } from '../../../src/engine/run.ts';
 import { type Sighting, watch } from '../../../src/engine/watch/unsubscribe-watch.ts';
 import { type VirtualClock, virtualClock } from '../waiting.ts';

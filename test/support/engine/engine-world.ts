@@ -11,7 +11,7 @@ import {
   type EmulatorOptions,
 } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
-import { createGate, type Gate } from '../../../src/rate-limit/request-gate.ts';
+import { createGate, type Gate } from '../../../src/http/rate-limit/request-gate.ts';
 import { createSend } from '../../../src/http/send-request.ts';
 import { contactType } from '../../../src/records/contact/contact-type.ts';
 import { templateType } from '../../../src/records/template/template-type.ts';
@@ -20,9 +20,9 @@ import type { Send } from '../../../src/domain/exchange.ts';
 import type { Guards } from '../../../src/engine/report/guard-rules.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
 import { createPlatform, type Platform } from '../../../src/platform/api-client.ts';
-import { openDoNotContactList } from '../../../src/do-not-contact/list-file.ts';
-import type { DoNotContactList } from '../../../src/do-not-contact/contact-list.ts';
-import { openSnapshot, type Snapshot } from '../../../src/snapshot/snapshot.ts';
+import { openDoNotContactList } from '../../../src/store/do-not-contact/list-file.ts';
+import type { DoNotContactList } from '../../../src/store/do-not-contact/contact-list.ts';
+import { openSnapshot, type Snapshot } from '../../../src/store/snapshot.ts';
 import { csvSource } from '../../../src/sources/csv/csv-source.ts';
 import { directorySource } from '../../../src/sources/directory/directory-source.ts';
 import { createPersonLocks } from '../../../src/engine/context/person-locks.ts';

@@ -6,7 +6,7 @@ import {
   createBudget,
   type Budget,
   type BudgetOptions,
-} from '../../../src/rate-limit/route-budget.ts';
+} from '../../../src/http/rate-limit/route-budget.ts';
 import type { Observation } from '../../../src/http/rate-limit-headers.ts';
 
 type Reply = (request: IncomingMessage & { text: string }, response: ServerResponse) => void;

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { createGate } from '../../../src/rate-limit/request-gate.ts';
+import { createGate } from '../../../src/http/rate-limit/request-gate.ts';
 import { createSend } from '../../../src/http/send-request.ts';
 import { createPlatform, type Platform } from '../../../src/platform/api-client.ts';
 import { virtualClock } from '../waiting.ts';

@@ -1,14 +1,14 @@
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { algorithms, type Limit } from '../../../src/emulator/limits/algorithms.ts';
-import { CEILING, createBudget, type Budget } from '../../../src/rate-limit/route-budget.ts';
+import { CEILING, createBudget, type Budget } from '../../../src/http/rate-limit/route-budget.ts';
 import { observe } from '../../../src/http/rate-limit-headers.ts';
 import type { Random } from '../../../src/domain/clock.ts';
 import { createServer, leastMs, type Answered, type Server, watch } from './limit-servers.ts';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { createGate } from '../../../src/rate-limit/request-gate.ts';
-import { sharedBudgets } from '../../../src/rate-limit/shared/shared-budget.ts';
-import type { Link } from '../../../src/rate-limit/shared/redis-connection.ts';
-import { createVirtualClock } from '../../../src/rehearsal/virtual-clock.ts';
+import { createGate } from '../../../src/http/rate-limit/request-gate.ts';
+import { sharedBudgets } from '../../../src/http/rate-limit/shared/shared-budget.ts';
+import type { Link } from '../../../src/http/rate-limit/shared/redis-connection.ts';
+import { createVirtualClock } from '../../../src/trials/rehearsal/virtual-clock.ts';
 
 // A job of many requests under one limited route, in virtual time and from one seed: budgets as the
 // product uses them, a server that counts as servers do, and a network in between.

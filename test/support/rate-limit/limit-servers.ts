@@ -1,7 +1,7 @@
 import { findAlgorithm, type Limit } from '../../../src/emulator/limits/algorithms.ts';
 import { limitHeaders } from '../../../src/emulator/limits/route-limits.ts';
 import type { Job } from './limit-scenario.ts';
-import type { Budget } from '../../../src/rate-limit/route-budget.ts';
+import type { Budget } from '../../../src/http/rate-limit/route-budget.ts';
 import type { Observation } from '../../../src/http/rate-limit-headers.ts';
 
 // One limited route of the platform in virtual time: its own counting, its own headers.

@@ -1,17 +1,17 @@
 /** A server as a worker has it, on a free port of this machine. */
 import { request } from 'node:http';
 import { systemClock } from '../../../src/http/system-clock.ts';
-import { createMetrics } from '../../../src/server/metrics.ts';
-import { createServer, type Server } from '../../../src/server/http-server.ts';
-import { serveWorkerPages } from '../../../src/server/worker-pages.ts';
-import { serveWorkerRoutes, type WorkerRoutes } from '../../../src/server/worker-routes.ts';
+import { createMetrics } from '../../../src/worker/server/metrics.ts';
+import { createServer, type Server } from '../../../src/worker/server/http-server.ts';
+import { serveWorkerPages } from '../../../src/worker/server/worker-pages.ts';
+import { serveWorkerRoutes, type WorkerRoutes } from '../../../src/worker/server/worker-routes.ts';
 import {
   type ConsoleOptions,
   pagesFor,
   serveConsole,
 } from '../../../src/console/console-routes.ts';
 import type { AccessRules } from '../../../src/console/access/visitor.ts';
-import type { QueueView } from '../../../src/worker/queues/queue-view.ts';
+import type { QueueView } from '../../../src/compose/queues/queue-view.ts';
 import type { ConsoleMirror } from '../../../src/console/view/console-mirror.ts';
 
 export interface Started {

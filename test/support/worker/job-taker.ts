@@ -4,8 +4,8 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { systemClock } from '../../../src/http/system-clock.ts';
-import { openEventQueue } from '../../../src/worker/queues/event-queue.ts';
-import { openRunQueue } from '../../../src/worker/queues/run-queue.ts';
+import { openEventQueue } from '../../../src/compose/queues/event-queue.ts';
+import { openRunQueue } from '../../../src/compose/queues/run-queue.ts';
 
 const [url = '', mirror = ''] = process.argv.slice(2);
 const options = { url, mirror, clock: systemClock, notice: () => undefined };

@@ -2,11 +2,11 @@
 import { type GuardClass, guardNames } from '../../../domain/guard-classes.ts';
 import { askedBefore } from '../../../engine/guard/plan-rules.ts';
 import { approvalsInForce } from '../../../engine/guard/signed-approvals.ts';
-import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
-import { heldReason } from '../../../cli/lookup/standing-problems.ts';
-import type { CurrentStatus } from '../../../cli/status/mirror-status.ts';
-import type { Approval } from '../../../snapshot/guards/plan-approvals.ts';
-import type { DecidedGroup, StatedGroup } from '../../../snapshot/guards/plan-groups.ts';
+import type { Seen } from '../../../views/lookup/seen-mirror.ts';
+import { heldReason } from '../../../views/lookup/standing-problems.ts';
+import type { CurrentStatus } from '../../../views/status/mirror-status.ts';
+import type { Approval } from '../../../store/guards/plan-approvals.ts';
+import type { DecidedGroup, StatedGroup } from '../../../store/guards/plan-groups.ts';
 import { tellChanges, type ToldChange } from './change-list.ts';
 
 /** What a guard withholds of a plan. */

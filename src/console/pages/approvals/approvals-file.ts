@@ -1,6 +1,6 @@
 /** Offers every change that awaits a decision as CSV. */
 import { guardRows } from '../../../domain/guard-classes.ts';
-import { csvLines } from '../../../cli/output/csv-text.ts';
+import { csvLines } from '../../../compose/output/csv-text.ts';
 import { channelName } from '../../view/channel-name.ts';
 import { html, type Page } from '../../view/page.ts';
 import { tellChanges } from './change-list.ts';

@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import { guardRows } from '../../../domain/guard-classes.ts';
 import type { Key } from '../../../domain/record.ts';
-import { changeName } from '../../../cli/output/change-words.ts';
-import type { Names } from '../../../cli/lookup/person-names.ts';
-import type { HeldChange } from '../../../snapshot/guards/plan-parts.ts';
-import type { Snapshot } from '../../../snapshot/snapshot.ts';
-import { successorsOf, whyGone } from '../../../cli/lookup/why-gone.ts';
+import { changeName } from '../../../compose/output/change-words.ts';
+import type { Names } from '../../../views/lookup/person-names.ts';
+import type { HeldChange } from '../../../store/guards/plan-parts.ts';
+import type { Snapshot } from '../../../store/snapshot.ts';
+import { successorsOf, whyGone } from '../../../views/lookup/why-gone.ts';
 
 /** A change in words. */
 export interface ToldChange {

@@ -5,10 +5,10 @@ import {
   type UnmanagedAs,
   unmanagedCauses,
 } from '../../../domain/unmanaged-people.ts';
-import type { EntryDocument } from '../../../cli/audit/entry-document.ts';
-import type { ListEntries } from '../../../cli/dossier/person-records.ts';
-import type { RecordDocument } from '../../../cli/state/record-document.ts';
-import { whyGone } from '../../../cli/lookup/why-gone.ts';
+import type { EntryDocument } from '../../../views/audit/entry-document.ts';
+import type { ListEntries } from '../../../views/dossier/person-records.ts';
+import type { RecordDocument } from '../../../views/state/record-document.ts';
+import { whyGone } from '../../../views/lookup/why-gone.ts';
 
 /** What the answers follow from. */
 export interface AnswerFacts {

@@ -4,9 +4,9 @@
  */
 import { renderProblem } from '../../../domain/errors.ts';
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
-import { changeName } from '../../../cli/output/change-words.ts';
-import type { RecordDocument } from '../../../cli/state/record-document.ts';
-import { byWords } from '../../../cli/output/decision-words.ts';
+import { changeName } from '../../../compose/output/change-words.ts';
+import type { RecordDocument } from '../../../views/state/record-document.ts';
+import { byWords } from '../../../compose/output/decision-words.ts';
 import type { HeldOutlook } from './held-changes.ts';
 
 /** The outlook for one channel. */

@@ -3,13 +3,13 @@ import { guardRows, type GuardClass } from '../../../domain/guard-classes.ts';
 import type { Key } from '../../../domain/record.ts';
 import { rejectedForMs } from '../../../engine/report/approval-rules.ts';
 import { weekMs } from '../../../engine/report/guard-rules.ts';
-import { approvalFinder } from '../../../cli/lookup/held-changes.ts';
-import { changeName } from '../../../cli/output/change-words.ts';
-import { instant } from '../../../cli/output/format-values.ts';
-import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
-import type { RecordDocument } from '../../../cli/state/record-document.ts';
-import type { Snapshot } from '../../../snapshot/snapshot.ts';
-import type { RecordDecision } from '../../../snapshot/guards/plan-approvals.ts';
+import { approvalFinder } from '../../../views/lookup/held-changes.ts';
+import { changeName } from '../../../compose/output/change-words.ts';
+import { instant } from '../../../compose/output/format-values.ts';
+import type { Seen } from '../../../views/lookup/seen-mirror.ts';
+import type { RecordDocument } from '../../../views/state/record-document.ts';
+import type { Snapshot } from '../../../store/snapshot.ts';
+import type { RecordDecision } from '../../../store/guards/plan-approvals.ts';
 
 /** A change that does not pass by itself. */
 export interface HeldOutlook {

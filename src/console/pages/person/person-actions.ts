@@ -1,7 +1,7 @@
 /** Renders what an operator can do about one person. */
 import type { Key } from '../../../domain/record.ts';
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
-import type { RecordDocument } from '../../../cli/state/record-document.ts';
+import type { RecordDocument } from '../../../views/state/record-document.ts';
 import { channelName } from '../../view/channel-name.ts';
 import { actionForm, askForm } from '../../view/form.ts';
 import { html, type Html, type PageRequest } from '../../view/page.ts';

@@ -1,12 +1,12 @@
 /** Asks the CRM and the platform about one person: the answer as a page, or all of it as a file. */
-import { type ExplainedPerson } from '../../../cli/lookup/person-document.ts';
-import { examinePerson } from '../../../cli/lookup/examined-person.ts';
-import { dossierOf } from '../../../cli/dossier/dossier-document.ts';
-import { pageOf } from '../../../cli/dossier/dossier-page.ts';
-import { existingKey } from '../../../audit/signing-key.ts';
-import { textOf } from '../../../cli/dossier/signed-file.ts';
-import { explainedSections, headOf } from '../../../cli/lookup/person-text.ts';
-import { namesOf } from '../../../cli/lookup/person-names.ts';
+import { type ExplainedPerson } from '../../../views/lookup/person-document.ts';
+import { examinePerson } from '../../../views/lookup/examined-person.ts';
+import { dossierOf } from '../../../views/dossier/dossier-document.ts';
+import { pageOf } from '../../../views/dossier/dossier-page.ts';
+import { existingKey } from '../../../store/audit/signing-key.ts';
+import { textOf } from '../../../views/dossier/signed-file.ts';
+import { explainedSections, headOf } from '../../../views/lookup/person-text.ts';
+import { namesOf } from '../../../views/lookup/person-names.ts';
 import { shortHash } from '../../../engine/context/person-identity.ts';
 import { titledChannel } from '../../view/channel-name.ts';
 import { forbidden, notOperator } from '../../view/form.ts';

@@ -1,7 +1,7 @@
 /** Says which rule decided the last changes of a person, and lists all rules on demand. */
 import { gates } from '../../../records/contact/consent/gates.ts';
 import { rules } from '../../../records/contact/consent/rules.ts';
-import type { EntryDocument } from '../../../cli/audit/entry-document.ts';
+import type { EntryDocument } from '../../../views/audit/entry-document.ts';
 import { channelName } from '../../view/channel-name.ts';
 import { html, type Html, type PageRequest, prose, timeOf } from '../../view/page.ts';
 import { rulesTable } from './rules-table.ts';

@@ -1,15 +1,15 @@
 /** Merges what happened to one person: writes, decisions, changes and requests, newest first. */
-import { entryParts } from '../../../cli/audit/entry-text.ts';
-import type { EntryDocument } from '../../../cli/audit/entry-document.ts';
-import type { PersonRecords } from '../../../cli/dossier/person-records.ts';
-import type { RecordDocument } from '../../../cli/state/record-document.ts';
-import { approvalOf, approvalWords } from '../../../cli/output/decision-words.ts';
-import { changeName, outcomeName } from '../../../cli/output/change-words.ts';
-import { instant } from '../../../cli/output/format-values.ts';
-import { visibleLine } from '../../../cli/output/visible-text.ts';
+import { entryParts } from '../../../views/audit/entry-text.ts';
+import type { EntryDocument } from '../../../views/audit/entry-document.ts';
+import type { PersonRecords } from '../../../views/dossier/person-records.ts';
+import type { RecordDocument } from '../../../views/state/record-document.ts';
+import { approvalOf, approvalWords } from '../../../compose/output/decision-words.ts';
+import { changeName, outcomeName } from '../../../compose/output/change-words.ts';
+import { instant } from '../../../compose/output/format-values.ts';
+import { visibleLine } from '../../../compose/output/visible-text.ts';
 import { renderProblem } from '../../../domain/errors.ts';
 import { withCommas } from '../../../domain/values/counted.ts';
-import type { KeptChange } from '../../../snapshot/tables/run-history.ts';
+import type { KeptChange } from '../../../store/tables/run-history.ts';
 import { channelName } from '../../view/channel-name.ts';
 import { html, type Html, linkTo, type PageRequest, prose, timeOf } from '../../view/page.ts';
 import { between } from './channel-answer.ts';

@@ -1,19 +1,19 @@
 /** Shows everything about one person: what would happen now, what is recorded, what happened. */
 import { renderProblem } from '../../../domain/errors.ts';
 import type { Key } from '../../../domain/record.ts';
-import { type PersonRecords, recordsOf } from '../../../cli/dossier/person-records.ts';
-import { byWords } from '../../../cli/output/decision-words.ts';
-import { maskedText } from '../../../cli/lookup/masked-request.ts';
-import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
-import { tellRun } from '../../../cli/status/run-history.ts';
-import { documentOf, type RecordDocument } from '../../../cli/state/record-document.ts';
-import { recordSections } from '../../../cli/state/record-text.ts';
-import type { Snapshot } from '../../../snapshot/snapshot.ts';
+import { type PersonRecords, recordsOf } from '../../../views/dossier/person-records.ts';
+import { byWords } from '../../../compose/output/decision-words.ts';
+import { maskedText } from '../../../views/lookup/masked-request.ts';
+import type { Seen } from '../../../views/lookup/seen-mirror.ts';
+import { tellRun } from '../../../views/status/run-history.ts';
+import { documentOf, type RecordDocument } from '../../../views/state/record-document.ts';
+import { recordSections } from '../../../views/state/record-text.ts';
+import type { Snapshot } from '../../../store/snapshot.ts';
 import { titledChannel, channelName, withChannelNames } from '../../view/channel-name.ts';
 import { consoleText } from '../../view/console-text.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../../view/page.ts';
 import { personIn } from '../../view/person-link.ts';
-import { successorsOf, whyGone } from '../../../cli/lookup/why-gone.ts';
+import { successorsOf, whyGone } from '../../../views/lookup/why-gone.ts';
 import { answerOf, type AnswerFacts, between, whereaboutsOf } from './channel-answer.ts';
 import { type ChannelOutlook, outlooksOf } from './channel-outlook.ts';
 import { heldOf, type HeldOutlook } from './held-changes.ts';

@@ -1,6 +1,6 @@
 /** Reads what `rehearse --json` has answered. */
 import { z } from 'zod';
-import type { CommandAnswer } from '../../../cli/compose/separate-process.ts';
+import type { CommandAnswer } from '../../../compose/separate-process.ts';
 import { documentIn, heldPeople } from '../../jobs/job-document.ts';
 
 const counts = z.record(z.string(), z.number());

@@ -5,12 +5,12 @@ import { counted, withCommas } from '../../../domain/values/counted.ts';
 import { limitWords } from '../../../engine/report/forecast-text.ts';
 import { countWords } from '../../../engine/report/guard-text.ts';
 import { heldIn } from '../../../engine/report/run-summary.ts';
-import { changeName, stateWords } from '../../../cli/output/change-words.ts';
-import { lasting } from '../../../cli/output/format-values.ts';
-import { classWords } from '../../../cli/output/problem-groups.ts';
-import { optedOutWords } from '../../../cli/lookup/missing-people.ts';
-import { maskedText } from '../../../cli/lookup/masked-request.ts';
-import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
+import { changeName, stateWords } from '../../../compose/output/change-words.ts';
+import { lasting } from '../../../compose/output/format-values.ts';
+import { classWords } from '../../../compose/output/problem-groups.ts';
+import { optedOutWords } from '../../../views/lookup/missing-people.ts';
+import { maskedText } from '../../../views/lookup/masked-request.ts';
+import type { Seen } from '../../../views/lookup/seen-mirror.ts';
 import {
   html,
   type Html,

@@ -1,5 +1,5 @@
 /** Rehearses the next run for operators, and shows everybody how it would go. */
-import { instant } from '../../../cli/output/format-values.ts';
+import { instant } from '../../../compose/output/format-values.ts';
 import { actionForm } from '../../view/form.ts';
 import { jobSection } from '../../view/job-progress.ts';
 import { type Job, rehearsalSubject } from '../../jobs/jobs.ts';

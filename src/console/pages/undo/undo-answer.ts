@@ -1,7 +1,7 @@
 /** Reads what `undo --json` has answered: a plan, or what was sent. */
 import { z } from 'zod';
 import { documentIn, heldPeople } from '../../jobs/job-document.ts';
-import type { CommandAnswer } from '../../../cli/compose/separate-process.ts';
+import type { CommandAnswer } from '../../../compose/separate-process.ts';
 
 const counts = z.record(z.string(), z.number());
 

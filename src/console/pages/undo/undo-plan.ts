@@ -1,8 +1,8 @@
 /** Shows the plan of an undo, and the forms that send exactly this plan. */
 import { guardNames, guardRows } from '../../../domain/guard-classes.ts';
 import { counted, withCommas } from '../../../domain/values/counted.ts';
-import { changeName } from '../../../cli/output/change-words.ts';
-import type { Seen } from '../../../cli/lookup/snapshot-command.ts';
+import { changeName } from '../../../compose/output/change-words.ts';
+import type { Seen } from '../../../views/lookup/seen-mirror.ts';
 import { countWords } from '../../../engine/report/guard-text.ts';
 import { heldIn } from '../../../engine/report/run-summary.ts';
 import { actionForm } from '../../view/form.ts';

@@ -4,10 +4,10 @@
  */
 import { deferredCount } from '../../../domain/guards/plan-rule.ts';
 import { counted, withCommas } from '../../../domain/values/counted.ts';
-import type { CommandAnswer } from '../../../cli/compose/separate-process.ts';
-import { exitCode } from '../../../cli/output/exit-codes.ts';
-import { changeName } from '../../../cli/output/change-words.ts';
-import { instant } from '../../../cli/output/format-values.ts';
+import type { CommandAnswer } from '../../../compose/separate-process.ts';
+import { exitCode } from '../../../compose/output/exit-codes.ts';
+import { changeName } from '../../../compose/output/change-words.ts';
+import { instant } from '../../../compose/output/format-values.ts';
 import { actionForm } from '../../view/form.ts';
 import { jobSection } from '../../view/job-progress.ts';
 import { type Job, undoSubject } from '../../jobs/jobs.ts';

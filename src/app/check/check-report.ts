@@ -1,0 +1,103 @@
+/** Renders the result of `check`, and builds its document for --json. */
+import type { Snapshot } from '../../store/snapshot.ts';
+import type { Names } from '../../views/lookup/person-names.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
+import { type Line, lineOf, styled } from '../../compose/output/text-style.ts';
+import { columnDocument, renderColumns } from './column-values.ts';
+import type { Finding } from './finding.ts';
+import { renderPeople } from './mapped-people.ts';
+import type { CheckedPart } from './part-check.ts';
+import type { SourceCounts } from './source-check.ts';
+
+/** Everything that was found. */
+export interface CheckReport {
+  mirror: string;
+  findings: readonly Finding[];
+  parts: readonly CheckedPart[];
+  /** The snapshot with the staged reading. */
+  snapshot: Snapshot;
+  names: Names;
+  /** Whether values and addresses of people may be shown. */
+  asTheyAre: boolean;
+}
+
+const marks = {
+  ok: 'ok  ',
+  note: styled('yellow', 'NOTE'),
+  fail: styled('red', 'FAIL'),
+};
+
+/** Renders the findings, then the columns and people of the contacts. */
+export function renderCheck(report: CheckReport): Line[] {
+  const lines = report.findings.map(({ what, level, found }) =>
+    lineOf(marks[level], ` ${what}: ${found}`),
+  );
+  const source = sourceOf(report, 'contact');
+  if (!source) return lines;
+  const { counts, columns, people } = source;
+  const sample = people.sample(report.snapshot, report.names, report.asTheyAre);
+  return [
+    ...lines,
+    ...renderColumns(columns, report.asTheyAre),
+    ...renderPeople(sample, counts.skipped),
+    '',
+    countsLine(counts),
+    ...duplicateLines(counts),
+  ];
+}
+
+function countsLine({ records, desired, skipped, invalid }: SourceCounts): string {
+  const parts = [`people ${withCommas(desired)}`, `skipped ${withCommas(skipped)}`];
+  return `${counted(records, 'record')} · ${parts.join(' · ')} · invalid ${withCommas(invalid)}`;
+}
+
+function duplicateLines({ duplicates: { ids, sharedIds, keys } }: SourceCounts): string[] {
+  const addresses = keys === 1 ? '1 address has' : `${withCommas(keys)} addresses have`;
+  const lines: string[] = [];
+  if (keys > 0) lines.push(`${addresses} several records: the strictest statement counts`);
+  if (ids > 0) {
+    const has = ids === 1 ? 'occurs' : 'occur';
+    lines.push(`${counted(ids, 'id')} ${has} more than once, with one address`);
+  }
+  if (sharedIds > 0) {
+    const have = sharedIds === 1 ? 'has' : 'have';
+    lines.push(`${counted(sharedIds, 'id')} ${have} several addresses: those records are invalid`);
+  }
+  return lines;
+}
+
+/** Returns the document for --json. */
+export function documentOf(report: CheckReport) {
+  const { mirror, findings, parts, snapshot, names, asTheyAre } = report;
+  const shown = findings.map(({ what, level, found }) => {
+    return { what, ok: level !== 'fail', level, found };
+  });
+  const contacts = sourceOf(report, 'contact');
+  const templates = sourceOf(report, 'template');
+  const sample = contacts?.people.sample(snapshot, names, asTheyAre);
+  return {
+    mirror,
+    ok: findings.every(({ level }) => level !== 'fail'),
+    findings: shown,
+    contacts: contacts ? countsDocument(contacts.counts) : null,
+    templates: templates ? countsDocument(templates.counts) : null,
+    /** Null if the CRM has nobody as deleted or out of scope. */
+    unmanaged: parts.find(({ kind }) => kind === 'contact')?.unmanaged ?? null,
+    columns: contacts ? columnDocument(contacts.columns, asTheyAre) : [],
+    people: sample?.people ?? [],
+    skipped: sample?.skipped ?? [],
+  };
+}
+
+function countsDocument({ duplicates, ...counts }: SourceCounts) {
+  return {
+    ...counts,
+    duplicateIds: duplicates.ids,
+    sharedIds: duplicates.sharedIds,
+    duplicateKeys: duplicates.keys,
+  };
+}
+
+function sourceOf({ parts }: CheckReport, kind: CheckedPart['kind']) {
+  return parts.find((part) => part.kind === kind)?.source;
+}

@@ -1,0 +1,159 @@
+/** Keeps a few people of each kind while the source is read, and shows what they become. */
+import type { DesiredRow } from '../../domain/record.ts';
+import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import type { Names } from '../../views/lookup/person-names.ts';
+import { table } from '../../compose/output/table.ts';
+import { type Line, styled } from '../../compose/output/text-style.ts';
+import { withCommas } from '../../domain/values/counted.ts';
+
+/** The kinds of people, in the order in which one of each is shown. */
+const kinds = ['mapped', 'invalid', 'gone', 'unsubscribed', 'outside'] as const;
+type PersonKind = (typeof kinds)[number];
+
+interface Candidate {
+  row: DesiredRow;
+  kind: PersonKind;
+  /** The channels whose value has no known meaning. */
+  unknown: readonly string[];
+}
+
+/** What one person becomes, for people and for JSON. */
+export interface MappedPerson {
+  /** The address or its hash; null if it may not be shown, because it is no address. */
+  person: string | null;
+  place: string;
+  state: PersonKind;
+  reason: string | null;
+  channels: Record<string, 'in' | 'out' | 'none' | 'unknown'>;
+}
+
+/** The people that are shown, and the places of records that are skipped. */
+export interface PeopleSample {
+  people: MappedPerson[];
+  skipped: string[];
+}
+
+/** What the columns of a record say, besides the row that it becomes. */
+interface Said {
+  isUnsubscribed: boolean;
+  unknown: readonly string[];
+}
+
+const mostPeople = 5;
+const mostSkipped = 10;
+
+/** Keeps the first people of each kind. */
+export interface PeopleKeeper {
+  add(row: DesiredRow, said: Said): void;
+  /** Returns the sample, once the reading is staged. `names` names people who may be shown. */
+  sample(snapshot: Snapshot, names: Names, asTheyAre: boolean): PeopleSample;
+}
+
+/** Creates a keeper without people. */
+export function keepPeople(): PeopleKeeper {
+  const kept = new Map<PersonKind, Candidate[]>();
+  const addressless: DesiredRow[] = [];
+  return {
+    add(row, { isUnsubscribed, unknown }) {
+      if (row.invalid?.noAddress === true) {
+        if (addressless.length < mostKept) addressless.push(row);
+        return;
+      }
+      const kind = kindOf(row, isUnsubscribed);
+      const list = kept.get(kind) ?? [];
+      kept.set(kind, list);
+      if (list.length < mostPeople) list.push({ row, kind, unknown });
+    },
+    sample(snapshot, names, asTheyAre) {
+      const isKnown = ({ kind, id }: DesiredRow) =>
+        id !== '' && snapshot.staging.keysOf(kind, [id]).length > 0;
+      const skipped = addressless.filter((row) => !isKnown(row)).map(({ place }) => place);
+      const people = choose(kept).map((one) => personOf(one, { snapshot, names, asTheyAre }));
+      return { people, skipped: skipped.slice(0, mostSkipped) };
+    },
+  };
+}
+
+/** The maximum number of records without an address that are kept. */
+const mostKept = 1_000;
+
+function kindOf({ invalid, presence }: DesiredRow, isUnsubscribed: boolean): PersonKind {
+  if (invalid) return 'invalid';
+  if (presence === 'flagged') return 'gone';
+  if (presence === 'outside') return 'outside';
+  return isUnsubscribed ? 'unsubscribed' : 'mapped';
+}
+
+/** Chooses one of each kind first, then fills up in the order of the kinds. */
+function choose(kept: ReadonlyMap<PersonKind, Candidate[]>): Candidate[] {
+  const lists = kinds.map((kind) => kept.get(kind) ?? []);
+  const firsts = lists.flatMap(([first]) => first ?? []);
+  const rest = lists.flatMap(([, ...others]) => others);
+  const chosen = new Set([...firsts, ...rest].slice(0, mostPeople));
+  return lists.flat().filter((one) => chosen.has(one));
+}
+
+interface Shown {
+  snapshot: Snapshot;
+  names: Names;
+  asTheyAre: boolean;
+}
+
+const said = { opt_in: 'in', opt_out: 'out' } as const;
+
+function personOf({ row, kind, unknown }: Candidate, shown: Shown): MappedPerson {
+  const { key, place } = row;
+  const { staging } = shown.snapshot;
+  // Only the whole reading shows that an id has several addresses.
+  const rows = key === undefined ? [] : staging.desired('contact', key);
+  const { invalid } = rows.find((one) => one.place === place) ?? row;
+  const wishes = decodeContact.desired(row).value.channels;
+  const channels = Object.entries(wishes).map(([channel, wish]) => {
+    if (unknown.includes(channel)) return [channel, 'unknown'] as const;
+    return [channel, wish === null || invalid ? outOr(wish) : said[wish]] as const;
+  });
+  return {
+    person: nameOf(row, shown),
+    place,
+    state: invalid ? 'invalid' : kind,
+    reason: invalid?.reason ?? null,
+    channels: Object.fromEntries(channels),
+  };
+}
+
+/** Of an invalid record, only opt-outs count. */
+function outOr(wish: 'opt_in' | 'opt_out' | null): 'out' | 'none' {
+  return wish === 'opt_out' ? 'out' : 'none';
+}
+
+function nameOf({ key, alias, kind }: DesiredRow, { names, asTheyAre }: Shown): string | null {
+  if (key !== undefined) return names({ kind, key });
+  return asTheyAre && alias !== '' ? alias : null;
+}
+
+const states: Record<PersonKind, string> = {
+  mapped: '',
+  invalid: 'invalid',
+  gone: 'gone: the CRM says that this person is deleted',
+  unsubscribed: 'unsubscribed from everything',
+  outside: 'out of scope (contacts.include)',
+};
+
+/** Renders the people, then the places of records that are skipped. */
+export function renderPeople({ people, skipped }: PeopleSample, count: number): Line[] {
+  const rows = people.map(({ person, place, state, reason, channels }) => [
+    person ?? place,
+    Object.entries(channels)
+      .map(([channel, is]) => `${channel} ${is === 'none' ? '–' : is}`)
+      .join(', '),
+    reason === null ? states[state] : `invalid: ${reason}`,
+  ]);
+  const lines = table(rows, { indent: 2 });
+  const shown = people.length === 0 ? [] : ['', styled('bold', 'Some of the people:'), ...lines];
+  if (count === 0) return shown;
+  const rest = count > skipped.length ? ' …' : '';
+  const places = `${skipped.join(', ')}${rest}`;
+  const what = `Skipped, without an address: ${withCommas(count)} (${places})`;
+  return [...shown, '', what];
+}

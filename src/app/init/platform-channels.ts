@@ -1,0 +1,49 @@
+/**
+ * Finds out which channels the platform has. No operation of its API lists them, but each contact
+ * names the channels that it is in. A channel without contacts is not found.
+ */
+import { isExpected } from '../../domain/errors.ts';
+import { createPlatform } from '../../platform/platform.ts';
+import { addressFault } from '../../sources/shared/option-fields.ts';
+import type { Shell } from '../../compose/process-shell.ts';
+import type { PlatformChannel } from './match-channels.ts';
+
+/** The address of the local emulator, which is the platform if no other is named. */
+export const localPlatform = 'http://127.0.0.1:4010';
+
+const mostPages = 3;
+const pageSize = 100;
+const timeoutMs = 10_000;
+
+/** The channels that were found, and why there are none if the platform could not be asked. */
+export interface FoundChannels {
+  channels: PlatformChannel[];
+  note?: string;
+}
+
+/** Reads at most 300 contacts of the platform, if the environment holds its key. */
+export async function platformChannels({
+  env,
+  stop,
+}: Pick<Shell, 'env' | 'stop'>): Promise<FoundChannels> {
+  const apiKey = env['PLATFORM_API_KEY'] ?? '';
+  const url = env['PLATFORM_URL'] || localPlatform;
+  if (apiKey === '' || addressFault(url, false)) return { channels: [] };
+  const platform = createPlatform({ url, apiKey, timeoutMs, maxAttempts: 2, signal: stop });
+  const channels = new Map<string, PlatformChannel>();
+  try {
+    for (let page = 1; page <= mostPages; page += 1) {
+      const { contacts, total } = await platform.contacts.list({ page, limit: pageSize });
+      const all = contacts.flatMap((contact) => contact.channels);
+      for (const { id, name } of all) channels.set(id, { id, name: name ?? id });
+      if (page * pageSize >= total) break;
+    }
+    return { channels: [...channels.values()] };
+  } catch (error) {
+    stop.throwIfAborted();
+    if (!isExpected(error)) throw error;
+    return { channels: [], note: `the channels of the platform are not known: ${error.message}` };
+  } finally {
+    await platform.close();
+  }
+}

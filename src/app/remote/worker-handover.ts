@@ -1,0 +1,184 @@
+/**
+ * Passes a command that writes to the worker that has the mirror, and prints that worker's output
+ * here. Without Redis, or without a worker, the command runs here.
+ *
+ *   caller   argv and its input, encrypted       →   worker   the same command line, in its mirror
+ *   stderr   notes and progress, as they come    ←
+ *   stdout   at the end, all lines and exit code ←   and every note, as the last may come late
+ */
+import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import type { Config } from '../../config/config.ts';
+import { Invalid, isExpected } from '../../domain/errors.ts';
+import { systemClock } from '../../http/system-clock.ts';
+import { homeRecord } from '../../compose/queues/assignment-store.ts';
+import { sealIn } from '../../compose/queues/payload-encryption.ts';
+import type { Shell } from '../../compose/process-shell.ts';
+import { operatorName } from '../../compose/output/operator-name.ts';
+import { existsSync, readFileSync } from 'node:fs';
+
+/** Checks a message that the worker sends while the command runs. */
+const news = z.object({ note: z.string() }).or(z.object({ progress: z.string() }));
+/** A note or a progress line. */
+export type News = z.infer<typeof news>;
+
+/** Checks the worker's final answer. */
+const outcome = z.object({
+  code: z.number(),
+  lines: z.array(z.string()),
+  notes: z.array(z.string()).default([]),
+});
+/** The result of a command that a worker ran. */
+export type HandoverOutcome = z.infer<typeof outcome>;
+
+/**
+ * Has the worker run the command if a worker has the mirror; otherwise, or if the command is not
+ * `forWorkers`, runs `here`. Returns the exit code. Throws Invalid if the key of the do-not-contact
+ * list, which encrypts the command, is missing, or if the command would begin an empty snapshot
+ * here although Redis knows one of the mirror.
+ */
+export async function orHandOver(
+  config: Config,
+  shell: Shell,
+  here: () => Promise<number>,
+  forWorkers = true,
+): Promise<number> {
+  const { redis, mirror, ledger } = config;
+  if (redis === undefined || shell.held || !shell.argv) return here();
+  // The module is loaded only if Redis is configured, because most commands start without it.
+  const { connectQuickly } = await import('../../compose/queues/redis-connections.ts');
+  const quick = connectQuickly(redis);
+  const worker = randomBytes(8).toString('hex');
+  const { isServed, isKnown } = homeRecord(quick, { mirror, worker });
+  // While Redis is away, this process works on its own, as it does for rate limits.
+  const found = await Promise.all([isServed(), isKnown()]).catch((error: unknown) => {
+    if (isExpected(error)) return [false, false];
+    quick.close();
+    throw error;
+  });
+  if (!found[0] || !forWorkers) {
+    quick.close();
+    if (!found[1] || existsSync(config.snapshot)) return here();
+    throw new Invalid(
+      `${config.snapshot}: there is no snapshot here, and Redis knows one of ${mirror}, whose ` +
+        'opt-outs a new one would not have',
+      {
+        fix:
+          'give the command where that snapshot is, or start its worker; if it is lost for good, ' +
+          'start a worker once with --accept-lost-snapshot',
+      },
+    );
+  }
+  try {
+    const seal = sealIn(config, randomBytes);
+    if (!seal) {
+      throw new Invalid(
+        `${ledger.keyFile}: the key of the do-not-contact list is missing, and without it the worker ` +
+          'that has this mirror accepts no command',
+        {
+          fix: 'name a copy of the key as ledgerKeyFile here, or run the command where the worker runs',
+        },
+      );
+    }
+    shell.note(`crm-mirror: the worker that has ${mirror} runs this command`);
+    const called = JSON.stringify(callOf(shell, shell.argv));
+    const close = (number?: string) =>
+      seal.closeOrder(called, 'command', systemClock.now(), number);
+    const { sealed, number: about } = close();
+    const queue = { url: redis, mirror, clock: systemClock };
+    let noted = 0;
+    const { handOver } = await import('../../compose/queues/command-queue.ts');
+    const answer = await handOver(queue, {
+      sealed,
+      renew: () => close(about).sealed,
+      how: besides.has(shell.argv[0] ?? '') ? 'beside' : 'alone',
+      urgent: shell.argv[0] === 'forget',
+      tell(text) {
+        const told = news.parse(JSON.parse(seal.open(text, { purpose: 'progress', about })));
+        if ('note' in told) noted += 1;
+        hear(shell, told);
+      },
+      signal: shell.stop,
+      isServed,
+    });
+    const opened = seal.open(answer, { purpose: 'outcome', about });
+    const { code, lines, notes } = outcome.parse(JSON.parse(opened));
+    for (const note of notes.slice(noted)) shell.note(note);
+    // Without colours of its own, the line is printed as any text.
+    for (const line of lines) shell.print(line.includes('\u001B[') ? { styled: line } : line);
+    return code;
+  } finally {
+    quick.close();
+  }
+}
+
+function hear(shell: Shell, told: News): void {
+  if ('note' in told) shell.note(told.note);
+  else shell.progress(told.progress);
+}
+
+export const call = z.object({
+  /**
+   * The command and its arguments, without the configuration, which the worker has, and without the
+   * plan file of `apply`.
+   */
+  argv: z.array(z.string()),
+  /** The content of the plan file that `apply` receives. */
+  plan: z.string().optional(),
+  /** The content of the file that --people names. */
+  people: z.string().optional(),
+  terminal: z.boolean(),
+  interactive: z.boolean(),
+  /** Whether the caller's results are coloured. */
+  colored: z.boolean(),
+  /** Who gave the command. */
+  operator: z.string(),
+});
+/** A command line for the worker. */
+export type Call = z.infer<typeof call>;
+
+/** Commands that may run in parallel with a run. */
+export const besides: ReadonlySet<string> = new Set([
+  'one',
+  'forget',
+  'allow',
+  'approve',
+  'reject',
+  'resolve',
+  'retry',
+  'state',
+  'unmanaged',
+]);
+
+/** Returns the command line for the worker, and reads the files that it names. */
+export function callOf(
+  shell: Pick<Shell, 'terminal' | 'interactive' | 'colored' | 'operator'>,
+  argv: readonly string[],
+): Call {
+  const { terminal, interactive, colored = false } = shell;
+  const caller = { terminal, interactive, colored, operator: operatorName(shell) };
+  const [name = '', ...own] = withoutConfig(argv);
+  const people = own[own.indexOf('--people') + 1];
+  if (own.includes('--people') && people !== undefined) {
+    const list = readFileSync(people, 'utf8');
+    return { argv: [name, ...own], people: list, ...caller };
+  }
+  if (name !== 'apply') return { argv: [name, ...own], ...caller };
+  // The configuration is the only option with a value, so the first other word is the file.
+  const at = own.findIndex((token) => !token.startsWith('-'));
+  const plan = readFileSync(own[at] ?? '', 'utf8');
+  return { argv: [name, ...own.toSpliced(at, 1)], plan, ...caller };
+}
+
+/** Removes -c FILE, -cFILE, --config FILE and --config=FILE. */
+export function withoutConfig(argv: readonly string[]): string[] {
+  const left: string[] = [];
+  let isValue = false;
+  for (const [at, token] of argv.entries()) {
+    if (isValue) isValue = false;
+    else if (token === '--') return [...left, ...argv.slice(at)];
+    else if (token === '-c' || token === '--config') isValue = true;
+    else if (!token.startsWith('-c') && !token.startsWith('--config=')) left.push(token);
+  }
+  return left;
+}

@@ -1,0 +1,155 @@
+/** Shares the flags of the commands that decide about what awaits approval. */
+import type { Command } from 'commander';
+import type { Config } from '../../config/config.ts';
+import { guardClasses } from '../../domain/guard-classes.ts';
+import { Invalid } from '../../domain/errors.ts';
+import { isWhole, type Decided, type PartFilter } from '../../engine/guard/plan-decisions.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { type LookFlags, lookOptions } from '../snapshot-command.ts';
+import { operatorName } from '../../compose/output/operator-name.ts';
+import { heldWords } from '../../views/status/attention-list.ts';
+import type { Shell } from '../../compose/process-shell.ts';
+import { type DeciderFlags, deciderOf } from './decider-options.ts';
+import { readOnlyPeople } from './only-people.ts';
+import { readPlan } from './plan-file.ts';
+
+/** The flags of a decision about a plan or a part of it. */
+export interface DecisionFlags extends LookFlags, DeciderFlags {
+  plan?: string;
+  channel?: string;
+  op?: string;
+  guard?: string;
+  people?: string;
+}
+
+/** Adds the plan, and the flags that select a part of it. */
+export function partOptions(command: Command): Command {
+  return lookOptions(command)
+    .argument(
+      '[hash]',
+      'the plan whose changes await approval, as a run, `plan` and `status` show it',
+    )
+    .option('--plan <file>', 'instead of the hash: a file that `crm-mirror plan --out` has written')
+    .option('--channel <channel-id>', 'only the changes in this channel')
+    .option('--op <op>', `only these changes: ${ops.join(', ')}`)
+    .option('--guard <key>', `only what this guard withholds: ${guardKeys.join(', ')}`)
+    .option('--people <file>', 'only these people: an address or CRM id on each line')
+    .option('--by <name>', 'who decides (the user and host that call it)');
+}
+
+const ops = [...new Set(guardClasses.flatMap(({ counts }) => counts.ops))];
+const guardKeys = guardClasses.map(({ configKey }) => configKey);
+
+/** What a command decides about. */
+export interface Wanted {
+  plan: string;
+  only: PartFilter;
+  by: string;
+  /** The user and the host that gave the command, whatever --by says. */
+  caller: string;
+  reason: string | undefined;
+  /** The shell that hands the same decision to a worker. */
+  calling: Shell;
+}
+
+/** Reads the arguments and flags of a decision. Throws Invalid if they are not clear. */
+export function wantedOf(command: Command, shell: Shell): Wanted {
+  const flags = command.opts<DecisionFlags>();
+  const plan = planOf(command.args[0], flags.plan);
+  const { by, reason } = deciderOf(flags, shell);
+  const caller = operatorName(shell);
+  const { channel, people } = flags;
+  const only: PartFilter = {
+    channel,
+    op: opOf(flags.op),
+    guard: guardClasses.find(({ configKey }) => configKey === guardKeyOf(flags.guard))?.id,
+    people: people === undefined ? undefined : readOnlyPeople(people, '--people'),
+  };
+  // A worker that has the mirror cannot read this plan file, and would name its own user.
+  const { json, op, guard } = flags;
+  const values = Object.entries({ by, reason, channel, op, guard });
+  const named = values.flatMap(([name, value]) =>
+    value === undefined ? [] : `--${name}=${value}`,
+  );
+  const files = people === undefined ? [] : ['--people', people];
+  const argv = [command.name(), plan, ...(json ? ['--json'] : []), ...named, ...files];
+  return { plan, only, by, caller, reason, calling: shell.argv ? { ...shell, argv } : shell };
+}
+
+/** Throws Invalid if a decision cannot be about this mirror: another plan file, another channel. */
+export function refuseForeign(command: Command, config: Config): void {
+  const { plan: file, channel } = command.opts<DecisionFlags>();
+  if (file !== undefined) {
+    const { mirror } = readPlan(file);
+    if (mirror !== config.mirror) {
+      const reason = `${file}: this is a plan for ${mirror}, not for ${config.mirror}`;
+      throw new Invalid(reason, { fix: 'name the configuration of that mirror with -c' });
+    }
+  }
+  const channels = config.contacts?.channels.map(({ id }) => id) ?? [];
+  if (channel === undefined || channels.includes(channel)) return;
+  throw new Invalid(`--channel ${channel}: the configuration has no such channel`, {
+    fix: `name one of these: ${channels.join(', ')}`,
+  });
+}
+
+/** Throws Invalid if a filter matches nothing although other changes await approval. */
+export function refuseNoMatch({ held, rest }: Decided, { plan, only }: Wanted): void {
+  const [some, others] = [heldWords(held), heldWords(rest)];
+  if (some !== '' || others === '' || isWhole(only)) return;
+  throw new Invalid(`no change that awaits approval under ${plan} matches these options`, {
+    fix: `these wait: ${others}; \`crm-mirror status\` names them`,
+  });
+}
+
+/** Returns the lines about what a decision left out. */
+export function leftOutLines(
+  { rest, uncreated, approved, unknown }: Decided,
+  { plan, only }: Wanted,
+): string[] {
+  const others = heldWords(rest);
+  const lines = unknown.slice(0, mostNamed).join(', ');
+  const more = unknown.length > mostNamed ? ` and ${unknown.length - mostNamed} more` : '';
+  return [
+    ...(others === '' ? [] : [`Still awaiting approval under the plan ${plan}: ${others}.`]),
+    ...(uncreated === 0
+      ? []
+      : [`${counted(uncreated, 'person', 'people')} left out: approve the creation as well.`]),
+    ...(approved === 0
+      ? []
+      : [
+          `${counted(approved, 'person', 'people')} left out: approved under another hash, which ` +
+            '`crm-mirror status --json` shows; reject that one to end the approval.',
+        ]),
+    ...(unknown.length === 0
+      ? []
+      : [`${only.people?.file}: nobody who waits has the address or id of line ${lines}${more}.`]),
+  ];
+}
+
+const mostNamed = 20;
+
+function planOf(hash: string | undefined, file: string | undefined): string {
+  if ((hash === undefined) === (file === undefined)) {
+    throw new Invalid('the hash of a plan or --plan FILE is needed, and only one of them', {
+      fix: '`crm-mirror status` shows the hash',
+    });
+  }
+  if (file === undefined) return (hash ?? '').trim().toLowerCase();
+  const { plan, heldAs } = readPlan(file);
+  return heldAs ?? plan;
+}
+
+function opOf(op: string | undefined): string | undefined {
+  if (op === undefined || ops.some((one) => one === op)) return op;
+  throw new Invalid(`--op ${op}: there is no such change`, {
+    fix: `name one of these: ${ops.join(', ')}`,
+  });
+}
+
+function guardKeyOf(guard: string | undefined): string | undefined {
+  if (guard === undefined || guardKeys.some((one) => one === guard)) return guard;
+  throw new Invalid(`--guard ${guard}: there is no such guard`, {
+    fix: `name one of these: ${guardKeys.join(', ')}`,
+  });
+}

@@ -1,0 +1,109 @@
+/**
+ * Shares what `forget` and `allow` have in common: they act on one person, named on the command
+ * line.
+ */
+import type { Command } from 'commander';
+import { Invalid, renderProblem } from '../../domain/errors.ts';
+import type { Key } from '../../domain/record.ts';
+import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load-config.ts';
+import { email } from '../../platform/request-schemas.ts';
+import type { Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
+import type { PersonLock } from '../../engine/context/person-locks.ts';
+import { closeAuditLog } from '../../engine/context/run-context.ts';
+import { shortHash } from '../../engine/context/person-identity.ts';
+import { assemble } from '../../compose/assemble-mirror.ts';
+import { orHandOver } from '../remote/worker-handover.ts';
+import { type CommandAnswer, type LookFlags, print } from '../snapshot-command.ts';
+import { keyOf, type Names, namesOf, wordOf } from '../../views/lookup/person-names.ts';
+import { exitCode } from '../../compose/output/exit-codes.ts';
+import { writingOptions } from './run-command.ts';
+import type { Shell } from '../../compose/process-shell.ts';
+
+/** The flags of these commands. */
+export interface PersonFlags extends LookFlags {
+  acceptLostLedger?: true;
+}
+
+/** Adds the argument for a person. */
+export function personOptions(command: Command): Command {
+  return writingOptions(command).argument('<person>', 'an address, or a hash (#9cc428f416d4)');
+}
+
+/** The person, and the mirror opened for writing. */
+export interface Named {
+  mirror: Mirror;
+  part: MirrorPart;
+  key: Key;
+  /** The short hash of the person, shown if the address must not be. */
+  hash: string;
+  names: Names;
+  /** The path of the snapshot. */
+  path: string;
+  flags: PersonFlags;
+}
+
+/**
+ * Runs `act` for one person of the mirror, with the lease and the person's lock. Prints the result
+ * and returns the exit code. Throws Invalid for a word that is neither a valid address nor a hash.
+ */
+export async function withPerson(
+  command: Command,
+  shell: Shell,
+  act: PersonWork,
+  agree?: Agreement,
+): Promise<number> {
+  const config = loadConfig(command.opts<PersonFlags>().config, shell.env);
+  const word = wordFor(command.args[0] ?? '');
+  // A worker that runs the command for another process has no terminal: the caller has agreed.
+  const calling = agree && !shell.held ? await agree(word, config) : shell;
+  if (!calling) return exitCode('interrupted');
+  return orHandOver(config, calling, async () => workOn(command, { config, shell }, act));
+}
+
+/** The work of such a command. */
+export type PersonWork = (named: Named) => Promise<CommandAnswer & { code: number }>;
+
+/** Returns the shell to go on with, or undefined if the answer is no. Nothing is open yet. */
+export type Agreement = (word: string, config: Config) => Promise<Shell | undefined>;
+
+async function workOn(
+  command: Command,
+  { config, shell }: { config: Config; shell: Shell },
+  act: PersonWork,
+): Promise<number> {
+  const flags = command.opts<PersonFlags>();
+  const { acceptLostLedger = false } = flags;
+  const { mirror, close } = await assemble(config, shell, { writes: true, acceptLostLedger });
+  let taken: PersonLock | undefined;
+  try {
+    const part = mirror.parts.find(({ type }) => type.name === 'contact');
+    if (!part) {
+      throw new Invalid(`${config.file}: this mirror has no contacts`, { fix: 'add them' });
+    }
+    const key = await keyOf(wordFor(command.args[0] ?? ''), mirror, shell.stop);
+    const hash = shortHash(mirror.snapshot.meta, key);
+    const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
+    const path = config.snapshot;
+    const ids = mirror.snapshot.recorded.originsOf(part.type.name, key);
+    taken = await mirror.locks.take({ keys: [key], ids });
+    const told = await act({ mirror, part, key, hash, names, path, flags });
+    const unwritten = await closeAuditLog(mirror, { prunes: false });
+    // The next run moves the decision to the log.
+    if (unwritten) shell.note(`crm-mirror: ${renderProblem(unwritten)}`);
+    print(told, flags, shell);
+    return told.code;
+  } finally {
+    taken?.release();
+    await close();
+  }
+}
+
+/** Normalizes an address or a hash, and throws Invalid for any other word. */
+function wordFor(who: string): string {
+  const word = wordOf(who);
+  if (word.startsWith('#') || email.safeParse(word).success) return word;
+  throw new Invalid(`"${word}" names nobody`, {
+    fix: 'give an address, or a hash as runs and status show it (#9cc428f416d4)',
+  });
+}

@@ -1,0 +1,123 @@
+/**
+ * Stores a plan in a file, written by `plan --out` and read by `apply`, without addresses. The
+ * snapshot remembers recently applied plans, because each plan is applied only once.
+ */
+import { existsSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { z } from 'zod';
+import { Invalid } from '../../domain/errors.ts';
+import { readSmallFile } from '../../domain/values/config-file.ts';
+import type { Summary } from '../../engine/report/run-summary.ts';
+import { type Meta, metaValue } from '../../store/database/meta-table.ts';
+
+const hash = z.string().regex(/^[0-9a-f]{16}$/);
+
+/** The fields that `apply` reads. The counts in the file show people what they agree to. */
+const planFile = z.object({
+  version: z.literal(1),
+  mirror: z.string(),
+  /** The run that made the plan. No two plans share a run. */
+  run: z.string().min(1),
+  /** The hash of the changes. */
+  plan: hash,
+  /** The hash under which to approve what is withheld, if it is another one. */
+  heldAs: hash.optional(),
+  mode: z.enum(['full', 'fast']),
+  only: z.enum(['contacts', 'templates']).nullable(),
+  madeAt: z.iso.datetime(),
+});
+/** A plan read from a file. */
+export type PlanFile = z.infer<typeof planFile>;
+
+/**
+ * Throws Invalid if a plan cannot be written there, or would overwrite a file that is not a plan.
+ * It must be called before the run.
+ */
+export function refuseOverwriting(file: string): void {
+  const folder = dirname(resolve(file));
+  if (!existsSync(folder)) {
+    throw new Invalid(`${file}: there is no folder ${folder}`, {
+      fix: 'make it, or name another file',
+    });
+  }
+  if (!existsSync(file) || isPlan(file)) return;
+  throw new Invalid(`${file}: it is there and is no plan, and nothing else is overwritten`, {
+    fix: 'name another, or remove it',
+  });
+}
+
+/** Returns whether the file contains a plan of this version. */
+function isPlan(file: string): boolean {
+  try {
+    return planFile.safeParse(jsonIn(file)).success;
+  } catch {
+    return false;
+  }
+}
+
+/** Writes the plan of a run. `at` is in milliseconds since the epoch. */
+export function writePlan(file: string, summary: Summary, at: number): void {
+  const { mirror, run, plan, heldAs, mode, only, contacts, templates } = summary;
+  const madeAt = new Date(at).toISOString();
+  const made = { run, plan, heldAs, mode, only, madeAt };
+  const document = { version: 1, mirror, ...made, contacts, templates };
+  writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`, { mode: 0o600 });
+}
+
+/** Reads a plan. Throws Invalid if the file contains no plan that this version can read. */
+export function readPlan(file: string): PlanFile {
+  const read = planFile.safeParse(jsonIn(file));
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  const where = issue?.path.join('.') || 'the document';
+  throw new Invalid(
+    `${file}: ${where} is not as \`plan --out\` of this version writes it (${issue?.message})`,
+    { fix: 'plan again' },
+  );
+}
+
+function jsonIn(file: string): unknown {
+  try {
+    return JSON.parse(readSmallFile(file).toString('utf8'));
+  } catch (error) {
+    const why = error instanceof SyntaxError ? 'it is not JSON' : reasonOf(error);
+    throw new Invalid(`${file}: ${why}`, {
+      fix: 'name a file that `crm-mirror plan --out` has written',
+    });
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+  return code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
+}
+
+const appliedKey = 'applied-plans';
+
+/**
+ * Maps the id of the run that made a plan to the time at which the plan was applied, in
+ * milliseconds since the epoch.
+ */
+const appliedPlans = z.record(z.string(), z.number());
+
+/** Returns when this plan was applied, or undefined if it was not applied recently. */
+export function appliedAt(meta: Meta, plan: string): number | undefined {
+  return readApplied(meta)[plan];
+}
+
+/**
+ * Remembers that a plan was applied, and forgets plans applied before `oldest`, which are too old
+ * to be applied anyway. `at` and `oldest` are in milliseconds since the epoch.
+ */
+export function markApplied(
+  meta: Meta,
+  plan: string,
+  { at, oldest }: { at: number; oldest: number },
+): void {
+  const recent = Object.entries(readApplied(meta)).filter(([, time]) => time >= oldest);
+  meta.set(appliedKey, JSON.stringify(Object.fromEntries([...recent, [plan, at]])));
+}
+
+function readApplied(meta: Meta): z.infer<typeof appliedPlans> {
+  return metaValue(meta, appliedKey, appliedPlans) ?? {};
+}

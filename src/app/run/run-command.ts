@@ -1,0 +1,306 @@
+/** Shares the flags, the run, the output and the exit code of all commands that run the mirror. */
+import type { Command } from 'commander';
+import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load-config.ts';
+import { renderProblem } from '../../domain/errors.ts';
+import { deferredCount } from '../../domain/guards/plan-rule.ts';
+import type { FullCode } from '../../engine/report/full-reasons.ts';
+import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
+import { renderGroups, shownGroups, type ShownGroup } from '../../compose/output/problem-groups.ts';
+import type { Line } from '../../compose/output/text-style.ts';
+import { type Ended, runLines, samplesOf, type Viewed } from './run-view.ts';
+import { type QuietFlags, verboseOptions } from '../../compose/output/verbosity.ts';
+import {
+  type Mirror,
+  type Mode,
+  modeName,
+  type RunOptions,
+  type ToApprove,
+  type ToUndo,
+} from '../../engine/context/mirror-context.ts';
+import { run } from '../../engine/run.ts';
+import { assemble } from '../../compose/assemble-mirror.ts';
+import { codeOfStop, exitCode } from '../../compose/output/exit-codes.ts';
+import { explain } from '../../compose/output/failure-report.ts';
+import { operatorName } from '../../compose/output/operator-name.ts';
+import { followRun } from './follow-run.ts';
+import { createLog, hushed } from './run-log.ts';
+import { orHandOver } from '../remote/worker-handover.ts';
+import { type Names, namesOf } from '../../views/lookup/person-names.ts';
+import { outletsOf } from '../../compose/progress/progress-line.ts';
+import { clearRestored, copiedAt } from '../../compose/snapshot-marks.ts';
+import { alertsIn } from '../../views/status/alert-thresholds.ts';
+import { modeNow } from './run-mode.ts';
+import type { Shell } from '../../compose/process-shell.ts';
+import type { PlanView } from '../../engine/report/plan-view.ts';
+import { type LookFlags, namingOptions } from '../snapshot-command.ts';
+import { onlyOf, readOnlyPeople } from './only-people.ts';
+import { namedCannot, namedSamples } from './undo-text.ts';
+
+/** The flags of these commands. */
+export interface PassFlags extends LookFlags, QuietFlags {
+  strict?: true;
+  only?: string | undefined;
+  onlyPeople?: string | undefined;
+  acceptLostLedger?: true;
+  verbose?: true;
+}
+
+/** Adds the flags of a run, including --only. */
+export function passOptions(command: Command): Command {
+  return runOptions(command)
+    .option('--only <kind>', 'contacts or templates')
+    .option(
+      '--only-people <file>',
+      'create and opt in only these people: an address or CRM id on each line',
+    );
+}
+
+/** Adds the flags of a run, for a command with fixed record types. */
+export function runOptions(command: Command): Command {
+  return verboseOptions(namingOptions(command)).option(
+    '--strict',
+    `exit ${exitCode('rejected')} while any record is rejected or invalid, known ones too`,
+  );
+}
+
+/** Adds the flags of every command that writes to the platform. */
+export function writingOptions(command: Command): Command {
+  return command.option(
+    '--accept-lost-ledger',
+    'begin a new do-not-contact list if the old one, or its key, is lost: opt-outs that only it knew are forgotten',
+  );
+}
+
+/** What a command requests of its run. */
+export interface Pass {
+  /** The mode; `single` holds an address or its hash. */
+  mode: Mode;
+  /** Why the mode is full. */
+  because?: readonly FullCode[];
+  writes: boolean;
+  /** Called when the mirror is open, before anything is read. May throw Invalid to refuse. */
+  begins?(mirror: Mirror): void;
+  /** Called with the plan (see RunOptions). May throw Invalid to refuse. */
+  agrees?(plan: Plan, mirror: Mirror): void;
+  firstLoad?: boolean;
+  approve?: ToApprove | undefined;
+  /** What to undo, in mode `undo`. */
+  undo?: ToUndo | undefined;
+  /** Called with the plan as people read it, before anything is sent. */
+  foretells?(view: PlanView, names: Names): void;
+  /** Whether to name all changes of a plan. */
+  all?: boolean;
+  /** Returns further lines for people, below the counts. */
+  adds?(pass: Ended): Promise<Line[]>;
+  /** Called after the run, before the snapshot is closed, to print more. */
+  ended?(pass: Ended): void;
+}
+
+/** Runs the configured mirror once, prints the summary and returns the exit code. */
+export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promise<number> {
+  const { mode } = wanted;
+  let mirror = '';
+  try {
+    const config = loadConfig(flags.config, shell.env);
+    mirror = config.mirror;
+    const here = async (): Promise<number> => runOnce(config, { flags, shell, wanted });
+    // The list of people is not handed to a worker. If one holds the mirror, the run is refused.
+    const forWorkers = flags.onlyPeople === undefined;
+    return await (wanted.writes ? orHandOver(config, shell, here, forWorkers) : here());
+  } catch (error) {
+    const reasons = explain(error).text.split('\n');
+    const summary = nothingDone({ mirror, mode: modeName(mode), reasons });
+    if (flags.json) shell.print(documentOf(summary, []));
+    throw error;
+  }
+}
+
+interface Call {
+  flags: PassFlags;
+  shell: Shell;
+  wanted: Pass;
+}
+
+async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Promise<number> {
+  const only = onlyOf(flags.only);
+  const { onlyPeople: list } = flags;
+  const onlyPeople = list === undefined ? undefined : readOnlyPeople(list);
+  const shell = hushed(own, flags, wanted.writes);
+  const log = createLog(shell, config.mirror);
+  const { acceptLostLedger = false } = flags;
+  const { mirror, close } = await assemble(config, shell, { ...wanted, acceptLostLedger });
+  let followed: ReturnType<typeof followRun> | undefined;
+  let failure: unknown;
+  try {
+    const { writes, firstLoad = false, approve, agrees } = wanted;
+    wanted.begins?.(mirror);
+    const mode = wanted.mode === 'fast' ? 'fast' : 'full';
+    const heard = flags.quiet ? { ...shell, note: () => undefined } : shell;
+    followed = followRun(heard, mirror, {
+      config,
+      mode,
+      firstLoad,
+      writes,
+      isForAll: typeof wanted.mode === 'string',
+      outlets: flags.quiet ? {} : outletsOf(shell),
+    });
+    const { progress, foresees } = followed;
+    const view: Viewed = { plan: undefined, samples: [] };
+    const summary = await runNow(mirror, shell, {
+      mode: wanted.mode,
+      because: wanted.because,
+      writes,
+      firstLoad,
+      approve,
+      undo: wanted.undo,
+      only,
+      onlyPeople,
+      by: { by: 'command', name: operatorName(shell) },
+      progress,
+      foresees,
+      async shows(plan, round) {
+        view.plan ??= plan;
+        if (round === 1)
+          wanted.foretells?.(plan, namesOf(mirror.snapshot, flags.addresses ?? shell.terminal));
+        if (isPlanOfUndo(wanted) || !(flags.json || wanted.all))
+          view.samples = await samplesOf(plan, view.samples);
+      },
+      ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
+    });
+    log.ended(summary, writes ? 'run' : 'plan');
+    const isLeft = writes && summary.mode === 'undo' && deferredCount(summary.deferred) > 0;
+    const isBusy = isLeft && summary.status === 'done';
+    const code = isBusy ? exitCode('busy') : codeOf(summary, flags, shell);
+    const isWell = code === exitCode('done') && !summary.problems.some(({ isNew }) => isNew);
+    const isQuiet = flags.quiet === true && writes && isWell;
+    await printRun({ config, mirror, summary, view }, { flags, shell, wanted, isQuiet });
+    if (writes) sayAlerts({ config, mirror, summary }, shell);
+    wanted.ended?.({ config, mirror, summary });
+    return code;
+  } catch (error) {
+    failure = error;
+    throw error;
+  } finally {
+    followed?.close();
+    await close(failure);
+  }
+}
+
+/** Prints the document, or the lines for people unless it is quiet; then the reasons on stderr. */
+async function printRun(
+  ended: Ended & { view: Viewed },
+  { flags, shell, wanted, isQuiet }: Call & { isQuiet: boolean },
+): Promise<void> {
+  const { mirror, summary } = ended;
+  const addresses = flags.addresses ?? shell.terminal;
+  const names = namesOf(mirror.snapshot, addresses);
+  const told = {
+    ...summary,
+    problems: named(summary, names, addresses),
+    ...(summary.cannot && { cannot: namedCannot(summary.cannot, names) }),
+    ...(isPlanOfUndo(wanted) && { planned: namedSamples(ended.view.samples, names) }),
+  };
+  const groups = shownGroups(summary.groups, { names, addresses });
+  if (flags.json) return shell.print(documentOf(told, groups));
+  if (!isQuiet) {
+    const adds = (await wanted.adds?.(ended)) ?? [];
+    const { writes, all = false } = wanted;
+    const about = { ...flags, writes, all, adds, names };
+    for await (const row of runLines(ended, about)) shell.print(row);
+    for (const row of renderGroups(groups)) shell.print(row);
+  }
+  const unsaid = summary.reasons.filter(
+    (reason, at) => !mirror.notes.includes(reason) && summary.reasonCodes[at] !== 'policy',
+  );
+  for (const text of [...unsaid, ...heldLines(summary)]) shell.note(`crm-mirror: ${text}`);
+}
+
+function isPlanOfUndo({ undo, writes }: Pass): boolean {
+  return undo !== undefined && !writes;
+}
+
+/** Prints the thresholds of the configuration that this run has crossed. */
+function sayAlerts({ config, mirror, summary }: Ended, shell: Shell): void {
+  for (const { run: id, text, fix } of alertsIn(mirror.snapshot, config)) {
+    if (id === summary.run) shell.note(`crm-mirror: ${renderProblem({ reason: text, fix })}`);
+  }
+}
+
+/**
+ * Runs once, with everything that belongs to each run. The summary counts only the requests of this
+ * run.
+ */
+export async function runNow(
+  mirror: Mirror,
+  shell: Shell,
+  wanted: Omit<RunOptions, 'restored' | 'stop' | 'abort'>,
+): Promise<Summary> {
+  const { stop, abort } = shell;
+  const { snapshot } = mirror;
+  const { mode, because } = await modeNow(mirror, wanted, shell);
+  const restored = copiedAt(snapshot.meta) !== undefined;
+  const requests = countFromNow(mirror.requests);
+  let summary: Summary | undefined;
+  try {
+    summary = await run(
+      { ...mirror, requests },
+      { ...wanted, mode, because, restored, stop, abort },
+    );
+  } finally {
+    if (!summary || summary.status === 'failed') mirror.outages?.confirm();
+  }
+  if (wanted.writes) clearRestored(snapshot, summary);
+  return summary;
+}
+
+/** Returns the request counts from now on, for a process that runs repeatedly. */
+function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
+  const before = requests();
+  return () => {
+    const { total, byRoute, rateLimited } = requests();
+    const routes = Object.entries(byRoute).map(([route, n]): [string, number] => [
+      route,
+      n - (before.byRoute[route] ?? 0),
+    ]);
+    return {
+      total: total - before.total,
+      byRoute: Object.fromEntries(routes.filter(([, n]) => n > 0)),
+      rateLimited: rateLimited - before.rateLimited,
+    };
+  };
+}
+
+function codeOf({ status, known }: Summary, flags: PassFlags, shell: Shell): number {
+  if (status === 'interrupted') return codeOfStop(shell.stop.reason);
+  if (status === 'done' && flags.strict && known > 0) return exitCode('rejected');
+  return exitCode(status);
+}
+
+/**
+ * Returns a line for each guard that withholds changes. This is not a failure, but a person has to
+ * check it.
+ */
+function heldLines({ problems }: Summary): string[] {
+  const held = problems.filter((problem) => problem.class === 'held');
+  return held.map(({ reason, fix }) => renderProblem({ reason, fix }));
+}
+
+/** Returns the problems. Addresses and CRM values are shown only if that is allowed. */
+function named(summary: Summary, names: Names, addresses: boolean): Summary['problems'] {
+  return summary.problems.map(({ shown, ...problem }) => {
+    const reason = addresses ? (shown ?? problem.reason) : problem.reason;
+    return { ...problem, reason, key: names(problem) };
+  });
+}
+
+/** Returns the document for --json. A side that was not read counts as not certified. */
+function documentOf({ reasonCodes: _, ...summary }: Summary, groups: ShownGroup[]): string {
+  const { source, platform } = summary.certificate;
+  const certificate = { source: source ?? false, platform: platform ?? false };
+  const problems = summary.problems.map(({ isNew, ...problem }) => {
+    const { kind, key, class: of, cause, reason, fix } = problem;
+    return { kind, key, class: of, cause, reason, fix, new: isNew };
+  });
+  return JSON.stringify({ ...summary, certificate, problems, groups }, null, 2);
+}

@@ -1,0 +1,103 @@
+/** Shares the flags, opening and output of all commands that read a mirror's snapshot. */
+import { existsSync } from 'node:fs';
+import type { Command } from 'commander';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import type { Snapshot } from '../store/snapshot.ts';
+import { withSnapshot } from '../compose/assemble-mirror.ts';
+import { orHandOver } from './remote/worker-handover.ts';
+import { namesIn, see, type Seen } from '../views/lookup/seen-mirror.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { defaultConfig } from '../compose/output/printed-commands.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
+import type { Line } from '../compose/output/text-style.ts';
+
+/** The flags of these commands. */
+export interface LookFlags {
+  config: string;
+  json?: true;
+  addresses?: true;
+}
+
+/** Adds the flags of a command that does not name people. */
+export function lookOptions(command: Command): Command {
+  return command
+    .option('-c, --config <file>', 'the configuration', defaultConfig)
+    .option('--json', 'print one JSON document');
+}
+
+/** Adds the flags of a command that names people. */
+export function namingOptions(command: Command): Command {
+  return lookOptions(command).option(
+    '--addresses',
+    'name people by their address also where stdout is no terminal',
+  );
+}
+
+/** The result of a command, as the document for --json and as lines for people. */
+export interface CommandAnswer {
+  document: object;
+  lines: readonly Line[];
+}
+
+/**
+ * Prints what `tell` returns about the mirror, and returns exit code 0. It takes no lease and
+ * changes nothing, so it works while another process writes.
+ */
+export async function look(
+  flags: LookFlags,
+  shell: Shell,
+  tell: (seen: Seen) => CommandAnswer | Promise<CommandAnswer>,
+): Promise<number> {
+  const config = loadConfig(flags.config, shell.env);
+  const seen = see(config, flags.addresses ?? shell.terminal);
+  try {
+    print(await tell(seen), flags, shell);
+    return exitCode('done');
+  } finally {
+    seen.snapshot?.close();
+  }
+}
+
+type Act = (seen: Omit<Seen, 'leased' | 'now'>) => CommandAnswer;
+
+/**
+ * Changes the snapshot with `act` under the lease, prints the result, and returns exit code 0. If a
+ * worker has the lease, the worker makes the change. Throws Busy if another process has the lease.
+ */
+export async function change(flags: LookFlags, shell: Shell, act: Act): Promise<number> {
+  const config = loadConfig(flags.config, shell.env);
+  const tell = (snapshot: Snapshot | undefined): void =>
+    print(
+      act({ config, snapshot, names: namesIn(snapshot, flags.addresses ?? shell.terminal) }),
+      flags,
+      shell,
+    );
+  const held = shell.held?.();
+  if (!held) return orHandOver(config, shell, async () => changeHere(config, tell));
+  try {
+    tell(held.mirror.snapshot);
+    return exitCode('done');
+  } finally {
+    await held.close();
+  }
+}
+
+async function changeHere(
+  config: Config,
+  tell: (snapshot: Snapshot | undefined) => void,
+): Promise<number> {
+  if (existsSync(config.snapshot)) await withSnapshot(config, tell);
+  else tell(undefined);
+  return exitCode('done');
+}
+
+/** Prints a result: with --json its document, otherwise its lines. */
+export function print(
+  { document, lines }: CommandAnswer,
+  flags: { json?: true | undefined },
+  shell: Shell,
+) {
+  if (flags.json) shell.print(JSON.stringify(document, null, 2));
+  else for (const line of lines) shell.print(line);
+}

@@ -1,0 +1,311 @@
+/** Builds a runnable mirror from a configuration. It is the one place where all parts meet. */
+import { randomBytes } from 'node:crypto';
+import { renderProblem } from '../domain/errors.ts';
+import type { Config } from '../config/config.ts';
+import { byGuard } from '../domain/guard-classes.ts';
+import type { ConnectedPlatform, Platform, Random } from '../platform/platform.ts';
+import { type Lease, takeLease } from '../store/database/writer-lease.ts';
+import { isDamage, setAside } from '../store/damage-check.ts';
+import type { DoNotContactList } from '../store/do-not-contact/contact-list.ts';
+import { openDoNotContactList, readDoNotContactList } from '../store/do-not-contact/list-file.ts';
+import { type OutageRecord, recordOutages } from '../store/health-file.ts';
+import { lookInto, openForRun, openSnapshot, type Snapshot } from '../store/snapshot.ts';
+import type { RequestLog, RequestWriter } from '../store/request-log/request-log.ts';
+import { createPersonLocks } from '../engine/context/person-locks.ts';
+import { type Account, type Mirror, openAuditLog } from '../engine/context/mirror-context.ts';
+import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
+import { type KeptTrail, keptTrail } from './audit-trail.ts';
+import { connect, logRequests } from './platform-connection.ts';
+import { watchedTransport } from './platform-watch.ts';
+import { refusePaused } from './pause-mark.ts';
+import type { Assembled, Shell } from './process-shell.ts';
+import { partsOf, type ReadingStandIns } from './mirror-parts.ts';
+import { loadSources, type Sources } from './source-registry.ts';
+import { systemClock } from '../http/system-clock.ts';
+
+/**
+ * The page sizes of listings: first the maximum, then a smaller one, so that a record on a page
+ * border of the first listing is inside a page of the second.
+ */
+const pageSizes = [100, 83] as const;
+
+const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
+
+/** How to open a mirror. */
+export interface MirrorAccess {
+  /** Takes the lease. If there is no snapshot or do-not-contact list, creates it. */
+  writes: boolean;
+  /** Opens the mirror although it is paused; the caller refuses what a pause forbids. */
+  whilePaused?: boolean;
+  /** Accepts the loss of the entries of a do-not-contact list that is missing or unusable. */
+  acceptLostLedger?: boolean;
+  /** Stands in for what a rehearsal must not touch. */
+  standIns?: StandIns;
+}
+
+interface LoadedAccess extends MirrorAccess {
+  sources: Sources;
+}
+
+/**
+ * What a rehearsal uses instead of this machine's clock and chance, the platform and the CRM. Such
+ * a mirror logs no requests, keeps no audit log, and reports nothing to the CRM.
+ */
+export interface StandIns extends ReadingStandIns {
+  random: Random;
+  connect(config: Config, shell: Shell): ConnectedPlatform;
+}
+
+/**
+ * Builds the mirror. The caller closes it, passing the error if there was one, so that a snapshot
+ * that turns out to be damaged is set aside.
+ *
+ * Without `writes`, no file is created: the snapshot is opened read-only, and an empty one in
+ * memory replaces a missing snapshot or list. With `writes`, a damaged snapshot is set aside with a
+ * message; without it, a damaged snapshot throws Invalid. Throws Busy and Invalid.
+ */
+export async function assemble(
+  config: Config,
+  shell: Shell,
+  access: MirrorAccess,
+): Promise<Assembled> {
+  const held = access.writes ? heldBy(shell) : undefined;
+  return held ?? build(config, shell, { ...access, sources: await loadSources(config) });
+}
+
+/** Opens the files of the mirror and connects its parts; if that fails, closes all of them. */
+async function build(config: Config, shell: Shell, access: LoadedAccess): Promise<Assembled> {
+  const opened = access.writes ? hold(config, access) : lookOn(config);
+  const close = async (failure?: unknown): Promise<void> => {
+    const { trail, log, ledger, snapshot, lease, platform } = opened;
+    try {
+      trail?.close();
+      log?.close();
+      ledger.close();
+      snapshot.close();
+      if (lease && isDamage(failure)) setAsideWithNote(config, shell);
+    } finally {
+      lease?.release();
+      await platform?.close();
+    }
+  };
+  try {
+    return { ...connected(config, shell, { access, opened }), close };
+  } catch (error) {
+    await close(error);
+    throw error;
+  }
+}
+
+/** Connects the parts of a mirror, and notes in `opened` what has to be closed. */
+function connected(
+  config: Config,
+  shell: Shell,
+  { access, opened }: { access: LoadedAccess; opened: Opened },
+): Omit<Assembled, 'close'> {
+  const { writes, standIns, sources } = access;
+  const { snapshot, ledger: doNotContact, lease, notes } = opened;
+  for (const note of notes) shell.note(`crm-mirror: ${note}`);
+  sayLost(snapshot, doNotContact, shell);
+  const { clock = systemClock, random = Math.random } = standIns ?? {};
+  const trail = lease && !standIns ? keptTrail(config, snapshot, shell.note) : undefined;
+  opened.trail = trail;
+  const log = writes && !standIns ? logRequests(config, shell) : undefined;
+  opened.log = log;
+  const requestLog = log?.writer();
+  const outages = writes && !standIns ? outagesOf(config, shell) : undefined;
+  const connectTo = standIns?.connect ?? connecting(requestLog, outages);
+  const platform = connectTo(config, shell);
+  opened.platform = platform;
+  const mirror: Mirror = {
+    name: config.mirror,
+    parts: partsOf(config, { platform, sources, standIns }),
+    returns: standIns ? undefined : sources.returns?.(),
+    snapshot,
+    account: accountOf(config, platform),
+    doNotContact,
+    approvers: config.approvers,
+    ...trail?.open(),
+    reopenAudit: trail?.open,
+    locks: createPersonLocks(),
+    notes,
+    clock,
+    random,
+    timeoutMs: config.platform.timeoutMs,
+    pageSizes,
+    keepMs: config.keepMs,
+    guards: byGuard((_, { configKey }) => config.guards[configKey]),
+    rules: config.rules,
+    windows: config.windows,
+    canary: config.policy.canary,
+    timezone: config.schedule?.timezone,
+    sample: config.contacts?.sample,
+    reserve: config.platform.reserve,
+    outages,
+    requestLog,
+    requests: platform.requests,
+    limits: platform.limits,
+    platformNow: platform.platformNow,
+  };
+  return {
+    mirror,
+    platform,
+    sibling: () => besideOf(config, mirror, { platform, log, sources }),
+  };
+}
+
+/** Returns what connects to the platform, and records each request and each outage. */
+function connecting(log: RequestWriter | undefined, outages: OutageRecord | undefined) {
+  return (config: Config, shell: Shell): ConnectedPlatform => {
+    const transport = outages && watchedTransport(config, outages);
+    return connect(config, shell, { record: log?.record, ...(transport && { transport }) });
+  };
+}
+
+/** Returns the record of outages that the process has, or creates one. */
+function outagesOf({ snapshot }: Config, { outages }: Shell): OutageRecord {
+  return outages ?? recordOutages(snapshot, systemClock);
+}
+
+function setAsideWithNote({ snapshot }: Config, shell: Shell): void {
+  const reason = sayAside(snapshot, setAside(snapshot, systemClock.now()));
+  const fix = 'run again: that begins anew';
+  shell.note(`crm-mirror: ${renderProblem({ reason, fix })}`);
+}
+
+/** Returns the mirror if this process has it open. */
+function heldBy(shell: Shell): Assembled | undefined {
+  const held = shell.held?.();
+  if (held) openAuditLog(held.mirror);
+  return held;
+}
+
+/**
+ * Builds the mirror again with its own connections, for a run in parallel with others in this
+ * process. Its requests take priority.
+ */
+function besideOf(config: Config, mirror: Mirror, shared: SharedParts): Assembled {
+  const requestLog = shared.log?.writer();
+  const platform = shared.platform.urgent(requestLog?.record);
+  const snapshot = mirror.snapshot.sibling();
+  const own: Mirror = {
+    ...mirror,
+    snapshot,
+    doNotContact: mirror.doNotContact.sibling(),
+    parts: partsOf(config, { platform, sources: shared.sources }),
+    account: accountOf(config, platform),
+    requestLog,
+    requests: platform.requests,
+  };
+  return {
+    mirror: own,
+    platform,
+    sibling: () => besideOf(config, mirror, shared),
+    close: async () => snapshot.close(),
+  };
+}
+
+/** What the connections of one mirror have in common. */
+interface SharedParts {
+  platform: ConnectedPlatform;
+  log: RequestLog | undefined;
+  sources: Sources;
+}
+
+/** What is open of a mirror. */
+interface Opened {
+  snapshot: Snapshot;
+  ledger: DoNotContactList;
+  lease?: Lease;
+  trail?: KeptTrail | undefined;
+  log?: RequestLog | undefined;
+  platform?: ConnectedPlatform;
+  notes: string[];
+}
+
+/** Opens and checks everything that a run needs; if anything fails, closes all of it again. */
+function hold(
+  config: Config,
+  { acceptLostLedger = false, whilePaused = false, standIns }: MirrorAccess,
+): Opened {
+  const lease = takeLease(config.snapshot);
+  let snapshot: Snapshot | undefined;
+  try {
+    const admit = ({ meta }: Snapshot) => whilePaused || refusePaused(meta, config);
+    const isThrowaway = standIns !== undefined;
+    const opened = openForRun(config.snapshot, { at: systemClock.now(), admit, isThrowaway });
+    ({ snapshot } = opened);
+    snapshot.fence();
+    const reason = 'this run begins anew: it adopts and records who is there, as a first run does';
+    const anew = renderProblem({ reason, fix: 'keep that file until all is well' });
+    const { aside } = opened;
+    const notes = aside === undefined ? [] : [`${sayAside(config.snapshot, aside)}; ${anew}`];
+    const known = boundDoNotContactList(snapshot.meta);
+    const ledger = openDoNotContactList(config.ledger, {
+      known,
+      acceptLost: acceptLostLedger,
+      randomHex,
+    });
+    return { snapshot, ledger, lease, notes };
+  } catch (error) {
+    snapshot?.close();
+    lease.release();
+    throw error;
+  }
+}
+
+/**
+ * Opens an existing snapshot for writing with the lease, calls `act` with it, and closes it. Throws
+ * Busy if another process has the lease.
+ */
+export async function withSnapshot<T>(
+  { snapshot: path }: Pick<Config, 'snapshot'>,
+  act: (snapshot: Snapshot) => T | Promise<T>,
+): Promise<T> {
+  const lease = takeLease(path);
+  try {
+    const snapshot = openSnapshot(path);
+    try {
+      snapshot.fence();
+      return await act(snapshot);
+    } finally {
+      snapshot.close();
+    }
+  } finally {
+    lease.release();
+  }
+}
+
+function lookOn({ snapshot: path, ledger }: Config): Opened {
+  const now = systemClock.now();
+  const snapshot = lookInto(path, { checkedAt: now }) ?? openSnapshot(path, { inMemory: true });
+  try {
+    return {
+      snapshot,
+      ledger: readDoNotContactList(ledger, boundDoNotContactList(snapshot.meta)),
+      notes: [],
+    };
+  } catch (error) {
+    snapshot.close();
+    throw error;
+  }
+}
+
+function sayLost({ meta }: Snapshot, { id }: DoNotContactList, shell: Shell): void {
+  const known = boundDoNotContactList(meta);
+  if (known === undefined || known.id === id) return;
+  shell.note(
+    'crm-mirror: the do-not-contact list of this snapshot is given up, and the one that is there, or ' +
+      'a new one, takes its place: of later opt-outs and erasures it knows only what the snapshot ' +
+      'and the platform still show',
+  );
+}
+
+function sayAside(path: string, aside: string): string {
+  return `${path}: the snapshot was damaged and is set aside as ${aside}`;
+}
+
+/** Returns the account that the snapshot belongs to. */
+export function accountOf({ platform: { url, apiKey } }: Config, platform: Platform): Account {
+  return { url, apiKey, platform };
+}

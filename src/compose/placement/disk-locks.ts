@@ -1,0 +1,139 @@
+/**
+ * Finds out whether the file system of a disk locks files between the workers that share it. Each
+ * worker holds a lock on a file of its own on the disk, and looks for the locks of the others:
+ *
+ *   the file of a living worker is   result
+ *   locked                           locks work between the two
+ *   there, but not locked            locks do not work: the worker that came later leaves the disk
+ *   not there                        the disk has the id of another one, of which it is a copy: the
+ *                                    same
+ *
+ * A worker that was killed counts as alive for some seconds, in which its lock is free. So a free
+ * lock counts only if its worker has shown twice afterwards that it is alive: the first time may
+ * have been before the lock was looked for.
+ */
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { renderProblem } from '../../domain/errors.ts';
+import { isLeased, type Lease, takeLease } from '../../store/database/writer-lease.ts';
+import type { FleetNode } from './fleet-store.ts';
+
+/** The locks of a worker on the disks that it has. */
+export interface DiskLocks {
+  /** Takes the lock on each of these folders, by the id of its disk. Never throws. */
+  hold(folders: ReadonlyMap<string, string>): void;
+  /** Looks for the locks of the other workers. Returns whether a free one has to be watched. */
+  check(nodes: readonly FleetNode[]): boolean;
+  /** The ids of the disks that this worker has to leave. */
+  readonly left: ReadonlySet<string>;
+  /** Releases the locks. */
+  close(): void;
+}
+
+/** Which worker this is, and when it started. */
+interface Self {
+  node: string;
+  since: number;
+  note(line: string): void;
+}
+
+/** A free lock of a worker that seems to be alive. */
+interface FreeLock {
+  /** The last sign of life of its worker, and how often a later one was seen. */
+  beatAt: number;
+  times: number;
+}
+
+interface Held {
+  folder: string;
+  lease: Lease;
+}
+
+interface State extends Self {
+  held: Map<string, Held>;
+  left: Set<string>;
+  /** By disk and node. */
+  free: Map<string, FreeLock>;
+  said: Set<string>;
+}
+
+/** Creates the locks. None is held yet. */
+export function createDiskLocks(self: Self): DiskLocks {
+  const held = new Map<string, Held>();
+  const state: State = { ...self, held, left: new Set(), free: new Map(), said: new Set() };
+  return {
+    left: state.left,
+    hold(folders) {
+      for (const [disk, folder] of folders) {
+        if (held.has(disk)) continue;
+        try {
+          held.set(disk, { folder, lease: takeLease(fileOf(folder, self.node)) });
+        } catch {
+          // What is wrong with the folder is said when a mirror of it is opened.
+        }
+      }
+    },
+    check(nodes) {
+      const before = state.free;
+      state.free = new Map();
+      for (const other of nodes.filter(({ name }) => name !== self.node)) {
+        const disks = [...Object.keys(other.disks), ...other.left];
+        for (const disk of disks) watch(state, before, { other, disk });
+      }
+      return state.free.size > 0;
+    },
+    close() {
+      for (const { folder, lease } of held.values()) {
+        lease.release();
+        rmSync(`${fileOf(folder, self.node)}-lease`, { force: true });
+      }
+      held.clear();
+    },
+  };
+}
+
+function fileOf(folder: string, node: string): string {
+  return join(folder, `.crm-mirror-${node}`);
+}
+
+function watch(
+  state: State,
+  before: ReadonlyMap<string, FreeLock>,
+  { other, disk }: { other: FleetNode; disk: string },
+): void {
+  const folder = state.held.get(disk)?.folder;
+  const key = `${disk} ${other.name}`;
+  if (folder === undefined || state.said.has(key) || isLocked(folder, other.name)) return;
+  const known = before.get(key) ?? { beatAt: other.beatAt, times: 0 };
+  const times = other.beatAt > known.beatAt ? known.times + 1 : known.times;
+  if (times < 2) {
+    state.free.set(key, { beatAt: other.beatAt, times });
+    return;
+  }
+  state.said.add(key);
+  const isLater =
+    state.since > other.since || (state.since === other.since && state.node > other.name);
+  if (isLater) state.left.add(disk);
+  state.note(`crm-mirror: ${words(folder, other, isLater)}`);
+}
+
+function isLocked(folder: string, node: string): boolean {
+  try {
+    return isLeased(fileOf(folder, node));
+  } catch {
+    // A file that is being created or removed.
+    return true;
+  }
+}
+
+function words(folder: string, { name }: FleetNode, isLater: boolean): string {
+  const isCopy = !existsSync(`${fileOf(folder, name)}-lease`);
+  const what = isCopy
+    ? `${folder} has the id of another disk, which ${name} has: one of the two is a copy`
+    : `${folder} does not lock files between this worker and ${name}`;
+  const then = isLater ? 'this worker serves no mirror there' : `${name} serves no mirror there`;
+  const fix = isCopy
+    ? 'delete .crm-mirror-disk in the copy, and restart its worker'
+    : 'mount a file system that locks files (docs/fleet-workers.md), and restart the workers';
+  return renderProblem({ reason: `${what}; ${then}`, fix });
+}

@@ -1,0 +1,91 @@
+/** Connects a mirror to its platform, and opens the log of what is sent there. */
+import { randomBytes } from 'node:crypto';
+import { renderProblem } from '../domain/errors.ts';
+import type { Config } from '../config/config.ts';
+import { systemClock } from '../http/system-clock.ts';
+import {
+  type ConnectedPlatform,
+  createPlatform,
+  type PlatformOptions,
+} from '../platform/platform.ts';
+import type { Stuck } from '../http/rate-limit/route-queue.ts';
+import { organizationOf } from '../http/rate-limit/shared/organization-name.ts';
+import { type SharedBudgets, sharedBudgets } from '../http/rate-limit/shared/shared-budget.ts';
+import { readKey } from '../store/do-not-contact/list-key.ts';
+import { removeLog } from '../store/request-log/log-file.ts';
+import { openRequestLog, type RequestLog } from '../store/request-log/request-log.ts';
+import { lasting } from './output/format-values.ts';
+import type { Shell } from './process-shell.ts';
+
+/** What of a connection differs from the usual: for example, what records every attempt. */
+type Connecting = Pick<PlatformOptions, 'record' | 'transport' | 'clock' | 'random'>;
+
+/** Connects to a configuration's platform. If Redis is configured, it shares the rate limits. */
+export function connect(
+  config: Config,
+  shell: Shell,
+  connecting: Connecting = {},
+): ConnectedPlatform {
+  const { url, apiKey, timeoutMs, reserve } = config.platform;
+  const shared = shareLimits(config, shell);
+  const { abort: signal } = shell;
+  const budgetOf = shared?.budgetOf;
+  const stuck = (told: Stuck): void =>
+    shell.note(`crm-mirror: ${config.mirror}: ${stuckWords(told)}`);
+  const paced = { reserve, signal, budgetOf, stuck };
+  const platform = createPlatform({ url, apiKey, timeoutMs, ...paced, ...connecting });
+  return {
+    ...platform,
+    close: async () => {
+      await shared?.close();
+      await platform.close();
+    },
+  };
+}
+
+function stuckWords({ route, forMs }: Stuck): string {
+  if (forMs === undefined) return `requests of ${route} get through again`;
+  const reason = `${route}: the platform has refused every request for ${lasting(forMs)} (429), and the remaining requests there wait`;
+  const fix = 'see whether another program uses up the limit, or the account is blocked';
+  return renderProblem({ reason, fix });
+}
+
+function shareLimits({ redis, platform }: Config, shell: Shell): SharedBudgets | undefined {
+  if (redis === undefined) return undefined;
+  return sharedBudgets({
+    url: redis,
+    organization: organizationOf(platform),
+    worker: randomBytes(8).toString('hex'),
+    clock: systemClock,
+    random: Math.random,
+    reserve: platform.reserve,
+    openLink: shell.openLink,
+    notice: (lost) =>
+      shell.note(
+        lost === undefined
+          ? 'crm-mirror: Redis is there again: limits are shared again'
+          : `crm-mirror: Redis is away (${lost}): this process keeps to the limits by itself`,
+      ),
+  });
+}
+
+/** Opens the log of the requests. If it is switched off, deletes what was logged before. */
+export function logRequests(
+  { requests, ledger, platform }: Config,
+  shell: Shell,
+): RequestLog | undefined {
+  const { isOn, path, keepMs, bytes } = requests;
+  const key = readKey(ledger.keyFile);
+  const warn = (reason: string): void => shell.note(`crm-mirror: ${reason}`);
+  if (isOn && key !== undefined) {
+    const hides = [platform.apiKey];
+    return openRequestLog({ path, key, keepMs, bytes, hides, clock: systemClock, warn });
+  }
+  try {
+    removeLog(path);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    warn(renderProblem({ reason: `the request log is not deleted (${why})`, fix: 'delete it' }));
+  }
+  return undefined;
+}

@@ -1,0 +1,85 @@
+/** Defines the interfaces between cli.ts, the commands, and the process in which they run. */
+import type { Command } from 'commander';
+import type { Platform } from '../platform/platform.ts';
+import type { OpenLink } from '../http/rate-limit/shared/shared-link.ts';
+import type { OutageRecord } from '../store/health-file.ts';
+import type { LogLevel } from './output/verbosity.ts';
+import type { Line } from './output/text-style.ts';
+import type { Mirror } from '../engine/context/mirror-context.ts';
+
+/** A command's access to its process. cli.ts creates the real one; tests create others. */
+export interface Shell {
+  /** The environment variables, for ${NAME} in the configuration. */
+  env: Record<string, string | undefined>;
+  /** Prints one line of results to stdout. */
+  print(line: Line): void;
+  /** Prints one line for people to stderr. */
+  note(line: string): void;
+  /**
+   * Redraws the progress line on stderr, in the first form that fits the terminal. If stderr is not
+   * a terminal, only a process that listens is told.
+   */
+  progress(line: string, shorter?: readonly string[]): void;
+  /** Whether stdout is a terminal, so that addresses may be shown. */
+  terminal: boolean;
+  /** Whether results are coloured. */
+  colored?: boolean;
+  /** The least important level that is logged; the default depends on the terminal. */
+  logLevel?: LogLevel;
+  /** Whether to print results and errors only. */
+  quiet?: boolean;
+  /** Whether stdin and stdout are terminals, so that questions can be asked. */
+  canAsk?: boolean;
+  /** Whether stderr is a terminal. */
+  interactive: boolean;
+  /** Aborted when the process is asked to stop; the reason is Interrupted. */
+  stop: AbortSignal;
+  /**
+   * Aborted when work in flight must be abandoned: 8 s after `stop`, or at the second request to
+   * stop.
+   */
+  abort: AbortSignal;
+  /** Who gave the command, if another process passed it on. */
+  operator?: string;
+  /** The command line that is running. */
+  argv?: readonly string[];
+  /** Runs another command line in this process and returns its exit code. */
+  call?(argv: readonly string[], shell: Shell): Promise<number>;
+  /** Returns the mirror if this process already has it open. */
+  held?(): Assembled;
+  /** Records what is out of order in the mirror that this process serves. */
+  outages?: OutageRecord;
+  /** Opens the connection to Redis for rate limits, if the mirrors of the process share one. */
+  openLink?: OpenLink;
+}
+
+/**
+ * A command: a file in src/commands that exports `options` and `run` and is listed in cli.ts. `run`
+ * returns the exit code (docs/exit-codes.md), and throws the errors of domain/errors.ts.
+ */
+export interface CommandModule {
+  options(command: Command): void;
+  run(command: Command, shell: Shell): Promise<number>;
+}
+
+/** A command with several parts, such as `domains list`. Its file exports `parts`. */
+export interface CommandGroup {
+  parts: readonly CommandPart[];
+}
+
+/** A part of a command. */
+export interface CommandPart extends CommandModule {
+  name: string;
+  summary: string;
+}
+
+export interface Assembled {
+  mirror: Mirror;
+  platform: Platform;
+  /**
+   * Builds the same mirror again, for a run in parallel with this one. It must be closed before
+   * this one.
+   */
+  sibling(): Assembled;
+  close(failure?: unknown): Promise<void>;
+}

@@ -1,0 +1,155 @@
+/**
+ * Encrypts what goes through Redis and may identify a person, or makes a worker act. Redis vouches
+ * for nothing: whoever can write it can store a text again, in another place or for another mirror.
+ * So each purpose has a key of its own, derived (HKDF-SHA-256) from the key of the do-not-contact
+ * list, which every process that may write a mirror has. A text can be opened only for the purpose,
+ * the mirror and the matter that it was sealed for (AES-256-GCM, additional data). A text that
+ * makes a worker act also contains a number, which is accepted once (snapshot/tables/
+ * used-numbers.ts), and the time until which it is valid.
+ */
+import { createCipheriv, createDecipheriv } from 'node:crypto';
+import { z } from 'zod';
+import type { Config } from '../../config/config.ts';
+import { Invalid } from '../../domain/errors.ts';
+import { parseJson } from '../../domain/values/lossless-json.ts';
+import { keyFor, readKey } from '../../store/do-not-contact/list-key.ts';
+
+/**
+ * What a text is sealed for. No text that a caller or a CRM chooses is sealed as a command; it is
+ * only a part of one.
+ */
+export type Purpose = 'command' | 'progress' | 'outcome' | 'event' | 'delivery' | 'move' | 'link';
+
+/** The purpose of a text, and the matter it belongs to, such as the number of a command. */
+export interface Use {
+  purpose: Purpose;
+  about?: string;
+}
+
+/** A text that makes a worker act. */
+export interface Order {
+  /** Distinguishes this text from every other one, also from one with the same content. */
+  number: string;
+  /** Until when it is valid, in milliseconds since the epoch. */
+  expiresAt: number;
+  text: string;
+}
+
+/** Encrypts and decrypts the texts of one mirror. All `open` functions throw Invalid. */
+export interface Seal {
+  /** Encrypts a text; the result is in Base64. */
+  close(text: string, use: Use): string;
+  /** Decrypts a text, unless it was sealed for something else, with another key, or modified. */
+  open(sealed: string, use: Use): string;
+  closeBytes(bytes: Uint8Array, use: Use): Buffer;
+  openBytes(sealed: Uint8Array, use: Use): Buffer;
+  /**
+   * Encrypts a text that makes a worker act, and returns its number, too. With the number of an
+   * earlier one, it is the same order, valid for longer.
+   */
+  closeOrder(
+    text: string,
+    of: OrderKind,
+    now: number,
+    number?: string,
+  ): { sealed: string; number: string };
+  /**
+   * Decrypts such a text, unless it has expired, or has another number than the given one. The
+   * caller accepts its number once.
+   */
+  openOrder(sealed: string, of: OrderKind, now: number, number?: string): Order;
+}
+
+/** A purpose whose texts make a worker act. */
+export type OrderKind = 'command' | 'event';
+
+const cipher = 'aes-256-gcm';
+const nonceBytes = 12;
+const tagBytes = 16;
+const numberBytes = 16;
+
+/**
+ * How long an order is valid: a command until its caller, who waits, seals it anew, an event as
+ * long as an erasure may have to be tried again.
+ */
+const validMs = { command: 120_000, event: 90 * 86_400_000 } as const;
+
+const orderSchema = z.object({ number: z.string(), expiresAt: z.number(), text: z.string() });
+
+/** What a seal is made of. */
+export interface SealOptions {
+  /** The key of the do-not-contact list in hexadecimal. */
+  key: string;
+  mirror: string;
+  /** Returns the given number of unpredictable bytes. */
+  random(bytes: number): Uint8Array;
+}
+
+/**
+ * Returns the seal of a mirror, or undefined if the key of its do-not-contact list is missing.
+ * Without `random`, it can only decrypt.
+ */
+export function sealIn(
+  { mirror, ledger }: Pick<Config, 'mirror' | 'ledger'>,
+  random: SealOptions['random'] = () => new Uint8Array(),
+): Seal | undefined {
+  const key = readKey(ledger.keyFile);
+  return key === undefined ? undefined : sealOf({ key, mirror, random });
+}
+
+/** Creates a seal. */
+export function sealOf({ key, mirror, random }: SealOptions): Seal {
+  const keyOf = (purpose: Purpose): Buffer => keyFor(`crm-mirror seal 2 ${purpose}`, key);
+  const dataOf = ({ purpose, about = '' }: Use): Buffer =>
+    Buffer.from(JSON.stringify([purpose, mirror, about]));
+  const closeBytes = (bytes: Uint8Array, use: Use): Buffer => {
+    const nonce = random(nonceBytes);
+    const closing = createCipheriv(cipher, keyOf(use.purpose), nonce).setAAD(dataOf(use));
+    const body = Buffer.concat([closing.update(bytes), closing.final()]);
+    return Buffer.concat([nonce, closing.getAuthTag(), body]);
+  };
+  const openBytes = (bytes: Uint8Array, use: Use): Buffer => {
+    const body = nonceBytes + tagBytes;
+    try {
+      const nonce = bytes.subarray(0, nonceBytes);
+      const opening = createDecipheriv(cipher, keyOf(use.purpose), nonce, {
+        authTagLength: tagBytes,
+      });
+      opening.setAAD(dataOf(use));
+      opening.setAuthTag(bytes.subarray(nonceBytes, body));
+      return Buffer.concat([opening.update(bytes.subarray(body)), opening.final()]);
+    } catch (error) {
+      throw new Invalid(
+        'this was encrypted with the key of another do-not-contact list, or for something else',
+        {
+          fix: 'let the configurations of caller and worker name the same ledgerKeyFile',
+          cause: error,
+        },
+      );
+    }
+  };
+  const close = (text: string, use: Use): string =>
+    closeBytes(Buffer.from(text, 'utf8'), use).toString('base64');
+  const open = (sealed: string, use: Use): string =>
+    openBytes(Buffer.from(sealed, 'base64'), use).toString('utf8');
+  return {
+    close,
+    open,
+    closeBytes,
+    openBytes,
+    closeOrder(text, purpose, now, number = Buffer.from(random(numberBytes)).toString('hex')) {
+      const order: Order = { number, expiresAt: now + validMs[purpose], text };
+      return { sealed: close(JSON.stringify(order), { purpose }), number };
+    },
+    openOrder(sealed, purpose, now, number) {
+      const order = orderSchema.parse(parseJson(open(sealed, { purpose })));
+      if (now <= order.expiresAt && order.number === (number ?? order.number)) return order;
+      throw new Invalid(
+        `this ${purpose} was valid until ${new Date(order.expiresAt).toISOString()}`,
+        {
+          fix: 'compare the clocks of the machines, and give it again',
+        },
+      );
+    },
+  };
+}

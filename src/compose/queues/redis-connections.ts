@@ -1,0 +1,123 @@
+/**
+ * Provides two kinds of connection to Redis: one fails immediately while Redis is away, the other
+ * waits.
+ */
+import { Queue } from 'bullmq';
+import { Redis } from 'ioredis';
+import { Unavailable } from '../../domain/errors.ts';
+import { prefix } from './queue-names.ts';
+import { QuickRedis } from '../../http/rate-limit/shared/quick-redis.ts';
+import { retryMs } from '../../http/rate-limit/shared/redis-reconnect.ts';
+
+/**
+ * A connection that does not wait. If Redis is away or does not respond within a second, a command
+ * fails, and nothing is sent twice. Its queues fail in the same way.
+ */
+export interface Quick {
+  redis: Redis;
+  queue<Data = unknown, Answer = unknown>(name: string): Queue<Data, Answer>;
+  /**
+   * Runs a command once the first connection attempt has ended. Throws Unavailable, with `fix` in
+   * its message, if Redis is away, slow, or refuses the command.
+   */
+  ask<T>(command: () => Promise<T>, fix?: string): Promise<T>;
+  close(): void;
+}
+
+/** Opens a connection that fails fast. */
+export function connectQuickly(url: string): Quick {
+  const redis = new QuickRedis(url);
+  let reason = 'it does not answer';
+  redis.on('error', ({ message }: Error) => (reason = message || reason));
+  const opened = new Promise((resolve) => {
+    redis.once('ready', resolve);
+    redis.once('close', resolve);
+  });
+  return {
+    redis,
+    queue<Data, Answer>(name: string) {
+      // Without these options, the queue never recovers if Redis was away when the queue was
+      // created.
+      const recovers = { skipWaitingForReady: true, skipVersionCheck: true };
+      const queue = new Queue<Data, Answer>(name, { connection: redis, prefix, ...recovers });
+      queue.on('error', () => undefined);
+      return queue;
+    },
+    async ask(command, fix) {
+      await opened;
+      try {
+        return await command();
+      } catch (error) {
+        const said = redis.status === 'ready' && error instanceof Error;
+        const why = said ? error.message : reason;
+        const detail = { fix, acted: 'maybe', cause: error } as const;
+        throw new Unavailable(`Redis cannot be asked (${why})`, detail);
+      }
+    },
+    close: () => redis.disconnect(),
+  };
+}
+
+/**
+ * Returns the policy by which Redis drops keys when its memory is full, from what INFO tells;
+ * undefined if it drops none or does not report it.
+ */
+export function evictionPolicyIn(info: string): string | undefined {
+  const policy = /^maxmemory_policy:(.+?)\r?$/m.exec(info)?.[1];
+  return policy === 'noeviction' ? undefined : policy;
+}
+
+/**
+ * Calls `notice` with the reason when the connection is lost, and with undefined when it is
+ * restored, once each time, until `ignore` is called.
+ */
+export function hearOf(
+  connection: Redis,
+  notice: (lost: string | undefined) => void,
+): { ignore(): void } {
+  let is: 'opening' | 'there' | 'lost' = 'opening';
+  let reason = 'it closed the connection';
+  const failed = ({ message }: Error): void => void (reason = message);
+  const opened = (): void => {
+    if (is === 'lost') notice(undefined);
+    is = 'there';
+  };
+  const closed = (): void => {
+    if (is !== 'lost') notice(reason);
+    is = 'lost';
+  };
+  connection.on('error', failed).on('ready', opened).on('close', closed);
+  return {
+    ignore: () => void connection.off('error', failed).off('ready', opened).off('close', closed),
+  };
+}
+
+/**
+ * A connection for processing jobs. It waits for Redis, no matter how long it is away, until
+ * `leave` is called.
+ */
+export interface Patient {
+  redis: Redis;
+  /** Stops waiting. If the connection is lost after that, everything that needs it fails. */
+  leave(): void;
+  close(): void;
+}
+
+/** Opens a connection that waits. */
+export function connectPatiently(url: string): Patient {
+  let isLeft = false;
+  const retryStrategy = (times: number) => (isLeft ? null : retryMs(times));
+  const redis = new Redis(url, { maxRetriesPerRequest: null, retryStrategy });
+  redis.on('error', () => undefined);
+  return {
+    redis,
+    leave: () => void (isLeft = true),
+    close() {
+      isLeft = true;
+      // Between two connection attempts it would never end, and neither would its waiting callers,
+      // so it makes one more attempt.
+      if (redis.status === 'reconnecting') redis.once('ready', () => redis.disconnect());
+      else redis.disconnect();
+    },
+  };
+}

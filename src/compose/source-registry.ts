@@ -1,0 +1,160 @@
+/**
+ * Creates the sources that a configuration names, and loads only their code: loading that of all
+ * types takes a twentieth of a short command. config/schema/source-types.ts lists the types.
+ */
+import type { Config } from '../config/config.ts';
+import { traitsOf } from '../config/schema/source-types.ts';
+import { systemClock } from '../http/system-clock.ts';
+import { flagsIn, type ListedFlag } from '../records/contact/values/field-statement.ts';
+import { vocabulary } from '../records/contact/values/value-vocabulary.ts';
+import { Invalid } from '../domain/errors.ts';
+import { standardInput } from '../sources/shared/files/standard-input.ts';
+import { mappedSource } from '../sources/shared/mapped-source.ts';
+import type { WriteBack } from '../sources/write-back.ts';
+import type { Source } from '../sources/source.ts';
+import { loadMap } from './mapping-module.ts';
+
+/** Shared by the whole process, because standard input can be read only once. */
+const input = standardInput(() => process.stdin);
+const surroundings = { clock: systemClock, random: Math.random, input };
+
+type Contacts = NonNullable<Config['contacts']>;
+type Templates = NonNullable<Config['templates']>;
+
+/** Creates the sources of a configuration. Each call creates another one. */
+export interface Sources {
+  contacts: (() => Source) | undefined;
+  templates: (() => Source) | undefined;
+  /** Creates the write-back that reports opt-outs to the CRM. */
+  returns: (() => WriteBack) | undefined;
+}
+
+/**
+ * Loads what a configuration names; what it does not name is undefined. Throws Invalid if
+ * `contacts.map` cannot be used.
+ */
+export async function loadSources({ contacts, templates }: Config): Promise<Sources> {
+  return {
+    contacts: contacts && (await contactSource(contacts)),
+    templates: templates && (await templateSource(templates)),
+    returns: contacts?.returns && (await contactReturns(contacts.source, contacts.returns)),
+  };
+}
+
+async function contactSource(contacts: Contacts): Promise<() => Source> {
+  const { map, source } = contacts;
+  if (map === undefined) return unmapped(contacts);
+  const mapping = loadMap(map);
+  if (traitsOf(source.type)?.readsNamedFields && !mapping.saysReads) {
+    const why = `does not say which fields it reads, and ${source.type} gives none unasked`;
+    throw new Invalid(`${mapping.name}: ${why}`, { fix: "export const reads = ['…']" });
+  }
+  // The mapping writes the opt-out field, so the source does not know it.
+  const create = await unmapped({ ...contacts, unsubscribed: undefined, channels: [] });
+  return () => mappedSource(create(), mapping);
+}
+
+async function unmapped({ source, id, unsubscribed, channels }: Contacts): Promise<() => Source> {
+  if (source.type === 'csv') {
+    const { csvSource } = await import('../sources/csv/csv-source.ts');
+    return () => csvSource(source, surroundings);
+  }
+  if (source.type === 'xlsx') {
+    const { xlsxSource } = await import('../sources/xlsx/xlsx-source.ts');
+    return () => xlsxSource(source, surroundings);
+  }
+  if (source.type === 'ndjson') {
+    const { ndjsonSource } = await import('../sources/ndjson/ndjson-source.ts');
+    return () => ndjsonSource(source, surroundings);
+  }
+  if (source.type === 'http') {
+    const { httpSource } = await import('../sources/http/http-source.ts');
+    return () => httpSource(source, { ...surroundings, id });
+  }
+  if (source.type === 'hubspot') {
+    const { hubspotSource } = await import('../sources/hubspot/hubspot-source.ts');
+    return () => hubspotSource(source, surroundings);
+  }
+  if (source.type === 'salesforce') {
+    const { salesforceSource } = await import('../sources/salesforce/salesforce-source.ts');
+    return () =>
+      salesforceSource(source, {
+        ...surroundings,
+        unsubscribed: optOutsOf({ unsubscribed, channels }),
+      });
+  }
+  const { sqlSource } = await import('../sources/sql/sql-source.ts');
+  return () => sqlSource(source, { ...surroundings, id });
+}
+
+/** Returns the opt-out fields and how to interpret them, for a source that searches by them. */
+function optOutsOf({ unsubscribed, channels }: Pick<Contacts, 'unsubscribed' | 'channels'>) {
+  const all = flagsIn('contacts.unsubscribed', unsubscribed).map(({ stated }) => stated);
+  const byChannel = channels.flatMap(({ subscription }) => {
+    if (typeof subscription === 'string' || !('optOut' in subscription)) return [];
+    const { optOut: field, yes, no } = subscription;
+    return [{ field, yes, no }];
+  });
+  return [...all, ...byChannel].map(optOutOf);
+}
+
+function optOutOf(stated: ListedFlag['stated']) {
+  if (typeof stated === 'object' && 'when' in stated) return stated;
+  const { field, ...own } = typeof stated === 'string' ? { field: stated } : stated;
+  const read = vocabulary('unsubscribed', own, systemClock.now);
+  const says = (value: unknown): 'yes' | 'no' | 'unknown' => {
+    const found = read(value);
+    if (typeof found === 'object') return 'unknown';
+    return found === 'yes' ? 'yes' : 'no';
+  };
+  return { field, says };
+}
+
+/** Loads the write-back. HubSpot, Salesforce and SQL use the connection of their source. */
+async function contactReturns(
+  source: Contacts['source'],
+  returns: NonNullable<Contacts['returns']>,
+): Promise<() => WriteBack> {
+  if (returns.type === 'http') {
+    const { httpReturns } = await import('../sources/http/write-back.ts');
+    return () => httpReturns(returns, surroundings);
+  }
+  if (returns.type === 'csv') {
+    const { csvReturns } = await import('../sources/csv/write-back.ts');
+    return () => csvReturns(returns);
+  }
+  if (returns.type === 'ndjson') {
+    const { ndjsonReturns } = await import('../sources/ndjson/write-back.ts');
+    return () => ndjsonReturns(returns);
+  }
+  if (returns.type === 'hubspot' && source.type === 'hubspot') {
+    const { hubspotReturns } = await import('../sources/hubspot/write-back.ts');
+    return () => hubspotReturns(source, returns, surroundings);
+  }
+  if (returns.type === 'salesforce' && source.type === 'salesforce') {
+    const { salesforceReturns } = await import('../sources/salesforce/write-back.ts');
+    return () => salesforceReturns(source, returns, surroundings);
+  }
+  if (returns.type === 'sql') {
+    const { sqlReturns } = await import('../sources/sql/write-back.ts');
+    const { url, statement, allowPlain = false, ...rest } = returns;
+    if (url !== undefined) {
+      return () => sqlReturns(statement, { ...rest, url, allowPlain }, surroundings);
+    }
+    if (source.type === 'sql') return () => sqlReturns(statement, source, surroundings);
+  }
+  throw new Error('returns and source were found to fit when the configuration was read');
+}
+
+async function templateSource({ source }: Templates): Promise<() => Source> {
+  if (source.type === 'directory') {
+    const { directorySource } = await import('../sources/directory/directory-source.ts');
+    return () => directorySource(source);
+  }
+  if (source.type === 'http') {
+    const { httpSource } = await import('../sources/http/http-source.ts');
+    return () => httpSource(source, { ...surroundings, id: 'key' });
+  }
+  const { ndjsonSource } = await import('../sources/ndjson/ndjson-source.ts');
+  return () => ndjsonSource(source, surroundings);
+}

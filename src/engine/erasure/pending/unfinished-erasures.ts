@@ -1,0 +1,132 @@
+/**
+ * Stores erasures that were requested and are not finished. `forget` records each before it begins,
+ * together with its progress, and removes it when nothing is left to do. An erasure that a CRM
+ * event requests is also recorded here if a guard holds it, until `forget` is called. A full run
+ * records all people who are erased according to the do-not-contact list but are nevertheless
+ * recorded, or present on both sides, because a snapshot restored from a backup can bring people
+ * back.
+ */
+import { z } from 'zod';
+import type { RecordType } from '../../../records/record-type.ts';
+import type { Key } from '../../../domain/record.ts';
+import { metaValue } from '../../../store/database/meta-table.ts';
+import type { Purged } from '../../../store/tables/record-purge.ts';
+import type { Snapshot } from '../../../store/snapshot.ts';
+import { type RunContext, supersededKeys } from '../../context/run-context.ts';
+import { shortHash } from '../../context/person-identity.ts';
+import { inTurns } from '../../context/work-in-parts.ts';
+
+const name = 'erasures';
+
+const purged = z.object({
+  recorded: z.number(),
+  origins: z.number(),
+  problems: z.number(),
+  changes: z.number(),
+  absences: z.number(),
+  held: z.number(),
+  returned: z.number().default(0),
+}) satisfies z.ZodType<Purged>;
+
+const unfinished = z.object({
+  /** A hash that identifies the person wherever no address may appear. */
+  hash: z.string(),
+  /**
+   * Undefined once only the file has to be rewritten, because from then on the file must not
+   * contain an address.
+   */
+  key: z.string().optional(),
+  /** When the erasure was first requested, in milliseconds since the epoch. */
+  since: z.number(),
+  by: z.enum(['forget', 'run']),
+  /**
+   * The CRM's id of the record, if an event requested the erasure. It may be stored nowhere else by
+   * then.
+   */
+  told: z.string().optional(),
+  /** Whether a guard holds the erasure. */
+  held: z.boolean().optional(),
+  /**
+   * The platform's ids of the contacts that were found; `deleted` contains those that were deleted.
+   */
+  found: z.array(z.string()).optional(),
+  deleted: z.array(z.string()),
+  optedOut: z.number(),
+  purged: purged.optional(),
+});
+
+/** One unfinished erasure. */
+export type Unfinished = z.infer<typeof unfinished>;
+
+/** Returns all unfinished erasures. */
+export function unfinishedIn({ meta }: Pick<Snapshot, 'meta'>): Unfinished[] {
+  return metaValue(meta, name, z.array(unfinished)) ?? [];
+}
+
+/**
+ * Returns the erasure in its state at the start of this attempt, including everything that earlier
+ * attempts did.
+ */
+export function begun({ meta }: Pick<Snapshot, 'meta'>, key: Key, since: number): Unfinished {
+  const hash = shortHash(meta, key);
+  const before = unfinishedIn({ meta }).find((one) => one.hash === hash);
+  const now = { hash, key, by: 'forget', held: undefined } as const;
+  return { deleted: [], optedOut: 0, since, ...before, ...now };
+}
+
+/**
+ * Stores the erasure, replacing what was stored for the same person. Call it within a transaction.
+ */
+export function keep(snapshot: Pick<Snapshot, 'meta'>, one: Unfinished): void {
+  put(snapshot, [...unfinishedIn(snapshot).filter(({ hash }) => hash !== one.hash), one]);
+}
+
+/** Removes the erasure, because it is done or no longer wanted. Call it within a transaction. */
+export function end(snapshot: Pick<Snapshot, 'meta'>, key: Key): void {
+  const its = shortHash(snapshot.meta, key);
+  put(
+    snapshot,
+    unfinishedIn(snapshot).filter(({ hash }) => hash !== its),
+  );
+}
+
+function put({ meta }: Pick<Snapshot, 'meta'>, all: readonly Unfinished[]): void {
+  if (all.length > 0) meta.set(name, JSON.stringify(all));
+  else if (meta.get(name) !== undefined) meta.drop(name);
+}
+
+/**
+ * Returns the keys of people who were erased but are nevertheless recorded, or present on both
+ * sides.
+ */
+export async function findErased(run: RunContext, { name: of }: RecordType): Promise<Key[]> {
+  const { recorded, ranges } = run.snapshot;
+  const isErased = run.doNotContact.erased();
+  const found: Key[] = [];
+  if (!isErased) return found;
+  for await (const range of inTurns(run, ranges.ofKeys(of))) {
+    found.push(...recorded.keysFound(of, range).filter(isErased));
+  }
+  return found;
+}
+
+/**
+ * Stores the erased people that a full run found, replacing those that an earlier run stored. Skips
+ * people that another run has locked during this one, because this run may have read them before
+ * they were erased. Call it within a transaction.
+ */
+export function noteUnfinished(run: RunContext, type: RecordType, erased: readonly Key[]): void {
+  const { snapshot, startedAt } = run;
+  const others = new Set(supersededKeys(run, type));
+  const found = erased.filter((key) => !others.has(key));
+  const known = unfinishedIn(snapshot);
+  const kept = known.filter(({ by }) => by === 'forget');
+  const all = new Map(kept.map((one) => [one.hash, one]));
+  for (const key of found) {
+    const hash = shortHash(snapshot.meta, key);
+    const since = known.find((one) => one.hash === hash)?.since ?? startedAt;
+    const one: Unfinished = { hash, key, since, by: 'run', deleted: [], optedOut: 0 };
+    if (!all.has(hash)) all.set(hash, one);
+  }
+  put(snapshot, [...all.values()]);
+}

@@ -1,0 +1,143 @@
+/**
+ * Handles the deletion of a CRM record for privacy reasons: forgets everybody who had the record's
+ * id.
+ *
+ *   the CRM still has the record              handled like any other event
+ *   no person is known to have had the id     nothing to do
+ *   … and a run about all people is active    tried again: when it has ended, everybody is known
+ *   an existing record has the same address   shared: two people may have one address, and only one
+ *                                             of them is erased; handled like any other event
+ *   events have erased too many recently      held: recorded as requested and not done
+ *   otherwise                                 forgotten, as by `forget`; tried again if that fails
+ *
+ * Each id that is known for the person is requested from the CRM. The CRM is not read for further
+ * ids.
+ */
+import type { Deadlines } from '../../records/capabilities.ts';
+import type { DesiredRow, Key } from '../../domain/record.ts';
+import type { LockedPeople } from '../context/person-locks.ts';
+import { type Certificate, forget } from './forget-person.ts';
+import type { Mirror, MirrorPart } from '../context/mirror-context.ts';
+import { shortHash } from '../context/person-identity.ts';
+import { personIsLocked, idsAt, most, rowOf } from '../read/person-read.ts';
+import { passesGuard } from './erasure-guard.ts';
+import { begun, keep, unfinishedIn } from './pending/unfinished-erasures.ts';
+
+/** Holds the result of a privacy deletion. */
+export interface Erased {
+  /**
+   * What remains to be done with the event: nothing, handle it like any other event, or try it
+   * again.
+   */
+  rest: 'nothing' | 'event' | 'again';
+  /** The people who had the record, one entry for each address. */
+  people: ErasedOne[];
+}
+
+/** The result for one person; `person` is a hash. */
+export type ErasedOne = { person: string } & (
+  { is: 'shared' | 'held' } | { is: 'forgotten' | 'failed'; told: Certificate }
+);
+
+/**
+ * Handles the privacy deletion of the CRM record `id`. Throws Busy while another run has locked one
+ * of the people, the errors of the source, and those of `forget`.
+ */
+export async function eraseTold(mirror: Mirror, id: string, leave: Deadlines): Promise<Erased> {
+  const part = mirror.parts.find(({ source, type }) => source.one && type.capabilities.erasure);
+  if (!part) return { rest: 'nothing', people: [] };
+  const taken = await mirror.locks.take(peopleOf(mirror, part, id));
+  try {
+    // The run that held the lock until now may have given the record another address.
+    const { keys, ...who } = peopleOf(mirror, part, id);
+    if (!taken.extend({ keys, ...who })) throw personIsLocked();
+    if (isThere(await ask(part, id, leave))) return { rest: 'event', people: [] };
+    if (keys.length === 0) {
+      return { rest: mirror.locks.others('').length > 0 ? 'again' : 'nothing', people: [] };
+    }
+    const people: ErasedOne[] = [];
+    for (const key of keys) people.push(await eraseOne(mirror, { part, id, key }, leave));
+    return { rest: restOf(people), people };
+  } finally {
+    taken.release();
+  }
+}
+
+function restOf(people: readonly ErasedOne[]): Erased['rest'] {
+  if (people.some(({ is }) => is === 'failed')) return 'again';
+  return people.some(({ is }) => is === 'shared') ? 'event' : 'nothing';
+}
+
+interface Wanted {
+  part: MirrorPart;
+  id: string;
+  key: Key;
+}
+
+async function eraseOne(mirror: Mirror, wanted: Wanted, leave: Deadlines): Promise<ErasedOne> {
+  const { part, id, key } = wanted;
+  const { snapshot, clock } = mirror;
+  const person = shortHash(snapshot.meta, key);
+  const ids = await goneOf(mirror, wanted, leave);
+  if (!ids) return { person, is: 'shared' };
+  const held = snapshot.transaction(() => {
+    const isHeld = !passesGuard(mirror, part.type, key);
+    keep(snapshot, { ...begun(snapshot, key, clock.now()), told: id, held: isHeld });
+    return isHeld;
+  });
+  if (held) return { person, is: 'held' };
+  const told = await forget(mirror, { part, key, ids, by: 'an event of the CRM' }, leave);
+  return { person, is: told.failure ? 'failed' : 'forgotten', told };
+}
+
+/**
+ * Returns the ids of the person for which the CRM no longer has a record, or undefined if it still
+ * has a record with this address.
+ */
+async function goneOf(
+  mirror: Mirror,
+  { part, id, key }: Wanted,
+  leave: Deadlines,
+): Promise<string[] | undefined> {
+  const others = idsAt(mirror, part.type, key).filter((other) => other !== id);
+  if (others.length > most) return undefined;
+  const gone = [id];
+  for (const other of others) {
+    const row = await ask(part, other, leave);
+    if (!isThere(row)) gone.push(other);
+    // A record that cannot be read may have this address.
+    else if (row?.key === undefined || row.key === key) return undefined;
+  }
+  return gone;
+}
+
+function isThere(row: DesiredRow | undefined): boolean {
+  return row !== undefined && row.presence !== 'flagged';
+}
+
+async function ask(
+  { type, source }: MirrorPart,
+  id: string,
+  { signal }: Deadlines,
+): Promise<DesiredRow | undefined> {
+  const record = await source.one?.(id, { fields: type.fields, signal });
+  return record && rowOf(type, id, record);
+}
+
+/**
+ * Returns the addresses under which the record is known, including those from an interrupted
+ * attempt, and every CRM id of these addresses.
+ */
+function peopleOf(mirror: Mirror, part: MirrorPart, id: string): LockedPeople {
+  const { snapshot } = mirror;
+  const { recorded, duplicates } = snapshot;
+  const { name } = part.type;
+  const begun = unfinishedIn(snapshot).filter(({ told }) => told === id);
+  const keys = new Set([
+    ...recorded.keysOfOrigin(name, id),
+    ...duplicates.namesOf(name, id),
+    ...begun.flatMap(({ key }) => key ?? []),
+  ]);
+  const ids = [...keys].flatMap((key) => idsAt(mirror, part.type, key));
+  return { keys: [...keys], ids: [...new Set([id, ...ids])] };
+}

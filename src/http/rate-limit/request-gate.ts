@@ -1,0 +1,295 @@
+/**
+ * Makes requests wait for their route's budget. Each route has its own queue, so routes never delay
+ * each other. After a 429, the gate waits and sends the request again, ahead of others with the
+ * same priority; for the caller this is not a new attempt.
+ *
+ * Whenever something changes (a request or a response arrives, or a wait ends), the gate asks the
+ * budget how many requests may leave. So while a request waits, either another is in flight, or a
+ * timer runs, or the budget has promised to call.
+ */
+import pLimit, { type LimitFunction } from 'p-limit';
+import type { Clock, Random } from '../../domain/clock.ts';
+import { RateLimited, Unavailable } from '../../domain/errors.ts';
+import type { Answer } from '../../domain/exchange.ts';
+import type { RouteLimit } from '../../domain/route-limit.ts';
+import { type Budget, CEILING, createBudget, type Ticket } from './route-budget.ts';
+import {
+  createLanes,
+  type Lanes,
+  type Priority,
+  type Stuck,
+  type StuckWatch,
+  watchStuck,
+} from './route-queue.ts';
+
+import { type Observation, observe } from '../rate-limit-headers.ts';
+import { anySignal } from '../retry.ts';
+
+/** The maximum number of 429s tolerated for one request. */
+const MOST_REFUSALS = 20;
+/** The maximum number of requests in flight on one route; no budget allows more. */
+const MOST_IN_FLIGHT = CEILING;
+
+interface Passage {
+  priority?: Priority | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** Counts requests that left, including 429s and those without a response. */
+export interface Counts {
+  total: number;
+  /** The counts by route. */
+  byRoute: Record<string, number>;
+  /** The number of 429s among them. */
+  rateLimited: number;
+}
+
+/** Creates the budget of a route. The budget calls `changed` when the gate has to ask it again. */
+export type BudgetOf = (route: string, changed: () => void) => Budget;
+
+/** Controls access to all routes of one platform. */
+export interface Gate {
+  /**
+   * Sends when the route's budget allows it, and returns the response, whatever its status except
+   * 429. `send` receives a signal that combines those of the gate and the request.
+   *
+   * Throws the errors of `send`, the signal's reason if it is aborted while waiting, and
+   * RateLimited if one request was refused 20 times.
+   */
+  through(
+    route: string,
+    send: (signal: AbortSignal | undefined) => Promise<Answer>,
+    sendContext?: Passage,
+  ): Promise<Answer>;
+  counts(): Counts;
+  /** Returns the limit of each route, as shown by its responses. */
+  limits(): Record<string, RouteLimit>;
+  /**
+   * Returns the platform's wall-clock time in epoch milliseconds, based on the Date of the newest
+   * response and the time since, or undefined if no response had a Date.
+   */
+  platformNow(): number | undefined;
+  /** Ends everything that is waiting here. */
+  readonly signal: AbortSignal | undefined;
+}
+
+interface GateOptions {
+  clock: Clock;
+  random: Random;
+  signal?: AbortSignal | undefined;
+  /** The share of every route's budget left to other programs, from 0 to 1. */
+  reserve?: number;
+  /** Creates each route's budget. By default, each budget is local to this process. */
+  budgetOf?: BudgetOf | undefined;
+  /** Called once when a route becomes stuck, and once when it no longer is. */
+  stuck?: ((told: Stuck) => void) | undefined;
+}
+
+/** Creates a gate (specification, "Limits" 4). */
+export function createGate(options: GateOptions): Gate {
+  const { clock, random, reserve = 0, signal } = options;
+  const { budgetOf = () => createBudget({ random, reserve }), stuck: tell = () => undefined } =
+    options;
+  const routes = new Map<string, Route>();
+  const said: Said = { epochMs: undefined };
+  const routeOf = (name: string): Route => {
+    const known = routes.get(name);
+    if (known) return known;
+    const budget = budgetOf(name, () => ask(route));
+    const limit = pLimit(MOST_IN_FLIGHT);
+    const parts = { lanes: createLanes<Entry>(), stuck: watchStuck(name, clock, tell) };
+    const route: Route = { ...newRoute, ...parts, name, clock, limit, budget, said };
+    routes.set(name, route);
+    return route;
+  };
+  const each = <T>(one: (route: Route) => T): Record<string, T> =>
+    Object.fromEntries([...routes.values()].map((route) => [route.name, one(route)]));
+  const sum = (one: (route: Route) => number): number =>
+    [...routes.values()].reduce((total, route) => total + one(route), 0);
+
+  return {
+    async through(name, send, sendContext = {}) {
+      const stop = anySignal(signal, sendContext.signal);
+      stop?.throwIfAborted();
+      return enter(routeOf(name), send, {
+        signal: stop,
+        priority: sendContext.priority ?? 'other',
+      });
+    },
+    counts: () => ({
+      total: sum(({ sent }) => sent),
+      byRoute: each(({ sent }) => sent),
+      rateLimited: sum(({ refused }) => refused),
+    }),
+    limits: () => each(({ budget }) => budget.limit()),
+    platformNow: () =>
+      said.epochMs === undefined ? undefined : Math.floor(said.epochMs + clock.monotonic()),
+    signal,
+  };
+}
+
+/**
+ * Returns the same gate for requests that take precedence over all others. It counts only those
+ * requests.
+ */
+export function urgently(gate: Gate): Gate {
+  /** The number of requests that have left so far. */
+  const counts: Counts = { total: 0, byRoute: {}, rateLimited: 0 };
+  const count = (route: string): void => {
+    counts.total += 1;
+    counts.byRoute[route] = (counts.byRoute[route] ?? 0) + 1;
+  };
+  return {
+    ...gate,
+    through(name, send, sendContext) {
+      const counting: typeof send = async (signal) => {
+        try {
+          const answer = await send(signal);
+          count(name);
+          if (answer.status === 429) counts.rateLimited += 1;
+          return answer;
+        } catch (error) {
+          if (error instanceof Unavailable && error.acted === 'maybe') count(name);
+          throw error;
+        }
+      };
+      return gate.through(name, counting, { ...sendContext, priority: 'event' });
+    },
+    counts: () => structuredClone(counts),
+  };
+}
+
+/** The platform's wall-clock time at the moment when our monotonic clock showed 0. */
+interface Said {
+  epochMs: number | undefined;
+}
+
+interface Route {
+  name: string;
+  said: Said;
+  clock: Clock;
+  budget: Budget;
+  limit: LimitFunction;
+  lanes: Lanes<Entry>;
+  came: number;
+  sent: number;
+  refused: number;
+  stuck: StuckWatch;
+  /** Whether the budget is about to be asked. */
+  asking: boolean;
+  /** Runs while a request is waiting and none may leave. */
+  timer: AbortController | undefined;
+}
+
+const newRoute = { came: 0, sent: 0, refused: 0, asking: false, timer: undefined };
+
+/** A caller's request, waiting or in flight. */
+interface Entry {
+  send(signal: AbortSignal | undefined): Promise<Answer>;
+  signal: AbortSignal | undefined;
+  priority: Priority;
+  order: number;
+  refusals: number;
+  /** The monotonic time of its first refusal. */
+  refusedMs: number | undefined;
+  resolve(answer: Answer): void;
+  reject(reason: unknown): void;
+}
+
+const newEntry = { refusals: 0, refusedMs: undefined };
+
+function enter(
+  route: Route,
+  send: Entry['send'],
+  sendContext: Pick<Entry, 'signal' | 'priority'>,
+): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const { signal } = sendContext;
+  route.came += 1;
+  const entry: Entry = { ...sendContext, ...newEntry, send, order: route.came, resolve, reject };
+  const leave = () => {
+    if (!route.lanes.remove(entry)) return;
+    reject(signal?.reason);
+    ask(route);
+  };
+  signal?.addEventListener('abort', leave, { once: true });
+  route.lanes.put(entry);
+  ask(route);
+  return promise.finally(() => signal?.removeEventListener('abort', leave));
+}
+
+/**
+ * Asks the budget in a microtask, so that among all requests that arrive in the same turn, the most
+ * urgent one leaves first.
+ */
+function ask(route: Route): void {
+  if (route.asking) return;
+  route.asking = true;
+  queueMicrotask(() => {
+    route.asking = false;
+    pump(route);
+  });
+}
+
+/** Sends the requests that may leave; otherwise waits for as long as the budget demands. */
+function pump(route: Route): void {
+  const { lanes, budget, clock } = route;
+  route.timer?.abort();
+  route.timer = undefined;
+  for (;;) {
+    const nowMs = clock.monotonic();
+    const { leave, waitMs } = budget.decide(nowMs, lanes.size());
+    if (leave === 0) return wait(route, waitMs);
+    for (let count = 0; count < leave; count += 1) {
+      const entry = lanes.take();
+      if (entry) void depart(route, entry, budget.ticket(nowMs));
+    }
+  }
+}
+
+function wait(route: Route, waitMs: number): void {
+  if (waitMs === Number.POSITIVE_INFINITY) return;
+  const timer = new AbortController();
+  route.timer = timer;
+  const wake = () => {
+    if (route.timer === timer) ask(route);
+  };
+  route.clock.sleep(waitMs, timer.signal).then(wake, () => undefined);
+}
+
+async function depart(route: Route, entry: Entry, ticket: Ticket): Promise<void> {
+  const { budget, clock } = route;
+  let answer: Answer;
+  try {
+    answer = await route.limit(() => entry.send(entry.signal));
+  } catch (error) {
+    const left = error instanceof Unavailable && error.acted === 'maybe';
+    if (left) budget.lose(ticket, clock.monotonic());
+    else budget.withdraw(ticket);
+    route.sent += left ? 1 : 0;
+    entry.reject(error);
+    return ask(route);
+  }
+  const seen = observe(answer.status, answer.headers, clock.now());
+  budget.answer(ticket, seen, clock.monotonic());
+  if (seen.dateMs !== undefined) route.said.epochMs = seen.dateMs - clock.monotonic();
+  route.sent += 1;
+  if (seen.refused) refuse(route, entry, seen);
+  else {
+    route.stuck.through();
+    entry.resolve(answer);
+  }
+  ask(route);
+}
+
+function refuse(route: Route, entry: Entry, seen: Observation): void {
+  route.refused += 1;
+  entry.refusals += 1;
+  entry.refusedMs ??= route.clock.monotonic();
+  route.stuck.refused(entry.refusals, entry.refusedMs);
+  if (entry.signal?.aborted) return entry.reject(entry.signal.reason);
+  if (entry.refusals < MOST_REFUSALS) return route.lanes.put(entry, 'again');
+  const said = `${route.name}: one request was refused ${MOST_REFUSALS} times in a row (429)`;
+  const detail = { retryAfterMs: seen.retryAfterMs ?? 0, route: route.name };
+  entry.reject(new RateLimited(`${said}, the waits asked for kept`, detail));
+}

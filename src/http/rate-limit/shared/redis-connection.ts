@@ -1,0 +1,208 @@
+/**
+ * Manages a process's single connection to Redis. Because Redis may be away, calls never wait long
+ * and never throw.
+ *
+ * OPENING  no response yet; calls wait for it briefly.
+ *     ready                  → THERE
+ *     refused, not in time   → LOST
+ * THERE    calls are answered.
+ *     one fails, or is late  → LOST
+ * LOST     calls return nothing immediately. While the caller asks periodically, it is retried.
+ *     three good pings       → THERE again; if it is soon lost again, the pings are further apart
+ *     a bad one              → LOST, and the count restarts
+ */
+import type { Redis } from 'ioredis';
+import { z } from 'zod';
+import type { Clock } from '../../../domain/clock.ts';
+import { OPENING_MS } from './redis-reconnect.ts';
+
+const texts = z.array(z.string());
+
+const PING_EACH_MS = 250;
+/**
+ * The longest time between pings if the connection is soon lost again, as with a server that
+ * responds only to pings.
+ */
+const MOST_PING_EACH_MS = 10_000;
+const SOON_MS = 10_000;
+const GOOD_PINGS = 3;
+
+/** A connection that may be away. */
+export interface Link {
+  /** Runs a script on a key. Returns undefined if Redis is away or the script failed. */
+  run(script: Script, key: string, args: readonly string[]): Promise<string[] | undefined>;
+  /** Returns how many times the connection was lost and restored, or undefined while it is lost. */
+  times(): number | undefined;
+  /**
+   * Retries a lost connection when the next try is due, and returns the milliseconds until the try
+   * after that.
+   */
+  tend(): number;
+  /** Closes the connection permanently. */
+  close(): void;
+}
+
+/** A script that stores something, and returns texts. */
+interface Script {
+  name: string;
+  lua: string;
+}
+
+/** The settings of a connection and its listeners. */
+export interface LinkOptions {
+  /** A redis:// or rediss:// URL. */
+  url: string;
+  clock: Clock;
+  /**
+   * Called with the reason when the connection is lost, and with undefined when a script runs
+   * again.
+   */
+  notice(lost: string | undefined): void;
+  /** Called when the connection is restored or lost. */
+  changed(): void;
+}
+
+interface State {
+  redis: Redis | undefined;
+  options: LinkOptions;
+  is: 'opening' | 'there' | 'lost';
+  times: number;
+  /** The number of consecutive good pings. */
+  good: number;
+  pinging: boolean;
+  nextPingMs: number;
+  pingEachMs: number;
+  /** When the connection was last restored. */
+  backMs: number;
+  saidAway: boolean;
+  reason: string;
+}
+
+/** Opens a connection. It never throws, because Redis may be away from the beginning. */
+export function openLink(options: LinkOptions): Link {
+  const state: State = {
+    redis: undefined,
+    options,
+    is: 'opening',
+    times: 0,
+    good: 0,
+    pinging: false,
+    nextPingMs: 0,
+    pingEachMs: PING_EACH_MS,
+    backMs: Number.NEGATIVE_INFINITY,
+    saidAway: false,
+    reason: 'it does not answer',
+  };
+  const closed = new AbortController();
+  const opened = open(state, closed.signal);
+  return {
+    async run(script, key, args) {
+      await opened;
+      const { redis } = state;
+      if (state.is === 'lost' || !redis) return undefined;
+      try {
+        const found = texts.parse(await evaluate(redis, script, [key, ...args]));
+        sayBack(state);
+        return found;
+      } catch (error) {
+        const said = redis.status === 'ready' && error instanceof Error;
+        lose(state, said ? wordsOf(error) : state.reason);
+        return undefined;
+      }
+    },
+    times: () => (state.is === 'lost' ? undefined : state.times),
+    tend: () => tend(state),
+    close() {
+      state.is = 'lost';
+      closed.abort();
+      state.redis?.disconnect();
+    },
+  };
+}
+
+/** Loads the client only if Redis is configured, because most commands start without it. */
+async function connect(state: State): Promise<Redis> {
+  const { QuickRedis } = await import('./quick-redis.ts');
+  const redis = new QuickRedis(state.options.url);
+  redis.on('error', ({ message }: Error) => (state.reason = message || state.reason));
+  redis.on('ready', () => (state.reason = 'the connection was lost'));
+  redis.on('close', () => lose(state, state.reason));
+  return redis;
+}
+
+/** Runs the script by its hash, or sends it in full if Redis does not know it yet. */
+async function evaluate(
+  redis: Redis,
+  { name, lua }: Script,
+  args: readonly string[],
+): Promise<unknown> {
+  if (!Object.hasOwn(redis, name)) redis.defineCommand(name, { numberOfKeys: 1, lua });
+  const command: unknown = Reflect.get(redis, name);
+  if (typeof command !== 'function') throw new Error(`${name} is no command`);
+  return Reflect.apply(command, redis, args);
+}
+
+async function open(state: State, closed: AbortSignal): Promise<void> {
+  const redis = await connect(state);
+  if (closed.aborted) return redis.disconnect();
+  state.redis = redis;
+  const timer = new AbortController();
+  const enough = AbortSignal.any([timer.signal, closed]);
+  const late = state.options.clock.sleep(OPENING_MS, enough).catch(() => undefined);
+  redis.once('ready', () => timer.abort());
+  redis.once('close', () => timer.abort());
+  await late;
+  if (state.is === 'opening' && redis.status === 'ready') state.is = 'there';
+  else lose(state, state.reason);
+}
+
+function lose(state: State, reason: string): void {
+  if (state.is === 'lost') return;
+  const nowMs = state.options.clock.monotonic();
+  const isSoon = nowMs - state.backMs < SOON_MS;
+  state.pingEachMs = isSoon ? Math.min(MOST_PING_EACH_MS, 2 * state.pingEachMs) : PING_EACH_MS;
+  state.is = 'lost';
+  state.good = 0;
+  if (!state.saidAway) state.options.notice(reason);
+  state.saidAway = true;
+  state.options.changed();
+}
+
+/**
+ * Reports that Redis is back once a script has stored something, because a server that responds to
+ * pings, and stores nothing, would be reported repeatedly.
+ */
+function sayBack(state: State): void {
+  if (!state.saidAway || state.is !== 'there') return;
+  state.saidAway = false;
+  state.options.notice(undefined);
+}
+
+/** Returns an error's message without the position in the script. */
+function wordsOf({ message }: Error): string {
+  return message.replace(/,? script: [0-9a-f]{40}.*$/, '');
+}
+
+function tend(state: State): number {
+  const nowMs = state.options.clock.monotonic();
+  if (!state.pinging && nowMs >= state.nextPingMs) {
+    state.nextPingMs = nowMs + state.pingEachMs;
+    void ping(state);
+  }
+  return Math.max(1, state.nextPingMs - nowMs);
+}
+
+async function ping(state: State): Promise<void> {
+  state.pinging = true;
+  const isGood = await state.redis?.ping().then(
+    () => true,
+    () => false,
+  );
+  state.pinging = false;
+  state.good = isGood ? state.good + 1 : 0;
+  if (state.good < GOOD_PINGS || state.is !== 'lost') return;
+  state.is = 'there';
+  state.backMs = state.options.clock.monotonic();
+  state.times += 1;
+  state.options.changed();
+}

@@ -1,0 +1,188 @@
+/**
+ * The entries of the audit log, and the text in which they are stored and hashed.
+ *
+ *   run       a run began: when, in which mode, and who or what asked for it
+ *   write     a change was sent to the platform, and what became of it
+ *   decision  a person decided something: an approval, a refusal, a settlement …
+ *   erasure   the key of one person was dropped: the proof stays, the person is gone
+ *   key       a signing key took over from the one before
+ *   gap       earlier entries are lost: the snapshot knew a log that had more
+ *   pruning   older entries were removed; the chain goes on from the hash of the last of them
+ *
+ * A stored entry is a JSON array of its fields in the order of its schema, so that it takes few
+ * bytes. A new field is only ever appended, and is optional. A person is never part of the text:
+ * the row has a column with the person's mark (person-marks.ts).
+ */
+import { z } from 'zod';
+import { ops } from '../../domain/change.ts';
+import { Invalid } from '../../domain/errors.ts';
+
+/** A time in whole milliseconds since the epoch; a program's own clock may tell parts of them. */
+const at = z.number().transform(Math.round);
+const text = z.string();
+const optional = z.string().nullable();
+
+const run = z.object({
+  type: z.literal('run'),
+  at,
+  id: text,
+  mode: text,
+  /** What asked for the run: schedule, event, command or program. */
+  by: text,
+  /** Who gave the command; null if no person did. */
+  name: optional,
+  /** The fingerprint of how the CRM is read and mapped. */
+  mapping: optional,
+  /** The run that this one undoes. */
+  undoes: optional.default(null),
+});
+
+/**
+ * What became of a change that was sent.
+ *
+ *   acked      the platform did it
+ *   found      read afterwards: the platform shows it, and perhaps did before
+ *   undone     read afterwards: the person took it back since
+ *   rejected   the platform refused it
+ *   stale      read afterwards: it did not happen, or no longer applied
+ *   unknown    no answer; another entry follows when the outcome is known
+ */
+export const writeOutcome = z.enum(['acked', 'found', 'undone', 'rejected', 'stale', 'unknown']);
+/** One of `writeOutcome`. */
+export type WriteOutcome = z.infer<typeof writeOutcome>;
+
+const write = z.object({
+  type: z.literal('write'),
+  at,
+  /** The number of the entry of the run; 0 for a command about one person. */
+  run: z.number().int(),
+  op: z.enum(ops),
+  /** The channel of a contact; '' for the whole record. */
+  part: text,
+  /** The rule or gate that asked for the change. */
+  rule: text,
+  outcome: writeOutcome,
+  /** What the platform showed before the change: a subscription, `none`, or a fingerprint. */
+  before: text,
+  /** The status of the platform's answer; null if there was none. */
+  status: z.number().int().nullable(),
+  /** What the CRM stated: opt_in, opt_out, gone, deleted. */
+  says: optional,
+  /** The fingerprint of the CRM records, keyed with the person's key. */
+  record: optional,
+  /** When the person stated their will, according to the CRM. */
+  statedAt: at.nullable(),
+  /** The hash of the plan whose approval released the change, or why it needed none. */
+  approval: optional,
+  /** The platform's id of the request. */
+  request: optional,
+  /** The fingerprint of what the platform shows since, if the operation does not tell. */
+  after: optional,
+  /** The name of a template; null for a contact. */
+  template: optional,
+});
+
+const decision = z.object({
+  type: z.literal('decision'),
+  at,
+  /** What was decided, named by its command: approve, reject, resolve, allow, forget … */
+  what: text,
+  /** Who decided. */
+  name: text,
+  reason: optional,
+  /** What the decision is about: a plan, a channel, a choice. */
+  about: optional,
+  /** Where it can be looked up. */
+  evidence: optional,
+  /** The user and the host that gave the command, whatever `name` says; null if not known. */
+  as: optional.default(null),
+  /** The text that an approver has signed, and the public key of the approver (base64, SPKI). */
+  statement: optional.default(null),
+  signer: optional.default(null),
+});
+
+/** `by`: who asked for it. */
+const erasure = z.object({ type: z.literal('erasure'), at, by: text });
+
+const key = z.object({ type: z.literal('key'), at, id: text, publicKey: text });
+
+const gap = z.object({
+  type: z.literal('gap'),
+  at,
+  /** The id of the log that the snapshot knew, and the number of its last entry. */
+  log: text,
+  upTo: z.number().int(),
+});
+
+const pruning = z.object({
+  type: z.literal('pruning'),
+  at,
+  /** The number and the hash of the last entry that was removed, in hexadecimal digits. */
+  upTo: z.number().int(),
+  hash: text,
+});
+
+/** The types as they are stored: those that occur often are short. */
+const tags = {
+  run: 'run',
+  write: 'w',
+  decision: 'decision',
+  erasure: 'erasure',
+  key: 'key',
+  gap: 'gap',
+  pruning: 'pruning',
+};
+const typeOfTag = new Map<string, string>(Object.entries(tags).map(([type, tag]) => [tag, type]));
+
+const schemas = { run, write, decision, erasure, key, gap, pruning };
+const entry = z.discriminatedUnion('type', [run, write, decision, erasure, key, gap, pruning]);
+
+/** One entry, without its place in the chain and without the person. */
+export type AuditEntry = z.infer<typeof entry>;
+/** The entry of a run. */
+export type RunEntry = z.infer<typeof run>;
+/** The entry of a decision. */
+export type DecisionEntry = z.infer<typeof decision>;
+/** The entry of a change that was sent. */
+export type WriteEntry = z.infer<typeof write>;
+
+const namesByType = new Map(
+  Object.entries(schemas).map(([type, { shape }]) => [type, Object.keys(shape)]),
+);
+
+/** Returns the text of an entry, which is stored and hashed. It ends before the trailing nulls. */
+export function encodeEntry(entry: AuditEntry): string {
+  const byName: Record<string, unknown> = { ...entry };
+  const values = (namesByType.get(entry.type) ?? []).map((name) => byName[name] ?? null);
+  const told = values.slice(1, values.findLastIndex((value) => value !== null) + 1);
+  return JSON.stringify([tags[entry.type], ...told]);
+}
+
+const row = z.tuple([z.string()], z.unknown());
+
+/** Reads an entry that the snapshot remembers as an object. Throws for anything else. */
+export function readEntry(value: unknown): AuditEntry {
+  return entry.parse(value);
+}
+
+/** Returns the entry of a stored text. Throws Invalid if the text is none. */
+export function decodeEntry(body: string): AuditEntry {
+  const found = entryIn(body);
+  if (found) return found;
+  throw new Invalid('an entry of the audit log cannot be read: it was changed', {
+    fix: '`crm-mirror audit verify` names it; restore the log from a backup',
+  });
+}
+
+/** Returns the entry of a stored text; undefined if the text is none. */
+export function entryIn(body: string): AuditEntry | undefined {
+  try {
+    const [tag, ...told] = row.parse(JSON.parse(body));
+    const type = typeOfTag.get(tag) ?? tag;
+    const values = [type, ...told];
+    const names = namesByType.get(type) ?? [];
+    return entry.parse(Object.fromEntries(names.map((name, at) => [name, values[at] ?? null])));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,295 @@
+/**
+ * The audit log: what was sent to the platform, why, and who allowed it, for years. It is a file of
+ * its own beside the snapshot, so that it outlives the snapshot and has its own time of keeping.
+ *
+ * Its entries form a chain of hashes (hash-chain.ts). A checkpoint is the signed hash of an entry.
+ * Only one process appends: the one that has the mirror's lease.
+ */
+import type Database from 'better-sqlite3';
+import { Busy } from '../../domain/errors.ts';
+import type { Key } from '../../domain/record.ts';
+import { type BackupPart, copyOf } from '../database/database-backup.ts';
+import type { Wait } from '../database/database-access.ts';
+import { type Statements, statementsOf } from '../database/prepared-statements.ts';
+import { type AuditEntry, encodeEntry, entryIn } from './audit-entry.ts';
+import { firstHash, hashOf, type StoredEntry } from './hash-chain.ts';
+import { type Pruning, pruneIn } from './log-pruning.ts';
+import {
+  fingerprintFor,
+  type Person,
+  type PersonMarks,
+  personMarksIn,
+  personTable,
+} from './person-marks.ts';
+import type { SigningKey } from './signing-key.ts';
+
+/** An entry to append. */
+export interface Appended {
+  entry: AuditEntry;
+  /** The address of the person it concerns; undefined if it concerns nobody. */
+  person?: Key | undefined;
+  /** The CRM records that a write followed; their keyed fingerprint goes into the entry. */
+  records?: string | undefined;
+  /** The id of the run that a write belongs to; the number of its entry goes into the entry. */
+  run?: string | undefined;
+}
+
+/** How far what one writer left has been appended. */
+export interface Reached {
+  writer: string;
+  id: number;
+}
+
+/** A signed hash. */
+export interface Checkpoint {
+  seq: number;
+  /** The hash of the entry with this number. */
+  hash: Buffer;
+  at: number;
+  /** The public key that belongs to the signature, in PEM form. */
+  publicKey: string;
+  signature: Buffer;
+}
+
+/** Returns the text that a checkpoint signs. */
+export function checkpointText(log: string, { seq, hash, at }: Signed): string {
+  return `crm-mirror audit log ${log}\n${seq}\n${hash.toString('hex')}\n${at}\n`;
+}
+
+type Signed = Pick<Checkpoint, 'seq' | 'hash' | 'at'>;
+
+/** An open audit log. */
+export interface AuditLog {
+  /** Identifies this log; its checkpoints sign it. */
+  readonly id: string;
+  people: PersonMarks;
+  /**
+   * Appends entries in one transaction. `reached` states how far each writer's rows are appended
+   * with them, in the same transaction: a caller that is killed before it notes this itself does
+   * not append them twice. Throws Busy.
+   */
+  append(entries: readonly Appended[], reached?: readonly Reached[]): void;
+  /** Returns how far a writer's rows have been appended; 0 if none were. */
+  reached(writer: string): number;
+  /** Returns whether the log has the entry of a run. */
+  knowsRun(run: string): boolean;
+  /** Signs the last entry, unless it is signed. An entry names the key if it is a new one. */
+  checkpoint(key: SigningKey, at: number): void;
+  /** Returns the number and the hash of the last entry. */
+  head(): Head;
+  /** Returns the hash of an entry, or the one before the first; undefined if it was removed. */
+  hashAt(seq: number): Buffer | undefined;
+  /** Returns the entries with greater numbers, in order. */
+  entries(after?: number): IterableIterator<StoredEntry>;
+  /** Returns the last entries before a number, the newest first. */
+  newest(count: number, before?: number): StoredEntry[];
+  /** Returns the entries about a person, in order. */
+  about(person: Person): StoredEntry[];
+  /** Returns the entries about a template, in order. */
+  aboutTemplate(key: Key): StoredEntry[];
+  /** Returns the entries of the decisions about a plan, and of the writes that these approved. */
+  aboutPlan(hash: string): StoredEntry[];
+  /** Returns the entries of decisions, in order. */
+  decisions(): StoredEntry[];
+  /** Returns the entries from a time on, in milliseconds since the epoch. */
+  entriesSince(at: number): IterableIterator<StoredEntry>;
+  checkpoints(): Checkpoint[];
+  /**
+   * Removes the entries before `before` that are old by the time that the checkpoints tell, too,
+   * and appends an entry that says so. Returns how many were removed.
+   */
+  prune(before: number, at: number): number;
+  /**
+   * Erases a person: drops the key, and appends an entry that says so. Does nothing for a person
+   * that the log does not know.
+   */
+  erase(person: Key, said: { at: number; by: string }): void;
+  /** Writes a complete and verified copy to `file`. Throws Invalid, and the signal's reason. */
+  copy(file: string, signal: AbortSignal): Promise<BackupPart>;
+  close(): void;
+}
+
+/** The end of a chain. */
+export type Head = Pick<StoredEntry, 'seq' | 'hash'>;
+
+/** The SQL that creates the tables of an empty log. */
+export const auditTables = `
+  create table meta (name text primary key, value text not null) without rowid;
+  create table entry (
+    seq integer primary key, person integer, body text not null, hash blob not null
+  );
+  create table reached (writer text primary key, id integer not null) without rowid;
+  create table run (id text primary key, seq integer not null) without rowid;
+  create table checkpoint (
+    seq integer primary key, hash blob not null, at integer not null,
+    public_key text not null, signature blob not null
+  );
+  create index entry_by_person on entry (person) where person is not null;
+  create index entry_of_decision on entry (seq) where body like '["decision"%';${personTable}`;
+
+/** Returns the log in an open database that has its tables. `secret` finds the people's keys. */
+export function auditLogIn(
+  db: Database.Database,
+  { id, secret, patiently }: { id: string; secret: Buffer; patiently: Wait },
+): AuditLog {
+  const statements = statementsOf(db);
+  const people = personMarksIn(statements, secret);
+  const reading = readingIn(statements);
+  const { last, add } = appendingIn(statements);
+  const appendAll = (all: readonly Appended[]): void => {
+    let before = last();
+    // Most people have several changes in a row.
+    const known = new Map<Key, ReturnType<PersonMarks['of']>>();
+    for (const one of all) {
+      const { person: address } = one;
+      const person = address === undefined ? null : (known.get(address) ?? people.of(address));
+      if (person && address !== undefined) known.set(address, person);
+      const entry = completed(one, person, reading.runNumber);
+      before = add(before, { entry, person });
+      if (entry.type === 'run') reading.addRun(entry.id, before.seq);
+    }
+  };
+  const note: Pruning['note'] = (told) => appendAll([{ entry: { type: 'pruning', ...told } }]);
+  const within = <T>(work: () => T): T => patiently(() => db.transaction(work).immediate());
+  return {
+    id,
+    people,
+    ...reading,
+    head: last,
+    append(entries, reached = []) {
+      within(() => {
+        appendAll(entries);
+        reached.forEach(reading.setReached);
+      });
+    },
+    checkpoint: (key, at) =>
+      within(() => {
+        const before = reading.lastKey();
+        const { publicKey } = key;
+        if (before !== undefined && before !== publicKey) {
+          appendAll([{ entry: { type: 'key', at, id: key.id, publicKey } }]);
+        }
+        signIn(statements, { id, key, at, head: last() });
+      }),
+    prune: (before, at) => within(() => pruneIn(statements, { before, at, note })),
+    erase(person, { at, by }) {
+      within(() => {
+        const dropped = people.drop(person);
+        // Without the person: with the do-not-contact list, its time would tell who it was.
+        if (dropped) add(last(), { entry: { type: 'erasure', at, by }, person: null });
+      });
+      // What was overwritten must not stay in the write-ahead log.
+      if (statements.prepare<[], { busy: number }>(checkpointSql).get()?.busy === 0) return;
+      throw new Busy('another process reads the audit log, so it still has the key', {
+        fix: 'run it again',
+      });
+    },
+    copy: async (file, signal) => copyOf(db, file, { signal }),
+    close: () => void db.close(),
+  };
+}
+
+const checkpointSql = 'pragma wal_checkpoint(truncate)';
+
+/** Fills in what only the log knows: the person's key, and the number of the run's entry. */
+function completed(
+  { entry, records, run }: Appended,
+  person: { key: Buffer } | null,
+  runNumber: (id: string) => number,
+): AuditEntry {
+  if (entry.type !== 'write') return entry;
+  const record = person && records !== undefined ? fingerprintFor(person, records) : entry.record;
+  return { ...entry, record, run: run === undefined ? entry.run : runNumber(run) };
+}
+
+function appendingIn({ prepare }: Statements) {
+  const last = prepare<[], Head>('select seq, hash from entry order by seq desc limit 1');
+  const put = prepare<[number, number | null, string, Buffer]>(
+    'insert into entry (seq, person, body, hash) values (?, ?, ?, ?)',
+  );
+  return {
+    last: (): Head => last.get() ?? { seq: 0, hash: firstHash },
+    add(before: Head, { entry, person }: { entry: AuditEntry; person: Person | null }): Head {
+      const seq = before.seq + 1;
+      const body = encodeEntry(entry);
+      const hash = hashOf(before.hash, { seq, person: person?.mark ?? null, body });
+      put.run(seq, person?.id ?? null, body, hash);
+      return { seq, hash };
+    },
+  };
+}
+
+function readingIn({ prepare }: Statements) {
+  const columns =
+    'select seq, mark person, body, hash from entry left join person on person.id = entry.person';
+  const entries = prepare<[number], StoredEntry>(`${columns} where seq > ? order by seq`);
+  const hashAt = prepare<[number], { hash: Buffer }>('select hash from entry where seq = ?');
+  const newest = prepare<[number, number], StoredEntry>(
+    `${columns} where seq < ? order by seq desc limit ?`,
+  );
+  const about = prepare<[number], StoredEntry>(`${columns} where entry.person = ? order by seq`);
+  const since = prepare<[number], StoredEntry>(
+    `${columns} where entry.seq >= (select min(seq) from entry where body ->> 1 >= ?) order by seq`,
+  );
+  const ofTemplate = prepare<[string, string], StoredEntry>(
+    `${columns} where instr(body, ?) and body ->> '$[#-1]' = ? order by seq`,
+  );
+  const mentioning = prepare<[string], StoredEntry>(`${columns} where instr(body, ?) order by seq`);
+  const decided = prepare<[], StoredEntry>(
+    `${columns} where body like '["decision"%' order by seq`,
+  );
+  const signed = prepare<[], Checkpoint>(
+    'select seq, hash, at, public_key publicKey, signature from checkpoint order by seq',
+  );
+  const lastKey = prepare<[], { key: string }>(
+    'select public_key key from checkpoint order by seq desc limit 1',
+  );
+  const reached = prepare<[string], { id: number }>('select id from reached where writer = ?');
+  const setReached = prepare<Reached>('insert or replace into reached values (@writer, @id)');
+  const run = prepare<[string], { seq: number }>('select seq from run where id = ?');
+  const addRun = prepare<[string, number]>('insert or replace into run values (?, ?)');
+  return {
+    hashAt: (seq: number) => (seq === 0 ? firstHash : hashAt.get(seq)?.hash),
+    entries: (after = 0) => entries.iterate(after),
+    newest: (count: number, before = Number.MAX_SAFE_INTEGER) => newest.all(before, count),
+    about: ({ id }: Person) => about.all(id),
+    aboutTemplate: (key: Key) => ofTemplate.all(JSON.stringify(key), key),
+    aboutPlan: (hash: string) => mentioning.all(JSON.stringify(hash)).filter(isAbout(hash)),
+    decisions: () => decided.all(),
+    entriesSince: (at: number) => since.iterate(at),
+    checkpoints: () => signed.all(),
+    lastKey: () => lastKey.get()?.key,
+    reached: (writer: string) => reached.get(writer)?.id ?? 0,
+    setReached: (one: Reached) => void setReached.run(one),
+    runNumber: (id: string) => run.get(id)?.seq ?? 0,
+    knowsRun: (id: string) => run.get(id) !== undefined,
+    addRun: (id: string, seq: number) => void addRun.run(id, seq),
+  };
+}
+
+/** Returns what tells whether an entry is about a plan. */
+function isAbout(plan: string): (row: StoredEntry) => boolean {
+  return ({ body }) => {
+    const entry = entryIn(body);
+    if (entry?.type === 'write') return entry.approval === plan;
+    return entry?.type === 'decision' && entry.about === plan;
+  };
+}
+
+interface Signing {
+  id: string;
+  key: SigningKey;
+  at: number;
+  head: Head;
+}
+
+function signIn({ prepare }: Statements, { id, key, at, head }: Signing): void {
+  const { seq, hash } = head;
+  if (seq === 0) return;
+  const put = prepare<[number, Buffer, number, string, Buffer]>(
+    `insert or ignore into checkpoint (seq, hash, at, public_key, signature)
+     values (?, ?, ?, ?, ?)`,
+  );
+  const signature = key.sign(checkpointText(id, { seq, hash, at }));
+  put.run(seq, hash, at, key.publicKey, signature);
+}

@@ -1,0 +1,185 @@
+/**
+ * Keeps what was sent to the platform lately, and what it answered, for people who have to find out
+ * what happened. Rows are collected in memory and written in batches. Losing some of them is
+ * allowed: a failure of the log is printed once, and never ends or delays a run.
+ *
+ * The process that holds the lease of the mirror is the only one that writes the log, so `forget`
+ * can remove a person from it for good.
+ */
+import { existsSync } from 'node:fs';
+import { Invalid } from '../../domain/errors.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { Attempt } from '../../domain/exchange.ts';
+import { openLogFile, type StoredRequest } from './log-file.ts';
+import { hidden, keptText } from './kept-text.ts';
+import { type Secrets, secretsOf } from './sealed-rows.ts';
+
+/** The log of one mirror. */
+export interface RequestLog {
+  /** Returns a writer for one connection to the platform, which at most one run uses at a time. */
+  writer(): RequestWriter;
+  /** Writes what was collected, and closes the file. */
+  close(): void;
+}
+
+/** Writes the requests of one connection. */
+export interface RequestWriter {
+  record(attempt: Attempt): void;
+  /** Sets the run that the following requests belong to; undefined if they belong to none. */
+  setRun(id: string | undefined): void;
+  /**
+   * Removes every row about the person, and every trace of them from the file. Throws Busy while
+   * another process reads the file, and Invalid if it cannot be opened.
+   */
+  forget(person: LoggedPerson): void;
+}
+
+/** A person: the address, and the platform's ids of the contacts. */
+export interface LoggedPerson {
+  address: string;
+  contacts: readonly string[];
+}
+
+/** The settings of a log. */
+export interface LogOptions {
+  path: string;
+  /** The key of the do-not-contact list, in hexadecimal. */
+  key: string;
+  /** How long rows are kept, in milliseconds. */
+  keepMs: number;
+  /** The maximum size of the file in bytes. */
+  bytes: number;
+  /** Texts that are never stored, such as the API key. */
+  hides: readonly string[];
+  clock: Pick<Clock, 'now' | 'sleep'>;
+  /** Prints why requests are not logged. It is called once at most. */
+  warn(reason: string): void;
+}
+
+const flushAfterMs = 1_000;
+const flushAtRows = 500;
+
+/** Opens the log. It never throws: if the file cannot be used, it says so and keeps nothing. */
+export function openRequestLog(options: LogOptions): RequestLog {
+  const { path, keepMs, clock } = options;
+  const secrets = secretsOf(options.key);
+  const say = onceOnly(options);
+  const file = attempted(() => openLogFile(path, secrets), say);
+  const buffered: Row[] = [];
+  const closed = new AbortController();
+  const due = { later: false, soon: false };
+
+  const bounds = () => ({ since: clock.now() - keepMs, bytes: options.bytes });
+  const flush = (): void => {
+    const batch = buffered.splice(0);
+    attempted(() => {
+      const rows = batch.map((row) => stored(row, secrets, options.hides));
+      if (rows.length > 0) file?.append(rows);
+      file?.trim(bounds());
+    }, say);
+  };
+  const flushIn = (when: keyof typeof due, ms: number): void => {
+    if (due[when]) return;
+    due[when] = true;
+    const slept = (): void => {
+      due[when] = false;
+      if (!closed.signal.aborted) flush();
+    };
+    // The sleep rejects when the log is closed, which writes what is left.
+    clock.sleep(ms, closed.signal).then(slept, () => undefined);
+  };
+  const put = (row: Row): void => {
+    if (!file || closed.signal.aborted) return;
+    buffered.push(row);
+    flushIn('later', flushAfterMs);
+    // Not at once, because the number of records in a list is added after the response is parsed.
+    if (buffered.length >= flushAtRows) flushIn('soon', 0);
+  };
+  const forget = ({ address, contacts }: LoggedPerson): void => {
+    flush();
+    const marks = contacts.map((id) => secrets.mark('contact', id));
+    if (file) file.forget(secrets.mark('person', address), marks);
+    else if (existsSync(path)) throw notOpened(path);
+  };
+  return {
+    writer() {
+      let run: string | undefined;
+      return {
+        record: (attempt) => put({ attempt, run }),
+        setRun: (id) => void (run = id),
+        forget,
+      };
+    },
+    close() {
+      closed.abort();
+      flush();
+      attempted(() => {
+        while (file?.trim(bounds()));
+      }, say);
+      attempted(() => file?.close(), say);
+    },
+  };
+}
+
+interface Row {
+  attempt: Attempt;
+  run: string | undefined;
+}
+
+/** Does the work, and returns undefined if that fails. */
+function attempted<T>(work: () => T, failed: (error: unknown) => void): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    failed(error);
+    return undefined;
+  }
+}
+
+function onceOnly({ path, warn }: LogOptions): (error: unknown) => void {
+  let isSaid = false;
+  return (error) => {
+    if (isSaid) return;
+    isSaid = true;
+    const why = error instanceof Error ? error.message : String(error);
+    warn(`some requests are missing from the request log ${path} (${why})`);
+  };
+}
+
+function notOpened(path: string): Invalid {
+  return new Invalid(`${path}: the request log cannot be opened, and may name the person`, {
+    fix: 'make it writable, or delete it, and run this again',
+  });
+}
+
+const idHeaders = ['x-request-id', 'request-id', 'x-correlation-id', 'cf-ray'] as const;
+
+/** Reads keep the size of their response only; writes and refusals keep the texts. */
+function stored({ attempt, run }: Row, secrets: Secrets, hides: readonly string[]): StoredRequest {
+  const { at, route, ms, method, path, person, contact, answer, failure, rows } = attempt;
+  const isRead = method === 'GET' && answer !== undefined && answer.status < 300;
+  const keep = (text: string | undefined) => keptText(text, { route, hides });
+  const id = idHeaders.map((name) => answer?.headers[name]).find((value) => value !== undefined);
+  const content = secrets.seal({
+    method,
+    path: hidden(path, hides),
+    person: person ?? null,
+    requestId: id?.slice(0, 200) ?? null,
+    request: keep(attempt.body),
+    answer: isRead ? null : keep(answer?.body),
+    failure: keep(failure),
+  });
+  return {
+    at,
+    run: run ?? null,
+    route,
+    status: answer?.status ?? null,
+    attempt: attempt.attempt,
+    ms,
+    size: answer ? Buffer.byteLength(answer.body) : null,
+    rows: rows ?? null,
+    person: person === undefined ? null : secrets.mark('person', person),
+    contact: contact === undefined ? null : secrets.mark('contact', contact),
+    content,
+  };
+}

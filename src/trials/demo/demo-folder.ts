@@ -1,0 +1,117 @@
+/**
+ * Creates a separate folder for the demo with a copy of the sample, so that nothing else is
+ * touched.
+ */
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseDocument } from 'yaml';
+import { Invalid } from '../../domain/errors.ts';
+
+/** The paths of the demo's files. */
+export interface Folder {
+  config: string;
+  people: string;
+  templates: string;
+  snapshot: string;
+  /** The final location of the snapshot. */
+  after: string;
+  /** The file to which the platform's state is written at the end. */
+  state: string;
+  /** Formats a path as a person would type it. */
+  shown(path: string): string;
+  path: string;
+}
+
+const sample = fileURLToPath(new URL('../../../config/', import.meta.url));
+
+/**
+ * Creates the folder and copies the sample into it. Throws Invalid if `dir` exists and is not
+ * empty.
+ */
+export function makeFolder(dir: string | undefined): Folder {
+  const path = dir === undefined ? numbered() : own(resolve(dir));
+  const folder: Folder = {
+    path,
+    config: join(path, 'mirror.yaml'),
+    people: join(path, 'people.csv'),
+    templates: join(path, 'templates'),
+    snapshot: join(path, 'acme.sqlite'),
+    after: join(path, 'after-the-demo.sqlite'),
+    state: join(path, 'platform.json'),
+    shown,
+  };
+  cpSync(join(sample, 'demo/templates'), folder.templates, { recursive: true });
+  writePeople(folder, readFileSync(join(sample, 'demo/people.csv'), 'utf8'));
+  writeFileSync(folder.config, configIn(readFileSync(join(sample, 'mirror.yaml'), 'utf8')));
+  return folder;
+}
+
+/**
+ * Writes the export, dated three seconds back. A run waits until an export has not been written for
+ * two seconds, which is unnecessary here because nobody else writes to this file.
+ */
+export function writePeople({ people }: Pick<Folder, 'people'>, text: string): void {
+  writeFileSync(people, text);
+  const seconds = Date.now() / 1000 - 3;
+  utimesSync(people, seconds, seconds);
+}
+
+/** Returns the example configuration with the paths of this folder. */
+function configIn(example: string): string {
+  const document = parseDocument(example);
+  document.setIn(['snapshot'], './acme.sqlite');
+  document.setIn(['contacts', 'source', 'path'], './people.csv');
+  document.setIn(['templates', 'source', 'path'], './templates');
+  // The comment names a schema that exists only next to the example.
+  document.commentBefore =
+    document.commentBefore?.replace(/^ yaml-language-server.*\n\s*\n/, '') ?? null;
+  return document.toString({ lineWidth: 0 });
+}
+
+function own(path: string): string {
+  mkdirSync(path, { recursive: true });
+  if (readdirSync(path).length === 0) return path;
+  throw new Invalid(`--dir ${path}: the folder is not empty; name a new one`);
+}
+
+/**
+ * Creates var/demo-1, or the first free number after it. If that fails, creates a temporary folder.
+ */
+function numbered(): string {
+  try {
+    mkdirSync('var', { recursive: true });
+    for (let n = 1; ; n += 1) {
+      const path = resolve('var', `demo-${n}`);
+      if (tryMake(path)) return path;
+    }
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error)) throw error;
+    return mkdtempSync(join(tmpdir(), 'crm-mirror-demo-'));
+  }
+}
+
+function tryMake(path: string): boolean {
+  try {
+    mkdirSync(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+function shown(path: string): string {
+  const near = relative('', path);
+  const text = near.startsWith('..') ? path : near;
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

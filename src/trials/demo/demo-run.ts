@@ -1,0 +1,116 @@
+/** Does one run within the demo, in the same way as the commands `plan` and `sync`. */
+import type { LoggedRequest } from '../../emulator/ui/emulated-world.ts';
+import type { Config } from '../../config/config.ts';
+import type { Mirror } from '../../engine/context/mirror-context.ts';
+import type { PlanView } from '../../engine/report/plan-view.ts';
+import { type CountedChanges, doneGroups } from '../../compose/output/change-groups.ts';
+import { renderGroups, shownGroups } from '../../compose/output/problem-groups.ts';
+import { renderSummary } from '../../compose/output/summary-text.ts';
+import type { Line } from '../../compose/output/text-style.ts';
+import { namesOf } from '../../views/lookup/person-names.ts';
+import {
+  approvalLines,
+  doneOf,
+  type Sample,
+  sampleLines,
+  samplesOf,
+} from '../../app/run/run-view.ts';
+import type { Summary } from '../../engine/report/run-summary.ts';
+import { run } from '../../engine/run.ts';
+import { assemble } from '../../compose/assemble-mirror.ts';
+import { createProgress } from '../../compose/progress/progress-line.ts';
+import type { Shell } from '../../compose/process-shell.ts';
+import type { DemoPage } from './page-writer.ts';
+import type { Stage } from './demo-platform.ts';
+import { counted } from '../../domain/values/counted.ts';
+
+const everyMs = 3_000;
+/** How many records of each kind of change the demo names. */
+const mostNamed = 3;
+
+/** A completed run. */
+export interface Passed {
+  summary: Summary;
+  /** The requests that the platform received in this run, oldest first. */
+  requests: readonly LoggedRequest[];
+}
+
+interface Wanted {
+  stage: Stage;
+  shell: Shell;
+  page: DemoPage;
+  /** Whether the run writes; false for a plan. */
+  writes: boolean;
+}
+
+/** Runs once and prints the table. If the process is asked to stop, throws the reason. */
+export async function pass({ stage, shell, page, writes }: Wanted): Promise<Passed> {
+  const { world } = stage.emulator;
+  const before = world.requests().length;
+  const { mirror, close } = await assemble(stage.config, shell, { writes });
+  const watch = setInterval(() => tellProgress(world.requests().slice(before), shell), everyMs);
+  const line = createProgress(shell.interactive ? { draw: shell.progress } : {}, mirror);
+  let summary: Summary;
+  let plan: Planned = { groups: [], samples: [] };
+  let lines: Line[];
+  try {
+    const { stop, abort } = shell;
+    const options = { mode: 'full', writes, only: undefined } as const;
+    const shows = async (view: PlanView, round: number): Promise<void> => {
+      const groups = round === 1 ? view.groups : plan.groups;
+      plan = { groups, samples: await samplesOf(view, plan.samples) };
+    };
+    summary = await run(mirror, { ...options, ...line, shows, stop, abort });
+    lines = linesOf(summary, mirror, { ...plan, writes, config: stage.config });
+  } finally {
+    line.close();
+    clearInterval(watch);
+    await close();
+  }
+  shell.stop.throwIfAborted();
+  page.lines(lines);
+  printProblems(summary, page, writes);
+  return { summary, requests: world.requests().slice(before) };
+}
+
+/** Prints a line every few seconds if no progress line can be redrawn. */
+function tellProgress(requests: readonly LoggedRequest[], { note, interactive }: Shell): void {
+  if (interactive) return;
+  const changes = requests.filter(({ method, status }) => method !== 'GET' && status < 300);
+  note(`  … ${counted(changes.length, 'change')} accepted by the platform so far`);
+}
+
+interface Planned {
+  groups: readonly CountedChanges[];
+  samples: Sample[];
+}
+
+/** Renders the counts and the samples; names are shown, because nobody in them is real. */
+function linesOf(
+  summary: Summary,
+  mirror: Mirror,
+  { groups, samples, writes, config }: Planned & { writes: boolean; config: Config },
+): Line[] {
+  const shown = writes ? doneGroups(summary) : groups;
+  const about = { groups: shown, run: summary.run, snapshot: mirror.snapshot };
+  const some = writes ? doneOf(samples, about) : samples;
+  const few = some.map(({ group, records }) => ({ group, records: records.slice(0, mostNamed) }));
+  const view = {
+    writes,
+    groups: shown,
+    approvals: approvalLines(summary, mirror, config.file),
+    policy: { optIns: false, protect: false },
+    isVerbose: false,
+  };
+  return [
+    ...renderSummary(summary, view),
+    ...sampleLines(few, { names: namesOf(mirror.snapshot, true), isDone: writes }),
+  ];
+}
+
+/** Prints the problems of a run. */
+function printProblems(summary: Summary, page: DemoPage, writes: boolean): void {
+  const groups = shownGroups(summary.groups, { names: ({ key }) => key, addresses: true });
+  if (writes) page.lines(renderGroups(groups));
+  for (const reason of summary.reasons) page.lines([`crm-mirror: ${reason}`]);
+}

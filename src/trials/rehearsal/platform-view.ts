@@ -1,0 +1,200 @@
+/**
+ * Remembers what a plan reads from the platform, and fills an emulator with it: the same contacts
+ * and templates, with their ids, times and subscriptions.
+ */
+import type { Random } from '../../domain/clock.ts';
+import { createEmulator, type Emulator, type EmulatorOptions } from '../../emulator/emulator.ts';
+import type { Channel } from '../../emulator/shared/row-types.ts';
+import type { ContactList, Platform, Template } from '../../platform/platform.ts';
+import { templateStatus } from '../../platform/request-schemas.ts';
+import { timeOf } from '../../records/contact/observe/observed-contact.ts';
+import type { PlatformFacts } from '../../records/platform-facts.ts';
+
+type SeenContact = ContactList['contacts'][number];
+
+/** What was read, by id. */
+export interface PlatformView {
+  contacts: Map<string, SeenContact>;
+  templates: Map<string, Template>;
+}
+
+type Reading = Pick<Platform, 'contacts' | 'templates'>;
+
+/** What happens to each record that is read, before it is returned. */
+interface Passing {
+  contact<C extends SeenContact>(contact: C): C;
+  template(template: Template): Template;
+  /** Called with the id of a contact that does not exist. */
+  gone?(id: string): void;
+}
+
+/** Returns the platform, whose records pass these functions when they are listed or retrieved. */
+function passingThrough<P extends Reading>(platform: P, passing: Passing): P {
+  const { contacts, templates } = platform;
+  return {
+    ...platform,
+    contacts: {
+      ...contacts,
+      async list(...asked: Parameters<typeof contacts.list>) {
+        const page = await contacts.list(...asked);
+        return { ...page, contacts: page.contacts.map(passing.contact) };
+      },
+      async retrieve(...asked: Parameters<typeof contacts.retrieve>) {
+        const contact = await contacts.retrieve(...asked);
+        if (contact) return passing.contact(contact);
+        passing.gone?.(asked[0]);
+        return contact;
+      },
+    },
+    templates: {
+      ...templates,
+      async list(...asked: Parameters<typeof templates.list>) {
+        const page = await templates.list(...asked);
+        return { ...page, templates: page.templates.map(passing.template) };
+      },
+    },
+  };
+}
+
+/** Returns the platform, which from now on notes in `view` what is read through it. */
+export function watched<P extends Reading>(platform: P, view: PlatformView): P {
+  return passingThrough(platform, {
+    contact(contact) {
+      view.contacts.set(contact.id, contact);
+      return contact;
+    },
+    template(template) {
+      view.templates.set(template.id, template);
+      return template;
+    },
+    gone: (id) => void view.contacts.delete(id),
+  });
+}
+
+/** How the emulator differs from what was read. */
+export interface Filling extends Pick<
+  EmulatorOptions,
+  'clock' | 'limits' | 'algorithm' | 'quirks' | 'faults'
+> {
+  random: Random;
+  apiKey: string;
+  /** The channels of the configuration; they exist also if no contact names them. */
+  channels: readonly Pick<Channel, 'id' | 'name'>[];
+  facts: PlatformFacts;
+}
+
+/** Returns an emulator that holds what was read. */
+export function fillEmulator(view: PlatformView, filling: Filling): Emulator {
+  const { facts, channels, quirks = [], ...options } = filling;
+  const known = new Map(channels.map(({ id, name }) => [id, name]));
+  for (const contact of view.contacts.values()) {
+    for (const { id, name } of contact.channels) if (!known.has(id)) known.set(id, name ?? id);
+  }
+  const emulator = createEmulator({
+    ...options,
+    quirks: [...quirks, ...quirksIn(facts).filter((name) => !quirks.some(isOf(name)))],
+    channels: [...known].map(([id, name]) => ({ id, name, subscription: facts.defaults[id] })),
+    keepRequests: 1,
+    seedFile: { organizations: [{ id: organizationIn(view) }], guests: [], where: () => '' },
+  });
+  const now = filling.clock.now();
+  for (const contact of oldestFirst(view.contacts)) plantContact(emulator, contact, now);
+  for (const template of oldestFirst(view.templates)) plantTemplate(emulator, template, now);
+  return emulator;
+}
+
+/** Returns the quirks that the mirror has observed. */
+function quirksIn({ namesAll, enrolmentMoves }: PlatformFacts): string[] {
+  return [
+    ...(namesAll === true ? ['all-channels'] : []),
+    ...(enrolmentMoves === true ? ['enrol-touches'] : []),
+  ];
+}
+
+/** Returns whether a quirk, perhaps with a value, has this name. */
+function isOf(name: string): (quirk: string) => boolean {
+  return (quirk) => quirk === name || quirk.startsWith(`${name}=`);
+}
+
+function organizationIn({ templates }: PlatformView): string | undefined {
+  for (const { organizationId } of templates.values()) if (organizationId) return organizationId;
+  return undefined;
+}
+
+/** Lists show the newest first, and those of one time in the order in which they were read. */
+function oldestFirst<Row extends { createdAt?: string | null | undefined }>(
+  rows: ReadonlyMap<string, Row>,
+): Row[] {
+  const all = [...rows.values()].toReversed();
+  return all.toSorted((a, b) => (timeOf(a.createdAt) ?? 0) - (timeOf(b.createdAt) ?? 0));
+}
+
+function plantContact({ seed }: Emulator, contact: SeenContact, now: number): void {
+  const { id, email, status, suppressionReason } = contact;
+  const createdAt = timeOf(contact.createdAt) ?? now;
+  seed.contact({
+    id,
+    email,
+    // The mirror takes an unknown word for the stricter one.
+    status: status === 'subscribed' || status === 'blocked' ? status : 'unsubscribed',
+    channels: Object.fromEntries(
+      contact.channels.map((one) => [
+        one.id,
+        one.subscription === 'opt_in' ? ('opt_in' as const) : ('opt_out' as const),
+      ]),
+    ),
+    suppressionReason: suppressionReason ?? undefined,
+    suppressedAt: timeOf(contact.suppressedAt),
+    createdAt,
+    updatedAt: timeOf(contact.updatedAt),
+  });
+}
+
+function plantTemplate({ seed }: Emulator, template: Template, now: number): void {
+  if (template.deletedAt) return;
+  const { id, name, content, variables } = template;
+  const status = templateStatus.safeParse(template.status);
+  seed.template({
+    id,
+    name,
+    description: template.description ?? undefined,
+    subject: template.subject ?? undefined,
+    fromEmail: template.fromEmail ?? undefined,
+    replyTo: template.replyTo ?? undefined,
+    previewText: template.previewText ?? undefined,
+    content: content ?? undefined,
+    variables: variables?.map((one) => ({
+      name: one.name,
+      type: one.type === 'number' ? 'number' : 'string',
+      defaultValue: one.defaultValue ?? null,
+    })),
+    status: status.success ? status.data : undefined,
+    createdAt: timeOf(template.createdAt) ?? now,
+    updatedAt: timeOf(template.updatedAt),
+  });
+}
+
+/**
+ * Returns the platform with the records of the emulator as they were read, as long as nothing has
+ * changed them: the mirror compares the platform's own texts, which the emulator writes differently
+ * (times, empty fields).
+ */
+export function asRead<P extends Reading>(platform: P, view: PlatformView): P {
+  return passingThrough(platform, {
+    contact(contact) {
+      const read = view.contacts.get(contact.id);
+      const isSame = read && changedAt(read) === changedAt(contact);
+      return isSame ? { ...contact, updatedAt: read.updatedAt } : contact;
+    },
+    template(template) {
+      const read = view.templates.get(template.id);
+      return read && changedAt(read) === changedAt(template) ? read : template;
+    },
+  });
+}
+
+function changedAt({ createdAt, updatedAt }: Partial<Pick<SeenContact, Time>>): number | undefined {
+  return timeOf(updatedAt) ?? timeOf(createdAt);
+}
+
+type Time = 'createdAt' | 'updatedAt';

@@ -1,0 +1,162 @@
+/**
+ * Rehearses one run: the real engine runs on copies of the mirror's files, against an emulator that
+ * holds what the platform showed, in virtual time.
+ */
+import { assemble, type StandIns } from '../../compose/assemble-mirror.ts';
+import { connect } from '../../compose/platform-connection.ts';
+import type { Shell } from '../../compose/process-shell.ts';
+import { runNow } from '../../app/run/run-command.ts';
+import type { Config } from '../../config/config.ts';
+import type { Emulator } from '../../emulator/emulator.ts';
+import { seeded } from '../../emulator/shared/seeded-random.ts';
+import type { RunOptions } from '../../engine/context/mirror-context.ts';
+import type { PlannedRecord, PlanView } from '../../engine/report/plan-view.ts';
+import type { Summary } from '../../engine/report/run-summary.ts';
+import type { MissingRecord } from '../../store/tables/absence-counts.ts';
+import { systemClock } from '../../http/system-clock.ts';
+import { limitsFor, limitTexts, type UsedLimit } from './emulated-limits.ts';
+import type { Original } from './observe-original.ts';
+import { asRead, fillEmulator } from './platform-view.ts';
+import { type PlatformState, stateOf } from './platform-state.ts';
+import { sendInProcess } from './transports.ts';
+import { createVirtualClock, type VirtualClock } from './virtual-clock.ts';
+import type { WorkingCopy } from './working-copy.ts';
+
+/** A platform that is an emulator of the same seed must not draw the ids that are drawn here. */
+const idsApart = 0x5eed;
+
+/** What is rehearsed, and under which conditions. */
+export interface Conditions extends Pick<
+  RunOptions,
+  'mode' | 'because' | 'only' | 'onlyPeople' | 'progress'
+> {
+  /** Limits such as `contacts.enrol=30/60`, which override those that were seen. */
+  limits: readonly string[];
+  /** Faults such as `500=0.05@contacts.enrol`. */
+  faults: readonly string[];
+  quirks: readonly string[];
+  /** The same seed gives the same faults and the same end. */
+  seed: number;
+  /** For how many records of each group of the plan the reasons are collected. */
+  reasons: number;
+}
+
+/** What came of a rehearsal. */
+export interface Rehearsed {
+  config: Config;
+  summary: Summary;
+  /** The groups of the first plan of the run. */
+  groups: PlanView['groups'];
+  /**
+   * The changes that this plan makes or withholds, by type and key of the record: as many of each
+   * group as were asked for.
+   */
+  changes: ReadonlyMap<string, readonly PlannedRecord[]>;
+  limits: readonly UsedLimit[];
+  /** The recorded people who are missing from the CRM before and after the run. */
+  missing: { before: number; after: readonly MissingRecord[] };
+  before: PlatformState;
+  after: PlatformState;
+}
+
+/** Rehearses a run with a configuration. Throws what a run throws. */
+export async function rehearseRun(
+  config: Config,
+  { original, copy, shell }: { original: Original; copy: WorkingCopy; shell: Shell },
+  conditions: Conditions,
+): Promise<Rehearsed> {
+  const { seed, quirks, faults, reasons, ...options } = conditions;
+  const limits = limitsFor(conditions.limits, original.limits);
+  const clock = createVirtualClock({
+    startMs: systemClock.now(),
+    pause: async (ms) => systemClock.sleep(ms),
+  });
+  const emulator = fillEmulator(original.view, {
+    clock: { now: () => clock.now() + original.aheadMs, monotonic: clock.monotonic },
+    random: seeded(seed + idsApart),
+    apiKey: original.config.platform.apiKey,
+    channels: (config.contacts?.channels ?? []).map(({ id, name }) => ({ id, name: name ?? id })),
+    facts: original.facts,
+    limits: limitTexts(limits),
+    quirks,
+    faults,
+  });
+  const before = stateOf(emulator);
+  // What the run has to say, it says in its summary.
+  const { held: _, ...own } = shell;
+  const silent: Shell = { ...own, note: () => undefined };
+  const { mirror, close } = await assemble(onCopies(config, original, copy), silent, {
+    writes: true,
+    standIns: standInsFor(emulator, { original, clock, seed }),
+  });
+  const seen: Pick<Rehearsed, 'groups'> = { groups: [] };
+  const changes = new Map<string, PlannedRecord[]>();
+  const missingNow = () => mirror.snapshot.absences.people('contact');
+  try {
+    const missingBefore = missingNow().length;
+    const summary = await clock.run(
+      runNow(mirror, silent, {
+        ...options,
+        writes: true,
+        by: { by: 'program' },
+        async shows(plan, round) {
+          if (round > 1) return;
+          seen.groups = plan.groups;
+          await collect(plan, changes, reasons);
+        },
+      }),
+    );
+    const missing = { before: missingBefore, after: missingNow() };
+    const after = stateOf(emulator);
+    return { config, summary, ...seen, changes, limits, missing, before, after };
+  } finally {
+    await close();
+  }
+}
+
+/** Returns the configuration of the same mirror on copies, bound to the account that was read. */
+function onCopies(config: Config, { config: live }: Original, copy: WorkingCopy): Config {
+  const { snapshot, ledger } = copy;
+  const { url, apiKey } = live.platform;
+  const platform = { ...config.platform, url, apiKey };
+  return { ...config, snapshot, ledger, platform, redis: undefined };
+}
+
+function standInsFor(
+  emulator: Emulator,
+  { original, clock, seed }: { original: Original; clock: VirtualClock; seed: number },
+): StandIns {
+  const { view, latencyMs, readings } = original;
+  const random = seeded(seed);
+  return {
+    clock,
+    random,
+    connect(config, shell) {
+      const { timeoutMs } = config.platform;
+      const send = sendInProcess(emulator, { clock, latencyMs, timeoutMs });
+      const transport = { send, close: async () => undefined };
+      return asRead(connect(config, shell, { transport, clock, random }), view);
+    },
+    sourceFor: (name, source) => readings.of(name, source, clock.hold),
+  };
+}
+
+async function collect(
+  plan: PlanView,
+  changes: Map<string, PlannedRecord[]>,
+  most: number,
+): Promise<void> {
+  for (const group of plan.groups) {
+    for await (const record of plan.records(group, most)) {
+      const name = recordName(record);
+      const known = changes.get(name);
+      if (known) known.push(record);
+      else changes.set(name, [record]);
+    }
+  }
+}
+
+/** Returns the name of a record in `Rehearsed.changes`. */
+export function recordName({ kind, key }: Pick<PlannedRecord, 'kind' | 'key'>): string {
+  return `${kind} ${key}`;
+}

@@ -1,0 +1,164 @@
+/**
+ * Renders a dossier as one HTML file: no script, nothing from elsewhere, light and dark, printable.
+ * The signed document stands in it as text, so that one file is enough.
+ */
+import { createHash } from 'node:crypto';
+import type { SigningKey } from '../../store/audit/signing-key.ts';
+import { escapeHtml, unescapeHtml } from '../../domain/values/html-text.ts';
+import { renderProblem } from '../../domain/errors.ts';
+import { entryLines } from '../audit/entry-text.ts';
+import { renderLine } from '../../compose/output/text-style.ts';
+import type { Dossier } from './dossier-document.ts';
+import { headOf } from './dossier-text.ts';
+
+const style = `
+:root { color-scheme: light dark; --line: #8885; --bad: #b42318; }
+@media (prefers-color-scheme: dark) { :root { --bad: #ff8b7f; } }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+section { border-top: 1px solid var(--line); }
+.missing { color: var(--bad); }
+table { border-collapse: collapse; }
+th, td { text-align: left; vertical-align: top; padding: .15rem 1rem .15rem 0; }
+th { font-weight: normal; opacity: .7; white-space: nowrap; }
+td { overflow-wrap: anywhere; }
+td table { border-left: 2px solid var(--line); } td td, td th { padding-left: .5rem; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85em; }
+@media print { body { max-width: none; margin: 0; font-size: 10pt; } tr { break-inside: avoid; } }
+`;
+
+const policy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`;
+const documentStart = '<pre id="document">';
+const footerStart = '<footer id="signature">';
+
+/** Returns the page. `json` is the signed text of the same dossier. */
+export function pageOf(document: Dossier, json: string, key: SigningKey | undefined): string {
+  const covered = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<title>Dossier of ${escapeHtml(document.person)}</title>
+<style>${style}</style>
+</head>
+<body>
+<h1>Dossier of ${escapeHtml(document.person)}</h1>
+${sections(document).join('\n')}
+<section><h2>The signed document</h2><details><summary>JSON</summary>
+${documentStart}${escapeHtml(json)}</pre></details></section>
+`;
+  return covered + footerOf(covered, json, key);
+}
+
+function footerOf(covered: string, json: string, key: SigningKey | undefined): string {
+  if (!key) return `${footerStart}<p>Not signed: there is no key yet.</p></footer>\n`;
+  const sign = (text: string): string => key.sign(text).toString('base64');
+  return `${footerStart}
+<table><tr><th>key (Ed25519)</th><td>${key.id}</td></tr>
+<tr><th>signature of the document</th><td>${sign(json)}</td></tr>
+<tr><th>signature of the page up to here</th><td>${sign(covered)}</td></tr></table>
+<pre>${key.publicKey}</pre>
+</footer>
+`;
+}
+
+const footer = new RegExp(
+  `^${footerStart}
+<table><tr><th>key \\(Ed25519\\)</th><td>[0-9a-f]{16}</td></tr>
+<tr><th>signature of the document</th><td>([\\w+/=]+)</td></tr>
+<tr><th>signature of the page up to here</th><td>([\\w+/=]+)</td></tr></table>
+<pre>(-----BEGIN PUBLIC KEY-----\n[\\w+/=\n]+-----END PUBLIC KEY-----\n)</pre>
+</footer>
+$`,
+);
+
+/** Returns the document in a page, or undefined if there is none. */
+export function documentIn(page: string): string | undefined {
+  const [, text] = page.split(documentStart);
+  const end = text?.indexOf('</pre>') ?? -1;
+  return text === undefined || end < 0 ? undefined : unescapeHtml(text.slice(0, end));
+}
+
+/** Returns the signatures at the end of a page and what they cover, or undefined. */
+export function signaturesIn(page: string) {
+  const at = page.lastIndexOf(footerStart);
+  const [, document, own, publicKey] = footer.exec(page.slice(Math.max(at, 0))) ?? [];
+  if (document === undefined || own === undefined || publicKey === undefined) return undefined;
+  return { document, page: own, publicKey, covered: page.slice(0, at) };
+}
+
+function sections(dossier: Dossier): string[] {
+  const { mirror, createdAt, asOf, answers, missing, audit } = dossier;
+  const about = { mirror, 'created at': createdAt, ...(asOf === null ? {} : { 'as of': asOf }) };
+  const why = [
+    `<p>${escapeHtml(headOf(dossier))}</p>`,
+    list(answers.map(({ sentence }) => sentence)),
+  ];
+  const lost = missing.map(({ part, ...problem }) => `${part}: ${renderProblem(problem)}`);
+  const lines = (audit?.entries ?? []).flatMap((entry) => [...entryLines(entry), '']);
+  const entries = lines.map((line) => renderLine(line, false)).join('\n');
+  const past = `Left out, because it can be shown for now only.`;
+  const now = (value: unknown): string => (asOf === null ? shown(value) : `<p>${past}</p>`);
+  return [
+    valueTable(about),
+    section('Which mail, and why', why.join('\n')),
+    ...(lost.length > 0 ? [section('What could not be read', list(lost), 'missing')] : []),
+    ...(audit?.altered
+      ? [section('The audit log was changed', list(faultsOf(audit)), 'missing')]
+      : []),
+    section(
+      'Writes and decisions (audit log)',
+      entries ? `<pre>${escapeHtml(entries)}</pre>` : none,
+    ),
+    section('CRM', now(read(dossier.crm))),
+    section('Platform', now(read(dossier.platform))),
+    section('Do-not-contact list', shown(dossier.doNotContact)),
+    section('What the next run would do', now(dossier.decision)),
+    section('Snapshot', now(dossier.snapshot)),
+    section('Stored record', now(dossier.recorded)),
+    section('Changes', now(dossier.history)),
+    section('Requests to the platform', shown(dossier.requests)),
+  ];
+}
+
+function faultsOf({ altered, faults }: NonNullable<Dossier['audit']>): string[] {
+  return [altered ?? '', ...faults.map(({ seq, what }) => `entry ${seq}: ${what}`)];
+}
+
+/** Returns what a place says, or why it was not read. */
+function read<T extends { read: boolean; why: string | null }>(place: T | null) {
+  return place?.read === false ? { 'not read': place.why } : place;
+}
+
+const none = '<p>Nothing.</p>';
+
+function section(title: string, content: string, of = ''): string {
+  return `<section${of === '' ? '' : ` class="${of}"`}><h2>${escapeHtml(title)}</h2>\n${content}</section>`;
+}
+
+function list(items: readonly string[]): string {
+  return items.length === 0
+    ? ''
+    : `<ul>${items.map((one) => `<li>${escapeHtml(one)}</li>`).join('')}</ul>`;
+}
+
+function shown(value: unknown): string {
+  if (value === null || value === undefined || value === '') return none;
+  if (Array.isArray(value) && value.length === 0) return none;
+  return cell(value);
+}
+
+function cell(value: unknown): string {
+  if (value === null || value === undefined) return '–';
+  if (Array.isArray(value)) return value.length === 0 ? '–' : value.map(cell).join('<br>');
+  if (typeof value === 'object') return valueTable(value);
+  return escapeHtml(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+function valueTable(value: object): string {
+  const rows = Object.entries(value).map(
+    ([name, of]) => `<tr><th>${escapeHtml(name)}</th><td>${cell(of)}</td></tr>`,
+  );
+  return rows.length === 0 ? '–' : `<table>${rows.join('')}</table>`;
+}

@@ -1,0 +1,101 @@
+/** Reads what the files beside the snapshot contain of one person, as far as they can be read. */
+import { decodeEntry } from '../../store/audit/audit-entry.ts';
+import { faultOf } from '../../store/audit/drain-unaudited.ts';
+import type { AuditLog } from '../../store/audit/audit-log.ts';
+import { ExpectedError, type Problem } from '../../domain/errors.ts';
+import type { Identity } from '../../domain/do-not-contact.ts';
+import type { Key } from '../../domain/record.ts';
+import type { DoNotContactList } from '../../store/do-not-contact/contact-list.ts';
+import { readDoNotContactList } from '../../store/do-not-contact/list-file.ts';
+import { readKey } from '../../store/do-not-contact/list-key.ts';
+import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
+import { type LoggedRequest, readRequests } from '../../store/request-log/read-log.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import { documentsOf, type EntryDocument, withSameTimes } from '../audit/entry-document.ts';
+import { auditLogOf } from '../../compose/audit-trail.ts';
+import type { Seen } from '../lookup/seen-mirror.ts';
+import type { ExplainedPerson } from '../lookup/person-document.ts';
+import { instant, instantOrNull } from '../../compose/output/format-values.ts';
+
+/** Entries of the do-not-contact list. */
+export type ListEntries = ExplainedPerson['ledger'];
+
+/** What the files contain. A part that could not be read is empty, and `missing` says why. */
+export interface PersonRecords {
+  listed: ListEntries;
+  /** The entries of the audit log, the oldest first. */
+  entries: EntryDocument[];
+  /** The newest requests first. */
+  requests: LoggedRequest[];
+  missing: Omit<Problem, 'code'>[];
+}
+
+/** Reads the do-not-contact list, the audit log, and up to `requests` requests of the person. */
+export function recordsOf(
+  { config, snapshot, now }: Pick<Seen, 'config' | 'now'> & { snapshot: Snapshot },
+  { key, requests }: { key: Key; requests: number },
+): PersonRecords {
+  const found: PersonRecords = { listed: [], entries: [], requests: [], missing: [] };
+  const reading = (file: string, read: () => void): void => {
+    const fault = faultOf(read);
+    if (!fault) return;
+    found.missing.push(
+      fault instanceof ExpectedError
+        ? fault.problems[0]
+        : { reason: `${file}: ${fault.message}`, fix: 'restore this file' },
+    );
+  };
+  reading(config.ledger.path, () => {
+    const list = readDoNotContactList(config.ledger, boundDoNotContactList(snapshot.meta));
+    try {
+      found.listed = listedIn(list, { key, ids: snapshot.recorded.originsOf('contact', key) });
+    } finally {
+      list.close();
+    }
+  });
+  reading(config.audit.path, () => {
+    const log = auditLogOf(config);
+    try {
+      found.entries = log ? entriesAbout(log, key) : [];
+    } finally {
+      log?.close();
+    }
+  });
+  reading(config.requests.path, () => {
+    found.requests = requestsAbout(config, { key, now, count: requests });
+  });
+  return found;
+}
+
+/** Returns the entries of the list about a person that were made by `asOf`; null is now. */
+export function listedIn(
+  list: DoNotContactList,
+  who: Identity,
+  asOf: number | null = null,
+): ListEntries {
+  return list
+    .concerning(who)
+    .filter(({ by }) => asOf === null || by <= asOf)
+    .map(({ part, cause, through, after, by }) => {
+      return { channel: part, cause, through, after: instantOrNull(after), until: instant(by) };
+    });
+}
+
+/** Returns the entries of the log about a person that were made by `asOf`, oldest first. */
+export function entriesAbout(log: AuditLog, key: Key, asOf: number | null = null): EntryDocument[] {
+  const person = log.people.find(key);
+  const rows = person ? log.about(person) : [];
+  const until = rows.filter(({ body }) => asOf === null || decodeEntry(body).at <= asOf);
+  return withSameTimes(until.map(documentsOf(log)));
+}
+
+/** Returns up to `count` requests about a person that are still kept, the newest first. */
+export function requestsAbout(
+  { requests, ledger }: Pick<Seen['config'], 'requests' | 'ledger'>,
+  { key, now, count }: { key: Key; now: number; count: number },
+): LoggedRequest[] {
+  const since = now - requests.keepMs;
+  const asked = { since, run: undefined, route: undefined, failed: undefined, person: key };
+  const place = { path: requests.path, key: readKey(ledger.keyFile) };
+  return readRequests(place, asked, count)?.newest ?? [];
+}

@@ -1,0 +1,98 @@
+/**
+ * Counts people who are missing from the CRM, and determines what happens until they are deleted.
+ */
+import { type AbsenceRules, policyDeletes } from '../../records/contact/consent/our-contacts.ts';
+import { isLongEnough } from '../../records/contact/consent/absence.ts';
+import type { Absence, RecordedRow } from '../../domain/record.ts';
+import type { Config } from '../../config/config.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { instant, lasting } from '../../compose/output/format-values.ts';
+
+/** The people who are missing. */
+export interface Missing {
+  people: number;
+  /** The number of people who have been missing long enough to be opted out, already or soon. */
+  due: number;
+  /** The time until the first of them is deleted; null if nobody is going to be deleted. */
+  deletedInMs: number | null;
+}
+
+/** Counts the people who are missing, or returns null if nobody is. */
+export function missingOf({ absences }: Snapshot, rules: AbsenceRules): Missing | null {
+  const { deletes, deleteAfterMs } = rules;
+  const { people, due, waitedMs } = absences.summary('contact', deletes === 'owned');
+  if (people === 0) return null;
+  const isNone = deletes === 'off' || waitedMs === null;
+  return { people, due, deletedInMs: isNone ? null : Math.max(0, deleteAfterMs - waitedMs) };
+}
+
+/** Formats the count for people. */
+export function missingWords(missing: Missing | null): string {
+  if (!missing) return 'nobody';
+  const { people, due, deletedInMs } = missing;
+  const first = deletedInMs === null ? '' : `; the first is deleted ${laterWords(deletedInMs)}`;
+  return `${counted(people, 'person', 'people')}, ${due} for long enough${first}`;
+}
+
+/** When missing people are opted out; null if they stay subscribed. */
+type OptedOutAfter = { readings: number; ms: number } | null;
+
+/** Returns when the people are opted out who are missing from now on. */
+export function optedOutAfter({
+  guards,
+  policy,
+}: Pick<Config, 'guards' | 'policy'>): OptedOutAfter {
+  const { absentReadings: readings, absentForMs: ms } = guards;
+  return policy.absent === 'keep' ? null : { readings, ms };
+}
+
+/** Formats it: `opted out after 20 h and 2 complete readings (policy.absent)` */
+export function optedOutWords(after: OptedOutAfter): string {
+  if (!after) return 'they stay subscribed (policy.absent: keep)';
+  const { readings, ms } = after;
+  const needs = [
+    ...(ms === 0 ? [] : [lasting(ms)]),
+    ...(ms > 0 && readings === 1 ? [] : [counted(readings, 'complete reading')]),
+  ];
+  return `opted out after ${needs.join(' and ')} (policy.absent)`;
+}
+
+/**
+ * Returns how long a person has been missing and what happens next, or null if the person is not
+ * missing. Durations are sums of two clocks. `isMoved`: the CRM has another address for the person,
+ * so that the contact waits for that one to be in place instead of for a time.
+ */
+export function absenceOf(
+  absence: Absence | undefined,
+  recorded: RecordedRow | undefined,
+  rules: AbsenceRules,
+  isMoved: boolean,
+) {
+  if (!absence) return null;
+  const { readings, firstAt, lastAt, ageMs, waitedMs } = absence;
+  const isOver = isMoved || waitedMs === null || !policyDeletes(recorded, rules);
+  return {
+    readings,
+    first: instant(firstAt),
+    last: instant(lastAt),
+    missingMs: ageMs,
+    /** Whether the person has been missing long enough to be opted out. */
+    due: isLongEnough(absence, rules),
+    needs: { readings: rules.absentReadings, ms: rules.absentForMs },
+    /** Null if no time is known: not due yet, another address, or nobody is deleted for absence. */
+    deletedInMs: isOver ? null : Math.max(0, rules.deleteAfterMs - waitedMs),
+  };
+}
+
+/** Formats the absence of one person. */
+export function absenceWords(absence: NonNullable<ReturnType<typeof absenceOf>>): string {
+  const { readings, first, last, missingMs, due, needs, deletedInMs } = absence;
+  const since = `not in the CRM in ${readings} readings, ${first} to ${last} (${lasting(missingMs)})`;
+  if (!due) return `${since}; due after ${needs.readings} readings and ${lasting(needs.ms)}`;
+  return `${since}; due${deletedInMs === null ? '' : `, deleted ${laterWords(deletedInMs)}`}`;
+}
+
+function laterWords(ms: number): string {
+  return ms === 0 ? 'by the next full run' : `after ${lasting(ms)} more`;
+}

@@ -1,0 +1,32 @@
+/** Opens a mirror for reading, also while another process writes. */
+import type { Config } from '../../config/config.ts';
+import { isLeased } from '../../store/database/writer-lease.ts';
+import { lookInto, type Snapshot } from '../../store/snapshot.ts';
+import { namesOf, type Names } from './person-names.ts';
+
+/** A mirror that is open for reading. */
+export interface Seen {
+  config: Config;
+  /** The snapshot; undefined if none exists yet. */
+  snapshot: Snapshot | undefined;
+  names: Names;
+  /** Whether another process has the lease of the mirror. */
+  leased: boolean;
+  /** The current time in milliseconds since the epoch. */
+  now: number;
+}
+
+/**
+ * Opens a mirror for reading. The caller closes the snapshot. `timeoutMs`: how long a lock is
+ * waited for.
+ */
+export function see(config: Config, addresses: boolean, timeoutMs?: number): Seen {
+  const snapshot = lookInto(config.snapshot, { timeoutMs });
+  const names = namesIn(snapshot, addresses);
+  return { config, snapshot, names, leased: isLeased(config.snapshot), now: Date.now() };
+}
+
+/** Returns the names of people in a snapshot; their keys if there is none. */
+export function namesIn(snapshot: Snapshot | undefined, addresses: boolean): Names {
+  return snapshot ? namesOf(snapshot, addresses) : ({ key }) => key;
+}

@@ -1,0 +1,187 @@
+/** Formats the runs of a snapshot as documents for --json and as text for tables. */
+import { z } from 'zod';
+import type { RecordTypeName } from '../../domain/record.ts';
+import type { FullReason } from '../../engine/report/full-reasons.ts';
+import type { KeptRun } from '../../store/tables/run-history.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import { instant, instantOrNull, range } from '../../compose/output/format-values.ts';
+import { runInProgress } from '../../compose/progress/run-in-progress.ts';
+
+/** The part of a stored summary that is read; nothing of it is there while a run lasts. */
+const kept = z.object({
+  only: z.enum(['contacts', 'templates']).nullable().default(null),
+  requests: z
+    .object({
+      total: z.number(),
+      byRoute: z.record(z.string(), z.number()),
+      rateLimited: z.number(),
+    })
+    .nullable()
+    .default(null),
+  certificate: z
+    .object({ source: z.boolean().nullable(), platform: z.boolean().nullable() })
+    .nullable()
+    .default(null),
+  attempted: z.object({ sent: z.number(), refused: z.number() }).nullable().default(null),
+  reasons: z.array(z.string()).default([]),
+  fullBecause: z.array(z.object({ code: z.string(), reason: z.string() })).default([]),
+  undoes: z.string().optional(),
+});
+
+type Outcomes = Record<string, Record<string, number>>;
+
+/** A run. Null fields are unknown because the run has not ended. */
+export interface ToldRun {
+  run: string;
+  mode: string;
+  only: 'contacts' | 'templates' | null;
+  /**
+   * The status of the summary. `running` means that the run has not ended and a process has the
+   * lease.
+   */
+  status: string;
+  startedAt: string;
+  endedAt: string | null;
+  ms: number | null;
+  plan: string | null;
+  requests: z.output<typeof kept>['requests'];
+  /** A side that was not read counts as not certified. */
+  certificate: { source: boolean; platform: boolean } | null;
+  /** The changes that the platform answered, and refused. */
+  attempted: z.output<typeof kept>['attempted'];
+  reasons: string[];
+  /** Why the run compared everything, or read the whole source; empty if it did neither. */
+  fullBecause: FullReason[];
+  /** The run that this one undoes. */
+  undoes?: string | undefined;
+  /** Who or what asked for it. */
+  askedBy: { by: string; name: string | null } | null;
+}
+
+const asked = z.object({ by: z.string(), name: z.string().nullable() });
+
+/** The number of changes by operation and state, such as `contacts.opt_in.acked`. */
+export interface ToldChanges {
+  contacts: Outcomes;
+  templates: Outcomes;
+  /** Set if there may be more changes, which were not counted. */
+  isCut?: true;
+}
+
+/** Returns the document of a run. `isRunning` tells which unfinished runs are in progress. */
+export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean): ToldRun {
+  const { only, requests, certificate, attempted, reasons, fullBecause, undoes } = kept.parse(
+    JSON.parse(run.summary ?? '{}'),
+  );
+  const ended = run.endedAt !== null;
+  const unfinished = isRunning(run) ? 'running' : 'interrupted';
+  return {
+    run: run.id,
+    mode: run.mode,
+    only,
+    status: ended ? run.status : unfinished,
+    startedAt: instant(run.startedAt),
+    endedAt: instantOrNull(run.endedAt),
+    ms: run.endedAt === null ? null : run.endedAt - run.startedAt,
+    plan: run.plan || null,
+    requests,
+    certificate: certificate && {
+      source: certificate.source ?? false,
+      platform: certificate.platform ?? false,
+    },
+    attempted,
+    reasons,
+    fullBecause,
+    ...(undoes !== undefined && { undoes }),
+    askedBy: run.asked === null ? null : asked.parse(JSON.parse(run.asked)),
+  };
+}
+
+/** Returns the record type that a run that has ended was limited to; null if it was not. */
+export function onlyIn({ summary }: KeptRun): ToldRun['only'] {
+  return kept.parse(JSON.parse(summary ?? '{}')).only;
+}
+
+/**
+ * Returns a function that tells whether a run is in progress: it has not ended, and the process
+ * that has the lease began it. Of runs about one person, only the newest can be.
+ */
+export function runningOf(snapshot: Snapshot, leased: boolean): (run: KeptRun) => boolean {
+  if (!leased) return () => false;
+  const now = runInProgress(snapshot, leased);
+  const newest = snapshot.runs.newestOf('single')?.id;
+  return ({ id, mode, startedAt, endedAt }) => {
+    if (endedAt !== null) return false;
+    return (now !== undefined && startedAt >= now.since) || (mode === 'single' && id === newest);
+  };
+}
+
+const tally = z.array(
+  z.object({
+    kind: z.enum(['contact', 'template']),
+    op: z.string(),
+    state: z.string(),
+    n: z.number(),
+  }),
+);
+/** The states in which a change stays when its run has ended. */
+const final: ReadonlySet<string> = new Set(['acked', 'rejected', 'stale']);
+
+/** How changes are counted, because counting a million takes seconds. */
+interface Counting {
+  /** Allows the counts that were stored at the end of the run. */
+  hasEnded?: boolean;
+  /** The number of chunks of the journal that are counted at most. */
+  chunks?: number;
+}
+
+/** Counts the changes of a run by operation and state. */
+export function tellChanges(
+  { journal, figures }: Snapshot,
+  run: string,
+  { hasEnded = false, chunks = Number.MAX_SAFE_INTEGER }: Counting = {},
+): ToldChanges {
+  const told: ToldChanges = { contacts: {}, templates: {} };
+  const text = hasEnded ? figures.changesOf(run) : undefined;
+  const stored = text === undefined ? undefined : tally.parse(JSON.parse(text));
+  const isFinal = stored?.every(({ state }) => final.has(state));
+  const add = (counts: NonNullable<typeof stored>): void => {
+    for (const { kind, op, state, n } of counts) {
+      const of = told[pluralOf(kind)];
+      of[op] = { ...of[op], [state]: (of[op]?.[state] ?? 0) + n };
+    }
+  };
+  if (stored && isFinal) {
+    add(stored);
+    return told;
+  }
+  let counted = 0;
+  for (const chunk of journal.tally(run)) {
+    if (counted === chunks) return { ...told, isCut: true };
+    counted += 1;
+    add(chunk);
+  }
+  return told;
+}
+
+/** Returns the plural of a record type, which is used as its JSON key. */
+export function pluralOf(kind: RecordTypeName): 'contacts' | 'templates' {
+  return kind === 'contact' ? 'contacts' : 'templates';
+}
+
+/** Formats the status of a run, such as: still running (contacts only) */
+export function statusWords({ status, only }: ToldRun): string {
+  const words: Partial<Record<string, string>> = {
+    rejected: 'done, some records have problems',
+    held: 'done, some changes await approval',
+    running: 'still running',
+  };
+  const told = words[status] ?? status;
+  return only === null ? told : `${told} (${only} only)`;
+}
+
+/** Formats the duration of a run. */
+export function tookWords({ ms }: ToldRun): string {
+  if (ms === null) return '–';
+  return ms < 100_000 ? `${(ms / 1000).toFixed(1)} s` : range(ms);
+}

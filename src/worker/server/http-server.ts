@@ -1,0 +1,120 @@
+/**
+ * Runs an HTTP server. The worker and `crm-mirror console` register their routes with it. Every
+ * failure outside the console's pages returns one line of JSON, or a small page to a browser.
+ */
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Clock } from '../../domain/clock.ts';
+import { Invalid } from '../../domain/errors.ts';
+import { escapeHtml } from '../../domain/values/html-text.ts';
+import type { Fault } from '../../domain/record.ts';
+import { answerFaults, mostBytes } from '../../console/access/answer-faults.ts';
+
+/** The settings of the server. */
+export interface ServerOptions {
+  host: string;
+  /** The port; 0 picks any free port. */
+  port: number;
+  clock: Clock;
+  /** Registers the routes, before the server listens. */
+  register(app: FastifyInstance): void;
+  /** Called with each bug that occurs while a request is served. */
+  failed(error: unknown): void;
+}
+
+/** A server that can be started once. */
+export interface Server {
+  /** Starts to listen and resolves to the address. Throws Invalid if it cannot listen there. */
+  listen(): Promise<string>;
+  /** Accepts no more requests, and waits up to three seconds for those in progress. */
+  close(): Promise<void>;
+}
+
+const closeMs = 3_000;
+
+const safeHeaders = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+};
+
+/** Creates the server. It does not listen yet. */
+export function createServer({ host, port, clock, register, failed }: ServerOptions): Server {
+  const app = Fastify({
+    // An address that the router refuses, such as a too long one, meets no hook.
+    frameworkErrors: (error, request, reply) => {
+      reply.headers(safeHeaders);
+      void sendFault(request, reply, { code: error.statusCode ?? 400, error: 'no such address' });
+    },
+    bodyLimit: mostBytes,
+    forceCloseConnections: 'idle',
+    requestTimeout: 15_000,
+    keepAliveTimeout: 30_000,
+    // The address of a person's page contains the encrypted key.
+    routerOptions: { maxParamLength: 500, ignoreTrailingSlash: true },
+    http: { headersTimeout: 10_000, maxHeaderSize: 16_384 },
+  });
+  app.addHook('onRequest', async (_request, reply) => {
+    reply.headers(safeHeaders);
+  });
+  app.setNotFoundHandler((request, reply) =>
+    sendFault(request, reply, { code: 404, error: 'not found' }),
+  );
+  answerFaults(app, failed);
+  register(app);
+  return {
+    async listen() {
+      try {
+        return await app.listen({ host, port });
+      } catch (error) {
+        throw unusable(error, `${host}:${port}`);
+      }
+    },
+    async close() {
+      const over = new AbortController();
+      const cut = () => app.server.closeAllConnections();
+      void clock.sleep(closeMs, over.signal).then(cut, () => undefined);
+      await app.close();
+      over.abort();
+    },
+  };
+}
+
+/** Answers with a small page where a browser expects one, and with one line of JSON otherwise. */
+export function sendFault(
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+  { code, error }: { code: number; error: string },
+): FastifyReply {
+  reply.code(code);
+  if (!headers.accept?.includes('text/html')) return reply.send({ error });
+  const title = escapeHtml(error);
+  return reply
+    .type('text/html; charset=utf-8')
+    .send(
+      `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title} · crm-mirror</title>` +
+        `<h1>${title}</h1><p><a href="/">To the console</a></p></html>`,
+    );
+}
+
+const elsewhere: Fault = { reason: 'is no address of this machine', fix: 'mend server.host' };
+const faults: Record<string, Fault> = {
+  EADDRINUSE: {
+    reason: 'is in use',
+    fix: 'stop what listens there, or choose another server.port',
+  },
+  EACCES: { reason: 'may not be listened on', fix: 'choose a server.port above 1023' },
+  EADDRNOTAVAIL: elsewhere,
+  ENOTFOUND: elsewhere,
+};
+
+/**
+ * Returns Invalid for an address on which the system does not allow listening. Any other error is a
+ * bug and is returned unchanged.
+ */
+function unusable(error: unknown, address: string): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const fault = faults[code];
+  if (fault === undefined) return error;
+  return new Invalid(`server: ${address} ${fault.reason}`, { fix: fault.fix, cause: error });
+}

@@ -1,0 +1,137 @@
+/**
+ * Accepts the events of a CRM: `POST /webhooks/<mirror>`.
+ *
+ *   202  durably queued                      400  not JSON, or no event names a record
+ *   200  accepted before, or not about a     401  unsigned, wrong secret, or too old
+ *        contact; nothing is queued          404  no such mirror, or it accepts no events
+ *   503  Redis is away, or the mirror may    413, 415  over 1 MB, or not application/json
+ *        be one whose file is refused; send
+ *        it again later
+ *
+ * A delivery is remembered after it was queued. If something fails between these two steps and the
+ * CRM sends it again, it is queued once more, which costs one additional check of each person.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { Clock } from '../../domain/clock.ts';
+import { Unavailable } from '../../domain/errors.ts';
+import { parseJson } from '../../domain/values/lossless-json.ts';
+import type { EventQueue } from '../../compose/queues/event-queue.ts';
+import type { DeliveryLog } from '../../compose/queues/delivery-log.ts';
+import { toldIn, type Naming } from './event-payload.ts';
+import type { Metrics } from './metrics.ts';
+import { verify, type Signing } from './webhook-signature.ts';
+
+/** The webhook of one mirror. */
+export interface Webhook extends Signing, Naming {
+  events: Pick<EventQueue, 'add' | 'knows' | 'remember'>;
+  /** Remembers what came, for people who look. */
+  deliveries?: DeliveryLog;
+}
+
+/** The parts and settings of the webhooks. */
+export interface WebhookOptions {
+  /** Returns the webhook of a mirror, or undefined if it accepts no events. */
+  webhookOf(mirror: string): Webhook | undefined;
+  /** Returns the files whose mirrors are stopped, whose names are not known. */
+  refused?: (() => readonly unknown[]) | undefined;
+  /**
+   * The URL under which the CRM calls this server, without a trailing slash; undefined if it is
+   * taken from `Host`.
+   */
+  publicUrl: string | undefined;
+  metrics: Pick<Metrics, 'accepted' | 'refused'>;
+  clock: Clock;
+}
+
+interface Told {
+  code: number;
+  body: { status: string; records?: number } | { error: string };
+}
+
+/** A file is mended by people. */
+const retryAfterSeconds = 60;
+
+const mirrorOf = z.object({ mirror: z.string() });
+
+/** Registers the route of the webhooks. */
+export function serveWebhooks(app: FastifyInstance, options: WebhookOptions): void {
+  const { metrics } = options;
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) =>
+    done(null, body),
+  );
+  const askedIn = (request: FastifyRequest) => {
+    const { mirror } = mirrorOf.parse(request.params);
+    return { mirror, webhook: options.webhookOf(mirror) };
+  };
+  const path = '/webhooks/:mirror';
+  // This hook responds before the body is read.
+  const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    if (askedIn(request).webhook) return;
+    if ((options.refused?.() ?? []).length > 0) {
+      reply.header('retry-after', retryAfterSeconds);
+      await reply.code(503).send({ error: 'not now: this mirror may be stopped' });
+      return;
+    }
+    await reply.code(404).send({ error: 'there is no such webhook' });
+  };
+  app.post(path, { onRequest }, async (request, reply) => {
+    const { mirror, webhook } = askedIn(request);
+    if (!webhook) return reply.callNotFound();
+    const { code, body } = await take(request, { ...options, mirror, webhook }).catch(
+      (error: unknown) => {
+        if (error instanceof Unavailable) metrics.refused(mirror, 'unavailable');
+        throw error;
+      },
+    );
+    return reply.code(code).send(body);
+  });
+}
+
+async function take(
+  request: FastifyRequest,
+  of: WebhookOptions & { mirror: string; webhook: Webhook },
+): Promise<Told> {
+  const { mirror, webhook, metrics, clock } = of;
+  const { method, headers } = request;
+  const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  const delivered = { method, headers, body, url: urlOf(request, of.publicUrl) };
+  const verdict = verify(webhook, delivered, clock.now());
+  if ('refused' in verdict) {
+    metrics.refused(mirror, verdict.refused);
+    webhook.deliveries?.refused(verdict.refused);
+    return { code: 401, body: { error: 'not signed as it should be, or too long ago' } };
+  }
+  const content = parseJson(body.toString('utf8'));
+  const { ids, erased, others } = toldIn(content, webhook);
+  if (ids.length === 0 && others) return { code: 200, body: { status: 'of no contact' } };
+  if (ids.length === 0) {
+    metrics.refused(mirror, 'unnamed');
+    webhook.deliveries?.refused('unnamed');
+    const error = `no event names a record at ${webhook.id}`;
+    return { code: 400, body: { error: content === undefined ? 'the body is no JSON' : error } };
+  }
+  if (await webhook.events.knows(verdict.delivery)) {
+    metrics.refused(mirror, 'duplicate');
+    return { code: 200, body: { status: 'accepted before' } };
+  }
+  await webhook.events.add(ids.filter((id) => !erased.includes(id)));
+  await webhook.events.add(erased, 'erased');
+  await webhook.events.remember(verdict.delivery);
+  const changed = ids.filter((id) => !erased.includes(id));
+  webhook.deliveries?.accepted(changed, 'changed');
+  webhook.deliveries?.accepted(erased, 'erased');
+  metrics.accepted(mirror, ids.length);
+  return { code: 202, body: { status: 'accepted', records: ids.length } };
+}
+
+/**
+ * Returns the URL that the CRM called. Without `publicUrl`, the request's `Host` is used, but never
+ * X-Forwarded-Host: anybody can set that header and could replay a signature for another URL.
+ */
+function urlOf({ headers, originalUrl }: FastifyRequest, publicUrl: string | undefined): string {
+  if (publicUrl !== undefined) return publicUrl + originalUrl;
+  const isEncrypted = String(headers['x-forwarded-proto'] ?? '').startsWith('https');
+  return `${isEncrypted ? 'https' : 'http'}://${headers.host ?? ''}${originalUrl}`;
+}

@@ -1,0 +1,247 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import {
+  decodeEntry,
+  encodeEntry,
+  readEntry,
+  type WriteEntry,
+} from '../../../src/store/audit/audit-entry.ts';
+import { openAuditLog, readAuditLog } from '../../../src/store/audit/audit-file.ts';
+import type { AuditLog } from '../../../src/store/audit/audit-log.ts';
+import { signingKey } from '../../../src/store/audit/signing-key.ts';
+import { verifyLog } from '../../../src/store/audit/verify-log.ts';
+
+const secret = createHmac('sha256', 'a').digest();
+let folder = '';
+let log: AuditLog;
+const file = () => join(folder, 'acme.audit.sqlite');
+const open = () =>
+  openAuditLog({ path: file(), secret, randomHex: (n) => randomBytes(n).toString('hex') });
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'audit-'));
+  log = open();
+});
+afterEach(() => log.close());
+
+const write = (at: number, more: Partial<WriteEntry> = {}): WriteEntry => ({
+  type: 'write',
+  at,
+  run: 1,
+  op: 'opt_in',
+  part: 'ch_news',
+  rule: 'wanted-in',
+  outcome: 'acked',
+  before: 'none',
+  status: 200,
+  says: 'opt_in',
+  record: '0011223344556677',
+  statedAt: null,
+  approval: null,
+  request: null,
+  after: null,
+  template: null,
+  ...more,
+});
+const fill = (n: number) =>
+  log.append(
+    Array.from({ length: n }, (_, at) => ({ entry: write(at), person: `p${at % 7}@example.com` })),
+  );
+
+/** Changes the file behind the log's back. */
+function tamper(sql: string): void {
+  log.close();
+  const db = new Database(file());
+  db.exec(sql);
+  db.close();
+  log = open();
+}
+
+describe('entries', () => {
+  test('an entry is read as it was written', () => {
+    expect(decodeEntry(encodeEntry(write(5, { statedAt: 3 })))).toEqual(write(5, { statedAt: 3 }));
+  });
+
+  test('an entry of an older version lacks a field that came later, and is read with null', () => {
+    const short = encodeEntry(write(5)).replace(/,null,null\]$/, ']');
+    expect(decodeEntry(short)).toEqual(write(5));
+  });
+
+  test('a decision that an older version remembered or stored lacks who called', () => {
+    const old = { type: 'decision', at: 1, what: 'allow', name: 'eva', reason: 'r' };
+    const told = { ...old, about: null, evidence: null };
+    const unsigned = { as: null, statement: null, signer: null };
+    expect(readEntry(told)).toEqual({ ...told, ...unsigned });
+    const body = '["decision",1,"allow","eva","r"]';
+    expect(decodeEntry(body)).toEqual({ ...told, ...unsigned });
+    expect(encodeEntry(decodeEntry(body))).toBe(body);
+  });
+
+  test('the entries of a person are found by the address, and no address is in the file', () => {
+    fill(20);
+    const person = log.people.find('p3@example.com');
+    expect(log.about(person!).map(({ seq }) => seq)).toEqual([4, 11, 18]);
+    expect(log.people.find('nobody@example.com')).toBeUndefined();
+    log.close();
+    expect(readFileSync(file()).includes('example.com')).toBe(false);
+    expect(statSync(file()).mode & 0o777).toBe(0o600);
+    log = open();
+  });
+
+  test('what a killed caller appended is known, so that it is not appended again', () => {
+    log.append([{ entry: write(1) }], [{ writer: 'a', id: 17 }]);
+    expect(log.reached('a')).toBe(17);
+    expect(log.reached('b')).toBe(0);
+  });
+});
+
+test('a log that cannot be made whole is not made at all', () => {
+  const path = join(folder, 'other.sqlite');
+  const full = () => {
+    throw new Error('the disk is full');
+  };
+  expect(() => openAuditLog({ path, secret, randomHex: full })).toThrow('full');
+  expect(existsSync(path)).toBe(false);
+});
+
+describe('verification', () => {
+  test('a log as it was written has no fault', () => {
+    fill(100);
+    log.checkpoint(signingKey(join(folder, 'key')), 5);
+    log.append([{ entry: write(101) }]);
+    expect(verifyLog(log)).toMatchObject({ entries: 101, last: 101, signedUpTo: 100, faults: [] });
+  });
+
+  test.each([
+    [
+      'a changed text',
+      `update entry set body = replace(body, 'none', 'opt_out') where seq = 7`,
+      7,
+      'this entry was changed',
+    ],
+    ['another person', `update entry set person = 1 where seq = 7`, 7, 'this entry was changed'],
+    ['a removed entry', 'delete from entry where seq = 7', 7, 'this entry is missing'],
+    [
+      'removed entries',
+      'delete from entry where seq in (7, 8)',
+      7,
+      '2 entries are missing, up to 8',
+    ],
+    ['a removed beginning', 'delete from entry where seq = 1', 1, 'this entry is missing'],
+    [
+      'removed entries at the end',
+      'delete from entry where seq > 18',
+      19,
+      '2 entries are missing, up to 20',
+    ],
+    [
+      'two swapped entries',
+      'update entry set seq = -7 where seq = 7; update entry set seq = 7 where seq = 8; update entry set seq = 8 where seq = -7',
+      7,
+      'this is entry 8, in the wrong place',
+    ],
+  ])('%s is found and named', (_, sql, seq, what) => {
+    fill(20);
+    log.checkpoint(signingKey(join(folder, 'key')), 5);
+    tamper(sql);
+    expect(verifyLog(log).faults).toContainEqual({ seq, what });
+  });
+
+  test('a chain that was computed anew does not fit the signed checkpoint', () => {
+    fill(20);
+    const key = signingKey(join(folder, 'key'));
+    log.checkpoint(key, 5);
+    tamper(
+      `create table kept as select * from checkpoint; delete from entry; delete from checkpoint`,
+    );
+    log.append(
+      Array.from({ length: 21 }, (_, at) => ({ entry: write(at, { before: 'opt_out' }) })),
+    );
+    tamper('insert into checkpoint select * from kept');
+    const what = 'the entries up to here are not those that were signed';
+    expect(verifyLog(log).faults).toEqual([{ seq: 20, what }]);
+  });
+
+  test('entries that are missing at the end are found by an end that is remembered elsewhere', () => {
+    fill(20);
+    const head = log.head();
+    tamper('delete from entry where seq > 18');
+    expect(verifyLog(log).faults).toEqual([]);
+    expect(verifyLog(log, { known: head }).faults).toEqual([
+      { seq: 19, what: '2 entries are missing, up to 20' },
+    ]);
+  });
+});
+
+describe('the key', () => {
+  test('a new key is named by an entry, and both are valid', () => {
+    fill(3);
+    const [old, next] = [signingKey(join(folder, 'old')), signingKey(join(folder, 'next'))];
+    log.checkpoint(old, 5);
+    fill(1);
+    log.checkpoint(next, 6);
+    const last = [...log.entries(4)].map(({ body }) => decodeEntry(body));
+    expect(last).toEqual([{ type: 'key', at: 6, id: next.id, publicKey: next.publicKey }]);
+    const { keys, faults, signedUpTo } = verifyLog(log);
+    expect({ keys, faults, signedUpTo }).toEqual({
+      keys: [old.id, next.id],
+      faults: [],
+      signedUpTo: 5,
+    });
+  });
+});
+
+describe('keeping', () => {
+  test('older entries are removed, and the rest is still proven', () => {
+    fill(20);
+    log.checkpoint(signingKey(join(folder, 'key')), 5);
+    expect(log.prune(10, 99)).toBe(10);
+    log.checkpoint(signingKey(join(folder, 'key')), 100);
+    expect(verifyLog(log)).toMatchObject({ first: 11, last: 21, signedUpTo: 21, faults: [] });
+    tamper('delete from entry where seq = 11');
+    expect(verifyLog(log).faults[0]?.seq).toBeLessThan(12);
+  });
+
+  test.each([
+    ['by 60 days', 40, 0],
+    [
+      'by more than the checkpoints tell, as a clock that jumps ahead by years: the rest stays',
+      72,
+      4000,
+    ],
+  ])('entries that are old %s are removed', (_, removed, jump) => {
+    const day = 86_400_000;
+    const key = signingKey(join(folder, 'key'));
+    const last = 100 + jump;
+    for (let at = 0; at <= 100; at += 1) {
+      log.append([{ entry: write(at * day) }]);
+      log.checkpoint(key, at * day);
+    }
+    expect(log.prune((last - 60) * day, last * day)).toBe(removed);
+    log.append([{ entry: write(last * day) }]);
+    log.checkpoint(key, last * day);
+    // The next run, at the same wrong time, and the one after it.
+    expect(log.prune((last - 60) * day, last * day)).toBeLessThan(2);
+    expect(log.prune((last - 59) * day, (last + 1) * day)).toBeLessThan(3);
+    expect(verifyLog(log).faults).toEqual([]);
+  });
+
+  test('an erasure keeps the proof and drops the person', () => {
+    fill(20);
+    const mark = log.people.find('p3@example.com')!;
+    log.erase('p3@example.com', { at: 50, by: 'ann on mail-1' });
+    expect(log.people.find('p3@example.com')).toBeUndefined();
+    expect(log.about(mark)).toHaveLength(3);
+    expect(verifyLog(log).faults).toEqual([]);
+    log.append([{ entry: write(60), person: 'p3@example.com' }]);
+    expect(log.people.find('p3@example.com')).not.toEqual(mark);
+  });
+
+  test('reading creates nothing', () => {
+    expect(readAuditLog({ path: join(folder, 'none'), secret })).toBeUndefined();
+  });
+});

@@ -1,0 +1,282 @@
+/** The ledger's files: made, taken over, refused, given up. */
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Busy, Invalid } from '../../../src/domain/errors.ts';
+import type { RememberedOptOut } from '../../../src/domain/do-not-contact.ts';
+import type { DoNotContactList } from '../../../src/store/do-not-contact/contact-list.ts';
+import {
+  readDoNotContactList,
+  openDoNotContactList,
+  type KnownLedger,
+} from '../../../src/store/do-not-contact/list-file.ts';
+import { playsAll } from '../../support/extent.ts';
+
+const ann = { key: 'ann@example.com', ids: ['crm-1'] };
+const bob = { key: 'bob@example.com', ids: ['crm-2'] };
+const left: RememberedOptOut = {
+  part: '*',
+  cause: 'blocked',
+  contact: 'con_1',
+  after: null,
+  by: 5,
+};
+
+const knownOf = (ledger: DoNotContactList): KnownLedger => ({
+  id: ledger.id,
+  reached: ledger.reached(),
+});
+
+function place() {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-ledger-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const files = { path: join(folder, 'a.sqlite-ledger'), keyFile: join(folder, 'a.key') };
+  let drawn = 0;
+  const open = (known?: KnownLedger, acceptLost = false) => {
+    const randomHex = (bytes: number) => `${(drawn += 1)}`.padStart(bytes * 2, '0');
+    const ledger = openDoNotContactList(files, { known, acceptLost, randomHex });
+    onTestFinished(ledger.close);
+    return ledger;
+  };
+  /** One that knows of Ann; what its snapshot knows of it. */
+  const begun = (): KnownLedger => {
+    const ledger = open();
+    ledger.write([{ ...ann, adds: [left], ends: [] }], 7);
+    const known = knownOf(ledger);
+    ledger.close();
+    return known;
+  };
+  return { folder, ...files, files, open, begun };
+}
+
+describe('the list', () => {
+  test('is created at first use, readable by the owner alone, and found again', () => {
+    const { path, keyFile, open, begun } = place();
+    const known = begun();
+    for (const file of [path, keyFile]) expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readFileSync(keyFile, 'utf8')).toMatch(/^[0-9a-f]{64}\n$/);
+    const ledger = open(known);
+    expect(knownOf(ledger)).toEqual(known);
+    expect(ledger.concerning(ann)).toMatchObject([{ ...left, through: 'address', bears: true }]);
+  });
+
+  test('is created with an existing key', () => {
+    const { keyFile, open } = place();
+    writeFileSync(keyFile, 'ab'.repeat(32));
+    open().close();
+    expect(readFileSync(keyFile, 'utf8')).toBe('ab'.repeat(32));
+  });
+
+  test('is created again after an interruption', () => {
+    const { path, open } = place();
+    new Database(path).close();
+    writeFileSync(path, '');
+    expect(open().concerning(ann)).toEqual([]);
+  });
+
+  test('is not created by reading alone', () => {
+    const { folder, files } = place();
+    expect(readDoNotContactList(files, undefined).concerning(ann)).toEqual([]);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+});
+
+describe('the content of the list', () => {
+  test('finds people by address and by id; a bounce by address alone', () => {
+    const { open } = place();
+    const ledger = open();
+    ledger.write([{ ...ann, adds: [left, { ...left, cause: 'bounce' }], ends: [] }], 7);
+    const causes = (key: string, ids: string[]) =>
+      ledger.concerning({ key, ids }).map(({ cause, through }) => `${cause} ${through}`);
+    expect(causes(ann.key, ['crm-2'])).toEqual(['blocked address', 'bounce address']);
+    expect(causes('new@example.com', ann.ids)).toEqual(['blocked id']);
+    expect(causes('new@example.com', [ann.key])).toEqual([]);
+    expect(ledger.concerning({ ...ann, ids: ['crm-2'] }).map(({ bears }) => bears)).toEqual([
+      false,
+      true,
+    ]);
+  });
+
+  test('ignores repeated entries, and does not report ended ones', () => {
+    const { path, open } = place();
+    const ledger = open();
+    for (const at of [1, 2]) ledger.write([{ ...ann, adds: [left], ends: [] }], at);
+    const [entry, ...more] = ledger.concerning(ann);
+    expect(more).toEqual([]);
+    ledger.write([{ ...ann, adds: [], ends: [{ seq: entry?.seq ?? 0, why: 'allow: asked' }] }], 9);
+    expect(ledger.concerning(ann)).toEqual([]);
+    const rows = new Database(path, { readonly: true }).prepare(
+      'select ended_at, ended from entry',
+    );
+    expect(rows.all()).toEqual([{ ended_at: 9, ended: 'allow: asked' }]);
+  });
+
+  test('holds no reason or note about an erased person, even while it is open', () => {
+    const { folder, open } = place();
+    const ledger = open();
+    const operator = { ...left, cause: 'operator', part: 'ch_1', note: 'a secret note' } as const;
+    const erasure = { ...left, cause: 'erasure', contact: null } as const;
+    const bytes = () =>
+      readdirSync(folder)
+        .map((name) => readFileSync(join(folder, name), 'latin1'))
+        .join('');
+    ledger.write([{ ...ann, adds: [operator], ends: [] }], 7);
+    const [{ seq } = { seq: 0 }] = ledger.concerning(ann);
+    ledger.write([{ ...ann, adds: [], ends: [{ seq, why: 'a secret reason' }] }], 8);
+    ledger.write([{ ...ann, adds: [operator], ends: [] }], 9);
+    expect(bytes()).toMatch(/a secret note[^]*a secret reason|a secret reason[^]*a secret note/);
+    ledger.write([{ ...ann, adds: [erasure], ends: [] }], 10);
+    expect(bytes()).not.toMatch(/secret/);
+  });
+
+  test('keeps the note of an entry that no longer belongs to an id', () => {
+    const ledger = place().open();
+    const note = 'who decided';
+    const both = { ...ann, ids: [...ann.ids, ...bob.ids] };
+    ledger.write([{ ...both, adds: [{ ...left, cause: 'operator', note }], ends: [] }], 7);
+    const frees = ledger.concerning(bob).map(({ seq }) => seq);
+    ledger.write([{ ...bob, adds: [], ends: [], frees }], 8);
+    expect(ledger.concerning(bob)).toEqual([]);
+    expect(ledger.concerning(ann)).toMatchObject([{ cause: 'operator', note }]);
+  });
+
+  test('holds no address and no id in plain', () => {
+    const { folder, begun } = place();
+    begun();
+    const bytes = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'latin1'));
+    expect(bytes.join('')).not.toMatch(/ann@example|crm-1/);
+  });
+});
+
+describe('a list that is refused until it is restored or given up', () => {
+  type Place = ReturnType<typeof place>;
+  const other = ({ path, keyFile }: Place, what: 'path' | 'keyFile') => {
+    const strange = place();
+    writeFileSync(strange.keyFile, what === 'path' ? readFileSync(keyFile) : 'cd'.repeat(32));
+    // Another of the same key would have the same id, were it the first that is drawn.
+    openDoNotContactList(strange.files, {
+      known: undefined,
+      acceptLost: false,
+      randomHex: () => 'fe'.repeat(8),
+    }).close();
+    copyFileSync(strange[what], { path, keyFile }[what]);
+  };
+  const losses: [string, (files: Place) => void, RegExp][] = [
+    ['the ledger is gone', ({ path }) => rmSync(path), /list of this snapshot is missing/],
+    [
+      'its key is gone',
+      ({ keyFile }) => rmSync(keyFile),
+      /key of the do-not-contact list is missing/,
+    ],
+    ['another ledger', (files) => other(files, 'path'), /another do-not-contact list than the one/],
+    ['another key', (files) => other(files, 'keyFile'), /not the key of the do-not-contact list/],
+    [
+      'no key at all',
+      ({ keyFile }) => writeFileSync(keyFile, 'x'),
+      /no key of a do-not-contact list/,
+    ],
+    ['rubbish', ({ path }) => writeFileSync(path, 'x'.repeat(999)), /not a readable database/],
+  ];
+
+  test.each(losses)('%s', (name, lose, says) => {
+    const files = place();
+    const known = files.begun();
+    lose(files);
+    const before = readdirSync(files.folder).toSorted();
+    expect(() => files.open(known)).toThrow(Invalid);
+    expect(() => files.open(known)).toThrow(says);
+    expect(() => files.open(known)).toThrow('--accept-lost-ledger');
+    expect(() => readDoNotContactList(files.files, known)).toThrow(says);
+    expect(readdirSync(files.folder).filter((one) => !/-(wal|shm)$/.test(one))).toEqual(before);
+    const fresh = files.open(known, true);
+    expect(fresh.concerning(ann)).toEqual([]);
+    expect(fresh.id).not.toBe(known.id);
+    const knownNow = knownOf(fresh);
+    fresh.close();
+    expect(files.open(knownNow).id).toBe(fresh.id);
+    // What could not be used is kept; a sound one is no loss, and taken over.
+    const isKept = readdirSync(files.folder).some((one) => one.includes('-lost-1'));
+    expect(isKept).toBe(!['the ledger is gone', 'another ledger'].includes(name));
+  });
+
+  test('an older list, put back, is refused, or continues under another id once accepted', () => {
+    const { path, files, open, begun } = place();
+    const older = begun();
+    const night = readFileSync(path);
+    const ledger = open(older);
+    const [entry] = ledger.concerning(ann);
+    ledger.write([{ ...bob, adds: [left], ends: [] }], 8);
+    ledger.write([{ ...ann, adds: [], ends: [{ seq: entry?.seq ?? 0, why: 'allow: asked' }] }], 9);
+    const known = knownOf(ledger);
+    ledger.close();
+    const newest = readFileSync(path);
+    writeFileSync(path, night);
+    const says = /older than its snapshot.*3 writes.*1; .*→ put the newest.*--accept-lost-ledger/;
+    expect(() => open(known)).toThrow(Invalid);
+    expect(() => open(known)).toThrow(says);
+    expect(() => readDoNotContactList(files, known)).toThrow(says);
+    const accepted = open(known, true);
+    expect(accepted.concerning(ann)).toHaveLength(1);
+    expect(accepted.id).not.toBe(known.id);
+    const knownNow = knownOf(accepted);
+    accepted.close();
+    expect(open(knownNow).concerning(ann)).toHaveLength(1);
+    // The one it stands in for lacks what this one learns from now on.
+    writeFileSync(path, newest);
+    expect(() => open(knownNow)).toThrow(/another do-not-contact list than the one/);
+  });
+
+  test('a list ahead of the snapshot, or one of which the snapshot knows less, is accepted', () => {
+    const { open, begun } = place();
+    const known = begun();
+    expect(open({ ...known, reached: 0 }).concerning(ann)).toHaveLength(1);
+  });
+
+  test.each(['path', 'keyFile'] as const)('a folder in the place of the %s is refused', (what) => {
+    const files = place();
+    mkdirSync(files[what]);
+    const says = `${files[what]}: this is a folder`;
+    expect(() => files.open()).toThrow(Invalid);
+    expect(() => files.open(undefined, true)).toThrow(says);
+    expect(() => readDoNotContactList(files.files, undefined)).toThrow(says);
+  });
+
+  test('a valid list beside a snapshot that knows of none is taken over', () => {
+    const { open, begun } = place();
+    const { id } = begun();
+    expect(open().id).toBe(id);
+    expect(open().concerning(ann)).toHaveLength(1);
+  });
+
+  test('accepting a loss that did not happen loses nothing', () => {
+    const { open, begun } = place();
+    expect(open(begun(), true).concerning(ann)).toHaveLength(1);
+  });
+});
+
+test.runIf(playsAll)(
+  'a list that another process has locked fails as busy, and works again afterwards',
+  () => {
+    const { path, open, begun } = place();
+    const ledger = open(begun());
+    const rival = new Database(path);
+    onTestFinished(() => void rival.close());
+    rival.exec('begin immediate');
+    expect(() => ledger.write([{ ...ann, adds: [left], ends: [] }], 7)).toThrow(Busy);
+    rival.exec('rollback');
+    ledger.write([{ ...ann, adds: [left], ends: [] }], 7);
+    expect(existsSync(path)).toBe(true);
+  },
+);

@@ -1,0 +1,147 @@
+/** What stands before the guards, span by span: as if it were all looked at in one go. */
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import type { Change } from '../../src/domain/change.ts';
+import type { Guarded } from '../../src/store/database/key-range.ts';
+import { openSnapshot, type Snapshot } from '../../src/store/snapshot.ts';
+
+const people = 6_000;
+const at = (nth: number): string => `${String(nth).padStart(5, '0')}@example.com`;
+
+let snapshot: Snapshot;
+
+beforeEach(() => {
+  snapshot = openSnapshot(':memory:', { inMemory: true });
+  const { close } = snapshot;
+  onTestFinished(() => close());
+});
+
+function stage(nth: number, stated: Partial<Change>): void {
+  const change = { kind: 'contact', key: at(nth), op: 'delete', part: '', body: '{}' } as const;
+  const rest = { phase: 2, target: undefined, guard: 'delete' } as const;
+  snapshot.staging.addPlanned({ ...change, ...rest, ...stated });
+}
+
+/** Two of every class for each; and something that no guard is for. */
+function stageAll(): void {
+  snapshot.stage(() => {
+    for (let nth = 0; nth < people; nth += 1) {
+      stage(nth, { op: 'opt_out', part: 'ch_news', phase: 0 });
+      stage(nth, {});
+      stage(nth, { op: 'opt_in', part: 'ch_news', phase: 1, guard: 'opt_in' });
+      stage(nth, { op: 'opt_out', part: 'ch_product', phase: 0, guard: undefined });
+    }
+  });
+}
+
+function each(guard: 'delete' | 'opt_in', work: (guarded: Guarded) => void): number {
+  let n = 0;
+  for (const span of snapshot.guarded.ranges(guard)) {
+    snapshot.stage(() => work({ ...span, guard }));
+    n += 1;
+  }
+  return n;
+}
+
+/** How many are new, as they are added up. */
+function fresh(guard: 'delete' | 'opt_in'): number {
+  let all = 0;
+  each(guard, (guarded) => (all += snapshot.guarded.fresh(guarded)));
+  return all;
+}
+
+function withheld(guard: 'delete' | 'opt_in') {
+  const { guarded: guarding } = snapshot;
+  return [...guarding.withheldRanges(guard)].flatMap((span) =>
+    guarding.withheld({ ...span, guard }),
+  );
+}
+
+function counts(guard: 'delete' | 'opt_in') {
+  const sum = { all: 0, unapproved: 0 };
+  for (const span of snapshot.guarded.askedRanges(guard)) {
+    const { all, unapproved } = snapshot.guarded.counts({ ...span, guard });
+    sum.all += all;
+    sum.unapproved += unapproved;
+  }
+  return sum;
+}
+
+test('each person is in one range of a class, with all their changes', () => {
+  stageAll();
+  expect(each('delete', () => undefined)).toBeGreaterThan(2);
+  expect(fresh('delete')).toBe(people);
+  expect(fresh('opt_in')).toBe(people);
+});
+
+test('withholding all ranges withholds the whole class, and no other', () => {
+  stageAll();
+  const { guarded: guarding, staging, journal } = snapshot;
+  each('delete', guarding.withhold);
+  expect(guarding.countWithheld('delete')).toBe(people);
+  expect(guarding.countWithheld('opt_in')).toBe(0);
+  expect(withheld('delete')).toHaveLength(2 * people);
+  expect(withheld('opt_in')).toEqual([]);
+  expect(fresh('delete')).toBe(0);
+  journal.adopt('run', 1);
+  const left = [...staging.planned()].filter(({ held }) => !held).map(({ guard }) => guard);
+  expect(left).toHaveLength(2 * people);
+  expect(left.filter((guard) => guard === 'delete')).toEqual([]);
+  const tally = [...journal.tally('run')].flat();
+  expect(tally.reduce((sum, { n }) => sum + n, 0)).toBe(2 * people);
+});
+
+test('passed and exempt people are not new in any range', () => {
+  stageAll();
+  const { guarded: guarding } = snapshot;
+  each('delete', guarding.pass);
+  each('opt_in', guarding.exempt);
+  expect([fresh('delete'), fresh('opt_in')]).toEqual([0, 0]);
+  expect(counts('delete')).toEqual({ all: people, unapproved: people });
+  expect(counts('opt_in')).toEqual({ all: people, unapproved: 0 });
+});
+
+test('people held since an earlier run are withheld in any range', () => {
+  stageAll();
+  const { guarded: guarding, awaitingApproval } = snapshot;
+  stage(people, {});
+  each('delete', (guarded) => {
+    if (guarded.after !== '') guarding.withhold(guarded);
+  });
+  const stood = guarding.countWithheld('delete');
+  for (const span of guarding.withheldRanges('delete')) {
+    awaitingApproval.stand(
+      { ...span, guard: 'delete' },
+      { byPart: false, at: 1, platformAt: null },
+    );
+  }
+  snapshot.staging.clear();
+  stageAll();
+  const found: boolean[] = [];
+  each('delete', (guarded) => found.push(guarding.withholdStanding(guarded)));
+  expect(found).toEqual([false, true, true]);
+  expect(guarding.countWithheld('delete')).toBe(stood - 1);
+  expect(fresh('delete')).toBe(people - stood + 1);
+});
+
+test('a held opt-out does not pass with another one of the same person in a later round', () => {
+  const { guarded, awaitingApproval, staging } = snapshot;
+  const all: Guarded = { guard: 'opt_out', after: '', upTo: '\u{10FFFF}' };
+  const out = { op: 'opt_out', phase: 0, guard: 'opt_out' } as const;
+  snapshot.stage(() => stage(1, { ...out, part: 'ch_product' }));
+  snapshot.stage(() => guarded.withhold(all));
+  snapshot.transaction(() =>
+    awaitingApproval.stand(all, { at: 1, platformAt: null, byPart: true }),
+  );
+  for (const round of [1, 2]) {
+    staging.clearDecisions();
+    guarded.forget('contact', at(1));
+    snapshot.stage(() => {
+      stage(1, { ...out, part: 'ch_news' });
+      stage(1, { ...out, part: 'ch_product' });
+      guarded.withholdStanding(all);
+      guarded.pass(all);
+    });
+    const held = guarded.withheld(all).map(({ part }) => part);
+    expect(held, `round ${round}`).toEqual(['ch_product']);
+  }
+});

@@ -1,0 +1,50 @@
+/** The one schema of the snapshot, and how files of other versions are met. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, onTestFinished, test } from 'vitest';
+import { migrate, versionOf } from '../../src/store/database/schema.ts';
+import { lookInto, openSnapshot } from '../../src/store/snapshot.ts';
+
+const step = 'alter table run add column colour text; update run set colour = status;';
+
+function opened(): Database.Database {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
+  const db = new Database(join(folder, 'snapshot.sqlite'));
+  onTestFinished(() => {
+    db.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return db;
+}
+
+test('a later version takes its steps, once, in a file that has rows', () => {
+  const db = opened();
+  migrate(db, db.name, []);
+  db.exec("insert into run (id, mode, status, started_at) values ('r1', 'full', 'done', 1)");
+  migrate(db, db.name, [step]);
+  migrate(db, db.name, [step]);
+  expect(db.prepare('select id, colour from run').all()).toEqual([{ id: 'r1', colour: 'done' }]);
+  expect(versionOf(db, db.name, [step])).toBe(2);
+});
+
+test('a new file of a later version has its steps, too', () => {
+  const db = opened();
+  migrate(db, db.name, [step]);
+  expect(db.prepare('select colour from run').all()).toEqual([]);
+});
+
+test.each([
+  ['of a newer version', [step], 'newer version of crm-mirror (format 2, this one knows 1)'],
+  ['of a checkout before the first version', undefined, 'is no snapshot of this version'],
+])('a file %s is refused, and stays as it is', (_, steps, says) => {
+  const db = opened();
+  if (steps) migrate(db, db.name, steps);
+  else db.exec('create table recorded (kind text); pragma user_version = 22');
+  const version = () => db.pragma('user_version', { simple: true });
+  const before = version();
+  expect(() => openSnapshot(db.name)).toThrow(says);
+  expect(() => lookInto(db.name)).toThrow(says);
+  expect(version()).toBe(before);
+});
