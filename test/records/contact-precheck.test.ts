@@ -24,8 +24,12 @@ function stage(...faults: Fault[]) {
   return {
     ...world,
     seed: emulator.seed.contact,
-    look: (what: ReturnType<typeof change>, recorded?: RecordedRow, fresh = false) =>
-      world.run(contacts.look(what, { recorded, fresh, listed: fresh, partial: false, signal })),
+    look: (
+      what: ReturnType<typeof change>,
+      recorded?: RecordedRow,
+      fresh = false,
+      listed = fresh,
+    ) => world.run(contacts.look(what, { recorded, fresh, listed, partial: false, signal })),
     lookBlindly: (what: ReturnType<typeof change>, recorded: RecordedRow) =>
       world.run(
         contacts.look(what, { recorded, fresh: false, listed: false, partial: true, signal }),
@@ -128,6 +132,31 @@ describe('before an opt_in of a known person', () => {
     seed(subscribed);
     expect(await look(change('opt_in'), known())).toBeUndefined();
     expect(asked).toHaveLength(1);
+  });
+});
+
+describe('before a change for somebody who had another address', () => {
+  const old = 'old@example.com';
+  const moved = (op: 'create' | 'opt_in') => ({
+    ...change(op, op === 'create' ? undefined : 'con_1'),
+    body: JSON.stringify({ former: [{ key: old, shown: [] }] }),
+  });
+
+  test.each(['create', 'opt_in'] as const)(
+    'an answer in this run proves nothing of the former one: %s',
+    async (op) => {
+      const { look, seed } = stage();
+      expect(await look(moved(op), known(), true, false)).toBeUndefined();
+      const id = seed({ email: old, channels: { [NEWS]: 'opt_out' } });
+      const stale = { is: 'stale', about: old, observed: [{ id }] };
+      expect(await look(moved(op), known(), true, false)).toMatchObject(stale);
+    },
+  );
+  test('a listing of this run has shown the former one, too', async () => {
+    const { look, seed, asked } = stage();
+    seed({ email: old, channels: { [NEWS]: 'opt_out' } });
+    expect(await look(moved('opt_in'), known(), true, true)).toBeUndefined();
+    expect(asked).toEqual([]);
   });
 });
 

@@ -1,0 +1,64 @@
+/** What each record last stated is kept as long as nothing proves that the record is gone. */
+import { expect, onTestFinished, test } from 'vitest';
+import { openSnapshot, type Snapshot } from '../../src/store/snapshot.ts';
+
+const mapping = 'm1';
+const ann = 'ann@example.com';
+const reading = { but: [], certified: true, whole: true, mapping };
+
+function open(): Snapshot {
+  const snapshot = openSnapshot(':memory:', { inMemory: true });
+  const { close } = snapshot;
+  onTestFinished(() => close());
+  return snapshot;
+}
+
+/** Stores what a reading states that has Ann with this body, or has her not at all. */
+function read(snapshot: Snapshot, how: Partial<typeof reading> & { at: number }, body?: string) {
+  const { staging, stated, ranges, transaction } = snapshot;
+  transaction(() => {
+    staging.clear();
+    const given = { kind: 'contact', presence: 'present', fingerprint: '', wants: true } as const;
+    const row = { ...given, id: '1', key: ann, alias: ann, place: '1', invalid: undefined };
+    if (body !== undefined) staging.addDesired([{ ...row, body }], 1);
+    for (const range of ranges.ofUnsorted('contact')) staging.sortIn('contact', range);
+    for (const range of stated.ranges('contact'))
+      stated.store('contact', range, { ...reading, ...how });
+  });
+}
+
+const optedOut = (snapshot: Snapshot) =>
+  snapshot.stated.optOutsOf('contact', { key: ann, ids: ['1'], mapping });
+
+const says = (value: string) => JSON.stringify({ channels: { ch_news: value } });
+
+test.each([
+  ['a fast reading', { whole: false }],
+  ['a reading without proof of completeness', { certified: false }],
+  ['a page of changes without proof', { certified: false, whole: false }],
+])('%s forgets no opt-out of a record that it does not have', (_, how) => {
+  const snapshot = open();
+  read(snapshot, { at: 1 }, says('opt_out'));
+  read(snapshot, { ...how, at: 2 });
+  snapshot.stated.prune(1_000);
+  expect(optedOut(snapshot)).toEqual(['ch_news']);
+});
+
+test('a whole reading marks a record that it does not have, and its opt-out ends later', () => {
+  const snapshot = open();
+  read(snapshot, { at: 1 }, says('opt_out'));
+  read(snapshot, { at: 2 });
+  snapshot.stated.prune(2);
+  expect(optedOut(snapshot)).toEqual(['ch_news']);
+  snapshot.stated.prune(3);
+  expect(optedOut(snapshot)).toEqual([]);
+});
+
+test('a record that comes back in time keeps its opt-out', () => {
+  const snapshot = open();
+  read(snapshot, { at: 1 }, says('opt_out'));
+  read(snapshot, { at: 2 });
+  read(snapshot, { at: 3, whole: false }, says('none'));
+  snapshot.stated.prune(1_000);
+  expect(optedOut(snapshot)).toEqual(['ch_news']);
+});
