@@ -122,7 +122,7 @@ const schema = `
   create table held (
     batch text not null, kind text not null, key text not null,
     op text not null, part text not null, target text not null, guard text not null,
-    body text not null default '', ids text not null default '[]', stated integer,
+    body text not null default '', ids text not null default '[]', stated integer not null,
     primary key (batch, kind, key, op, part, target)
   ) without rowid;
   -- A person decides about a plan, or about a part of it: 'whole' is the plan that it is a part of.
@@ -145,7 +145,7 @@ const schema = `
   -- a stated opt-out separately for each channel, and for a limited time.
   create table standing (
     guard text not null, kind text not null, key text not null, part text not null default '',
-    at integer, platform_at integer, stated integer,
+    at integer, platform_at integer, stated integer not null,
     primary key (guard, kind, key, part)
   ) without rowid;
 

@@ -116,12 +116,10 @@ export function isStated(table: string): string {
 
 /**
  * Returns an SQL condition: the change in a row of `table` still waits. What the CRM states about a
- * person does not wait because of what was concluded before. `unknown` is 1 if it does where an
- * earlier program did not store which of them was withheld, otherwise 0.
+ * person does not wait because of what was concluded before.
  */
-export function waitsStill(table: string, unknown: 0 | 1): string {
-  const isNew = `coalesce(${isStated(table)}, 0) and not coalesce(s.stated, ${unknown})`;
-  return standsOf(table, `not (${isNew})`);
+export function waitsStill(table: string): string {
+  return standsOf(table, `(s.stated or not coalesce(${isStated(table)}, 0))`);
 }
 
 /**
@@ -147,7 +145,7 @@ export function approvalHoldsIn(db: Statements): ApprovalHolds {
          and s.part in ('', w.held) and s.key in (${formerKeys})
      group by w.guard, w.kind, w.key, w.held
      on conflict do update set stated = excluded.stated
-       where excluded.stated > coalesce(standing.stated, 0)`,
+       where excluded.stated > standing.stated`,
   );
   const ranges = rangesBy(db, {
     column: 'key',

@@ -39,7 +39,7 @@ export function askedChangesIn(db: Statements): AskedChanges {
        and (body ->> '$.wanted.status' = 'published' or body ->> '$.publish' = 'next')`,
   );
   const withhold = withholding(db, canAsk);
-  const standing = withholding(db, `${canWait} and ${waitsStill('planned', 0)}`);
+  const standing = withholding(db, `${canWait} and ${waitsStill('planned')}`);
   return {
     counts: (guarded) => ({ records: records.get(guarded)?.n ?? 0, ops: ops.all(guarded) }),
     published: () => published.get()?.n ?? 0,

@@ -100,7 +100,7 @@ export const isNew = `guard = @guard and approved is null and ${isUnpassed}`;
  * with one change passes with others of this run, but not with one that is held.
  */
 const isStanding = `guard = @guard and approved is null and held = 0
-  and not exists (${passed} and p.part = planned.part) and ${waitsStill('planned', 1)}`;
+  and not exists (${passed} and p.part = planned.part) and ${waitsStill('planned')}`;
 
 /** The tables with all changes of a class in this run, and the index to use. */
 const asked = ['temp.planned indexed by planned_by_guard', 'temp.passed', 'temp.withheld'] as const;

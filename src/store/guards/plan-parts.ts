@@ -40,7 +40,7 @@ export interface HeldChange {
   /**
    * Whether the CRM states it about this person; null if an earlier program stored the change.
    */
-  stated: 0 | 1 | null;
+  stated: 0 | 1;
   /** Whether another change of the plan creates the person that it opts in. */
   isFurther: 0 | 1;
 }
@@ -166,7 +166,6 @@ export function partHash(
   plan: string,
   { is, changes }: { is: 'approved' | 'rejected'; changes: readonly HeldChange[] },
 ): string {
-  // An earlier program, which does not store what was stated, computes the same hash.
   const rows = changes.map(({ isFurther: _, stated: __, ...row }) => Object.values(row));
   return hash('sha256', JSON.stringify([is, plan, rows])).slice(0, 16);
 }

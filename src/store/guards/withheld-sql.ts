@@ -6,10 +6,9 @@ import { isStated, standsOf, wishIn } from './approval-holds.ts';
  * Returns an SQL condition: somebody has rejected the change in a row of `planned` or of `held h`.
  * A rejection of what was concluded does not cover what the CRM states later.
  *
- *   rejected was   concluded   stated     not stored (by an earlier program)
- *   concluded      rejected    rejected   rejected
- *   stated         open        rejected   rejected
- *   not stored     rejected    rejected   rejected
+ *   rejected was   concluded   stated
+ *   concluded      rejected    open
+ *   stated         rejected    rejected
  */
 export function isRejected(table: 'planned' | 'h'): string {
   const stated = table === 'h' ? 'h.stated' : isStated(table);
@@ -19,7 +18,7 @@ export function isRejected(table: 'planned' | 'h'): string {
       and ${wishIn('r')} = ${wishIn(table)} and r.part = ${table}.part and r.guard = ${table}.guard
       and r.body in ('', ${table}.body)
       and r.target in ('', coalesce(${table}.target, ''))
-      and coalesce(r.stated, 1) >= coalesce(${stated}, 0))`;
+      and r.stated >= coalesce(${stated}, 0))`;
 }
 
 /**

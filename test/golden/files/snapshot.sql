@@ -43,7 +43,7 @@ CREATE TABLE change (
 CREATE TABLE held (
     batch text not null, kind text not null, key text not null,
     op text not null, part text not null, target text not null, guard text not null,
-    body text not null default '', ids text not null default '[]', stated integer,
+    body text not null default '', ids text not null default '[]', stated integer not null,
     primary key (batch, kind, key, op, part, target)
   ) without rowid;
 CREATE TABLE held_plan (
@@ -99,7 +99,7 @@ CREATE TABLE run_figures (
 CREATE TABLE sqlite_sequence(name,seq);
 CREATE TABLE standing (
     guard text not null, kind text not null, key text not null, part text not null default '',
-    at integer, platform_at integer, stated integer,
+    at integer, platform_at integer, stated integer not null,
     primary key (guard, kind, key, part)
   ) without rowid;
 CREATE TABLE stated (
