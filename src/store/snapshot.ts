@@ -27,7 +27,7 @@ import {
 } from './tables/run-history.ts';
 import { type Meta, metaIn } from './database/meta-table.ts';
 import { isCurrent, migrate, versionOf } from './database/schema.ts';
-import { type RetryLater, retryLaterIn } from './tables/retry-later.ts';
+import { retryLaterIn } from './tables/retry-later.ts';
 import { type UnreadableOptOuts, unreadableOptOutsIn } from './tables/unreadable-opt-outs.ts';
 import { type Problems, problemsIn } from './tables/known-problems.ts';
 import { type UsedNumbers, usedNumbersIn } from './tables/used-numbers.ts';
@@ -58,7 +58,7 @@ export interface Snapshot {
   figures: FiguresHistory;
   optOutReports: OptOutReports;
   problems: Problems;
-  retryLater: RetryLater;
+  retryLater: ReturnType<typeof retryLaterIn>;
   unreadableOptOuts: UnreadableOptOuts;
   unmanaged: UnmanagedProblems;
   usedNumbers: UsedNumbers;

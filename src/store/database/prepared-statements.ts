@@ -5,8 +5,23 @@
 import type { Database, RunResult } from 'better-sqlite3';
 import { named, onDisk } from './database-access.ts';
 
-/** Prepares statements. Parameters are passed by position, or in one object by name. */
+/**
+ * Turns SQL into functions that run it on one database. Parameters are passed by position, or in
+ * one object by name. Each function throws SqliteError, also if the SQL does not compile.
+ */
 export interface Statements {
+  /** Returns the first row. */
+  one<P extends unknown[], R>(sql: string): (...parameters: P) => R | undefined;
+  one<P extends object, R>(sql: string): (parameters: P) => R | undefined;
+  /** Returns all rows. */
+  all<P extends unknown[], R>(sql: string): (...parameters: P) => R[];
+  all<P extends object, R>(sql: string): (parameters: P) => R[];
+  /** Yields the rows; no statement may write meanwhile. */
+  each<P extends unknown[], R>(sql: string): (...parameters: P) => IterableIterator<R>;
+  each<P extends object, R>(sql: string): (parameters: P) => IterableIterator<R>;
+  /** Returns the number of rows that the statement has changed. */
+  run<P extends unknown[]>(sql: string): (...parameters: P) => number;
+  run<P extends object>(sql: string): (parameters: P) => number;
   prepare<P extends unknown[] = unknown[], R = unknown>(sql: string): Statement<P, R>;
   prepare<P extends object, R = unknown>(sql: string): Statement<[P], R>;
   /** Runs statements without parameters. */
@@ -51,21 +66,31 @@ export function statementsOf(db: Database): Statements {
     let compiled: ReturnType<Database['prepare']> | undefined;
     const statement = () => (compiled ??= db.prepare(steadyOnce(sql)));
     return {
-      // This does not use onDisk, because `run` is called a million times and would create a
-      // closure each time.
-      run(...parameters) {
-        try {
-          return statement().run(...parameters);
-        } catch (error) {
-          throw named(error, path);
-        }
-      },
+      run: (...parameters) => onDisk(path, () => statement().run(...parameters)),
       get: (...parameters) => onDisk(path, () => statement().get(...parameters)),
       all: (...parameters) => onDisk(path, () => statement().all(...parameters)),
       iterate: (...parameters) => statement().iterate(...parameters),
     };
   }
-  return { prepare, exec: (sql) => onDisk(path, () => void db.exec(sql)) };
+  return {
+    one: <P extends unknown[], R>(sql: string) => prepare<P, R>(sql).get,
+    all: <P extends unknown[], R>(sql: string) => prepare<P, R>(sql).all,
+    each: <P extends unknown[], R>(sql: string) => prepare<P, R>(sql).iterate,
+    // This does not use onDisk, because it is called a million times, and would create a closure
+    // each time.
+    run: <P extends unknown[]>(sql: string) => {
+      let compiled: ReturnType<Database['prepare']> | undefined;
+      return (...parameters: P) => {
+        try {
+          return (compiled ??= db.prepare(steadyOnce(sql))).run(...parameters).changes;
+        } catch (error) {
+          throw named(error, path);
+        }
+      };
+    },
+    prepare,
+    exec: (sql) => onDisk(path, () => void db.exec(sql)),
+  };
 }
 
 /** Runs work in a transaction of its own, all or nothing. */

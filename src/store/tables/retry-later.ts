@@ -4,38 +4,6 @@ import type { Statements } from '../database/prepared-statements.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 
-/**
- * Counts and lists the known problems of all records (known-problems.ts), and releases the rejected
- * changes among them that are waiting for a retry (parked).
- */
-export interface RetryLater {
-  /** Counts the records with a problem, by record type, class, and whether it is parked. */
-  counts(): ProblemCount[];
-  /** Returns up to `count` opt-outs that the platform rejected, oldest first. */
-  refusedOptOuts(count: number): RefusedOptOut[];
-  /** Counts the opt-outs that the platform rejected. */
-  countRefusedOptOuts(): number;
-  /** Returns the conflicts that concern a whole part (a channel); their key is the part's name. */
-  parts(kind: RecordTypeName): PartProblem[];
-  /** Returns up to `count` conflicts of records, oldest first. */
-  conflicts(kind: RecordTypeName, count: number): RecordConflict[];
-  /** Returns the records with a parked change that was released, or is due at `at` (epoch ms). */
-  due(kind: RecordTypeName, at: number): Key[];
-  /** Returns the records with a parked problem. */
-  records(): Named[];
-  /**
-   * Counts the problems of records in a range that this run's incremental reading does not contain.
-   */
-  countUnread(kind: RecordTypeName, range: KeyRange): UnreadCounts;
-  /** Returns up to 100 rejected opt-outs of such records, oldest first. */
-  unreadOptOuts(kind: RecordTypeName): RefusedOptOut[];
-  /**
-   * Lets the next run send the parked changes of a record as if the record had changed. Until then
-   * they remain known, with their `since`. Returns the number of changes.
-   */
-  release(record: Named): number;
-}
-
 /** The number of problems of each kind. */
 interface UnreadCounts {
   conflicts: number;
@@ -88,54 +56,6 @@ export interface RecordConflict extends PartProblem {
 /** The value of `desired` after a release, which never equals a fingerprint. */
 const released = 'released';
 
-/** Prepares the statements about all problems. */
-export function retryLaterIn(db: Statements): RetryLater {
-  const counts = db.prepare<[], ProblemCount>(
-    `select kind, class, desired is not null parked, count(distinct key) n, min(since) since
-     from problem where ${isHeard} group by kind, class, parked`,
-  );
-  const refused = 'desired is not null and retry_at is not null';
-  const optOuts = db.prepare<[number], RefusedOptOut>(
-    `select kind, key, part, reason, fix, attempts, retry_at retryAt, since from problem
-     where ${refused} order by since, key, part limit ?`,
-  );
-  const countOptOuts = db.prepare<[], { n: number }>(
-    `select count(*) n from problem where ${refused}`,
-  );
-  const due = db.prepare<[string, number], { key: Key }>(
-    `select distinct key from problem
-     where kind = ? and desired is not null and (retry_at <= ? or desired = '${released}')`,
-  );
-  const records = db.prepare<[], Named>(
-    'select distinct kind, key from problem where desired is not null order by kind, key',
-  );
-  const parts = db.prepare<[string], PartProblem>(
-    `select part, reason, fix, since from problem
-     where kind = ? and class = 'conflict' and key = part order by since, part`,
-  );
-  const conflicts = db.prepare<[string, number], RecordConflict>(
-    `select key, part, reason, fix, since from problem
-     where kind = ? and class = 'conflict' and key <> part and ${isHeard}
-     order by since, key, part limit ?`,
-  );
-  const release = db.prepare(
-    `update problem set desired = '${released}', attempts = 0,
-       retry_at = iif(retry_at is null, null, 0)
-     where kind = ? and key = ? and desired is not null`,
-  );
-  return {
-    counts: () => counts.all(),
-    refusedOptOuts: (count) => optOuts.all(count),
-    countRefusedOptOuts: () => countOptOuts.get()?.n ?? 0,
-    parts: (kind) => parts.all(kind),
-    conflicts: (kind, count) => conflicts.all(kind, count),
-    due: (kind, at) => due.all(kind, at).map(({ key }) => key),
-    records: () => records.all(),
-    ...unreadIn(db),
-    release: ({ kind, key }) => release.run(kind, key).changes,
-  };
-}
-
 /** Selects the problems of records that this run's reading contains, found by key or only by id. */
 export const isNamed = `(
   exists (select 1 from temp.staged s where s.kind = problem.kind and s.key = problem.key)
@@ -143,25 +63,76 @@ export const isNamed = `(
     select 1 from temp.strange s
     where s.kind = problem.kind and s.id = substr(problem.key, 4)))`;
 
-function unreadIn(db: Statements): Pick<RetryLater, 'countUnread' | 'unreadOptOuts'> {
-  const counts = db.prepare<KeyRange & { kind: string }, UnreadCounts>(
+const refused = 'desired is not null and retry_at is not null';
+const refusedColumns = 'kind, key, part, reason, fix, attempts, retry_at retryAt, since';
+
+/**
+ * Counts and lists the known problems of all records (known-problems.ts), and releases the rejected
+ * changes among them that are waiting for a retry (parked).
+ */
+export function retryLaterIn(db: Statements) {
+  const unread = db.one<KeyRange & { kind: string }, UnreadCounts>(
     `select coalesce(sum(class = 'conflict' and key <> part), 0) conflicts,
        coalesce(sum(class = 'invalid'), 0) invalid,
        coalesce(sum(desired is not null and retry_at is null), 0) rejected,
-       coalesce(sum(desired is not null and retry_at is not null), 0) refused
+       coalesce(sum(${refused}), 0) refused
      from problem where ${inRange('problem')} and ${isHeard} and not ${isNamed}`,
   );
-  const optOuts = db.prepare<[string, number], RefusedOptOut>(
-    `select kind, key, part, reason, fix, attempts, retry_at retryAt, since from problem
-     where kind = ? and desired is not null and retry_at is not null and not ${isNamed}
-     order by since, key, part limit ?`,
+  const due = db.all<[kind: string, at: number], { key: Key }>(
+    `select distinct key from problem
+     where kind = ? and desired is not null and (retry_at <= ? or desired = '${released}')`,
   );
-  const none = { conflicts: 0, invalid: 0, rejected: 0, refused: 0 };
+  const release = db.run<[kind: string, key: string]>(
+    `update problem set desired = '${released}', attempts = 0,
+       retry_at = iif(retry_at is null, null, 0)
+     where kind = ? and key = ? and desired is not null`,
+  );
+  const countRefused = db.one<[], { n: number }>(`select count(*) n from problem where ${refused}`);
   return {
-    countUnread: (kind, range) => counts.get({ kind, ...range }) ?? none,
-    unreadOptOuts: (kind) => optOuts.all(kind, mostListed),
+    /** Counts the records with a problem, by record type, class, and whether it is parked. */
+    counts: db.all<[], ProblemCount>(
+      `select kind, class, desired is not null parked, count(distinct key) n, min(since) since
+       from problem where ${isHeard} group by kind, class, parked`,
+    ),
+    /** Returns up to `count` opt-outs that the platform rejected, oldest first. */
+    refusedOptOuts: db.all<[count: number], RefusedOptOut>(
+      `select ${refusedColumns} from problem
+       where ${refused} order by since, key, part limit ?`,
+    ),
+    /** Counts the opt-outs that the platform rejected. */
+    countRefusedOptOuts: () => countRefused()?.n ?? 0,
+    /** Returns the conflicts that concern a whole part (a channel); their key is the part's name. */
+    parts: db.all<[RecordTypeName], PartProblem>(
+      `select part, reason, fix, since from problem
+       where kind = ? and class = 'conflict' and key = part order by since, part`,
+    ),
+    /** Returns up to `count` conflicts of records, oldest first. */
+    conflicts: db.all<[RecordTypeName, count: number], RecordConflict>(
+      `select key, part, reason, fix, since from problem
+       where kind = ? and class = 'conflict' and key <> part and ${isHeard}
+       order by since, key, part limit ?`,
+    ),
+    /** Returns the records with a parked change that was released, or is due at `at` (epoch ms). */
+    due: (kind: RecordTypeName, at: number) => due(kind, at).map(({ key }) => key),
+    /** Returns the records with a parked problem. */
+    records: db.all<[], Named>(
+      'select distinct kind, key from problem where desired is not null order by kind, key',
+    ),
+    /**
+     * Counts the problems of records in a range that this run's incremental reading does not
+     * contain.
+     */
+    countUnread: (kind: RecordTypeName, range: KeyRange) =>
+      unread({ kind, ...range }) ?? { conflicts: 0, invalid: 0, rejected: 0, refused: 0 },
+    /** Returns up to 100 rejected opt-outs of such records, oldest first. */
+    unreadOptOuts: db.all<[RecordTypeName], RefusedOptOut>(
+      `select ${refusedColumns} from problem
+       where kind = ? and ${refused} and not ${isNamed} order by since, key, part limit 100`,
+    ),
+    /**
+     * Lets the next run send the parked changes of a record as if the record had changed. Until
+     * then they remain known, with their `since`. Returns the number of changes.
+     */
+    release: ({ kind, key }: Named) => release(kind, key),
   };
 }
-
-/** The maximum number of problems that a run lists. */
-const mostListed = 100;
