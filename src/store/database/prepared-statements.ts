@@ -6,22 +6,22 @@ import type { Database, RunResult } from 'better-sqlite3';
 import { named, onDisk } from './database-access.ts';
 
 /**
- * Turns SQL into functions that run it on one database. Parameters are passed by position, or in
- * one object by name. Each function throws SqliteError, also if the SQL does not compile.
+ * Runs SQL with its parameters: by position if P is a list, otherwise in one object by name. Throws
+ * SqliteError, also if the SQL does not compile.
  */
+type Query<P, R> = (...parameters: Bound<P>) => R;
+type Bound<P> = P extends unknown[] ? P : [P];
+
+/** Turns SQL into functions that run it on one database. */
 export interface Statements {
   /** Returns the first row. */
-  one<P extends unknown[], R>(sql: string): (...parameters: P) => R | undefined;
-  one<P extends object, R>(sql: string): (parameters: P) => R | undefined;
+  one<P, R>(sql: string): Query<P, R | undefined>;
   /** Returns all rows. */
-  all<P extends unknown[], R>(sql: string): (...parameters: P) => R[];
-  all<P extends object, R>(sql: string): (parameters: P) => R[];
+  all<P, R>(sql: string): Query<P, R[]>;
   /** Yields the rows; no statement may write meanwhile. */
-  each<P extends unknown[], R>(sql: string): (...parameters: P) => IterableIterator<R>;
-  each<P extends object, R>(sql: string): (parameters: P) => IterableIterator<R>;
+  each<P, R>(sql: string): Query<P, IterableIterator<R>>;
   /** Returns the number of rows that the statement has changed. */
-  run<P extends unknown[]>(sql: string): (...parameters: P) => number;
-  run<P extends object>(sql: string): (parameters: P) => number;
+  run<P>(sql: string): Query<P, number>;
   prepare<P extends unknown[] = unknown[], R = unknown>(sql: string): Statement<P, R>;
   prepare<P extends object, R = unknown>(sql: string): Statement<[P], R>;
   /** Runs statements without parameters. */
@@ -73,14 +73,14 @@ export function statementsOf(db: Database): Statements {
     };
   }
   return {
-    one: <P extends unknown[], R>(sql: string) => prepare<P, R>(sql).get,
-    all: <P extends unknown[], R>(sql: string) => prepare<P, R>(sql).all,
-    each: <P extends unknown[], R>(sql: string) => prepare<P, R>(sql).iterate,
+    one: <P, R>(sql: string): Query<P, R | undefined> => prepare<Bound<P>, R>(sql).get,
+    all: <P, R>(sql: string): Query<P, R[]> => prepare<Bound<P>, R>(sql).all,
+    each: <P, R>(sql: string): Query<P, IterableIterator<R>> => prepare<Bound<P>, R>(sql).iterate,
     // This does not use onDisk, because it is called a million times, and would create a closure
     // each time.
-    run: <P extends unknown[]>(sql: string) => {
+    run: <P>(sql: string): Query<P, number> => {
       let compiled: ReturnType<Database['prepare']> | undefined;
-      return (...parameters: P) => {
+      return (...parameters) => {
         try {
           return (compiled ??= db.prepare(steadyOnce(sql))).run(...parameters).changes;
         } catch (error) {
