@@ -7,72 +7,45 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { type Absences, absencesIn } from './tables/absence-counts.ts';
+import { absencesIn } from './tables/absence-counts.ts';
 import { type BackupPart, copyOf } from './database/database-backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage-check.ts';
 import { openToWrite, setPragmas } from './database/open-to-write.ts';
 import { refuseNoPlace } from './database/snapshot-folder.ts';
 import { type LookOptions, openToLook, type Wait, waiterFor } from './database/database-access.ts';
 import { fenceIn, type Token } from './database/writer-lease.ts';
-import { changesIn, type Journal } from './tables/journal.ts';
-import { type StagedGuards, stagedGuardsIn } from './guards/guarded.ts';
-import { awaitingApprovalIn, type PlansAwaitingApproval } from './guards/awaiting-approval.ts';
-import {
-  historyIn,
-  type Outcomes,
-  outcomesIn,
-  type RecordHistory,
-  type Runs,
-  runsIn,
-} from './tables/run-history.ts';
-import { type Meta, metaIn } from './database/meta-table.ts';
+import { changesIn } from './tables/journal.ts';
+import { stagedGuardsIn } from './guards/guarded.ts';
+import { awaitingApprovalIn } from './guards/awaiting-approval.ts';
+import { historyIn, outcomesIn, runsIn } from './tables/run-history.ts';
+import { metaIn } from './database/meta-table.ts';
 import { isCurrent, migrate, versionOf } from './database/schema.ts';
 import { retryLaterIn } from './tables/retry-later.ts';
-import { type UnreadableOptOuts, unreadableOptOutsIn } from './tables/unreadable-opt-outs.ts';
-import { type Problems, problemsIn } from './tables/known-problems.ts';
-import { type UsedNumbers, usedNumbersIn } from './tables/used-numbers.ts';
-import { unmanagedIn, type UnmanagedProblems } from './tables/unmanaged-people.ts';
-import { type Purge, purgeIn } from './tables/record-purge.ts';
-import { type Recorded, recordedIn } from './tables/recorded-state.ts';
-import { type ListNews, listNewsIn } from './staging/do-not-contact-news.ts';
-import { type OptOutReports, optOutReportsIn } from './tables/opt-out-reports.ts';
-import { type Shaping, shapingIn } from './guards/guarded-shape.ts';
-import { type StatedConsents, statedConsentsIn } from './tables/stated-consents.ts';
-import { type Slicing, slicingIn, type Staging, stagingIn } from './staging/staging.ts';
-import { type KeyRanges, rangesIn } from './database/key-range.ts';
-import { type Unaudited, unauditedIn } from './tables/unaudited.ts';
-import { figuresIn, type FiguresHistory } from './tables/run-figures.ts';
-import { type RunChanges, runChangesIn } from './tables/run-changes.ts';
-import { statementsOf, transactionsOf } from './database/prepared-statements.ts';
+import { unreadableOptOutsIn } from './tables/unreadable-opt-outs.ts';
+import { problemsIn } from './tables/known-problems.ts';
+import { usedNumbersIn } from './tables/used-numbers.ts';
+import { unmanagedIn } from './tables/unmanaged-people.ts';
+import { purgeIn } from './tables/record-purge.ts';
+import { recordedIn } from './tables/recorded-state.ts';
+import { listNewsIn } from './staging/do-not-contact-news.ts';
+import { optOutReportsIn } from './tables/opt-out-reports.ts';
+import { shapingIn } from './guards/guarded-shape.ts';
+import { statedConsentsIn } from './tables/stated-consents.ts';
+import { slicingIn, stagingIn } from './staging/staging.ts';
+import { rangesIn } from './database/key-range.ts';
+import { unauditedIn } from './tables/unaudited.ts';
+import { figuresIn } from './tables/run-figures.ts';
+import { runChangesIn } from './tables/run-changes.ts';
+import { type Statements, statementsOf, transactionsOf } from './database/prepared-statements.ts';
 import { stagingTables } from './staging/staging-tables.ts';
-import { candidatesIn, type DecisionCandidates } from './staging/decision-candidates.ts';
-import { type Duplicates, duplicatesIn } from './staging/duplicate-records.ts';
-import { type PlatformDrift, platformDriftIn } from './staging/platform-drift.ts';
+import { candidatesIn } from './staging/decision-candidates.ts';
+import { duplicatesIn } from './staging/duplicate-records.ts';
+import { platformDriftIn } from './staging/platform-drift.ts';
+
+type Parts = ReturnType<typeof partsIn>;
 
 /** An open snapshot: one part for each subject, and functions for the whole file. */
-export interface Snapshot {
-  meta: Meta;
-  recorded: Recorded;
-  journal: Journal;
-  runs: Runs;
-  figures: FiguresHistory;
-  optOutReports: OptOutReports;
-  problems: Problems;
-  retryLater: ReturnType<typeof retryLaterIn>;
-  unreadableOptOuts: UnreadableOptOuts;
-  unmanaged: UnmanagedProblems;
-  usedNumbers: UsedNumbers;
-  outcomes: Outcomes;
-  runChanges: RunChanges;
-  drift: PlatformDrift;
-  recordHistory: RecordHistory;
-  slicing: Slicing;
-  staging: Staging;
-  listNews: ListNews;
-  purge: Purge;
-  candidates: DecisionCandidates;
-  ranges: KeyRanges;
-  duplicates: Duplicates;
+export interface Snapshot extends Parts {
   /**
    * Raises the fencing token (snapshot/database/writer-lease.ts), to at least `least`: from now on
    * only this process may write. A process calls it once, after taking the lease.
@@ -84,12 +57,6 @@ export interface Snapshot {
   generation(): number;
   /** Returns the inode number of the file, which a copy of the file does not share. */
   fileNumber(): string;
-  absences: Absences;
-  stated: StatedConsents;
-  guarded: StagedGuards;
-  shaping: Shaping;
-  awaitingApproval: PlansAwaitingApproval;
-  unaudited: Unaudited;
   /**
    * Runs work on the staging tables, which no other process sees, all or nothing. Throws Busy as
    * `transaction` does.
@@ -215,13 +182,46 @@ interface Opened {
   token?: Token;
 }
 
+/** Prepares the queries, one part for each subject. */
+function partsIn(db: Statements) {
+  return {
+    meta: metaIn(db),
+    recorded: recordedIn(db),
+    journal: changesIn(db),
+    runs: runsIn(db),
+    figures: figuresIn(db),
+    optOutReports: optOutReportsIn(db),
+    problems: problemsIn(db),
+    retryLater: retryLaterIn(db),
+    unreadableOptOuts: unreadableOptOutsIn(db),
+    unmanaged: unmanagedIn(db),
+    usedNumbers: usedNumbersIn(db),
+    outcomes: outcomesIn(db),
+    runChanges: runChangesIn(db),
+    drift: platformDriftIn(db),
+    recordHistory: historyIn(db),
+    slicing: slicingIn(db),
+    staging: stagingIn(db),
+    listNews: listNewsIn(db),
+    purge: purgeIn(db),
+    candidates: candidatesIn(db),
+    ranges: rangesIn(db),
+    duplicates: duplicatesIn(db),
+    absences: absencesIn(db),
+    stated: statedConsentsIn(db),
+    guarded: stagedGuardsIn(db),
+    shaping: shapingIn(db),
+    awaitingApproval: awaitingApprovalIn(db),
+    unaudited: unauditedIn(db),
+  };
+}
+
 function snapshotOf(
   db: Database.Database,
   { path, patiently, token = { own: undefined } }: Opened,
 ): Snapshot {
   db.exec(stagingTables);
-  const statements = statementsOf(db);
-  const staging = stagingIn(statements);
+  const parts = partsIn(statementsOf(db));
   const fence = fenceIn(db, path, token);
   const { immediate, deferred } = transactionsOf(db);
   // Within another transaction the work is part of that transaction: a failure undoes everything.
@@ -232,34 +232,7 @@ function snapshotOf(
     return work();
   };
   return {
-    meta: metaIn(statements),
-    recorded: recordedIn(statements),
-    journal: changesIn(statements),
-    runs: runsIn(statements),
-    figures: figuresIn(statements),
-    optOutReports: optOutReportsIn(statements),
-    problems: problemsIn(statements),
-    retryLater: retryLaterIn(statements),
-    unreadableOptOuts: unreadableOptOutsIn(statements),
-    unmanaged: unmanagedIn(statements),
-    usedNumbers: usedNumbersIn(statements),
-    outcomes: outcomesIn(statements),
-    runChanges: runChangesIn(statements),
-    drift: platformDriftIn(statements),
-    recordHistory: historyIn(statements),
-    slicing: slicingIn(statements),
-    staging,
-    listNews: listNewsIn(statements),
-    purge: purgeIn(statements),
-    candidates: candidatesIn(statements),
-    ranges: rangesIn(statements),
-    duplicates: duplicatesIn(statements),
-    absences: absencesIn(statements),
-    stated: statedConsentsIn(statements),
-    guarded: stagedGuardsIn(statements),
-    shaping: shapingIn(statements),
-    awaitingApproval: awaitingApprovalIn(statements),
-    unaudited: unauditedIn(statements),
+    ...parts,
     fence: (least) => patiently(() => immediate(() => fence.raise(least))),
     withdrawFence: () => patiently(() => immediate(fence.withdraw)),
     generation: fence.generation,
@@ -268,7 +241,7 @@ function snapshotOf(
       try {
         within(() => deferred(() => checked(work)), work);
       } catch (error) {
-        staging.clearForms();
+        parts.staging.clearForms();
         throw error;
       }
     },

@@ -6,24 +6,6 @@ import { alreadyThere } from './journal.ts';
 import { inStretch, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
-/** The acknowledged changes of earlier runs. */
-export interface RunChanges {
-  /** Yields the chunks of the changes of a run. */
-  chunks(run: string): Iterable<Stretch>;
-  /** Makes the records of a chunk that the run has changed candidates for a decision. */
-  select(of: RunPart, stretch: Stretch): void;
-  /**
-   * Returns the changes that a run made to a record, oldest first. Those of the run `by`, which
-   * asks, do not count as later ones.
-   */
-  of(run: RunPart & { by: string }, key: Key): DoneChange[];
-  /**
-   * Returns when the newest change of any run to a record was acknowledged, in milliseconds since
-   * the epoch; undefined if none was.
-   */
-  lastAt(kind: RecordTypeName, key: Key): number | undefined;
-}
-
 interface RunPart {
   run: string;
   kind: RecordTypeName;
@@ -44,16 +26,16 @@ interface StoredDone extends Omit<
 const laterRuns = z.array(z.object({ run: z.string(), undoes: z.string().nullable() }));
 type LaterRun = z.infer<typeof laterRuns>[number];
 
-/** Prepares the statements. */
-export function runChangesIn(db: Statements): RunChanges {
+/** The acknowledged changes of earlier runs. */
+export function runChangesIn(db: Statements) {
   const chunks = stretchesOf(db, 'from change indexed by change_by_run where run = @run');
-  const select = db.prepare<Stretch & { run: string; of: string }>(
+  const select = db.run<Stretch & { run: string; of: string }>(
     `insert or ignore into temp.candidate (kind, key)
      select kind, key from change indexed by change_by_run
      where run = @run and kind = @of and state = 'acked' and ${inStretch}`,
   );
   // A later change to the whole record, or to the same part, comes from another run.
-  const done = db.prepare<RunPart & { by: string; key: Key }, StoredDone>(
+  const done = db.all<RunPart & { by: string; key: Key }, StoredDone>(
     `select op, part, target, body, before, reason is '${alreadyThere}' wasThere, (
        select json_group_array(json_object('run', l.run, 'undoes', r.asked ->> '$.undoes')
          order by l.seq desc)
@@ -64,15 +46,21 @@ export function runChangesIn(db: Statements): RunChanges {
      where run = @run and kind = @kind and state = 'acked' and key = @key
      order by seq`,
   );
-  const lastAt = db.prepare<[string, string], { at: number | null }>(
+  const lastAt = db.one<[kind: string, key: string], { at: number | null }>(
     `select max(ended_at) at from change indexed by change_by_key
      where kind = ? and key = ? and state = 'acked'`,
   );
   return {
-    chunks: (run) => chunks({ run }),
-    select: (part, stretch) => void select.run({ run: part.run, of: part.kind, ...stretch }),
-    of: (part, key) =>
-      done.all({ ...part, key }).map(({ target, before, later, wasThere, ...row }) => {
+    /** Yields the chunks of the changes of a run. */
+    chunks: (run: string) => chunks({ run }),
+    /** Makes the records of a chunk that the run has changed candidates for a decision. */
+    select: ({ run, kind }: RunPart, stretch: Stretch) => select({ run, of: kind, ...stretch }),
+    /**
+     * Returns the changes that a run made to a record, oldest first. Those of the run `by`, which
+     * asks, do not count as later ones.
+     */
+    of: (part: RunPart & { by: string }, key: Key): DoneChange[] =>
+      done({ ...part, key }).map(({ target, before, later, wasThere, ...row }) => {
         const last = standing(laterRuns.parse(JSON.parse(later)), part.run);
         return {
           ...row,
@@ -83,7 +71,11 @@ export function runChangesIn(db: Statements): RunChanges {
           wasThere: wasThere === 1,
         };
       }),
-    lastAt: (kind, key) => lastAt.get(kind, key)?.at ?? undefined,
+    /**
+     * Returns when the newest change of any run to a record was acknowledged, in milliseconds since
+     * the epoch; undefined if none was.
+     */
+    lastAt: (kind: RecordTypeName, key: Key) => lastAt(kind, key)?.at ?? undefined,
   };
 }
 

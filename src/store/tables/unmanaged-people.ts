@@ -5,35 +5,6 @@ import type { Statements } from '../database/prepared-statements.ts';
 /** What an operator decides about unmanaged people. */
 export type UnmanagedDecision = 'opt_out' | 'acknowledged';
 
-/**
- * The problems of people who are gone from the CRM and subscribed with a contact that is not ours,
- * and what an operator decided about each. A later decision replaces an earlier one. A decision
- * ends with its problem: when the person is opted out, or is in the CRM again. A decision to opt
- * out also ends when contacts.protect covers the person.
- */
-export interface UnmanagedProblems {
-  /** Returns all of these people, by key. */
-  list(kind: RecordTypeName): UnmanagedPart[];
-  /** Counts the people by cause, without the acknowledged ones. */
-  counts(kind: RecordTypeName): { cause: UnmanagedCause; count: number }[];
-  /** Returns the parts of a record about which an operator has decided this. */
-  decided(kind: RecordTypeName, key: Key, as: UnmanagedDecision): string[];
-  /** Stores a decision, or takes it back (null). `fix`: what remains to be done. */
-  decide(
-    kind: RecordTypeName,
-    part: Pick<UnmanagedPart, 'key' | 'part'>,
-    as: UnmanagedDecision | null,
-    fix: string,
-  ): void;
-  /**
-   * Notices again those who are still gone from the CRM, and whom this run did not look for on the
-   * platform.
-   */
-  carry(kind: RecordTypeName): void;
-  /** Drops what was noticed of a part that has just been opted out. */
-  mend(kind: RecordTypeName, key: Key, part: string): void;
-}
-
 export interface UnmanagedPart {
   key: Key;
   part: string;
@@ -66,41 +37,57 @@ export const keptDecision = `case
 
 const columns = 'kind, key, class, part, reason, fix, cause, about, option, value, place, crm';
 
-/** Prepares the statements. */
-export function unmanagedIn(db: Statements): UnmanagedProblems {
-  const list = db.prepare<[string], UnmanagedPart>(
-    `select key, part, cause, decided from problem
-     where kind = ? and cause in ${causes} order by key, part`,
-  );
-  const counts = db.prepare<[string], { cause: UnmanagedCause; count: number }>(
-    `select cause, count(distinct key) count from problem
-     where kind = ? and cause in ${causes} and ${isHeard} group by cause`,
-  );
-  const decided = db.prepare<[string, string, string], { part: string }>(
+/**
+ * The problems of people who are gone from the CRM and subscribed with a contact that is not ours,
+ * and what an operator decided about each. A later decision replaces an earlier one. A decision
+ * ends with its problem: when the person is opted out, or is in the CRM again. A decision to opt
+ * out also ends when contacts.protect covers the person.
+ */
+export function unmanagedIn(db: Statements) {
+  const decided = db.all<[kind: string, key: Key, as: string], { part: string }>(
     `select part from problem
      where kind = ? and key = ? and cause in ${causes} and decided = ?`,
   );
-  const decide = db.prepare(
+  const decide = db.run<object>(
     `update problem set decided = @as, fix = @fix
      where kind = @kind and key = @key and part = @part and cause in ${causes}`,
   );
-  const carry = db.prepare(
-    `insert or ignore into temp.noticed (${columns})
-     select ${columns} from problem p where kind = ? and cause in ${causes}
-       and not exists (select 1 from temp.observed o where o.kind = p.kind and o.key = p.key)
-       and exists (select 1 from temp.staged s where s.kind = p.kind and s.key = p.key)
-       and not exists (select 1 from temp.desired d where d.kind = p.kind and d.key = p.key
-         and (d.presence = 'present' or d.reason is not null))`,
-  );
-  const mend = db.prepare(
-    `delete from temp.noticed where kind = ? and key = ? and part = ? and cause in ${causes}`,
-  );
   return {
-    list: (kind) => list.all(kind),
-    counts: (kind) => counts.all(kind),
-    decided: (kind, key, as) => decided.all(kind, key, as).map(({ part }) => part),
-    decide: (kind, { key, part }, as, fix) => void decide.run({ kind, key, part, as, fix }),
-    carry: (kind) => void carry.run(kind),
-    mend: (kind, key, part) => void mend.run(kind, key, part),
+    /** Returns all of these people, by key. */
+    list: db.all<[RecordTypeName], UnmanagedPart>(
+      `select key, part, cause, decided from problem
+       where kind = ? and cause in ${causes} order by key, part`,
+    ),
+    /** Counts the people by cause, without the acknowledged ones. */
+    counts: db.all<[RecordTypeName], { cause: UnmanagedCause; count: number }>(
+      `select cause, count(distinct key) count from problem
+       where kind = ? and cause in ${causes} and ${isHeard} group by cause`,
+    ),
+    /** Returns the parts of a record about which an operator has decided this. */
+    decided: (kind: RecordTypeName, key: Key, as: UnmanagedDecision) =>
+      decided(kind, key, as).map(({ part }) => part),
+    /** Stores a decision, or takes it back (null). `fix`: what remains to be done. */
+    decide: (
+      kind: RecordTypeName,
+      { key, part }: Pick<UnmanagedPart, 'key' | 'part'>,
+      as: UnmanagedDecision | null,
+      fix: string,
+    ) => decide({ kind, key, part, as, fix }),
+    /**
+     * Notices again those who are still gone from the CRM, and whom this run did not look for on
+     * the platform.
+     */
+    carry: db.run<[RecordTypeName]>(
+      `insert or ignore into temp.noticed (${columns})
+       select ${columns} from problem p where kind = ? and cause in ${causes}
+         and not exists (select 1 from temp.observed o where o.kind = p.kind and o.key = p.key)
+         and exists (select 1 from temp.staged s where s.kind = p.kind and s.key = p.key)
+         and not exists (select 1 from temp.desired d where d.kind = p.kind and d.key = p.key
+           and (d.presence = 'present' or d.reason is not null))`,
+    ),
+    /** Drops what was noticed of a part that has just been opted out. */
+    mend: db.run<[RecordTypeName, Key, part: string]>(
+      `delete from temp.noticed where kind = ? and key = ? and part = ? and cause in ${causes}`,
+    ),
   };
 }

@@ -4,28 +4,6 @@ import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import { isNamed } from './retry-later.ts';
 
-/**
- * Finds the people who are subscribed through this mirror, and whose CRM record may state an
- * opt-out that cannot be read; and the records with an opt-out whose address cannot be read. A
- * person who is no longer subscribed does not count, even if the problem is still recorded.
- */
-export interface UnreadableOptOuts {
-  /**
-   * Returns whether the person is ours and subscribed in a channel from which the record may opt
-   * out, by what is recorded and what this run has noted. Its `id` may have had another key before.
-   * Returns undefined if nothing is recorded under these.
-   */
-  isSubscribed(
-    kind: RecordTypeName,
-    row: Pick<DesiredRow, 'key' | 'id' | 'body'>,
-  ): boolean | undefined;
-  count(): number;
-  /** Returns up to `count` of these people, oldest first. */
-  list(count: number): UnreadableOptOut[];
-  /** Returns up to `count` of those whose record is not in this run's incremental reading. */
-  unread(kind: RecordTypeName, count: number): UnreadableOptOut[];
-}
-
 /** An opt-out that may be waiting; `since` is in milliseconds since the epoch. */
 export interface UnreadableOptOut extends Pick<RecordProblem, 'kind' | 'key' | 'reason' | 'fix'> {
   since: number;
@@ -48,13 +26,16 @@ const isOurs = (body: string, channel = 'true'): string =>
 const keysOf = (kind: string, key: string, id: string): string =>
   `select ${key} union select o.key from origin o where o.kind = ${kind} and o.id = ${id}`;
 
-/** Prepares the statements about opt-outs that cannot be read. */
-export function unreadableOptOutsIn(db: Statements): UnreadableOptOuts {
+/**
+ * Finds the people who are subscribed through this mirror, and whose CRM record may state an
+ * opt-out that cannot be read; and the records with an opt-out whose address cannot be read. A
+ * person who is no longer subscribed does not count, even if the problem is still recorded.
+ */
+export function unreadableOptOutsIn(db: Statements) {
   const noted = `coalesce(
     (select n.body from temp.noted n where n.kind = r.kind and n.key = r.key), r.body)`;
   const isUnread = `c.key in (select value from json_each(@body, '$.unread'))`;
-  type Row = Record<'kind' | 'key' | 'id' | 'body', string>;
-  const subscribed = db.prepare<Row, { is: number | null }>(
+  const subscribed = db.one<Record<'kind' | 'key' | 'id' | 'body', string>, { is: number | null }>(
     `select max(${isOurs(noted, isUnread)}) "is" from recorded r
      where r.kind = @kind and r.key in (${keysOf('@kind', '@key', '@id')})`,
   );
@@ -63,19 +44,27 @@ export function unreadableOptOutsIn(db: Statements): UnreadableOptOuts {
     where r.kind = problem.kind
       and r.key in (${keysOf('problem.kind', 'problem.key', 'problem.crm')})), 1)`;
   const listed = (where: string): string =>
-    `select kind, key, reason, fix, since from problem where ${where} order by since, key limit`;
-  const count = db.prepare<[], { n: number }>(`select count(*) n from problem where ${found}`);
-  const list = db.prepare<[number], UnreadableOptOut>(`${listed(found)} ?`);
-  const unread = db.prepare<[string, number], UnreadableOptOut>(
-    `${listed(`kind = ? and ${found} and not ${isNamed}`)} ?`,
-  );
+    `select kind, key, reason, fix, since from problem where ${where} order by since, key limit ?`;
+  const count = db.one<[], { n: number }>(`select count(*) n from problem where ${found}`);
   return {
-    isSubscribed(kind, { key = '', id, body }) {
-      const is = subscribed.get({ kind, key, id, body })?.is ?? undefined;
+    /**
+     * Returns whether the person is ours and subscribed in a channel from which the record may opt
+     * out, by what is recorded and what this run has noted. Its `id` may have had another key
+     * before. Returns undefined if nothing is recorded under these.
+     */
+    isSubscribed(
+      kind: RecordTypeName,
+      { key = '', id, body }: Pick<DesiredRow, 'key' | 'id' | 'body'>,
+    ): boolean | undefined {
+      const is = subscribed({ kind, key, id, body })?.is ?? undefined;
       return is === undefined ? is : is === 1;
     },
-    count: () => count.get()?.n ?? 0,
-    list: (most) => list.all(most),
-    unread: (kind, most) => unread.all(kind, most),
+    count: () => count()?.n ?? 0,
+    /** Returns up to `count` of these people, oldest first. */
+    list: db.all<[count: number], UnreadableOptOut>(listed(found)),
+    /** Returns up to `count` of those whose record is not in this run's incremental reading. */
+    unread: db.all<[RecordTypeName, count: number], UnreadableOptOut>(
+      listed(`kind = ? and ${found} and not ${isNamed}`),
+    ),
   };
 }
