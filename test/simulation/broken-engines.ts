@@ -71,7 +71,7 @@ export const broken: readonly Broken[] = [
     foundBy: 5,
     breaks(mirror) {
       const { journal } = mirror.snapshot;
-      const forgetful = { ...journal, open: () => [], doubt: () => undefined };
+      const forgetful = { ...journal, open: () => [], doubt: () => 0 };
       return { ...mirror, snapshot: { ...mirror.snapshot, journal: forgetful } };
     },
   },

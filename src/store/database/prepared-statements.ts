@@ -18,6 +18,12 @@ export interface Statements {
   one<P, R>(sql: string): Query<P, R | undefined>;
   /** Returns all rows. */
   all<P, R>(sql: string): Query<P, R[]>;
+  /** Returns the first column of the first row. */
+  value<P, V>(sql: string): Query<P, V | undefined>;
+  /** Returns the first column of all rows. */
+  values<P, V>(sql: string): Query<P, V[]>;
+  /** Returns whether there is a row. */
+  has<P>(sql: string): Query<P, boolean>;
   /** Yields the rows; no statement may write meanwhile. */
   each<P, R>(sql: string): Query<P, IterableIterator<R>>;
   /** Returns the number of rows that the statement has changed. */
@@ -60,11 +66,18 @@ function steadyOnce(sql: string): string {
 /** Returns an object that prepares the statements of this database; their errors name its file. */
 export function statementsOf(db: Database): Statements {
   const path = db.name;
-  function prepare<P extends unknown[] = unknown[], R = unknown>(sql: string): Statement<P, R>;
+  function prepare<P extends unknown[] = unknown[], R = unknown>(
+    sql: string,
+    isPlucked?: boolean,
+  ): Statement<P, R>;
   function prepare<P extends object, R = unknown>(sql: string): Statement<[P], R>;
-  function prepare(sql: string): Statement<unknown[], unknown> {
+  function prepare(sql: string, isPlucked = false): Statement<unknown[], unknown> {
     let compiled: ReturnType<Database['prepare']> | undefined;
-    const statement = () => (compiled ??= db.prepare(steadyOnce(sql)));
+    const compile = () => {
+      const statement = db.prepare(steadyOnce(sql));
+      return isPlucked ? statement.pluck() : statement;
+    };
+    const statement = () => (compiled ??= compile());
     return {
       run: (...parameters) => onDisk(path, () => statement().run(...parameters)),
       get: (...parameters) => onDisk(path, () => statement().get(...parameters)),
@@ -75,6 +88,12 @@ export function statementsOf(db: Database): Statements {
   return {
     one: <P, R>(sql: string): Query<P, R | undefined> => prepare<Bound<P>, R>(sql).get,
     all: <P, R>(sql: string): Query<P, R[]> => prepare<Bound<P>, R>(sql).all,
+    value: <P, V>(sql: string): Query<P, V | undefined> => prepare<Bound<P>, V>(sql, true).get,
+    values: <P, V>(sql: string): Query<P, V[]> => prepare<Bound<P>, V>(sql, true).all,
+    has: <P>(sql: string): Query<P, boolean> => {
+      const { get } = prepare<Bound<P>>(sql);
+      return (...parameters) => get(...parameters) !== undefined;
+    },
     each: <P, R>(sql: string): Query<P, IterableIterator<R>> => prepare<Bound<P>, R>(sql).iterate,
     // This does not use onDisk, because it is called a million times, and would create a closure
     // each time.

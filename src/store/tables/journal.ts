@@ -5,59 +5,6 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { approvalsGiven, orderColumn } from './approval-order.ts';
 import { inStretch, most, stretchesOf, whole, type Stretch } from '../database/plan-chunks.ts';
 
-/**
- * The journal: every change from plan to outcome.
- *
- *   planned → sent → acked | rejected | stale | unknown
- *
- * `sent` is on disk before the request is sent. If the process is killed, or cannot store the
- * response (because of a full disk or a locked file), the next run marks the change as unknown.
- * Reading the record on the platform resolves `unknown`; a change that certainly did not happen
- * returns to planned.
- */
-export interface Journal {
-  /**
-   * Adds the staged plan, or a chunk of it, without the changes that guards withhold. `at` is when
-   * it was planned, in milliseconds since the epoch. Returns what it added.
-   */
-  adopt(run: string, at: number, stretch?: Stretch): JournaledOp[];
-  /** Returns the planned changes of a key, in sending order. */
-  planned(part: PlanPart, key: Key): JournaledChange[];
-  /** Returns planned changes by key, for the next `count` keys after `after` that have any. */
-  plannedNext(part: PlanPart, after: Key, count: number): Map<Key, JournaledChange[]>;
-  /** Returns whether any run has a planned change for this key. */
-  isPlanned(kind: RecordTypeName, key: Key): boolean;
-  /** Returns whether this run had the same change acknowledged for the record under another key. */
-  isDone(change: JournaledChange): boolean;
-  /** Returns whether a change for this key was acknowledged since `at` (epoch milliseconds). */
-  isDoneSince(kind: RecordTypeName, key: Key, at: number): boolean;
-  /** Returns whether the journal contains any change of a run. */
-  holds(run: string): boolean;
-  /** Moves a change to another state. */
-  move(seq: number, to: ChangeState, how: Move): void;
-  /** Returns the sent and unknown changes of all runs, oldest first. */
-  open(kind: RecordTypeName): JournaledChange[];
-  /**
-   * Marks sent changes as unknown, except those of the runs in `but`, which are in progress. The
-   * processes of other runs have ended, so nothing waits for their responses any more.
-   */
-  doubt(kind: RecordTypeName, but: readonly string[]): void;
-  /** Returns whether runs other than those in `but` have planned changes. */
-  hasLeft(kind: RecordTypeName, but: readonly string[]): boolean;
-  /** Marks up to 5,000 of these as stale. Returns whether more may remain. */
-  abandon(kind: RecordTypeName, at: number, but: readonly string[]): boolean;
-  /**
-   * Counts the changes of a run by record type, operation and state, without those that a creation
-   * replaced. It yields chunk by chunk, so the same combination may occur several times.
-   */
-  tally(run: string): Iterable<JournalTally[]>;
-  /**
-   * Deletes up to 5,000 changes that were planned before `before` (epoch milliseconds) and are not
-   * open. Returns whether more may remain.
-   */
-  prune(before: number): boolean;
-}
-
 /** The reason stored with an acknowledged change that was so before anything was sent. */
 export const alreadyThere = 'already there';
 
@@ -106,36 +53,63 @@ const isOver = `state not in ('sent', 'unknown')
 
 const isOther = 'run not in (select value from json_each(?))';
 
-/** Prepares the statements about the journal. */
-export function changesIn(db: Statements): Journal {
-  const adopt = db.prepare<Stretch & { run: string; at: number }, JournaledOp>(
+/**
+ * The journal: every change from plan to outcome.
+ *
+ *   planned → sent → acked | rejected | stale | unknown
+ *
+ * `sent` is on disk before the request is sent. If the process is killed, or cannot store the
+ * response (because of a full disk or a locked file), the next run marks the change as unknown.
+ * Reading the record on the platform resolves `unknown`; a change that certainly did not happen
+ * returns to planned.
+ */
+export function changesIn(db: Statements) {
+  const adopt = db.all<Stretch & { run: string; at: number }, JournaledOp>(
     `insert into change (run, ${carried}, state, planned_at, ${orderColumn})
      select @run, ${carried}, 'planned', @at, ${approvalsGiven}
      from temp.planned indexed by planned_in_order
      where held = 0 and ${inStretch} order by phase, kind, key, seq
      returning kind, op`,
   );
-  const sent = db.prepare(`update change set state = 'sent', sent_at = ? where seq = ?`);
-  const move = db.prepare(
+  const those = `from change indexed by change_by_run
+    where run = @run and kind = @kind and phase = @phase and state = 'planned'`;
+  const planned = db.all<PlanPart & { key: Key }, StoredChange>(
+    `select ${columns} ${those} and key = @key order by seq`,
+  );
+  const next = db.all<PlanPart & { after: Key; count: number }, StoredChange>(
+    `select ${columns} ${those} and key > @after and key <= (
+       select max(key) from (
+         select distinct key ${those} and key > @after order by key limit @count))
+     order by key, seq`,
+  );
+  const done = db.has<Record<string, string | number>>(
+    `select 1 from change indexed by change_by_run
+     where run = @run and phase = @phase and kind = @kind and key <> @key and op = @op
+       and part = @part and target = @target and state = 'acked' limit 1`,
+  );
+  const sent = db.run<[at: number, seq: number]>(
+    `update change set state = 'sent', sent_at = ? where seq = ?`,
+  );
+  const move = db.run<object>(
     `update change set state = @to, ended_at = iif(@to in ('planned', 'unknown'), null, @at),
        reason = @reason, fix = @fix where seq = @seq`,
   );
-  const open = db.prepare<[string], StoredChange>(
+  const open = db.all<[kind: string], StoredChange>(
     `select ${columns} from change indexed by change_open
      where state in ('sent', 'unknown') and kind = ? order by seq`,
   );
-  const doubt = db.prepare(
+  const doubt = db.run<[kind: string, but: string]>(
     `update change indexed by change_open set state = 'unknown'
      where state in ('sent', 'unknown') and state = 'sent' and kind = ? and ${isOther}`,
   );
   const left = `from change indexed by change_planned
     where state = 'planned' and kind = ? and ${isOther} limit`;
-  const abandon = db.prepare<[number, string, string]>(
+  const abandon = db.run<[at: number, kind: string, but: string]>(
     `update change set state = 'stale', ended_at = ? where seq in (select seq ${left} ${most})`,
   );
-  const hasLeft = db.prepare<[string, string], { one: 1 }>(`select 1 one ${left} 1`);
+  const hasLeft = db.has<[kind: string, but: string]>(`select 1 ${left} 1`);
   const chunks = stretchesOf(db, `from change indexed by change_by_run where run = @run`);
-  const tally = db.prepare<Stretch & { run: string }, JournalTally>(
+  const tally = db.all<Stretch & { run: string }, JournalTally>(
     `select kind, op, state, count(*) n, total(state = 'acked' and op = 'opt_in' and exists (
        select 1 from change c indexed by change_by_run where c.run = @run
          and c.phase = change.phase and c.kind = change.kind and c.key = change.key
@@ -145,74 +119,73 @@ export function changesIn(db: Statements): Journal {
      group by kind, op, state`,
   );
   // The changes with the lowest numbers are the oldest.
-  const prune = db.prepare<[number]>(
+  const prune = db.run<[before: number]>(
     `delete from change where seq in (
        select seq from change where planned_at < ? and ${isOver}
        order by seq limit ${most})`,
   );
   return {
-    ...plannedIn(db),
-    ...askingIn(db),
-    adopt: (run, at, stretch = whole) => adopt.all({ run, at, ...stretch }),
-    move: (seq, to, { at, reason = null, fix = null }) => {
-      if (to === 'sent') sent.run(at, seq);
-      else move.run({ seq, to, at, reason, fix });
+    /**
+     * Adds the staged plan, or a chunk of it, without the changes that guards withhold. `at` is
+     * when it was planned, in milliseconds since the epoch. Returns what it added.
+     */
+    adopt: (run: string, at: number, stretch: Stretch = whole) => adopt({ run, at, ...stretch }),
+    /** Returns the planned changes of a key, in sending order. */
+    planned: (part: PlanPart, key: Key) => planned({ ...part, key }).map(fromStored),
+    /** Returns planned changes by key, for the next `count` keys after `after` that have any. */
+    plannedNext: (part: PlanPart, after: Key, count: number) =>
+      Map.groupBy(next({ ...part, after, count }).map(fromStored), ({ key }) => key),
+    /** Returns whether any run has a planned change for this key. */
+    isPlanned: db.has<[RecordTypeName, Key]>(
+      `select 1 from change indexed by change_by_key
+       where kind = ? and key = ? and state = 'planned' limit 1`,
+    ),
+    /** Returns whether this run had the same change acknowledged for the record under another key. */
+    isDone: ({ run, phase, kind, key, op, part, target = '' }: JournaledChange) =>
+      done({ run, phase, kind, key, op, part, target }),
+    /** Returns whether a change for this key was acknowledged since `at` (epoch milliseconds). */
+    isDoneSince: db.has<[RecordTypeName, Key, at: number]>(
+      `select 1 from change indexed by change_by_key
+       where kind = ? and key = ? and state = 'acked' and ended_at >= ? limit 1`,
+    ),
+    /** Returns whether the journal contains any change of a run. */
+    holds: db.has<[run: string]>(
+      'select 1 from change indexed by change_by_run where run = ? limit 1',
+    ),
+    /** Moves a change to another state. */
+    move(seq: number, to: ChangeState, { at, reason = null, fix = null }: Move): void {
+      if (to === 'sent') sent(at, seq);
+      else move({ seq, to, at, reason, fix });
     },
-    open: (kind) => open.all(kind).map(fromStored),
-    doubt: (kind, but) => void doubt.run(kind, JSON.stringify(but)),
-    hasLeft: (kind, but) => hasLeft.get(kind, JSON.stringify(but)) !== undefined,
-    abandon: (kind, at, but) => abandon.run(at, kind, JSON.stringify(but)).changes === most,
-    *tally(run) {
-      for (const stretch of chunks({ run })) yield tally.all({ run, ...stretch });
+    /** Returns the sent and unknown changes of all runs, oldest first. */
+    open: (kind: RecordTypeName) => open(kind).map(fromStored),
+    /**
+     * Marks sent changes as unknown, except those of the runs in `but`, which are in progress. The
+     * processes of other runs have ended, so nothing waits for their responses any more.
+     */
+    doubt: (kind: RecordTypeName, but: readonly string[]) => doubt(kind, JSON.stringify(but)),
+    /** Returns whether runs other than those in `but` have planned changes. */
+    hasLeft: (kind: RecordTypeName, but: readonly string[]) => hasLeft(kind, JSON.stringify(but)),
+    /** Marks up to 5,000 of these as stale. Returns whether more may remain. */
+    abandon: (kind: RecordTypeName, at: number, but: readonly string[]) =>
+      abandon(at, kind, JSON.stringify(but)) === most,
+    /**
+     * Counts the changes of a run by record type, operation and state, without those that a
+     * creation replaced. It yields chunk by chunk, so the same combination may occur several times.
+     */
+    *tally(run: string): Generator<JournalTally[]> {
+      for (const stretch of chunks({ run })) yield tally({ run, ...stretch });
     },
-    prune: (before) => prune.run(before).changes === most,
+    /**
+     * Deletes up to 5,000 changes that were planned before `before` (epoch milliseconds) and are
+     * not open. Returns whether more may remain.
+     */
+    prune: (before: number) => prune(before) === most,
   };
 }
 
-function plannedIn(db: Statements): Pick<Journal, 'planned' | 'plannedNext'> {
-  const those = `from change indexed by change_by_run
-    where run = @run and kind = @kind and phase = @phase and state = 'planned'`;
-  const planned = db.prepare<PlanPart & { key: Key }, StoredChange>(
-    `select ${columns} ${those} and key = @key order by seq`,
-  );
-  const next = db.prepare<PlanPart & { after: Key; count: number }, StoredChange>(
-    `select ${columns} ${those} and key > @after and key <= (
-       select max(key) from (
-         select distinct key ${those} and key > @after order by key limit @count))
-     order by key, seq`,
-  );
-  return {
-    planned: (part, key) => planned.all({ ...part, key }).map(fromStored),
-    plannedNext: (part, after, count) =>
-      Map.groupBy(next.all({ ...part, after, count }).map(fromStored), ({ key }) => key),
-  };
-}
-
-function askingIn(db: Statements): Pick<Journal, 'isPlanned' | 'isDone' | 'isDoneSince' | 'holds'> {
-  const planned = db.prepare<[string, string], { one: 1 }>(
-    `select 1 one from change indexed by change_by_key
-     where kind = ? and key = ? and state = 'planned' limit 1`,
-  );
-  const ofRun = db.prepare<[string], { one: 1 }>(
-    'select 1 one from change indexed by change_by_run where run = ? limit 1',
-  );
-  const done = db.prepare<Record<string, string | number>>(
-    `select 1 from change indexed by change_by_run
-     where run = @run and phase = @phase and kind = @kind and key <> @key and op = @op
-       and part = @part and target = @target and state = 'acked' limit 1`,
-  );
-  const doneSince = db.prepare<[string, string, number]>(
-    `select 1 from change indexed by change_by_key
-     where kind = ? and key = ? and state = 'acked' and ended_at >= ? limit 1`,
-  );
-  return {
-    isPlanned: (kind, key) => planned.get(kind, key) !== undefined,
-    isDone: ({ run, phase, kind, key, op, part, target = '' }) =>
-      done.get({ run, phase, kind, key, op, part, target }) !== undefined,
-    isDoneSince: (kind, key, at) => doneSince.get(kind, key, at) !== undefined,
-    holds: (run) => ofRun.get(run) !== undefined,
-  };
-}
+/** The journal of a snapshot. */
+export type Journal = ReturnType<typeof changesIn>;
 
 function fromStored({ target, guard, sent_at: sentAt, ...row }: StoredChange): JournaledChange {
   return {
