@@ -56,7 +56,7 @@ const isWhole = (step: string): boolean =>
   /^(SCAN (main\.)?(origin|recorded|o|r)\b|SEARCH (origin|recorded|o|r) .*\(kind=\?\))/.test(step);
 
 /** Counts and walks that are made once in a run. */
-const once = ['select count(*) n from recorded', "ownership <> 'noted'", 'select 1 from recorded'];
+const once = ['select count(*) from recorded', "ownership <> 'noted'", 'select 1 from recorded'];
 
 test('no query scans a table for one person', async () => {
   const found = await searches(async () => {
