@@ -33,29 +33,6 @@ export function inRange(table: string, column: 'key' | 'id' = 'key'): string {
   return `${table}.kind = @kind and ${name} > @after and ${name} <= @upTo`;
 }
 
-/** Yields the ranges of keys or ids of one record type. */
-export interface KeyRanges {
-  /**
-   * Keys that are staged, observed or recorded. A record without a key is in no range. `size` is
-   * the number of keys in a range; use a smaller one if the work on each key is slow.
-   */
-  ofKeys(kind: RecordTypeName, size?: number): Iterable<KeyRange>;
-  /** Keys that are recorded. */
-  ofRecorded(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Ids of the source, from this reading and from earlier ones. */
-  ofIds(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Keys of records that were added but are not sorted yet. */
-  ofUnsorted(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Ids that the platform listed. */
-  ofListedIds(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Keys noted by a decision that are not recorded yet. */
-  ofNoted(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Keys for which this run noticed a problem. */
-  ofNoticed(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Ids in this reading that were known under another key, or under none. */
-  ofStrangeIds(kind: RecordTypeName): Iterable<KeyRange>;
-}
-
 /** The maximum number of rows of one table in a range; rows with the same key are never split. */
 const most = 5_000;
 const end = new Uint8Array();
@@ -63,31 +40,33 @@ const end = new Uint8Array();
 /** The range of all keys, for tables with few rows. */
 export const everything: KeyRange = { after: '', upTo: end };
 
-/** Prepares the ranges of every table. */
-export function rangesIn(db: Statements): KeyRanges {
-  const keys = spansOf(db, { column: 'key', of: ['temp.staged', 'temp.observed', 'recorded'] });
-  const recorded = spansOf(db, { column: 'key', of: ['recorded'] });
-  const ids = spansOf(db, { column: 'id', of: ['temp.strange', 'origin'] });
-  const strange = spansOf(db, { column: 'id', of: ['temp.strange'] });
-  const unsorted = spansOf(db, { column: 'key', of: ['temp.unsorted'] });
-  const noted = spansOf(db, { column: 'key', of: ['temp.noted'] });
-  const noticed = spansOf(db, { column: 'key', of: ['temp.noticed'] });
-  const listed = spansOf(db, { column: 'id', of: ['temp.observed'] });
-  return {
-    ofKeys: keys,
-    ofRecorded: recorded,
-    ofIds: ids,
-    ofListedIds: listed,
-    ofStrangeIds: strange,
-    ofUnsorted: unsorted,
-    ofNoted: noted,
-    ofNoticed: noticed,
+/**
+ * Yields the ranges of keys or ids of one record type. A record without a key is in no range.
+ * `size` is the number of keys in a range; use a smaller one if the work on each key is slow.
+ */
+export function rangesIn(db: Statements) {
+  const spans = (column: 'key' | 'id', ...of: string[]) => {
+    const ranges = rangesBy(db, { column, of, where: 'kind = @kind' });
+    return (kind: RecordTypeName, size?: number) => ranges({ kind }, size);
   };
-}
-
-function spansOf(db: Statements, by: { column: string; of: readonly string[] }) {
-  const ranges = rangesBy(db, { ...by, where: 'kind = @kind' });
-  return (kind: RecordTypeName, size?: number) => ranges({ kind }, size);
+  return {
+    /** Keys that are staged, observed or recorded. */
+    ofKeys: spans('key', 'temp.staged', 'temp.observed', 'recorded'),
+    /** Keys that are recorded. */
+    ofRecorded: spans('key', 'recorded'),
+    /** Ids of the source, from this reading and from earlier ones. */
+    ofIds: spans('id', 'temp.strange', 'origin'),
+    /** Keys of records that were added but are not sorted yet. */
+    ofUnsorted: spans('key', 'temp.unsorted'),
+    /** Ids that the platform listed. */
+    ofListedIds: spans('id', 'temp.observed'),
+    /** Keys noted by a decision that are not recorded yet. */
+    ofNoted: spans('key', 'temp.noted'),
+    /** Keys for which this run noticed a problem. */
+    ofNoticed: spans('key', 'temp.noticed'),
+    /** Ids in this reading that were known under another key, or under none. */
+    ofStrangeIds: spans('id', 'temp.strange'),
+  };
 }
 
 /**
@@ -103,13 +82,13 @@ export function rangesBy(
       select ${column} bound from ${table} where ${where} and ${column} > @after
       order by ${column} limit 1 offset @size - 1)`,
   );
-  const bound = db.prepare<{ after: string; size: number }, { bound: string | null }>(
-    `select min(bound) bound from (${arms.join(' union all ')})`,
+  const bound = db.value<{ after: string; size: number }, string | null>(
+    `select min(bound) from (${arms.join(' union all ')})`,
   );
   return function* ranges(parameters, size = most) {
     let after = '';
     for (;;) {
-      const upTo = bound.get({ ...parameters, after, size })?.bound ?? end;
+      const upTo = bound({ ...parameters, after, size }) ?? end;
       yield { after, upTo };
       if (typeof upTo !== 'string') return;
       after = upTo;

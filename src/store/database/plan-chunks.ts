@@ -43,7 +43,7 @@ export function stretchesOf(
   db: Statements,
   clause: string,
 ): (parameters: object, from?: Place) => Generator<Stretch> {
-  const bound = db.prepare<Omit<Stretch, keyof Place>, Place>(
+  const bound = db.one<Omit<Stretch, keyof Place>, Place>(
     `select phase, kind, key, seq ${clause}
        and (phase, kind, key, seq) > (@afterPhase, @afterKind, @afterKey, @afterSeq)
      order by phase, kind, key, seq limit 1 offset ${most - 1}`,
@@ -51,7 +51,7 @@ export function stretchesOf(
   return function* chunks(parameters, from = beginning) {
     let after = from;
     for (;;) {
-      const upTo = bound.get({ ...parameters, ...behind(after) });
+      const upTo = bound({ ...parameters, ...behind(after) });
       yield { ...behind(after), ...(upTo ?? end) };
       if (!upTo) return;
       after = upTo;

@@ -10,7 +10,7 @@ import { named, onDisk } from './database-access.ts';
  * SqliteError, also if the SQL does not compile.
  */
 type Query<P, R> = (...parameters: Bound<P>) => R;
-type Bound<P> = P extends unknown[] ? P : [P];
+type Bound<P> = [P] extends [infer List extends unknown[]] ? List : [P];
 
 /** Turns SQL into functions that run it on one database. */
 export interface Statements {

@@ -3,56 +3,6 @@ import type { OptOutReport, ReturnState } from '../../domain/opt-out-report.ts';
 import type { Key, RecordTypeName, RecordedRow } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 
-/**
- * Stores the reports to the CRM about people who opted out on the platform: one row for each
- * opt-out and CRM id, from when the opt-out is first observed until the person resubscribes.
- *
- *   needless → planned → sent → acked | rejected | unknown
- *
- * `sent` is on disk before the report is sent. If the process is killed, the next run marks the
- * report as unknown. An unknown report is sent again under the same id; so is a rejected one, after
- * a day or when it is released. An acked report is not sent again while its row exists.
- */
-export interface OptOutReports {
-  /** Returns the reports of a range of keys, or of one key. */
-  of(kind: RecordTypeName, keys: KeyRange | Key): ReturnedRow[];
-  /** Returns the recorded people who may have opted out, of a range of keys or of one key. */
-  leavers(kind: RecordTypeName, keys: KeyRange | Key): Leaver[];
-  /** Returns the same people, from the rows that this run's decisions have noted. */
-  noted(kind: RecordTypeName, keys: KeyRange | Key): Leaver[];
-  /** Returns the keys that have a conflict in this run but no recorded row. */
-  barred(kind: RecordTypeName, keys: KeyRange | Key): Key[];
-  /**
-   * Adds a report; `at` is when the opt-out was first observed, in milliseconds since the epoch.
-   */
-  add(kind: RecordTypeName, row: OptOutReport & { state: ReturnState; at: number }): void;
-  /** Moves a report to another state. */
-  move(seq: number, to: ReturnState, how: Moved): void;
-  /** Deletes a report. */
-  drop(seq: number): void;
-  /**
-   * Returns the reports that are due, for all keys or for one; those tried least often come first.
-   */
-  due(kind: RecordTypeName, which: Due): ReturnedRow[];
-  /** Marks sent reports as unknown, except those of the runs in `but`, which are in progress. */
-  doubt(kind: RecordTypeName, but: readonly string[]): void;
-  /** Returns the unknown reports, oldest first. */
-  unknown(kind: RecordTypeName): ReturnedRow[];
-  /** Returns up to `count` rejected reports, oldest first. */
-  rejected(kind: RecordTypeName, count: number): ReturnedRow[];
-  /** Counts the reports that are waiting, and those that were rejected. */
-  counts(kind: RecordTypeName): ReturnCounts;
-  /** Returns the keys with a rejected report. */
-  refused(kind: RecordTypeName): Key[];
-  /** Makes the rejected reports of a key due in the next run. Returns their number. */
-  release(kind: RecordTypeName, key: Key): number;
-  /**
-   * Deletes reports about people who are no longer recorded, if they were acked, rejected or found
-   * needless before `before` (epoch milliseconds).
-   */
-  prune(before: number): void;
-}
-
 /** A stored report; times are in milliseconds since the epoch. */
 export interface ReturnedRow extends OptOutReport {
   seq: number;
@@ -66,8 +16,6 @@ export interface ReturnedRow extends OptOutReport {
   /** When it became acked, rejected or needless; null while it is waiting. */
   endedAt: number | null;
 }
-
-type Leaver = Pick<RecordedRow, 'key' | 'body' | 'seenAt'>;
 
 /**
  * When, in which run and why a report moves to another state; times are in milliseconds since the
@@ -108,28 +56,39 @@ const columns = `seq, id, key email, crm "crmId", part channel, cause, made_afte
   made_by "by", state, reason, fix, attempts, planned_at "plannedAt", ended_at "endedAt"`;
 const isWaiting = "state in ('planned', 'sent', 'unknown')";
 
-/** Prepares the statements about reports. */
-export function optOutReportsIn(db: Statements): OptOutReports {
-  return { ...knowingIn(db), ...movingIn(db), ...tellingIn(db) };
-}
-
 /**
  * Selects the bodies that may contain an opt-out made on the platform, by searching their text.
  * Canonical JSON has no spaces, so the search is exact enough, and most bodies need not be parsed.
  */
 const mayHaveLeft = `(instr(body, '"by":"platform"') > 0 or instr(body, '"left":true') > 0)`;
 
-function knowingIn(db: Statements): Pick<OptOutReports, 'of' | 'leavers' | 'noted' | 'barred'> {
+/**
+ * Stores the reports to the CRM about people who opted out on the platform: one row for each
+ * opt-out and CRM id, from when the opt-out is first observed until the person resubscribes.
+ *
+ *   needless → planned → sent → acked | rejected | unknown
+ *
+ * `sent` is on disk before the report is sent. If the process is killed, the next run marks the
+ * report as unknown. An unknown report is sent again under the same id; so is a rejected one, after
+ * a day or when it is released. An acked report is not sent again while its row exists.
+ */
+export function optOutReportsIn(db: Statements) {
+  return { ...reportsIn(db), ...dueReportsIn(db) };
+}
+
+/** Finds the people who opted out, and moves their reports from state to state. */
+function reportsIn(db: Statements) {
+  /** Selects from a table the rows of a range of keys, or of one key. */
   const either = <R>(select: (where: string) => string, table: string) => {
-    const ofSpan = db.prepare<KeyRange & { kind: string }, R>(select(inRange(table)));
-    const ofKey = db.prepare<{ kind: string; key: string }, R>(
+    const ofSpan = db.all<KeyRange & { kind: string }, R>(select(inRange(table)));
+    const ofKey = db.all<{ kind: string; key: string }, R>(
       select(`${table}.kind = @kind and ${table}.key = @key`),
     );
     return (kind: RecordTypeName, keys: KeyRange | Key): R[] =>
-      typeof keys === 'string' ? ofKey.all({ kind, key: keys }) : ofSpan.all({ kind, ...keys });
+      typeof keys === 'string' ? ofKey({ kind, key: keys }) : ofSpan({ kind, ...keys });
   };
   const leavers = (table: string) =>
-    either<Leaver>(
+    either<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>(
       (where) =>
         `select key, body, seen_at "seenAt" from ${table} where ${where} and ${mayHaveLeft}`,
       table.split('.').at(-1) ?? table,
@@ -141,98 +100,109 @@ function knowingIn(db: Statements): Pick<OptOutReports, 'of' | 'leavers' | 'note
        order by key`,
     'noticed',
   );
-  return {
-    of: either<ReturnedRow>(
-      (where) => `select ${columns} from returned where ${where}`,
-      'returned',
-    ),
-    leavers: leavers('recorded'),
-    noted: leavers('temp.noted'),
-    barred: (kind, keys) => barred(kind, keys).map(({ key }) => key),
-  };
-}
-
-function movingIn(
-  db: Statements,
-): Pick<OptOutReports, 'add' | 'move' | 'drop' | 'doubt' | 'prune'> {
-  const add = db.prepare(
+  const add = db.run<object>(
     `insert into returned
        (kind, key, crm, part, id, cause, made_after, made_by, state, planned_at)
      values (@kind, @email, @crmId, @channel, @id, @cause, @after, @by, @state, @at)`,
   );
-  const move = db.prepare(
+  const move = db.run<object>(
     `update returned set state = @to, reason = @reason, fix = @fix, retry_at = @retryAt,
        attempts = attempts + @tried, run = coalesce(@run, run),
        sent_at = iif(@to = 'sent', @at, sent_at),
        ended_at = iif(@to in ('acked', 'rejected', 'needless'), @at, null)
      where seq = @seq`,
   );
-  const drop = db.prepare('delete from returned where seq = ?');
-  const doubt = db.prepare(
+  const doubt = db.run<[kind: string, but: string]>(
     `update returned indexed by returned_open set state = 'unknown'
      where kind = ? and state = 'sent' and state not in ('acked', 'needless')
        and run not in (select value from json_each(?))`,
   );
-  const prune = db.prepare(
-    `delete from returned where state in ('acked', 'needless', 'rejected') and ended_at < ?
-       and not exists (
-         select 1 from recorded r where r.kind = returned.kind and r.key = returned.key)`,
-  );
   return {
-    add: (kind, row) => void add.run({ kind, ...row }),
-    move: (seq, to, { at, run, reason, fix, retryAt, tried = false }) => {
+    /** Returns the reports of a range of keys, or of one key. */
+    of: either<ReturnedRow>(
+      (where) => `select ${columns} from returned where ${where}`,
+      'returned',
+    ),
+    /** Returns the recorded people who may have opted out, of a range of keys or of one key. */
+    leavers: leavers('recorded'),
+    /** Returns the same people, from the rows that this run's decisions have noted. */
+    noted: leavers('temp.noted'),
+    /** Returns the keys that have a conflict in this run but no recorded row. */
+    barred: (kind: RecordTypeName, keys: KeyRange | Key) =>
+      barred(kind, keys).map(({ key }) => key),
+    /** Adds a report; `at` is when the opt-out was first observed (epoch milliseconds). */
+    add: (kind: RecordTypeName, row: OptOutReport & { state: ReturnState; at: number }) =>
+      add({ kind, ...row }),
+    /** Moves a report to another state. */
+    move(seq: number, to: ReturnState, how: Moved): void {
+      const { at, run, reason, fix, retryAt, tried = false } = how;
       const why = { reason: reason ?? null, fix: fix ?? null, retryAt: retryAt ?? null };
-      move.run({ seq, to, at, run: run ?? null, ...why, tried: Number(tried) });
+      move({ seq, to, at, run: run ?? null, ...why, tried: Number(tried) });
     },
-    drop: (seq) => void drop.run(seq),
-    doubt: (kind, but) => void doubt.run(kind, JSON.stringify(but)),
-    prune: (before) => void prune.run(before),
+    /** Deletes a report. */
+    drop: db.run<[seq: number]>('delete from returned where seq = ?'),
+    /** Marks sent reports as unknown, except those of the runs in `but`, which are in progress. */
+    doubt: (kind: RecordTypeName, but: readonly string[]) => doubt(kind, JSON.stringify(but)),
+    /**
+     * Deletes reports about people who are no longer recorded, if they were acked, rejected or
+     * found needless before `before` (epoch milliseconds).
+     */
+    prune: db.run<[before: number]>(
+      `delete from returned where state in ('acked', 'needless', 'rejected') and ended_at < ?
+         and not exists (
+           select 1 from recorded r where r.kind = returned.kind and r.key = returned.key)`,
+    ),
   };
 }
 
-type TellingPart = Pick<
-  OptOutReports,
-  'due' | 'unknown' | 'rejected' | 'counts' | 'refused' | 'release'
->;
-
-function tellingIn(db: Statements): TellingPart {
+/** Finds and counts the reports that are not finished. */
+function dueReportsIn(db: Statements) {
   const isOpen = "kind = @kind and state not in ('acked', 'needless')";
   const isDue = `(state in ('planned', 'unknown') or (state = 'rejected' and retry_at <= @at))`;
-  const due = db.prepare<{ kind: string; at: number; count: number }, ReturnedRow>(
+  const due = db.all<{ kind: string; at: number; count: number }, ReturnedRow>(
     `select ${columns} from returned indexed by returned_open
      where ${isOpen} and ${isDue} order by attempts, seq limit @count`,
   );
-  const dueOf = db.prepare<{ kind: string; at: number; count: number; key: Key }, ReturnedRow>(
+  const dueOf = db.all<{ kind: string; at: number; count: number; key: Key }, ReturnedRow>(
     `select ${columns} from returned indexed by returned_by_record
      where ${isOpen} and key = @key and ${isDue} order by attempts, seq limit @count`,
   );
-  const ofState = db.prepare<{ kind: string; state: string; count: number }, ReturnedRow>(
+  const ofState = db.all<{ kind: string; state: string; count: number }, ReturnedRow>(
     `select ${columns} from returned indexed by returned_open
      where ${isOpen} and state = @state order by planned_at, seq limit @count`,
   );
-  const counts = db.prepare<{ kind: string }, ReturnCounts>(
+  const counts = db.one<{ kind: string }, ReturnCounts>(
     `select count(*) filter (where ${isWaiting}) waiting,
        min(planned_at) filter (where ${isWaiting}) "waitingSince",
        count(*) filter (where state = 'rejected') rejected,
        min(planned_at) filter (where state = 'rejected') "rejectedSince"
      from returned indexed by returned_open where ${isOpen}`,
   );
-  const refused = db.prepare<{ kind: string }, { key: Key }>(
+  const refused = db.values<{ kind: string }, Key>(
     `select distinct key from returned indexed by returned_open
      where ${isOpen} and state = 'rejected' order by key`,
   );
-  const release = db.prepare<{ kind: string; key: Key }>(
+  const release = db.run<{ kind: string; key: Key }>(
     `update returned set retry_at = 0, attempts = 0
      where kind = @kind and key = @key and state = 'rejected'`,
   );
   const nothing = { waiting: 0, waitingSince: null, rejected: 0, rejectedSince: null };
   return {
-    due: (kind, { at, count, key }) =>
-      key === undefined ? due.all({ kind, at, count }) : dueOf.all({ kind, at, count, key }),
-    unknown: (kind) => ofState.all({ kind, state: 'unknown', count: 1_000_000 }),
-    rejected: (kind, count) => ofState.all({ kind, state: 'rejected', count }),
-    counts: (kind) => counts.get({ kind }) ?? nothing,
-    refused: (kind) => refused.all({ kind }).map(({ key }) => key),
-    release: (kind, key) => release.run({ kind, key }).changes,
+    /**
+     * Returns the reports that are due, for all keys or for one; those tried least often come
+     * first.
+     */
+    due: (kind: RecordTypeName, { at, count, key }: Due) =>
+      key === undefined ? due({ kind, at, count }) : dueOf({ kind, at, count, key }),
+    /** Returns the unknown reports, oldest first. */
+    unknown: (kind: RecordTypeName) => ofState({ kind, state: 'unknown', count: 1_000_000 }),
+    /** Returns up to `count` rejected reports, oldest first. */
+    rejected: (kind: RecordTypeName, count: number) => ofState({ kind, state: 'rejected', count }),
+    /** Counts the reports that are waiting, and those that were rejected. */
+    counts: (kind: RecordTypeName) => counts({ kind }) ?? nothing,
+    /** Returns the keys with a rejected report. */
+    refused: (kind: RecordTypeName) => refused({ kind }),
+    /** Makes the rejected reports of a key due in the next run. Returns their number. */
+    release: (kind: RecordTypeName, key: Key) => release({ kind, key }),
   };
 }

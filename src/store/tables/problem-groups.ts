@@ -7,23 +7,6 @@ import type { Statements } from '../database/prepared-statements.ts';
 import { isNamed } from './retry-later.ts';
 import { isHeard, isNoticedHeard } from './unmanaged-people.ts';
 
-/**
- * Counts problems by what they have in common, without those that an operator has acknowledged. All
- * problems of a record are in the same range.
- */
-export interface ProblemCounts {
-  /** Counts what this run noticed. */
-  noticed(kind: RecordTypeName, range: KeyRange): CountedProblem[];
-  /** Counts the changes that the platform refused before, of all records or of one. */
-  parked(kind: RecordTypeName, which: KeyRange | Key): CountedProblem[];
-  /** Counts the other known problems of records that an incremental reading does not contain. */
-  unread(kind: RecordTypeName, range: KeyRange): CountedProblem[];
-  /** Counts all known problems. */
-  known(kind: RecordTypeName, range: KeyRange): CountedProblem[];
-  /** Returns the known problems of a range, by key; or of one record, the acknowledged included. */
-  list(kind: RecordTypeName, which: KeyRange | Key): StoredProblem[];
-}
-
 interface Common {
   class: ProblemClass;
   cause: ProblemCause;
@@ -50,17 +33,21 @@ export interface StoredProblem extends Common {
   since: number;
 }
 
-/** Prepares the statements that count problems. */
-export function problemCountsIn(db: Statements): ProblemCounts {
-  type Row = Omit<CountedProblem, 'samples'> & { samples: string };
-  const counting = (table: 'noticed' | 'problem', where: string) => {
-    const rows = db.prepare<{ kind: string } & (KeyRange | { key: Key }), Row>(
-      countedBy(table === 'noticed' ? 'temp.noticed' : table, where),
-    );
+/**
+ * Counts problems by what they have in common, without those that an operator has acknowledged. All
+ * problems of a record are in the same range.
+ */
+export function problemCountsIn(db: Statements) {
+  const counting = (table: 'temp.noticed' | 'problem', where: string) => {
+    const rows = db.all<
+      { kind: string } & (KeyRange | { key: Key }),
+      Omit<CountedProblem, 'samples'> & { samples: string }
+    >(countedBy(table, where));
     return (kind: RecordTypeName, which: KeyRange | Key): CountedProblem[] =>
-      rows
-        .all(typeof which === 'string' ? { kind, key: which } : { kind, ...which })
-        .map((row) => ({ ...row, samples: samplesIn(row.samples) }));
+      rows(typeof which === 'string' ? { kind, key: which } : { kind, ...which }).map((row) => ({
+        ...row,
+        samples: samples.parse(JSON.parse(row.samples)).map(([key, place]) => ({ key, place })),
+      }));
   };
   const within = inRange('problem');
   const parked = counting('problem', `${within} and desired is not null`);
@@ -69,19 +56,30 @@ export function problemCountsIn(db: Statements): ProblemCounts {
   const listed = (where: string): string =>
     `select key, class, part, reason, fix, cause, about, option, value, place, crm "crmId", since
      from problem where ${where} order by key, class, part`;
-  const list = db.prepare<KeyRange & { kind: string }, StoredProblem>(
+  const list = db.all<KeyRange & { kind: string }, StoredProblem>(
     listed(`${within} and ${isHeard}`),
   );
-  const listOf = db.prepare<[string, string], StoredProblem>(listed('kind = ? and key = ?'));
+  const listOf = db.all<[kind: string, key: string], StoredProblem>(listed('kind = ? and key = ?'));
   return {
-    noticed: counting('noticed', `${inRange('noticed')} and ${isNoticedHeard}`),
-    parked: (kind, which) => (typeof which === 'string' ? parkedOf : parked)(kind, which),
+    /** Counts what this run noticed. */
+    noticed: counting('temp.noticed', `${inRange('noticed')} and ${isNoticedHeard}`),
+    /** Counts the changes that the platform refused before, of all records or of one. */
+    parked: (kind: RecordTypeName, which: KeyRange | Key) =>
+      (typeof which === 'string' ? parkedOf : parked)(kind, which),
+    /** Counts the other known problems of records that an incremental reading does not contain. */
     unread: counting('problem', `${within} and desired is null and ${isUnread} and ${isHeard}`),
+    /** Counts all known problems. */
     known: counting('problem', `${within} and ${isHeard}`),
-    list: (kind, which) =>
-      typeof which === 'string' ? listOf.all(kind, which) : list.all({ kind, ...which }),
+    /** Returns the known problems of a range, by key; or of one record, the acknowledged included. */
+    list: (kind: RecordTypeName, which: KeyRange | Key) =>
+      typeof which === 'string' ? listOf(kind, which) : list({ kind, ...which }),
   };
 }
+
+/** Counts of problems. */
+export type ProblemCounts = ReturnType<typeof problemCountsIn>;
+
+const samples = z.array(z.tuple([z.string(), z.string().nullable()]));
 
 /** Selects the counts. A record counts once, even if several of its channels have the problem. */
 function countedBy(table: string, where: string): string {
@@ -94,10 +92,4 @@ function countedBy(table: string, where: string): string {
         row_number() over (partition by ${common} order by length(place), place, key) nth
       from ${table} where ${where} group by key, ${common})
     group by ${common}`;
-}
-
-const samples = z.array(z.tuple([z.string(), z.string().nullable()]));
-
-function samplesIn(text: string): CountedProblem['samples'] {
-  return samples.parse(JSON.parse(text)).map(([key, place]) => ({ key, place }));
 }

@@ -5,7 +5,6 @@ import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import { isAfter } from './approval-order.ts';
 import { plannedAgain } from './journal.ts';
-import { keysIn } from './record-keys.ts';
 
 /** A recorded run; times are in milliseconds since the epoch. */
 export interface KeptRun {
@@ -36,54 +35,13 @@ export interface RunFilter {
   statuses?: readonly string[] | undefined;
 }
 
-/** Records when runs start and how they end. */
-export interface Runs {
-  /** `asked`: what asked for the run, as JSON text. */
-  start(run: { id: string; mode: string; at: number; asked: string }): void;
-  finish(run: { id: string; status: string; plan: string; summary: string; at: number }): void;
-  /** Deletes a run that is not worth listing. */
-  drop(id: string): void;
-  get(id: string): KeptRun | undefined;
-  /** Returns the newest runs, newest first. */
-  newest(count: number): KeptRun[];
-  /** Returns a part of the runs that a filter selects, newest first. */
-  list(part: RunFilter & { count: number; offset: number }): KeptRun[];
-  newestOf(mode: string): KeptRun | undefined;
-  /** Returns the newest runs of a mode, newest first. */
-  lastOf(mode: string, count: number): KeptRun[];
-  /**
-   * Returns the newest full run of all record types that completed successfully with both readings
-   * certified, and that left nobody out. At its end, the platform matched what the CRM wanted.
-   */
-  proven(): KeptRun | undefined;
-  /**
-   * Returns the mapping of the contacts in the newest completed run about all people except the run
-   * `but`; undefined if none states it.
-   */
-  lastMapping(but: string): string | undefined;
-  /** Deletes runs that ended before `before`, in milliseconds since the epoch. */
-  prune(before: number): void;
-}
-
 const columns =
   'id, number, mode, status, plan, started_at startedAt, ended_at endedAt, summary, asked';
 const newestFirst = 'order by number desc, started_at desc, id desc';
 
-/** Prepares the statements about runs. */
-export function runsIn(db: Statements): Runs {
-  const start = db.prepare(
-    `insert into run (id, mode, status, started_at, asked, number)
-     values (@id, @mode, 'running', @at, @asked,
-       (select coalesce(max(number), 0) + 1 from run))`,
-  );
-  const finish = db.prepare(
-    `update run set status = @status, plan = @plan, summary = @summary, ended_at = @at where id = @id`,
-  );
-  const drop = db.prepare('delete from run where id = ?');
-  const prune = db.prepare('delete from run where ended_at < ?');
-  const get = db.prepare<[string], KeptRun>(`select ${columns} from run where id = ?`);
-  const newest = db.prepare<[number], KeptRun>(`select ${columns} from run ${newestFirst} limit ?`);
-  const list = db.prepare<
+/** Records when runs start and how they end. */
+export function runsIn(db: Statements) {
+  const list = db.all<
     { mode: string | null; statuses: string | null; count: number; offset: number },
     KeptRun
   >(
@@ -94,47 +52,62 @@ export function runsIn(db: Statements): Runs {
        ${newestFirst} limit @count offset @offset) on id = listed
      ${newestFirst}`,
   );
-  const lastOf = db.prepare<[string, number], KeptRun>(
+  const lastOf = db.all<[mode: string, count: number], KeptRun>(
     `select ${columns} from run where mode = ? ${newestFirst} limit ?`,
   );
-  const proven = db.prepare<[], KeptRun>(
-    `select ${columns} from run
-     where mode = 'full' and status in ('done', 'rejected') and summary ->> '$.only' is null
-       and summary ->> '$.certificate.source' and summary ->> '$.certificate.platform'
-       and coalesce(summary ->> '$.contacts.prevented.sample', 0) = 0
-       and not exists (select 1 from json_each(run.summary, '$.deferred') d where d.value > 0)
-     ${newestFirst} limit 1`,
-  );
-  const mapping = db.prepare<[string], { mapping: string }>(
-    `select asked ->> '$.mapping' mapping from run
-     where mode in ('full', 'fast') and status in ('done', 'rejected', 'held') and id <> ?
-       and asked ->> '$.mapping' is not null and coalesce(summary ->> '$.only', '') <> 'templates'
-     ${newestFirst} limit 1`,
-  );
   return {
-    start: (run) => void start.run(run),
-    finish: (run) => void finish.run(run),
-    drop: (id) => void drop.run(id),
-    get: (id) => get.get(id),
-    newest: (count) => newest.all(count),
-    list: ({ mode = null, statuses, count, offset }) =>
-      list.all({ mode, count, offset, statuses: statuses ? JSON.stringify(statuses) : null }),
-    newestOf: (mode) => lastOf.get(mode, 1),
-    lastOf: (mode, count) => lastOf.all(mode, count),
-    proven: () => proven.get(),
-    lastMapping: (but) => mapping.get(but)?.mapping,
-    prune: (before) => void prune.run(before),
+    /** `asked`: what asked for the run, as JSON text. */
+    start: db.run<{ id: string; mode: string; at: number; asked: string }>(
+      `insert into run (id, mode, status, started_at, asked, number)
+       values (@id, @mode, 'running', @at, @asked,
+         (select coalesce(max(number), 0) + 1 from run))`,
+    ),
+    finish: db.run<{ id: string; status: string; plan: string; summary: string; at: number }>(
+      `update run set status = @status, plan = @plan, summary = @summary, ended_at = @at
+       where id = @id`,
+    ),
+    /** Deletes a run that is not worth listing. */
+    drop: db.run<[id: string]>('delete from run where id = ?'),
+    get: db.one<[id: string], KeptRun>(`select ${columns} from run where id = ?`),
+    /** Returns the newest runs, newest first. */
+    newest: db.all<[count: number], KeptRun>(`select ${columns} from run ${newestFirst} limit ?`),
+    /** Returns a part of the runs that a filter selects, newest first. */
+    list: ({ mode, statuses, count, offset }: RunFilter & { count: number; offset: number }) =>
+      list({
+        mode: mode ?? null,
+        count,
+        offset,
+        statuses: statuses ? JSON.stringify(statuses) : null,
+      }),
+    newestOf: (mode: string): KeptRun | undefined => lastOf(mode, 1)[0],
+    /** Returns the newest runs of a mode, newest first. */
+    lastOf,
+    /**
+     * Returns the newest full run of all record types that completed successfully with both
+     * readings certified, and that left nobody out. At its end, the platform matched what the CRM
+     * wanted.
+     */
+    proven: db.one<[], KeptRun>(
+      `select ${columns} from run
+       where mode = 'full' and status in ('done', 'rejected') and summary ->> '$.only' is null
+         and summary ->> '$.certificate.source' and summary ->> '$.certificate.platform'
+         and coalesce(summary ->> '$.contacts.prevented.sample', 0) = 0
+         and not exists (select 1 from json_each(run.summary, '$.deferred') d where d.value > 0)
+       ${newestFirst} limit 1`,
+    ),
+    /**
+     * Returns the mapping of the contacts in the newest completed run about all people except the
+     * run `but`; undefined if none states it.
+     */
+    lastMapping: db.value<[but: string], string>(
+      `select asked ->> '$.mapping' mapping from run
+       where mode in ('full', 'fast') and status in ('done', 'rejected', 'held') and id <> ?
+         and asked ->> '$.mapping' is not null and coalesce(summary ->> '$.only', '') <> 'templates'
+       ${newestFirst} limit 1`,
+    ),
+    /** Deletes runs that ended before `before`, in milliseconds since the epoch. */
+    prune: db.run<[before: number]>('delete from run where ended_at < ?'),
   };
-}
-
-/** Returns the outcomes of changes; the journal itself is in journal.ts. */
-export interface Outcomes {
-  /** Returns the changes of a run, most urgent states first, and opt-outs before other changes. */
-  gravest(run: string, count: number): KeptChange[];
-  /** Returns a part of the changes of a run that a filter selects, in the order of sending. */
-  ofRun(run: string, part: ChangePart): ListedChanges;
-  /** Counts the changes of all runs that were sent and have no known outcome. */
-  countOpen(): OpenCount[];
 }
 
 /** Selects changes of a run; undefined selects all. */
@@ -194,34 +167,35 @@ const keptColumns = `kind, key, op, part, state, reason, fix, planned_at planned
   ${ofApproval('plan')} approvedPlan, ${ofApproval('decided_by')} approvedBy,
   ${ofApproval('reason')} approvedFor`;
 
-/** Prepares the statements about outcomes. */
-export function outcomesIn(db: Statements): Outcomes {
-  const gravest = db.prepare<[string, number], KeptChange>(
-    `select ${keptColumns} from change indexed by change_by_run
-     where run = ? and reason is not '${plannedAgain}'
-     order by case state when 'rejected' then 0 when 'unknown' then 1 when 'sent' then 2
-       when 'planned' then 3 when 'stale' then 4 else 5 end, op <> 'opt_out', seq limit ?`,
-  );
-  const countOpen = db.prepare<[], OpenCount>(
-    `select state, count(*) n, min(sent_at) since from change indexed by change_open
-     where state in ('sent', 'unknown') group by state`,
-  );
+/** Returns the outcomes of changes; the journal itself is in journal.ts. */
+export function outcomesIn(db: Statements) {
   return {
-    gravest: (run, count) => gravest.all(run, count),
+    /** Returns the changes of a run, most urgent states first, and opt-outs before other changes. */
+    gravest: db.all<[run: string, count: number], KeptChange>(
+      `select ${keptColumns} from change indexed by change_by_run
+       where run = ? and reason is not '${plannedAgain}'
+       order by case state when 'rejected' then 0 when 'unknown' then 1 when 'sent' then 2
+         when 'planned' then 3 when 'stale' then 4 else 5 end, op <> 'opt_out', seq limit ?`,
+    ),
     ofRun: changesOfRun(db),
-    countOpen: () => countOpen.all(),
+    /** Counts the changes of all runs that were sent and have no known outcome. */
+    countOpen: db.all<[], OpenCount>(
+      `select state, count(*) n, min(sent_at) since from change indexed by change_open
+       where state in ('sent', 'unknown') group by state`,
+    ),
   };
 }
 
 /** The number of chunks of changes that one part looks through. */
 const chunksAtOnce = 8;
 
-function changesOfRun(db: Statements): Outcomes['ofRun'] {
+/** Returns a part of the changes of a run that a filter selects, in the order of sending. */
+function changesOfRun(db: Statements): (run: string, part: ChangePart) => ListedChanges {
   const chunks = stretchesOf(db, 'from change indexed by change_by_run where run = @run');
-  const place = db.prepare<[number, string], Place>(
+  const place = db.one<[seq: number, run: string], Place>(
     'select phase, kind, key, seq from change where seq = ? and run = ?',
   );
-  const select = db.prepare<object, KeptChange & { seq: number; rule: string | null }>(
+  const select = db.all<object, ListedChanges['changes'][number] & { seq: number }>(
     `select seq, ${keptColumns}, why ->> '$.rule' rule from change indexed by change_by_run
      where run = @run and ${inStretch}
        and (@ofKind is null or kind = @ofKind) and (@op is null or op = @op)
@@ -229,12 +203,12 @@ function changesOfRun(db: Statements): Outcomes['ofRun'] {
      order by phase, kind, key, seq limit @most`,
   );
   return (run, { kind = null, op = null, part = null, state = null, after, count }) => {
-    const changes: ReturnType<typeof select.all> = [];
+    const changes: ReturnType<typeof select> = [];
     let looked = 0;
-    const begin = after === undefined ? undefined : place.get(after, run);
+    const begin = after === undefined ? undefined : place(after, run);
     for (const stretch of chunks({ run }, begin)) {
       const most = count + 1 - changes.length;
-      changes.push(...select.all({ run, ofKind: kind, op, part, state, ...stretch, most }));
+      changes.push(...select({ run, ofKind: kind, op, part, state, ...stretch, most }));
       if (changes.length > count) {
         const shown = changes.slice(0, count);
         return { changes: shown, next: shown.at(-1)?.seq };
@@ -247,41 +221,81 @@ function changesOfRun(db: Statements): Outcomes['ofRun'] {
 }
 
 /** Returns what the snapshot contains about single records. */
-export interface RecordHistory {
-  /**
-   * Yields every key that occurs in any table of the snapshot. It reads few at a time, so a caller
-   * may pause, and other statements may run.
-   */
-  keys(kind: RecordTypeName): IterableIterator<Key>;
-  /** Yields every recorded record in key order; nothing may be written while it runs. */
-  records(kind: RecordTypeName): IterableIterator<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>;
-  /**
-   * Returns the keys that have a conflict but no recorded row: people who are not added to the
-   * platform.
-   */
-  barred(kind: RecordTypeName): Key[];
-  /** Returns the changes of a record and their outcomes, newest first. */
-  changes(kind: RecordTypeName, key: Key, count: number): (KeptChange & { run: string })[];
-}
-
-/** Prepares the statements about single records. */
-export function historyIn(db: Statements): RecordHistory {
-  const records = db.prepare<[string], { key: Key; body: string; seenAt: number }>(
-    'select key, body, seen_at seenAt from recorded where kind = ? order by key',
-  );
-  const barred = db.prepare<{ kind: string }, { key: Key }>(
-    `select distinct p.key from problem p where p.kind = @kind and p.class = 'conflict'
-       and not exists (select 1 from recorded r where r.kind = p.kind and r.key = p.key)
-     order by p.key`,
-  );
-  const changes = db.prepare<[string, string, number], KeptChange & { run: string }>(
-    `select run, ${keptColumns} from change indexed by change_by_key
-     where kind = ? and key = ? order by seq desc limit ?`,
-  );
+export function historyIn(db: Statements) {
   return {
     keys: keysIn(db),
-    records: (kind) => records.iterate(kind),
-    barred: (kind) => barred.all({ kind }).map(({ key }) => key),
-    changes: (kind, key, count) => changes.all(kind, key, count),
+    /** Yields every recorded record in key order; nothing may be written while it runs. */
+    records: db.each<[RecordTypeName], Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>(
+      'select key, body, seen_at seenAt from recorded where kind = ? order by key',
+    ),
+    /**
+     * Returns the keys that have a conflict but no recorded row: people who are not added to the
+     * platform.
+     */
+    barred: db.values<[RecordTypeName], Key>(
+      `select distinct p.key from problem p where p.kind = ? and p.class = 'conflict'
+         and not exists (select 1 from recorded r where r.kind = p.kind and r.key = p.key)
+       order by p.key`,
+    ),
+    /** Returns the changes of a record and their outcomes, newest first. */
+    changes: db.all<[RecordTypeName, Key, count: number], KeptChange & { run: string }>(
+      `select run, ${keptColumns} from change indexed by change_by_key
+       where kind = ? and key = ? order by seq desc limit ?`,
+    ),
   };
+}
+
+const keysAtOnce = 1_000;
+
+/**
+ * Yields every key that occurs in any table of the snapshot. It reads few at a time, so a caller may
+ * pause, and other statements may run. Merges the tables, each read by its index: one statement
+ * about all would sort all keys first.
+ */
+function keysIn(db: Statements): (kind: RecordTypeName) => IterableIterator<Key> {
+  const cursorOn = (from: string) => {
+    const next = db.values<{ kind: string; after: Key; batch: string }, Key>(
+      `select distinct key from ${from} kind = @kind and key > @after
+       order by key limit ${keysAtOnce}`,
+    );
+    return (kind: RecordTypeName, batch = ''): Cursor => {
+      let rows = next({ kind, after: '', batch });
+      let at = 0;
+      return {
+        head: rows[0],
+        advance() {
+          at += 1;
+          if (at === keysAtOnce) {
+            rows = next({ kind, after: this.head ?? '', batch });
+            at = 0;
+          }
+          this.head = rows[at];
+        },
+      };
+    };
+  };
+  const tables = ['recorded', 'origin', 'problem', 'change', 'stated'].map((name) =>
+    cursorOn(`${name} where`),
+  );
+  const held = cursorOn('held where batch = @batch and');
+  const batches = db.values<[], string>('select distinct batch from held_plan');
+  return function* (kind) {
+    const all = tables.map((cursor) => cursor(kind));
+    for (const batch of batches()) all.push(held(kind, batch));
+    for (;;) {
+      let key: Key | undefined;
+      for (const { head } of all) {
+        if (head !== undefined && (key === undefined || head < key)) key = head;
+      }
+      if (key === undefined) return;
+      for (const cursor of all) if (cursor.head === key) cursor.advance();
+      yield key;
+    }
+  };
+}
+
+/** A place in the keys of one table; `head` is undefined at the end. */
+interface Cursor {
+  head: Key | undefined;
+  advance(): void;
 }

@@ -220,7 +220,7 @@ function openIn(db: Database.Database): Write[] {
 
 function metaOf(db: Database.Database): Parameters<typeof knownHead>[0] {
   const get = db.prepare<[string], { value: string }>('select value from meta where name = ?');
-  const nothing = (): void => undefined;
+  const nothing = () => 0;
   return { get: (name) => get.get(name)?.value, set: nothing, drop: nothing };
 }
 
