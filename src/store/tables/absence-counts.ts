@@ -3,47 +3,6 @@ import type { Statements } from '../database/prepared-statements.ts';
 import type { Absence, Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 
-/**
- * Counts in how many consecutive readings of a source a recorded record was missing, flagged as
- * gone or out of scope. If the record returns to the source, its count starts from zero again.
- *
- * Time is added up from one mark to the next; a mark is a reading, or an opt-out of ours. Each step
- * adds the smaller of the times measured by the platform's clock and by ours, and nothing if either
- * clock was set back. One wrong clock therefore never makes an absence longer than it is. Until the
- * platform has stated its time, only our clock counts, unless it is known to be an hour apart. If
- * the platform states its time only sometimes, the mark stays until it does.
- */
-export interface Absences {
-  /** Returns the absence of a record, or undefined if none is counted. */
-  get(kind: RecordTypeName, key: Key): Absence | undefined;
-  /**
-   * Counts the staged, complete reading as an absence of every recorded record in the range that it
-   * does not contain, except those in `reading.but`. A reading with the same name as the previous
-   * one is not
-   * counted again.
-   */
-  count(kind: RecordTypeName, range: KeyRange, reading: Counted): void;
-  /**
-   * Counts the recorded records of a range that the staged reading has not, or only out of scope,
-   * under this key or another, and whose absence was never counted.
-   */
-  countNew(kind: RecordTypeName, range: KeyRange): number;
-  /**
-   * Counts the owned records with an absence, and those whose absence is due. Also returns how long
-   * the oldest record that may be deleted has waited. With `adopted`, adopted records may be
-   * deleted too.
-   */
-  summary(kind: RecordTypeName, adopted: boolean): Missed;
-  /** Returns the owned records with an absence, in no particular order. */
-  people(kind: RecordTypeName): MissingRecord[];
-  /** Restarts the wait of a record whose absence is due. */
-  waitAnew(kind: RecordTypeName, key: Key, now: Times): void;
-  /** Drops the absences of records that the staged reading contains, or that are not recorded. */
-  dropNamed(kind: RecordTypeName): void;
-  /** Does the same for one record. */
-  dropIfNamed(kind: RecordTypeName, key: Key): void;
-}
-
 /** One moment by two clocks, in milliseconds since the epoch. */
 export interface Times {
   /** The moment by our clock. */
@@ -60,13 +19,6 @@ export interface MissingRecord {
   key: Key;
   /** Whether it has an opt-in, and its absence is not due yet. */
   isWaiting: boolean;
-}
-
-interface Missed {
-  people: number;
-  due: number;
-  /** The longest wait of a record that may be deleted; null if there is no such record. */
-  waitedMs: number | null;
 }
 
 /**
@@ -111,13 +63,22 @@ const marked = `marked_at = iif(@platformAt is null and marked_platform_at > 0, 
 const isDue = (readings: string, ageMs: string) =>
   `(${readings} >= @absentReadings and ${ageMs} >= @absentForMs)`;
 
-/** Prepares the statements about absences. */
-export function absencesIn(db: Statements): Absences {
-  const get = db.prepare<[string, string], Absence>(
+/**
+ * Counts in how many consecutive readings of a source a recorded record was missing, flagged as
+ * gone or out of scope. If the record returns to the source, its count starts from zero again.
+ *
+ * Time is added up from one mark to the next; a mark is a reading, or an opt-out of ours. Each step
+ * adds the smaller of the times measured by the platform's clock and by ours, and nothing if either
+ * clock was set back. One wrong clock therefore never makes an absence longer than it is. Until the
+ * platform has stated its time, only our clock counts, unless it is known to be an hour apart. If
+ * the platform states its time only sometimes, the mark stays until it does.
+ */
+export function absencesIn(db: Statements) {
+  const get = db.one<[RecordTypeName, Key], Absence>(
     `select readings, first_at firstAt, last_at lastAt, age_ms ageMs, waited_ms waitedMs
      from absence where kind = ? and key = ?`,
   );
-  const count = db.prepare(
+  const count = db.run<object>(
     `insert into absence (kind, key, first_at, last_at, readings, reading,
        marked_at, marked_platform_at, age_ms, waited_ms)
      select kind, key, @at, @at, 1, @reading, @at, @platformAt, 0, iif(${isDue('1', '0')}, 0, null)
@@ -131,38 +92,16 @@ export function absencesIn(db: Statements): Absences {
            waited_ms + ${added}, iif(${isDue('readings + 1', `age_ms + ${added}`)}, 0, null))
        where reading <> @reading`,
   );
-  const wait = db.prepare(
+  const wait = db.run<object>(
     `update absence set waited_ms = 0, marked_at = @at,
        marked_platform_at = coalesce(@platformAt, marked_platform_at)
      where kind = @kind and key = @key and waited_ms is not null`,
   );
   const over = `delete from absence where kind = @kind and (${isNamed('absence')}
     or not exists (select 1 from recorded r where r.kind = @kind and r.key = absence.key))`;
-  const drop = db.prepare(over);
-  const dropOne = db.prepare(`${over} and key = @key`);
-  return {
-    ...countsIn(db),
-    get: (kind, key) => get.get(kind, key),
-    count: (kind, range, { name, platformAt = null, but, ...counted }) =>
-      void count.run({
-        kind,
-        ...range,
-        ...counted,
-        reading: name,
-        platformAt,
-        but: JSON.stringify(but),
-      }),
-    waitAnew: (kind, key, { at, platformAt = null }) =>
-      void wait.run({ kind, key, at, platformAt }),
-    dropNamed: (kind) => void drop.run({ kind }),
-    dropIfNamed: (kind, key) => void dropOne.run({ kind, key }),
-  };
-}
-
-type Counting = 'countNew' | 'summary' | 'people';
-
-function countsIn(db: Statements): Pick<Absences, Counting> {
-  const fresh = db.prepare<KeyRange & { kind: string }, { n: number }>(
+  const drop = db.run<{ kind: string }>(over);
+  const dropOne = db.run<{ kind: string; key: Key }>(`${over} and key = @key`);
+  const fresh = db.value<KeyRange & { kind: string }, number>(
     `select count(*) n from recorded r where ${inRange('r')}
        and not exists (
          select 1 from temp.desired d where d.kind = r.kind and d.key = r.key and ${isInScope})
@@ -174,22 +113,65 @@ function countsIn(db: Statements): Pick<Absences, Counting> {
              on d.kind = s.kind and d.key = s.key and d.id = s.id
            where s.kind = o.kind and s.id = o.id and ${isInScope}))`,
   );
-  const summary = db.prepare<{ kind: string; adopted: number }, Missed>(
+  const summary = db.one<
+    { kind: string; adopted: number },
+    { people: number; due: number; waitedMs: number | null }
+  >(
     `select count(*) people, count(a.waited_ms) due,
        max(iif(r.ownership = 'created' or @adopted, a.waited_ms, null)) waitedMs
      from absence a cross join recorded r on r.kind = a.kind and r.key = a.key
      where a.kind = @kind and ${isOwned}`,
   );
-  const people = db.prepare<{ kind: string }, { key: Key; isWaiting: number }>(
+  const people = db.all<{ kind: string }, { key: Key; isWaiting: number }>(
     `select a.key, a.waited_ms is null and exists (${hasOptIn}) isWaiting
      from absence a cross join recorded r on r.kind = a.kind and r.key = a.key
      where a.kind = @kind and ${isOwned}`,
   );
   return {
-    people: (kind) =>
-      people.all({ kind }).map(({ key, isWaiting }) => ({ key, isWaiting: isWaiting === 1 })),
-    countNew: (kind, range) => fresh.get({ kind, ...range })?.n ?? 0,
-    summary: (kind, adopted) =>
-      summary.get({ kind, adopted: Number(adopted) }) ?? { people: 0, due: 0, waitedMs: null },
+    /** Returns the absence of a record, or undefined if none is counted. */
+    get,
+    /**
+     * Counts the staged, complete reading as an absence of every recorded record in the range that
+     * it does not contain, except those in `reading.but`. A reading with the same name as the
+     * previous one is not counted again.
+     */
+    count: (
+      kind: RecordTypeName,
+      range: KeyRange,
+      { name, platformAt, but, ...reading }: Counted,
+    ) =>
+      count({
+        kind,
+        ...range,
+        ...reading,
+        reading: name,
+        platformAt: platformAt ?? null,
+        but: JSON.stringify(but),
+      }),
+    /**
+     * Counts the recorded records of a range that the staged reading has not, or only out of scope,
+     * under this key or another, and whose absence was never counted.
+     */
+    countNew: (kind: RecordTypeName, range: KeyRange) => fresh({ kind, ...range }) ?? 0,
+    /**
+     * Counts the owned records with an absence, and those whose absence is due. Also returns how
+     * long the oldest record that may be deleted has waited; null if there is no such record. With
+     * `adopted`, adopted records may be deleted too.
+     */
+    summary: (kind: RecordTypeName, adopted: boolean) =>
+      summary({ kind, adopted: Number(adopted) }) ?? { people: 0, due: 0, waitedMs: null },
+    /** Returns the owned records with an absence, in no particular order. */
+    people: (kind: RecordTypeName): MissingRecord[] =>
+      people({ kind }).map(({ key, isWaiting }) => ({ key, isWaiting: isWaiting === 1 })),
+    /** Restarts the wait of a record whose absence is due. */
+    waitAnew: (kind: RecordTypeName, key: Key, { at, platformAt }: Times) =>
+      wait({ kind, key, at, platformAt: platformAt ?? null }),
+    /** Drops the absences of records that the staged reading contains, or that are not recorded. */
+    dropNamed: (kind: RecordTypeName) => drop({ kind }),
+    /** Does the same for one record. */
+    dropIfNamed: (kind: RecordTypeName, key: Key) => dropOne({ kind, key }),
   };
 }
+
+/** The absences of a snapshot. */
+export type Absences = ReturnType<typeof absencesIn>;

@@ -22,15 +22,15 @@ export function countApprovals(meta: Meta): number {
 
 /** Returns a function that counts one more, and returns its number. */
 export function approvalCounterIn(db: Statements): () => number {
-  const count = db.prepare<[], { n: number }>(
+  const count = db.value<[], number>(
     `insert into meta (name, value) values ('${name}', '1')
      on conflict (name) do update set value = cast(cast(value as integer) + 1 as text)
      returning cast(value as integer) n`,
   );
   return () => {
-    const counted = count.get();
-    if (!counted) throw new TypeError('an approval was given without a number');
-    return counted.n;
+    const counted = count();
+    if (counted === undefined) throw new TypeError('an approval was given without a number');
+    return counted;
   };
 }
 

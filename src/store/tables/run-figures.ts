@@ -49,77 +49,15 @@ interface Part {
   stepMs: number;
 }
 
-/** Stores and returns the figures. */
-export interface FiguresHistory {
-  add(figures: RunFigures): void;
-  /** Returns the `changes` of a run, or undefined if none are stored. */
-  changesOf(run: string): string | undefined;
-  /** Returns the `changes` of the newest runs of a mode that changed anything, newest first. */
-  lastChanges(mode: string, count: number): Pick<RunFigures, 'run' | 'changes'>[];
-  /** Adds to the opt-outs of a day. */
-  addOptOuts(of: OptOutDay): void;
-  /** Counts the acknowledged opt-outs of a run by the day of `at`. */
-  optOutsOf(run: string, at: number): OptOutDay[];
-  /** Counts the people of a range who are subscribed, by channel. */
-  subscribed(range: KeyRange): { channel: string; n: number }[];
-  /** Counts the opt-outs of a range that were made on the platform and seen since a time. */
-  madeSince(range: KeyRange, since: number): OptOutDay[];
-  /** Returns when people were last counted; undefined if never. */
-  countedAt(): number | undefined;
-  /** Returns the time of the first row from `since` on. */
-  firstSince(since: number): number | undefined;
-  points(part: Part): FiguresPoint[];
-  people(part: Part): { at: number; people: string }[];
-  optOuts(since: number): OptOutDay[];
-  /** Deletes the rows of runs that ended before `before`, and of the days before. */
-  prune(before: number): void;
-}
-
 const dayOf = (column: string): string => `strftime('%Y-%m-%d', ${column} / 1000, 'unixepoch')`;
 
 /** The number of the point that a row belongs to. Parameters are bound as REAL. */
 const bucket = 'cast((at - @since) / @stepMs as integer)';
 
-/** Prepares the statements about the history. */
-export function figuresIn(db: Statements): FiguresHistory {
-  const add = db.prepare<RunFigures>(
-    `insert or replace into run_figures
-       (run, at, mode, ms, requests, refused, used, proof_ms, changed, changes, people)
-     values (@run, @at, @mode, @ms, @requests, @refused, @used, @proofMs, @changed, @changes,
-       @people)`,
-  );
-  const addOptOuts = db.prepare<OptOutDay>(
-    `insert into opt_out_day (day, origin, n) values (@day, @origin, @n)
-     on conflict (day, origin) do update set n = n + excluded.n`,
-  );
-  const changesOf = db.prepare<[string], { changes: string }>(
-    'select changes from run_figures where run = ?',
-  );
-  const lastChanges = db.prepare<[string, number], Pick<RunFigures, 'run' | 'changes'>>(
-    `select run, changes from run_figures where mode = ? and changed > 0
-     order by at desc, run desc limit ?`,
-  );
-  const pruneRuns = db.prepare<[number]>('delete from run_figures where at < ?');
-  const pruneDays = db.prepare<[number]>(`delete from opt_out_day where day < ${dayOf('?')}`);
-  return {
-    ...countsIn(db),
-    ...plottedIn(db),
-    add: (figures) => void add.run(figures),
-    addOptOuts: (of) => void addOptOuts.run(of),
-    changesOf: (run) => changesOf.get(run)?.changes,
-    lastChanges: (mode, count) => lastChanges.all(mode, count),
-    prune(before) {
-      pruneRuns.run(before);
-      pruneDays.run(before);
-    },
-  };
-}
-
-type Counting = 'optOutsOf' | 'subscribed' | 'madeSince' | 'countedAt';
-
-function countsIn(db: Statements): Pick<FiguresHistory, Counting> {
-  // Opt-outs are the first phase of a run, so the other changes are not looked at.
-  const optOutsOf = db.prepare<{ run: string; at: number }, OptOutDay>(
+/** Stores and returns the figures. */
+export function figuresIn(db: Statements) {
+  const optOutsOf = db.all<{ run: string; at: number }, OptOutDay>(
+    // Opt-outs are the first phase of a run, so the other changes are not looked at.
     `select ${dayOf('@at')} day, count(*) n, case
          when why ->> '$.rule' in ('settled-out', 'undo') then 'operator'
          when coalesce(body ->> '$.cause', 'stated') = 'stated' then 'stated'
@@ -128,12 +66,12 @@ function countsIn(db: Statements): Pick<FiguresHistory, Counting> {
      where run = @run and phase = 0 and kind = 'contact' and op = 'opt_out' and state = 'acked'
      group by origin`,
   );
-  const subscribed = db.prepare<KeyRange & { kind: string }, { channel: string; n: number }>(
+  const subscribed = db.all<KeyRange & { kind: string }, { channel: string; n: number }>(
     `select c.key channel, count(*) n from recorded r, json_each(r.body, '$.channels') c
      where ${inRange('r')} and c.value ->> '$.is' = 'opt_in' and not instr(r.body, '"left":{')
      group by c.key`,
   );
-  const madeSince = db.prepare<KeyRange & { kind: string; since: number }, OptOutDay>(
+  const madeSince = db.all<KeyRange & { kind: string; since: number }, OptOutDay>(
     `select ${dayOf('seen')} day, 'platform' origin, count(*) n from (
        select c.value ->> '$.made.by' seen, c.value ->> '$.made.after' after
          from recorded r, json_each(r.body, '$.channels') c
@@ -143,40 +81,60 @@ function countsIn(db: Statements): Pick<FiguresHistory, Counting> {
          where ${inRange('r')} and instr(r.body, '"left":{'))
      where seen > @since and after is not null group by day`,
   );
-  const countedAt = db.prepare<[], { at: number | null }>(
+  const countedAt = db.value<[], number | null>(
     'select max(at) at from run_figures where people is not null',
   );
-  const kind = 'contact';
-  return {
-    optOutsOf: (run, at) => optOutsOf.all({ run, at }),
-    subscribed: (range) => subscribed.all({ kind, ...range }),
-    madeSince: (range, since) => madeSince.all({ kind, ...range, since }),
-    countedAt: () => countedAt.get()?.at ?? undefined,
-  };
-}
-
-type Plotted = 'firstSince' | 'points' | 'people' | 'optOuts';
-
-function plottedIn(db: Statements): Pick<FiguresHistory, Plotted> {
-  const first = db.prepare<[number], { at: number | null }>(
+  const first = db.value<[since: number], number | null>(
     'select min(at) at from run_figures where at >= ?',
   );
-  const points = db.prepare<Part, FiguresPoint>(
-    `select max(at) at, max(ms) ms, max(refused) refused, max(used) used, max(proof_ms) proofMs,
-       max(changed) changed
-     from run_figures where at >= @since group by ${bucket} order by at`,
-  );
-  const people = db.prepare<Part, { at: number; people: string }>(
-    `select max(at) at, people from run_figures where at >= @since and people is not null
-     group by ${bucket} order by at`,
-  );
-  const optOuts = db.prepare<[number], OptOutDay>(
-    `select day, origin, n from opt_out_day where day >= ${dayOf('?')} order by day, origin`,
-  );
+  const pruneRuns = db.run<[before: number]>('delete from run_figures where at < ?');
+  const pruneDays = db.run<[before: number]>(`delete from opt_out_day where day < ${dayOf('?')}`);
+  const kind = 'contact';
   return {
-    firstSince: (since) => first.get(since)?.at ?? undefined,
-    points: (part) => points.all(part),
-    people: (part) => people.all(part),
-    optOuts: (since) => optOuts.all(since),
+    add: db.run<RunFigures>(
+      `insert or replace into run_figures
+         (run, at, mode, ms, requests, refused, used, proof_ms, changed, changes, people)
+       values (@run, @at, @mode, @ms, @requests, @refused, @used, @proofMs, @changed, @changes,
+         @people)`,
+    ),
+    /** Returns the `changes` of a run, or undefined if none are stored. */
+    changesOf: db.value<[run: string], string>('select changes from run_figures where run = ?'),
+    /** Returns the `changes` of the newest runs of a mode that changed anything, newest first. */
+    lastChanges: db.all<[mode: string, count: number], Pick<RunFigures, 'run' | 'changes'>>(
+      `select run, changes from run_figures where mode = ? and changed > 0
+       order by at desc, run desc limit ?`,
+    ),
+    /** Adds to the opt-outs of a day. */
+    addOptOuts: db.run<OptOutDay>(
+      `insert into opt_out_day (day, origin, n) values (@day, @origin, @n)
+       on conflict (day, origin) do update set n = n + excluded.n`,
+    ),
+    /** Counts the acknowledged opt-outs of a run by the day of `at`. */
+    optOutsOf: (run: string, at: number) => optOutsOf({ run, at }),
+    /** Counts the people of a range who are subscribed, by channel. */
+    subscribed: (range: KeyRange) => subscribed({ kind, ...range }),
+    /** Counts the opt-outs of a range that were made on the platform and seen since a time. */
+    madeSince: (range: KeyRange, since: number) => madeSince({ kind, ...range, since }),
+    /** Returns when people were last counted; undefined if never. */
+    countedAt: () => countedAt() ?? undefined,
+    /** Returns the time of the first row from `since` on. */
+    firstSince: (since: number) => first(since) ?? undefined,
+    points: db.all<Part, FiguresPoint>(
+      `select max(at) at, max(ms) ms, max(refused) refused, max(used) used, max(proof_ms) proofMs,
+         max(changed) changed
+       from run_figures where at >= @since group by ${bucket} order by at`,
+    ),
+    people: db.all<Part, { at: number; people: string }>(
+      `select max(at) at, people from run_figures where at >= @since and people is not null
+       group by ${bucket} order by at`,
+    ),
+    optOuts: db.all<[since: number], OptOutDay>(
+      `select day, origin, n from opt_out_day where day >= ${dayOf('?')} order by day, origin`,
+    ),
+    /** Deletes the rows of runs that ended before `before`, and of the days before. */
+    prune(before: number): void {
+      pruneRuns(before);
+      pruneDays(before);
+    },
   };
 }

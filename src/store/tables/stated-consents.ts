@@ -18,26 +18,6 @@ import type { Statements } from '../database/prepared-statements.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, rangesBy, type KeyRange } from '../database/key-range.ts';
 
-/** The statements of the source's records, by record and part. */
-export interface StatedConsents {
-  /**
-   * Returns the parts for which one of these ids, or a record of this key, has opted out, or may
-   * have by this mapping.
-   */
-  optOutsOf(
-    kind: RecordTypeName,
-    of: { key: Key; ids: readonly string[]; mapping: string },
-  ): string[];
-  /** Yields the key ranges of what is staged and what is stored. */
-  ranges(kind: RecordTypeName): Iterable<KeyRange>;
-  /** Returns the staged keys of a range of which nothing is stored yet. */
-  newKeys(kind: RecordTypeName, range: KeyRange): Key[];
-  /** Stores what the staged records of a range state. */
-  store(kind: RecordTypeName, range: KeyRange, reading: StoredReading): void;
-  /** Deletes what records stated that have been gone since before this time. */
-  prune(before: number): void;
-}
-
 /** What the staged records are. */
 interface StoredReading {
   /** The keys to leave out. */
@@ -71,9 +51,9 @@ const statements = (which: string): string => `
 
 const columns = 'kind, key, id, part, says, stated_by';
 
-/** Prepares the statements about what the source has stated. */
-export function statedConsentsIn(db: Statements): StatedConsents {
-  const outs = db.prepare<Record<'kind' | 'key' | 'ids' | 'mapping', string>, { part: string }>(
+/** The statements of the source's records, by record and part. */
+export function statedConsentsIn(db: Statements) {
+  const optOutsOf = db.values<Record<'kind' | 'key' | 'ids' | 'mapping', string>, string>(
     `select part from stated where kind = @kind and key = @key
        and (says = 'opt_out' or says = 'unread' and stated_by = @mapping)
      union
@@ -84,28 +64,12 @@ export function statedConsentsIn(db: Statements): StatedConsents {
        select 1 from stated o
        where o.kind = s.kind and o.key = @key and o.id = s.id and o.part = s.part)`,
   );
-  const ranges = rangesBy(db, {
-    column: 'key',
-    of: ['temp.staged', 'stated'],
-    where: 'kind = @kind',
-  });
-  const unknown = db.prepare<KeyRange & { kind: string }, { key: Key }>(
+  const of = ['temp.staged', 'stated'];
+  const ranges = rangesBy(db, { column: 'key', of, where: 'kind = @kind' });
+  const unknown = db.values<KeyRange & { kind: string }, Key>(
     `select distinct key from temp.staged s where ${inRange('s')}
        and not exists (select 1 from stated o where o.kind = s.kind and o.key = s.key)`,
   );
-  const prune = db.prepare<[number]>('delete from stated where gone_at < ?');
-  return {
-    ...storingIn(db),
-    optOutsOf: (kind, { key, ids, mapping }) =>
-      outs.all({ kind, key, ids: JSON.stringify(ids), mapping }).map(({ part }) => part),
-    ranges: (kind) => ranges({ kind }),
-    newKeys: (kind, range) => unknown.all({ kind, ...range }).map(({ key }) => key),
-    prune: (before) => void prune.run(before),
-  };
-}
-
-function storingIn(db: Statements): Pick<StatedConsents, 'store'> {
-  type Stored = KeyRange & { kind: string; but: string; mapping: string };
   const optedOutBefore = `exists (
     select 1 from stated o indexed by stated_opt_out
     where o.kind = d.kind and o.id = d.id and o.part = c.key and o.says = 'opt_out'
@@ -117,26 +81,43 @@ function storingIn(db: Statements): Pick<StatedConsents, 'store'> {
       or says = 'unread' and excluded.says <> 'unread' and stated_by = @mapping)
     and not ${isIn('stated.key', 'stated.part')}`;
   const set = ['says', 'stated_by'].map((one) => `${one} = iif(${keeps}, ${one}, excluded.${one})`);
-  const all = db.prepare<Stored>(
+  const storeAll = db.run<object>(
     `insert into stated (${columns}) ${statements(`(${isOut} or (${mayReplace}))`)}
      on conflict (kind, key, id, part) do update set gone_at = null, ${set.join(', ')}
      where gone_at is not null or says <> excluded.says or stated_by is not excluded.stated_by`,
   );
-  const optOuts = db.prepare<Stored>(
+  const storeOptOuts = db.run<object>(
     `insert into stated (${columns}) ${statements(isOut)}
      on conflict (kind, key, id, part) do update
        set says = excluded.says, stated_by = excluded.stated_by where says <> 'opt_out'`,
   );
-  const gone = db.prepare<KeyRange & { kind: string; at: number }>(
+  const markGone = db.run<KeyRange & { kind: string; at: number }>(
     `update stated set gone_at = @at where ${inRange('stated')} and gone_at is null
        and not exists (
          select 1 from temp.staged s
          where s.kind = stated.kind and s.key = stated.key and s.id = stated.id)`,
   );
   return {
-    store(kind, range, { but, certified, whole, at, mapping }) {
-      (certified ? all : optOuts).run({ kind, ...range, but: JSON.stringify(but), mapping });
-      if (certified && whole) gone.run({ kind, ...range, at });
+    /**
+     * Returns the parts for which one of these ids, or a record of this key, has opted out, or may
+     * have by this mapping.
+     */
+    optOutsOf: (
+      kind: RecordTypeName,
+      { key, ids, mapping }: { key: Key; ids: readonly string[]; mapping: string },
+    ) => optOutsOf({ kind, key, ids: JSON.stringify(ids), mapping }),
+    /** Yields the key ranges of what is staged and what is stored. */
+    ranges: (kind: RecordTypeName) => ranges({ kind }),
+    /** Returns the staged keys of a range of which nothing is stored yet. */
+    newKeys: (kind: RecordTypeName, range: KeyRange) => unknown({ kind, ...range }),
+    /** Stores what the staged records of a range state. */
+    store(kind: RecordTypeName, range: KeyRange, reading: StoredReading): void {
+      const { but, certified, whole, at, mapping } = reading;
+      const store = certified ? storeAll : storeOptOuts;
+      store({ kind, ...range, but: JSON.stringify(but), mapping });
+      if (certified && whole) markGone({ kind, ...range, at });
     },
+    /** Deletes what records stated that have been gone since before this time. */
+    prune: db.run<[before: number]>('delete from stated where gone_at < ?'),
   };
 }
