@@ -1,61 +1,9 @@
 import type { Statements } from '../database/prepared-statements.ts';
-import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
+import { byGuard, type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { apartMs } from '../../domain/clock.ts';
-import { isGuarded, rangesBy, type Guarded, type KeyRange } from '../database/key-range.ts';
-
-/**
- * Stores, across runs, which records await approval and since when. A stated opt-out waits for one
- * channel (`part`), and for a limited time; any other change makes the whole record wait (`part` is
- * '').
- *
- *   a record waits   from the run that first withholds a change to it
- *                    until it is approved and that approval has ended,
- *                    or until a run that read everything plans no change of the class for it,
- *                    or, for a stated opt-out, until the platform has acknowledged all of it
- */
-export interface ApprovalHolds {
-  /**
-   * Stores that what this run withholds in a range awaits approval since `since`. A record that is
-   * already waiting keeps the time at which its wait began, even if it was stored under a former
-   * key. With `byPart`, each part of
-   * a record waits separately.
-   */
-  stand(guarded: Guarded, since: HeldSince & { byPart: boolean }): void;
-  /** Yields the key ranges of the records that await approval. */
-  ranges(guard: GuardClass, kind: RecordTypeName): Iterable<KeyRange>;
-  /**
-   * Returns the start of the longest wait, by our clock, among the records that began to wait after
-   * `by` and, if `plan` is given, are shown in that plan. Returns undefined if there is none.
-   */
-  oldest(guard: GuardClass, of?: Partial<Began> & { plan?: string }): number | undefined;
-  /**
-   * Returns the waiting parts of one record, and since when they wait, in milliseconds since the
-   * epoch.
-   */
-  of(guard: GuardClass, key: Key): { part: string; at: number }[];
-  /**
-   * Sets times that are in the future to `now`, because a clock was set back, and fills in missing
-   * times of the platform: with now if the clocks are apart, because ours does not tell them.
-   */
-  mend(guard: GuardClass, now: HeldSince): void;
-  /** Counts the waiting records of a range for which this run plans no change of the class. */
-  countUnplanned(guarded: Guarded): number;
-  /**
-   * Ends the wait of records in a range for which the run planned no change of the class, not even
-   * a rejected one, except
-   * the keys in `but`, which another run has taken over. Call it only for a run that read
-   * everything.
-   */
-  dropUnwanted(standing: HeldRange, but: readonly Key[]): void;
-  /** Ends the wait of records that an approved plan shows and that this run does not withhold. */
-  dropApproved(standing: HeldRange, which: { plan: string; but: readonly Key[] }): void;
-  /**
-   * Ends the wait of opt-outs that the platform acknowledged in this run. A person continues to
-   * wait while the opt-out of another contact with the address is withheld.
-   */
-  dropDone(guard: GuardClass, run: string): void;
-}
+import { isAfter } from '../tables/approval-order.ts';
+import { isGuarded, rangesBy, type Guarded } from '../database/key-range.ts';
 
 /** A range of the records of one type that await approval. */
 export interface HeldRange extends Guarded {
@@ -133,9 +81,18 @@ const formerKeys = `
   union
   select n.key from renamed n where n.kind = w.kind and n.id = w.target`;
 
-/** Prepares the statements about records that await approval. */
-export function approvalHoldsIn(db: Statements): ApprovalHolds {
-  const stand = db.prepare<Guarded & HeldSince & { byPart: number }>(
+/**
+ * Stores, across runs, which records await approval and since when. A stated opt-out waits for one
+ * channel (`part`), and for a limited time; any other change makes the whole record wait (`part` is
+ * '').
+ *
+ *   a record waits   from the run that first withholds a change to it
+ *                    until it is approved and that approval has ended,
+ *                    or until a run that read everything plans no change of the class for it,
+ *                    or, for a stated opt-out, until the platform has acknowledged all of it
+ */
+export function approvalHoldsIn(db: Statements) {
+  const stand = db.run<Guarded & HeldSince & { byPart: number }>(
     `insert into standing (guard, kind, key, part, at, platform_at, stated)
      select w.guard, w.kind, w.key, w.held, min(@at, coalesce(min(s.at), @at)),
        coalesce(min(@platformAt, min(s.platform_at)), @platformAt, min(s.platform_at)),
@@ -152,83 +109,172 @@ export function approvalHoldsIn(db: Statements): ApprovalHolds {
     of: ['standing'],
     where: 'guard = @guard and kind = @kind',
   });
-  const of = db.prepare<[string, string], { part: string; at: number | null }>(
-    'select part, at from standing where guard = ? and key = ? order by part',
-  );
-  const oldest = db.prepare<Began & { guard: string }, { at: number | null }>(
+  const oldest = db.one<Began & { guard: string }, { at: number | null }>(
     `select min(${began}) at from standing s where s.guard = @guard and ${began} > @by`,
   );
-  const oldestOf = db.prepare<Began & { guard: string; plan: string }, { at: number | null }>(
+  const oldestOf = db.one<Began & { guard: string; plan: string }, { at: number | null }>(
     `select min(${began}) at from held_plan l join held h on h.batch = l.batch
        join standing s on s.guard = h.guard and s.kind = h.kind
          and s.key = h.key and s.part = h.part
      where l.plan = @plan and h.guard = @guard and ${began} > @by`,
   );
-  const ahead = db.prepare('update standing set at = @at where guard = @guard and at > @at');
-  const unknown = db.prepare(
+  const of = db.all<[GuardClass, Key], { part: string; at: number | null }>(
+    'select part, at from standing where guard = ? and key = ? order by part',
+  );
+  const ahead = db.run<{ guard: string; at: number }>(
+    'update standing set at = @at where guard = @guard and at > @at',
+  );
+  const unknown = db.run<HeldSince & { guard: string }>(
     `update standing set platform_at = iif(platform_at is null and abs(@at - @platformAt) <= ${apartMs},
        at + @platformAt - @at, @platformAt)
      where guard = @guard and (platform_at is null or platform_at > @platformAt)`,
   );
-  return {
-    stand: (guarded, { byPart, ...since }) =>
-      void stand.run({ ...guarded, ...since, byPart: Number(byPart) }),
-    ranges: (guard, kind) => ranges({ guard, kind }),
-    of: (guard, key) => of.all(guard, key).map(({ part, at }) => ({ part, at: at ?? 0 })),
-    oldest(guard, { by = Number.MIN_SAFE_INTEGER, aheadMs = null, plan } = {}) {
-      const of = { guard, by, aheadMs };
-      const found = plan === undefined ? oldest.get(of) : oldestOf.get({ ...of, plan });
-      return found?.at ?? undefined;
-    },
-    mend(guard, { at, platformAt }) {
-      ahead.run({ guard, at });
-      if (platformAt !== null) unknown.run({ guard, at, platformAt });
-    },
-    ...askedIn(db),
-    ...droppingIn(db),
-  };
-}
-
-function askedIn(db: Statements): Pick<ApprovalHolds, 'countUnplanned'> {
-  const isIn = (table: string): string => `exists (
+  const isPlanned = (table: string): string => `exists (
     select 1 from ${table} t where t.guard = s.guard and t.key = s.key and t.kind = s.kind)`;
-  const unplanned = db.prepare<Guarded, { n: number }>(
+  const unplanned = db.one<Guarded, { n: number }>(
     `select count(distinct s.key) n from standing s where s.${isGuarded}
-       and not ${isIn('temp.withheld')} and not ${isIn('temp.passed')}`,
+       and not ${isPlanned('temp.withheld')} and not ${isPlanned('temp.passed')}`,
   );
-  return { countUnplanned: (guarded) => unplanned.get(guarded)?.n ?? 0 };
-}
-
-type Dropping = Pick<ApprovalHolds, 'dropUnwanted' | 'dropApproved' | 'dropDone'>;
-
-function droppingIn(db: Statements): Dropping {
   const others = 'and key not in (select value from json_each(@but))';
   const dropThose = `delete from standing where ${isGuarded} and kind = @kind`;
   const isIn = (table: string): string => `exists (
     select 1 from ${table} t
     where t.guard = standing.guard and t.key = standing.key and t.kind = standing.kind
       and standing.part in ('', t.part))`;
-  const unwanted = db.prepare<HeldRange & { but: string }>(
+  const dropUnwanted = db.run<HeldRange & { but: string }>(
     `${dropThose} and not ${isIn('temp.passed')} and not ${isIn('temp.withheld')}
        and not ${isIn('temp.refused')} ${others}`,
   );
-  const approved = db.prepare<HeldRange & { plan: string; but: string }>(
+  const dropApproved = db.run<HeldRange & { plan: string; but: string }>(
     `${dropThose} and not ${isIn('temp.withheld')} and not ${isIn('temp.refused')} ${others}
        and exists (
        select 1 from held_plan s join held h on h.batch = s.batch where s.plan = @plan
          and h.guard = standing.guard and h.kind = standing.kind and h.key = standing.key
          and standing.part in ('', h.part))`,
   );
-  const done = db.prepare<[string, string]>(
-    `delete from standing where guard = ? and (kind, key, part) in (
-       select kind, key, part from change indexed by change_by_run
-       where run = ? and op = 'opt_out' and state = 'acked')
-       and not ${isIn('temp.withheld')}`,
-  );
   return {
-    dropUnwanted: (standing, but) => void unwanted.run({ ...standing, but: JSON.stringify(but) }),
-    dropApproved: (standing, { plan, but }) =>
-      void approved.run({ ...standing, plan, but: JSON.stringify(but) }),
-    dropDone: (guard, run) => void done.run(guard, run),
+    /**
+     * Stores that what this run withholds in a range awaits approval since `since`. A record that
+     * is already waiting keeps the time at which its wait began, even if it was stored under a
+     * former key. With `byPart`, each part of a record waits separately.
+     */
+    stand: (guarded: Guarded, { byPart, ...since }: HeldSince & { byPart: boolean }) =>
+      stand({ ...guarded, ...since, byPart: Number(byPart) }),
+    /** Yields the key ranges of the records that await approval. */
+    ranges: (guard: GuardClass, kind: RecordTypeName) => ranges({ guard, kind }),
+    /**
+     * Returns the start of the longest wait, by our clock, among the records that began to wait
+     * after `by` and, if `plan` is given, are shown in that plan. Returns undefined if there is
+     * none.
+     */
+    oldest(
+      guard: GuardClass,
+      {
+        by = Number.MIN_SAFE_INTEGER,
+        aheadMs = null,
+        plan,
+      }: Partial<Began> & { plan?: string } = {},
+    ): number | undefined {
+      const after = { guard, by, aheadMs };
+      const found = plan === undefined ? oldest(after) : oldestOf({ ...after, plan });
+      return found?.at ?? undefined;
+    },
+    /**
+     * Returns the waiting parts of one record, and since when they wait, in milliseconds since the
+     * epoch.
+     */
+    of: (guard: GuardClass, key: Key) =>
+      of(guard, key).map(({ part, at }) => ({ part, at: at ?? 0 })),
+    /**
+     * Sets times that are in the future to `now`, because a clock was set back, and fills in
+     * missing times of the platform: with now if the clocks are apart, because ours does not tell
+     * them.
+     */
+    mend(guard: GuardClass, { at, platformAt }: HeldSince): void {
+      ahead({ guard, at });
+      if (platformAt !== null) unknown({ guard, at, platformAt });
+    },
+    /** Counts the waiting records of a range for which this run plans no change of the class. */
+    countUnplanned: (guarded: Guarded) => unplanned(guarded)?.n ?? 0,
+    /**
+     * Ends the wait of records in a range for which the run planned no change of the class, not
+     * even a rejected one, except the keys in `but`, which another run has taken over. Call it only
+     * for a run that read everything.
+     */
+    dropUnwanted: (standing: HeldRange, but: readonly Key[]) =>
+      dropUnwanted({ ...standing, but: JSON.stringify(but) }),
+    /** Ends the wait of records that an approved plan shows and that this run does not withhold. */
+    dropApproved: (standing: HeldRange, { plan, but }: { plan: string; but: readonly Key[] }) =>
+      dropApproved({ ...standing, plan, but: JSON.stringify(but) }),
+    /**
+     * Ends the wait of opt-outs that the platform acknowledged in this run. A person continues to
+     * wait while the opt-out of another contact with the address is withheld.
+     */
+    dropDone: db.run<[GuardClass, run: string]>(
+      `delete from standing where guard = ? and (kind, key, part) in (
+         select kind, key, part from change indexed by change_by_run
+         where run = ? and op = 'opt_out' and state = 'acked')
+         and not ${isIn('temp.withheld')}`,
+    ),
   };
+}
+
+/**
+ * Returns an SQL condition: somebody has rejected the change in a row of `planned` or of `held h`.
+ * A rejection of what was concluded does not cover what the CRM states later.
+ *
+ *   rejected was   concluded   stated
+ *   concluded      rejected    open
+ *   stated         rejected    rejected
+ */
+export function isRejected(table: 'planned' | 'h'): string {
+  const stated = table === 'h' ? 'h.stated' : isStated(table);
+  return `exists (
+    select 1 from rejection j join held_plan n on n.plan = j.plan join held r on r.batch = n.batch
+    where r.kind = ${table}.kind and r.key = ${table}.key
+      and ${wishIn('r')} = ${wishIn(table)} and r.part = ${table}.part and r.guard = ${table}.guard
+      and r.body in ('', ${table}.body)
+      and r.target in ('', coalesce(${table}.target, ''))
+      and r.stated >= coalesce(${stated}, 0))`;
+}
+
+/**
+ * Selects the rows of `held h` in `held_plan s` that still wait: an SQL condition. A change that
+ * was done under an approval of the plan or of a part of it waits no more; once the approval has
+ * ended, a run may hold the change again. For a plan of `undo`, no record is stored as waiting,
+ * because only that command makes its changes.
+ */
+export const isLeft = `(s.mode = 'undo' or ${standsOf('h')}) and not exists (
+  select 1 from change c join approval a on a.plan = c.approved
+    join held_plan f on f.plan = a.plan
+  where c.kind = h.kind and c.key = h.key and c.op = h.op and c.part = h.part
+    and coalesce(f.whole, f.plan) = coalesce(s.whole, s.plan)
+    and (a.ended_at is null or s.mode = 'undo') and ${isAfter('c', 'a')} and c.state = 'acked')`;
+
+/** Selects the rows that nobody has rejected. All rows of a rejected part can be approved. */
+export const isOpen = `(not ${isRejected('h')} or exists (select 1 from rejection j where j.plan = @plan))`;
+
+const columns = 'h.kind, h.key, h.op, h.part, h.target, h.guard, h.body, h.ids, h.stated';
+
+/** An SQL expression: the row of `held h` is a further channel of a person of this plan. */
+export const further = `h.op = 'opt_in' and exists (select 1 from held c where c.batch = h.batch
+  and c.kind = h.kind and c.key = h.key and c.op = 'create')`;
+
+/** Selects the changes of the plan @plan. */
+export const shown = `select ${columns}, ${further} "isFurther"
+  from held_plan s join held h on h.batch = s.batch where s.plan = @plan`;
+
+/** The order in which changes are listed. */
+export const order = 'order by h.guard, h.kind, h.key, h.op, h.part, h.target';
+
+/** Completes counts by guard, of which a query returns only those that are not 0. */
+export function countsByGuard(
+  counts: readonly { guard: GuardClass; n: number }[],
+): Record<GuardClass, number> {
+  return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
+}
+
+/** Returns the hashes of the plans of approvals as a JSON list, the parameter @approvals. */
+export function hashesOf(approvals: readonly { plan: string }[]): string {
+  return JSON.stringify(approvals.map(({ plan }) => plan));
 }

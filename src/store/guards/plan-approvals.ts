@@ -1,10 +1,10 @@
 /** Stores the approvals of plans, and of parts of plans (plan-parts.ts): who approved, and why. */
 import type { Statements } from '../database/prepared-statements.ts';
-import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
+import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { approvalCounterIn, isAfter, isAfterThis, orderColumn } from '../tables/approval-order.ts';
-import { type PlanDecision } from './plan-parts.ts';
-import { isRejected } from './withheld-sql.ts';
+import { countsByGuard, hashesOf, isRejected } from './approval-holds.ts';
+import type { PlanDecision } from './plan-parts.ts';
 
 /** An approval of a plan, or of a part of one. */
 export interface Approval extends PlanDecision {
@@ -38,41 +38,6 @@ export interface RecordDecision extends Omit<Approval, 'approvalsGiven'> {
   part: string;
 }
 
-export interface PlanApprovals {
-  /**
-   * Approves a plan, or approves it again. It counts as given now, unless `decision` is an earlier
-   * approval that is limited to this part.
-   */
-  approve(plan: string, decision: PlanDecision & Partial<Pick<Approval, 'approvalsGiven'>>): void;
-  /** Returns the approvals that have not ended and are later than `since` (epoch milliseconds). */
-  approvals(since: number): Approval[];
-  /** Returns the approval of a plan, even if it has ended. */
-  approvalOf(plan: string): Approval | undefined;
-  /** Ends the approval of a plan, and drops its signatures; `at` is in epoch milliseconds. */
-  end(plan: string, at: number): void;
-  /** Stores a signature in place of an earlier one by the same approver. */
-  sign(plan: string, signature: ApprovalSignature): void;
-  /** Drops the signatures of a plan or part. */
-  unsign(plan: string): void;
-  /** Returns the signatures of a plan or part, oldest first. */
-  signatures(plan: string): StoredSignature[];
-  /** Returns the plans and parts with signatures. */
-  signed(): string[];
-  /** Returns the plan that a part belongs to; null for a whole plan. */
-  wholeOf(plan: string): string | null;
-  /**
-   * Counts, by guard, the records of a plan with a change that nobody has rejected, and that none
-   * of these approvals covers. An approval does not cover a change that the platform rejected under
-   * it.
-   */
-  undecided(plan: string, approvals: readonly Pick<Approval, 'plan'>[]): Record<GuardClass, number>;
-  /**
-   * Returns the rejections, and the open approvals later than `after` (epoch milliseconds), that
-   * cover changes of a record.
-   */
-  decisionsOn(kind: RecordTypeName, key: Key, after: number): RecordDecision[];
-}
-
 /**
  * Selects the plans that belong together with the plan @plan: a plan and all of its parts. A change
  * passes once under all of them.
@@ -92,50 +57,6 @@ export const wasReleased = `exists (
     and ${isAfterThis('c')}
     and c.state in ('sent', 'unknown', 'acked', 'rejected'))`;
 
-/** Prepares the statements about approvals. */
-export function planApprovalsIn(db: Statements): PlanApprovals {
-  const approve = db.prepare(
-    `insert into approval (plan, at, decided_by, reason, ${orderColumn})
-     values (@plan, @at, @by, @reason, @approvalsGiven)
-     on conflict (plan) do update set at = @at, ended_at = null, decided_by = @by,
-       reason = @reason, ${orderColumn} = @approvalsGiven`,
-  );
-  const count = approvalCounterIn(db);
-  const told = 'a.plan, a.at, a.decided_by "by", a.reason, s.whole';
-  const columns = `${told}, a.${orderColumn} approvalsGiven`;
-  const approvals = db.prepare<[number], Approval>(
-    `select ${columns} from approval a left join held_plan s on s.plan = a.plan
-     where a.ended_at is null and a.at > ? order by a.at, a.plan`,
-  );
-  const approvalOf = db.prepare<[string], Approval>(
-    `select ${columns} from approval a left join held_plan s on s.plan = a.plan where a.plan = ?`,
-  );
-  const end = db.prepare('update approval set ended_at = ? where plan = ?');
-  const signed = signaturesIn(db, count);
-  const covers = (is: RecordDecision['is'], table: string) =>
-    `select '${is}' "is", h.guard, h.op, h.part, ${told}
-     from ${table} a join held_plan s on s.plan = a.plan join held h on h.batch = s.batch
-     where h.kind = @kind and h.key = @key`;
-  const decisions = db.prepare<{ kind: string; key: string; after: number }, RecordDecision>(
-    `${covers('approved', 'approval')} and a.ended_at is null and a.at > @after
-     union all ${covers('rejected', 'rejection')} order by guard, op, part`,
-  );
-  return {
-    approve(plan, { at, by, reason, approvalsGiven = count() }) {
-      approve.run({ plan, at, by, reason, approvalsGiven });
-    },
-    approvals: (after) => approvals.all(after),
-    approvalOf: (plan) => approvalOf.get(plan),
-    end(plan, at) {
-      end.run(at, plan);
-      signed.unsign(plan);
-    },
-    ...signed,
-    ...undecidedIn(db),
-    decisionsOn: (kind, key, after) => decisions.all({ kind, key, after }),
-  };
-}
-
 /**
  * Selects the rows of `held h` that none of the approvals @approvals (a JSON list of hashes)
  * covers, and that nobody has rejected: an SQL condition.
@@ -150,50 +71,90 @@ export const isUndecided = `not ${isRejected('h')} and not exists (
         and c.part = b.part and c.approved = a.plan and ${isAfter('c', 'a')}
         and c.state = 'rejected'))`;
 
-function undecidedIn(db: Statements): Pick<PlanApprovals, 'undecided'> {
-  const undecided = db.prepare<
-    { plan: string; approvals: string },
-    { guard: GuardClass; n: number }
-  >(
-    `select h.guard, count(distinct h.key) n from held_plan s join held h on h.batch = s.batch
-     where s.plan = @plan and ${isUndecided} group by h.guard`,
+/** Prepares the statements about approvals. */
+export function planApprovalsIn(db: Statements) {
+  const nextNumber = approvalCounterIn(db);
+  const approve = db.run<PlanDecision & { plan: string; approvalsGiven: number }>(
+    `insert into approval (plan, at, decided_by, reason, ${orderColumn})
+     values (@plan, @at, @by, @reason, @approvalsGiven)
+     on conflict (plan) do update set at = @at, ended_at = null, decided_by = @by,
+       reason = @reason, ${orderColumn} = @approvalsGiven`,
   );
-  return {
-    undecided(plan, approved) {
-      const counts = undecided.all({
-        plan,
-        approvals: JSON.stringify(approved.map((one) => one.plan)),
-      });
-      return byGuard((guard) => counts.find((one) => one.guard === guard)?.n ?? 0);
-    },
-  };
-}
-
-function signaturesIn(
-  db: Statements,
-  count: () => number,
-): Pick<PlanApprovals, 'sign' | 'unsign' | 'signatures' | 'signed' | 'wholeOf'> {
-  const sign = db.prepare(
+  const told = 'a.plan, a.at, a.decided_by "by", a.reason, s.whole';
+  const columns = `${told}, a.${orderColumn} approvalsGiven`;
+  const end = db.run<[at: number, plan: string]>('update approval set ended_at = ? where plan = ?');
+  const sign = db.run<StoredSignature & { plan: string }>(
     `insert or replace into approval_signature
        (plan, name, at, reason, signature, ${orderColumn})
      values (@plan, @name, @at, @reason, @signature, @approvalsGiven)`,
   );
-  const unsign = db.prepare('delete from approval_signature where plan = ?');
-  const signatures = db.prepare<[string], StoredSignature>(
-    `select name, at, reason, signature, ${orderColumn} approvalsGiven
-     from approval_signature where plan = ? order by at, name`,
-  );
-  const signed = db.prepare<[], { plan: string }>(
+  const unsign = db.run<[plan: string]>('delete from approval_signature where plan = ?');
+  const signed = db.all<[], { plan: string }>(
     'select distinct plan from approval_signature order by plan',
   );
-  const whole = db.prepare<[string], { whole: string | null }>(
+  const whole = db.one<[plan: string], { whole: string | null }>(
     'select whole from held_plan where plan = ?',
   );
+  const undecided = db.all<{ plan: string; approvals: string }, { guard: GuardClass; n: number }>(
+    `select h.guard, count(distinct h.key) n from held_plan s join held h on h.batch = s.batch
+     where s.plan = @plan and ${isUndecided} group by h.guard`,
+  );
+  const covers = (is: RecordDecision['is'], table: string) =>
+    `select '${is}' "is", h.guard, h.op, h.part, ${told}
+     from ${table} a join held_plan s on s.plan = a.plan join held h on h.batch = s.batch
+     where h.kind = @kind and h.key = @key`;
+  const decisions = db.all<{ kind: string; key: string; after: number }, RecordDecision>(
+    `${covers('approved', 'approval')} and a.ended_at is null and a.at > @after
+     union all ${covers('rejected', 'rejection')} order by guard, op, part`,
+  );
   return {
-    sign: (plan, signature) => void sign.run({ plan, ...signature, approvalsGiven: count() }),
-    unsign: (plan) => void unsign.run(plan),
-    signatures: (plan) => signatures.all(plan),
-    signed: () => signed.all().map(({ plan }) => plan),
-    wholeOf: (plan) => whole.get(plan)?.whole ?? null,
+    /**
+     * Approves a plan, or approves it again. It counts as given now, unless the decision is an
+     * earlier approval that is limited to this part.
+     */
+    approve: (
+      plan: string,
+      { at, by, reason, approvalsGiven = nextNumber() }: PlanDecision & { approvalsGiven?: number },
+    ) => approve({ plan, at, by, reason, approvalsGiven }),
+    /** Returns the approvals that have not ended and are later than `since` (epoch ms). */
+    approvals: db.all<[since: number], Approval>(
+      `select ${columns} from approval a left join held_plan s on s.plan = a.plan
+       where a.ended_at is null and a.at > ? order by a.at, a.plan`,
+    ),
+    /** Returns the approval of a plan, even if it has ended. */
+    approvalOf: db.one<[plan: string], Approval>(
+      `select ${columns} from approval a left join held_plan s on s.plan = a.plan where a.plan = ?`,
+    ),
+    /** Ends the approval of a plan, and drops its signatures; `at` is in epoch milliseconds. */
+    end(plan: string, at: number): void {
+      end(at, plan);
+      unsign(plan);
+    },
+    /** Stores a signature in place of an earlier one by the same approver. */
+    sign: (plan: string, signature: ApprovalSignature) =>
+      sign({ plan, ...signature, approvalsGiven: nextNumber() }),
+    /** Drops the signatures of a plan or part. */
+    unsign,
+    /** Returns the signatures of a plan or part, oldest first. */
+    signatures: db.all<[plan: string], StoredSignature>(
+      `select name, at, reason, signature, ${orderColumn} approvalsGiven
+       from approval_signature where plan = ? order by at, name`,
+    ),
+    /** Returns the plans and parts with signatures. */
+    signed: () => signed().map(({ plan }) => plan),
+    /** Returns the plan that a part belongs to; null for a whole plan. */
+    wholeOf: (plan: string) => whole(plan)?.whole ?? null,
+    /**
+     * Counts, by guard, the records of a plan with a change that nobody has rejected, and that none
+     * of these approvals covers. An approval does not cover a change that the platform rejected
+     * under it.
+     */
+    undecided: (plan: string, approvals: readonly { plan: string }[]) =>
+      countsByGuard(undecided({ plan, approvals: hashesOf(approvals) })),
+    /**
+     * Returns the rejections, and the open approvals later than `after` (epoch milliseconds), that
+     * cover changes of a record.
+     */
+    decisionsOn: (kind: RecordTypeName, key: Key, after: number) => decisions({ kind, key, after }),
   };
 }

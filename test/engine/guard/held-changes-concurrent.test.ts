@@ -135,7 +135,7 @@ test('an approval keeps its content when the plan holds another change by then',
   };
   await expect(stage.sync()).rejects.toThrow('killed');
   expect(stage.snapshot.awaitingApproval.changes(plan, 10).map(({ key }) => key)).toEqual(shown);
-  stage.snapshot.awaitingApproval.dropUnwanted = () => undefined;
+  stage.snapshot.awaitingApproval.dropUnwanted = () => 0;
   expect((await stage.sync()).contacts.held.opt_in).toBe(1);
   expect(stage.emulator.world.contacts().map(({ email }) => email)).not.toContain(
     'p20@example.com',

@@ -6,7 +6,7 @@ import type { Seen } from '../../../views/lookup/seen-mirror.ts';
 import { heldReason } from '../../../views/lookup/standing-problems.ts';
 import type { CurrentStatus } from '../../../views/status/mirror-status.ts';
 import type { Approval } from '../../../store/guards/plan-approvals.ts';
-import type { DecidedGroup, StatedGroup } from '../../../store/guards/plan-groups.ts';
+import type { DecidedGroup, StatedGroup } from '../../../store/guards/awaiting-approval.ts';
 import { tellChanges, type ToldChange } from './change-list.ts';
 
 /** What a guard withholds of a plan. */

@@ -8,7 +8,7 @@ import { byWords } from '../../../compose/output/decision-words.ts';
 import { instant } from '../../../compose/output/format-values.ts';
 import { heldWords } from '../../../views/status/attention-list.ts';
 import { tickWords } from '../../../compose/queues/run-schedule.ts';
-import type { StatedGroup } from '../../../store/guards/plan-groups.ts';
+import type { StatedGroup } from '../../../store/guards/awaiting-approval.ts';
 import { titledChannel } from '../../view/channel-name.ts';
 import { actionForm } from '../../view/form.ts';
 import { html, type Html, linkTo, type PageRequest, timeAgo, timeOf } from '../../view/page.ts';

@@ -4,7 +4,7 @@ import { counted, withCommas } from '../../../domain/values/counted.ts';
 import { countWords } from '../../../engine/report/guard-text.ts';
 import { changeName } from '../../../compose/output/change-words.ts';
 import { byWords } from '../../../compose/output/decision-words.ts';
-import type { StatedGroup } from '../../../store/guards/plan-groups.ts';
+import type { StatedGroup } from '../../../store/guards/awaiting-approval.ts';
 import { titledChannel, channelName } from '../../view/channel-name.ts';
 import { actionForm, type FormParts } from '../../view/form.ts';
 import { html, type Html, linkTo, type PageRequest, prose, timeAgo } from '../../view/page.ts';
