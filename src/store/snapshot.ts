@@ -15,7 +15,7 @@ import { refuseNoPlace } from './database/snapshot-folder.ts';
 import { type LookOptions, openToLook, type Wait, waiterFor } from './database/database-access.ts';
 import { fenceIn, type Token } from './database/writer-lease.ts';
 import { changesIn } from './tables/journal.ts';
-import { stagedGuardsIn } from './guards/guarded.ts';
+import { stagedGuardsIn } from './guards/guarded-changes.ts';
 import { awaitingApprovalIn } from './guards/awaiting-approval.ts';
 import { historyIn, outcomesIn, runsIn } from './tables/run-history.ts';
 import { metaIn } from './database/meta-table.ts';

@@ -12,7 +12,7 @@ import type { AskedClass } from '../../domain/guards/plan-rule.ts';
 import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { countApprovals } from '../../store/tables/approval-order.ts';
-import type { SentChange } from '../../store/guards/canary-changes.ts';
+import type { SentChange } from '../../store/guards/guarded-changes.ts';
 import { nowByBoth } from '../context/clock-difference.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
 import { each } from '../context/work-in-parts.ts';

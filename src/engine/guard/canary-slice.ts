@@ -9,7 +9,7 @@ import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import type { SentChange } from '../../store/guards/canary-changes.ts';
+import type { SentChange } from '../../store/guards/guarded-changes.ts';
 import type { ReviewState, RunState } from '../context/run-state.ts';
 import { eachPart } from '../context/work-in-parts.ts';
 import { mostOf } from '../report/guard-rules.ts';

@@ -6,7 +6,7 @@ import { type GuardClass, guardNames, guardRows } from '../../domain/guard-class
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { HoldReason, Shape } from '../report/guard-rules.ts';
 import type { FreshId, NotIn } from '../../store/guards/guarded-shape.ts';
-import type { Counts } from '../../store/guards/guarded-withdrawals.ts';
+import type { Counts } from '../../store/guards/guarded-changes.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { RunState } from '../context/run-state.ts';
