@@ -27,11 +27,10 @@ import { usedNumbersIn } from './tables/used-numbers.ts';
 import { unmanagedIn } from './tables/unmanaged-people.ts';
 import { purgeIn } from './tables/record-purge.ts';
 import { recordedIn } from './tables/recorded-state.ts';
-import { listNewsIn } from './staging/do-not-contact-news.ts';
 import { optOutReportsIn } from './tables/opt-out-reports.ts';
 import { shapingIn } from './guards/guarded-shape.ts';
 import { statedConsentsIn } from './tables/stated-consents.ts';
-import { slicingIn, stagingIn } from './staging/staging.ts';
+import { listNewsIn, slicingIn, stagingIn } from './staging/staging.ts';
 import { rangesIn } from './database/key-range.ts';
 import { unauditedIn } from './tables/unaudited.ts';
 import { figuresIn } from './tables/run-figures.ts';
@@ -39,8 +38,8 @@ import { runChangesIn } from './tables/run-changes.ts';
 import { type Statements, statementsOf, transactionsOf } from './database/prepared-statements.ts';
 import { stagingTables } from './staging/staging-tables.ts';
 import { candidatesIn } from './staging/decision-candidates.ts';
-import { duplicatesIn } from './staging/duplicate-records.ts';
-import { platformDriftIn } from './staging/platform-drift.ts';
+import { duplicatesIn } from './staging/desired-records.ts';
+import { platformDriftIn } from './staging/observed-records.ts';
 
 type Parts = ReturnType<typeof partsIn>;
 

@@ -10,7 +10,7 @@ import type { MirrorPart } from '../../engine/context/mirror-context.ts';
 import { readSource, type SourceRead } from '../../engine/read/source-read.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import type { MappedColumn } from '../../records/contact/observe/column-meanings.ts';
-import type { DuplicateCounts } from '../../store/staging/duplicate-records.ts';
+import type { DuplicateCounts } from '../../store/staging/desired-records.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Shell } from '../../compose/process-shell.ts';

@@ -2,32 +2,6 @@ import type { Statements } from '../database/prepared-statements.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 
-/**
- * Selects the records that need a decision. SQL compares fingerprints, so that decisions are made
- * only for the few records that differ from their recorded, converged state.
- */
-export interface DecisionCandidates {
-  /**
-   * Adds the candidates of a range after the platform was listed. If `absent` is true, recorded
-   * records that are no longer in the source, or only as gone or out of scope, are candidates too.
-   */
-  full(kind: RecordTypeName, range: KeyRange, absent: boolean): void;
-  /** Adds the candidates of a range, using the recorded state instead of a listing. */
-  fast(kind: RecordTypeName, range: KeyRange, absent: boolean): void;
-  /** Adds the keys that an incremental reading of the source covered, and their former keys. */
-  named(kind: RecordTypeName): void;
-  /** Adds the records for which the platform refused a change. */
-  parked(kind: RecordTypeName): void;
-  /** Adds one record that was read individually since the last decision about it. */
-  add(kind: RecordTypeName, key: Key): void;
-  /** Returns whether the record is a candidate. */
-  has(kind: RecordTypeName, key: Key): boolean;
-  /** Returns the next candidates after `after`, in key order. */
-  next(kind: RecordTypeName, after: Key, count: number): Key[];
-  /** Drops the candidates of one record type, or of all record types. */
-  clear(kind?: RecordTypeName): void;
-}
-
 /** Selects one row for each key in the source. */
 const wanted = `select key, count(*) n, max(reason is not null) broken, max(wants) wants,
   max(fingerprint) fingerprint
@@ -59,8 +33,14 @@ const differsFromSource = `d.n > 1 or d.broken or (r.key is null and d.wants)
 
 type Narrowed = KeyRange & { kind: RecordTypeName; absent: number };
 
-export function candidatesIn(db: Statements): DecisionCandidates {
-  const full = db.prepare<Narrowed>(
+export type DecisionCandidates = ReturnType<typeof candidatesIn>;
+
+/**
+ * Selects the records that need a decision. SQL compares fingerprints, so that decisions are made
+ * only for the few records that differ from their recorded, converged state.
+ */
+export function candidatesIn(db: Statements) {
+  const full = db.run<Narrowed>(
     `insert or ignore into temp.candidate (kind, key)
      select @kind, d.key from (${wanted}) d
        left join recorded r on r.kind = @kind and r.key = d.key
@@ -76,7 +56,7 @@ export function candidatesIn(db: Statements): DecisionCandidates {
          and (not @absent or d.presence = 'present' or d.reason is not null))
      ${moved}`,
   );
-  const fast = db.prepare<Narrowed>(
+  const fast = db.run<Narrowed>(
     `insert or ignore into temp.candidate (kind, key)
      select @kind, d.key from (${wanted}) d
        left join recorded r on r.kind = @kind and r.key = d.key
@@ -86,30 +66,45 @@ export function candidatesIn(db: Statements): DecisionCandidates {
        and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)
      ${moved}`,
   );
-  const named = db.prepare<{ kind: RecordTypeName }>(
+  const named = db.run<{ kind: RecordTypeName }>(
     `insert or ignore into temp.candidate (kind, key) ${askedFor}`,
   );
-  const parked = db.prepare<[string]>(
-    `insert or ignore into temp.candidate (kind, key)
-     select kind, key from problem where kind = ? and desired is not null`,
-  );
-  const add = db.prepare('insert or ignore into temp.candidate (kind, key) values (?, ?)');
-  const has = db.prepare<[string, string], { one: 1 }>(
+  const has = db.one<[RecordTypeName, Key], { one: 1 }>(
     'select 1 one from temp.candidate where kind = ? and key = ?',
   );
-  const next = db.prepare<[string, string, number], { key: Key }>(
+  const next = db.all<[RecordTypeName, after: Key, count: number], { key: Key }>(
     'select key from temp.candidate where kind = ? and key > ? order by key limit ?',
   );
-  const clear = db.prepare('delete from temp.candidate where kind = ?');
-  const clearAll = db.prepare('delete from temp.candidate');
+  const clear = db.run<[RecordTypeName]>('delete from temp.candidate where kind = ?');
+  const clearAll = db.run<[]>('delete from temp.candidate');
   return {
-    full: (kind, range, absent) => void full.run({ kind, ...range, absent: Number(absent) }),
-    fast: (kind, range, absent) => void fast.run({ kind, ...range, absent: Number(absent) }),
-    named: (kind) => void named.run({ kind }),
-    parked: (kind) => void parked.run(kind),
-    add: (kind, key) => void add.run(kind, key),
-    has: (kind, key) => has.get(kind, key) !== undefined,
-    next: (kind, after, count) => next.all(kind, after, count).map(({ key }) => key),
-    clear: (kind) => void (kind === undefined ? clearAll.run() : clear.run(kind)),
+    /**
+     * Adds the candidates of a range after the platform was listed. If `absent` is true, recorded
+     * records that are no longer in the source, or only as gone or out of scope, are candidates
+     * too.
+     */
+    full: (kind: RecordTypeName, range: KeyRange, absent: boolean) =>
+      full({ kind, ...range, absent: Number(absent) }),
+    /** Adds the candidates of a range, using the recorded state instead of a listing. */
+    fast: (kind: RecordTypeName, range: KeyRange, absent: boolean) =>
+      fast({ kind, ...range, absent: Number(absent) }),
+    /** Adds the keys that an incremental reading of the source covered, and their former keys. */
+    named: (kind: RecordTypeName) => named({ kind }),
+    /** Adds the records for which the platform refused a change. */
+    parked: db.run<[RecordTypeName]>(
+      `insert or ignore into temp.candidate (kind, key)
+       select kind, key from problem where kind = ? and desired is not null`,
+    ),
+    /** Adds one record that was read individually since the last decision about it. */
+    add: db.run<[RecordTypeName, Key]>(
+      'insert or ignore into temp.candidate (kind, key) values (?, ?)',
+    ),
+    /** Returns whether the record is a candidate. */
+    has: (kind: RecordTypeName, key: Key) => has(kind, key) !== undefined,
+    /** Returns the next candidates after `after`, in key order. */
+    next: (kind: RecordTypeName, after: Key, count: number) =>
+      next(kind, after, count).map(({ key }) => key),
+    /** Drops the candidates of one record type, or of all record types. */
+    clear: (kind?: RecordTypeName) => (kind === undefined ? clearAll() : clear(kind)),
   };
 }

@@ -4,171 +4,18 @@ import { manyIn, type Statements } from '../database/prepared-statements.ts';
 import { observedIndexes } from './staging-tables.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 
-/** The platform records that one run has observed. */
-export interface Observed {
-  /** Begins a listing. Until it is indexed, no observed record can be found. */
-  beginListing(): void;
-  /** Adds a page of a listing, each record under its alias. A record may occur several times. */
-  addListed(rows: readonly ObservedRow[]): void;
-  /** The steps that index the listing. Each must run once the listing has ended or failed. */
-  readonly sortings: readonly (() => void)[];
-  /**
-   * If a row was listed several times, keeps only the last one. Call it after indexing, for each
-   * range of ids.
-   */
-  forgetRelisted(kind: RecordTypeName, range: KeyRange): void;
-  /**
-   * Adds rows that were read individually, replacing earlier rows with their ids: all under `key`
-   * if it is given, otherwise each under its alias.
-   */
-  addObserved(rows: readonly ObservedRow[], key?: Key): void;
-  /**
-   * Gives every listed record the key that it has in the source, found by the recorded id or
-   * otherwise by name.
-   */
-  resolveKeys(kind: RecordTypeName): void;
-  forgetObserved(kind: RecordTypeName, key: Key): void;
-  observed(kind: RecordTypeName, key: Key): ObservedRow[];
-  /** Returns the record with this id if it was observed under another key. */
-  elsewhere(kind: RecordTypeName, id: string, notKey: Key): ObservedRow | undefined;
-  countObserved(kind: RecordTypeName): number;
-  /**
-   * Counts the distinct ids created no later than `at` (platform's clock), or at an unknown time.
-   */
-  countCreatedBy(kind: RecordTypeName, at: number): number;
-  /**
-   * Notes that this key was read individually at this time, so that its observed rows are complete.
-   */
-  addLooked(kind: RecordTypeName, key: Key, at: number): void;
-  /** Makes the recorded state of this key count, because it is newer than the listing. */
-  assume(kind: RecordTypeName, key: Key): void;
-  /** Returns when the key was read individually; 'assumed' if the recorded state counts. */
-  lookedAt(kind: RecordTypeName, key: Key): number | 'assumed' | undefined;
-  /** Notes that a response in this run showed the whole record at this time. */
-  addSighted(kind: RecordTypeName, key: Key, at: number): void;
-  sightedAt(kind: RecordTypeName, key: Key): number | undefined;
-}
-
-/** Prepares the statements about observed records. */
-export function observedIn(db: Statements): Observed {
+/** Prepares the statements about the platform records that one run has observed. */
+export function observedIn(db: Statements) {
   const add = addingIn(db);
-  const seen = seenIn(db, add);
-  return { ...listedIn(db, add), ...resolvingIn(db), ...seen, ...lookedIn(db, seen) };
-}
-
-/**
- * The maximum number of rows without an index; indexing more of them would block other work for too
- * long.
- */
-const mostUnsorted = 100_000;
-/** Building another index takes just as long, so it starts this many rows later. */
-const apart = 10_000;
-
-type ListedPart = Pick<Observed, 'beginListing' | 'addListed' | 'sortings' | 'forgetRelisted'>;
-
-/**
- * Prepares the statements for a listing. Building an index for all rows together takes a fraction
- * of the time of updating it row by row. A short listing therefore has no indexes; once it is long,
- * they are built and kept up to date.
- */
-function listedIn(db: Statements, add: Add): ListedPart {
-  const last = db.prepare<[], { seq: number | null }>('select max(seq) seq from temp.observed');
-  const relisted = db.prepare<KeyRange & { kind: string }>(
-    `delete from temp.observed where seq in (
-       select o.seq from (
-         select id, max(seq) last from temp.observed where ${inRange('observed', 'id')}
-         group by id having count(*) > 1) again
-       cross join temp.observed o on o.kind = @kind and o.id = again.id and o.seq < again.last)`,
-  );
-  const sortings = observedIndexes.map(
-    ({ make }) =>
-      () =>
-        db.exec(make),
-  );
-  return {
-    beginListing: () => {
-      for (const { drop } of observedIndexes) db.exec(drop);
-    },
-    addListed(rows) {
-      const listed = last.get()?.seq ?? 0;
-      for (const [nth, sort] of sortings.entries()) {
-        if (listed >= mostUnsorted + nth * apart) sort();
-      }
-      add(rows);
-    },
-    sortings,
-    forgetRelisted: (kind, range) => void relisted.run({ kind, ...range }),
-  };
-}
-
-function resolvingIn(db: Statements): Pick<Observed, 'resolveKeys'> {
-  const resolve = db.prepare(
-    `update temp.observed set alias = coalesce(alias, key), key = coalesce(
-       (select r.key from recorded r cross join temp.staged s on s.kind = r.kind and s.key = r.key
-        where r.kind = @kind and r.id = observed.id limit 1),
-       (select s.key from temp.staged s
-        where s.kind = @kind and s.alias = coalesce(observed.alias, observed.key) and s.key <> ''
-        limit 1),
-       (select s.key from temp.staged s
-        where s.kind = @kind and s.key = coalesce(observed.alias, observed.key)
-          and s.alias is null limit 1),
-       (select r.key from recorded r where r.kind = @kind and r.id = observed.id limit 1),
-       alias, key)
-     where seq in (select seq from temp.observed where kind = @kind)`,
-  );
-  return { resolveKeys: (kind) => void resolve.run({ kind }) };
-}
-
-interface StoredObserved extends Omit<ObservedRow, 'createdAt'> {
-  created_at: number | null;
-}
-
-type SeenPart = Pick<
-  Observed,
-  'addObserved' | 'forgetObserved' | 'observed' | 'elsewhere' | 'countObserved' | 'countCreatedBy'
->;
-
-function seenIn(db: Statements, add: Add): SeenPart {
-  const forgetId = db.prepare('delete from temp.observed where kind = ? and id = ?');
-  const forget = db.prepare(
+  const forgetObserved = db.run<[RecordTypeName, Key]>(
     'delete from temp.observed indexed by observed_by_key where kind = ? and key = ?',
   );
-  const ofKey = db.prepare<[string, string], StoredObserved>(
-    `select kind, id, coalesce(alias, key) alias, body, fingerprint, created_at
-     from temp.observed indexed by observed_by_key where kind = ? and key = ? order by id`,
-  );
-  const ofId = db.prepare<[string, string, string], StoredObserved>(
-    `select kind, id, coalesce(alias, key) alias, body, fingerprint, created_at
-     from temp.observed indexed by observed_by_id
-     where id = ? and kind = ? and key <> ? order by seq desc limit 1`,
-  );
-  const count = db.prepare<[string], { n: number }>(
-    'select count(*) n from temp.observed where kind = ?',
-  );
-  const createdBy = db.prepare<[string, number], { n: number }>(
-    `select count(*) n from temp.observed
-     where kind = ? and (created_at is null or created_at <= ?)`,
-  );
   return {
-    addObserved(rows, key) {
-      for (const row of rows) {
-        forgetId.run(row.kind, row.id);
-        add([row], key);
-      }
-    },
-    forgetObserved: (kind, key) => void forget.run(kind, key),
-    observed: (kind, key) => ofKey.all(kind, key).map(fromStored),
-    elsewhere(kind, id, notKey) {
-      const row = ofId.get(id, kind, notKey);
-      return row && fromStored(row);
-    },
-    countObserved: (kind) => count.get(kind)?.n ?? 0,
-    countCreatedBy: (kind, at) => createdBy.get(kind, at)?.n ?? 0,
+    ...listedIn(db, add),
+    ...seenIn(db, add),
+    forgetObserved,
+    ...lookedIn(db, forgetObserved),
   };
-}
-
-function fromStored({ created_at: at, ...row }: StoredObserved): ObservedRow {
-  return { ...row, createdAt: at ?? undefined };
 }
 
 /** Adds rows, all under this key if it is given, otherwise each under its alias. */
@@ -192,28 +39,230 @@ function addingIn(db: Statements): Add {
   };
 }
 
-type LookedPart = Pick<Observed, 'addLooked' | 'assume' | 'lookedAt' | 'addSighted' | 'sightedAt'>;
+/**
+ * The maximum number of rows without an index; indexing more of them would block other work for too
+ * long.
+ */
+const mostUnsorted = 100_000;
+/** Building another index takes just as long, so it starts this many rows later. */
+const apart = 10_000;
 
-function lookedIn(db: Statements, { forgetObserved }: SeenPart): LookedPart {
-  const sight = db.prepare('insert or replace into temp.sighted (kind, key, at) values (?, ?, ?)');
-  const sightedAt = db.prepare<[string, string], { at: number }>(
+/**
+ * Prepares the statements for a listing. Building an index for all rows together takes a fraction
+ * of the time of updating it row by row. A short listing therefore has no indexes; once it is long,
+ * they are built and kept up to date.
+ */
+function listedIn(db: Statements, add: Add) {
+  const last = db.one<[], { seq: number | null }>('select max(seq) seq from temp.observed');
+  const relisted = db.run<KeyRange & { kind: string }>(
+    `delete from temp.observed where seq in (
+       select o.seq from (
+         select id, max(seq) last from temp.observed where ${inRange('observed', 'id')}
+         group by id having count(*) > 1) again
+       cross join temp.observed o on o.kind = @kind and o.id = again.id and o.seq < again.last)`,
+  );
+  const resolve = db.run<{ kind: string }>(
+    `update temp.observed set alias = coalesce(alias, key), key = coalesce(
+       (select r.key from recorded r cross join temp.staged s on s.kind = r.kind and s.key = r.key
+        where r.kind = @kind and r.id = observed.id limit 1),
+       (select s.key from temp.staged s
+        where s.kind = @kind and s.alias = coalesce(observed.alias, observed.key) and s.key <> ''
+        limit 1),
+       (select s.key from temp.staged s
+        where s.kind = @kind and s.key = coalesce(observed.alias, observed.key)
+          and s.alias is null limit 1),
+       (select r.key from recorded r where r.kind = @kind and r.id = observed.id limit 1),
+       alias, key)
+     where seq in (select seq from temp.observed where kind = @kind)`,
+  );
+  /** The steps that index the listing. Each must run once the listing has ended or failed. */
+  const sortings = observedIndexes.map(
+    ({ make }) =>
+      () =>
+        db.exec(make),
+  );
+  return {
+    /** Begins a listing. Until it is indexed, no observed record can be found. */
+    beginListing(): void {
+      for (const { drop } of observedIndexes) db.exec(drop);
+    },
+    /** Adds a page of a listing, each record under its alias. A record may occur several times. */
+    addListed(rows: readonly ObservedRow[]): void {
+      const listed = last()?.seq ?? 0;
+      for (const [nth, sort] of sortings.entries()) {
+        if (listed >= mostUnsorted + nth * apart) sort();
+      }
+      add(rows);
+    },
+    sortings,
+    /**
+     * If a row was listed several times, keeps only the last one. Call it after indexing, for each
+     * range of ids.
+     */
+    forgetRelisted: (kind: RecordTypeName, range: KeyRange) => relisted({ kind, ...range }),
+    /**
+     * Gives every listed record the key that it has in the source, found by the recorded id or
+     * otherwise by name.
+     */
+    resolveKeys: (kind: RecordTypeName) => resolve({ kind }),
+  };
+}
+
+interface StoredObserved extends Omit<ObservedRow, 'createdAt'> {
+  created_at: number | null;
+}
+
+function fromStored({ created_at: at, ...row }: StoredObserved): ObservedRow {
+  return { ...row, createdAt: at ?? undefined };
+}
+
+function seenIn(db: Statements, add: Add) {
+  const forgetId = db.run<[RecordTypeName, id: string]>(
+    'delete from temp.observed where kind = ? and id = ?',
+  );
+  const ofKey = db.all<[RecordTypeName, Key], StoredObserved>(
+    `select kind, id, coalesce(alias, key) alias, body, fingerprint, created_at
+     from temp.observed indexed by observed_by_key where kind = ? and key = ? order by id`,
+  );
+  const ofId = db.one<[id: string, RecordTypeName, notKey: Key], StoredObserved>(
+    `select kind, id, coalesce(alias, key) alias, body, fingerprint, created_at
+     from temp.observed indexed by observed_by_id
+     where id = ? and kind = ? and key <> ? order by seq desc limit 1`,
+  );
+  const count = db.one<[RecordTypeName], { n: number }>(
+    'select count(*) n from temp.observed where kind = ?',
+  );
+  const createdBy = db.one<[RecordTypeName, at: number], { n: number }>(
+    `select count(*) n from temp.observed
+     where kind = ? and (created_at is null or created_at <= ?)`,
+  );
+  return {
+    /**
+     * Adds rows that were read individually, replacing earlier rows with their ids: all under `key`
+     * if it is given, otherwise each under its alias.
+     */
+    addObserved(rows: readonly ObservedRow[], key?: Key): void {
+      for (const row of rows) {
+        forgetId(row.kind, row.id);
+        add([row], key);
+      }
+    },
+    observed: (kind: RecordTypeName, key: Key) => ofKey(kind, key).map(fromStored),
+    /** Returns the record with this id if it was observed under another key. */
+    elsewhere(kind: RecordTypeName, id: string, notKey: Key): ObservedRow | undefined {
+      const row = ofId(id, kind, notKey);
+      return row && fromStored(row);
+    },
+    countObserved: (kind: RecordTypeName) => count(kind)?.n ?? 0,
+    /**
+     * Counts the distinct ids created no later than `at` (platform's clock), or at an unknown time.
+     */
+    countCreatedBy: (kind: RecordTypeName, at: number) => createdBy(kind, at)?.n ?? 0,
+  };
+}
+
+function lookedIn(db: Statements, forgetObserved: (kind: RecordTypeName, key: Key) => number) {
+  const sightedAt = db.one<[RecordTypeName, Key], { at: number }>(
     'select at from temp.sighted where kind = ? and key = ?',
   );
-  const look = db.prepare('insert or replace into temp.looked (kind, key, at) values (?, ?, ?)');
-  const lookedAt = db.prepare<[string, string], { at: number | null }>(
+  const look = db.run<[RecordTypeName, Key, at: number | null]>(
+    'insert or replace into temp.looked (kind, key, at) values (?, ?, ?)',
+  );
+  const lookedAt = db.one<[RecordTypeName, Key], { at: number | null }>(
     'select at from temp.looked where kind = ? and key = ?',
   );
   return {
-    addLooked: (kind, key, at) => void look.run(kind, key, at),
-    assume: (kind, key) => {
+    /**
+     * Notes that this key was read individually at this time, so that its observed rows are
+     * complete.
+     */
+    addLooked: (kind: RecordTypeName, key: Key, at: number) => look(kind, key, at),
+    /** Makes the recorded state of this key count, because it is newer than the listing. */
+    assume(kind: RecordTypeName, key: Key): void {
       forgetObserved(kind, key);
-      look.run(kind, key, null);
+      look(kind, key, null);
     },
-    addSighted: (kind, key, at) => void sight.run(kind, key, at),
-    sightedAt: (kind, key) => sightedAt.get(kind, key)?.at,
-    lookedAt: (kind, key) => {
-      const row = lookedAt.get(kind, key);
+    /** Returns when the key was read individually; 'assumed' if the recorded state counts. */
+    lookedAt(kind: RecordTypeName, key: Key): number | 'assumed' | undefined {
+      const row = lookedAt(kind, key);
       return row && (row.at ?? 'assumed');
     },
+    /** Notes that a response in this run showed the whole record at this time. */
+    addSighted: db.run<[RecordTypeName, Key, at: number]>(
+      'insert or replace into temp.sighted (kind, key, at) values (?, ?, ?)',
+    ),
+    sightedAt: (kind: RecordTypeName, key: Key) => sightedAt(kind, key)?.at,
   };
+}
+
+/** Records of one sort: how many, and the first of them. */
+export interface Drifted {
+  count: number;
+  /** Keys or names; of contacts that are not ours, ids of the platform. */
+  records: string[];
+}
+
+export type PlatformDrift = ReturnType<typeof platformDriftIn>;
+
+/**
+ * Finds what a listing shows that is not the mirror's, or that the mirror misses: what was listed,
+ * compared with what is recorded and with the source. `most`: to name at most.
+ */
+export function platformDriftIn(db: Statements) {
+  const ours = `select 1 from recorded r where r.kind = o.kind and r.ownership <> 'noted'`;
+  // A contact that was ours under another address, as it is recorded before and after a run.
+  const renamed = `select r.key from recorded r
+    where r.kind = o.kind and r.key <> o.key and r.ownership <> 'noted' and (r.id = o.id
+      or exists (select 1 from renamed n where n.kind = r.kind and n.id = o.id and n.key = r.key))`;
+  return {
+    /** Contacts that are neither ours nor in the source, by their ids. */
+    foreignContacts: drifted(
+      db,
+      `select o.id name from temp.observed o where o.kind = 'contact'
+         and not exists (${ours} and r.key = o.key) and not exists (${renamed})
+         and not exists (select 1 from temp.staged s where s.kind = o.kind and s.key = o.key)`,
+    ),
+    /** Templates that are neither ours nor in the source, by their names. */
+    foreignTemplates: drifted(
+      db,
+      `select o.alias name from temp.observed o where o.kind = 'template'
+         and not exists (${ours} and r.id = o.id)
+         and not exists (select 1 from temp.desired d where d.kind = o.kind and d.alias = o.alias)`,
+    ),
+    /** Addresses that several contacts have, by key. */
+    sharedAddresses: drifted(
+      db,
+      `select o.key name from temp.observed o where o.kind = 'contact'
+       group by o.key having count(*) > 1`,
+    ),
+    /** Our contacts that the listing shows under another address, by the key that is recorded. */
+    renamed: drifted(
+      db,
+      `select distinct name from (select (${renamed}) name from temp.observed o
+         where o.kind = 'contact') where name is not null`,
+    ),
+    /** Our contacts that the listing lacks, by key. */
+    vanished: drifted(
+      db,
+      `select r.key name from recorded r where r.kind = 'contact' and r.ownership <> 'noted'
+         and not exists (select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)
+         and not exists (select 1 from temp.observed o where o.kind = r.kind and o.key = r.key)
+         and not exists (select 1 from renamed n join temp.observed o
+           on o.kind = n.kind and o.id = n.id where n.kind = r.kind and n.key = r.key)`,
+    ),
+    /** The records with a problem of this cause, by key, each with its own reason. */
+    withProblem: db.all<
+      [kind: string, cause: string, most: number],
+      { key: string; reason: string }
+    >(
+      `select key, min(reason) reason from temp.noticed where kind = ? and cause = ?
+       group by key order by key limit ?`,
+    ),
+  };
+}
+
+function drifted(db: Statements, sql: string): (most: number) => Drifted {
+  const count = db.one<[], { n: number }>(`select count(*) n from (${sql})`);
+  const names = db.all<[most: number], { name: string }>(`${sql} order by name limit ?`);
+  return (most) => ({ count: count()?.n ?? 0, records: names(most).map(({ name }) => name) });
 }

@@ -129,25 +129,6 @@ export const stagingTables = `
   create temp table remarked (seq integer primary key, body text not null);`;
 
 /** The names of all staging tables, used to clear them. */
-export const stagingNames = [
-  'form',
-  'unsorted',
-  'undecided',
-  'staged',
-  'strange',
-  'shared',
-  'observed',
-  'looked',
-  'sighted',
-  'candidate',
-  'planned',
-  'withheld',
-  'passed',
-  'refused',
-  'deferred',
-  'fresh_id',
-  'noted',
-  'noticed',
-  'forgotten',
-  'remarked',
-] as const;
+export const stagingNames: readonly string[] = [
+  ...stagingTables.matchAll(/create temp table (\w+)/g),
+].map(([, name = '']) => name);

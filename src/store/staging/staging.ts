@@ -1,70 +1,37 @@
-/** Stages what a run has read and decided, until the plan is committed. */
+/**
+ * Stages what a run has read and decided, until the plan is committed. It is stored in temporary
+ * tables, so that neither memory use nor the snapshot grows with the readings.
+ */
+import { z } from 'zod';
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Change, Op } from '../../domain/change.ts';
+import { causes, type ListRemark } from '../../domain/do-not-contact.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
-import type { Desired } from './desired-staging.ts';
 import { desiredIn } from './desired-records.ts';
 import { stagingNames } from './staging-tables.ts';
-import { type Observed, observedIn } from './observed-records.ts';
+import { observedIn } from './observed-records.ts';
 import { toStored } from '../tables/recorded-state.ts';
 import { problemColumns } from '../tables/known-problems.ts';
 import { isNoticedHeard } from '../tables/unmanaged-people.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 import { inStretch, most, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
 
-/**
- * What one run has read and decided, before any of it is in the snapshot. It is stored in temporary
- * tables, so that neither memory use nor the snapshot grows with the readings.
- */
-export interface Staging extends Desired, Observed {
-  /** Empties all staging tables. */
-  clear(): void;
-  addPlanned(change: Change): void;
-  /**
-   * Yields the plan by phase, record type and key. Nothing else may use the snapshot while it runs.
-   */
-  planned(): IterableIterator<Change & { held: boolean }>;
-  /** Counts the changes of a chunk by group. */
-  groupsIn(stretch: Stretch): ChangeGroup[];
-  /** Returns the changes of a chunk that belong to a group. */
-  groupedIn(stretch: Stretch, group: ChangeGroup): Change[];
-  /** Yields the chunks of the whole plan. */
-  chunks(): Iterable<Stretch>;
-  plannedIn(stretch: Stretch): Change[];
-  /** Notes a row to record. `isAlone` means that its decision depended on no other record. */
-  addNoted(row: RecordedRow, isAlone: boolean): void;
-  /** Records the noted rows of a range whose decisions did not depend on other records. */
-  adoptAlone(kind: RecordTypeName, range: KeyRange): void;
-  /** Records the other noted rows. */
-  adoptNoted(): void;
-  /** Deletes the recorded rows that were marked to be forgotten. */
-  adoptForgotten(): void;
-  /** Notes a problem that this run found. */
-  addNoticed(problem: RecordProblem): void;
-  forgetNoticed(kind: RecordTypeName, key: Key): void;
-  /** Counts the records with a problem of this class. */
-  countNoticed(kind: RecordTypeName, name: RecordProblem['class']): number;
-  /** Marks a recorded row to be forgotten. */
-  addForgotten(kind: RecordTypeName, key: Key): void;
-  /** Drops the decisions about these records that are not in the snapshot yet. */
-  undecide(kind: RecordTypeName, keys: readonly Key[]): void;
-  /** Drops the decisions of one round; readings and problems are kept. */
-  clearDecisions(): void;
-}
+export type Staging = ReturnType<typeof stagingIn>;
 
 /** Prepares the statements of the staging tables. */
-export function stagingIn(db: Statements): Staging {
+export function stagingIn(db: Statements) {
   const desired = desiredIn(db);
   const observed = observedIn(db);
   return {
     ...desired,
     ...observed,
-    ...decidedIn(db),
-    ...groupedIn(db),
+    ...plannedIn(db),
     ...notedIn(db),
-    clear: () => {
+    ...undecidingIn(db),
+    /** Empties all staging tables. */
+    clear(): void {
       desired.clearForms();
       for (const name of stagingNames) db.exec(`delete from temp.${name}`);
       // A listing that ended early has not created its indexes.
@@ -94,35 +61,6 @@ function fromStored({ target, guard, ...row }: StoredChange): Change {
   return { ...row, target: target ?? undefined, guard: guard ?? undefined };
 }
 
-type NotedPart = Pick<Staging, 'addNoted' | 'adoptAlone' | 'adoptNoted' | 'adoptForgotten'>;
-
-function notedIn(db: Statements): NotedPart {
-  const columns = 'kind, key, id, ownership, body, shown, desired, seen_at';
-  const note = db.prepare(
-    `insert or replace into temp.noted (${columns}, alone)
-     values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at, @alone)`,
-  );
-  const adopt = `insert or replace into recorded (${columns}) select ${columns} from temp.noted`;
-  const alone = `where alone and ${inRange('noted')}`;
-  const adoptAlone = db.prepare<KeyRange & { kind: string }>(`${adopt} ${alone}`);
-  const forgetAlone = db.prepare<KeyRange & { kind: string }>(`delete from temp.noted ${alone}`);
-  const adoptRest = db.prepare(adopt);
-  const adoptForgotten = db.prepare(
-    'delete from recorded where (kind, key) in (select kind, key from temp.forgotten)',
-  );
-  return {
-    addNoted: (row, isAlone) => void note.run({ ...toStored(row), alone: Number(isAlone) }),
-    adoptAlone(kind, range) {
-      adoptAlone.run({ kind, ...range });
-      forgetAlone.run({ kind, ...range });
-    },
-    adoptNoted: () => void adoptRest.run(),
-    adoptForgotten: () => void adoptForgotten.run(),
-  };
-}
-
-type GroupedPart = Pick<Staging, 'groupsIn' | 'groupedIn'>;
-
 /** The operation under which a change is shown. */
 const shownOp = `case
   when op = 'complete' then 'create'
@@ -131,123 +69,203 @@ const shownOp = `case
       and c.kind = planned.kind and c.key = planned.key and c.op = 'create') then 'create'
   else op end`;
 
-function groupedIn(db: Statements): GroupedPart {
-  const from = `from temp.planned indexed by planned_in_order where ${inStretch}`;
-  const groups = db.prepare<Stretch, Omit<ChangeGroup, 'held'> & { held: number }>(
-    `select kind, ${shownOp} op, held, count(*) n, total(op = ${shownOp}) own ${from}
-     group by 1, 2, 3`,
-  );
-  const grouped = db.prepare<Stretch & { of: string; shown: string; held: number }, StoredChange>(
-    `select kind, key, op, part, target, body, phase, guard ${from}
-       and kind = @of and held = @held and ${shownOp} = @shown order by phase, kind, key, seq`,
-  );
-  return {
-    groupsIn: (stretch) => groups.all(stretch).map((row) => ({ ...row, held: row.held === 1 })),
-    groupedIn: (stretch, { kind: of, op: shown, held }) =>
-      grouped.all({ ...stretch, of, shown, held: Number(held) }).map(fromStored),
-  };
-}
-
-type NotDecided = keyof Desired | keyof Observed | keyof NotedPart | keyof GroupedPart | 'clear';
-type DecidedPart = Omit<Staging, NotDecided>;
-
-function decidedIn(db: Statements): DecidedPart {
-  const plan = db.prepare(
+function plannedIn(db: Statements) {
+  const plan = db.run<
+    Record<'target' | 'guard' | 'why' | 'before', string | null> &
+      Pick<Change, 'kind' | 'key' | 'op' | 'part' | 'body' | 'phase'>
+  >(
     `insert into temp.planned (kind, key, op, part, target, body, phase, guard, why, before)
      values (@kind, @key, @op, @part, @target, @body, @phase, @guard, @why, @before)`,
   );
   const those =
     'select kind, key, op, part, target, body, phase, guard, held from temp.planned indexed by planned_in_order';
   const order = 'order by phase, kind, key, seq';
-  const planned = db.prepare<[], StoredChange & { held: number }>(`${those} ${order}`);
-  const within = db.prepare<Stretch, StoredChange & { held: number }>(
+  const planned = db.each<[], StoredChange & { held: number }>(`${those} ${order}`);
+  const within = db.all<Stretch, StoredChange & { held: number }>(
     `${those} where ${inStretch} ${order}`,
   );
   const chunks = stretchesOf(db, 'from temp.planned indexed by planned_in_order where true');
-  const notice = db.prepare(
+  const from = `from temp.planned indexed by planned_in_order where ${inStretch}`;
+  const groups = db.all<Stretch, Omit<ChangeGroup, 'held'> & { held: number }>(
+    `select kind, ${shownOp} op, held, count(*) n, total(op = ${shownOp}) own ${from}
+     group by 1, 2, 3`,
+  );
+  const grouped = db.all<Stretch & { of: string; shown: string; held: number }, StoredChange>(
+    `select kind, key, op, part, target, body, phase, guard ${from}
+       and kind = @of and held = @held and ${shownOp} = @shown order by phase, kind, key, seq`,
+  );
+  return {
+    addPlanned: ({ why, ...change }: Change) =>
+      plan({
+        ...change,
+        target: change.target ?? null,
+        guard: change.guard ?? null,
+        why: why ? JSON.stringify(why) : null,
+        before: change.before ?? null,
+      }),
+    /**
+     * Yields the plan by phase, record type and key. Nothing else may use the snapshot while it
+     * runs.
+     */
+    *planned(): IterableIterator<Change & { held: boolean }> {
+      for (const { held, ...row } of planned()) yield { ...fromStored(row), held: held === 1 };
+    },
+    /** Yields the chunks of the whole plan. */
+    chunks: () => chunks({}),
+    plannedIn: (stretch: Stretch): Change[] => within(stretch).map(fromStored),
+    /** Counts the changes of a chunk by group. */
+    groupsIn: (stretch: Stretch): ChangeGroup[] =>
+      groups(stretch).map((row) => ({ ...row, held: row.held === 1 })),
+    /** Returns the changes of a chunk that belong to a group. */
+    groupedIn: (stretch: Stretch, { kind: of, op: shown, held }: ChangeGroup): Change[] =>
+      grouped({ ...stretch, of, shown, held: Number(held) }).map(fromStored),
+  };
+}
+
+function notedIn(db: Statements) {
+  const columns = 'kind, key, id, ownership, body, shown, desired, seen_at';
+  const note = db.run<ReturnType<typeof toStored> & { alone: number }>(
+    `insert or replace into temp.noted (${columns}, alone)
+     values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at, @alone)`,
+  );
+  const adopt = `insert or replace into recorded (${columns}) select ${columns} from temp.noted`;
+  const alone = `where alone and ${inRange('noted')}`;
+  const adoptAlone = db.run<KeyRange & { kind: string }>(`${adopt} ${alone}`);
+  const forgetAlone = db.run<KeyRange & { kind: string }>(`delete from temp.noted ${alone}`);
+  const notice = db.run<ReturnType<typeof problemColumns>>(
     `insert or replace into temp.noticed
        (kind, key, class, part, reason, fix, cause, about, option, value, place, crm)
      values (@kind, @key, @class, @part, @reason, @fix, @cause, @about, @option, @value,
        @place, @crm)`,
   );
-  const unnotice = db.prepare('delete from temp.noticed where kind = ? and key = ?');
-  const countNoticed = db.prepare<[string, string], { n: number }>(
+  const countNoticed = db.one<[RecordTypeName, name: string], { n: number }>(
     `select count(distinct key) n from temp.noticed
      where kind = ? and class = ? and ${isNoticedHeard}`,
   );
-  const forget = db.prepare('insert or replace into temp.forgotten (kind, key) values (?, ?)');
-  const clear = ['planned', 'noted', 'forgotten', 'remarked'].map((name) =>
-    db.prepare(`delete from temp.${name}`),
-  );
   return {
-    addPlanned: ({ target = null, guard = null, why, before = null, ...change }) =>
-      void plan.run({ ...change, target, guard, why: why ? JSON.stringify(why) : null, before }),
-    *planned() {
-      for (const { held, ...row } of planned.iterate()) {
-        yield { ...fromStored(row), held: held === 1 };
-      }
+    /** Notes a row to record. `isAlone` means that its decision depended on no other record. */
+    addNoted: (row: RecordedRow, isAlone: boolean) =>
+      note({ ...toStored(row), alone: Number(isAlone) }),
+    /** Records the noted rows of a range whose decisions did not depend on other records. */
+    adoptAlone(kind: RecordTypeName, range: KeyRange): void {
+      adoptAlone({ kind, ...range });
+      forgetAlone({ kind, ...range });
     },
-    chunks: () => chunks({}),
-    plannedIn: (stretch) => within.all(stretch).map(fromStored),
-    addNoticed: (problem) => void notice.run(problemColumns(problem)),
-    forgetNoticed: (kind, key) => void unnotice.run(kind, key),
-    countNoticed: (kind, name) => countNoticed.get(kind, name)?.n ?? 0,
-    addForgotten: (kind, key) => void forget.run(kind, key),
-    undecide: undecidingIn(db),
-    clearDecisions: () => {
-      for (const statement of clear) statement.run();
-    },
+    /** Records the other noted rows. */
+    adoptNoted: db.run<[]>(adopt),
+    /** Marks a recorded row to be forgotten. */
+    addForgotten: db.run<[RecordTypeName, Key]>(
+      'insert or replace into temp.forgotten (kind, key) values (?, ?)',
+    ),
+    /** Deletes the recorded rows that were marked to be forgotten. */
+    adoptForgotten: db.run<[]>(
+      'delete from recorded where (kind, key) in (select kind, key from temp.forgotten)',
+    ),
+    /** Notes a problem that this run found. */
+    addNoticed: (problem: RecordProblem) => notice(problemColumns(problem)),
+    forgetNoticed: db.run<[RecordTypeName, Key]>(
+      'delete from temp.noticed where kind = ? and key = ?',
+    ),
+    /** Counts the records with a problem of this class. */
+    countNoticed: (kind: RecordTypeName, name: RecordProblem['class']) =>
+      countNoticed(kind, name)?.n ?? 0,
   };
 }
 
-function undecidingIn(db: Statements): Staging['undecide'] {
+function undecidingIn(db: Statements) {
   const listed = 'in (select value from json_each(?))';
   const undecide = ['planned', 'noted', 'noticed', 'forgotten', 'withheld', 'deferred'].map(
     (name) =>
-      db.prepare<[string, string]>(`delete from temp.${name} where kind = ? and key ${listed}`),
+      db.run<[RecordTypeName, keys: string]>(
+        `delete from temp.${name} where kind = ? and key ${listed}`,
+      ),
   );
-  const unremark = db.prepare<[string]>(
+  const unremark = db.run<[keys: string]>(
     `delete from temp.remarked where body ->> '$.key' ${listed}`,
   );
-  return (kind, keys) => {
-    const list = JSON.stringify(keys);
-    for (const statement of undecide) statement.run(kind, list);
-    unremark.run(list);
+  const clear = ['planned', 'noted', 'forgotten', 'remarked'].map((name) =>
+    db.run<[]>(`delete from temp.${name}`),
+  );
+  return {
+    /** Drops the decisions about these records that are not in the snapshot yet. */
+    undecide(kind: RecordTypeName, keys: readonly Key[]): void {
+      const list = JSON.stringify(keys);
+      for (const undecideIn of undecide) undecideIn(kind, list);
+      unremark(list);
+    },
+    /** Drops the decisions of one round; readings and problems are kept. */
+    clearDecisions(): void {
+      for (const clearOne of clear) clearOne();
+    },
   };
 }
 
-/** Reverts parts of a run when its source is read again during the run. */
-export interface Slicing {
-  /** Returns whether any planned change is waiting to be sent. */
-  hasPlanned(run: string, kind: RecordTypeName): boolean;
-  /**
-   * Deletes some thousands of planned changes that were not sent. Returns whether more may remain.
-   */
-  withdraw(run: string, kind: RecordTypeName): boolean;
-  /** Makes the recorded state count for records that the run changed after listing them. */
-  assumeDone(run: string, kind: RecordTypeName): void;
+const listEntry = z.object({
+  part: z.string(),
+  cause: z.enum(causes),
+  contact: z.string().nullable(),
+  after: z.number().nullable(),
+  by: z.number(),
+});
+const listRemark = z.object({
+  key: z.string(),
+  ids: z.array(z.string()),
+  adds: z.array(listEntry),
+  ends: z.array(z.object({ seq: z.number(), why: z.string() })),
+});
+
+export type ListNews = ReturnType<typeof listNewsIn>;
+
+/**
+ * Stages the changes to the do-not-contact list from the decisions of one round, so that memory use
+ * does not grow with the number of people.
+ */
+export function listNewsIn(db: Statements) {
+  const add = db.run<[body: string]>('insert into temp.remarked (body) values (?)');
+  const next = db.all<[after: number, count: number], { seq: number; body: string }>(
+    'select seq, body from temp.remarked where seq > ? order by seq limit ?',
+  );
+  return {
+    add: (remark: ListRemark) => add(JSON.stringify(remark)),
+    /** Returns the next remarks after number `after`, in the order in which they were added. */
+    next: (after: number, count: number) =>
+      next(after, count).map(({ seq, body }) => ({
+        nth: seq,
+        remark: listRemark.parse(JSON.parse(body)),
+      })),
+  };
 }
 
-/** Prepares the statements that revert parts of a run. */
-export function slicingIn(db: Statements): Slicing {
+export type Slicing = ReturnType<typeof slicingIn>;
+
+/** Reverts parts of a run when its source is read again during the run. */
+export function slicingIn(db: Statements) {
   const those = `from change indexed by change_planned
     where state = 'planned' and run = ? and kind = ? limit`;
-  const planned = db.prepare<[string, string]>(`select 1 ${those} 1`);
-  const withdraw = db.prepare<[string, string]>(
+  const planned = db.one<[run: string, RecordTypeName], { one: 1 }>(`select 1 ${those} 1`);
+  const withdraw = db.run<[run: string, RecordTypeName]>(
     `delete from change where seq in (select seq ${those} ${most})`,
   );
   const done = `select distinct kind, key from change
     where run = ? and kind = ? and state = 'acked'`;
-  const forget = db.prepare(`delete from temp.observed where (kind, key) in (${done})`);
-  const assume = db.prepare(
+  const forget = db.run<[run: string, RecordTypeName]>(
+    `delete from temp.observed where (kind, key) in (${done})`,
+  );
+  const assume = db.run<[run: string, RecordTypeName]>(
     `insert or replace into temp.looked (kind, key, at) select kind, key, null from (${done})`,
   );
   return {
-    hasPlanned: (run, kind) => planned.get(run, kind) !== undefined,
-    withdraw: (run, kind) => withdraw.run(run, kind).changes === most,
-    assumeDone: (run, kind) => {
-      forget.run(run, kind);
-      assume.run(run, kind);
+    /** Returns whether any planned change is waiting to be sent. */
+    hasPlanned: (run: string, kind: RecordTypeName) => planned(run, kind) !== undefined,
+    /**
+     * Deletes some thousands of planned changes that were not sent. Returns whether more may
+     * remain.
+     */
+    withdraw: (run: string, kind: RecordTypeName) => withdraw(run, kind) === most,
+    /** Makes the recorded state count for records that the run changed after listing them. */
+    assumeDone(run: string, kind: RecordTypeName): void {
+      forget(run, kind);
+      assume(run, kind);
     },
   };
 }

@@ -6,7 +6,7 @@ import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
-import type { Drifted } from '../../store/staging/platform-drift.ts';
+import type { Drifted } from '../../store/staging/observed-records.ts';
 import type { Names } from './person-names.ts';
 
 /** What differs for one reason. */
