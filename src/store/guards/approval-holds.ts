@@ -13,7 +13,7 @@ export interface HeldRange extends Guarded {
 /**
  * A time by our clock, and by the platform's (null if unknown), in milliseconds since the epoch.
  */
-interface HeldSince {
+export interface HeldSince {
   at: number;
   platformAt: number | null;
 }

@@ -36,7 +36,7 @@ export interface PlanAwaitingApproval {
 }
 
 /** A change that awaits approval. */
-export type ChangeAwaitingApproval = Pick<Change, 'op' | 'part'> & {
+type ChangeAwaitingApproval = Pick<Change, 'op' | 'part'> & {
   kind: RecordTypeName;
   key: string;
 };
@@ -282,7 +282,7 @@ function changesIn(db: Statements) {
     ),
     /** Counts the changes of a plan that nobody has rejected. */
     countChanges: (plan: string) => count(plan)?.n ?? 0,
-    /** Returns the changes of one record that current plans show, that wait, and nobody rejected. */
+    /** Returns the changes of one record in current plans that wait, and that nobody rejected. */
     waitingOf: (kind: RecordTypeName, key: Key) => waitingOf({ kind, key }),
     /**
      * Counts the records of a plan that wait, and that nobody has rejected, by what a decision can

@@ -18,7 +18,7 @@ const passed = `select 1 from temp.passed p
   where p.guard = planned.guard and p.kind = planned.kind and p.key = planned.key`;
 
 /** Selects the rows of `planned` that are neither withheld, nor released earlier in this run. */
-export const isUnpassed = `held = 0
+const isUnpassed = `held = 0
   and not exists (${passed} and (p.approved is null or p.part = planned.part))`;
 
 /**

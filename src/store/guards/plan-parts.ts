@@ -65,7 +65,7 @@ export interface Rejection {
 }
 
 /** A part of a plan, for a decision. */
-interface PlanPart {
+export interface PlanPart {
   is: 'approved' | 'rejected';
   changes: readonly HeldChange[];
 }

@@ -385,7 +385,7 @@ function readingIn(db: Statements) {
   return {
     /** Returns the records with this key. */
     desired: (kind: RecordTypeName, key: Key) => ofKey(kind, key).map(fromStored),
-    /** Returns the ids of the records with this key, each once. Records without an id are skipped. */
+    /** Returns the ids of the records with this key, each once; skips records without an id. */
     idsOf: (kind: RecordTypeName, key: Key) => idsOf(kind, key).map(({ id }) => id),
     /** Returns the keys of the records that have these ids. */
     keysOf: (kind: RecordTypeName, ids: readonly string[]) =>
