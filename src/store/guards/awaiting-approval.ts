@@ -94,8 +94,6 @@ function hasAny(batch: string): string {
     join held h on h.batch = ${batch} and h.kind = k.value)`;
 }
 
-export type PlansAwaitingApproval = ReturnType<typeof awaitingApprovalIn>;
-
 /** Prepares the statements about plans that await approval. */
 export function awaitingApprovalIn(db: Statements) {
   return {

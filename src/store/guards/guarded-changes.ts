@@ -46,8 +46,6 @@ const approvalIn = (table: string): string => (table === 'temp.withheld' ? 'null
 /** Returns an SQL condition: the change withdraws an opt-out that the source had stated. */
 export const withdraws = (table: string) => `coalesce(${table}.body ->> '$.withdraws', 0)`;
 
-export type StagedGuards = ReturnType<typeof stagedGuardsIn>;
-
 /** Prepares the statements about changes that something may hold back. */
 export function stagedGuardsIn(db: Statements) {
   return {

@@ -19,7 +19,7 @@ import type { Statements } from '../database/prepared-statements.ts';
 export type NotIn = 'opt_out' | 'none';
 
 /** A range of records, and the parts that count. */
-interface InParts {
+export interface InParts {
   range: KeyRange;
   parts: readonly string[];
 }
@@ -30,8 +30,6 @@ export interface FreshId {
   /** The length of the id in characters. */
   length: number;
 }
-
-export type Shaping = ReturnType<typeof shapingIn>;
 
 /** Prepares the queries about people with new changes. */
 export function shapingIn(db: Statements) {

@@ -33,8 +33,6 @@ const differsFromSource = `d.n > 1 or d.broken or (r.key is null and d.wants)
 
 type Narrowed = KeyRange & { kind: RecordTypeName; absent: number };
 
-export type DecisionCandidates = ReturnType<typeof candidatesIn>;
-
 /**
  * Selects the records that need a decision. SQL compares fingerprints, so that decisions are made
  * only for the few records that differ from their recorded, converged state.

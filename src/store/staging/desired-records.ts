@@ -413,8 +413,6 @@ export interface DuplicateCounts {
   keys: number;
 }
 
-export type Duplicates = ReturnType<typeof duplicatesIn>;
-
 /**
  * Stores ids of source records by key if the table `origin` does not show them: those of several
  * records with one key, and of records that are not recorded. If one record of a key is read, the

@@ -202,8 +202,6 @@ export interface Drifted {
   records: string[];
 }
 
-export type PlatformDrift = ReturnType<typeof platformDriftIn>;
-
 /**
  * Finds what a listing shows that is not the mirror's, or that the mirror misses: what was listed,
  * compared with what is recorded and with the source. `most`: to name at most.

@@ -18,8 +18,6 @@ import { isNoticedHeard } from '../tables/unmanaged-people.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 import { inStretch, most, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
 
-export type Staging = ReturnType<typeof stagingIn>;
-
 /** Prepares the statements of the staging tables. */
 export function stagingIn(db: Statements) {
   const desired = desiredIn(db);
@@ -214,8 +212,6 @@ const listRemark = z.object({
   ends: z.array(z.object({ seq: z.number(), why: z.string() })),
 });
 
-export type ListNews = ReturnType<typeof listNewsIn>;
-
 /**
  * Stages the changes to the do-not-contact list from the decisions of one round, so that memory use
  * does not grow with the number of people.
@@ -235,8 +231,6 @@ export function listNewsIn(db: Statements) {
       })),
   };
 }
-
-export type Slicing = ReturnType<typeof slicingIn>;
 
 /** Reverts parts of a run when its source is read again during the run. */
 export function slicingIn(db: Statements) {

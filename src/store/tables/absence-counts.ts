@@ -24,7 +24,7 @@ export interface MissingRecord {
 /**
  * A reading to count. An absence is due when both `absentReadings` and `absentForMs` are reached.
  */
-interface Counted extends Times {
+export interface Counted extends Times {
   /** By how much our clock is ahead of the platform's, in milliseconds; null if unknown. */
   aheadMs: number | null;
   name: string;
@@ -172,6 +172,3 @@ export function absencesIn(db: Statements) {
     dropIfNamed: (kind: RecordTypeName, key: Key) => dropOne({ kind, key }),
   };
 }
-
-/** The absences of a snapshot. */
-export type Absences = ReturnType<typeof absencesIn>;

@@ -12,7 +12,7 @@ export const alreadyThere = 'already there';
 export const plannedAgain = 'planned again after the creation';
 
 /** When a change moved to another state, in milliseconds since the epoch, and why. */
-interface Move {
+export interface Move {
   at: number;
   reason?: string | null;
   fix?: string | null;
@@ -140,7 +140,7 @@ export function changesIn(db: Statements) {
       `select 1 from change indexed by change_by_key
        where kind = ? and key = ? and state = 'planned' limit 1`,
     ),
-    /** Returns whether this run had the same change acknowledged for the record under another key. */
+    /** Returns whether this run had the same change acknowledged under another key. */
     isDone: ({ run, phase, kind, key, op, part, target = '' }: JournaledChange) =>
       done({ run, phase, kind, key, op, part, target }),
     /** Returns whether a change for this key was acknowledged since `at` (epoch milliseconds). */
@@ -183,9 +183,6 @@ export function changesIn(db: Statements) {
     prune: (before: number) => prune(before) === most,
   };
 }
-
-/** The journal of a snapshot. */
-export type Journal = ReturnType<typeof changesIn>;
 
 function fromStored({ target, guard, sent_at: sentAt, ...row }: StoredChange): JournaledChange {
   return {

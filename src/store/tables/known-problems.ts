@@ -6,14 +6,14 @@ import type { Statements } from '../database/prepared-statements.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 
-interface Others {
+export interface Others {
   /** The keys to skip, because another run has taken over their records. */
   but: readonly Key[];
   /** Whether this run has read the whole source. */
   whole: boolean;
 }
 
-interface Name extends Pick<RecordProblem, 'kind' | 'key' | 'class' | 'part'> {
+export interface Name extends Pick<RecordProblem, 'kind' | 'key' | 'class' | 'part'> {
   /**
    * The platform's id, if the problem concerns one of its records; '' means the same as undefined.
    */
@@ -188,6 +188,3 @@ export function problemsIn(db: Statements) {
     counted: problemCountsIn(db),
   };
 }
-
-/** The known problems of a snapshot. */
-export type Problems = ReturnType<typeof problemsIn>;

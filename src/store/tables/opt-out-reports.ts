@@ -21,7 +21,7 @@ export interface ReturnedRow extends OptOutReport {
  * When, in which run and why a report moves to another state; times are in milliseconds since the
  * epoch.
  */
-interface Moved {
+export interface Moved {
   at: number;
   run?: string;
   reason?: string;
@@ -32,7 +32,7 @@ interface Moved {
   tried?: boolean;
 }
 
-interface Due {
+export interface Due {
   /** The current time, in milliseconds since the epoch. */
   at: number;
   /** The maximum number of reports to return. */

@@ -70,14 +70,11 @@ export function problemCountsIn(db: Statements) {
     unread: counting('problem', `${within} and desired is null and ${isUnread} and ${isHeard}`),
     /** Counts all known problems. */
     known: counting('problem', `${within} and ${isHeard}`),
-    /** Returns the known problems of a range, by key; or of one record, the acknowledged included. */
+    /** Returns the known problems of a range, by key; or of one record, with the acknowledged. */
     list: (kind: RecordTypeName, which: KeyRange | Key) =>
       typeof which === 'string' ? listOf(kind, which) : list({ kind, ...which }),
   };
 }
-
-/** Counts of problems. */
-export type ProblemCounts = ReturnType<typeof problemCountsIn>;
 
 const samples = z.array(z.tuple([z.string(), z.string().nullable()]));
 

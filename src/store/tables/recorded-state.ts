@@ -201,9 +201,6 @@ function platformIdsIn(db: Statements) {
   };
 }
 
-/** The recorded state of a snapshot. */
-export type Recorded = ReturnType<typeof recordedIn>;
-
 /** Returns a row in the form of the table, with null for undefined. */
 export function toStored({ seenAt, id, shown, desired, ...row }: RecordedRow): StoredRecord {
   return {

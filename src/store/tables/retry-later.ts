@@ -5,7 +5,7 @@ import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 
 /** The number of problems of each kind. */
-interface UnreadCounts {
+export interface UnreadCounts {
   conflicts: number;
   invalid: number;
   /** Rejected changes other than opt-outs. */
@@ -101,7 +101,7 @@ export function retryLaterIn(db: Statements) {
     ),
     /** Counts the opt-outs that the platform rejected. */
     countRefusedOptOuts: () => countRefused()?.n ?? 0,
-    /** Returns the conflicts that concern a whole part (a channel); their key is the part's name. */
+    /** Returns the conflicts that concern a whole part (a channel); the key is the part. */
     parts: db.all<[RecordTypeName], PartProblem>(
       `select part, reason, fix, since from problem
        where kind = ? and class = 'conflict' and key = part order by since, part`,

@@ -6,7 +6,7 @@ import { alreadyThere } from './journal.ts';
 import { inStretch, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
-interface RunPart {
+export interface RunPart {
   run: string;
   kind: RecordTypeName;
 }

@@ -43,7 +43,7 @@ export type FiguresPoint = Pick<
 >;
 
 /** The part of the history that plots show. */
-interface Part {
+export interface Part {
   since: number;
   /** The time that one point stands for. */
   stepMs: number;

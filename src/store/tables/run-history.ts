@@ -118,14 +118,14 @@ export interface ChangeFilter {
   state?: string | undefined;
 }
 
-interface ChangePart extends ChangeFilter {
+export interface ChangePart extends ChangeFilter {
   /** The `seq` of the change before the first one. */
   after?: number | undefined;
   count: number;
 }
 
 /** A part of the changes of a run. */
-interface ListedChanges {
+export interface ListedChanges {
   changes: (KeptChange & { rule: string | null })[];
   /** The `after` of the next part; undefined if this is the last one. */
   next: number | undefined;
@@ -170,7 +170,7 @@ const keptColumns = `kind, key, op, part, state, reason, fix, planned_at planned
 /** Returns the outcomes of changes; the journal itself is in journal.ts. */
 export function outcomesIn(db: Statements) {
   return {
-    /** Returns the changes of a run, most urgent states first, and opt-outs before other changes. */
+    /** Returns the changes of a run, most urgent states first, opt-outs before other changes. */
     gravest: db.all<[run: string, count: number], KeptChange>(
       `select ${keptColumns} from change indexed by change_by_run
        where run = ? and reason is not '${plannedAgain}'
@@ -248,7 +248,7 @@ export function historyIn(db: Statements) {
 const keysAtOnce = 1_000;
 
 /**
- * Yields every key that occurs in any table of the snapshot. It reads few at a time, so a caller may
+ * Yields every key that occurs in any table of the snapshot. It reads few at a time: a caller may
  * pause, and other statements may run. Merges the tables, each read by its index: one statement
  * about all would sort all keys first.
  */

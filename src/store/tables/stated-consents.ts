@@ -19,7 +19,7 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, rangesBy, type KeyRange } from '../database/key-range.ts';
 
 /** What the staged records are. */
-interface StoredReading {
+export interface StoredReading {
   /** The keys to leave out. */
   but: readonly Key[];
   /** Whether the records are as the source has them, and the run acts on all of them. */
