@@ -182,7 +182,7 @@ interface Opened {
 }
 
 /** Prepares the queries, one part for each subject. */
-function partsIn(db: Statements) {
+export function partsIn(db: Statements) {
   return {
     meta: metaIn(db),
     recorded: recordedIn(db),

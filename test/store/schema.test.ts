@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { migrate, versionOf } from '../../src/store/database/schema.ts';
-import { lookInto, openSnapshot } from '../../src/store/snapshot.ts';
+import { statementsOf } from '../../src/store/database/prepared-statements.ts';
+import { lookInto, openSnapshot, partsIn } from '../../src/store/snapshot.ts';
+import { stagingTables } from '../../src/store/staging/staging-tables.ts';
 
 const step = 'alter table run add column colour text; update run set colour = status;';
 
@@ -47,4 +49,30 @@ test.each([
   expect(() => openSnapshot(db.name)).toThrow(says);
   expect(() => lookInto(db.name)).toThrow(says);
   expect(version()).toBe(before);
+});
+
+test('every query compiles on a new file, not only when somebody asks it', () => {
+  const db = opened();
+  migrate(db, db.name);
+  db.exec(stagingTables);
+  const texts: string[] = [];
+  const statements = new Proxy(statementsOf(db), {
+    get(of, name) {
+      return (sql: string) => {
+        texts.push(sql);
+        return Reflect.get(of, name)(sql);
+      };
+    },
+  });
+  partsIn(statements);
+  expect(texts.length).toBeGreaterThan(200);
+  const wrong = texts.flatMap((sql) => {
+    try {
+      db.prepare(sql);
+      return [];
+    } catch (error) {
+      return [`${String(error)}: ${sql}`];
+    }
+  });
+  expect(wrong).toEqual([]);
 });
