@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { optOutOf, optOutsOf } from '../records/contact/consent/platform-opt-outs.ts';
-import { decodeContact } from '../records/contact/observe/contact-rows.ts';
+import { decodeContact } from '../records/contact/observe/contact-state.ts';
 import type { PlatformOptOut } from '../records/capabilities.ts';
 import { isExpected } from '../domain/errors.ts';
 import { readDoNotContactList } from '../store/do-not-contact/list-file.ts';

@@ -3,7 +3,7 @@
  */
 import type { Change } from '../domain/change.ts';
 import type { Entry, ListChanges, RememberedOptOut, Settlement } from '../domain/do-not-contact.ts';
-import type { FoundRecord } from './listing-page.ts';
+import type { FoundRecord } from './record-type.ts';
 import type { AbsenceDue, DesiredRow, Key, ObservedRow, RecordedRow } from '../domain/record.ts';
 import type { ReturnCause } from '../domain/opt-out-report.ts';
 import type { PlatformFacts } from './platform-facts.ts';

@@ -5,11 +5,10 @@
  * for each record. For each change it calls `look`, `send` and `acknowledge`; it calls `recover`
  * instead if a change was sent and got no response.
  */
-import type { Change, Op } from '../domain/change.ts';
+import type { Change, Op, DoneChange } from '../domain/change.ts';
 import type { Entry, ListChanges } from '../domain/do-not-contact.ts';
 import type { RecordProblem } from '../domain/record-problem.ts';
-import type { Evidence, PlatformFacts } from './platform-facts.ts';
-import type { ListingPage, Page } from './listing-page.ts';
+import type { Evidence, PlatformFacts, NamedParts } from './platform-facts.ts';
 import type {
   Absence,
   DesiredRow,
@@ -20,9 +19,8 @@ import type {
   Rows,
 } from '../domain/record.ts';
 import type { Capabilities, Settled, SettlementAsked } from './capabilities.ts';
-import type { ReadBack } from './read-back.ts';
-import type { SendContext } from './send-context.ts';
-import type { NotUndone, Undoing } from './undo.ts';
+import type { CanaryBound } from '../domain/guards/canary.ts';
+import type { Answer } from '../domain/exchange.ts';
 
 /** One record type. A function throws platform errors only if its comment states that. */
 export interface RecordType {
@@ -80,7 +78,14 @@ export interface RecordType {
    * again. Throws the errors of the read.
    */
   recover(change: Change, asked: Recovery): Promise<SendOutcome>;
-  readonly readBack: ReadBack;
+  /**
+   * Returns what is wrong with what the platform shows some time after a change of an earlier run;
+   * undefined if it shows the change. It is pure.
+   */
+  readBack(
+    change: { op: Op; part: string; target: string | null },
+    now: { rows: readonly ObservedRow[]; recorded: RecordedRow | undefined },
+  ): CanaryBound | undefined;
   /** Returns the row that follows from an acknowledged change, or undefined if none remains. */
   acknowledge(
     before: RecordedRow | undefined,
@@ -167,13 +172,15 @@ export interface Successor<R extends Rows = Rows> {
   states?: States<R> | undefined;
 }
 
-type Next = 'desired' | 'recorded' | 'successors' | 'origins';
-
 /**
- * A platform record that is recorded under one key and now has another. The inherited fields
- * describe its current key; `recorded` is set only if the source was not read completely.
+ * A platform record that is recorded under one key and now has another. The fields that States has,
+ * too, describe its current key; `recorded` is set only if the source was not read completely.
  */
-export interface Renamed<R extends Rows = Rows> extends Pick<States<R>, Next> {
+export interface Renamed<R extends Rows = Rows> {
+  desired: readonly R['desired'][];
+  recorded: R['recorded'] | undefined;
+  successors: readonly Successor<R>[];
+  origins: readonly string[];
   id: string;
   /** The record as this run read it; undefined if it was not read. */
   row: R['observed'] | undefined;
@@ -305,6 +312,105 @@ export type SendOutcome =
 export type Stale = Extract<SendOutcome, { is: 'stale' }>;
 
 /** Returns an acknowledgement with these fields; without any, the change just took effect. */
-export function acked(fields: Partial<Omit<Acked, 'is'>> = {}): Acked {
+export function acked(fields: Partial<Acked> = {}): Acked {
   return { is: 'acked', id: undefined, observed: undefined, found: false, ...fields };
+}
+
+/** The page to request: its number, starting at 1, and the maximum number of records on it. */
+export interface ListingPage {
+  page: number;
+  limit: number;
+}
+
+/** One page of the listing. */
+export interface Page {
+  rows: ObservedRow[];
+  /** The total number of records, as stated by the platform. It is never trusted on its own. */
+  total: number;
+  /** When the platform responded, by its own clock, in milliseconds since the epoch. */
+  date: number | undefined;
+  /**
+   * The id of the organization that owns the records; undefined if the platform does not state it.
+   */
+  organization: string | undefined;
+  /** The parts that the records name; undefined if there are none. */
+  parts?: NamedParts | undefined;
+  /** The parts that the configuration does not name, once for each record that is in one. */
+  others?: readonly { id: string; name: string }[];
+}
+
+/**
+ * The result of a search for one recorded record.
+ *
+ *   alone   the record exists; nothing else is known about its key
+ *   whole   the record is gone, and `rows` are all records that have its key now
+ */
+export interface FoundRecord {
+  is: 'alone' | 'whole';
+  rows: ObservedRow[];
+}
+
+/** The run that is undone, and its changes to one record, oldest first (docs/decisions/undo.md). */
+export interface Undoing {
+  run: string;
+  changes: readonly DoneChange[];
+  /**
+   * When the newest change of any run to the record was acknowledged, by the platform's clock as
+   * far as it is known, in milliseconds since the epoch.
+   */
+  doneAt?: number | undefined;
+}
+
+/** A change that cannot be undone, and why. */
+export interface NotUndone {
+  op: Op;
+  part: string;
+  /** A word for programs: the id of the rule or gate that forbids it, or one of undo's own. */
+  rule: string;
+  reason: string;
+}
+
+/** Says that a later run has changed the same part, or has undone the change. */
+export function changedLater({ op, part, later = '', isUndone }: DoneChange): NotUndone {
+  return isUndone
+    ? { op, part, rule: 'already-undone', reason: `run ${later} has undone it already` }
+    : {
+        op,
+        part,
+        rule: 'changed-later',
+        reason: `run ${later} has changed it since: undo that run first`,
+      };
+}
+
+/** A test of one content of a template, to one address. */
+export interface TestClaim {
+  key: Key;
+  /** A fingerprint of the content. */
+  content: string;
+  to: string;
+}
+
+/** The signals and facts with which a change is sent. */
+export interface SendContext {
+  /** Ends the wait before the request is sent. */
+  signal: AbortSignal;
+  /** Ends a request that is in flight. */
+  abort: AbortSignal;
+  /** Whether this run read the record recently enough before sending the change. */
+  seen: boolean;
+  /** Returns the currently known facts about the platform. */
+  facts(): PlatformFacts;
+  /** Returns the currently recorded row. */
+  recorded(): RecordedRow | undefined;
+  /** Is awaited immediately before each attempt is sent. Throws NotSent to prevent it. */
+  leaves(): Promise<void>;
+  /** Claims tests of templates, so that none is sent twice; undefined if nothing is remembered. */
+  claims?: {
+    /** Returns false if the test was claimed before. The claim is on disk when this returns. */
+    claim(test: TestClaim): boolean;
+    /** Gives the claim back, because the test was certainly not sent. */
+    release(test: TestClaim): void;
+  };
+  /** Is called with the answer to each attempt. */
+  answered?(answer: Answer): void;
 }

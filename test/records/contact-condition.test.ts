@@ -7,9 +7,12 @@ import {
   fieldNames,
   type ContactFields,
 } from '../../src/records/contact/observe/desired-contact.ts';
-import { decodeContact } from '../../src/records/contact/observe/contact-rows.ts';
-import { contradict, strictest } from '../../src/records/contact/observe/strictest-consent.ts';
-import { statedAt } from '../../src/records/contact/observe/consent-statement.ts';
+import { decodeContact } from '../../src/records/contact/observe/contact-state.ts';
+import {
+  contradict,
+  strictest,
+  statedAt,
+} from '../../src/records/contact/observe/strictest-consent.ts';
 import type { Condition, ConditionResult } from '../../src/domain/condition.ts';
 import { NEWS, NOON, PRODUCT } from '../support/records/record-stage.ts';
 

@@ -8,7 +8,7 @@ import {
   type PersonStatus,
 } from '../../src/records/contact/consent/rules.ts';
 import type { Membership } from '../../src/records/contact/observe/contact-state.ts';
-import { isNewer, seen } from '../../src/records/contact/observe/channel-observation.ts';
+import { isNewer, seen } from '../../src/records/contact/observe/observed-contact.ts';
 
 type D = 'gone' | '—' | 'out' | 'in';
 type R = '—' | 'in' | 'out by us' | 'taken back' | 'out by platform';

@@ -1,6 +1,6 @@
 /** A first creation that leaves nothing to decide, and all those that do. */
 import { describe, expect, test } from 'vitest';
-import { settles } from '../../src/records/contact/observe/converged-creation.ts';
+import { settles } from '../../src/records/contact/consent/decide.ts';
 import type { Acked, Decision, States } from '../../src/records/record-type.ts';
 import type { Entry } from '../../src/domain/do-not-contact.ts';
 import type { RecordProblem } from '../../src/domain/record-problem.ts';

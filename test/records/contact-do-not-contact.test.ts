@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Cause, Entry } from '../../src/domain/do-not-contact.ts';
 import { canonicalJson } from '../../src/domain/record.ts';
 import { memoriesOf } from '../../src/records/contact/consent/do-not-contact-entries.ts';
-import { decodeContact } from '../../src/records/contact/observe/contact-rows.ts';
+import { decodeContact } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
 import {
   ANN,

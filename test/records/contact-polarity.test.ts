@@ -8,7 +8,7 @@ import {
   fieldNames,
   type ContactFields,
 } from '../../src/records/contact/observe/desired-contact.ts';
-import { decodeContact } from '../../src/records/contact/observe/contact-rows.ts';
+import { decodeContact } from '../../src/records/contact/observe/contact-state.ts';
 import { jsonRecords } from '../../src/sources/shared/json-records.ts';
 import { ANN, NEWS, NOON } from '../support/records/record-stage.ts';
 

@@ -1,4 +1,4 @@
-/** The inverse of a run's changes to a template, line by line of the table in undo-template.ts. */
+/** The inverse of a run's changes to a template, line by line of the table of `undoTemplate`. */
 import { expect, test } from 'vitest';
 import type { DoneChange } from '../../src/domain/change.ts';
 import { canonicalJson } from '../../src/domain/record.ts';

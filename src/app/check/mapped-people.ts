@@ -1,6 +1,6 @@
 /** Keeps a few people of each kind while the source is read, and shows what they become. */
 import type { DesiredRow } from '../../domain/record.ts';
-import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
+import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Names } from '../../views/lookup/person-names.ts';
 import { table } from '../../compose/output/table.ts';

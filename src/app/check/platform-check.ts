@@ -1,8 +1,7 @@
 /** Checks that the platform answers, and that it has the configured channels. */
 import { renderProblem } from '../../domain/errors.ts';
 import { factsIn } from '../../engine/context/platform-knowledge.ts';
-import type { RecordType } from '../../records/record-type.ts';
-import type { Page } from '../../records/listing-page.ts';
+import type { RecordType, Page } from '../../records/record-type.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Found } from './finding.ts';

@@ -11,10 +11,9 @@ import {
 } from '../../domain/unmanaged-people.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { unmanagedAs } from '../../records/contact/consent/facts.ts';
-import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
+import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 import { strictest } from '../../records/contact/observe/strictest-consent.ts';
-import type { Page } from '../../records/listing-page.ts';
-import type { RecordType } from '../../records/record-type.ts';
+import type { Page, RecordType } from '../../records/record-type.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Finding } from './finding.ts';
 import { pageSize } from './platform-check.ts';

@@ -1,6 +1,6 @@
 /** Describes what a column holds, without personal data. */
 import { isPlain, shownValue } from '../../domain/unknown-words.ts';
-import { dateIn } from '../../records/contact/values/date-text.ts';
+import { dateIn } from '../../records/contact/values/value-vocabulary.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Column, Value } from './sample/sample.ts';
 

@@ -3,7 +3,7 @@ import { isPlain } from '../../domain/unknown-words.ts';
 import { fieldAt, textOf, wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { contactDesire } from '../../records/contact/observe/desired-contact.ts';
-import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
+import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 import { vocabulary } from '../../records/contact/values/value-vocabulary.ts';
 import { table } from '../../compose/output/table.ts';
 import type { Chosen } from './column-words.ts';

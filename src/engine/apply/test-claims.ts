@@ -4,7 +4,7 @@
  * test counts as sent.
  */
 import { z } from 'zod';
-import type { TestClaim } from '../../records/send-context.ts';
+import type { TestClaim } from '../../records/record-type.ts';
 import { metaValue } from '../../store/database/meta-table.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 

@@ -11,8 +11,7 @@
  * The first passes of all record types are indexed in one step, so all of them come before any
  * proof.
  */
-import type { RecordType } from '../../records/record-type.ts';
-import type { Page } from '../../records/listing-page.ts';
+import type { RecordType, Page } from '../../records/record-type.ts';
 import { type Evidence, evidenceOf, type NamedParts } from '../../records/platform-facts.ts';
 import type { ObservedRow } from '../../domain/record.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';

@@ -4,8 +4,7 @@
  */
 import { RateLimited, Rejected, Unavailable } from '../../domain/errors.ts';
 import type { RecordedRow, RecordTypeName } from '../../domain/record.ts';
-import type { RecordType } from '../../records/record-type.ts';
-import type { FoundRecord } from '../../records/listing-page.ts';
+import type { RecordType, FoundRecord } from '../../records/record-type.ts';
 import type { KeyRange } from '../../store/database/key-range.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { each, inTurns } from '../context/work-in-parts.ts';

@@ -1,43 +1,59 @@
 /** The record type of contacts: lists and sends them, and finds the outcome of a change. */
 import type { Change } from '../../domain/change.ts';
 import { Rejected } from '../../domain/errors.ts';
-import type { RecordedRow } from '../../domain/record.ts';
+import { type RecordedRow, canonicalJson } from '../../domain/record.ts';
 import type { Enrolled } from '../../platform/contacts.ts';
 import type { Platform } from '../../platform/api-client.ts';
-import type { Subscription } from '../../platform/request-schemas.ts';
-import type { Capabilities } from '../capabilities.ts';
-import { acked, type RecordType, type Recovery, type SendOutcome } from '../record-type.ts';
-import type { SendContext } from '../send-context.ts';
+import {
+  acked,
+  type RecordType,
+  type Recovery,
+  type SendOutcome,
+  type SendContext,
+  type KnownRecord,
+} from '../record-type.ts';
 import { decodedStates } from '../decoded-rows.ts';
 import type { Evidence } from '../platform-facts.ts';
 import { afterwards, settled, stale } from '../send-outcome.ts';
-import type { AbsenceRules } from './consent/our-contacts.ts';
+import type { AbsenceRules } from './consent/absence.ts';
 import { acknowledge } from './send/acknowledged-change.ts';
 import { erase } from './send/contact-erasure.ts';
 import { made } from './send/creation-answer.ts';
 import { contactDesire, type ContactFields, fieldNames } from './observe/desired-contact.ts';
 import { decidePerson, phase, reasonFor } from './consent/decide.ts';
-import { rulesOf } from './consent/facts.ts';
-import type { PersonRules } from './consent/person-facts.ts';
+import { rulesOf, type PersonRules } from './consent/facts.ts';
 import { settle } from './settle-conflict.ts';
 import { release, unerased } from './consent/recorded-note.ts';
-import { leavingOf } from './observe/unsubscribe-listing.ts';
+import {
+  leavingOf,
+  anew,
+  find,
+  read,
+  type ReadAccess,
+  readAll,
+  retrieve,
+  search,
+} from './observe/contact-read.ts';
 import { outsOf } from './consent/platform-opt-outs.ts';
-import { precheck } from './send/send-precheck.ts';
 import { listed, memoriesOf, newsOfChange } from './consent/do-not-contact-entries.ts';
-import { namedIn, observe, timeOf } from './observe/observed-contact.ts';
+import {
+  namedIn,
+  observe,
+  timeOf,
+  othersIn,
+  partsOf,
+  fingerprintOf,
+} from './observe/observed-contact.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
-import { anew, find, read, type ReadAccess, readAll, retrieve } from './observe/contact-read.ts';
 import {
   type ContactChange,
   decodeContact,
   type ObservedContactRow,
-} from './observe/contact-rows.ts';
-import { enrolment, silentBody } from './observe/contact-state.ts';
+  enrolment,
+  silentBody,
+  type RecordedContactRow,
+} from './observe/contact-state.ts';
 import { idsOf } from './consent/renamed-contact.ts';
-import { othersIn } from './observe/channel-observation.ts';
-import { partsOf } from './observe/last-observed.ts';
-import { readBackContact } from './read-back.ts';
 import { undoPerson } from './undo-person.ts';
 
 /** The settings of contacts, the client of the platform, and the clock. */
@@ -56,6 +72,7 @@ export function contactType(options: ContactOptions): RecordType {
   const rules = rulesOf(fields, policy, absence);
   const { channels, replaces } = rules;
   const access: ReadAccess = { platform, channels: new Set([...channels, ...replaces.values()]) };
+  const decode = decodeContact;
   return {
     name: 'contact',
     fields: fieldNames(fields),
@@ -63,7 +80,31 @@ export function contactType(options: ContactOptions): RecordType {
     needsCertificate: true,
     decidesAbsent: { full: policy.absent === 'opt_out' || absence.deletes !== 'off', fast: false },
     keyedById: false,
-    capabilities: capabilitiesOf(options, rules, access),
+    capabilities: {
+      channels: partsOf(channels),
+      personRead: {
+        read: (known, signal) => readAll(access, known, signal),
+        find: (row, signal) => find(access, row, signal),
+        idsOf: (row) => idsOf(decode.recorded(row)),
+      },
+      doNotContact: {
+        memories: (row) => memoriesOf(decode.recorded(row)),
+        learn: (change, after, entries) =>
+          newsOfChange(decode.change(change), after && decode.recorded(after), entries),
+        forbids(change, entries) {
+          const { op, part, value } = decode.change(change);
+          return listed(entries, { ...value, op, part }, policy) !== undefined;
+        },
+      },
+      erasure: {
+        erase: async (what, deadlines) => erase(platform, what, deadlines),
+        release: (row) => release(decode.recorded(row)),
+        unerased: (key, row) => unerased(key, row && decode.recorded(row)),
+      },
+      optOuts: outsOf(channels, policy),
+      departures: leavingOf(access),
+      absence,
+    },
     unreadBody: silentBody,
     desire: contactDesire(fields, options.now),
     list: async (query, signal) => {
@@ -72,51 +113,103 @@ export function contactType(options: ContactOptions): RecordType {
       const others = othersIn(contacts, access.channels);
       return { rows, total, date, organization: undefined, parts: namedIn(contacts), others };
     },
-    decide: (states) => decidePerson(decodedStates(states, decodeContact), rules),
-    undo: (states, undoing) => undoPerson(decodedStates(states, decodeContact), rules, undoing),
-    settle: (states, asked) => settle(decodedStates(states, decodeContact), rules, asked),
+    decide: (states) => decidePerson(decodedStates(states, decode), rules),
+    undo: (states, undoing) => undoPerson(decodedStates(states, decode), rules, undoing),
+    settle: (states, asked) => settle(decodedStates(states, decode), rules, asked),
     reason: (change, states) => reasonFor(change, states, rules),
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
-    look: (change, known) => settled(() => precheck(access, decodeContact.change(change), known)),
-    send: (change, sendContext) =>
-      settled(() => send(access, decodeContact.change(change), sendContext)),
+    look: (change, known) => settled(() => precheck(access, decode.change(change), known)),
+    send: (change, sendContext) => settled(() => send(access, decode.change(change), sendContext)),
     recover: (change, asked) => recover(access, change, asked),
-    acknowledge: (before, change, ack) => acknowledge(before, decodeContact.change(change), ack),
-    readBack: readBackContact,
+    acknowledge: (before, change, ack) => acknowledge(before, decode.change(change), ack),
+    readBack({ op, part, target }, { rows }) {
+      const seen = rows.map((row) => decode.observed(row).value);
+      if (op === 'delete') return seen.some(({ id }) => id === target) ? 'drift' : undefined;
+      if (op === 'opt_out') {
+        const isIn = seen.some(({ channels, left }) => !left && channels[part] === 'opt_in');
+        return isIn ? 'drift' : undefined;
+      }
+      const contact = seen.find(({ id }) => id === target) ?? seen[0];
+      if (!contact) return 'drift';
+      if (contact.left || contact.channels[part] === 'opt_out') return 'unsubscribed';
+      return contact.channels[part] === 'opt_in' ? undefined : 'drift';
+    },
   };
 }
 
-function capabilitiesOf(
-  { policy, absence, platform }: ContactOptions,
-  rules: PersonRules,
+/**
+ * Checks immediately before a change is sent whether the plan's assumptions still hold. Returns the
+ * outcome of a change that must not be sent, or undefined if it may be sent. Throws the errors of
+ * the requests.
+ *
+ * A creation needs proof that the contact does not exist, an opt_in needs a recent reading, and a
+ * delete needs a reading immediately before it. An opt-out needs none, because it can do no harm,
+ * unless it is for an old address and the contact may now have the new one.
+ */
+async function precheck(
   access: ReadAccess,
-): Capabilities {
-  return {
-    channels: partsOf(rules.channels),
-    personRead: {
-      read: (known, signal) => readAll(access, known, signal),
-      find: (row, signal) => find(access, row, signal),
-      idsOf: (row) => idsOf(decodeContact.recorded(row)),
-    },
-    doNotContact: {
-      memories: (row) => memoriesOf(decodeContact.recorded(row)),
-      learn: (change, after, entries) =>
-        newsOfChange(decodeContact.change(change), after && decodeContact.recorded(after), entries),
-      forbids(change, entries) {
-        const { op, part, value } = decodeContact.change(change);
-        return listed(entries, { ...value, op, part }, policy) !== undefined;
-      },
-    },
-    erasure: {
-      erase: async (what, deadlines) => erase(platform, what, deadlines),
-      release: (row) => release(decodeContact.recorded(row)),
-      unerased: (key, row) => unerased(key, row && decodeContact.recorded(row)),
-    },
-    optOuts: outsOf(rules.channels, policy),
-    departures: leavingOf(access),
-    absence,
-  };
+  change: ContactChange,
+  known: KnownRecord,
+): Promise<SendOutcome | undefined> {
+  const { op, value } = change;
+  if (op === 'opt_out' && !value.moved) return undefined;
+  if (known.fresh && op !== 'delete') {
+    return known.listed ? undefined : lookBack(access, change, known.signal);
+  }
+  if (op === 'create') {
+    const found = await search(access, change.key, known.signal);
+    if (found.length > 0) return stale(found, 'found on the platform');
+    return lookBack(access, change, known.signal);
+  }
+  // Read before the request, because the plan does not take into account what is recorded during
+  // it.
+  const recorded = known.recorded && decodeContact.recorded(known.recorded);
+  const target = change.target ?? recorded?.id;
+  if (target === undefined) return undefined;
+  const now = await retrieve(access, { ...change, target }, known.signal);
+  const same = now?.fingerprint === shownBefore(change, recorded);
+  // Any change since an opt-in was found to be newer than the opt-out may be a later opt-out.
+  const isUnchanged = value.changed === undefined || now?.value.changed === value.changed;
+  // The contact is in a channel that the configuration does not name, or unsubscribed from one.
+  const isElsewhere = now?.value.others === true;
+  const isKept = op === 'delete' && value.undone !== undefined && isElsewhere;
+  if (now && same && isUnchanged && !isKept) {
+    const rows = known.partial ? await search(access, change.key, known.signal) : [now];
+    if (rows.length !== 1) return stale(rows, 'several contacts of this address');
+    return lookBack(access, change, known.signal);
+  }
+  return anew(access, change, { why: 'changed since it was last seen', signal: known.signal });
+}
+
+/** Returns the last observed fingerprint. Each of several contacts with one address has its own. */
+function shownBefore(
+  { op, target, value }: ContactChange,
+  recorded: RecordedContactRow | undefined,
+): string | undefined {
+  if (op !== 'delete' || !recorded) return recorded?.shown;
+  if (value.shown !== undefined) return value.shown;
+  const before = recorded.value.contacts.find(({ id }) => id === target);
+  return before && fingerprintOf(before);
+}
+
+/**
+ * Returns `stale` if a contact under a former address has changed since it was last observed: a
+ * person who unsubscribed there is not opted in under the new address. It searches for the address,
+ * because the address may belong to another contact by now.
+ */
+async function lookBack(
+  access: ReadAccess,
+  change: ContactChange,
+  signal: AbortSignal,
+): Promise<SendOutcome | undefined> {
+  for (const { key, shown } of change.value.former) {
+    const rows = await search(access, key, signal);
+    const found = rows.map((row) => row.fingerprint).toSorted();
+    if (canonicalJson(found) === canonicalJson(shown)) continue;
+    return { is: 'stale', about: key, observed: rows, why: 'a former contact changed' };
+  }
+  return undefined;
 }
 
 /** Sends one change, and reads the contact back if the response says too little. */
@@ -125,41 +218,42 @@ async function send(
   change: ContactChange,
   sendContext: SendContext,
 ): Promise<SendOutcome> {
-  if (change.op === 'delete') return remove(access, change, sendContext);
+  const { op, key, target } = change;
+  const { abort } = sendContext;
+  if (op === 'delete') return remove(access, change, sendContext);
   const { channel, subscription } = enrolment(change);
-  const to =
-    change.target === undefined
-      ? { email: change.value.spelling ?? change.key }
-      : { contactId: change.target };
+  const to = target === undefined ? { email: change.value.spelling ?? key } : { contactId: target };
   const priority = subscription === 'opt_out' ? 'opt_out' : 'other';
-  const how = { ...sendContext, priority, person: change.key } as const;
+  const how = { ...sendContext, priority, person: key } as const;
   try {
     const answer = await access.platform.enrol(channel, { ...to, subscription }, how);
-    if (change.target !== undefined) return answeredById(change, answer, sendContext);
-    const facts = sendContext.facts();
-    return await afterwards(() => made(access, { change, answer, facts }, sendContext.abort));
+    if (target === undefined) {
+      const facts = sendContext.facts();
+      return await afterwards(() => made(access, { change, answer, facts }, abort));
+    }
+    // An opt-out by id may reach the contact under a new address.
+    const isRenamed = op === 'opt_out' && contactKey(answer.contact?.email ?? key) !== key;
+    const evidence = movedBy(change, answer, sendContext.recorded());
+    return acked({ id: target, evidence, ...(isRenamed && { renamed: true }) });
   } catch (error) {
     if (!(error instanceof Rejected)) throw error;
     const mayBeOurs = error.acted === 'maybe';
     if (error.status === 409) {
       const found = !mayBeOurs || isAnybodys(change, { late: !sendContext.seen });
-      const doubtful = mayBeOurs && found && change.op === 'opt_out';
+      const doubtful = mayBeOurs && found && op === 'opt_out';
       const theirs = { change, found, doubtful, wasThere: !mayBeOurs };
-      const reading = () => readBack(access, theirs, sendContext.abort);
+      const reading = () => readBack(access, theirs, abort);
       // If the read fails, nothing is sent again: a second 409 would not show whose opt-out it was.
       return mayBeOurs ? afterwards(reading) : reading();
     }
-    if (error.status !== 404 || change.target === undefined) throw error;
-    return missing(access, change, sendContext.abort);
+    if (error.status !== 404 || target === undefined) throw error;
+    // The contact is gone, or the channel does not exist.
+    const rows = await read(access, change, abort);
+    if (rows.length === 0) {
+      return anew(access, change, { why: 'gone from the platform', signal: abort, known: rows });
+    }
+    return { is: 'stopped', scope: 'part', why: `the platform knows no channel ${channel}` };
   }
-}
-
-/** Acknowledges a change sent by id. An opt-out may reach the contact under a new address. */
-function answeredById(change: Change, answer: Enrolled, sendContext: SendContext): SendOutcome {
-  const { op, key, target } = change;
-  const isRenamed = op === 'opt_out' && contactKey(answer.contact?.email ?? key) !== key;
-  const evidence = movedBy(change, answer, sendContext.recorded());
-  return acked({ id: target, evidence, ...(isRenamed && { renamed: true }) });
 }
 
 /**
@@ -194,18 +288,6 @@ async function readBack(
   };
 }
 
-/** Returns the outcome of a 404 by id: the contact is gone, or the channel does not exist. */
-async function missing(
-  access: ReadAccess,
-  change: Change,
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const rows = await read(access, change, signal);
-  if (rows.length === 0)
-    return anew(access, change, { why: 'gone from the platform', signal, known: rows });
-  return { is: 'stopped', scope: 'part', why: `the platform knows no channel ${change.part}` };
-}
-
 /** Deletes the contact. If the response does not confirm that, checks whether it is gone. */
 async function remove(
   access: ReadAccess,
@@ -232,29 +314,33 @@ async function remove(
  * made. An opt-out that may be older, or the channel's default, is not counted as the person's.
  */
 async function recover(access: ReadAccess, change: Change, asked: Recovery): Promise<SendOutcome> {
-  const { late, signal } = asked;
+  const { late, signal, recorded, facts } = asked;
+  const { op, part, target, key } = change;
   const rows = await read(access, change, signal);
   const [row] = rows;
-  if (change.op === 'delete')
-    return row ? stale(rows, 'still there') : acked({ id: change.target });
+  if (op === 'delete') return row ? stale(rows, 'still there') : acked({ id: target });
   const alone = rows.length === 1 ? row : undefined;
-  const is = alone && subscriptionIn(alone, change);
-  if (alone && change.op === 'opt_in' && is === 'opt_out') {
-    if (isUntouched(alone, change, asked)) return stale(rows, 'did not happen');
-    const shown = before(change, asked.recorded)?.channels[change.part];
-    const doubtful = asked.facts.namesAll !== false || shown === 'opt_out';
+  if (alone && op === 'opt_in' && alone.value.channels[part] === 'opt_out') {
+    const shown = before(change, recorded);
+    const { defaults = [] } = recorded ? decodeContact.recorded(recorded).value : {};
+    // The contact is unchanged, with its default: the opt_in was certainly not made.
+    const isMarked = facts.enrolmentMoves === true && facts.namesAll === true;
+    const { changed } = alone.value;
+    const isSame = changed !== undefined && shown?.changed === changed;
+    if (isMarked && isSame && defaults.includes(part)) return stale(rows, 'did not happen');
+    const doubtful = facts.namesAll !== false || shown?.channels[part] === 'opt_out';
     return acked({ id: alone.id, observed: alone, undone: true, doubtful });
   }
   const found = isAnybodys(change, { late });
-  const renamed = alone && alone.alias !== change.key ? { renamed: true } : {};
+  const renamed = alone && alone.alias !== key ? { renamed: true } : {};
   if (alone && holds(alone, change)) {
-    const doubtful = found && change.op === 'opt_out';
+    const doubtful = found && op === 'opt_out';
     // `late`: other channels may already show later actions of the person.
-    const isLate = late || change.op === 'create';
+    const isLate = late || op === 'create';
     return acked({ id: alone.id, observed: alone, found, late: isLate, doubtful, ...renamed });
   }
   // Somebody may have left the channel since.
-  const undone = change.op === 'create' && rows.length > 0;
+  const undone = op === 'create' && rows.length > 0;
   const why = undone ? 'not shown any more' : 'did not happen';
   return { ...(await anew(access, change, { why, signal, known: rows })), undone };
 }
@@ -263,18 +349,6 @@ async function recover(access: ReadAccess, change: Change, asked: Recovery): Pro
 function before({ target }: Change, recorded: RecordedRow | undefined) {
   const { contacts = [] } = recorded ? decodeContact.recorded(recorded).value : {};
   return contacts.find(({ id }) => id === target);
-}
-
-/** Returns whether an opt_in was certainly not made: the contact is unchanged, with its default. */
-function isUntouched(
-  row: ObservedContactRow,
-  change: Change,
-  { recorded, facts }: Pick<Recovery, 'recorded' | 'facts'>,
-): boolean {
-  if (!recorded || facts.enrolmentMoves !== true || facts.namesAll !== true) return false;
-  const isDefault = decodeContact.recorded(recorded).value.defaults.includes(change.part);
-  const { changed } = row.value;
-  return isDefault && changed !== undefined && before(change, recorded)?.changed === changed;
 }
 
 /** The maximum difference between the platform's clocks, in milliseconds. */
@@ -296,11 +370,6 @@ function movedBy(
   return { of: 'enrolment', moved: true };
 }
 
-function holds(row: ObservedContactRow, change: Change): boolean {
-  return subscriptionIn(row, change) === enrolment(change).subscription;
-}
-
-/** Returns the contact's subscription in the channel of the change; undefined if there is none. */
-function subscriptionIn(row: ObservedContactRow, { part }: Change): Subscription | undefined {
-  return row.value.channels[part];
+function holds({ value }: ObservedContactRow, change: Change): boolean {
+  return value.channels[change.part] === enrolment(change).subscription;
 }

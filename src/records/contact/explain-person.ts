@@ -2,8 +2,7 @@
 import { decodedStates } from '../decoded-rows.ts';
 import type { Subscription } from '../../platform/request-schemas.ts';
 import type { States, Stop } from '../record-type.ts';
-import { channelFacts, factsOf } from './consent/facts.ts';
-import type { PersonRules } from './consent/person-facts.ts';
+import { channelFacts, factsOf, type PersonRules } from './consent/facts.ts';
 import { type AskedGate, passGates } from './consent/gates.ts';
 import {
   type ChannelFacts,
@@ -14,8 +13,8 @@ import {
   rules as table,
   type Verdict,
 } from './consent/rules.ts';
-import { settlementOf } from './consent/settlements.ts';
-import { decodeContact } from './observe/contact-rows.ts';
+import { type Entry, type Settlement, settlement } from '../../domain/do-not-contact.ts';
+import { decodeContact, type Membership } from './observe/contact-state.ts';
 import { strictestOf } from './observe/strictest-consent.ts';
 
 export interface ExplainedPerson {
@@ -34,7 +33,7 @@ export interface ExplainedChannel {
   /** What the platform shows, whosever contact it is; of a gone person, `asked` has only ours. */
   shows: Subscription | undefined;
   /** How an operator settled the channel, while that holds; null if nobody did. */
-  settlement: ReturnType<typeof settlementOf>;
+  settlement: (Settlement & { as: 'in' | 'out' }) | null;
   /** The setting that prevents a change in the channel; undefined if there is none. */
   stop: Stop | undefined;
 }
@@ -59,4 +58,18 @@ export function explainPerson(states: States, rules: PersonRules): ExplainedPers
       return { channel, asked, shows, tried, gates: tested, settlement, ...passed };
     }),
   };
+}
+
+/** Returns how an operator settled a channel, or null; of an unreadable note, only the time. */
+function settlementOf(
+  membership: Membership | undefined,
+  entry: Entry | undefined,
+): (Settlement & { as: 'in' | 'out' }) | null {
+  if (entry) {
+    const none = { at: entry.by, by: '', reason: '', evidence: '' };
+    const found = settlement.safeParse(JSON.parse(entry.note ?? 'null'));
+    return { as: 'out', ...(found.success ? found.data : none) };
+  }
+  const settled = membership?.is === 'opt_out' ? membership.settled : undefined;
+  return settled ? { as: 'in', ...settlement.parse(settled) } : null;
 }

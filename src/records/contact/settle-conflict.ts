@@ -24,16 +24,13 @@ import { canonicalJson, type RecordedRow } from '../../domain/record.ts';
 import { mayBeDefault, type PlatformFacts } from '../platform-facts.ts';
 import type { Settled, SettlementAsked } from '../capabilities.ts';
 import { conflictOf } from './consent/conflicts.ts';
-import { channelFacts, factsOf } from './consent/facts.ts';
-import type { PersonFacts, PersonRules } from './consent/person-facts.ts';
+import { channelFacts, factsOf, type PersonFacts, type PersonRules } from './consent/facts.ts';
 import { passGates } from './consent/gates.ts';
-import { isOurs } from './observe/channel-observation.ts';
+import { isOurs } from './observe/observed-contact.ts';
 import { isDoubtful, optOutOf } from './consent/platform-opt-outs.ts';
 import { decideChannel, type Verdict } from './consent/rules.ts';
-import type { ContactStates } from './observe/contact-rows.ts';
-import type { Membership, ObservedContact } from './observe/contact-state.ts';
-import { contradict } from './observe/strictest-consent.ts';
-import { statingIn } from './observe/consent-statement.ts';
+import type { ContactStates, Membership, ObservedContact } from './observe/contact-state.ts';
+import { contradict, statingIn } from './observe/strictest-consent.ts';
 
 /** Returns what to record, or why the conflict cannot be settled this way. */
 export function settle(states: ContactStates, rules: PersonRules, asked: SettlementAsked): Settled {
@@ -45,13 +42,7 @@ export function settle(states: ContactStates, rules: PersonRules, asked: Settlem
   return asked.as === 'in' ? settleIn(states, rules, asked) : settleOut(states, rules, asked);
 }
 
-interface Judged {
-  facts: PersonFacts;
-  verdict: Verdict;
-  wanted: ReturnType<typeof channelFacts>['wanted'];
-}
-
-function judge(states: ContactStates, rules: PersonRules, channel: string): Judged {
+function judge(states: ContactStates, rules: PersonRules, channel: string) {
   const facts = factsOf(states, rules);
   const asked = channelFacts(facts, channel);
   const { verdict } = passGates({ person: facts, channel, asked }, decideChannel(asked));
@@ -70,7 +61,9 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
     return refused(`${channel}: the CRM states no opt-in`, 'record the opt-in in the CRM first');
   }
   const whose = Map.groupBy(operators, ({ through }) => through);
-  const over = ({ seq }: Entry) => ({ seq, why: whyOf(asked) });
+  const { by, reason, evidence } = settlement;
+  const why = `resolve --in by ${by}: ${reason} (evidence: ${evidence})`;
+  const over = ({ seq }: Entry) => ({ seq, why });
   const ended = (whose.get('address') ?? []).map(over);
   // An entry of another address that shares a CRM id stays with that address.
   const frees = (whose.get('id') ?? []).map(({ seq }) => seq);
@@ -79,23 +72,23 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
     return refused(`${channel}: there is no conflict to resolve`, look);
   }
   const is = facts.now.channels[channel];
-  if (!is || !isEligible(verdict, is, { channel, facts: states.facts })) {
+  if (!is || !isEligible(verdict, is, channel, states.facts)) {
     return refusal(verdict, facts, channel);
   }
   const row = states.recorded;
   if (!row || !isAsRecorded(row.value.contacts, facts.shown)) {
-    const reason = `${channel}: the platform shows something else than what is recorded`;
-    return refused(reason, 'run `crm-mirror one` for the person, and look again');
+    return refused(
+      `${channel}: the platform shows something else than what is recorded`,
+      'run `crm-mirror one` for the person, and look again',
+    );
   }
   const doubtful = rest.entries.filter((entry) => {
     const isHere = entry.part === channel && entry.through === 'address' && entry.after === null;
     return isHere && optOutOf(entry, states.facts)?.cause === 'doubtful';
   });
   const settled = { ...settlement, stating: statingIn(states.desired, channel) };
-  const value = {
-    ...row.value,
-    channels: { ...row.value.channels, [channel]: { ...is, settled } },
-  };
+  const channels = { ...row.value.channels, [channel]: { ...is, settled } };
+  const value = { ...row.value, channels };
   const entries = rest.entries.filter((entry) => !doubtful.includes(entry));
   const then = judge({ ...rest, entries, recorded: { ...row, value } }, rules, channel);
   if (then.verdict.action === 'conflict') return refusal(then.verdict, then.facts, channel);
@@ -108,19 +101,16 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
   };
 }
 
-const ownOptOut: ReadonlySet<string> = new Set([
-  'our-opt-out-stands',
-  'our-opt-out-recorded',
-  'undone',
-]);
+const ownOptOut: readonly string[] = ['our-opt-out-stands', 'our-opt-out-recorded', 'undone'];
 
 /** Returns whether nobody is known to have made the opt-out but the mirror, or the platform. */
 function isEligible(
   { by }: Verdict,
   is: Membership,
-  { channel, facts }: { channel: string; facts: PlatformFacts },
+  channel: string,
+  facts: PlatformFacts,
 ): boolean {
-  if (ownOptOut.has(by)) return isOurs(is);
+  if (ownOptOut.includes(by)) return isOurs(is);
   if (by !== 'left-or-unknown' || is.is !== 'opt_out' || is.by !== 'platform') return false;
   const wasIn = is.made === undefined || is.made.after !== null;
   return !wasIn && facts.namesAll === true && mayBeDefault(facts, channel);
@@ -187,10 +177,6 @@ function undecided({ recorded }: ContactStates): RecordedRow | undefined {
   if (!recorded) return undefined;
   const { value: _, ...row } = recorded;
   return { ...row, desired: undefined };
-}
-
-function whyOf({ settlement: { by, reason, evidence } }: SettlementAsked): string {
-  return `resolve --in by ${by}: ${reason} (evidence: ${evidence})`;
 }
 
 function refused(reason: string, fix: string): Settled {

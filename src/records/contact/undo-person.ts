@@ -36,25 +36,23 @@
  */
 import type { Change, DoneChange } from '../../domain/change.ts';
 import { canonicalJson } from '../../domain/record.ts';
-import type { Undone } from '../record-type.ts';
-import { changedLater, type NotUndone, type Undoing } from '../undo.ts';
+import { type Undone, changedLater, type NotUndone, type Undoing } from '../record-type.ts';
 import { changeOf, decidePerson } from './consent/decide.ts';
-import { factsOf, verdictIn } from './consent/facts.ts';
-import type { PersonFacts, PersonRules } from './consent/person-facts.ts';
+import { factsOf, verdictIn, type PersonFacts, type PersonRules } from './consent/facts.ts';
 import { gates } from './consent/gates.ts';
-import { isChanged, timeOf } from './observe/observed-contact.ts';
+import { isChanged, timeOf, isOurs, isTheirs } from './observe/observed-contact.ts';
 import { restoredFrom, statingOut } from './consent/own-opt-outs.ts';
-import { overriddenIn, restoring } from './overridden-opt-outs.ts';
-import { isOurs, isTheirs } from './observe/channel-observation.ts';
 import { rules as table } from './consent/rules.ts';
-import type { ContactStates } from './observe/contact-rows.ts';
-import type {
-  Membership,
-  ObservedContact,
-  OverriddenOptOut,
-  RecordedContact,
+import {
+  type ContactStates,
+  type Membership,
+  type ObservedContact,
+  type OverriddenOptOut,
+  type RecordedContact,
+  decodeContact,
 } from './observe/contact-state.ts';
-import { statedAt, statementIn } from './observe/consent-statement.ts';
+import { statedAt, statementIn } from './observe/strictest-consent.ts';
+import { newsOfSight } from './consent/do-not-contact-entries.ts';
 
 interface Facts {
   run: string;
@@ -81,8 +79,8 @@ export function undoPerson(
   const freed = withoutMemory(states, outs);
   const free = factsOf(freed, rules);
   const overridden = overriddenIn(changes);
-  const known = { run, doneAt, overridden, facts: factsOf(states, rules), free };
-  const all = { ...known, wanted: outs.length > 0 ? decidePerson(freed, rules).changes : [] };
+  const wanted = outs.length > 0 ? decidePerson(freed, rules).changes : [];
+  const all: Facts = { run, doneAt, overridden, facts: factsOf(states, rules), free, wanted };
   const cannot: NotUndone[] = [];
   const inverse: Change[] = [];
   for (const done of last.values()) {
@@ -96,11 +94,20 @@ export function undoPerson(
   }
   const gone = outs.filter((part) => verdictIn(free, part).verdict.action === 'create');
   const ordinary = decidePerson(withoutMemory(states, gone), rules);
-  const { note, news } = restoring(ordinary, known.facts, unreached(last, known));
-  const rest = { adopts: ordinary.adopts, ...(news && { news }), forgets: [], problems: [] };
+  const { adopts, news } = ordinary;
   // The next run makes its own decision about the person.
-  const undecided = note && { ...note, desired: undefined };
-  return { decision: { ...rest, changes: inverse, note: undecided }, cannot };
+  const note = ordinary.note && { ...ordinary.note, desired: undefined };
+  const rest = { adopts, forgets: [], problems: [], changes: inverse };
+  const restored = unreached(last, all);
+  if (!note || restored.length === 0) {
+    return { decision: { ...rest, note, ...(news && { news }) }, cannot };
+  }
+  const { value } = decodeContact.recorded(note);
+  const channels = { ...value.channels, ...Object.fromEntries(restored) };
+  const body = canonicalJson({ ...value, channels } satisfies RecordedContact);
+  const row = { ...note, body };
+  const entries = newsOfSight(decodeContact.recorded(row), all.facts.seen, states.entries);
+  return { decision: { ...rest, note: row, news: entries }, cannot };
 }
 
 /** Returns the states as if no opt-in had been undone in these channels. */
@@ -115,41 +122,58 @@ function withoutMemory(states: ContactStates, parts: readonly string[]): Contact
   return { ...states, recorded: { ...recorded, value, body: canonicalJson(value) } };
 }
 
+/** Returns the change that takes back another one, or why there is none, by the table above. */
 function inverseOf(done: DoneChange, all: Facts): Change | NotUndone {
   const { op, part, later } = done;
-  const { rules } = all.facts;
+  const { run, doneAt, overridden, facts, free, wanted } = all;
+  const { states, rules } = facts;
   if (later !== undefined) return changedLater(done);
   if (op === 'delete') return refused(done, 'deleted', 'a deleted contact cannot be brought back');
   if (!rules.channels.includes(part)) {
     return refused(done, 'channel-unknown', 'the configuration no longer has this channel');
   }
-  return op === 'opt_out' ? optIn(done, all) : optOut(done, all);
+  if (op === 'opt_out') {
+    const change = wanted.find((one) => one.op === 'opt_in' && one.part === part);
+    if (!change || !isOurs(free.now.channels[part])) {
+      const { by } = verdictIn(free, part).verdict;
+      const asks = [...table, ...gates].find(({ id }) => id === by)?.asks ?? by;
+      return refused(done, by, asks);
+    }
+    if (free.shown.some((contact) => isChangedAfter(contact, doneAt))) {
+      return refused(done, 'changed-since', changedSince);
+    }
+    // A guard may hold it, and a person with a held opt-out is never opted in.
+    return wanted.some((one) => one.op === 'opt_out')
+      ? refused(done, 'opt-out-held', optOutHeld)
+      : change;
+  }
+  if (done.wasThere) {
+    return refused(done, 'found', 'the person was subscribed already, not by this run');
+  }
+  const contact = contactOf(done, facts);
+  if (!contact) return refused(done, 'contact-gone', 'the contact is gone, or has another address');
+  if (contact.channels[part] !== 'opt_in') {
+    return refused(done, 'not-subscribed', 'the person is not subscribed any more');
+  }
+  if (facts.isProtected) return refused(done, 'protected', 'contacts.protect covers the person');
+  const says = facts.desired.get(part) ?? undefined;
+  const at = statedAt(states.desired, part) ?? undefined;
+  const memory = memoryOf(part, run, states, overridden);
+  return changeOf(states.key, 'opt_out', {
+    channel: part,
+    isMoved: false,
+    target: contact.id,
+    why: { cause: 'undone', restores: overridden.get(part), ...memory },
+    reason: { rule: 'undo', says, statedAt: at, before: contact.channels[part] },
+  });
 }
 
 function refused({ op, part }: DoneChange, rule: string, reason: string): NotUndone {
   return { op, part, rule, reason };
 }
 
-/** Returns the opt-in that takes back an opt-out of ours, if a run would make it. */
-function optIn(done: DoneChange, { free, wanted, doneAt }: Facts): Change | NotUndone {
-  const { part } = done;
-  const change = wanted.find((one) => one.op === 'opt_in' && one.part === part);
-  if (change && isOurs(free.now.channels[part])) {
-    if (free.shown.some((contact) => isChangedAfter(contact, doneAt))) {
-      return refused(done, 'changed-since', changedSince);
-    }
-    const isHeld = wanted.some(({ op }) => op === 'opt_out');
-    if (!isHeld) return change;
-    // A guard may hold it, and a person with a held opt-out is never opted in.
-    const reason =
-      'an opt-out of the same person is not made yet: run `crm-mirror sync`, or approve it';
-    return refused(done, 'opt-out-held', reason);
-  }
-  const { by } = verdictIn(free, part).verdict;
-  const asks = [...table, ...gates].find(({ id }) => id === by)?.asks ?? by;
-  return refused(done, by, asks);
-}
-
+const optOutHeld =
+  'an opt-out of the same person is not made yet: run `crm-mirror sync`, or approve it';
 const changedSince =
   'the contact was changed on the platform since, which may be an opt-out: opt the person in with `crm-mirror resolve --in`';
 
@@ -162,39 +186,19 @@ function isChangedAfter({ changed }: ObservedContact, doneAt = Number.NEGATIVE_I
   return changed !== undefined && at > doneAt;
 }
 
-/** Returns the opt-out that takes back an opt-in of ours, if the contact is still subscribed. */
-function optOut(done: DoneChange, { run, facts, overridden }: Facts): Change | NotUndone {
-  const { part } = done;
-  const { states } = facts;
-  if (done.wasThere) {
-    return refused(done, 'found', 'the person was subscribed already, not by this run');
-  }
-  const contact = contactOf(done, facts);
-  if (!contact) return refused(done, 'contact-gone', 'the contact is gone, or has another address');
-  if (contact.channels[part] !== 'opt_in') {
-    return refused(done, 'not-subscribed', 'the person is not subscribed any more');
-  }
-  if (facts.isProtected) return refused(done, 'protected', 'contacts.protect covers the person');
-  const restores = overridden.get(part);
-  return changeOf(states.key, 'opt_out', {
-    channel: part,
-    isMoved: false,
-    target: contact.id,
-    why: { cause: 'undone', restores, ...memoryOf(part, { run, facts, overridden }) },
-    reason: reasonIn(facts, part, contact),
-  });
-}
-
 /** Returns the contact that a change went to, if it still has the address. */
 function contactOf({ target }: DoneChange, { shown, states }: PersonFacts) {
   const of = target ?? states.recorded?.id;
   return shown.find(({ id }) => id === of);
 }
 
-type Overriding = Pick<Facts, 'run' | 'facts' | 'overridden'>;
-
 /** Returns what an opt-out by `undo` remembers about a channel. */
-function memoryOf(part: string, { run, facts: { states }, overridden }: Overriding) {
+function memoryOf(
+  part: string,
+  run: string,
+  states: ContactStates,
+  overridden: Facts['overridden'],
+) {
   const { bound } = statingOut(states.desired, part);
   const all = [...bound, ...states.origins, ...(overridden.get(part)?.bound ?? [])];
   const said = states.certified ? statementIn(states.desired, part) : undefined;
@@ -207,35 +211,18 @@ function memoryOf(part: string, { run, facts: { states }, overridden }: Overridi
  */
 function unreached(
   changes: ReadonlyMap<string, DoneChange>,
-  { run, facts, overridden }: Overriding,
-): Map<string, Membership> {
+  { run, facts, overridden }: Facts,
+): [string, Membership][] {
   const { shown, now, states } = facts;
-  const found = [...overridden].flatMap(([part, restores]): [string, Membership][] => {
+  return [...overridden].flatMap(([part, restores]): [string, Membership][] => {
     const done = changes.get(part);
     const isLater = !done || done.later !== undefined || done.op === 'opt_out';
     const isBack = shown.some(({ channels }) => channels[part] === 'opt_in');
     if (isLater || contactOf(done, facts) || isBack || isTheirs(now.channels[part])) return [];
-    const memory = memoryOf(part, { run, facts, overridden });
-    const restored = restoredFrom(restores, { ...memory, latest: states.latest });
+    const memory = memoryOf(part, run, states, overridden);
+    const restored = restoredFrom(restores, states.latest, memory);
     return restored ? [[part, restored]] : [];
   });
-  return new Map(found);
-}
-
-function reasonIn({ states, desired }: PersonFacts, part: string, contact: ObservedContact) {
-  const says = desired.get(part) ?? undefined;
-  const at = statedAt(states.desired, part) ?? undefined;
-  return { rule: 'undo', says, statedAt: at, before: contact.channels[part] ?? 'none' };
-}
-
-/**
- * Returns the channels that an earlier part of the undo has opted the contact out of, if it has not
- * changed since: the rest waited for a window, or the CRM was read again in between.
- */
-function outBefore({ recorded, rules, shown, now }: PersonFacts, run: string): string[] {
-  if (isChanged(recorded?.contacts ?? [], shown)) return [];
-  const isOut = (id: string) => now.channels[id]?.undone?.run === run;
-  return rules.channels.filter(isOut);
 }
 
 /** Returns the deletion of a contact that the run created, if the policy allows it. */
@@ -249,21 +236,40 @@ function deletionAfter(inverse: readonly Change[], { run, facts, overridden }: F
   if (rules.absence.deletes === 'off' || !contact || other || !isOurs || contact.left) return [];
   // A record with a new address decides itself when the old contact is deleted.
   if (states.successors.length > 0 || facts.isProtected) return [];
-  const before = outBefore(facts, run);
+  // The channels that an earlier part of the undo has opted the contact out of, if it has not
+  // changed since: the rest waited for a window, or the CRM was read again in between.
+  const isAsRead = !isChanged(facts.recorded?.contacts ?? [], shown);
+  const before = rules.channels.filter((id) => isAsRead && channels[id]?.undone?.run === run);
   if ((states.sight !== 'listed' && before.length === 0) || states.restored) return [];
   if (contact.others || Object.keys(contact.channels).some((id) => !rules.channels.includes(id)))
     return [];
   const now = inverse.filter(({ op }) => op === 'opt_out').map(({ part }) => part);
   const parts = [...now, ...before];
   const isOver = rules.channels.every((channel) => {
-    const is = channels[channel];
-    const isTheirs = is?.is === 'opt_out' && is.by === 'platform';
-    return parts.includes(channel) || (contact.channels[channel] !== 'opt_in' && !isTheirs);
+    const isOut = contact.channels[channel] !== 'opt_in' && !isTheirs(channels[channel]);
+    return parts.includes(channel) || isOut;
   });
   if (!isOver || parts.length === 0) return [];
   const about = { channel: '', isMoved: false, target: contact.id };
   const why = { cause: 'undone', undone: { run } } as const;
-  return [
-    changeOf(states.key, 'delete', { ...about, why, reason: { rule: 'undo', before: 'present' } }),
-  ];
+  const reason = { rule: 'undo', before: 'present' };
+  return [changeOf(states.key, 'delete', { ...about, why, reason })];
+}
+
+/**
+ * Returns the opt-outs that the opt-ins of a run overrode, by channel; of several, the person's
+ * own. An earlier version did not keep the opt-out with its opt-in. Whatever it was, it is restored
+ * as the person's, but not reported to the CRM as such.
+ */
+function overriddenIn(changes: readonly DoneChange[]): Map<string, OverriddenOptOut> {
+  const found = new Map<string, OverriddenOptOut>();
+  for (const done of changes) {
+    if (done.op !== 'create' && done.op !== 'opt_in') continue;
+    const { overrides, newer, withdraws, changed, since } = decodeContact.change(done).value;
+    const isMarked = [newer, withdraws, changed, since].some((mark) => mark !== undefined);
+    const unknown = { after: null, by: 'platform', doubtful: true } as const;
+    const one = overrides ?? (isMarked ? unknown : undefined);
+    if (one && found.get(done.part)?.by !== 'platform') found.set(done.part, one);
+  }
+  return found;
 }

@@ -1,5 +1,5 @@
 /**
- * Decides what to do about one template.
+ * Decides what to do about one template, and how a run's changes to it are undone.
  *
  *   D = what the source states   R = recorded: sent by us, and shown by the platform after that
  *   O = the platform's templates with that id, or with exactly that name
@@ -26,20 +26,37 @@
  * Without a certified reading of the source no template counts as absent.
  */
 import type { RecordProblem } from '../../domain/record-problem.ts';
-import { canonicalJson, type Ownership, type RecordedRow } from '../../domain/record.ts';
-import type { Decision } from '../record-type.ts';
-import { creationOf, templateChange, updateOf } from './template-changes.ts';
-import { differing, doubled, edited, gone, incomparable, putBack } from './template-problems.ts';
-import { untested } from './template-tests.ts';
+import {
+  canonicalJson,
+  type Ownership,
+  type RecordedRow,
+  fingerprint,
+  type Key,
+} from '../../domain/record.ts';
+import {
+  type Decision,
+  type Undone,
+  changedLater,
+  type NotUndone,
+  type Undoing,
+} from '../record-type.ts';
 import {
   difference,
   type DesiredTemplateRow,
   type ObservedTemplate,
   type RecordedTemplate,
+  type RecordedTemplateRow,
   type TemplateChange,
   type TemplateFields,
   type TemplateStates,
+  type SomeFields,
+  decodeTemplate,
+  someFields,
 } from './template-state.ts';
+import { mostLevels } from '../../domain/values/lossless-json.ts';
+import { guardOf, type Change, type ChangeReason, type DoneChange } from '../../domain/change.ts';
+import { templateCreateBody } from '../../platform/request-schemas.ts';
+import { z } from 'zod';
 
 /**
  * The policy for templates that were edited, and for templates that are missing from the source.
@@ -56,48 +73,53 @@ export const phases = [0];
 
 /** Returns the decision about one template, following the table above. */
 export function decideTemplate(states: TemplateStates, policy: TemplatePolicy): Decision {
-  const none: Decision = { changes: [], note: undefined, adopts: false, forgets: [], problems: [] };
-  const known = states.recorded ?? states.former[0]?.row;
+  const none = { changes: [], note: undefined, adopts: false, forgets: [], problems: [] };
+  return { ...none, ...decide(states, policy) };
+}
+
+function decide(states: TemplateStates, policy: TemplatePolicy): Partial<Decision> {
+  const { key, recorded: own } = states;
+  const known = own ?? states.former[0]?.row;
   const recorded = known?.value;
-  const shown = shownOf(states, recorded);
+  // What was not read counts as recorded.
+  const isUnread = states.observed.length === 0 && states.sight !== 'listed';
+  const asRecorded = recorded && own?.id !== undefined ? [recorded.shown] : [];
+  const shown = isUnread ? asRecorded : states.observed.map(({ value }) => value);
   const [row] = states.desired;
-  if (!row) return states.recorded ? absent({ states, recorded, shown, policy }, none) : none;
-  if (states.desired.length > 1 || row.invalid) return none;
-  const stands = standing(states, row, policy);
-  if (stands) return { ...none, problems: [stands] };
-  const facts = { states, row, desired: row.value, policy };
+  if (!row) return own ? absent(states, own, shown, policy) : {};
+  if (states.desired.length > 1 || row.invalid) return {};
+  const source = row.fingerprint;
+  // The problem for which the template was left alone stands if nothing was read since.
+  const left = isUnread ? own?.value.left : undefined;
+  if (left?.source === source && !left.edited) {
+    return { problems: [incomparable(key, own?.id ?? '')] };
+  }
+  if (left?.source === source && left.edited && policy.templates === 'keep') {
+    return { problems: [edited(key, left.edited)] };
+  }
   const deep = shown.find((template) => template.tooDeep);
-  if (deep)
-    return { ...none, note: noteDeep(facts, deep), problems: [incomparable(states.key, deep)] };
+  if (deep) {
+    // Notes that our template cannot be compared.
+    const body = own?.id === deep.id && { ...own.value, left: { edited: null, source } };
+    const note = body ? leftAlone(noteOf(states, own.ownership, body, undefined)) : undefined;
+    return { note, problems: [incomparable(key, deep.id)] };
+  }
+  const facts = { states, row, desired: row.value, policy };
   const ours = shown.find((template) => template.id === known?.id);
-  const replaced = !ours && shown.length > 0;
-  if (!recorded || !known || replaced) return unrecorded({ ...facts, shown }, none);
+  const [first] = shown;
+  if (recorded && (ours || !first)) {
+    const { ownership } = known;
+    const decision = owned({ ...facts, recorded, ownership, shown: ours });
+    return { ...decision, forgets: own ? [] : [known.key] };
+  }
+  if (!first) return { changes: creationOf(key, row.value, policy.tests) };
+  if (shown.length > 1) return { problems: [doubled(key, shown)] };
+  const replaced = policy.templates === 'overwrite' ? first : null;
+  const found = { sent: {}, leftAlone: source, shown: first, replaced };
   return {
-    ...owned({ ...facts, recorded, ownership: known.ownership, shown: ours }, none),
-    forgets: states.recorded ? [] : [known.key],
+    ...owned({ ...facts, recorded: found, ownership: 'adopted', shown: first }),
+    adopts: true,
   };
-}
-
-/** Returns the problem for which the template was left alone, if nothing was read since. */
-function standing(
-  states: TemplateStates,
-  row: DesiredTemplateRow,
-  { templates }: TemplatePolicy,
-): RecordProblem | undefined {
-  const { key, recorded } = states;
-  const left = isUnread(states) ? recorded?.value.left : undefined;
-  if (left?.source !== row.fingerprint) return undefined;
-  if (left.edited) return templates === 'keep' ? edited(key, left.edited) : undefined;
-  return incomparable(key, { id: recorded?.id ?? '' });
-}
-
-/** Notes that our template cannot be compared. */
-function noteDeep({ states, row }: Facts, { id }: ObservedTemplate): RecordedRow | undefined {
-  const { recorded } = states;
-  if (recorded?.id !== id) return undefined;
-  const { ownership, value } = recorded;
-  const body = { ...value, left: { edited: null, source: row.fingerprint } };
-  return leftAlone(noteOf({ states, ownership }, body, undefined));
 }
 
 /** Returns why a change is planned. */
@@ -107,100 +129,80 @@ export function reasonFor({ op, value }: TemplateChange): string {
   return `different on the platform: ${Object.keys(value.fields).join(', ')}`;
 }
 
-/** Returns the templates as the platform shows them, or as recorded if they were not read. */
-function shownOf(
-  states: TemplateStates,
-  recorded: RecordedTemplate | undefined,
-): ObservedTemplate[] {
-  if (!isUnread(states)) return states.observed.map(({ value }) => value);
-  return recorded && states.recorded?.id !== undefined ? [recorded.shown] : [];
-}
-
-/** Returns whether nothing of the platform was read for this template. */
-function isUnread({ observed, sight }: TemplateStates): boolean {
-  return observed.length === 0 && sight !== 'listed';
-}
-
-interface Absent extends Pick<Facts, 'states' | 'policy'> {
-  recorded: RecordedTemplate | undefined;
-  shown: ObservedTemplate[];
-}
-
 /** Decides rows 2 and 3. */
-function absent({ states, recorded, shown, policy }: Absent, none: Decision): Decision {
-  if (!states.certified || !states.recorded || !recorded || states.sight === 'assumed') return none;
-  const now = shown.find((template) => template.id === states.recorded?.id);
-  if (!now) return { ...none, forgets: [states.key] };
-  if (policy.absentTemplates === 'keep' || now.fields.status === 'archived') return none;
-  if (recorded.undone?.source === null) return { ...none, problems: [putBack(states.key)] };
+function absent(
+  { key, certified, sight }: TemplateStates,
+  { id, value: recorded }: RecordedTemplateRow,
+  shown: readonly ObservedTemplate[],
+  policy: TemplatePolicy,
+): Partial<Decision> {
+  if (!certified || sight === 'assumed') return {};
+  const now = shown.find((template) => template.id === id);
+  if (!now) return { forgets: [key] };
+  if (policy.absentTemplates === 'keep' || now.fields.status === 'archived') return {};
+  if (recorded.undone?.source === null) return { problems: [putBack(key)] };
   const fields = { status: 'archived' as const };
   const wanted = { ...recorded.sent, ...fields };
   const about = { target: now.id, fields, wanted, shown: now };
-  return { ...none, changes: [templateChange(states.key, 'archive', about)] };
+  return { changes: [templateChange(key, 'archive', about)] };
 }
 
-interface Facts {
+interface Owned {
   states: TemplateStates;
   row: DesiredTemplateRow;
   desired: TemplateFields;
   policy: TemplatePolicy;
-}
-
-interface Owned extends Facts {
   recorded: RecordedTemplate;
   ownership: Ownership;
-}
-
-/** Decides rows 4 to 6. */
-function unrecorded(facts: Facts & { shown: ObservedTemplate[] }, none: Decision): Decision {
-  const { states, row, policy, shown } = facts;
-  const [first] = shown;
-  if (!first) return { ...none, changes: creationOf(states.key, row.value, policy.tests) };
-  if (shown.length > 1) return { ...none, problems: [doubled(states.key, shown)] };
-  const replaced = policy.templates === 'overwrite' ? first : null;
-  const found = { sent: {}, leftAlone: row.fingerprint, shown: first, replaced };
-  return {
-    ...owned({ ...facts, recorded: found, ownership: 'adopted', shown: first }, none),
-    adopts: true,
-  };
+  shown: ObservedTemplate | undefined;
 }
 
 /** Decides rows 7 to 11. */
-function owned(facts: Owned & { shown: ObservedTemplate | undefined }, none: Decision): Decision {
-  const { states, row, desired, shown } = facts;
-  const { left: _, ...recorded } = facts.recorded;
-  if (!shown) return vanished({ ...facts, recorded }, none);
-  const overwrite = facts.policy.templates === 'overwrite';
+function owned({
+  states,
+  row,
+  desired,
+  policy,
+  ownership,
+  shown,
+  ...was
+}: Owned): Partial<Decision> {
+  const { key } = states;
+  const { tests } = policy;
+  const { left: _, ...recorded } = was.recorded;
+  const overwrite = policy.templates === 'overwrite';
   const note = (body: RecordedTemplate, settled: boolean): RecordedRow =>
-    noteOf(facts, body, settled ? row.fingerprint : undefined);
+    noteOf(states, ownership, body, settled ? row.fingerprint : undefined);
+  if (!shown) {
+    if (overwrite) return { changes: creationOf(key, desired, tests) };
+    const gone = { ...leftAlone(note(recorded, false)), id: undefined };
+    return { note: gone, problems: [vanished(key)] };
+  }
   const fields = difference(desired, shown.fields);
   const names = Object.keys(fields);
   const { undone, completes: __, ...known } = recorded;
   const done: RecordedTemplate = { ...known, sent: desired, leftAlone: null, shown };
   if (names.length === 0) {
     const { untested: why } = recorded;
-    const problems = why === undefined ? [] : [untested(states.key, why)];
-    return { ...none, note: note(done, why === undefined), problems };
+    const problems = why === undefined ? [] : [untested(key, why)];
+    return { note: note(done, why === undefined), problems };
   }
   if (undone?.source === row.fingerprint) {
     const seen = isEdited(recorded, shown, desired) ? recorded : { ...recorded, shown };
-    return { ...none, note: leftAlone(note(seen, false)), problems: [putBack(states.key)] };
+    return { note: leftAlone(note(seen, false)), problems: [putBack(key)] };
   }
-  const { tests } = facts.policy;
-  const update = updateOf(states.key, fields, { desired, recorded, shown, tests });
+  const update = updateOf(key, fields, { desired, recorded, shown, tests });
   if (isEdited(recorded, shown, desired)) {
     if (overwrite)
-      return { ...none, note: note({ ...recorded, replaced: shown }, false), changes: [update] };
+      return { note: note({ ...recorded, replaced: shown }, false), changes: [update] };
     const left = { ...recorded, left: { edited: names, source: row.fingerprint } };
-    return { ...none, note: leftAlone(note(left, false)), problems: [edited(states.key, names)] };
+    return { note: leftAlone(note(left, false)), problems: [edited(key, names)] };
   }
-  if (canonicalJson(desired) === canonicalJson(recorded.sent))
-    return { ...none, note: note(done, true) };
+  if (canonicalJson(desired) === canonicalJson(recorded.sent)) return { note: note(done, true) };
   const found = note({ ...recorded, shown }, false);
-  const leave = recorded.leftAlone === row.fingerprint && !overwrite;
-  return leave
-    ? { ...none, note: found, problems: [differing(states.key, names)] }
-    : { ...none, note: found, changes: [update] };
+  return recorded.leftAlone === row.fingerprint && !overwrite
+    ? { note: found, problems: [differing(key, names)] }
+    : { note: found, changes: [update] };
 }
 
 /**
@@ -211,20 +213,11 @@ function leftAlone(row: RecordedRow): RecordedRow {
   return { ...row, shown: undefined };
 }
 
-/** Decides row 7. */
-function vanished(facts: Owned, none: Decision): Decision {
-  const { states, desired, recorded, policy } = facts;
-  if (policy.templates === 'overwrite')
-    return { ...none, changes: creationOf(states.key, desired, policy.tests) };
-  const note = { ...noteOf(facts, recorded, undefined), id: undefined, shown: undefined };
-  return { ...none, note, problems: [gone(states.key)] };
-}
-
 /**
  * Returns whether a stated field was edited on the platform. The platform may also reformat a
  * field, which leaves `updatedAt` unchanged.
  */
-export function isEdited(
+function isEdited(
   recorded: RecordedTemplate,
   shown: ObservedTemplate,
   desired: TemplateFields,
@@ -236,32 +229,247 @@ export function isEdited(
   return recorded.shown.updatedAt === null || recorded.shown.updatedAt !== shown.updatedAt;
 }
 
+/** Returns the row to record. If the template was read now, its fingerprint is recorded, too. */
 function noteOf(
-  { states, ownership }: Pick<Owned, 'states' | 'ownership'>,
+  { key, observed, recorded: before, at }: TemplateStates,
+  ownership: Ownership,
   recorded: RecordedTemplate,
   desired: string | undefined,
 ): RecordedRow {
-  return {
-    kind: 'template',
-    key: states.key,
-    id: recorded.shown.id,
-    ownership,
-    body: canonicalJson(recorded),
-    desired,
-    ...sightOf(states, recorded.shown.id),
-  };
+  const { id } = recorded.shown;
+  const row = observed.find((template) => template.id === id);
+  const sight = row
+    ? { shown: row.fingerprint, seenAt: at }
+    : { shown: before?.shown, seenAt: before?.seenAt ?? 0 };
+  return { kind: 'template', key, id, ownership, body: canonicalJson(recorded), desired, ...sight };
+}
+
+type Found = Pick<RecordProblem, 'cause' | 'about' | 'reason' | 'fix'>;
+
+function problem(key: string, kind: RecordProblem['class'], fault: Found): RecordProblem {
+  return { kind: 'template', key, class: kind, part: '', ...fault };
+}
+
+function doubled(key: string, shown: ObservedTemplate[]): RecordProblem {
+  const ids = shown.map((template) => template.id).toSorted();
+  return problem(key, 'rejected', {
+    cause: 'template-name-shared',
+    about: 'several templates on the platform have this name',
+    reason: `${shown.length} templates on the platform have this name: ${ids.join(', ')}`,
+    fix: 'rename or remove all but one of them on the platform',
+  });
+}
+
+function incomparable(key: string, id: string): RecordProblem {
+  return problem(key, 'rejected', {
+    cause: 'template-too-deep',
+    about: `the content on the platform is nested more than ${mostLevels} levels deep and cannot be compared`,
+    reason: `the content on the platform (${id}) is nested more than ${mostLevels} levels deep and cannot be compared`,
+    fix: 'nest it less deeply on the platform, or remove it there',
+  });
+}
+
+function differing(key: string, fields: string[]): RecordProblem {
+  return problem(key, 'conflict', {
+    cause: 'template-differs',
+    about: 'found on the platform with other fields; left as it is',
+    reason: `found on the platform with other ${fields.join(', ')}; left as it is`,
+    fix: 'it is written when the source next changes, or set policy.templates to overwrite',
+  });
+}
+
+function edited(key: string, fields: string[]): RecordProblem {
+  return problem(key, 'conflict', {
+    cause: 'template-edited',
+    about: 'was edited on the platform; left as it is',
+    reason: `was edited on the platform (${fields.join(', ')}); left as it is`,
+    fix: 'take the edit into the source, or set policy.templates to overwrite',
+  });
+}
+
+function vanished(key: string): RecordProblem {
+  return problem(key, 'conflict', {
+    cause: 'template-vanished',
+    reason: 'vanished on the platform; not made again',
+    fix: 'remove it from the source, or set policy.templates to overwrite',
+  });
+}
+
+/** Returns the problem of a template in an earlier version, which the source does not state. */
+function putBack(key: string): RecordProblem {
+  return problem(key, 'conflict', {
+    cause: 'template-undone',
+    reason: '`undo` put an earlier version back, and the source has not changed since',
+    fix: 'nothing, if that is as it should be; otherwise change the source, or undo the undo',
+  });
+}
+
+/** Returns the problem of a template that was changed, and of which no test could be sent. */
+function untested(key: Key, why: string): RecordProblem {
+  return problem(key, 'rejected', {
+    cause: 'template-untested',
+    about: 'was changed, and no test could be sent',
+    reason: `was changed, and no test could be sent: ${why}`,
+    fix: 'send one by `crm-mirror template test`, and change the template again if it is wrong',
+  });
+}
+
+/** What an update is based on. `tests`: whether a test is sent before a template is published. */
+interface Updating {
+  desired: TemplateFields;
+  recorded: RecordedTemplate;
+  shown: ObservedTemplate;
+  tests: boolean | undefined;
 }
 
 /**
- * Returns the fingerprint and the time of the last reading, which is this one if it shows the
- * template.
+ * Returns the change that writes these fields. A template of which tests are sent is published by a
+ * change of its own, after everything else has been written. No guard counts a change that
+ * completes a creation, because it replaces nothing that was in use.
  */
-function sightOf(
-  { observed, recorded, at }: TemplateStates,
-  id: string,
-): Pick<RecordedRow, 'shown' | 'seenAt'> {
-  const row = observed.find((template) => template.id === id);
-  return row
-    ? { shown: row.fingerprint, seenAt: at }
-    : { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
+function updateOf(key: Key, fields: SomeFields, updating: Updating): Change {
+  const { desired, recorded, shown, tests } = updating;
+  const about = { target: shown.id, fields, wanted: desired, shown };
+  const unguarded = recorded.completes ? { guard: undefined } : {};
+  const update = (op: Change['op'], more: Partial<TemplateChange['value']> = {}): Change => ({
+    ...templateChange(key, op, { ...about, ...more }),
+    ...unguarded,
+  });
+  if (!tests || fields.status !== 'published') return update('update');
+  const others = unpublished(fields);
+  if (Object.keys(others).length > 0) {
+    return update('update', { fields: others, wanted: unpublished(desired), publish: 'next' });
+  }
+  return update(recorded.completes ? 'complete' : 'update', { publish: 'now' });
+}
+
+function unpublished({ status: _, ...fields }: SomeFields): SomeFields {
+  return fields;
+}
+
+/**
+ * Returns the changes that create a template. Each step is journaled: first the fields that a
+ * creation can set, then the rest.
+ */
+function creationOf(key: Key, desired: TemplateFields, tests = false): Change[] {
+  const isLater = tests && desired.status === 'published';
+  const wanted = isLater ? unpublished(desired) : desired;
+  const publish = isLater ? ('next' as const) : undefined;
+  const first = templateCreateBody.parse(desired);
+  const rest = difference(wanted, first);
+  if (Object.keys(rest).length === 0)
+    return [templateChange(key, 'create', { fields: first, wanted, publish })];
+  return [
+    templateChange(key, 'create', { fields: first, wanted: first, publish, begins: true }),
+    templateChange(key, 'complete', { fields: rest, wanted, publish }),
+  ];
+}
+
+/** Returns a change, with the version that it overwrites. */
+function templateChange(
+  key: string,
+  op: Change['op'],
+  {
+    target,
+    shown,
+    ...body
+  }: TemplateChange['value'] & { target?: string; shown?: ObservedTemplate },
+): Change {
+  // No guard counts a creation or its second step, because neither replaces anything.
+  const guard = guardOf({ kind: 'template', op });
+  const rest = { part: '', target, body: canonicalJson(body), phase: 0, guard } as const;
+  const why: ChangeReason = {
+    rule: ruleOf[op] ?? op,
+    before: shown ? fingerprint(canonicalJson(shown.fields)) : 'none',
+    after: fingerprint(canonicalJson(body.wanted)),
+  };
+  const before = shown && canonicalJson(shown.fields);
+  return { kind: 'template', key, op, ...rest, why, before };
+}
+
+/** The rules by which templates change, as the audit log names them. */
+const ruleOf: Partial<Record<Change['op'], string>> = {
+  create: 'missing-on-platform',
+  complete: 'missing-on-platform',
+  update: 'different-on-platform',
+  archive: 'missing-from-source',
+};
+
+/**
+ * Returns the inverse of what an earlier run did to one template, or why it cannot be undone. The
+ * function is pure. The first matching line applies:
+ *
+ *   journaled         now                                                →
+ *   any               a later run changed it                             no: changed-later
+ *   any               it is gone from the platform                       no: template-gone
+ *   any               edited on the platform since                       no: template-edited
+ *   create            there                                              archive
+ *   update, archive   the version before was not kept, or had a field    no: version-unknown
+ *                     empty that cannot be emptied again
+ *   update, archive   there                                              update to that version
+ *
+ * The recorded template remembers what the source states. Until the source states something else,
+ * no run writes the template again.
+ */
+export function undoTemplate(states: TemplateStates, { run, changes }: Undoing): Undone {
+  const decision = { changes: [], note: undefined, adopts: false, forgets: [], problems: [] };
+  // The second step of a creation is undone with the first one.
+  const all = changes.filter(({ op }) => op !== 'complete');
+  const done = changes.at(-1);
+  if (all.length === 0 || !done) return { decision, cannot: [] };
+  const found = inverseOf(states, { run, changes: all }, done);
+  if ('reason' in found) return { decision, cannot: [found] };
+  return { decision: { ...decision, changes: [found] }, cannot: [] };
+}
+
+function inverseOf(
+  states: TemplateStates,
+  { run, changes }: Undoing,
+  done: DoneChange,
+): Change | NotUndone {
+  const { op, part } = done;
+  const refused = (rule: string, reason: string): NotUndone => ({ op, part, rule, reason });
+  if (done.later !== undefined) return changedLater(done);
+  const recorded = states.recorded?.value;
+  const target = done.target ?? states.recorded?.id;
+  const shown = states.observed.map(({ value }) => value).find(({ id }) => id === target);
+  if (!recorded || !shown) return refused('template-gone', 'it is gone from the platform');
+  const { value } = decodeTemplate.change(done);
+  if (isEdited(recorded, shown, { ...value.wanted, name: value.wanted.name ?? '' })) {
+    return refused('template-edited', 'it was edited on the platform since');
+  }
+  const fields = restored(changes, shown);
+  if (!fields) {
+    const reason = 'the version before was not kept, or had a field empty that cannot be emptied';
+    return refused('version-unknown', reason);
+  }
+  const source = states.desired[0]?.fingerprint ?? null;
+  const about = { target: shown.id, fields, wanted: { ...recorded.sent, ...fields }, shown };
+  const inverse = fields.status === 'archived' ? 'archive' : 'update';
+  const made = templateChange(states.key, inverse, { ...about, undone: { run, source } });
+  return { ...made, why: made.why && { ...made.why, rule: 'undo' } };
+}
+
+/** The fields that an update can empty. */
+const emptiable: readonly string[] = ['description', 'fromEmail', 'replyTo', 'previewText'];
+
+const kept = z.record(z.string(), z.unknown());
+
+/**
+ * Returns the fields that bring back the version before; undefined if they are not all known. The
+ * changes are those of one run, oldest first.
+ */
+function restored(changes: readonly DoneChange[], shown: ObservedTemplate): SomeFields | undefined {
+  if (changes.some(({ op }) => op === 'create')) return { status: 'archived' };
+  const before = changes[0]?.before;
+  if (before === undefined) return undefined;
+  const version = kept.parse(JSON.parse(before));
+  const sent = changes.flatMap((done) => Object.keys(decodeTemplate.change(done).value.fields));
+  const entries = [...new Set(sent)].map((name) => {
+    const empty = emptiable.includes(name) ? '' : undefined;
+    return [name, version[name] ?? empty] as const;
+  });
+  if (shown.tooDeep || entries.some(([, value]) => value === undefined)) return undefined;
+  const fields = someFields.safeParse(Object.fromEntries(entries));
+  return fields.success ? fields.data : undefined;
 }

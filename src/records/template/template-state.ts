@@ -2,9 +2,13 @@
  * The forms of a template: desired, observed and recorded, as staging and the snapshot hold them.
  */
 import { z } from 'zod';
-import { templateStatus, templateVariable } from '../../platform/request-schemas.ts';
+import {
+  templateStatus,
+  templateVariable,
+  templateUpdateBody,
+} from '../../platform/request-schemas.ts';
 import type { Template } from '../../platform/answer-schemas.ts';
-import { isTooDeep } from '../../domain/values/lossless-json.ts';
+import { isTooDeep, mostLevels } from '../../domain/values/lossless-json.ts';
 import type { Change } from '../../domain/change.ts';
 import {
   canonicalJson,
@@ -12,6 +16,7 @@ import {
   type DesiredRow,
   type ObservedRow,
   type RecordedRow,
+  type Fault,
 } from '../../domain/record.ts';
 import { type Decoded, decoder } from '../decoded-rows.ts';
 import type { States } from '../record-type.ts';
@@ -167,4 +172,72 @@ export function difference(wanted: SomeFields, shown: ShownFields): SomeFields {
   if (changed.has('content') && wanted.variables) changed.add('variables');
   if (changed.has('variables') && wanted.content) changed.add('content');
   return Object.fromEntries(Object.entries(wanted).filter(([name]) => changed.has(name)));
+}
+
+const known = templateUpdateBody.strict().required({ name: true });
+
+/**
+ * Returns one template file in canonical form, checked before anything is sent
+ * (docs/sources/directory.md); `invalid` states why it cannot be used. Never throws.
+ */
+export function desireTemplate(value: Record<string, unknown>, place: string): DesiredRow {
+  const { key: stated, ...rest } = value;
+  const key = typeof stated === 'string' ? stated : '';
+  const isDeep = isTooDeep(rest);
+  const parsed = known.safeParse({ name: key, ...(isDeep ? {} : rest) });
+  const body = canonicalJson(parsed.success ? parsed.data : { name: key });
+  const fault = (): Fault | undefined => {
+    if (key === '') return invalid('has no key', 'give the file a name, or the record a key');
+    if (isDeep) {
+      const reason = `is nested more than ${mostLevels} levels deep`;
+      return invalid(reason, 'nest the content less deeply in the file');
+    }
+    if (parsed.success) return undeclared(parsed.data);
+    const [issue] = parsed.error.issues;
+    if (issue?.code === 'unrecognized_keys') {
+      const names = Object.keys(templateUpdateBody.shape).join(', ');
+      return invalid(issue.message, `a template has the fields ${names}`);
+    }
+    const field = issue?.path.map(String).join('.') ?? '';
+    return invalid(`${field}: ${issue?.message ?? 'is not valid'}`, 'correct it in the file');
+  };
+  return {
+    kind: 'template',
+    id: key,
+    key: key === '' ? undefined : key,
+    alias: parsed.success ? parsed.data.name : key,
+    place,
+    body,
+    fingerprint: fingerprint(body),
+    wants: true,
+    presence: 'present',
+    invalid: fault(),
+  };
+}
+
+function invalid(reason: string, fix: string): Fault {
+  return { cause: 'template-invalid', reason, fix };
+}
+
+const placeholder = /\{\{\{?\s*([A-Za-z_][\w.]*)\s*\}?\}\}/g;
+
+/**
+ * Returns the fault of a template that uses a variable without declaring it, which would leave a
+ * gap in the mail. A file that declares no variables has no such fault, because the platform
+ * derives them from the content.
+ */
+function undeclared(fields: TemplateFields): Fault | undefined {
+  const missing = fields.variables ? undeclaredIn(fields) : [];
+  if (missing.length === 0) return undefined;
+  const names = missing.map((name) => `{{${name}}}`).join(', ');
+  const fix = 'add it to variables with name, type and defaultValue';
+  return invalid(`uses ${names} without declaring it`, fix);
+}
+
+/** Returns the variables that a template uses and does not declare, in the order of their use. */
+export function undeclaredIn(fields: TemplateFields): string[] {
+  const declared = new Set(fields.variables?.map((variable) => variable.name));
+  const texts = JSON.stringify([fields.subject, fields.previewText, fields.content]);
+  const used = [...texts.matchAll(placeholder)].map((match) => match[1] ?? '');
+  return [...new Set(used.filter((name) => !declared.has(name)))];
 }

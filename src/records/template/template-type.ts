@@ -1,6 +1,6 @@
 /** The record type of templates: lists and sends them, and finds the outcome of a change. */
-import { Rejected } from '../../domain/errors.ts';
-import { canonicalJson, type ObservedRow, type RecordedRow } from '../../domain/record.ts';
+import { Rejected, isExpected, Unavailable } from '../../domain/errors.ts';
+import { canonicalJson, type RecordedRow, fingerprint } from '../../domain/record.ts';
 import type { Template } from '../../platform/answer-schemas.ts';
 import type { Platform } from '../../platform/api-client.ts';
 import { templateCreateBody } from '../../platform/request-schemas.ts';
@@ -11,15 +11,19 @@ import {
   type KnownRecord,
   type SendOutcome,
   type Recovery,
+  type SendContext,
 } from '../record-type.ts';
-import type { SendContext } from '../send-context.ts';
 import { decodedStates } from '../decoded-rows.ts';
-import { settled, stale } from '../send-outcome.ts';
-import { decideTemplate, phases, reasonFor, type TemplatePolicy } from './template-decision.ts';
-import { undoTemplate } from './undo-template.ts';
-import { desireTemplate } from './desired-template.ts';
-import { isSendable, sendTests, type TestSending } from './template-tests.ts';
+import { settled, stale, outcomeOf } from '../send-outcome.ts';
 import {
+  decideTemplate,
+  phases,
+  reasonFor,
+  type TemplatePolicy,
+  undoTemplate,
+} from './template-decision.ts';
+import {
+  desireTemplate,
   decodeTemplate,
   difference,
   observeTemplate,
@@ -29,10 +33,16 @@ import {
 
 /** The settings of templates, and the client of the platform. */
 export interface TemplateOptions {
-  policy: Omit<TemplatePolicy, 'tests'>;
+  policy: TemplatePolicy;
   platform: Platform['templates'];
   /** The addresses that get a test of each changed template; undefined if nobody does. */
   testTo?: readonly string[] | undefined;
+}
+
+/** The client, and the addresses that get a test. */
+interface TestSending {
+  platform: Platform['templates'];
+  to: readonly string[];
 }
 
 /** Returns the record type of templates. It has none of the capabilities. */
@@ -61,7 +71,7 @@ export function templateType({ platform, testTo = [], ...options }: TemplateOpti
     lookRoute: () => 'templates.list',
     look: (change, known) => settled(() => look(platform, decodeTemplate.change(change), known)),
     send: (change, sendContext) =>
-      settled(() => send({ platform, tests }, decodeTemplate.change(change), sendContext)),
+      settled(() => send(tests, decodeTemplate.change(change), sendContext)),
     recover: async (change, asked) => recover(platform, decodeTemplate.change(change), asked),
     acknowledge: (before, change, ack) => acknowledge(before, decodeTemplate.change(change), ack),
     readBack(_, { rows, recorded }) {
@@ -84,20 +94,67 @@ async function look(
   known: KnownRecord,
 ): Promise<SendOutcome | undefined> {
   if (known.fresh) return undefined;
-  const { recorded } = known;
-  const rows = await find(platform, change, known.signal);
-  if (change.op === 'create')
+  const rows = (await find(platform, change, known.signal)).map(observeTemplate);
+  if (change.op === 'create') {
     return rows.length === 0 ? undefined : stale(rows, 'found on the platform');
-  const unchanged = rows[0] && rows[0].fingerprint === recorded?.shown;
+  }
+  const unchanged = rows[0] && rows[0].fingerprint === known.recorded?.shown;
   return unchanged ? undefined : stale(rows, 'changed on the platform since it was last seen');
+}
+
+/** The fields that an email shows. */
+const sendable = [
+  'subject',
+  'fromEmail',
+  'replyTo',
+  'previewText',
+  'content',
+  'variables',
+] as const;
+
+/**
+ * Sends a test of a changed template to the addresses of `templates.canary.to`: before the template
+ * is published, or after it was changed if it was published before. The same content is sent to an
+ * address once. Returns undefined if all were sent, otherwise why one was not.
+ */
+async function sendTests(
+  { platform, to }: TestSending,
+  { key, target, value: { wanted } }: TemplateChange,
+  { claims, signal, abort }: SendContext,
+): Promise<Exclude<SendOutcome, { is: 'acked' | 'unknown' }> | undefined> {
+  const shown = Object.fromEntries(sendable.map((name) => [name, wanted[name]]));
+  const content = fingerprint(canonicalJson(shown));
+  for (const address of to) {
+    const claim = { key, content, to: address };
+    if (claims?.claim(claim) === false) continue;
+    try {
+      await platform.test(target ?? '', { to: address }, { signal, abort });
+    } catch (error) {
+      if (!isExpected(error)) throw error;
+      // Without an answer, the email may have been sent, and it is never sent twice.
+      if (error instanceof Unavailable && error.acted === 'maybe') continue;
+      claims?.release(claim);
+      const outcome = outcomeOf(error);
+      if (outcome.is === 'acked' || outcome.is === 'unknown') {
+        return { is: 'unsent', why: 'no test could be sent' };
+      }
+      if (outcome.is !== 'rejected') return outcome;
+      const reason = `the test was refused: ${outcome.reason}`;
+      const first = outcome.fix === '' ? '' : `${outcome.fix}; then `;
+      const fix = `${first}correct the template or templates.canary.to, and \`crm-mirror retry\``;
+      return { ...outcome, reason, fix };
+    }
+  }
+  return undefined;
 }
 
 /** Sends one change. A 404 for a template that is gone makes the change stale. */
 async function send(
-  { platform, tests }: { platform: Platform['templates']; tests: TestSending },
+  tests: TestSending,
   change: TemplateChange,
   sendContext: SendContext,
 ): Promise<SendOutcome> {
+  const { platform } = tests;
   const { fields, publish, undone } = change.value;
   if (change.op === 'create') {
     const template = await platform.create(templateCreateBody.parse(fields), sendContext);
@@ -108,7 +165,8 @@ async function send(
   if (untested) return untested;
   try {
     const template = await platform.update(id, fields, sendContext);
-    const isLive = template.status === 'published' && publish !== 'now' && isSendable(fields);
+    const shows = sendable.some((name) => fields[name] !== undefined);
+    const isLive = template.status === 'published' && publish !== 'now' && shows;
     const late = isLive && !undone ? await sendTests(tests, change, sendContext) : undefined;
     return acked({
       id,
@@ -118,8 +176,7 @@ async function send(
     });
   } catch (error) {
     if (!(error instanceof Rejected) || error.status !== 404) throw error;
-    const rows = await find(platform, change, sendContext.abort);
-    if (rows.length > 0) throw error;
+    if ((await find(platform, change, sendContext.abort)).length > 0) throw error;
     return stale([], 'gone from the platform');
   }
 }
@@ -134,7 +191,7 @@ async function recover(
   change: TemplateChange,
   { late, signal }: Recovery,
 ): Promise<SendOutcome> {
-  const found = await all(platform, change, signal);
+  const found = await find(platform, change, signal);
   const [template] = found;
   if (!template) return stale([], 'did not happen');
   // One of them may be the one that was created.
@@ -150,17 +207,8 @@ async function recover(
   return done ? acked({ id: row.id, observed: row, late }) : stale([row], 'did not happen');
 }
 
-/** Returns the templates that the change is about, in canonical form. */
-async function find(
-  platform: Platform['templates'],
-  change: TemplateChange,
-  signal: AbortSignal,
-): Promise<ObservedRow[]> {
-  return (await all(platform, change, signal)).map(observeTemplate);
-}
-
 /** Returns the templates with the change's id, or with its name if it has no id. */
-async function all(
+async function find(
   platform: Platform['templates'],
   change: TemplateChange,
   signal: AbortSignal,

@@ -13,7 +13,7 @@ import { systemClock } from '../../http/system-clock.ts';
 import { alreadyThere, isNamed, templateThere } from './sample-people.ts';
 import type { Folder } from './demo-folder.ts';
 import { contactDesire } from '../../records/contact/observe/desired-contact.ts';
-import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
+import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 import type { Subscription } from '../../platform/request-schemas.ts';
 import { loadSources } from '../../compose/source-registry.ts';
 

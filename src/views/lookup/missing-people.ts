@@ -1,8 +1,11 @@
 /**
  * Counts people who are missing from the CRM, and determines what happens until they are deleted.
  */
-import { type AbsenceRules, policyDeletes } from '../../records/contact/consent/our-contacts.ts';
-import { isLongEnough } from '../../records/contact/consent/absence.ts';
+import {
+  type AbsenceRules,
+  policyDeletes,
+  isLongEnough,
+} from '../../records/contact/consent/absence.ts';
 import type { Absence, RecordedRow } from '../../domain/record.ts';
 import type { Config } from '../../config/config.ts';
 import type { Snapshot } from '../../store/snapshot.ts';

@@ -3,14 +3,17 @@
  * was queried.
  */
 import { renderProblem } from '../../domain/errors.ts';
-import { policyDeletes } from '../../records/contact/consent/our-contacts.ts';
+import { policyDeletes } from '../../records/contact/consent/absence.ts';
 import { type ExplainedChannel, explainPerson } from '../../records/contact/explain-person.ts';
-import type { PersonRules } from '../../records/contact/consent/person-facts.ts';
+import type { PersonRules } from '../../records/contact/consent/facts.ts';
 import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';
 import type { MappedColumn } from '../../records/contact/observe/column-meanings.ts';
 import { withEarlyMarked } from '../../records/contact/observe/consent-time.ts';
-import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
-import type { Membership, ObservedContact } from '../../records/contact/observe/contact-state.ts';
+import {
+  decodeContact,
+  type Membership,
+  type ObservedContact,
+} from '../../records/contact/observe/contact-state.ts';
 import { decodedStates } from '../../records/decoded-rows.ts';
 import type { Change } from '../../domain/change.ts';
 import type { DesiredRow } from '../../domain/record.ts';

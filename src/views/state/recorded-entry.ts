@@ -1,8 +1,11 @@
 /** Describes what the snapshot records of one contact or template, as a document. */
 import { factsIn } from '../../engine/context/platform-knowledge.ts';
 import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';
-import { decodeContact } from '../../records/contact/observe/contact-rows.ts';
-import type { Membership, RecordedContact } from '../../records/contact/observe/contact-state.ts';
+import {
+  decodeContact,
+  type Membership,
+  type RecordedContact,
+} from '../../records/contact/observe/contact-state.ts';
 import { decodeTemplate } from '../../records/template/template-state.ts';
 import type { PlatformFacts } from '../../records/platform-facts.ts';
 import type { RecordedRow } from '../../domain/record.ts';

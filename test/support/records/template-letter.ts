@@ -1,6 +1,6 @@
 /** One template as its file and the platform state it. */
-import { desireTemplate } from '../../../src/records/template/desired-template.ts';
 import {
+  desireTemplate,
   decodeTemplate,
   observeTemplate,
   type RecordedTemplate,

@@ -1,7 +1,16 @@
-/** Decides whether a person is missing from the CRM, and whether the absence counts yet. */
-import type { Absence, AbsenceDue, DesiredRow } from '../../../domain/record.ts';
+/**
+ * Decides whether a person is missing from the CRM, whether the absence counts yet, which contacts
+ * are ours, and which of them the policy deletes.
+ */
+import type { Absence, AbsenceDue, DesiredRow, RecordedRow } from '../../../domain/record.ts';
 import type { States } from '../../record-type.ts';
-import type { AbsenceRules } from './our-contacts.ts';
+
+export interface AbsenceRules extends AbsenceDue {
+  /** The contacts that may be deleted: none, those we created, or also those we adopted. */
+  deletes: 'off' | 'created' | 'owned';
+  /** Milliseconds from the opt-out to the delete; without an opt-out, from becoming due. */
+  deleteAfterMs: number;
+}
 
 /**
  * Returns whether the CRM has no person with this address: every record with it is gone, flagged or
@@ -58,4 +67,28 @@ export function hasWaited(states: States, isIn: boolean, rules: AbsenceRules): b
   if (deleteAfterMs === 0 || isFlagged(states)) return true;
   const waitedMs = states.absence?.waitedMs ?? null;
   return !isIn && waitedMs !== null && waitedMs >= deleteAfterMs;
+}
+
+/** Returns whether the policy deletes contacts with this ownership. */
+export function policyDeletes(row: RecordedRow | undefined, { deletes }: AbsenceRules): boolean {
+  const allowed = deletes === 'owned' ? ['created', 'adopted'] : ['created'];
+  return deletes !== 'off' && row !== undefined && allowed.includes(row.ownership);
+}
+
+/** Returns the contact that is recorded as ours, if it is among `contacts`. */
+export function oursOf<T extends { id: string }>(
+  contacts: readonly T[],
+  row: RecordedRow | undefined,
+): T[] {
+  if (!row || row.ownership === 'noted') return [];
+  return contacts.filter(({ id }) => id === row.id);
+}
+
+/** Returns the contacts that are not recorded as ours. */
+export function notOursOf<T extends { id: string }>(
+  contacts: readonly T[],
+  row: RecordedRow | undefined,
+): T[] {
+  const ours = oursOf(contacts, row);
+  return contacts.filter((contact) => !ours.includes(contact));
 }

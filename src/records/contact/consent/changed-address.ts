@@ -25,13 +25,14 @@
  */
 import { isGone } from './absence.ts';
 import { isTakenBack, statingOut } from './own-opt-outs.ts';
-import { isOurs } from '../observe/channel-observation.ts';
+import { isOurs } from '../observe/observed-contact.ts';
 import type {
+  ContactRenamed,
   ContactStates,
   ContactSuccessor,
   DesiredContactRow,
-} from '../observe/contact-rows.ts';
-import type { Membership } from '../observe/contact-state.ts';
+  Membership,
+} from '../observe/contact-state.ts';
 import { strictest, type DesiredSubscription } from '../observe/strictest-consent.ts';
 
 /**
@@ -42,7 +43,8 @@ import { strictest, type DesiredSubscription } from '../observe/strictest-consen
 export function hasMoved(
   states: ContactStates,
   channel: string,
-  { due, barsCount }: { due: boolean; barsCount: boolean },
+  due: boolean,
+  barsCount: boolean,
 ): boolean {
   const { successors, strays, certified, by } = states;
   if (!certified || successors.length === 0 || (strays && !due)) return false;
@@ -55,23 +57,22 @@ export function hasMoved(
 export function isCarried(
   membership: Membership | undefined,
   channel: string,
-  said: Pick<ContactStates, 'desired' | 'by'>,
+  states: ContactStates,
 ): boolean {
   const { bound = [] } = membership ?? {};
-  const isBound = said.desired.some(({ id }) => bound.includes(id));
-  return isOurs(membership) && isBound && !isTakenBack(membership, channel, said);
+  const isBound = states.desired.some(({ id }) => bound.includes(id));
+  return isOurs(membership) && isBound && !isTakenBack(membership, channel, states);
 }
 
-type Moved = Pick<ContactStates, 'successors' | 'origins'>;
-
 /** Returns whether a record that had this address states an opt-out under its new one. */
-export function isForbidden(states: Moved, channel: string): boolean {
+export function isForbidden(states: ContactStates | ContactRenamed, channel: string): boolean {
   return movedRows(states).some((row) => statingOut([row], channel).isStated);
 }
 
 /** Returns the records that had this address, as they are under their new addresses. */
-export function movedRows({ successors, origins }: Moved): DesiredContactRow[] {
-  return successors.flatMap(({ desired }) => desired).filter(({ id }) => origins.includes(id));
+export function movedRows(states: ContactStates | ContactRenamed): DesiredContactRow[] {
+  const rows = states.successors.flatMap(({ desired }) => desired);
+  return rows.filter(({ id }) => states.origins.includes(id));
 }
 
 /**
@@ -100,14 +101,10 @@ function standsWhole(
   if (!isSound) return false;
   if (isThere(next)) return channels.every((channel) => stands(next, channel, old.by));
   const isIdle = (channel: string) => barred?.has(channel) || wishOf(next, channel) !== 'opt_in';
-  return barred !== undefined && barred.size > 0 && channels.every(isIdle) && !getsMail(old);
-}
-
-/** Returns whether the old contact gets mail of any channel, as far as is known. */
-function getsMail({ observed, recorded }: ContactStates): boolean {
-  const contacts = observed.map(({ value }) => value);
-  const known = contacts.length > 0 ? contacts : (recorded?.value.contacts ?? []);
-  return known.some(({ left, channels }) => !left && Object.values(channels).includes('opt_in'));
+  if (barred === undefined || barred.size === 0 || !channels.every(isIdle)) return false;
+  const observed = old.observed.map(({ value }) => value);
+  const known = observed.length > 0 ? observed : (old.recorded?.value.contacts ?? []);
+  return known.every(({ left, channels }) => left || !Object.values(channels).includes('opt_in'));
 }
 
 function stands(next: ContactSuccessor, channel: string, by: number): boolean {

@@ -5,6 +5,11 @@ import { decideUnmanaged, protectedUnmanaged } from '../../../domain/unmanaged-p
 /** The reason, the fix and the cause of a conflict. */
 export type Conflict = Pick<RecordProblem, 'cause' | 'about' | 'reason' | 'fix'>;
 
+/** Returns a conflict that is settled by recording the person's opt-out. */
+function recordOptOut(cause: Conflict['cause'], reason: string): Conflict {
+  return { cause, reason, fix: 'record the opt-out in the CRM; only the person can come back' };
+}
+
 interface Subject {
   channel: string;
   /** Whether it is uncertain that the recorded opt-out was a person's decision. */
@@ -21,7 +26,18 @@ const deletedThere =
   'the CRM marks the person as deleted; subscribed on the platform, not managed here';
 const leftOutThere =
   'contacts.include leaves the person out; subscribed on the platform, not managed here';
-const recordIt = 'record the opt-out in the CRM; only the person can come back';
+
+const vanished: Conflict = {
+  cause: 'vanished',
+  reason: 'the contact vanished from the platform',
+  fix:
+    'remove the person from the CRM; policy.missing: recreate brings back everybody who vanished, ' +
+    'also those who had themselves deleted',
+};
+const takenAway = recordOptOut(
+  'subscription-removed',
+  'the subscription was removed on the platform',
+);
 
 const undone: Conflict = {
   cause: 'undone',
@@ -33,18 +49,16 @@ const undone: Conflict = {
 
 /** The conflicts by the rule or gate that found them; any other rule or gate uses `leftChannel`. */
 const conflicts: Record<string, Conflict> = {
-  'left-all-mail': {
-    cause: 'left-all-mail',
-    reason: 'unsubscribed from all mail, blocked or suppressed on the platform',
-    fix: recordIt,
-  },
-  'vanished-respect': vanished(),
-  'vanished-before': vanished(),
-  'left-former-address': {
-    cause: 'left-former-address',
-    reason: 'the person opted out under a former address',
-    fix: recordIt,
-  },
+  'left-all-mail': recordOptOut(
+    'left-all-mail',
+    'unsubscribed from all mail, blocked or suppressed on the platform',
+  ),
+  'vanished-respect': vanished,
+  'vanished-before': vanished,
+  'left-former-address': recordOptOut(
+    'left-former-address',
+    'the person opted out under a former address',
+  ),
   'our-opt-out-stands': stillStated(''),
   'our-opt-out-recorded': stillStated(''),
   'our-opt-out-former-address': stillStated('former '),
@@ -55,21 +69,18 @@ const conflicts: Record<string, Conflict> = {
     reason: 'the contact has another address on the platform, so it is not created again',
     fix: 'give the person the same address on both sides',
   },
-  'left-before-vanishing': {
-    cause: 'left-before',
-    reason: 'the person opted out, and then the contact vanished from the platform',
-    fix: recordIt,
-  },
-  'left-replaced-channel': {
-    cause: 'left-replaced-channel',
-    reason: 'the person opted out of the channel that this one replaces',
-    fix: recordIt,
-  },
-  'left-before': {
-    cause: 'left-before',
-    reason: 'the person opted out before, as another contact on the platform',
-    fix: recordIt,
-  },
+  'left-before-vanishing': recordOptOut(
+    'left-before',
+    'the person opted out, and then the contact vanished from the platform',
+  ),
+  'left-replaced-channel': recordOptOut(
+    'left-replaced-channel',
+    'the person opted out of the channel that this one replaces',
+  ),
+  'left-before': recordOptOut(
+    'left-before',
+    'the person opted out before, as another contact on the platform',
+  ),
   erased: {
     cause: 'erased',
     reason: 'the person was erased by `forget`, and is not brought back',
@@ -81,18 +92,14 @@ const conflicts: Record<string, Conflict> = {
       "the opt-out is not sent: another CRM record has the contact's new address, and says in",
     fix: 'find out who has that address, and correct the other record in the CRM',
   },
-  'deleted-unmanaged': {
-    cause: 'deleted-subscribed',
-    reason: deletedThere,
-    fix: decideUnmanaged,
-  },
+  'deleted-unmanaged': { cause: 'deleted-subscribed', reason: deletedThere, fix: decideUnmanaged },
   'out-of-scope-unmanaged': {
     cause: 'out-of-scope-subscribed',
     reason: leftOutThere,
     fix: decideUnmanaged,
   },
-  'membership-removed': takenAway(),
-  'left-then-removed': takenAway(),
+  'membership-removed': takenAway,
+  'left-then-removed': takenAway,
 };
 
 /** The same of protected people, where contacts.protect makes a difference. */
@@ -109,11 +116,10 @@ const protectedConflicts: Record<string, Conflict> = {
   },
 };
 
-const leftChannel: Conflict = {
-  cause: 'left-channel',
-  reason: 'the person opted out of this channel on the platform',
-  fix: recordIt,
-};
+const leftChannel = recordOptOut(
+  'left-channel',
+  'the person opted out of this channel on the platform',
+);
 
 /** The rules that depend on what the platform shows for one channel. */
 const byShown = new Set([
@@ -172,24 +178,6 @@ export function contradiction(count: number, channel: string): Conflict {
     about: 'CRM records of one address contradict each other; the opt-out counts',
     reason: `${channel}: ${count} CRM records of this address contradict each other; the opt-out counts`,
     fix: 'merge them in the CRM',
-  };
-}
-
-function vanished(): Conflict {
-  return {
-    cause: 'vanished',
-    reason: 'the contact vanished from the platform',
-    fix:
-      'remove the person from the CRM; policy.missing: recreate brings back everybody who vanished, ' +
-      'also those who had themselves deleted',
-  };
-}
-
-function takenAway(): Conflict {
-  return {
-    cause: 'subscription-removed',
-    reason: 'the subscription was removed on the platform',
-    fix: recordIt,
   };
 }
 

@@ -5,31 +5,31 @@ import { canonicalJson, type Key } from '../../../domain/record.ts';
 import { isUnmanagedCause, optsOutUnmanaged } from '../../../domain/unmanaged-people.ts';
 import { decodedStates } from '../../decoded-rows.ts';
 import type { Decision, States, Stop } from '../../record-type.ts';
-import { notOursOf, oursOf } from './our-contacts.ts';
-import { isFlagged } from './absence.ts';
+import { notOursOf, oursOf, isFlagged } from './absence.ts';
 import { movedRows } from './changed-address.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
-import { channelFacts, factsOf, verdictIn } from './facts.ts';
-import type { PersonFacts, PersonRules } from './person-facts.ts';
+import { channelFacts, factsOf, verdictIn, type PersonFacts, type PersonRules } from './facts.ts';
 import { gates, newerWill } from './gates.ts';
-import { overriddenBy, statingOut, withdrawsStated } from './own-opt-outs.ts';
+import {
+  overriddenBy,
+  statingOut,
+  withdrawsStated,
+  isOperators,
+  laterWill,
+} from './own-opt-outs.ts';
 import { isDoubtful } from './platform-opt-outs.ts';
 import { isIrrelevant, isToRecord, noteOf } from './recorded-note.ts';
 import { elsewhereOf, renamedTargets } from './renamed-contact.ts';
-import { isOperators, laterWill } from './settlements.ts';
 import { decideChannel, rules as table, type Verdict } from './rules.ts';
 import {
   type ContactStates,
   decodeContact,
-  type DesiredContactRow,
-} from '../observe/contact-rows.ts';
-import type { EnrolmentBody, ObservedContact } from '../observe/contact-state.ts';
-import { settles } from '../observe/converged-creation.ts';
-import { fingerprintsOf } from '../observe/last-observed.ts';
-import { fingerprintOf } from '../observe/observed-contact.ts';
-import { contradict } from '../observe/strictest-consent.ts';
-import { statedAt } from '../observe/consent-statement.ts';
+  type EnrolmentBody,
+  type ObservedContact,
+} from '../observe/contact-state.ts';
+import { fingerprintsOf, fingerprintOf } from '../observe/observed-contact.ts';
+import { contradict, statedAt } from '../observe/strictest-consent.ts';
 
 /** The order in which a person's changes are sent: opt-outs first, deletes last. */
 export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
@@ -45,7 +45,9 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
     problems: [],
   };
   const stops = rules.channels.map((channel) => planChannel(decision, channel, facts));
-  decision.stoppedBy = stopsOf(facts, stops);
+  if (facts.isProtected && facts.mayDelete) stops.push('protect');
+  const stoppedBy = [...new Set(stops.filter((stop) => stop !== undefined))];
+  decision.stoppedBy = stoppedBy;
   if (facts.renamed.length > 0 && [...facts.desired.values()].includes('opt_out')) {
     decision.problems.push(conflictProblem(states.key, '', renamedThere));
   }
@@ -54,9 +56,8 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   if (facts.status.deletable || facts.replaced) planDeletes(decision, facts, isForgotten);
   markEnrolments(decision, facts);
   const isDone = decision.changes.length + decision.problems.length === 0;
-  const isAllowed = decision.stoppedBy.length === 0;
   const isKnown = states.certified && !states.unchosen && states.lost.size === 0;
-  const isSettled = isKnown && isDone && isAllowed;
+  const isSettled = isKnown && isDone && stoppedBy.length === 0;
   // An opt-out of ours is recorded, also if the contact is not ours.
   const isOptedOut = decision.changes.some(({ op }) => op === 'opt_out');
   if ((isToRecord(facts) || isOptedOut) && !isForgotten) {
@@ -67,15 +68,9 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   const note = decision.note && decodeContact.recorded(decision.note);
   const isNamed = note !== undefined && states.desired.length > 0;
   const elsewhere = isNamed ? elsewhereOf(facts.renamed, facts.recorded, states.latest) : undefined;
-  decision.news = newsOfSight(note, facts.seen, { entries: states.entries, elsewhere });
+  decision.news = newsOfSight(note, facts.seen, states.entries, elsewhere);
   if (states.unchosen && isIrrelevant(facts, decision)) decision.note = undefined;
   return decision;
-}
-
-/** Returns the settings that prevent a change for the person, each once. */
-function stopsOf({ isProtected, mayDelete }: PersonFacts, stops: (Stop | undefined)[]): Stop[] {
-  const found = stops.filter((stop) => stop !== undefined);
-  return [...new Set(isProtected && mayDelete ? [...found, 'protect' as const] : found)];
 }
 
 /**
@@ -92,10 +87,9 @@ function planChannel(decision: Decision, channel: string, facts: PersonFacts): S
     decision.problems.push({ ...conflictProblem(states.key, channel, fault), crmId, ...urgent });
   };
   if (verdict.action === 'conflict') {
-    const isUnsure = isDoubtful(facts.now.channels[channel], channel, states.facts);
     const subject = {
       channel,
-      isDoubtful: isUnsure,
+      isDoubtful: isDoubtful(facts.now.channels[channel], channel, states.facts),
       contacts: facts.contacts.length,
       isRenamed: facts.renamed.length > 0,
       isProtected: facts.isProtected,
@@ -108,51 +102,43 @@ function planChannel(decision: Decision, channel: string, facts: PersonFacts): S
     const subject = { channel, isDoubtful: false, contacts: 1, isRenamed: false };
     conflict({ ...conflictOf(by, subject), fix: optsOutUnmanaged });
   }
-  decision.changes.push(...changesOf(decision, { facts, channel, verdict }));
+  const isFirst = !decision.changes.some(({ op }) => op === 'create');
+  decision.changes.push(...changesIn(channel, facts, verdict, isFirst));
   if (contradict(states.desired, channel) && !facts.operatorOut(channel)) {
     conflict(contradiction(states.desired.length, channel));
   }
   return stop;
 }
 
-interface Decided {
-  facts: PersonFacts;
-  channel: string;
-  verdict: Verdict;
-}
-
 /**
  * Returns the changes in one channel that implement the verdict. A delete concerns the whole person
- * and is planned elsewhere.
+ * and is planned elsewhere. `isFirst`: whether no other channel of the person is created yet.
  */
-function changesOf(decision: Decision, { facts, channel, verdict }: Decided): Change[] {
-  const { key } = facts.states;
-  const isMoved = verdict.cause === 'address';
-  const about = { channel, isMoved };
-  const reason = reasonIn(facts, verdict, channel);
-  if (verdict.action === 'opt_in') {
-    const [contact] = facts.contacts;
-    return [changeOf(key, 'opt_in', { ...about, target: contact?.id, reason: reason(contact) })];
-  }
-  if (verdict.action === 'create') {
-    const isFirst = !decision.changes.some(({ op }) => op === 'create');
-    return [changeOf(key, isFirst ? 'create' : 'opt_in', { ...about, reason: reason() })];
-  }
-  // Even if a renamed contact causes a conflict, the person's other contacts are opted out.
-  const optsOut = verdict.by === 'renamed-claimed' || isOut(verdict);
-  if (!optsOut) return [];
-  // A delete opts out first, because it may await approval or be refused.
+function changesIn(
+  channel: string,
+  facts: PersonFacts,
+  verdict: Verdict,
+  isFirst: boolean,
+): Change[] {
+  const { states, desired } = facts;
+  const { action, by, cause } = verdict;
+  const says = desired.get(channel) ?? undefined;
+  const at = statedAt(states.desired, channel) ?? undefined;
+  const plan = (op: Op, contact?: ObservedContact, why?: Why): Change => {
+    const before = contact?.channels[channel] ?? 'none';
+    const reason = { rule: by, says, statedAt: at, before };
+    const about = { channel, isMoved: cause === 'address', target: contact?.id, why, reason };
+    return changeOf(states.key, op, about);
+  };
+  if (action === 'opt_in') return [plan('opt_in', facts.contacts[0])];
+  if (action === 'create') return [plan(isFirst ? 'create' : 'opt_in')];
+  // Even if a renamed contact causes a conflict, the person's other contacts are opted out. A
+  // delete opts out first, because it may await approval or be refused.
+  if (by !== 'renamed-claimed' && action !== 'opt_out' && action !== 'delete') return [];
   const why = whyOf(facts, verdict, channel);
   return contactsOf(facts, verdict, channel)
     .filter((contact) => contact.channels[channel] === 'opt_in')
-    .map((contact) => {
-      const of = { ...about, target: contact.id, why, reason: reason(contact) };
-      return changeOf(key, 'opt_out', of);
-    });
-}
-
-function isOut({ action }: Verdict): boolean {
-  return action === 'opt_out' || action === 'delete';
+    .map((contact) => plan('opt_out', contact, why));
 }
 
 /** The cause of an opt-out, the CRM records that state it, and all CRM records of the address. */
@@ -188,13 +174,7 @@ function planDeletes(decision: Decision, facts: PersonFacts, isForgotten: boolea
   const reason = { rule: deletingRule(facts), says, before: 'present' };
   for (const contact of oursOf(shown, states.recorded)) {
     const seen = isForgotten ? fingerprintOf(contact) : undefined;
-    const about = {
-      channel: '',
-      isMoved,
-      target: contact.id,
-      shown: seen,
-      reason,
-    };
+    const about = { channel: '', isMoved, target: contact.id, shown: seen, reason };
     decision.changes.push(changeOf(states.key, 'delete', about));
   }
 }
@@ -204,7 +184,7 @@ interface About {
   isMoved: boolean;
   target?: string | undefined;
   reason: ChangeReason;
-  why?: Why;
+  why?: Why | undefined;
   /** For a delete: the contact's observed fingerprint, if nothing about the contact is recorded. */
   shown?: string | undefined;
 }
@@ -215,12 +195,9 @@ export function changeOf(key: Key, op: Op, about: About): Change {
   // Opt-outs that the CRM states have their own guard.
   const guard = guardOf({ kind: 'contact', op }, why?.cause === 'stated');
   const body = canonicalJson({ ...why, shown, moved: isMoved || undefined });
-  return { kind: 'contact', key, op, part, target, body, phase: phaseOf(op), guard, why: reason };
-}
-
-function phaseOf(op: Op): number {
-  if (op === 'opt_out') return phase.optOut;
-  return op === 'delete' ? phase.delete : phase.optIn;
+  const enrolment = op === 'opt_out' ? phase.optOut : phase.optIn;
+  const order = op === 'delete' ? phase.delete : enrolment;
+  return { kind: 'contact', key, op, part, target, body, phase: order, guard, why: reason };
 }
 
 function conflictProblem(key: Key, part: string, fault: Conflict): RecordProblem {
@@ -241,6 +218,7 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
     .filter(({ row }) => row.id !== undefined)
     .map(({ row, seen: rows }) => ({ key: row.key, shown: fingerprintsOf(row, rows) }));
   const isAll = settles(states, decision) || undefined;
+  const spellings = states.desired.map(({ value }) => value.spelling);
   const mark = (change: Change): Change => {
     if (change.op !== 'create' && change.op !== 'opt_in') return change;
     const is = recorded?.channels[change.part];
@@ -252,17 +230,31 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
     const now = facts.now.channels[change.part];
     const withdraws = withdrawsStated(change.part, now, past, states) || undefined;
     const overrides = overriddenBy(states.desired, now, past);
-    const spelling = change.target === undefined ? spellingIn(states.desired) : undefined;
+    // The CRM's spelling of the address is not needed if a record has the key itself.
+    const isSpelt = change.target === undefined && !spellings.includes(undefined);
+    const spelling = isSpelt ? spellings[0] : undefined;
     const body = { changed, forbids, former, newer, overrides, settles: isAll, since, withdraws };
     return { ...change, body: canonicalJson({ ...body, spelling }) };
   };
   decision.changes = decision.changes.map(mark);
 }
 
-/** Returns the CRM's spelling of the address; undefined if a record has the key itself. */
-function spellingIn(rows: readonly DesiredContactRow[]): string | undefined {
-  const spellings = rows.map(({ value }) => value.spelling);
-  return spellings.includes(undefined) ? undefined : spellings[0];
+/**
+ * Returns whether a creation is the only change, and nothing else is known about the person, so
+ * that nothing is left to decide if the response shows only the created channel (`settledNow` in
+ * acknowledged-change.ts). In all other cases a new decision is made.
+ */
+export function settles(
+  states: States,
+  { changes: [change, ...others], problems }: { changes: Change[]; problems: RecordProblem[] },
+): boolean {
+  const { desired, entries, former, parked, certified, restored, lost } = states;
+  const [row, twin] = desired;
+  const isAlone = change?.op === 'create' && others.length + problems.length === 0;
+  const isNew = entries.length + former.length + parked.length === 0;
+  const isSure = certified && !restored && lost.size === 0;
+  const isPlain = row !== undefined && !row.invalid && !twin;
+  return isAlone && isNew && isSure && isPlain;
 }
 
 /** Returns the words of the rule or gate that calls for a change. */
@@ -270,18 +262,6 @@ export function reasonFor({ op, part }: Change, states: States, rules: PersonRul
   const facts = factsOf(decodedStates(states, decodeContact), rules);
   const by = op === 'delete' ? deletingRule(facts) : verdictIn(facts, part).verdict.by;
   return [...table, ...gates].find(({ id }) => id === by)?.asks ?? '';
-}
-
-/** Returns a function that says, for one contact, why a change in a channel is planned. */
-function reasonIn({ states, desired }: PersonFacts, { by }: Verdict, channel: string) {
-  const says = desired.get(channel) ?? undefined;
-  const at = statedAt(states.desired, channel) ?? undefined;
-  return (contact?: ObservedContact): ChangeReason => ({
-    rule: by,
-    says,
-    statedAt: at,
-    before: contact?.channels[channel] ?? 'none',
-  });
 }
 
 /** Returns the rule that calls for a deletion. */

@@ -25,46 +25,32 @@ import {
   type ListChanges,
 } from '../../../domain/do-not-contact.ts';
 import type { ConsentPolicy } from './rules.ts';
-import type { ContactChange, RecordedContactRow } from '../observe/contact-rows.ts';
+import type {
+  ContactChange,
+  RecordedContactRow,
+  ObservedContact,
+} from '../observe/contact-state.ts';
 import type { Elsewhere } from './renamed-contact.ts';
-import type { ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 
 /** Returns what the list must remember about a recorded person. */
 export function memoriesOf(row: RecordedContactRow): RememberedOptOut[] {
-  const recorded = row.value;
+  const { channels, contacts } = row.value;
   const by = row.seenAt;
-  const outs = Object.entries(recorded.channels).flatMap(([part, membership]) => {
+  const undated = { part: all, after: null, by };
+  const ours = contacts.find(({ id }) => id === row.id) ?? contacts[0];
+  const outs = Object.entries(channels).flatMap(([part, membership]) => {
     const { is, by: author, made, doubtful, settled } = membership;
     if (is !== 'opt_out' || author !== 'platform' || settled) return [];
-    const contact = contactOf(recorded, part, row.id);
+    const shows = contacts.find((contact) => contact.channels[part] === 'opt_out') ?? ours;
     const cause = doubtful ? ('doubtful' as const) : ('opt_out' as const);
-    return [{ part, cause, contact, after: made?.after ?? null, by: made?.by ?? by }];
+    const { after, by: latest } = made ?? undated;
+    return [{ part, cause, contact: shows?.id ?? null, after, by: latest }];
   });
-  const left = recorded.contacts.flatMap((contact) =>
-    causesOf(contact).map((cause) => ({ part: all, cause, contact: contact.id, after: null, by })),
+  const left = contacts.flatMap(({ id, left, causes = ['suppressed'] }) =>
+    left ? causes.map((cause) => ({ ...undated, cause, contact: id })) : [],
   );
   if (row.id !== undefined || row.ownership === 'noted') return [...outs, ...left];
-  const contact = recorded.contacts[0]?.id ?? null;
-  return [...outs, ...left, { part: all, cause: 'vanished', contact, after: null, by }];
-}
-
-function causesOf({ left, causes }: ObservedContact) {
-  if (!left) return [];
-  return causes ?? (['suppressed'] as const);
-}
-
-/**
- * Returns the id of the contact that shows the opt-out, otherwise of our contact, otherwise of the
- * first one.
- */
-function contactOf(
-  { contacts }: RecordedContact,
-  channel: string,
-  id: string | undefined,
-): string | null {
-  const shows = contacts.find(({ channels }) => channels[channel] === 'opt_out');
-  const ours = contacts.find((contact) => contact.id === id);
-  return (shows ?? ours ?? contacts[0])?.id ?? null;
+  return [...outs, ...left, { ...undated, cause: 'vanished', contact: contacts[0]?.id ?? null }];
 }
 
 /**
@@ -74,9 +60,10 @@ function contactOf(
 export function newsOfSight(
   row: RecordedContactRow | undefined,
   shown: readonly ObservedContact[],
-  { entries, elsewhere }: { entries: readonly Entry[]; elsewhere?: Elsewhere | undefined },
+  entries: readonly Entry[],
+  elsewhere?: Elsewhere,
 ): ListChanges {
-  const { said, subscribed } = elsewhere ?? { said: [], subscribed: [] };
+  const { adds, subscribed } = elsewhere ?? { adds: [], subscribed: [] };
   const isBack = (entry: Entry) => isOfChannel(entry.cause) && isOver(entry, subscribed);
   const over = entries.filter((entry) => isOver(entry, shown) || isBack(entry));
   const ends = over.map(({ seq }) => ({ seq, why: 'taken back on the platform' }));
@@ -87,7 +74,7 @@ export function newsOfSight(
         entry.through === 'address' &&
         (isSame(entry, memory) || (isOfChannel(entry.cause) && isAlike(entry, memory))),
     );
-  const news = said.filter((memory) => !isKnown(memory));
+  const news = adds.filter((memory) => !isKnown(memory));
   return { adds: newTo(standing, [...(row ? memoriesOf(row) : []), ...news]), ends };
 }
 
@@ -135,13 +122,8 @@ export function newsOfChange(
     return cause === 'operator' ? since !== undefined && by < since : isOfChannel(cause);
   });
   const ends = over.map(({ seq }) => ({ seq, why: `${change.op} acknowledged` }));
-  return {
-    adds: newTo(
-      entries.filter((entry) => !over.includes(entry)),
-      memories,
-    ),
-    ends,
-  };
+  const standing = entries.filter((entry) => !over.includes(entry));
+  return { adds: newTo(standing, memories), ends };
 }
 
 /**
@@ -173,7 +155,7 @@ function isOfChannel(cause: Entry['cause']): boolean {
 }
 
 /** An operation that the list may forbid. */
-export interface Asked {
+interface Asked {
   op: string;
   part: string;
   /** When the CRM stated the consent that overrides an opt-out; undefined if there is none. */
@@ -182,15 +164,15 @@ export interface Asked {
   since?: number | undefined;
 }
 
-/** Why the do-not-contact list forbids an operation; the first reason that applies counts. */
-export type Listed = 'erased' | 'left-before' | 'vanished-before';
-
-/** Returns why the do-not-contact list forbids the operation, or undefined if it does not. */
+/**
+ * Returns why the do-not-contact list forbids the operation, or undefined if it does not; the first
+ * reason that applies counts.
+ */
 export function listed(
   entries: readonly Entry[],
   { op, part, newer = Number.NEGATIVE_INFINITY, since = Number.NEGATIVE_INFINITY }: Asked,
-  { missing }: Pick<ConsentPolicy, 'missing'>,
-): Listed | undefined {
+  { missing }: ConsentPolicy,
+): 'erased' | 'left-before' | 'vanished-before' | undefined {
   if (op !== 'create' && op !== 'opt_in') return undefined;
   const against = entries.filter((entry) => {
     if (entry.part !== all && entry.part !== part) return false;

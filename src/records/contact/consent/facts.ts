@@ -1,16 +1,26 @@
-/** Derives the input of the rules and gates from what is known about one person. */
-import type { DesiredRow, RecordedRow } from '../../../domain/record.ts';
-import { type AbsenceRules, mayDelete, notOursOf, oursOf } from './our-contacts.ts';
-import { hasLeft, hasWaited, isDue } from './absence.ts';
+/** Defines what the rules and gates know about one person, and derives it. */
+import type { DesiredRow, RecordedRow, Key } from '../../../domain/record.ts';
+import {
+  type AbsenceRules,
+  policyDeletes,
+  notOursOf,
+  oursOf,
+  hasLeft,
+  hasWaited,
+  isDue,
+} from './absence.ts';
 import { isBar, newerWill, passGates } from './gates.ts';
 import { isUnsure } from './platform-opt-outs.ts';
-import type { PersonFacts, PersonRules } from './person-facts.ts';
-import { type ChannelFacts, decideChannel } from './rules.ts';
+import {
+  type ChannelFacts,
+  decideChannel,
+  type ConsentPolicy,
+  type PersonStatus,
+} from './rules.ts';
 import { isAwaited, isReplaced } from './changed-address.ts';
-import { isChanged } from '../observe/observed-contact.ts';
+import { isChanged, contactsOf, statedContacts } from '../observe/observed-contact.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
-import { attributed, isTakenBack } from './own-opt-outs.ts';
-import { isSettledIn, settledOut, stillSettled } from './settlements.ts';
+import { attributed, isTakenBack, settledOut, stillSettled } from './own-opt-outs.ts';
 import {
   type Channels,
   distrusted,
@@ -19,28 +29,74 @@ import {
   outgrown,
   pastOf,
   recordedIn,
+  replacedBy,
+  statingFor,
 } from './past-consent.ts';
 import { withEarlyMarked } from '../observe/consent-time.ts';
 import type {
   ContactStates,
-  ContactSuccessor,
   DesiredContactRow,
-} from '../observe/contact-rows.ts';
-import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
-import type { Observation } from '../observe/channel-observation.ts';
-import { replacedBy, statingFor } from './replaced-channel.ts';
-import { renamedOf, withoutOurs } from './renamed-contact.ts';
-import { contactsOf, statedContacts } from '../observe/last-observed.ts';
+  ObservedContact,
+  RecordedContact,
+} from '../observe/contact-state.ts';
+import { renamedOf, withoutOurs, type RenamedContact } from './renamed-contact.ts';
 import { type DesiredSubscription, strictest, strictestOf } from '../observe/strictest-consent.ts';
 import type { ContactFields } from '../observe/desired-contact.ts';
+import type { Entry } from '../../../domain/do-not-contact.ts';
+
+/** The settings that the rules and gates apply to a person. */
+export interface PersonRules extends Channels {
+  /** The addresses that contacts.protect contains. */
+  protects: ReadonlySet<Key>;
+  policy: ConsentPolicy;
+  absence: AbsenceRules;
+}
+
+/** What is known about one person, and what follows from it. */
+export interface PersonFacts {
+  states: ContactStates;
+  rules: PersonRules;
+  status: PersonStatus;
+  /** Whether contacts.protect covers the person, by address or by a condition on a CRM record. */
+  isProtected: boolean;
+  /**
+   * Whether the policy would delete this contact now, because the person is gone or because a
+   * contact with a new address has replaced it.
+   */
+  mayDelete: boolean;
+  /** Whether another contact has replaced this one, and the policy deletes this one. */
+  replaced: boolean;
+  desired: Map<string, DesiredSubscription>;
+  recorded: RecordedContact | undefined;
+  /** The same person under former addresses. */
+  former: RecordedContact[];
+  /** The contacts on the platform as just read. */
+  seen: ObservedContact[];
+  /** The contacts as just read, or as last known if nothing was read. */
+  shown: ObservedContact[];
+  /**
+   * The contacts of `shown` without the opt-outs that a creation set by default, because no person
+   * made those.
+   */
+  contacts: ObservedContact[];
+  /** The person's contacts that now have another address on the platform. */
+  renamed: RenamedContact[];
+  /** Returns the opt-out from a channel that an operator stated and that still applies. */
+  operatorOut: (channel: string) => Entry | undefined;
+  /** The recorded state of the person, updated with what is observed now. */
+  now: Pick<RecordedContact, 'channels' | 'outgrown'>;
+}
 
 /** Derives what is known about one person. It makes no requests; `states` contains everything. */
 export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
   const states = withBars(withEarlyMarked(known), rules);
+  const { recorded: row, certified } = states;
   const seen = states.observed.map(({ value }) => value);
-  const desired = wishesOf(states, rules.channels);
+  // An uncertified reading shows nothing about people it does not contain.
+  const isSilent = states.desired.length === 0 && !certified;
+  const desired = strictest(states.desired, isSilent ? [] : rules.channels);
   const since = { ...states, wishes: desired };
-  const before = states.recorded?.value;
+  const before = row?.value;
   const recorded = before && states.restored ? distrusted(before, seen, since) : before;
   const shown = contactsOf(seen, states, recorded);
   const contacts = statedContacts(shown, states, recorded);
@@ -48,41 +104,54 @@ export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
     .map((past) => pastOf(past, since, rules))
     .map((past) => ({ ...past, channels: stillSettled(past.channels, states.desired) }));
   const named = [...desired.values()].some((wish) => wish !== 'gone');
-  // For a person who is no longer in the CRM, only our own contact counts.
-  const ours = oursOf(contacts, states.recorded);
-  const isOurs = hasLeft(states) ? ours.length > 0 : isOwned(states.recorded);
+  // For a person who is no longer in the CRM, only our own contact counts. A contact that is merely
+  // noted is not ours.
+  const ours = oursOf(contacts, row);
+  const isOwned = row !== undefined && row.ownership !== 'noted';
+  const isOurs = hasLeft(states) ? ours.length > 0 : isOwned;
   const due = isDue(states, rules.absence);
   const isIn = rules.policy.absent === 'opt_out' && rules.channels.some(isInOf(ours));
   const waited = due && hasWaited(states, isIn, rules.absence);
-  const deletes = mayDelete(states, rules.absence);
+  const deletes = policyDeletes(row, rules.absence) && states.mayDelete && certified;
   const isKept =
     rules.protects.has(states.key) || isProtectedByRecord(states.desired, recorded) === true;
   const hasReplacement = deletes && isReplaced(states, rules.channels);
   const isOver = deletes && waited && !hasReplacement && !isAwaited(states, rules.channels);
-  const replaced = hasReplacement && !isKept;
   const over = outgrown(recorded, contacts, rules.replaces);
   const seenIn = memberships(recorded, contacts, {
     channels: rules.channels.filter((channel) => !states.lost.has(channel)),
     replaces: rules.replaces,
-    sight: sightOf(states, { recorded, shown }),
+    sight: {
+      present: shown.length > 0,
+      before: row?.seenAt ?? null,
+      by: states.latest,
+      changed: isChanged(recorded?.contacts ?? [], shown),
+    },
   });
-  const theirs = doubted(seenIn, recorded, states);
-  const still = withoutOurs(theirs, shown, former);
+  const still = withoutOurs(doubted(seenIn, recorded, states), shown, former);
+  const channels = Object.entries(stillSettled(still, states.desired)).map(([channel, is]) => {
+    const stating = statingFor(channel, rules);
+    return [channel, attributed(is, channel, { ...states, stating })] as const;
+  });
   return {
     states,
     rules,
     isProtected: isKept,
     mayDelete: isOver || hasReplacement,
-    replaced,
+    replaced: hasReplacement && !isKept,
     recorded,
     seen,
     shown,
     contacts,
     renamed: renamedOf(states, recorded),
     former,
-    now: { channels: attributedAll(still, { states, rules }), outgrown: over },
+    now: { channels: Object.fromEntries(channels), outgrown: over },
     desired,
-    operatorOut: (channel) => settledOut(states, partsOf(channel, rules, over), channel),
+    operatorOut(channel) {
+      const replaced = replacedBy(channel, rules, over);
+      const parts = replaced === undefined ? [channel] : [channel, replaced];
+      return settledOut(states, parts, channel);
+    },
     status: {
       present: contacts.length > 0,
       // If the CRM contains the person, the contact is adopted, and is ours from now on.
@@ -94,31 +163,25 @@ export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
   };
 }
 
-/** Adds to each new address of the person the channels that somebody's word bars there. */
+/**
+ * Adds to each new address of the person the channels that somebody's word bars there, so that
+ * nothing more is sent for them. A doubtful opt-out bars none: it awaits an operator.
+ */
 function withBars(states: ContactStates, rules: PersonRules): ContactStates {
-  const barredFor = (next: ContactSuccessor): ReadonlySet<string> => {
+  const successors = states.successors.map((next) => {
     const facts = next.states && factsOf(next.states, rules);
-    return new Set(rules.channels.filter((channel) => facts && isBarred(facts, channel)));
-  };
-  const successors = states.successors.map((next) => ({ ...next, barred: barredFor(next) }));
+    if (!facts) return { ...next, barred: new Set<string>() };
+    const all = [facts.now, ...facts.former];
+    const contacts = [...facts.contacts, ...facts.former.flatMap((one) => one.contacts)];
+    const hasLeftAll = contacts.some(({ left }) => left);
+    const isBarred = (channel: string): boolean => {
+      if (!isBar(verdictIn(facts, channel).verdict)) return false;
+      const outs = all.map(({ channels }) => channels[channel]);
+      return hasLeftAll || !isUnsure(channel, outs, facts.states);
+    };
+    return { ...next, barred: new Set(rules.channels.filter(isBarred)) };
+  });
   return { ...states, successors };
-}
-
-/** Returns whether nothing more is sent for the channel. A doubtful opt-out awaits an operator. */
-function isBarred(facts: PersonFacts, channel: string): boolean {
-  const { contacts, former, now, states } = facts;
-  if (!isBar(verdictIn(facts, channel).verdict)) return false;
-  const hasLeftAll = [...contacts, ...former.flatMap((one) => one.contacts)].some(
-    ({ left }) => left,
-  );
-  const outs = [now, ...former].map(({ channels }) => channels[channel]);
-  return hasLeftAll || !isUnsure(channel, outs, states);
-}
-
-/** Returns the channel, and the one that it replaces unless the person has joined it since. */
-function partsOf(channel: string, rules: Channels, over: readonly string[]): string[] {
-  const replaced = replacedBy(channel, rules, over);
-  return replaced === undefined ? [channel] : [channel, replaced];
 }
 
 /** Returns the input of the rules for one channel of the person. */
@@ -126,6 +189,7 @@ export function channelFacts(person: PersonFacts, channel: string): ChannelFacts
   const { states, rules, recorded, contacts } = person;
   const wanted = person.desired.get(channel) ?? null;
   const about = wanted === 'gone' ? oursOf(contacts, states.recorded) : contacts;
+  const is = person.now.channels[channel];
   return {
     ...person.status,
     wanted,
@@ -133,8 +197,8 @@ export function channelFacts(person: PersonFacts, channel: string): ChannelFacts
     observed: strictestOf(about, channel),
     someIn: about.some(({ channels }) => channels[channel] === 'opt_in'),
     newer: newerWill(person, channel) !== undefined,
-    takenBack: isTakenBack(person.now.channels[channel], channel, states),
-    settledIn: isSettledIn(person.now.channels[channel]),
+    takenBack: isTakenBack(is, channel, states),
+    settledIn: is?.is === 'opt_out' && is.settled !== undefined,
     unmanaged: wanted === 'gone' ? unmanagedAs({ ...states, contacts }, channel) : undefined,
     policy: rules.policy,
   };
@@ -179,54 +243,13 @@ export function isProtectedByRecord(
   return says || (isUnknown && recorded?.protected === true) || undefined;
 }
 
-function attributedAll(
-  channels: RecordedContact['channels'],
-  { states, rules }: Pick<PersonFacts, 'states' | 'rules'>,
-): RecordedContact['channels'] {
-  const known = Object.entries(stillSettled(channels, states.desired));
-  const all = known.map(([channel, is]): [string, Membership] => {
-    const stating = statingFor(channel, rules);
-    return [channel, attributed(is, channel, { ...states, stating })];
-  });
-  return Object.fromEntries(all);
-}
-
-/** A contact that is merely noted is not ours. */
-function isOwned(row: ContactStates['recorded']): boolean {
-  return row !== undefined && row.ownership !== 'noted';
-}
-
 function isInOf(contacts: readonly ObservedContact[]): (channel: string) => boolean {
   return (channel) => contacts.some(({ channels }) => channels[channel] === 'opt_in');
 }
 
-/**
- * Returns what the CRM wants. An uncertified reading shows nothing about people it does not
- * contain.
- */
-function wishesOf(
-  { desired, certified }: ContactStates,
-  channels: readonly string[],
-): Map<string, DesiredSubscription> {
-  const silent = desired.length === 0 && !certified;
-  return silent ? new Map<string, DesiredSubscription>() : strictest(desired, channels);
-}
-
-function sightOf(
-  states: ContactStates,
-  { recorded, shown }: Pick<PersonFacts, 'recorded' | 'shown'>,
-): Observation {
-  return {
-    present: shown.length > 0,
-    before: states.recorded?.seenAt ?? null,
-    by: states.latest,
-    changed: isChanged(recorded?.contacts ?? [], shown),
-  };
-}
-
 /** Returns the part of the configuration that decisions need. */
 export function rulesOf(
-  { channels, protect = [] }: Pick<ContactFields, 'channels' | 'protect'>,
+  { channels, protect = [] }: ContactFields,
   policy: PersonRules['policy'],
   absence: AbsenceRules,
 ): PersonRules {

@@ -4,17 +4,14 @@
  */
 import { isOver, listed } from './do-not-contact-entries.ts';
 import { hasMoved, isCarried, isForbidden } from './changed-address.ts';
-import type { PersonFacts } from './person-facts.ts';
-import { isTakenBack } from './own-opt-outs.ts';
-import { isNewer, isOurs, isTheirs } from '../observe/channel-observation.ts';
-import { hasLeftReplaced, isUndoneInReplaced, replacedBy } from './replaced-channel.ts';
+import type { PersonFacts } from './facts.ts';
+import { isTakenBack, isOperators } from './own-opt-outs.ts';
+import { isNewer, isOurs, isTheirs, isBounce } from '../observe/observed-contact.ts';
+import { hasLeftReplaced, isUndoneInReplaced, replacedBy } from './past-consent.ts';
 import { renamedTargets } from './renamed-contact.ts';
-import { isOperators } from './settlements.ts';
-import { statedAt } from '../observe/consent-statement.ts';
+import { statedAt } from '../observe/strictest-consent.ts';
 import { type Action, type Cause, type ChannelFacts, rules, type Verdict } from './rules.ts';
 import type { Stop } from '../../record-type.ts';
-import type { RecordedContact } from '../observe/contact-state.ts';
-import { isBounce } from '../observe/last-observed.ts';
 
 /** The input of the gates: one channel of one person. */
 export interface GateFacts {
@@ -96,7 +93,13 @@ export const gates: readonly Gate[] = [
     row: 19,
     asks: 'the person unsubscribed, was blocked or complained under a former address (a bounce does not count)',
     about: enrols,
-    holds: (facts) => facts.person.former.some((past) => leftUnder(past, facts)),
+    holds: ({ person: { former, rules }, channel }) =>
+      former.some(
+        (past) =>
+          isTheirs(past.channels[channel]) ||
+          past.contacts.some((contact) => contact.left && !isBounce(contact)) ||
+          hasLeftReplaced(past, channel, rules),
+      ),
     action: 'conflict',
     bars: true,
   },
@@ -293,16 +296,6 @@ export function isBar({ by }: Verdict): boolean {
   return [...rules, ...gates].some(({ id, bars }) => id === by && bars);
 }
 
-/** Returns whether the person unsubscribed under a former address, from the channel or all mail. */
-function leftUnder(past: RecordedContact, facts: GateFacts): boolean {
-  const isGone = past.contacts.some((contact) => contact.left && !isBounce(contact));
-  return (
-    isTheirs(past.channels[facts.channel]) ||
-    isGone ||
-    hasLeftReplaced(past, facts.channel, facts.person.rules)
-  );
-}
-
 /**
  * Returns why the do-not-contact list forbids the action, if it does. Entries for the channel that
  * this one replaces count too, unless the person has joined this one since.
@@ -328,7 +321,7 @@ function isMovedAway({ person, channel }: GateFacts, { action, cause }: Verdict)
   const isOpen = action === 'nothing' || (replaced && action === 'opt_out' && cause === 'absence');
   // Who left all mail gets none at the old address either, so a bar at the new one changes nothing.
   const barsCount = replaced || !status.left;
-  return isOpen && hasMoved(states, channel, { due: status.due, barsCount });
+  return isOpen && hasMoved(states, channel, status.due, barsCount);
 }
 
 /** Returns whether a stated opt-out may have to follow the contact to another address. */

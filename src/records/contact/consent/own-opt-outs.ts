@@ -14,27 +14,30 @@
  * opt out when the next decision about the person is made; if no record opts out then, by all
  * records known for the address.
  */
-import { isOurs, isTheirs, unsettled } from '../observe/channel-observation.ts';
-import type { ContactStates, DesiredContactRow } from '../observe/contact-rows.ts';
-import type { Membership, OverriddenOptOut, UndoneOptIn } from '../observe/contact-state.ts';
-import { statedAt, statementIn, wordsOf } from '../observe/consent-statement.ts';
+import { isOurs, isTheirs, unsettled } from '../observe/observed-contact.ts';
+import type {
+  ContactStates,
+  DesiredContactRow,
+  Membership,
+  OverriddenOptOut,
+  UndoneOptIn,
+  RecordedContact,
+} from '../observe/contact-state.ts';
+import { statedAt, statementIn, wordsOf, statingIn } from '../observe/strictest-consent.ts';
+import type { Entry } from '../../../domain/do-not-contact.ts';
 
 /** What the CRM now states about the person. */
-interface Said {
+interface Stated {
   desired: readonly DesiredContactRow[];
-  /** The ids of all CRM records that were known under this address before. */
-  origins: readonly string[];
   /** When the reading ended by our clock, in milliseconds since the epoch. */
   by: number;
-  /** The same time by our clock or the platform's, whichever is later. */
-  latest: number;
-  /** Whether the CRM was read completely. */
-  certified: boolean;
 }
 
 /** Returns the ids of the records that state an opt-out, and of all records with the address. */
 export function statingOut(desired: readonly DesiredContactRow[], channel: string) {
-  const stating = desired.filter((row) => wishOf(row, channel) === 'opt_out');
+  const stating = desired.filter(({ value }) => value.channels[channel] === 'opt_out');
+  const idsOf = (rows: readonly DesiredContactRow[]) =>
+    [...new Set(rows.map(({ id }) => id))].filter((id) => id !== '').toSorted();
   return { isStated: stating.length > 0, stated: idsOf(stating), bound: idsOf(desired) };
 }
 
@@ -46,9 +49,9 @@ export function statingOut(desired: readonly DesiredContactRow[], channel: strin
 export function attributed(
   membership: Membership,
   channel: string,
-  { stating = [channel], ...said }: Said & { stating?: readonly string[] },
+  { stating, ...states }: ContactStates & { stating: readonly string[] },
 ): Membership {
-  const { desired, origins, latest } = said;
+  const { desired, origins, latest } = states;
   const { isStated, stated, bound } = statingOut(desired, channel);
   if (!isOurs(membership) || desired.length === 0) {
     return isStated ? unsettled(membership) : membership;
@@ -59,8 +62,8 @@ export function attributed(
     return { ...known, acked, bound: all, cause: 'stated', stated };
   }
   if (undone) {
-    if (!said.certified) return membership;
-    const all = stating.map((one) => remembering(membership, undone, { ...said, channel: one }));
+    if (!states.certified) return membership;
+    const all = stating.map((one) => remembering(membership, undone, one, states));
     return all.find((one) => one.undone) ?? all[0] ?? membership;
   }
   if (known.cause !== undefined || released || settled) return membership;
@@ -76,23 +79,20 @@ export function attributed(
 function remembering(
   membership: Membership,
   undone: UndoneOptIn,
-  { channel, ...said }: Pick<Said, 'desired' | 'by'> & { channel: string },
+  channel: string,
+  stated: Stated,
 ): Membership {
-  const words = statementIn(said.desired, channel);
+  const words = statementIn(stated.desired, channel);
   if (words === undefined) return membership;
   if (undone.said === undefined) return { ...membership, undone: { ...undone, said: words } };
   const isSame = words === wordsOf(undone.said);
-  if (isSame && !isStatedAfter(membership, channel, said)) return membership;
+  if (isSame && !isStatedAfter(membership, channel, stated)) return membership;
   const { undone: _, ...over } = membership;
   return over;
 }
 
 /** Returns whether the CRM's statement is later than our opt-out, and not in the future. */
-function isStatedAfter(
-  { acked }: Membership,
-  channel: string,
-  { desired, by }: Pick<Said, 'desired' | 'by'>,
-): boolean {
+function isStatedAfter({ acked }: Membership, channel: string, { desired, by }: Stated): boolean {
   const at = statedAt(desired, channel);
   return at !== null && acked !== undefined && at > acked && at <= by;
 }
@@ -101,19 +101,18 @@ function isStatedAfter(
 export function isTakenBack(
   membership: Membership | undefined,
   channel: string,
-  { desired, by }: Pick<Said, 'desired' | 'by'>,
+  now: Stated,
 ): boolean {
   if (!isOurs(membership)) return false;
   const { cause, released, settled, stated = [], undone } = membership;
   if (released || settled) return true;
-  const said = { desired, by, channel };
-  if (undone && remembering(membership, undone, said).undone) return false;
+  if (undone && remembering(membership, undone, channel, now).undone) return false;
   if (cause !== 'stated') return true;
-  const saysIn = desired.some(
-    (row) =>
-      stated.includes(row.id) && row.presence === 'present' && wishOf(row, channel) === 'opt_in',
+  const saysIn = now.desired.some(
+    ({ id, presence, value }) =>
+      stated.includes(id) && presence === 'present' && value.channels[channel] === 'opt_in',
   );
-  return saysIn || isStatedAfter(membership, channel, said);
+  return saysIn || isStatedAfter(membership, channel, now);
 }
 
 /**
@@ -125,7 +124,7 @@ export function withdrawsStated(
   channel: string,
   membership: Membership | undefined,
   former: readonly (Membership | undefined)[],
-  { desired, statedOut }: Pick<ContactStates, 'desired' | 'statedOut'>,
+  { desired, statedOut }: ContactStates,
 ): boolean {
   const known = [membership, ...boundBy(former, desired)];
   if (known.some((one) => isOurs(one) && one.cause === 'stated' && !isReleased(one))) return true;
@@ -160,7 +159,8 @@ export function overriddenBy(
  */
 export function restoredFrom(
   { after, by, cause, doubtful, stated }: OverriddenOptOut,
-  { bound, latest, undone }: Pick<Membership, 'bound' | 'undone'> & { latest: number },
+  latest: number,
+  { bound, undone }: { bound?: string[] | undefined; undone?: UndoneOptIn | undefined },
 ): Membership | undefined {
   const is = 'opt_out';
   if (by === 'platform') return { by, doubtful, is, made: { after, by: latest } };
@@ -175,10 +175,63 @@ function boundBy(
   return former.filter((one) => desired.some(({ id }) => one?.bound?.includes(id)));
 }
 
-function wishOf({ value }: DesiredContactRow, channel: string) {
-  return value.channels[channel];
+/*
+ * What a settlement by an operator (`resolve`) does, and when it ends:
+ *
+ *   settled as   stored                       does                      ends when
+ *   opt-in       with the recorded opt-out    lets the CRM's opt-in     the opt-out may be another
+ *                                             through                   one: the contact changed,
+ *                                                                       or the CRM stated one;
+ *                                                                       or a CRM record that stated
+ *                                                                       the opt-in no longer does
+ *   opt-out      on the do-not-contact list   opts the person out, as   the CRM states an opt-in
+ *                                             if the CRM stated it      later, or `allow`
+ */
+
+/** Returns whether the entry is an opt-out that an operator stated. */
+export const isOperators = ({ cause }: Entry): boolean => cause === 'operator';
+
+/**
+ * Returns the operator's opt-out that applies to one of the channels, unless the CRM has stated
+ * something later.
+ */
+export function settledOut(
+  states: ContactStates,
+  channels: readonly string[],
+  channel: string,
+): Entry | undefined {
+  const since = laterWill(states, channel);
+  return states.entries.find(
+    (entry) =>
+      isOperators(entry) &&
+      channels.includes(entry.part) &&
+      (since === undefined || entry.by >= since),
+  );
 }
 
-function idsOf(desired: readonly DesiredContactRow[]): string[] {
-  return [...new Set(desired.map(({ id }) => id))].filter((id) => id !== '').toSorted();
+/**
+ * Returns when the CRM stated its opinion on a channel, in milliseconds since the epoch; undefined
+ * if that is unknown, or in the future.
+ */
+export function laterWill({ desired, by }: Stated, channel: string): number | undefined {
+  const at = statedAt(desired, channel);
+  return at !== null && at <= by ? at : undefined;
+}
+
+/**
+ * Returns recorded channels without the settlements as an opt-in that have ended, because one of
+ * the records that stated the opt-in then no longer does. An invalid record proves nothing, and
+ * opts nobody in.
+ */
+export function stillSettled(
+  channels: RecordedContact['channels'],
+  desired: readonly DesiredContactRow[],
+): RecordedContact['channels'] {
+  if (desired.length === 0 || desired.some(({ invalid }) => invalid)) return channels;
+  const kept = Object.entries(channels).map(([channel, is]) => {
+    const now = statingIn(desired, channel);
+    const isOver = is.settled?.stating?.some((id) => !now.includes(id));
+    return [channel, isOver ? unsettled(is) : is] as const;
+  });
+  return Object.fromEntries(kept);
 }

@@ -1,17 +1,22 @@
 /** Updates the recorded state of a person with what the platform shows now. */
-import { isChanged } from '../observe/observed-contact.ts';
-import type { ContactStates } from '../observe/contact-rows.ts';
-import type { Membership, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
 import {
+  isChanged,
   seen,
   type Observation,
   unsettled,
   isOurs,
   isTheirs,
-} from '../observe/channel-observation.ts';
-import { statedContacts } from '../observe/last-observed.ts';
+  statedContacts,
+} from '../observe/observed-contact.ts';
+import type {
+  ContactStates,
+  Membership,
+  ObservedContact,
+  RecordedContact,
+} from '../observe/contact-state.ts';
 import { hiddenOptOuts } from './renamed-contact.ts';
 import { strictestOf, type DesiredSubscription } from '../observe/strictest-consent.ts';
+import { isTakenBack } from './own-opt-outs.ts';
 
 /** Maps a channel to the one that it replaces. */
 export type Replaces = ReadonlyMap<string, string>;
@@ -41,16 +46,15 @@ export function distrusted(
   const changed = isChanged(recorded.contacts, shown);
   if (!changed && facts.enrolmentMoves === true) return recorded;
   const made = { after: null, by: latest };
+  const isStatedOut = (channel: string): boolean => wishes.get(channel) === 'opt_out';
   const channels = Object.entries(recorded.channels).flatMap(
     ([channel, is]): [string, Membership][] => {
-      if (!isOurs(is)) return [[channel, unsettled(is)]];
-      if (changed) return [];
-      if (wishes.get(channel) === 'opt_out') return [[channel, unsettled(is)]];
+      if (isOurs(is) && changed) return [];
+      if (!isOurs(is) || isStatedOut(channel)) return [[channel, unsettled(is)]];
       return [[channel, { by: 'platform', doubtful: true, is: 'opt_out', made }]];
     },
   );
-  const isUntold = (channel: string): boolean => !changed && wishes.get(channel) === 'opt_out';
-  const defaults = recorded.defaults.filter(isUntold);
+  const defaults = changed ? [] : recorded.defaults.filter(isStatedOut);
   return { ...recorded, defaults, channels: Object.fromEntries(channels) };
 }
 
@@ -61,14 +65,15 @@ export function distrusted(
 export function doubted(
   channels: RecordedContact['channels'],
   recorded: RecordedContact | undefined,
-  { restored }: Pick<PastSource, 'restored'>,
+  { restored }: { restored: boolean },
 ): RecordedContact['channels'] {
   if (!recorded?.allowed && !restored) return channels;
-  const known = Object.entries(channels).map(([channel, is]): [string, Membership] => [
-    channel,
-    isTheirs(is) && !isTheirs(recorded?.channels[channel]) ? { ...is, doubtful: true } : is,
-  ]);
-  return Object.fromEntries(known);
+  const all = { ...channels };
+  for (const [channel, is] of Object.entries(channels)) {
+    const isNew = isTheirs(is) && !isTheirs(recorded?.channels[channel]);
+    if (isNew) all[channel] = { ...is, doubtful: true };
+  }
+  return all;
 }
 
 /**
@@ -112,8 +117,7 @@ export function memberships(
     const changed = sight.changed || isOutAnew(recorded, contacts, channel);
     const before = recordedIn(recorded, contacts, channel);
     const is = seen(before, strictestOf(contacts, channel), { ...sight, changed });
-    if (is)
-      all[channel] = before?.is === 'opt_in' ? lostBy({ recorded, contacts }, channel, is) : is;
+    if (is) all[channel] = before?.is === 'opt_in' ? lostBy(recorded, contacts, channel, is) : is;
   }
   for (const channel of new Set(replaces.values())) {
     const shown = strictestOf(contacts, channel);
@@ -129,7 +133,8 @@ export function memberships(
  * If no contact shows an opt-out, it is unknown whether the person unsubscribed.
  */
 function lostBy(
-  { recorded, contacts }: { recorded: RecordedContact | undefined; contacts: ObservedContact[] },
+  recorded: RecordedContact | undefined,
+  contacts: ObservedContact[],
   channel: string,
   is: Membership,
 ): Membership {
@@ -137,10 +142,10 @@ function lostBy(
   const wasIn = (id: string): boolean =>
     recorded?.contacts.some((one) => one.id === id && one.channels[channel] === 'opt_in') === true;
   if (contacts.some(({ id, channels }) => channels[channel] !== 'opt_in' && wasIn(id))) return is;
-  const isShown = contacts.some(({ channels }) => channels[channel] === 'opt_out');
   const { by, made } = is;
-  if (isShown) return { by, is: 'opt_out', made: { ...made, after: null } };
-  return { by, doubtful: true, is: 'opt_out', made };
+  return contacts.some(({ channels }) => channels[channel] === 'opt_out')
+    ? { by, is: 'opt_out', made: { ...made, after: null } }
+    : { by, doubtful: true, is: 'opt_out', made };
 }
 
 /**
@@ -186,4 +191,43 @@ export function pastOf(
     hidden: hiddenOptOuts(recorded, [...others, ...shown], channels),
     outgrown: outgrown(recorded, shown, looked.replaces),
   };
+}
+
+/** The recorded state of a person that tells who left a replaced channel. */
+type Past = Pick<RecordedContact, 'channels' | 'outgrown'>;
+
+/** Returns the channel that this one replaces, unless the person has joined this one since. */
+export function replacedBy(
+  channel: string,
+  { replaces }: Channels,
+  outgrown: readonly string[],
+): string | undefined {
+  return outgrown.includes(channel) ? undefined : replaces.get(channel);
+}
+
+/** Returns whether the person left the replaced channel and has not joined this one since. */
+export function hasLeftReplaced({ channels, outgrown }: Past, channel: string, rules: Channels) {
+  const replaced = replacedBy(channel, rules, outgrown);
+  return replaced !== undefined && isTheirs(channels[replaced]);
+}
+
+/** Returns whether `undo` opted the person out of the replaced channel, and that still counts. */
+export function isUndoneInReplaced(
+  { channels, outgrown }: Past,
+  channel: string,
+  { rules, states }: { rules: Channels; states: ContactStates },
+): boolean {
+  const replaced = replacedBy(channel, rules, outgrown);
+  const is = replaced === undefined ? undefined : channels[replaced];
+  // What the CRM stated about the replaced channel, it states about this one now.
+  return is?.is === 'opt_out' && is.undone !== undefined && !isTakenBack(is, channel, states);
+}
+
+/**
+ * Returns the channels whose statements tell whether an opt-out by `undo` still counts: the channel
+ * itself or, if the configuration no longer has it, those that replace it.
+ */
+export function statingFor(channel: string, { channels, replaces }: Channels): string[] {
+  if (channels.includes(channel)) return [channel];
+  return channels.filter((one) => replaces.get(one) === channel);
 }

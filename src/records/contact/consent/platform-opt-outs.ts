@@ -3,17 +3,15 @@ import { all, type Entry } from '../../../domain/do-not-contact.ts';
 import type { PlatformOptOut, PlatformOptOuts } from '../../capabilities.ts';
 import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
 import type { ConsentPolicy } from './rules.ts';
-import { isTheirs } from '../observe/channel-observation.ts';
+import { isTheirs } from '../observe/observed-contact.ts';
 import {
   type ContactStates,
   decodeContact,
   type RecordedContactRow,
-} from '../observe/contact-rows.ts';
-import type {
-  Bracket,
-  Membership,
-  ObservedContact,
-  RecordedContact,
+  type Bracket,
+  type Membership,
+  type ObservedContact,
+  type RecordedContact,
 } from '../observe/contact-state.ts';
 
 /**
@@ -21,7 +19,7 @@ import type {
  */
 export function outsOf(
   channels: readonly string[],
-  { resubscribe }: Pick<ConsentPolicy, 'resubscribe'>,
+  { resubscribe }: { resubscribe: ConsentPolicy['resubscribe'] },
 ): PlatformOptOuts {
   const isKept = ({ channel }: PlatformOptOut): boolean =>
     channel === all || channels.includes(channel);
@@ -98,7 +96,7 @@ export function isDoubtful(
 export function isUnsure(
   channel: string,
   outs: readonly (Membership | undefined)[],
-  { entries, facts }: Pick<ContactStates, 'entries' | 'facts'>,
+  { entries, facts }: ContactStates,
 ): boolean {
   const theirs = outs.filter((one) => isTheirs(one));
   const listed = entries.filter(

@@ -2,20 +2,21 @@
 import { canonicalJson, type Key, type RecordedRow } from '../../../domain/record.ts';
 import type { Decision } from '../../record-type.ts';
 import { hasLeft } from './absence.ts';
-import { isProtectedByRecord } from './facts.ts';
-import type { PersonFacts } from './person-facts.ts';
-import { isOurs } from '../observe/channel-observation.ts';
+import { isProtectedByRecord, type PersonFacts } from './facts.ts';
+import { isOurs, defaultsIn } from '../observe/observed-contact.ts';
 import { leftSince } from './platform-opt-outs.ts';
 import { hiddenOptOuts } from './renamed-contact.ts';
-import type { RecordedContactRow } from '../observe/contact-rows.ts';
-import type { Membership, RecordedContact } from '../observe/contact-state.ts';
+import type {
+  ContactStates,
+  RecordedContactRow,
+  RecordedContact,
+} from '../observe/contact-state.ts';
 import { earlyTimes } from '../observe/consent-time.ts';
-import { defaultsIn } from '../observe/last-observed.ts';
 
 /** Returns whether something is recorded about the person from now on. */
 export function isToRecord(facts: PersonFacts): boolean {
   const { recorded, status } = facts;
-  return recorded !== undefined || (status.present && status.owned) || hasEarly(facts);
+  return recorded !== undefined || (status.present && status.owned) || hasEarly(facts.states);
 }
 
 /**
@@ -23,20 +24,17 @@ export function isToRecord(facts: PersonFacts): boolean {
  * opt-outs are recorded, and that the person was subscribed, because that proves a later opt-out to
  * be the person's.
  */
-export function isIrrelevant(facts: PersonFacts, { changes }: Pick<Decision, 'changes'>): boolean {
-  const isNew = facts.states.recorded === undefined && changes.length === 0;
-  return isNew && !wasSeenIn(facts) && !hasEarly(facts);
-}
-
-/** Returns whether the platform shows a person of the CRM as subscribed to one of the channels. */
-function wasSeenIn({ contacts, states, rules }: PersonFacts): boolean {
+export function isIrrelevant(facts: PersonFacts, { changes }: Decision): boolean {
+  const { contacts, states, rules } = facts;
   const isIn = (channel: string) => contacts.some(({ channels }) => channels[channel] === 'opt_in');
-  return states.desired.length > 0 && rules.channels.some(isIn);
+  const wasSeenIn = states.desired.length > 0 && rules.channels.some(isIn);
+  const isNew = states.recorded === undefined && changes.length === 0;
+  return isNew && !wasSeenIn && !hasEarly(states);
 }
 
 /** Returns whether a CRM record states a time of consent that is never evidence. */
-function hasEarly({ states }: PersonFacts): boolean {
-  return states.desired.some(({ value }) => value.early === true);
+function hasEarly({ desired }: ContactStates): boolean {
+  return desired.some(({ value }) => value.early === true);
 }
 
 /**
@@ -44,9 +42,10 @@ function hasEarly({ states }: PersonFacts): boolean {
  * the person changes in the CRM or on the platform.
  */
 export function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
-  const { states, recorded, shown, renamed, now } = facts;
+  const { states, rules, recorded, shown, renamed, now, operatorOut } = facts;
+  const isUnseen = states.observed.length === 0 && states.sight === 'assumed';
   const body: RecordedContact = {
-    allowed: isUnseen(states) ? recorded?.allowed : undefined,
+    allowed: isUnseen ? recorded?.allowed : undefined,
     channels: now.channels,
     contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
     defaults: recorded ? defaultsIn(shown, states, recorded) : [],
@@ -58,38 +57,32 @@ export function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
     renamed: renamed.length > 0 ? renamed.map(({ contact }) => contact) : undefined,
   };
   const [row, twin] = states.desired;
+  const before = states.recorded;
+  const isGone = hasLeft(states);
+  // The recorded contact while it exists. Another contact takes its place only if the CRM contains
+  // the person.
+  const same = shown.find((contact) => contact.id === before?.id);
+  const id = same?.id ?? (before && isGone ? undefined : shown[0]?.id);
+  // The next run makes a new decision about the person if no fingerprint is recorded.
+  const isLost = states.lost.size > 0 && states.desired.length === 0;
+  const isAlone = !isLost && id !== undefined && shown.length === 1;
+  const sight =
+    isUnseen && !isLost
+      ? { shown: before?.shown, seenAt: before?.seenAt ?? 0 }
+      : { shown: isAlone ? states.observed[0]?.fingerprint : undefined, seenAt: states.at };
+  // The person is gone from the CRM, and an operator opted the person out: until that is done, each
+  // full comparison decides again.
+  const isOperatorOut = rules.channels.some((channel) => operatorOut(channel) !== undefined);
   return {
     kind: 'contact',
     key: states.key,
-    id: idOf(facts),
-    ownership: ownershipOf(facts),
+    id,
+    ownership: ownershipOf(facts, id),
     body: canonicalJson(body),
     desired: isSettled && !twin && !row?.invalid ? row?.fingerprint : undefined,
-    ...shownOf(facts),
-    ...(isSettled || !isOpenAndGone(facts) ? {} : { shown: undefined }),
+    ...sight,
+    ...(!isSettled && isGone && isOperatorOut && { shown: undefined }),
   };
-}
-
-/**
- * Returns whether the person is gone from the CRM, and an operator opted the person out. Until that
- * is done, each full comparison decides again.
- */
-function isOpenAndGone({ states, rules, operatorOut }: PersonFacts): boolean {
-  return hasLeft(states) && rules.channels.some((channel) => operatorOut(channel) !== undefined);
-}
-
-function isUnseen({ observed, sight }: PersonFacts['states']): boolean {
-  return observed.length === 0 && sight === 'assumed';
-}
-
-/**
- * Returns the id of the recorded contact while it exists. Another contact takes its place only if
- * the CRM contains the person.
- */
-function idOf({ states, shown }: PersonFacts): string | undefined {
-  const before = shown.find((contact) => contact.id === states.recorded?.id);
-  const isOther = states.recorded && hasLeft(states);
-  return before?.id ?? (isOther ? undefined : shown[0]?.id);
 }
 
 /**
@@ -97,28 +90,14 @@ function idOf({ states, shown }: PersonFacts): string | undefined {
  * person: a line of a broken file can be text that looks like a record. A contact with another id
  * is adopted.
  */
-function ownershipOf(facts: PersonFacts): RecordedRow['ownership'] {
+function ownershipOf(facts: PersonFacts, id: string | undefined): RecordedRow['ownership'] {
   const { recorded: before, desired, unchosen, certified } = facts.states;
   const isNamed = certified && desired.length > 0 && !hasLeft(facts.states) && !unchosen;
   // If an erasure was revoked, or only a time of consent is recorded, there may never have been a
   // contact.
   const isKnown = facts.shown.length > 0 || (before?.value.contacts ?? []).length > 0;
   if (!before || before.ownership === 'noted') return isNamed && isKnown ? 'adopted' : 'noted';
-  return [undefined, before.id].includes(idOf(facts)) ? before.ownership : 'adopted';
-}
-
-/**
- * Returns the fingerprint of what the one recorded contact shows; undefined means that the next run
- * makes a new decision about the person.
- */
-function shownOf(facts: PersonFacts): Pick<RecordedRow, 'shown' | 'seenAt'> {
-  const { observed, recorded, desired, lost, at } = facts.states;
-  if (lost.size > 0 && desired.length === 0) return { shown: undefined, seenAt: at };
-  if (isUnseen(facts.states)) {
-    return { shown: recorded?.shown, seenAt: recorded?.seenAt ?? 0 };
-  }
-  const isRecorded = idOf(facts) !== undefined && facts.shown.length === 1;
-  return { shown: isRecorded ? observed[0]?.fingerprint : undefined, seenAt: at };
+  return [undefined, before.id].includes(id) ? before.ownership : 'adopted';
 }
 
 /**
@@ -130,11 +109,10 @@ export function release({
   value: recorded,
   ...row
 }: RecordedContactRow): { row: RecordedRow; parts: string[] } | undefined {
-  const stays = ({ cause, undone }: Membership): boolean =>
-    cause !== undefined && cause !== 'stated' && !undone;
-  const own = Object.entries(recorded.channels).filter(
-    ([, is]) => isOurs(is) && !is.released && !stays(is),
-  );
+  const own = Object.entries(recorded.channels).filter(([, is]) => {
+    const stays = is.cause !== undefined && is.cause !== 'stated' && !is.undone;
+    return isOurs(is) && !is.released && !stays;
+  });
   if (own.length === 0) return undefined;
   const channels = { ...recorded.channels };
   for (const [channel, is] of own) channels[channel] = { ...is, released: true };

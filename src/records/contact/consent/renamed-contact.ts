@@ -11,8 +11,9 @@
  */
 import { all, type RememberedOptOut } from '../../../domain/do-not-contact.ts';
 import { isForbidden } from './changed-address.ts';
-import type { ContactRenamed, ContactStates, RecordedContactRow } from '../observe/contact-rows.ts';
 import type {
+  ContactStates,
+  RecordedContactRow,
   Membership,
   ObservedContact,
   RecordedContact,
@@ -34,14 +35,20 @@ export function idsOf({ id, value }: RecordedContactRow): string[] {
 
 /** Returns the renamed contacts as just read, or as recorded if they were not read. */
 export function renamedOf(
-  { renamed }: Pick<ContactStates, 'renamed'>,
+  { renamed }: ContactStates,
   recorded: RecordedContact | undefined,
 ): RenamedContact[] {
   return renamed.flatMap((one) => {
     const known = recorded?.renamed?.find(({ id }) => id === one.id);
     const ours = [...(known?.outByUs ?? []), ...outByUs(recorded, one.id)];
     const contact = one.row ? withOutByUs(one.row.value, ours) : known;
-    return contact ? [{ contact, wants: (channel) => wishOf(one, channel) }] : [];
+    const wants = (channel: string): DesiredSubscription => {
+      if (isForbidden(one, channel)) return 'opt_out';
+      if (one.desired.length > 0) return strictest(one.desired, [channel]).get(channel) ?? null;
+      // If the source was not read completely, a recorded subscription counts as wanted.
+      return one.recorded?.value.channels[channel]?.is === 'opt_in' ? 'opt_in' : null;
+    };
+    return contact ? [{ contact, wants }] : [];
   });
 }
 
@@ -77,15 +84,6 @@ function withOutByUs(contact: ObservedContact, before: readonly string[]): Recor
   return still.length > 0 ? { ...contact, outByUs: still } : contact;
 }
 
-/** If the source was not read completely, a recorded subscription counts as wanted. */
-function wishOf(next: ContactRenamed, channel: string): DesiredSubscription {
-  const { desired, recorded } = next;
-  if (isForbidden(next, channel)) return 'opt_out';
-  if (desired.length > 0) return strictest(desired, [channel]).get(channel) ?? null;
-  const is = recorded?.value.channels[channel];
-  return is?.is === 'opt_in' ? 'opt_in' : null;
-}
-
 /**
  * Returns the contacts that a stated opt-out applies to, and whether another record claims one of
  * them.
@@ -95,16 +93,16 @@ export function renamedTargets(
   channel: string,
 ): { contacts: ObservedContact[]; isClaimed: boolean } {
   const subscribed = renamed.filter(({ contact }) => contact.channels[channel] === 'opt_in');
-  const wishes = new Set(subscribed.map(({ wants }) => wants(channel)));
   const free = subscribed.filter(
     ({ wants }) => !['opt_in', 'opt_out'].includes(`${wants(channel)}`),
   );
-  return { contacts: free.map(({ contact }) => contact), isClaimed: wishes.has('opt_in') };
+  const isClaimed = subscribed.some(({ wants }) => wants(channel) === 'opt_in');
+  return { contacts: free.map(({ contact }) => contact), isClaimed };
 }
 
 /** What the renamed contacts of a person tell the do-not-contact list. */
 export interface Elsewhere {
-  said: readonly RememberedOptOut[];
+  adds: readonly RememberedOptOut[];
   /** The contacts as far as nobody but the person can have subscribed them again. */
   subscribed: readonly ObservedContact[];
 }
@@ -129,34 +127,27 @@ export function elsewhereOf(
   recorded: RecordedContact | undefined,
   by: number,
 ): Elsewhere {
-  return {
-    said: renamed.flatMap((one) => saidIn(one, recorded, by)),
-    subscribed: renamed.map(({ contact, wants }) => {
-      const own = Object.entries(contact.channels).filter(([part]) => wants(part) !== 'opt_in');
-      return { ...contact, channels: Object.fromEntries(own) };
-    }),
-  };
-}
-
-function saidIn(
-  { contact, wants }: RenamedContact,
-  recorded: RecordedContact | undefined,
-  by: number,
-): RememberedOptOut[] {
-  const { id, channels, outByUs = [], left } = contact;
-  const said = { contact: id, after: null, by };
-  const wasHere = recorded?.contacts.some((one) => one.id === id) === true;
-  const outs = Object.keys(channels)
-    .filter((part) => channels[part] === 'opt_out' && !outByUs.includes(part))
-    .filter((part) => wants(part) !== 'opt_out')
-    .map((part): RememberedOptOut => {
-      const wasIn = wasHere && recorded.channels[part]?.is === 'opt_in';
-      const isClaimed = wants(part) === 'opt_in';
-      return { ...said, part, cause: wasIn && !isClaimed ? 'opt_out' : 'doubtful' };
-    });
-  const causes = left ? (contact.causes ?? ['suppressed' as const]) : [];
-  const own = causes.filter((cause) => cause !== 'bounce');
-  return [...outs, ...own.map((cause) => ({ ...said, part: all, cause }))];
+  const adds = renamed.flatMap(({ contact, wants }): RememberedOptOut[] => {
+    const { id, channels, outByUs = [], left } = contact;
+    const memory = { contact: id, after: null, by };
+    const wasHere = recorded?.contacts.some((one) => one.id === id) === true;
+    const outs = Object.keys(channels)
+      .filter((part) => channels[part] === 'opt_out' && !outByUs.includes(part))
+      .filter((part) => wants(part) !== 'opt_out')
+      .map((part): RememberedOptOut => {
+        const wasIn = wasHere && recorded.channels[part]?.is === 'opt_in';
+        const isClaimed = wants(part) === 'opt_in';
+        return { ...memory, part, cause: wasIn && !isClaimed ? 'opt_out' : 'doubtful' };
+      });
+    const causes = left ? (contact.causes ?? ['suppressed' as const]) : [];
+    const own = causes.filter((cause) => cause !== 'bounce');
+    return [...outs, ...own.map((cause) => ({ ...memory, part: all, cause }))];
+  });
+  const subscribed = renamed.map(({ contact, wants }) => {
+    const own = Object.entries(contact.channels).filter(([part]) => wants(part) !== 'opt_in');
+    return { ...contact, channels: Object.fromEntries(own) };
+  });
+  return { adds, subscribed };
 }
 
 /**
@@ -180,12 +171,8 @@ export function withoutOurs(
       shown.some(({ id }) => hidden[id]?.includes(channel));
     const isOurs = same.some((past) => mayBeOutByUs(past.channels[channel]) || isOutById(past));
     const wasIn = is.made !== undefined && is.made.after !== null;
-    return [
-      channel,
-      isOurs && !wasIn && is.is === 'opt_out' && is.by === 'platform'
-        ? { ...is, doubtful: true }
-        : is,
-    ];
+    const isUnclear = isOurs && !wasIn && is.is === 'opt_out' && is.by === 'platform';
+    return [channel, isUnclear ? { ...is, doubtful: true } : is];
   });
   return Object.fromEntries(known);
 }

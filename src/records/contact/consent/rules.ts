@@ -16,7 +16,7 @@
  *              out of scope; and a contact that is not ours is subscribed
  *   newer      `resubscribe: newer`, and the CRM's statement is later than the opt-out can be
  *   takenBack  our opt-out was not stated by the CRM, or may be withdrawn now (own-opt-outs.ts)
- *   settledIn  an operator resolved this very opt-out as an opt-in (settlements.ts)
+ *   settledIn  an operator resolved this very opt-out as an opt-in (own-opt-outs.ts)
  */
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { Membership } from '../observe/contact-state.ts';

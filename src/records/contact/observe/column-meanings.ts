@@ -1,6 +1,6 @@
 /** Tells what each configured column of a CRM record means, value by value. */
 import { fieldAt, textOf } from '../../../domain/values/record-field.ts';
-import { consentReader, type ConsentTime } from './consent-time.ts';
+import { consentReader } from './consent-time.ts';
 import { asksOf, type ContactFields } from './desired-contact.ts';
 import { isAddress } from '../values/email-address.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
@@ -51,6 +51,7 @@ export function mappedColumns(fields: ContactFields, now: () => number): MappedC
   const flags = [gone, ...asks.unsubscribed].flatMap(({ option, stated, ask }) =>
     stated === undefined ? [] : [statedColumn({ option, stated, ask, words: flagMeanings })],
   );
+  const consent = consentAt === undefined ? undefined : consentReader(consentAt);
   const perChannel = asks.channels.flatMap(({ id: channel, option, ask }, at) => {
     const stated = channels[at]?.subscription;
     if (stated === undefined) return [];
@@ -62,7 +63,13 @@ export function mappedColumns(fields: ContactFields, now: () => number): MappedC
       isAddress(contactKey(text)) ? 'address' : 'unknown',
     ),
     ...flags,
-    ...(consentAt === undefined ? [] : [consentColumn(consentAt)]),
+    ...(consent === undefined
+      ? []
+      : [
+          ownColumn('contacts.consentAt', consent.field, (text) =>
+            consent.read(text) === undefined ? 'unknown' : 'time',
+          ),
+        ]),
     ...perChannel,
   ];
 }
@@ -75,13 +82,6 @@ export function withDates(column: MappedColumn, dateColumns: readonly string[]):
     return value.isSerial ? { ...value, means: 'yes' } : value;
   };
   return { ...column, read };
-}
-
-function consentColumn(stated: ConsentTime): MappedColumn {
-  const { field, read } = consentReader(stated);
-  return ownColumn('contacts.consentAt', field, (text) =>
-    read(text) === undefined ? 'unknown' : 'time',
-  );
 }
 
 /** A column whose values differ from record to record. */
@@ -103,12 +103,6 @@ function ownColumn(
   };
 }
 
-/** Returns whether every value with a meaning is a known word or a date. */
-function isOfWords(stated: Flag | StatedField): boolean {
-  if (typeof stated === 'string') return true;
-  return !('when' in stated) && !('yes' in stated && stated.yes === 'any');
-}
-
 const channelMeanings = { yes: 'in', no: 'out', none: 'none' } as const;
 const flagMeanings = { yes: 'yes', no: 'no', none: 'no' } as const;
 
@@ -122,11 +116,14 @@ interface Stated {
 
 function statedColumn({ option, channel, stated, ask, words }: Stated): MappedColumn {
   const fields = namesIn(stated);
+  const isOfWords =
+    typeof stated === 'string' ||
+    (!('when' in stated) && !('yes' in stated && stated.yes === 'any'));
   return {
     option,
     channel,
     fields,
-    holds: isOfWords(stated) ? 'words' : 'texts',
+    holds: isOfWords ? 'words' : 'texts',
     read(record) {
       const reading: ColumnReading = { serialsAreDates: false, shapes: [], serials: [] };
       const answer = ask(record, reading);

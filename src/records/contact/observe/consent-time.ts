@@ -6,19 +6,23 @@
  */
 import { z } from 'zod';
 import { earliestInstant, parseDateFormat } from '../../../domain/values/date-format.ts';
-import type { ContactStates, DesiredContactRow } from './contact-rows.ts';
-import type { RecordedContact } from './contact-state.ts';
+import type {
+  ContactStates,
+  DesiredContactRow,
+  RecordedContact,
+  RecordedContactRow,
+} from './contact-state.ts';
 
 /** The field with the time in ISO 8601, or with a time in a format and zone of its own. */
-export type ConsentTime = string | FormattedTime;
-
-interface FormattedTime {
-  readonly field: string;
-  /** The format, as domain/values/date-format.ts reads it. */
-  readonly format: string;
-  /** The IANA name of the zone. Without one, a day begins in the earliest zone (UTC+14). */
-  readonly timezone?: string | undefined;
-}
+export type ConsentTime =
+  | string
+  | {
+      readonly field: string;
+      /** The format, as domain/values/date-format.ts reads it. */
+      readonly format: string;
+      /** The IANA name of the zone. Without one, a day begins in the earliest zone (UTC+14). */
+      readonly timezone?: string | undefined;
+    };
 
 /** Reads the times of one field. */
 export interface ConsentReader {
@@ -32,8 +36,6 @@ export interface ConsentReader {
   faultOf(text: string): { reason: string; fix: string };
 }
 
-const orIso = 'with its zone (2026-03-01T12:00:00Z), or as a day (2026-03-01), or leave it empty';
-
 /** Creates the reader of a setting. A value in ISO 8601 is read whatever the format. */
 export function consentReader(stated: ConsentTime): ConsentReader {
   if (typeof stated === 'string') {
@@ -42,7 +44,7 @@ export function consentReader(stated: ConsentTime): ConsentReader {
       read: readIso,
       faultOf: (text) => ({
         reason: zoneless.test(text) ? 'is a time without a zone' : 'is no time that can be read',
-        fix: `write it ${orIso}`,
+        fix: 'write it with its zone (2026-03-01T12:00:00Z), or as a day (2026-03-01), or leave it empty',
       }),
     };
   }
@@ -55,7 +57,9 @@ export function consentReader(stated: ConsentTime): ConsentReader {
     read(text) {
       // A day such as 2026-03-04 may fit the format and be a date of a spreadsheet, too.
       const walls = [parsed.read(text), wallOfIso(text)].filter((wall) => wall !== undefined);
-      return walls.length > 0 ? instantOf(Math.min(...walls), timezone) : readIso(text);
+      if (walls.length === 0) return readIso(text);
+      const wall = Math.min(...walls);
+      return timezone === undefined ? wall - earliestZoneMs : earliestInstant(wall, timezone);
     },
     faultOf: () => ({
       reason: `has not the form ${format}`,
@@ -66,17 +70,11 @@ export function consentReader(stated: ConsentTime): ConsentReader {
 
 const earliestZoneMs = 14 * 3_600_000;
 
-function instantOf(wall: number, timezone: string | undefined): number {
-  return timezone === undefined ? wall - earliestZoneMs : earliestInstant(wall, timezone);
-}
-
 const instant = z.iso.datetime({ offset: true });
 const day = z.iso.date();
 const zoneless = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,]\d+)?)?$/;
 
-function isDay(text: string): boolean {
-  return day.safeParse(text).success;
-}
+const isDay = (text: string): boolean => day.safeParse(text).success;
 
 /** Reads an instant with its zone, or a day, which starts in the earliest zone (UTC+14). */
 function readIso(text: string): number | null | undefined {
@@ -107,11 +105,9 @@ export function withEarlyMarked({ desired, successors, ...states }: ContactState
   };
 }
 
-type Known = { value: Pick<RecordedContact, 'early'> } | undefined;
-
 function marked(
   rows: readonly DesiredContactRow[],
-  known: readonly Known[],
+  known: readonly (RecordedContactRow | undefined)[],
 ): readonly DesiredContactRow[] {
   const early = new Set(known.flatMap((row) => row?.value.early ?? []));
   if (early.size === 0) return rows;
@@ -124,7 +120,7 @@ function marked(
 /** Returns the times to remember, including those that the records no longer state. */
 export function earlyTimes(
   desired: readonly DesiredContactRow[],
-  recorded: Pick<RecordedContact, 'early'> | undefined,
+  recorded: RecordedContact | undefined,
 ): number[] | undefined {
   const now = desired.flatMap(({ value }) => (value.early && value.consentAt) || []);
   const all = [...new Set([...(recorded?.early ?? []), ...now])].toSorted((a, b) => a - b);

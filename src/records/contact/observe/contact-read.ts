@@ -3,15 +3,15 @@
  * requests.
  */
 import type { Change } from '../../../domain/change.ts';
-import type { RecordedRow } from '../../../domain/record.ts';
+import { type RecordedRow, fingerprint } from '../../../domain/record.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Platform } from '../../../platform/api-client.ts';
-import type { Stale } from '../../record-type.ts';
-import type { FoundRecord } from '../../listing-page.ts';
+import type { Stale, FoundRecord } from '../../record-type.ts';
 import { stale } from '../../send-outcome.ts';
-import type { ObservedContactRow } from './contact-rows.ts';
+import { type ObservedContactRow, silentBody } from './contact-state.ts';
 import { observe } from './observed-contact.ts';
 import { contactKey, spellingsOf } from '../../../domain/values/contact-key.ts';
+import type { UnsubscribeListing } from '../../capabilities.ts';
 
 /** The client of the platform, and the relevant channels of a contact. */
 export interface ReadAccess {
@@ -46,7 +46,7 @@ export async function read(
   const { key, target, op } = change;
   if (target === undefined) return search(access, key, signal);
   if (op === 'opt_out') return byId(access, { key, id: target }, signal);
-  const row = await retrieve(access, { key, target }, signal);
+  const row = await retrieve(access, change, signal);
   return row ? [row] : [];
 }
 
@@ -56,7 +56,7 @@ export async function read(
  */
 export async function retrieve(
   access: ReadAccess,
-  { key, target = '' }: Pick<Change, 'key' | 'target'>,
+  { key, target = '' }: Change,
   signal: AbortSignal,
 ): Promise<ObservedContactRow | undefined> {
   const contact = await access.platform.retrieve(target, { signal, person: key });
@@ -79,7 +79,7 @@ async function byId(
  */
 export async function readAll(
   access: ReadAccess,
-  { key, id }: Pick<RecordedRow, 'key' | 'id'>,
+  { key, id }: { key: string; id?: string | undefined },
   signal: AbortSignal,
 ): Promise<ObservedContactRow[]> {
   const rows = await search(access, key, signal);
@@ -127,4 +127,45 @@ export async function anew(
   const renamed = known?.filter(({ alias }) => alias !== key) ?? [];
   const id = op === 'opt_out' && !known ? target : undefined;
   return stale([...(await readAll(access, { key, id }, signal)), ...renamed], why);
+}
+
+/** The ways in which people unsubscribe from all mail on their own. */
+const statuses = ['unsubscribed', 'blocked'] as const;
+
+/**
+ * Returns the listing of people who unsubscribed. It counts with the totals on every page
+ * ("Endpoints", Contacts). These include no total of blocked contacts, only of contacts that are
+ * not subscribed.
+ */
+export function leavingOf({ platform, channels }: ReadAccess): UnsubscribeListing {
+  return {
+    route: 'contacts.list',
+    ways: statuses,
+    async counts(how) {
+      const listed = await platform.list({ page: 1, limit: 1 }, { ...how, priority: 'event' });
+      const { totalContacts, subscribedContacts, unsubscribedContacts } = listed;
+      if (totalContacts === undefined || subscribedContacts === undefined) return undefined;
+      if (unsubscribedContacts === undefined) return undefined;
+      return { unsubscribed: unsubscribedContacts, blocked: totalContacts - subscribedContacts };
+    },
+    async list({ way, ...page }, how) {
+      const status = statuses.find((one) => one === way);
+      const listed = await platform.list({ ...page, status }, { ...how, priority: 'event' });
+      const rows = listed.contacts.map((contact) => observe(contact, channels));
+      const left = rows.filter(({ value }) => value.left);
+      return { rows: left, listed: rows.length, total: listed.total };
+    },
+    named: (key) => ({
+      kind: 'contact',
+      id: '',
+      key,
+      alias: key,
+      place: '',
+      body: silentBody,
+      fingerprint: fingerprint(silentBody),
+      wants: false,
+      presence: 'present',
+      invalid: undefined,
+    }),
+  };
 }

@@ -7,7 +7,14 @@ import { z } from 'zod';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { Change } from '../../../domain/change.ts';
 import { settlement } from '../../../domain/do-not-contact.ts';
-import { canonicalJson } from '../../../domain/record.ts';
+import {
+  canonicalJson,
+  type DesiredRow,
+  type ObservedRow,
+  type RecordedRow,
+} from '../../../domain/record.ts';
+import { type Decoded, decoder } from '../../decoded-rows.ts';
+import type { Renamed, States, Successor } from '../../record-type.ts';
 
 const subscription = z.enum(['opt_in', 'opt_out']);
 
@@ -90,7 +97,7 @@ const optOutCause = z.enum(['stated', 'absence', 'flag', 'address', 'undone']);
 
 /**
  * An opt-in of ours that `undo` took back. `run`: the run that made it. `said`: what the CRM stated
- * when it was taken back (consent-statement.ts); undefined until a complete reading tells.
+ * when it was taken back (`statementIn`); undefined until a complete reading tells.
  */
 const undone = z.object({ run: z.string(), said: z.string().optional() });
 export type UndoneOptIn = z.infer<typeof undone>;
@@ -227,7 +234,7 @@ export const enrolmentBody = z.object({
   restores: overridden.optional(),
   /** Whether an opt_in or creation withdraws an opt-out that the CRM had stated. */
   withdraws: z.literal(true).optional(),
-  /** Whether nothing is left to do after a creation (converged-creation.ts). */
+  /** Whether nothing is left to do after a creation (`settles`). */
   settles: z.literal(true).optional(),
 });
 
@@ -235,3 +242,30 @@ export const enrolmentBody = z.object({
 export function enrolment(change: Change): { channel: string; subscription: Subscription } {
   return { channel: change.part, subscription: change.op === 'opt_out' ? 'opt_out' : 'opt_in' };
 }
+
+// The rows and changes of contacts with their decoded bodies.
+export type DesiredContactRow = Decoded<DesiredRow, DesiredContact>;
+export type ObservedContactRow = Decoded<ObservedRow, ObservedContact>;
+export type RecordedContactRow = Decoded<RecordedRow, RecordedContact>;
+export type ContactChange = Decoded<Change, z.infer<typeof enrolmentBody>>;
+
+interface ContactRows {
+  desired: DesiredContactRow;
+  observed: ObservedContactRow;
+  recorded: RecordedContactRow;
+}
+
+export type ContactStates = States<ContactRows>;
+export type ContactSuccessor = Successor<ContactRows> & {
+  /** The channels in which nothing is sent for the new address, because somebody said no. */
+  barred?: ReadonlySet<string> | undefined;
+};
+export type ContactRenamed = Renamed<ContactRows>;
+
+/** Decoders for the stored forms. Each throws if the body has another form. */
+export const decodeContact = {
+  desired: decoder(desiredBody),
+  observed: decoder(observedBody),
+  recorded: decoder(recordedBody),
+  change: decoder(enrolmentBody),
+};

@@ -9,7 +9,6 @@ import {
   fingerprint,
   type UnknownWord,
 } from '../../../domain/record.ts';
-import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { RecordType } from '../../record-type.ts';
 import {
   addressWithin,
@@ -94,7 +93,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
     const gone = isOut ? 'no' : answered(asks.deleted, value, found);
     const present = gone === 'yes' ? 'flagged' : 'present';
     const presence = isOut ? 'outside' : present;
-    const { channels, ...values } = wishes(asks, value, { found, isUnread: gone === 'unread' });
+    const { channels, ...values } = wishes(asks, value, found, gone === 'unread');
     const mayOptOut = (values.outBy ?? values.unread) !== undefined;
     // A record with a look-alike is invalid, and its opt-outs reach the contact with that address.
     const isForm = hasAddressForm(address);
@@ -103,7 +102,11 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
     const key = isForm ? address : within;
     const isLost = mayOptOut && !isFine && within === undefined && resemblesAddress(written);
     // It comes before all other faults, because nobody can tell who must get no mail.
-    if (isLost) faults.unshift(reachesNobody(notAnAddress(fields.email, address)));
+    if (isLost) {
+      const { value: _, ...fault } = notAnAddress(fields.email, address);
+      const reason = `${fault.reason}, so an opt-out of the record reaches nobody`;
+      faults.unshift({ ...fault, reason, mayOptOut: true });
+    }
     if (!isOut) {
       if (unnamed) faults.push(unnamed);
       if (address === '') faults.push(blank(fields.email, 'address-missing'));
@@ -111,8 +114,14 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
     }
     const consentAt = isOut ? null : statedAt(consentTime, value, faults);
     const early = (consentAt !== null && consentAt > now()) || undefined;
-    const isKept = isProtected(asks, value, found);
-    if (isOut || faults.length > 0) dropOptIns(channels);
+    // Addresses are compared when the person is decided. A condition without a result makes the
+    // record invalid, and the last recorded result counts.
+    const isKept = asks.protect.map((ask) => answered(ask, value, found)).includes('yes');
+    if (isOut || faults.length > 0) {
+      for (const [name, wish] of Object.entries(channels)) {
+        if (wish === 'opt_in') channels[name] = null;
+      }
+    }
     return {
       kind: 'contact',
       id: unnamed ? '' : id,
@@ -165,11 +174,11 @@ function brokenBy(
   const unread = faults.find((fault) => fault.mayOptOut);
   if (address === '') {
     // Its words are not listed with those of others, because it may be an empty row of a sheet.
-    const told = unread ? { ...unread, option: undefined } : blank(field, 'address-missing');
-    return { invalid: { ...told, noAddress: true } };
+    const fault = unread ? { ...unread, option: undefined } : blank(field, 'address-missing');
+    return { invalid: { ...fault, noAddress: true } };
   }
-  const told = unread ?? first;
-  return { invalid: isValid ? told : { ...told, noAddress: false }, unknown };
+  const fault = unread ?? first;
+  return { invalid: isValid ? fault : { ...fault, noAddress: false }, unknown };
 }
 
 interface Asks {
@@ -206,8 +215,6 @@ export function asksOf(fields: ContactFields, now: () => number): Asks {
   };
 }
 
-type Form = Pick<DesiredRow, 'body' | 'fingerprint' | 'wants'>;
-
 /**
  * The maximum number of cached forms. Most records share a few forms, but each may have its own
  * time of consent.
@@ -215,9 +222,9 @@ type Form = Pick<DesiredRow, 'body' | 'fingerprint' | 'wants'>;
 const mostForms = 10_000;
 
 /** Returns a function that builds the canonical form of a desired state, and caches equal ones. */
-function forms(): (wanted: DesiredContact) => Form {
-  const known = new Map<string, Form>();
-  return (wanted) => {
+function forms() {
+  const known = new Map<string, { body: string; fingerprint: string; wants: boolean }>();
+  return (wanted: DesiredContact) => {
     const { presence, channels } = wanted;
     const name = JSON.stringify(wanted);
     const found = known.get(name);
@@ -231,20 +238,9 @@ function forms(): (wanted: DesiredContact) => Form {
   };
 }
 
-function protectingConditions({ protect = [] }: Pick<ContactFields, 'protect'>): Condition[] {
+function protectingConditions({ protect = [] }: ContactFields): Condition[] {
   return protect.flatMap((one) => (typeof one === 'string' ? [] : [one.when]));
 }
-
-/**
- * Returns whether a condition of contacts.protect holds for this record; addresses are compared
- * when the person is decided. A condition without a result makes the record invalid, and the last
- * recorded result counts.
- */
-function isProtected({ protect }: Asks, value: Record<string, unknown>, found: Found): boolean {
-  return protect.map((ask) => answered(ask, value, found)).includes('yes');
-}
-
-type Wishes = DesiredContact['channels'];
 
 /**
  * Returns what the record wants, by channel, and which values decide that, or cannot be read.
@@ -253,14 +249,15 @@ type Wishes = DesiredContact['channels'];
 function wishes(
   { unsubscribed, channels }: Asks,
   value: Record<string, unknown>,
-  { found, isUnread }: { found: Found; isUnread: boolean },
-): Pick<DesiredContact, 'channels' | 'outBy' | 'unread'> {
+  found: Found,
+  isUnread: boolean,
+) {
   const answers = unsubscribed.map((one) => ({ ...one, says: answered(one.ask, value, found) }));
   const leaving = answers
     .filter(({ says }) => says === 'yes')
     .flatMap(({ stated }) => namesIn(stated));
   const isOpen = isUnread || answers.some(({ says }) => says === 'unread');
-  const wanted: Wishes = {};
+  const wanted: DesiredContact['channels'] = {};
   const outBy: Record<string, string> = {};
   const unread: string[] = [];
   for (const { id, fields, ask } of channels) {
@@ -284,11 +281,10 @@ function wishes(
  * invalid.
  */
 function answered(ask: Ask, value: Record<string, unknown>, found: Found) {
-  const { faults, unknown } = found;
   const answer = ask(value, found);
   if (typeof answer === 'string') return answer;
-  faults.push(answer.fault);
-  if (answer.unknown) unknown.push(answer.unknown);
+  found.faults.push(answer.fault);
+  if (answer.unknown) found.unknown.push(answer.unknown);
   return 'unread';
 }
 
@@ -302,12 +298,11 @@ function statedAt(
   faults: Fault[],
 ): number | null {
   if (!reader) return null;
-  const said = text(fieldAt(value, reader.field));
-  const time = reader.read(said);
+  const written = text(fieldAt(value, reader.field));
+  const time = reader.read(written);
   if (time !== undefined) return time;
-  const { reason, fix } = reader.faultOf(said);
-  const named = `"${reader.field}" ${reason}`;
-  faults.push({ cause: 'consent-time-unreadable', reason: named, fix });
+  const { reason, fix } = reader.faultOf(written);
+  faults.push({ cause: 'consent-time-unreadable', reason: `"${reader.field}" ${reason}`, fix });
   return null;
 }
 
@@ -323,13 +318,9 @@ function isOutOfScope(
   const verdict = include?.judge(value) ?? { gives: true };
   const option = 'contacts.include';
   if ('failsOn' in verdict) faults.push(notEvaluated(option, verdict));
-  else if (verdict.gives === false) return true;
-  else if (verdict.gives !== true) faults.push(notAnAnswer(option, 'true nor false'));
+  else if (typeof verdict.gives === 'boolean') return !verdict.gives;
+  else faults.push(notAnAnswer(option, 'true nor false'));
   return false;
-}
-
-function dropOptIns(channels: Wishes): void {
-  for (const [id, wish] of Object.entries(channels)) if (wish === 'opt_in') channels[id] = null;
 }
 
 function text(value: unknown): string {
@@ -339,7 +330,7 @@ function text(value: unknown): string {
 /** Represents an object or a list where a single value belongs. No word has this text. */
 const unreadable = '\u0000';
 
-function blank(field: string, cause: ProblemCause): Fault {
+function blank(field: string, cause: 'address-missing' | 'id-missing'): Fault {
   return { cause, reason: `"${field}" is empty`, fix: 'fill it in the CRM' };
 }
 
@@ -358,10 +349,4 @@ function faultOfId(field: string, id: string): Fault | undefined {
     : isDotSegment(id.trim()) && 'consists of dots, which would lead to another address of the CRM';
   if (what === false) return undefined;
   return { cause: 'id-missing', reason: `"${field}" ${what}`, fix: 'give the record another id' };
-}
-
-/** Returns the fault of a record that may opt out somebody who cannot be found. */
-function reachesNobody({ value: _, ...fault }: Fault): Fault {
-  const reason = `${fault.reason}, so an opt-out of the record reaches nobody`;
-  return { ...fault, reason, mayOptOut: true };
 }

@@ -1,49 +1,49 @@
-/** Converts contacts of the platform to canonical form. */
-import { canonicalJson, fingerprint } from '../../../domain/record.ts';
+/**
+ * Converts contacts of the platform to canonical form, and updates what is recorded for a person
+ * after reading the platform.
+ */
+import { canonicalJson, fingerprint, type ObservedRow } from '../../../domain/record.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import { isSame, type NamedParts } from '../../platform-facts.ts';
-import type { ObservedContactRow } from './contact-rows.ts';
-import type { ObservedContact } from './contact-state.ts';
-
-type Cause = NonNullable<ObservedContact['causes']>[number];
-
-/** The fields of a platform contact that are read. */
-type Shown = Pick<
-  Contact,
-  | 'id'
-  | 'email'
-  | 'status'
-  | 'channels'
-  | 'suppressionReason'
-  | 'suppressedAt'
-  | 'createdAt'
-  | 'updatedAt'
->;
+import {
+  type ObservedContactRow,
+  type ObservedContact,
+  type Membership,
+  decodeContact,
+  type RecordedContactRow,
+  type RecordedContact,
+} from './contact-state.ts';
+import type { Parts } from '../../capabilities.ts';
+import type { States } from '../../record-type.ts';
 
 /** Returns a platform contact in canonical form, with only these channels. */
-export function observe(contact: Shown, channels: ReadonlySet<string>): ObservedContactRow {
+export function observe(contact: Contact, channels: ReadonlySet<string>): ObservedContactRow {
+  const { id, updatedAt: changed } = contact;
   const causes = causesOf(contact);
   const left = causes.length > 0;
-  const seen: ObservedContact = {
-    causes: left ? causes : undefined,
-    channels: subscriptionsOf(contact, channels),
-    id: contact.id,
-    left,
-  };
+  const subscriptions: ObservedContact['channels'] = {};
+  for (const { id: channel, subscription } of contact.channels) {
+    // An unknown word never subscribes a contact.
+    const is = subscription === 'opt_in' ? 'opt_in' : 'opt_out';
+    if (channels.has(channel)) subscriptions[channel] = is;
+  }
+  const seen = { causes: left ? causes : undefined, channels: subscriptions, id, left };
   const form = canonicalJson(seen);
-  const changed = contact.updatedAt;
-  const others = contact.channels.some(({ id }) => !channels.has(id));
+  const others = contact.channels.some((one) => !channels.has(one.id));
   const rest = {
     ...(typeof changed === 'string' && { changed }),
     ...(others && ({ others } as const)),
   };
+  // What the fingerprint excludes is put in front of the text, which is faster than serializing it
+  // again.
+  const front = JSON.stringify(rest).slice(0, -1);
   return {
     kind: 'contact',
-    id: contact.id,
+    id,
     alias: contactKey(contact.email),
-    body: withRest(form, rest),
+    body: front === '{' ? form : `${front},${form.slice(1)}`,
     value: { ...seen, ...rest },
     fingerprint: fingerprint(form),
     createdAt: timeOf(contact.createdAt),
@@ -51,38 +51,16 @@ export function observe(contact: Shown, channels: ReadonlySet<string>): Observed
 }
 
 /**
- * Inserts what the fingerprint excludes at the front of the text, which is faster than serializing
- * it again.
- */
-function withRest(form: string, rest: object): string {
-  const front = JSON.stringify(rest).slice(0, -1);
-  return front === '{' ? form : `${front},${form.slice(1)}`;
-}
-
-function subscriptionsOf(
-  { channels }: Shown,
-  looked: ReadonlySet<string>,
-): ObservedContact['channels'] {
-  const subscriptions: ObservedContact['channels'] = {};
-  for (const { id, subscription } of channels) {
-    if (looked.has(id)) subscriptions[id] = strict(subscription);
-  }
-  return subscriptions;
-}
-
-/**
  * Returns the reasons why a contact receives no mail. An unknown status counts as the stricter one.
  */
-function causesOf({ status, suppressionReason, suppressedAt }: Shown): Cause[] {
-  const causes: Cause[] = [];
+function causesOf({ status, suppressionReason, suppressedAt }: Contact) {
+  const causes: NonNullable<ObservedContact['causes']> = [];
   if (status !== 'subscribed') causes.push(status === 'blocked' ? 'blocked' : 'unsubscribed');
-  if (suppressionReason || suppressedAt) causes.push(suppressionOf(suppressionReason ?? ''));
+  const reason = suppressionReason ?? '';
+  const isBounce = /bounce/i.test(reason) && !/unsub/i.test(reason);
+  if (/complain|spam/i.test(reason)) causes.push('complaint');
+  else if (reason !== '' || suppressedAt) causes.push(isBounce ? 'bounce' : 'suppressed');
   return causes;
-}
-
-function suppressionOf(reason: string): Cause {
-  if (/complain|spam/i.test(reason)) return 'complaint';
-  return /bounce/i.test(reason) && !/unsub/i.test(reason) ? 'bounce' : 'suppressed';
 }
 
 /**
@@ -90,13 +68,7 @@ function suppressionOf(reason: string): Cause {
  * `others`, because a change to anything else is not a reason for a new decision.
  */
 export function fingerprintOf({ causes, channels, id, left }: ObservedContact): string {
-  const form: Record<Exclude<keyof ObservedContact, 'changed' | 'others'>, unknown> = {
-    causes,
-    channels,
-    id,
-    left,
-  };
-  return fingerprint(canonicalJson(form));
+  return fingerprint(canonicalJson({ causes, channels, id, left }));
 }
 
 /** Returns whether any contact is not among the known ones, or has changed in any way since. */
@@ -110,17 +82,9 @@ export function isChanged(
 }
 
 /** Returns the channels that occur in the contacts on a page, whatever the subscription. */
-export function namedIn(contacts: readonly Pick<Contact, 'channels'>[]): NamedParts | undefined {
+export function namedIn(contacts: readonly Contact[]): NamedParts | undefined {
   const [first, ...others] = contacts.map(({ channels }) => channels.map(({ id }) => id));
   return first && { names: first, differ: !others.every((names) => isSame(first, names)) };
-}
-
-/**
- * Returns opt_out for any word other than opt_in, so that an unknown word never subscribes a
- * contact.
- */
-function strict(word: string): Subscription {
-  return word === 'opt_in' ? 'opt_in' : 'opt_out';
 }
 
 /**
@@ -132,4 +96,168 @@ export function timeOf(text: string | null | undefined): number | undefined {
   const isBare = /[T ]\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(text);
   const ms = Date.parse(isBare ? `${text}Z` : text);
   return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** One reading of a person. Times are in milliseconds since the epoch. */
+export interface Observation {
+  /** Whether the platform shows a contact of the person. */
+  present: boolean;
+  /** When the person was previously read; null if never. */
+  before: number | null;
+  /** When the reading ended, by our clock or the platform's, whichever is ahead. */
+  by: number;
+  /** Whether the contact is not the one that was read before, or has changed in any way since. */
+  changed: boolean;
+}
+
+/**
+ * Returns the new recorded state R after a reading, before anything is sent. If no acknowledged
+ * request of ours explains an opt-out or a lost membership, it counts as made by the platform, no
+ * later than the reading, whatever the CRM wants. If the contact has changed, the opt-out may have
+ * been made again.
+ *
+ *   R                O     present  →  R
+ *   any              in    yes         in
+ *   out by us        out   yes         out by us; an operator's settlement ends if changed
+ *   out by platform  out   yes         unchanged; made by now, if the contact was changed,
+ *                                      or showed no opt-out there when it was last observed
+ *   anything else    out   yes         out by platform, made since it was last observed in
+ *   in               —     yes         out by platform, likewise (membership was removed)
+ *   —, out           —     yes         unchanged
+ *   any              —     no          unchanged  (vanished; no change is known)
+ */
+export function seen(
+  recorded: Membership | undefined,
+  observed: Subscription | undefined,
+  { present, before, by, changed }: Observation,
+): Membership | undefined {
+  if (!present) return recorded;
+  if (observed === 'opt_in') return { by: 'platform', is: 'opt_in' };
+  if (observed === undefined && recorded?.is !== 'opt_in') {
+    return changed && recorded ? unsettled(recorded) : recorded;
+  }
+  const latest = Math.max(by, before ?? by);
+  if (recorded?.is !== 'opt_out') {
+    const after = recorded ? before : null;
+    return { by: 'platform', is: 'opt_out', made: { after, by: latest } };
+  }
+  if (!changed) return recorded;
+  const rest = unsettled(recorded);
+  if (recorded.by === 'us') return rest;
+  return { ...rest, made: { after: recorded.made?.after ?? null, by: latest } };
+}
+
+/** Returns a membership without its settlement, because the opt-out may be another one now. */
+export function unsettled({ settled: _, ...rest }: Membership): Membership {
+  return rest;
+}
+
+/**
+ * Returns whether the CRM's statement is later than the opt-out can have been made, and not in the
+ * future because of a wrong clock (row 17 of the rules). Times are in milliseconds since the epoch.
+ */
+export function isNewer(
+  consentAt: number | null,
+  recorded: Membership | undefined,
+  now: number,
+): boolean {
+  const made = recorded?.is === 'opt_out' ? recorded.made : undefined;
+  return consentAt !== null && made !== undefined && consentAt > made.by && consentAt <= now;
+}
+
+/** Returns the other channels to which the contacts on a page are subscribed, once for each. */
+export function othersIn(
+  contacts: readonly Contact[],
+  channels: ReadonlySet<string>,
+): { id: string; name: string }[] {
+  const all = contacts.flatMap((contact) => contact.channels);
+  return all
+    .filter(({ id, subscription }) => !channels.has(id) && subscription === 'opt_in')
+    .map(({ id, name }) => ({ id, name: name ?? '' }));
+}
+
+/** Returns whether this mirror made the opt-out. */
+export function isOurs(membership: Membership | undefined): membership is Membership {
+  return membership?.is === 'opt_out' && membership.by === 'us';
+}
+
+/** Returns whether the person, rather than this mirror, made the opt-out. */
+export function isTheirs(membership: Membership | undefined): boolean {
+  return membership?.is === 'opt_out' && membership.by === 'platform';
+}
+
+/**
+ * Returns the contacts of the person. A contact that is not proven to be gone counts as last
+ * observed. This includes a second contact with the address, which a listing may have missed.
+ */
+export function contactsOf(
+  seenNow: ObservedContact[],
+  states: States,
+  recorded: RecordedContact | undefined,
+): ObservedContact[] {
+  if (states.sight === 'listed' || states.recorded?.id === undefined) return seenNow;
+  const isUnseen = ({ id }: ObservedContact): boolean =>
+    [...seenNow, ...states.renamed].every((seen) => seen.id !== id);
+  return [...seenNow, ...(recorded?.contacts ?? []).filter(isUnseen)];
+}
+
+/**
+ * Returns the channels in which the contact that we made still shows the opt-out it was created
+ * with. Returns none if the platform turned out to show no defaults, because in that case a person
+ * made these opt-outs.
+ */
+export function defaultsIn(
+  shown: ObservedContact[],
+  { recorded: row, facts }: Pick<States, 'recorded' | 'facts'>,
+  { defaults }: RecordedContact,
+): string[] {
+  if (facts.namesAll === false) return [];
+  const ours = shown.find((contact) => contact.id === row?.id);
+  return defaults.filter((channel) => ours?.channels[channel] === 'opt_out');
+}
+
+/**
+ * Returns the contacts without subscriptions that are mere defaults: those of the contact that we
+ * made are removed.
+ */
+export function statedContacts(
+  shown: ObservedContact[],
+  states: Pick<States, 'recorded' | 'facts'>,
+  recorded: RecordedContact | undefined,
+): ObservedContact[] {
+  const defaults = new Set(recorded && defaultsIn(shown, states, recorded));
+  return shown.map((contact) => {
+    if (contact.id !== states.recorded?.id) return contact;
+    const stated = Object.entries(contact.channels).filter(([channel]) => !defaults.has(channel));
+    return { ...contact, channels: Object.fromEntries(stated) };
+  });
+}
+
+/**
+ * Returns the sorted fingerprints of the contacts under a former address, as read now or else as
+ * last recorded.
+ */
+export function fingerprintsOf(
+  { value }: RecordedContactRow,
+  rows: readonly ObservedRow[],
+): string[] {
+  if (rows.length > 0) return rows.map((row) => row.fingerprint).toSorted();
+  return value.contacts.map(fingerprintOf).toSorted();
+}
+
+/** Returns whether mail to the address merely bounced, which says nothing about other addresses. */
+export function isBounce({ causes = [] }: ObservedContact): boolean {
+  return causes.length > 0 && causes.every((cause) => cause === 'bounce');
+}
+
+/** Returns the channels as the parts of the platform that contacts belong to. */
+export function partsOf(channels: readonly string[]): Parts {
+  return {
+    names: channels,
+    recorded(row) {
+      const { channels: all } = decodeContact.recorded(row).value;
+      return Object.keys(all).filter((channel) => all[channel]?.is === 'opt_in');
+    },
+    shown: (row) => Object.keys(decodeContact.observed(row).value.channels),
+  };
 }

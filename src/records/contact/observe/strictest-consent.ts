@@ -1,7 +1,9 @@
-/** Combines the records or contacts that share one address: the strictest one wins. */
+/**
+ * Combines the records or contacts that share one address: the strictest one wins. Reads what the
+ * CRM records state about a channel: which, when, in what words.
+ */
 import type { Subscription } from '../../../platform/request-schemas.ts';
-import type { DesiredContactRow } from './contact-rows.ts';
-import type { ObservedContact } from './contact-state.ts';
+import type { DesiredContactRow, ObservedContact } from './contact-state.ts';
 
 /** The desired subscription in one channel; null if the CRM has no opinion. */
 export type DesiredSubscription = Subscription | 'gone' | null;
@@ -38,23 +40,59 @@ export function contradict(rows: readonly DesiredContactRow[], channel: string):
 
 /**
  * Returns the strictest subscription among several contacts with one address: an opt-out from any
- * of them is the person's.
+ * of them is the person's, and wins, so that no contact is opted in. If only some are subscribed
+ * and none opted out, they count as subscribed, so that an opt-out still reaches the subscribed
+ * ones.
  */
 export function strictestOf(
   contacts: ObservedContact[],
   channel: string,
 ): Subscription | undefined {
-  const shown = contacts.map((contact) => contact.channels[channel]);
-  if (shown.includes('opt_in'))
-    return shown.every((is) => is === 'opt_in') ? 'opt_in' : mixed(shown);
-  return shown.find((is) => is !== undefined);
+  const shown = new Set(contacts.map((contact) => contact.channels[channel]));
+  if (shown.has('opt_out')) return 'opt_out';
+  return shown.has('opt_in') ? 'opt_in' : undefined;
 }
 
 /**
- * Returns the subscription if only some of the contacts are subscribed. If any of the others opted
- * out, the opt-out wins, so that no contact is opted in. Otherwise the contacts count as
- * subscribed, so that an opt-out still reaches the subscribed ones.
+ * Returns when the oldest opinion on a channel was stated, in milliseconds since the epoch; null if
+ * there is none, or if one of them has no time that is evidence.
  */
-function mixed(shown: (Subscription | undefined)[]): Subscription {
-  return shown.includes('opt_out') ? 'opt_out' : 'opt_in';
+export function statedAt(rows: readonly DesiredContactRow[], channel: string): number | null {
+  const opinions = rows.filter(({ value }) => value.channels[channel]);
+  const times = opinions.map(
+    ({ value }) => (value.early ? null : value.consentAt) ?? Number.NEGATIVE_INFINITY,
+  );
+  const oldest = Math.min(...times);
+  return Number.isFinite(oldest) ? oldest : null;
+}
+
+/** Returns the ids of the CRM records that state an opt-in. */
+export function statingIn(desired: readonly DesiredContactRow[], channel: string): string[] {
+  const stating = desired.filter(
+    ({ value }) => value.presence === 'present' && value.channels[channel] === 'opt_in',
+  );
+  return [...new Set(stating.map(({ id }) => id))].toSorted();
+}
+
+/**
+ * Returns the words that the CRM states about a channel, without the ids of the records that state
+ * them, and without their times; undefined if they are unknown, because a record is invalid or no
+ * record states that the person is present.
+ */
+export function statementIn(
+  rows: readonly DesiredContactRow[],
+  channel: string,
+): string | undefined {
+  const present = rows.filter(({ value }) => value.presence === 'present');
+  if (present.length === 0 || rows.some(({ invalid }) => invalid)) return undefined;
+  return wordsOf(present.map(({ value }) => value.channels[channel] ?? '').join(', '));
+}
+
+/** Returns the words of a statement. An earlier version kept the times with them. */
+export function wordsOf(statement: string): string {
+  const words = statement.split(', ').map((part) => part.split(' ')[0] ?? '');
+  return [...new Set(words)]
+    .filter((word) => word !== '')
+    .toSorted()
+    .join(', ');
 }

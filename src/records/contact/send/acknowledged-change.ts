@@ -1,14 +1,12 @@
 /** Determines what is recorded for a contact after a change to it was acknowledged. */
 import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
 import type { Acknowledged } from '../../record-type.ts';
-import { fingerprintOf } from '../observe/observed-contact.ts';
+import { fingerprintOf, isOurs, unsettled } from '../observe/observed-contact.ts';
 import { restoredFrom } from '../consent/own-opt-outs.ts';
-import { isOurs, unsettled } from '../observe/channel-observation.ts';
-import { showsOnly } from '../observe/converged-creation.ts';
-import { decodeContact, type ContactChange } from '../observe/contact-rows.ts';
 import {
+  decodeContact,
+  type ContactChange,
   enrolment,
-  type Bracket,
   type Membership,
   type ObservedContact,
   type RecordedContact,
@@ -31,56 +29,64 @@ export function acknowledge(
   change: ContactChange,
   { observed, ...acked }: Acknowledged,
 ): RecordedRow | undefined {
-  if (isEnd(change, before)) return afterDelete(before, change);
+  const { op, part, key, value } = change;
+  if (op === 'delete' || (op === 'opt_out' && !before)) return afterDelete(before, change);
   const known = before ? decodeContact.recorded(before).value : nothing;
-  const recorded = change.op === 'create' ? anew(known) : known;
+  const recorded = op === 'create' ? anew(known) : known;
   const ack = { ...acked, answered: observed && decodeContact.observed(observed).value };
+  const { found, at } = ack;
   const id = ack.id ?? before?.id ?? '';
-  const { contact, whole } = shownAfter(recorded, change, { ...ack, id });
+  const { contact, whole } = shownAfter(recorded, change, id, ack);
   const others = recorded.contacts.filter((other) => other.id !== id);
-  const isRenamed = isElsewhere(recorded, id, ack);
-  const isTheirs = change.value.restores?.by === 'platform';
-  const isOutByUs = change.op === 'opt_out' && !ack.found && !isTheirs;
-  const outByUs = isOutByUs ? [change.part] : [];
-  const { contacts, renamed } = contactsAfter(recorded, { contact, others, isRenamed, outByUs });
-  const channels = channelsAfter(recorded, change, { ...ack, id, row: before });
+  const isRenamed = ack.renamed === true || (recorded.renamed ?? []).some((one) => one.id === id);
+  const isTheirs = value.restores?.by === 'platform';
+  const isOutByUs = op === 'opt_out' && !found && !isTheirs;
+  const outByUs = isOutByUs ? [part] : [];
+  // If the change was sent under another address of the same record, and this address now has
+  // another contact, the channels stay as they were.
+  const ids = [before?.id ?? id, ...others.map((other) => other.id)];
+  const channels =
+    ack.elsewhere && ids.some((other) => other !== id)
+      ? recorded.channels
+      : { ...recorded.channels, [part]: membership(recorded, change, ack, before) };
+  // An opt-out of ours is hidden if the channel holds that of another contact of the address.
+  const isHidden = !isRenamed && !isOurs(channels[part]) && isOutByUs;
+  const { hidden } = recorded;
   const body: RecordedContact = {
+    ...contactsAfter(recorded, contact, others, isRenamed ? outByUs : undefined),
     allowed: recorded.allowed,
     channels,
-    contacts,
     defaults: defaultsAfter(recorded, change, ack),
     early: known.early,
-    hidden: hiddenAfter(recorded, { id, isRenamed, outByUs, is: channels[change.part] }),
+    hidden: isHidden ? { ...hidden, [id]: [...(hidden?.[id] ?? []), ...outByUs] } : hidden,
     left: recorded.left,
     outgrown: recorded.outgrown,
     protected: recorded.protected,
-    renamed,
   };
+  // The same contact remains ours, even if another contact with the address was opted out last, but
+  // not a renamed one.
+  const same = before && op !== 'create' ? before : undefined;
+  const sameId = isRenamed && same?.id === id ? undefined : same?.id;
   return {
     kind: 'contact',
-    key: change.key,
-    // The same contact remains ours, even if another contact with the address was opted out last.
-    id: before && change.op !== 'create' ? idAfter(before, id, isRenamed) : id,
-    ownership: ownershipAfter(before, change, ack),
+    key,
+    id: same ? sameId : id,
+    ownership: same?.ownership ?? (found ? 'adopted' : 'created'),
     body: canonicalJson(body),
     shown: whole && !isRenamed && others.length === 0 ? fingerprintOf(contact) : undefined,
     desired: before ? undefined : settledNow(change, ack),
     // A response to a request by id shows nothing about the contact, so the time of the last
     // reading is kept.
-    seenAt: change.op === 'create' || observed ? ack.at : (before?.seenAt ?? 0),
+    seenAt: op === 'create' || observed ? at : (before?.seenAt ?? 0),
   };
-}
-
-/** Returns whether a change leaves nothing of a contact to record. */
-function isEnd({ op }: ContactChange, before: RecordedRow | undefined): boolean {
-  return op === 'delete' || (op === 'opt_out' && !before);
 }
 
 /**
  * Returns the row after a delete. If `undo` has deleted a contact that we created, the opt-outs
  * remain, so that no run creates the contact again. They also remain if an opt-out of ours at an
- * old address bars the new one, because the do-not-contact list does not have those, and if another
- * contact of the address has one of ours, which would count as the person's without the row.
+ * old address also applies to CRM records that now have another one, because the do-not-contact
+ * list does not have those, and if another contact of the address has one of ours, which would count as
+ * the person's without the row.
  */
 function afterDelete(
   before: RecordedRow | undefined,
@@ -90,7 +96,10 @@ function afterDelete(
   const recorded = decodeContact.recorded(before).value;
   const others = recorded.contacts.filter(({ id }) => id !== target);
   const stay = others.filter((contact) => isOutByUs(recorded, contact));
-  if (!value.undone && !(value.moved && carries(recorded)) && stay.length === 0) return undefined;
+  const carries = Object.values(recorded.channels).some(
+    (is) => isOurs(is) && ((is.bound ?? []).length > 0 || is.undone !== undefined),
+  );
+  if (!value.undone && !(value.moved && carries) && stay.length === 0) return undefined;
   const hidden = stay.length > 0 ? recorded.hidden : undefined;
   const body = canonicalJson({ ...anew(recorded), contacts: stay, hidden });
   const gone = { id: undefined, shown: undefined, desired: undefined };
@@ -104,37 +113,18 @@ function isOutByUs({ channels, hidden = {} }: RecordedContact, contact: Observed
   return outs.some(([channel]) => isOurs(channels[channel]) || isHidden(channel));
 }
 
-/** Returns whether an opt-out of ours also applies to CRM records that now have another address. */
-function carries({ channels }: RecordedContact): boolean {
-  return Object.values(channels).some(
-    (is) => isOurs(is) && ((is.bound ?? []).length > 0 || is.undone !== undefined),
-  );
-}
-
-function isElsewhere({ renamed = [] }: RecordedContact, id: string, ack: Answer): boolean {
-  return ack.renamed === true || renamed.some((one) => one.id === id);
-}
-
-/** The contact that a change was sent to, and the others of its address. */
-interface Sent {
-  contact: ObservedContact;
-  others: ObservedContact[];
-  isRenamed: boolean;
-  /** The channel from which the change opted the contact out, if it did. */
-  outByUs: string[];
-}
-
-type Member = Membership | undefined;
-
 /**
  * Returns the contacts after the change. A renamed contact belongs to this address only while the
- * address has no other contact.
+ * address has no other contact. `outByUs`: the channels from which the change opted a renamed
+ * contact out; undefined if the contact has this address.
  */
 function contactsAfter(
   { renamed = [] }: RecordedContact,
-  { contact, others, isRenamed, outByUs }: Sent,
-): Pick<RecordedContact, 'contacts' | 'renamed'> {
-  if (!isRenamed) {
+  contact: ObservedContact,
+  others: ObservedContact[],
+  outByUs: string[] | undefined,
+) {
+  if (outByUs === undefined) {
     return { contacts: [...others, contact], renamed: renamed.length > 0 ? renamed : undefined };
   }
   const contacts = others.length > 0 ? others : [contact];
@@ -142,20 +132,6 @@ function contactsAfter(
   const all = [...new Set([...before, ...outByUs])];
   const moved = all.length > 0 ? { ...contact, outByUs: all } : contact;
   return { contacts, renamed: [...renamed.filter(({ id }) => id !== contact.id), moved] };
-}
-
-/** Adds an opt-out of ours if the channel holds the opt-out of another contact of the address. */
-function hiddenAfter(
-  { hidden }: RecordedContact,
-  { id, isRenamed, outByUs, is }: Pick<Sent, 'isRenamed' | 'outByUs'> & { id: string; is: Member },
-): RecordedContact['hidden'] {
-  if (isRenamed || isOurs(is) || outByUs.length === 0) return hidden;
-  return { ...hidden, [id]: [...(hidden?.[id] ?? []), ...outByUs] };
-}
-
-/** Returns the id to record, or undefined if it is that of a renamed contact. */
-function idAfter(before: RecordedRow, id: string, isRenamed: boolean): string | undefined {
-  return isRenamed && before.id === id ? undefined : before.id;
 }
 
 /** An acknowledgement with the contact returned in the response. */
@@ -169,17 +145,11 @@ function settledNow(
   { part, value }: ContactChange,
   { answered, found, undone, late, wanted }: Answer,
 ): string | undefined {
-  if (!answered || found || undone || late || !showsOnly(answered, part)) return undefined;
-  return value.settles ? wanted : undefined;
-}
-
-function ownershipAfter(
-  before: RecordedRow | undefined,
-  { op }: ContactChange,
-  { found }: Answer,
-): RecordedRow['ownership'] {
-  if (before && op !== 'create') return before.ownership;
-  return found ? 'adopted' : 'created';
+  if (!answered || found || undone || late || !value.settles) return undefined;
+  // Nothing is left to decide if the contact is subscribed to this channel and shows no other.
+  const { channels, left } = answered;
+  const isOnly = !left && channels[part] === 'opt_in' && Object.keys(channels).length === 1;
+  return isOnly ? wanted : undefined;
 }
 
 /** Returns what a creation keeps from the previous contact: its opt-outs. */
@@ -188,53 +158,34 @@ function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact
   return { ...nothing, channels: Object.fromEntries(outs), outgrown, renamed };
 }
 
-/**
- * Returns the channels after the change. If the change was sent under another address of the same
- * record, and this address now has another contact, the channels stay as they were.
- */
-function channelsAfter(
-  recorded: RecordedContact,
-  change: ContactChange,
-  ack: Answer & { id: string; row: RecordedRow | undefined },
-): RecordedContact['channels'] {
-  const { elsewhere, id, row } = ack;
-  const ids = [row?.id ?? id, ...recorded.contacts.map((contact) => contact.id)];
-  if (elsewhere && ids.some((other) => other !== id)) return recorded.channels;
-  return { ...recorded.channels, [change.part]: membership(recorded, change, ack) };
-}
-
 /** Returns the state of the channel after the change. */
 function membership(
   recorded: RecordedContact,
   change: ContactChange,
-  ack: Answer & { row: RecordedRow | undefined },
+  { found, undone = false, doubtful, at, latest = at }: Answer,
+  row: RecordedRow | undefined,
 ): Membership {
-  const { found, undone = false, doubtful, at, latest = at, row } = ack;
   const before = recorded.channels[change.part];
+  const wasTheirs = before?.is === 'opt_out' && before.by === 'platform';
   const after = before?.is === 'opt_in' ? (row?.seenAt ?? null) : null;
   const doubt = doubtful ? ({ doubtful } as const) : {};
   const theirs = { by: 'platform', ...doubt, is: 'opt_out', made: { after, by: latest } } as const;
-  if (undone) return again(before, theirs);
+  if (undone) {
+    // An opt-out that existed before may have been made again. If it was doubtful, it remains so.
+    const made = { after: before?.made?.after ?? null, by: latest };
+    return wasTheirs ? { ...unsettled(before), made } : theirs;
+  }
   const is = enrolment(change).subscription;
   if (is === 'opt_in') return { by: found ? 'platform' : 'us', is };
-  if (before?.is === 'opt_out' && before.by === 'platform') return unsettled(before);
+  if (wasTheirs) return unsettled(before);
   if (found) return theirs;
   const { cause, stated, bound, restores, undone: memory } = change.value;
-  const restored = restores && restoredFrom(restores, { bound, latest, undone: memory });
+  const restored = restores && restoredFrom(restores, latest, { bound, undone: memory });
   if (restored) return restored;
   // An opt-out that the CRM stated keeps that cause, even if another contact is opted out for
   // another reason.
   if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return unsettled(before);
   return { acked: latest, bound, by: 'us', cause, is, stated, undone: memory };
-}
-
-/**
- * Returns an opt-out that existed before and may have been made again. If it was doubtful, it
- * remains so.
- */
-function again(before: Membership | undefined, theirs: Membership & { made: Bracket }): Membership {
-  if (before?.is !== 'opt_out' || before.by !== 'platform') return theirs;
-  return { ...unsettled(before), made: { after: before.made?.after ?? null, by: theirs.made.by } };
 }
 
 /**
@@ -244,17 +195,16 @@ function again(before: Membership | undefined, theirs: Membership & { made: Brac
 function shownAfter(
   recorded: RecordedContact,
   change: ContactChange,
-  { id, answered, undone }: Pick<Answer, 'answered' | 'undone'> & { id: string },
+  id: string,
+  { answered, undone }: Answer,
 ): { contact: ObservedContact; whole: boolean } {
   const { channel, subscription } = enrolment(change);
   const before = recorded.contacts.find((contact) => contact.id === id);
   if (answered && undone) return { contact: answered, whole: true };
   const contact = answered ?? before ?? { channels: {}, id, left: false };
   const whole = answered ? answered.channels[channel] === subscription : before !== undefined;
-  return {
-    contact: { ...contact, channels: { ...contact.channels, [channel]: subscription } },
-    whole,
-  };
+  const channels = { ...contact.channels, [channel]: subscription };
+  return { contact: { ...contact, channels }, whole };
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Platform } from '../../../platform/api-client.ts';
 import type { Deadlines, Erasing } from '../../capabilities.ts';
 import { commonPart, contactKey } from '../../../domain/values/contact-key.ts';
 import { searchContacts } from '../observe/contact-read.ts';
-import { decodeContact } from '../observe/contact-rows.ts';
+import { decodeContact } from '../observe/contact-state.ts';
 
 type Contacts = Platform['contacts'];
 
@@ -17,26 +17,28 @@ type Contacts = Platform['contacts'];
  */
 export async function erase(
   platform: Contacts,
-  { key, recorded, known, tell }: Erasing,
-  leave: Deadlines,
+  erasing: Erasing,
+  deadlines: Deadlines,
 ): Promise<boolean> {
-  const ids = [...idsOf(recorded), ...known];
+  const { key, recorded, known, tell } = erasing;
+  const { contacts: before = [] } = recorded ? decodeContact.recorded(recorded).value : {};
+  const ids = [...before.map(({ id }) => id), ...known];
   let search: string | undefined = commonPart(key);
-  let found = await find(platform, { key, ids, search }, leave);
-  if (found.seen === 0 && !(await findsParts(platform, key, leave))) {
+  let found = await find(platform, { key, ids, search }, deadlines);
+  if (found.seen === 0 && !(await findsParts(platform, key, deadlines))) {
     search = undefined;
-    found = await find(platform, { key, ids, search }, leave);
+    found = await find(platform, { key, ids, search }, deadlines);
   }
   const { contacts } = found;
   for (const { id } of contacts) tell({ is: 'found', id });
-  for (const contact of contacts) await optOut(platform, { key, contact, tell }, leave);
+  for (const contact of contacts) await optOut(platform, contact, erasing, deadlines);
   for (const { id } of contacts) {
-    const remove = async () => platform.remove(id, { ...leave, person: key });
+    const remove = async () => platform.remove(id, { ...deadlines, person: key });
     const answer = await sent({ id }, tell, remove);
     if (answer === 'removed') tell({ is: 'deleted', id });
   }
   const all = [...ids, ...contacts.map(({ id }) => id)];
-  const { contacts: left, isCertain } = await find(platform, { key, ids: all, search }, leave);
+  const { contacts: left, isCertain } = await find(platform, { key, ids: all, search }, deadlines);
   if (left.length > 0) {
     const count = `${left.length} of ${contacts.length} contacts`;
     throw new Unavailable(`the platform still shows ${count} that were deleted`, {
@@ -46,10 +48,6 @@ export async function erase(
   }
   for (const { id } of contacts) tell({ is: 'deleted', id });
   return isCertain;
-}
-
-function idsOf(recorded: Erasing['recorded']): string[] {
-  return recorded ? decodeContact.recorded(recorded).value.contacts.map(({ id }) => id) : [];
 }
 
 /**
@@ -69,30 +67,17 @@ async function findsParts(
   return found.contacts.length > 0;
 }
 
-/** What to look for; without `search`, in the list of all contacts. */
-interface Wanted {
-  key: string;
-  ids: readonly string[];
-  search: string | undefined;
-}
-
-interface Found {
-  contacts: Contact[];
-  /** How many contacts the search found, with the address or not. */
-  seen: number;
-  /** Whether no contact with the address can have been overlooked, if the search finds parts. */
-  isCertain: boolean;
-}
-
 /**
  * Returns the contacts with the address in any spelling. Looks by each usual spelling and by the
- * known ids, too, because a page of the list may miss a contact.
+ * known ids, too, because a page of the list may miss a contact; without `search`, in the list of
+ * all contacts. `seen`: how many contacts the search found, with the address or not. `isCertain`:
+ * whether no contact with the address can have been overlooked, if the search finds parts.
  */
 async function find(
   platform: Contacts,
-  { key, ids, search }: Wanted,
+  { key, ids, search }: { key: string; ids: readonly string[]; search: string | undefined },
   { signal }: Deadlines,
-): Promise<Found> {
+) {
   const there = await searchContacts(platform, key, signal);
   const found = new Map(there.map((contact) => [contact.id, contact]));
   const seen = new Set<string>();
@@ -120,14 +105,15 @@ async function find(
  */
 async function optOut(
   platform: Contacts,
-  { key, contact: { id, channels }, tell }: { contact: Contact } & Pick<Erasing, 'key' | 'tell'>,
-  leave: Deadlines,
+  { id, channels }: Contact,
+  { key, tell }: Erasing,
+  deadlines: Deadlines,
 ): Promise<void> {
   for (const { id: channel, subscription } of channels) {
     if (subscription !== 'opt_in') continue;
     try {
       const who = { contactId: id, subscription: 'opt_out' as const };
-      const how = { ...leave, priority: 'opt_out', person: key } as const;
+      const how = { ...deadlines, priority: 'opt_out', person: key } as const;
       await sent({ id, channel }, tell, async () => platform.enrol(channel, who, how));
       tell({ is: 'opted out', id, channel });
     } catch (error) {

@@ -17,7 +17,7 @@ import { mayBeDefault, type Evidence, type PlatformFacts } from '../../platform-
 import { observe, timeOf } from '../observe/observed-contact.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
 import { search, type ReadAccess } from '../observe/contact-read.ts';
-import type { ContactChange, ObservedContactRow } from '../observe/contact-rows.ts';
+import type { ContactChange, ObservedContactRow } from '../observe/contact-state.ts';
 
 /** A creation, its response, and the known facts about the platform. */
 interface Made {
@@ -88,38 +88,30 @@ async function readBack(
   const isNeeded = change.value.forbids || isOthers;
   const others = [...access.channels].filter((channel) => channel !== change.part);
   if (!isNeeded && !others.some((channel) => mayBeDefault(facts, channel))) return {};
-  const back = await retrieveNew(access, { key: change.key, id }, signal).catch(
-    (error: unknown) => {
-      // The creation was acknowledged even if this read fails.
-      if (!isNeeded && isExpected(error)) return undefined;
-      throw error;
-    },
-  );
-  if (!back) return {};
-  const { row: observed } = back;
+  // After a later attempt than the first, the contact may show what the person did.
+  let attempts = 0;
+  const leaves = async (): Promise<void> => void (attempts += 1);
+  const how = { signal, leaves, person: change.key };
+  const back = await access.platform.retrieve(id, how).catch((error: unknown) => {
+    // The creation was acknowledged even if this read fails.
+    if (!isNeeded && isExpected(error)) return undefined;
+    throw error;
+  });
+  if (!back || contactKey(back.email) !== change.key) return {};
+  const observed = observe(back, access.channels);
   const theirs = whose(observed.createdAt, date);
   const apart = back.date === undefined || date === undefined ? 0 : Math.abs(back.date - date);
-  const isSoon = apart <= atOnceMs;
   const before = contact?.updatedAt;
-  const isUnmoved = !before || !back.changed || before === back.changed;
-  const isAtOnce = back.isFirst && isSoon && isUnmoved;
-  if (!isAtOnce || isOthers || theirs.found || contradicts(observed, change, facts)) {
+  const isUnmoved = !before || !back.updatedAt || before === back.updatedAt;
+  const isAtOnce = attempts === 1 && apart <= atOnceMs && isUnmoved;
+  // An opt-out in a channel that is known to have another default, or none, is no default.
+  const contradicts = Object.entries(othersIn(observed, change)).some(
+    ([channel, is]) => is === 'opt_out' && !mayBeDefault(facts, channel),
+  );
+  if (!isAtOnce || isOthers || theirs.found || contradicts) {
     return { observed, late: true, ...theirs };
   }
   return { observed, evidence: evidenceOf(access, change, observed) };
-}
-
-/**
- * Returns whether the contact shows an opt-out in a channel that is known to have another default,
- * or none.
- */
-function contradicts(
-  row: ObservedContactRow,
-  change: ContactChange,
-  facts: PlatformFacts,
-): boolean {
-  const others = Object.entries(othersIn(row, change));
-  return others.some(([channel, is]) => is === 'opt_out' && !mayBeDefault(facts, channel));
 }
 
 /**
@@ -136,33 +128,4 @@ function evidenceOf(
 
 function othersIn({ value }: ObservedContactRow, { part }: ContactChange) {
   return Object.fromEntries(Object.entries(value.channels).filter(([channel]) => channel !== part));
-}
-
-/** A reading of a newly created contact. */
-interface ReadBack {
-  row: ObservedContactRow;
-  /**
-   * Whether the first attempt got a response. After a later one, the contact may show what the
-   * person did.
-   */
-  isFirst: boolean;
-  /** The time of the response by the platform's clock, in milliseconds since the epoch. */
-  date: number | undefined;
-  /** The contact's `updatedAt` as the platform's own text. */
-  changed: string | undefined;
-}
-
-/** Returns a newly created contact, or undefined if there is none with this id and address. */
-async function retrieveNew(
-  access: ReadAccess,
-  { key, id }: { key: string; id: string },
-  signal: AbortSignal,
-): Promise<ReadBack | undefined> {
-  let attempts = 0;
-  const leaves = async (): Promise<void> => void (attempts += 1);
-  const contact = await access.platform.retrieve(id, { signal, leaves, person: key });
-  if (!contact || contactKey(contact.email) !== key) return undefined;
-  const { date, updatedAt } = contact;
-  const row = observe(contact, access.channels);
-  return { row, isFirst: attempts === 1, date, changed: updatedAt ?? undefined };
 }

@@ -26,16 +26,11 @@ export function hasAddressForm(text: string): boolean {
   if (text.length > most.all || !emailForm.safeParse(text).success) return false;
   if (text.includes('"') || invisible.test(text)) return false;
   const at = text.lastIndexOf('@');
-  return isLocal(text.slice(0, at)) && isDomain(text.slice(at + 1));
-}
-
-function isLocal(text: string): boolean {
-  return text.length <= most.local && local.safeParse(`${text}@example.com`).success;
-}
-
-function isDomain(text: string): boolean {
-  const last = text.slice(text.lastIndexOf('.') + 1);
-  return text.includes('.') && /[a-z]/i.test(last) && host.safeParse(text).success;
+  const name = text.slice(0, at);
+  if (name.length > most.local || !local.safeParse(`${name}@example.com`).success) return false;
+  const domain = text.slice(at + 1);
+  const last = domain.slice(domain.lastIndexOf('.') + 1);
+  return domain.includes('.') && /[a-z]/i.test(last) && host.safeParse(domain).success;
 }
 
 /** Returns whether somebody may have meant a text to be an address. */
@@ -94,10 +89,13 @@ export function notAnAddress(field: string, address: string): Fault {
   const [unseen] = invisible.exec(address) ?? [];
   const odd = unseen ?? lookAlikeIn(address.slice(0, Math.max(0, address.lastIndexOf('@'))));
   if (odd !== undefined) {
-    const how = 'in front of the @, which only looks like another character';
+    const hex = (odd.codePointAt(0) ?? 0).toString(16).toUpperCase();
+    const how = unseen
+      ? ', which is invisible'
+      : ' in front of the @, which only looks like another character';
     return {
       cause: 'address-invalid',
-      reason: `"${field}" holds ${codePointOf(odd)}${unseen ? ', which is invisible' : ` ${how}`}`,
+      reason: `"${field}" holds U+${hex.padStart(4, '0')}${how}`,
       value: address,
       fix: 'type the address anew in the CRM',
     };
@@ -112,10 +110,4 @@ export function notAnAddress(field: string, address: string): Fault {
     value: address,
     fix: 'correct the address in the CRM; if contacts.email names the wrong column, correct that',
   };
-}
-
-/** Returns the name of a character: U+2019. */
-function codePointOf(character: string): string {
-  const point = character.codePointAt(0) ?? 0;
-  return `U+${point.toString(16).toUpperCase().padStart(4, '0')}`;
 }

@@ -8,8 +8,14 @@ import { fieldAt, fieldOrEnd, textOf } from '../../../domain/values/record-field
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { ColumnShape, Fault, UnknownWord } from '../../../domain/record.ts';
 import { mostCharacters } from '../../../domain/unknown-words.ts';
-import { isFlag, vocabulary, type OwnWords, type Unknown, type Use } from './value-vocabulary.ts';
-import { dateIn } from './date-text.ts';
+import {
+  isFlag,
+  vocabulary,
+  type OwnWords,
+  type Unknown,
+  type Use,
+  dateIn,
+} from './value-vocabulary.ts';
 import { withCommas } from '../../../domain/values/counted.ts';
 
 /**
@@ -105,24 +111,19 @@ export function asking(stated: Flag | StatedField, asked: Asked): Ask {
       return typeof answer === 'string' ? answer : { fault: { ...answer.fault, mayOptOut: true } };
     };
   }
-  if ('optOut' in stated) return askingOptOut(stated, asked);
-  return askingField(stated.field, ownWords(stated), asked);
-}
-
-function ownWords(stated: Exclude<Flag | StatedField, string | When | OptOutField>): OwnWords {
-  if (!('in' in stated || 'out' in stated || 'none' in stated)) return stated;
-  return { yes: stated.in, no: stated.out, none: stated.none };
-}
-
-/** Returns the function that reads who does not want a channel. A yes is an opt-out. */
-function askingOptOut({ optOut, yes, no, else: rest }: OptOutField, asked: Asked): Ask {
-  const ask = askingField(optOut, { yes, no }, { ...asked, use: 'unsubscribed', rest });
-  return (...given) => {
-    const answer = ask(...given);
-    if (typeof answer !== 'string') return answer;
-    if (answer === 'yes') return 'no';
-    return rest === 'in' ? 'yes' : 'none';
-  };
+  if ('optOut' in stated) {
+    const { optOut, yes, no, else: rest } = stated;
+    const ask = askingField(optOut, { yes, no }, { ...asked, use: 'unsubscribed', rest });
+    return (...given) => {
+      const answer = ask(...given);
+      if (typeof answer !== 'string') return answer;
+      if (answer === 'yes') return 'no';
+      return rest === 'in' ? 'yes' : 'none';
+    };
+  }
+  const isNamed = 'in' in stated || 'out' in stated || 'none' in stated;
+  const own = isNamed ? { yes: stated.in, no: stated.out, none: stated.none } : stated;
+  return askingField(stated.field, own, asked);
 }
 
 function askingField(
@@ -132,7 +133,8 @@ function askingField(
 ): Ask {
   const valueIn = rest === 'in' ? fieldOrEnd : fieldAt;
   const isConsent = use === 'subscription';
-  const read = vocabulary(use, isConsent && isOptOutField(field) ? alone(own) : own, now);
+  const isAlone = isConsent && isOptOutField(field);
+  const read = vocabulary(use, isAlone ? { ...own, standAlone: true } : own, now);
   const key = option.slice(option.lastIndexOf('.') + 1);
   const isOptOut = key === 'optOut';
   // YAML reads every quoted word as text. An unquoted word, such as -, may have another meaning.
@@ -142,10 +144,15 @@ function askingField(
   const setting = isOptOut ? 'subscription' : use;
   const place = isOptOut || key === use ? `: ${setting}` : ` in ${key}`;
   const fix = `name it${place}: { ${column}, ${lists}${otherwise} }`;
-  const shapeOf = shaping(field, use, now);
   return (record, reading) => {
-    const found = read(valueIn(record, field));
-    if (reading) shapeOf(found, valueIn(record, field), reading);
+    const written = valueIn(record, field);
+    const found = read(written);
+    if (reading && isFlag(use) && found !== 'none') {
+      const isPast = found === 'yes' && dateIn(textOf(written) ?? '', now()) !== undefined;
+      const isFuture = typeof found !== 'string' && found.unknown === 'future';
+      if (typeof found !== 'string' && found.isSerial) reading.serials.push(field);
+      else reading.shapes.push({ column: field, isDate: isPast || isFuture });
+    }
     if (typeof found === 'string') return found;
     if (found.isSerial && reading?.serialsAreDates) return 'yes';
     const { unknown, text } = found;
@@ -155,26 +162,6 @@ function askingField(
     const fault = { cause, reason, fix, option, value, mayOptOut: true } as const;
     return { fault, unknown: { option, fix, unknown, text } };
   };
-}
-
-/** Returns the function that notes whether the values of a column are dates. */
-function shaping(column: string, use: Use, now: () => number) {
-  const date = { column, isDate: true };
-  const other = { column, isDate: false };
-  return (found: Answer | Unknown, value: unknown, { shapes, serials }: ColumnReading): void => {
-    if (!isFlag(use) || found === 'none') return;
-    if (typeof found !== 'string') {
-      if (found.isSerial) serials.push(column);
-      else shapes.push(found.unknown === 'future' ? date : other);
-      return;
-    }
-    const isDate = found === 'yes' && dateIn(textOf(value) ?? '', now()) !== undefined;
-    shapes.push(isDate ? date : other);
-  };
-}
-
-function alone(own: OwnWords): OwnWords {
-  return { ...own, standAlone: true };
 }
 
 const wrong: Record<Unknown['unknown'], { cause: ProblemCause; says: string }> = {
@@ -187,7 +174,7 @@ const wrong: Record<Unknown['unknown'], { cause: ProblemCause; says: string }> =
 export function judged(
   when: Condition,
   record: Record<string, unknown>,
-  { use, called }: Pick<Asked, 'use' | 'called'>,
+  { use, called }: { use: Use; called: string },
 ): Answer | Unanswered {
   const verdict = when.judge(record);
   if ('failsOn' in verdict) return { fault: notEvaluated(called, verdict) };
