@@ -69,7 +69,7 @@ export interface ChangeReason {
  * is never held.
  */
 export function guardOf(
-  { kind, op }: Pick<Change, 'kind' | 'op'>,
+  { kind, op }: { kind: RecordTypeName; op: Op },
   isStated = false,
 ): GuardClass | undefined {
   return guardClasses.find(
@@ -82,7 +82,7 @@ export function guardOf(
  * Returns whether a change is an opt-out that the CRM states. Such a change is sent first, and only
  * the guard for mass opt-outs can hold it.
  */
-export function isStatedOptOut({ op, guard }: Pick<Change, 'op' | 'guard'>): boolean {
+export function isStatedOptOut({ op, guard }: { op: Op; guard?: string | undefined }): boolean {
   return op === 'opt_out' && (guard === undefined || guard === 'opt_out');
 }
 

@@ -4,22 +4,16 @@
  */
 import type { DesiredRow } from './record.ts';
 
-/** Collects what the values of columns are, record by record. */
-export interface DateColumns {
-  add(row: Pick<DesiredRow, 'shapes'>): void;
-  /** Returns the columns that hold dates, and nothing else. */
-  names(): string[];
-}
-
-/** Creates an empty collection. Memory use does not grow with the number of records. */
-export function findDateColumns(): DateColumns {
+/** Collects what the values of columns are. Memory use does not grow with the number of records. */
+export function findDateColumns() {
   const dates = new Set<string>();
   const others = new Set<string>();
   return {
-    add({ shapes = [] }) {
+    add({ shapes = [] }: DesiredRow): void {
       for (const { column, isDate } of shapes) (isDate ? dates : others).add(column);
     },
-    names: () => [...dates].filter((column) => !others.has(column)),
+    /** Returns the columns that hold dates, and nothing else. */
+    names: (): string[] => [...dates].filter((column) => !others.has(column)),
   };
 }
 

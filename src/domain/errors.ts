@@ -59,7 +59,9 @@ export interface Problem {
 
 type Problems = readonly [Problem, ...Problem[]];
 
-interface Renderable extends Omit<Problem, 'code' | 'fix'> {
+interface Renderable {
+  place?: string | undefined;
+  reason: string;
   /** Undefined, null or '' if no fix is known. */
   fix?: string | null | undefined;
 }
@@ -101,7 +103,9 @@ export abstract class ExpectedError extends Error {
 export class Invalid extends ExpectedError {
   override readonly name = 'Invalid';
   constructor(what: string | readonly Problem[], { fix, code = 'invalid', cause }: Detail = {}) {
-    super(typeof what === 'string' ? [{ code, reason: what, fix }] : atLeastOne(what), { cause });
+    const [first, ...more] = typeof what === 'string' ? [{ code, reason: what, fix }] : what;
+    if (!first) throw new TypeError('an error needs a problem');
+    super([first, ...more], { cause });
   }
 }
 
@@ -111,7 +115,7 @@ export class Invalid extends ExpectedError {
  */
 export class Busy extends ExpectedError {
   override readonly name = 'Busy';
-  constructor(reason: string, { fix }: Pick<Detail, 'fix'> = {}) {
+  constructor(reason: string, { fix }: { fix?: string | undefined } = {}) {
     super([{ code: 'busy', reason, fix }]);
   }
 }
@@ -156,10 +160,8 @@ export class RateLimited extends ExpectedError {
   override readonly name = 'RateLimited';
   readonly retryAfterMs: number;
   readonly route: string;
-  constructor(
-    reason: string,
-    { retryAfterMs, route, fix }: Pick<Detail, 'fix'> & { retryAfterMs: number; route: string },
-  ) {
+  constructor(reason: string, wait: { retryAfterMs: number; route: string; fix?: string }) {
+    const { retryAfterMs, route, fix } = wait;
     super([{ code: 'rate-limited', reason, fix }]);
     this.retryAfterMs = retryAfterMs;
     this.route = route;
@@ -208,11 +210,6 @@ export class NotSent extends ExpectedError {
   constructor(reason: string) {
     super([{ code: 'not-sent', reason }]);
   }
-}
-
-function atLeastOne([first, ...more]: readonly Problem[]): Problems {
-  if (!first) throw new TypeError('an error needs a problem');
-  return [first, ...more];
 }
 
 /**

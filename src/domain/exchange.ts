@@ -36,7 +36,7 @@ const requestIdHeaders = ['x-request-id', 'request-id', 'x-correlation-id', 'cf-
 const mostIdLength = 64;
 
 /** Returns the platform's id of the request, at most 64 printable characters, if it names one. */
-export function requestIdOf({ headers }: Pick<Answer, 'headers'>): string | undefined {
+export function requestIdOf({ headers }: { headers: Answer['headers'] }): string | undefined {
   const id = requestIdHeaders.map((name) => headers[name]).find((value) => value);
   return id?.replace(/[^\x21-\x7e]/g, '').slice(0, mostIdLength) || undefined;
 }

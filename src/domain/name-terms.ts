@@ -4,14 +4,8 @@
  * before, within and after a term: `hasoptedoutofemail`.
  */
 
-/** A part of a term between two gaps, as an expression that begins at a given place. */
+/** The parts of a term between gaps, as expressions that begin at a given place. */
 type Term = readonly RegExp[];
-
-/** Finds the terms of one table. */
-export interface TermFinder {
-  /** Yields where terms begin and end in a name in `plain` form. */
-  find(name: string): Generator<{ start: number; end: number }, void>;
-}
 
 /** The maximum number of neutral words in a row. */
 const mostNeutral = 4;
@@ -25,12 +19,13 @@ const spaceless = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Scrip
 export function termFinder(
   table: Readonly<Record<string, readonly string[]>>,
   neutral: readonly string[],
-): TermFinder {
+) {
   let prepared: ReturnType<typeof prepare> | undefined;
   return {
-    *find(name) {
+    /** Yields where terms begin and end in a name in `plain` form. */
+    *find(name: string): Generator<{ start: number; end: number }, void> {
       prepared ??= prepare(Object.values(table).flat(), neutral);
-      const gaps = gapsIn(name, prepared.neutral);
+      const gaps = gapsIn(name, prepared);
       const starts = [...name.matchAll(/(?<!\S)\S/g)].flatMap(({ index }) => gaps.glued(index));
       for (const start of new Set(starts)) {
         for (const term of prepared.termsAt(name, start)) {
@@ -48,54 +43,47 @@ export function termFinder(
 }
 
 function prepare(rows: readonly string[], neutral: readonly string[]) {
+  const words = neutral.map(plain);
   const isSpaced = (row: string): boolean => !spaceless.test(row);
   return {
     anywhere: rows.filter((row) => !isSpaced(row)).map((row) => expression(row, 'gu')),
-    termsAt: indexed(rows.filter(isSpaced)),
-    neutral: neutralOf(neutral.map(plain)),
+    termsAt: indexTerms(rows.filter(isSpaced)),
+    words: new Set(words),
+    // The first two letters of all that may stand beside another word without a space.
+    beginnings: new Set([...words, ...shortGlued].map((word) => word.slice(0, 2))),
   };
-}
-
-interface Neutral {
-  words: ReadonlySet<string>;
-  /** The first two letters of all that may stand beside another word without a space. */
-  beginnings: ReadonlySet<string>;
-}
-
-function neutralOf(all: readonly string[]): Neutral {
-  const beginnings = [...all, ...shortGlued].map((word) => word.slice(0, 2));
-  return { words: new Set(all), beginnings: new Set(beginnings) };
 }
 
 /** By how many letters terms are looked up. */
 const sizes = [1, 2, 3];
 
 /** Returns the function that finds the terms that may begin at a place in a name. */
-function indexed(rows: readonly string[]): (name: string, start: number) => Term[] {
+function indexTerms(rows: readonly string[]): (name: string, start: number) => Term[] {
   const byLetters = new Map<string, Term[]>();
   for (const row of rows) {
     const term = row.split(' … ').map((part) => expression(part, 'uy'));
-    for (const letters of new Set(beginningsOf(row))) {
+    // The first letters of a term: `{opt|opts} out` begins with `opt`.
+    const [, choice, literal = ''] = /^(?:\{([^}]*)\}|([^{]*))/.exec(row) ?? [];
+    const texts = (choice ?? literal).split('|').map((text) => text.replace(/[*…].*$/s, ''));
+    const all = texts.map((text) => plained(text).replaceAll(' ', '').slice(0, sizes.length));
+    for (const letters of new Set(all)) {
       byLetters.set(letters, [...(byLetters.get(letters) ?? []), term]);
     }
   }
   return (name, start) => {
     const letters = name.slice(start, start + 2 * sizes.length).replaceAll(' ', '');
-    return sizes.flatMap((size) => {
-      return size <= letters.length ? (byLetters.get(letters.slice(0, size)) ?? []) : [];
-    });
+    const found = sizes.filter((size) => size <= letters.length);
+    return found.flatMap((size) => byLetters.get(letters.slice(0, size)) ?? []);
   };
 }
 
-/** Returns the first letters of a term: `{opt|opts} out` begins with `opt`. */
-function beginningsOf(row: string): string[] {
-  const [, choice, literal = ''] = /^(?:\{([^}]*)\}|([^{]*))/.exec(row) ?? [];
-  const beginnings = (choice ?? literal).split('|').map((text) => text.replace(/[*…].*$/s, ''));
-  return beginnings.map((text) => plained(text).replaceAll(' ', '').slice(0, sizes.length));
-}
-
 /** Returns where a term that begins at a place ends; undefined: it does not, or within a word. */
-function endOf([part, ...rest]: Term, name: string, start: number, gaps: Gaps): number | undefined {
+function endOf(
+  [part, ...rest]: Term,
+  name: string,
+  start: number,
+  gaps: ReturnType<typeof gapsIn>,
+): number | undefined {
   if (!part) return gaps.glued(start).find((end) => end === name.length || name[end] === ' ');
   part.lastIndex = start;
   const [found] = part.exec(name) ?? [];
@@ -106,19 +94,13 @@ function endOf([part, ...rest]: Term, name: string, start: number, gaps: Gaps): 
   return next.map((at) => endOf(rest, name, at, gaps)).find((at) => at !== undefined);
 }
 
-interface Gaps {
-  /** Returns the places that neutral words of their own lead to, each after a space. */
-  spaced(from: number): number[];
-  /** Returns the places that neutral words without spaces lead to; the first is `from`. */
-  glued(from: number): number[];
-}
-
 /** Words of fewer letters are too likely to be a part of another word. */
 const leastGlued = 4;
 const shortGlued = new Set('is has of at on by to for the all dt flg crm me'.split(' '));
 const mostLetters = 16;
 
-function gapsIn(name: string, { words, beginnings }: Neutral): Gaps {
+function gapsIn(name: string, { words, beginnings }: ReturnType<typeof prepare>) {
+  /** Returns the places that neutral words without spaces lead to; the first is `from`. */
   const glued = (from: number, left = mostNeutral): number[] => {
     const places = [from];
     if (left === 0 || !beginnings.has(name.slice(from, from + 2))) return places;
@@ -129,6 +111,7 @@ function gapsIn(name: string, { words, beginnings }: Neutral): Gaps {
     }
     return places;
   };
+  /** Returns the places that neutral words of their own lead to, each after a space. */
   const spaced = (from: number, left = mostNeutral): number[] => {
     if (name[from] !== ' ') return [];
     const [word = ''] = name.slice(from + 1).split(' ', 1);

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { ProblemCommon } from './problem-causes.ts';
+import type { ProblemCommon } from './record-problem.ts';
 
 /** The record types that a mirror can keep in step with the source. */
 export type RecordTypeName = 'contact' | 'template';

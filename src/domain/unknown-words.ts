@@ -4,17 +4,20 @@
  * records.
  */
 import type { DesiredRow, UnknownWord } from './record.ts';
-import { formLength, formOf } from './values/masked-text.ts';
 import { wordOf } from './values/record-field.ts';
 
 /** One value of the field that an option names; `text` is undefined for a list or an object. */
-export interface UnknownValue extends Pick<UnknownWord, 'text' | 'unknown'> {
+export interface UnknownValue {
+  text: string | undefined;
+  unknown: UnknownWord['unknown'];
   /** The number of records that contain the value. */
   records: number;
 }
 
 /** The unknown values of one option. */
-export interface UnknownWords extends Pick<UnknownWord, 'option' | 'fix'> {
+export interface UnknownWords {
+  option: string;
+  fix: string;
   values: readonly UnknownValue[];
   /** The number of records with further values, which are not distinguished. */
   others: number;
@@ -61,8 +64,7 @@ export function countUnknown(): UnknownCount {
 
 /** The maximum number of values that one line names. */
 const mostNamed = 8;
-/** A value this short, held by this many records, is not personal data. */
-const plainLength = formLength;
+/** A value no longer than a form, held by this many records, is not personal data. */
 const plainRecords = 3;
 
 /**
@@ -76,7 +78,10 @@ export function sayUnknown(
 ): string {
   const counts = new Map<string, number>();
   for (const value of values) {
-    const name = nameOf(value, asTheyAre);
+    const { text, unknown } = value;
+    const shown = JSON.stringify(shownValue(value, asTheyAre));
+    const when = unknown === 'future' ? ' (in the future)' : '';
+    const name = text === undefined ? 'a list or an object' : `${shown}${when}`;
     counts.set(name, (counts.get(name) ?? 0) + value.records);
   }
   const named = [...counts].toSorted(([, a], [, b]) => b - a);
@@ -103,7 +108,7 @@ export const maskedNote =
 
 /** Returns whether a value may be shown: it is a word or a mark, and no personal data. */
 export function isPlain({ text = '', records }: Pick<UnknownValue, 'text' | 'records'>): boolean {
-  const isKnown = text.length <= plainLength && records >= plainRecords && !text.includes('@');
+  const isKnown = text.length <= formLength && records >= plainRecords && !text.includes('@');
   return isKnown || formOf(text) === text;
 }
 
@@ -113,9 +118,18 @@ export function shownValue(value: Pick<UnknownValue, 'text' | 'records'>, asThey
   return asTheyAre || isPlain(value) ? text : formOf(text);
 }
 
-function nameOf(value: UnknownValue, asTheyAre: boolean): string {
-  const { text, unknown } = value;
-  if (text === undefined) return 'a list or an object';
-  const shown = JSON.stringify(shownValue(value, asTheyAre));
-  return unknown === 'future' ? `${shown} (in the future)` : shown;
+/** The maximum number of characters that a form shows. */
+const formLength = 20;
+
+/**
+ * Returns the form of a text, which is no personal data: a for letters, 9 for digits. Of a text
+ * with an @, nothing more is shown.
+ */
+export function formOf(text: string): string {
+  if (text.includes('@')) return 'a…@…';
+  const form = text
+    .replaceAll(/[\p{L}\p{M}]/gu, 'a')
+    .replaceAll(/\p{N}/gu, '9')
+    .replaceAll(/[^a9\x20-\x7e]/g, '?');
+  return form.length > formLength ? `${form.slice(0, formLength)}…` : form;
 }

@@ -7,8 +7,9 @@ import {
   type CanaryBook,
   type CanaryEvent,
   sliceSize,
+  mended,
+  waitedMs,
 } from '../../src/domain/guards/canary.ts';
-import { mended, waitedMs } from '../../src/domain/guards/canary-time.ts';
 
 const slice = {
   because: 'mapping' as const,

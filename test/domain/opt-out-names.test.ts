@@ -7,8 +7,8 @@ import {
   isNamedLikeOptOut,
   isOptOutField,
   namedLike,
+  isOtherName,
 } from '../../src/domain/opt-out-names.ts';
-import { isOtherName } from '../../src/domain/other-names.ts';
 
 test.each([
   ['English', ['Do not mail', 'DoNotContact', 'do_not_email', 'Email Opt Out', 'UNSUB_TIME']],

@@ -1,6 +1,5 @@
 /** Counts the values of each configured column while the source is read, and shows them. */
-import { isPlain } from '../../domain/unknown-words.ts';
-import { formOf } from '../../domain/values/masked-text.ts';
+import { isPlain, formOf } from '../../domain/unknown-words.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import type {
   ColumnMeaning,

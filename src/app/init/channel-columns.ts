@@ -1,7 +1,6 @@
 /** Decides whether a column of a channel holds consents or opt-outs. Neither is ever guessed. */
 import { Invalid } from '../../domain/errors.ts';
-import { isOptOutField } from '../../domain/opt-out-names.ts';
-import { isNamedLikeRefusal } from '../../domain/refusal-signs.ts';
+import { isOptOutField, isNamedLikeRefusal } from '../../domain/opt-out-names.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { type Chosen, isUnreadable, type GivenWords, withWords } from './column-words.ts';
 import { wordFlag } from './flag-lists.ts';

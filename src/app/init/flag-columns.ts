@@ -3,9 +3,7 @@
  * any kind: a column that looks like a flag is not passed over in silence.
  */
 import { plain } from '../../domain/name-terms.ts';
-import { isAboutOptOut } from '../../domain/opt-out-names.ts';
-import { saysRefusal } from '../../domain/refusal-signs.ts';
-import { isOtherName } from '../../domain/other-names.ts';
+import { isAboutOptOut, saysRefusal, isOtherName } from '../../domain/opt-out-names.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { isAddress } from '../../records/contact/values/email-address.ts';
 import { holdsDates, isDate, recordsOf } from './column-values.ts';

@@ -1,7 +1,7 @@
 /** Proposes the flag that makes a column an opt-out. The user reads what it states, and decides. */
 import { isPlain } from '../../domain/unknown-words.ts';
 import { vocabulary } from '../../records/contact/values/value-vocabulary.ts';
-import { isNamedLikeRefusal } from '../../domain/refusal-signs.ts';
+import { isNamedLikeRefusal } from '../../domain/opt-out-names.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { isDate } from './column-values.ts';
 import { type Chosen, mayBeAny } from './column-words.ts';

@@ -3,8 +3,14 @@
  * never guessed: columns that cannot be decided are refused with the option that decides them.
  */
 import { Invalid } from '../../domain/errors.ts';
-import { isAboutOtherWays, isNamedLikeOptOut, isOptOutField } from '../../domain/opt-out-names.ts';
-import { isNamedLikeRefusal, isRefusalSign, saysRefusal } from '../../domain/refusal-signs.ts';
+import {
+  isAboutOtherWays,
+  isNamedLikeOptOut,
+  isOptOutField,
+  isNamedLikeRefusal,
+  isRefusalSign,
+  saysRefusal,
+} from '../../domain/opt-out-names.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import { chooseOptOuts } from './choose-opt-outs.ts';
 import { countsOf, mostCounted } from './column-values.ts';

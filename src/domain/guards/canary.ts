@@ -19,8 +19,6 @@
  * and the platform's, show; a clock that is set back only makes the wait longer.
  */
 import { z } from 'zod';
-import { type CanaryCounts, canaryCounts, canaryEnd, endOf } from './canary-end.ts';
-import { canaryTime, type CanaryTime } from './canary-time.ts';
 import type { AskedClass } from './plan-rule.ts';
 
 /** What a canary of the configuration states; the bounds are percentages of the slice. */
@@ -38,6 +36,45 @@ export interface CanaryPolicy {
  */
 export const canaryBounds = ['unsubscribed', 'refused', 'drift'] as const;
 export type CanaryBound = (typeof canaryBounds)[number];
+
+/**
+ * How many records of a slice were read back (`of`), and how many of them are out of line. Each
+ * record counts once in a cause.
+ */
+export const canaryCounts = z.object({
+  unsubscribed: z.number(),
+  refused: z.number(),
+  drift: z.number(),
+  of: z.number(),
+});
+export type CanaryCounts = z.infer<typeof canaryCounts>;
+
+/**
+ * The end of a canary.
+ *
+ *   passed     the slice was within the bounds
+ *   approved   it was not (`says`), and a person has approved the rest
+ *   replaced   it was not, and the mapping has changed since
+ *   unwanted   it was not, and a complete run plans nothing of the class any more
+ */
+export const canaryEnd = z.object({
+  class: z.enum(['delete', 'opt_in', 'template']),
+  is: z.enum(['passed', 'approved', 'replaced', 'unwanted']),
+  /** When it ended, by our clock, in milliseconds since the epoch. */
+  at: z.number(),
+  /** The id of the run that began it. */
+  run: z.string(),
+  size: z.number(),
+  of: z.number(),
+  /** What was out of bounds. */
+  says: z.string().optional(),
+  counts: canaryCounts.optional(),
+});
+export type CanaryEnd = z.infer<typeof canaryEnd>;
+
+/** A time by our clock, and by the platform's (null if unknown), in epoch milliseconds. */
+export const canaryTime = z.object({ at: z.number(), platformAt: z.number().nullable() });
+export type CanaryTime = z.infer<typeof canaryTime>;
 
 const slice = {
   because: z.enum(['first load', 'mapping', 'templates']),
@@ -108,36 +145,24 @@ const occasionMs = 7 * 86_400_000;
 /** Returns the canaries of a run, given those stored by earlier runs. */
 export function bookOf(before: CanaryBook | undefined, facts: MappingFacts): CanaryBook {
   const { mapping = null, last, isFirstLoad, at } = facts;
-  const known = before ?? {
-    mapping: last ?? mapping,
-    occasion: null,
-    since: at,
-    begun: 0,
-    classes: {},
-  };
+  const none = { mapping: last ?? mapping, occasion: null, since: at, begun: 0, classes: {} };
+  const known: CanaryBook = before ?? none;
   const { begun } = known;
-  const { template } = known.classes;
+  const { template, delete: deletes, opt_in: optIns } = known.classes;
   if (known.mapping !== mapping) {
     const occasion = isFirstLoad ? 'first load' : 'mapping';
-    const last = replacedIn(known, at) ?? known.last;
-    return { mapping, occasion, since: at, begun, classes: { template }, last };
+    // The canaries about people that have failed end by another mapping.
+    const ends = (['delete', 'opt_in'] as const).flatMap((guard) => {
+      const before = known.classes[guard];
+      return before ? (endOf({ guard, before, after: undefined, at }, 'replaced') ?? []) : [];
+    });
+    const ended = ends.at(-1) ?? known.last;
+    return { mapping, occasion, since: at, begun, classes: { template }, last: ended };
   }
   if (isFirstLoad) return { ...known, occasion: known.occasion ?? 'first load' };
   const isOld = known.occasion === 'first load' || at - known.since > occasionMs;
-  return isOld && !isAnyOpen(known) ? { ...known, occasion: null, classes: { template } } : known;
-}
-
-/** Returns the end of a canary about people that has failed, and ends by another mapping. */
-function replacedIn({ classes }: CanaryBook, at: number): CanaryBook['last'] {
-  const ends = (['delete', 'opt_in'] as const).flatMap((guard) => {
-    const before = classes[guard];
-    return before ? (endOf({ guard, before, after: undefined, at }, 'replaced') ?? []) : [];
-  });
-  return ends.at(-1);
-}
-
-function isAnyOpen({ classes }: CanaryBook): boolean {
-  return [classes.delete, classes.opt_in].some((one) => one && one.state !== 'passed');
+  const isAnyOpen = [deletes, optIns].some((one) => one && one.state !== 'passed');
+  return isOld && !isAnyOpen ? { ...known, occasion: null, classes: { template } } : known;
 }
 
 /**
@@ -183,4 +208,46 @@ export function advance(before: Canary, event: CanaryEvent): Canary | undefined 
     default:
       return because === 'templates' && event.is === 'all made' ? undefined : before;
   }
+}
+
+/** What ends, and what follows it; a canary of any state. */
+interface Ending {
+  guard: CanaryEnd['class'];
+  before: Pick<CanaryEnd, 'run' | 'size' | 'of' | 'says' | 'counts'> & { state: string };
+  after: { state: string } | undefined;
+  at: number;
+}
+
+/** Returns the end of a canary; undefined if it goes on, or has ended before. */
+export function endOf(
+  { guard, before, after, at }: Ending,
+  without: 'replaced' | 'unwanted',
+): CanaryEnd | undefined {
+  const { run, size, of, says, counts } = before;
+  const about = { class: guard, at, run, size, of, says, counts };
+  if (before.state === 'waiting') {
+    return after?.state === 'passed' ? { ...about, is: 'passed' } : undefined;
+  }
+  if (before.state !== 'failed' || after?.state === 'failed') return undefined;
+  return { ...about, is: after ? 'approved' : without };
+}
+
+/**
+ * Returns how long a canary has waited by the clock that shows less, in milliseconds. A clock that
+ * is set back only makes the wait longer.
+ */
+export function waitedMs({ at, platformAt }: CanaryTime, now: CanaryTime): number {
+  const waited = [now.at - at];
+  if (platformAt !== null && now.platformAt !== null) waited.push(now.platformAt - platformAt);
+  return Math.max(0, Math.min(...waited));
+}
+
+/** Returns the times without those that lie in the future, because a clock was set back. */
+export function mended(since: CanaryTime, now: CanaryTime): CanaryTime {
+  const { platformAt } = now;
+  const isAhead = since.platformAt !== null && platformAt !== null && since.platformAt > platformAt;
+  return {
+    at: Math.min(since.at, now.at),
+    platformAt: isAhead ? platformAt : (since.platformAt ?? platformAt),
+  };
 }

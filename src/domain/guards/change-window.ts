@@ -34,7 +34,7 @@ export function hoursOf(text: string): WeeklyHours[] | (Fault & { at: number }) 
   const found: WeeklyHours[] = [];
   let at = 0;
   for (const part of text.split(';')) {
-    const hours = oneOf(part.trim());
+    const hours = hoursIn(part.trim());
     const start = at + part.length - part.trimStart().length;
     if ('reason' in hours) return { ...hours, at: start };
     found.push(hours);
@@ -43,7 +43,7 @@ export function hoursOf(text: string): WeeklyHours[] | (Fault & { at: number }) 
   return found;
 }
 
-function oneOf(text: string): WeeklyHours | Fault {
+function hoursIn(text: string): WeeklyHours | Fault {
   const [, dayText, ...times] = form.exec(text) ?? [];
   const [fromHour = 0, fromMinute = 0, toHour = 0, toMinute = 0] = times.map(Number);
   if (times.length === 0) return fault('is no window', usage);
@@ -52,14 +52,15 @@ function oneOf(text: string): WeeklyHours | Fault {
   if (fromMinute > 59 || toMinute > 59 || from > 1439 || to > 1440)
     return fault('holds a time that does not exist', 'write 00:00 to 24:00');
   if (from === to) return fault('ends when it begins', 'write 00:00-24:00 for the whole day');
-  const days = dayText === undefined ? weekdays : daysOf(dayText);
+  const days = dayText === undefined ? weekdays : daysIn(dayText);
   return 'reason' in days ? days : { days, from, to };
 }
 
-function daysOf(text: string): Weekday[] | Fault {
+function daysIn(text: string): Weekday[] | Fault {
   const days: Weekday[] = [];
   for (const part of text.split(',')) {
-    const ends = part.split('-').map((word) => dayNamed(word.trim()));
+    const words = part.split('-').map((word) => word.trim().toLowerCase());
+    const ends = words.map((word) => weekdays.find((day) => day.toLowerCase() === word));
     const [first, last = first] = ends;
     if (ends.length > 2 || first === undefined || last === undefined || ends.includes(undefined))
       return fault('names a day that does not exist', `use ${weekdays.join(', ')}`);
@@ -67,10 +68,6 @@ function daysOf(text: string): Weekday[] | Fault {
     for (let step = 0; step < count; step += 1) days.push(dayAfter(first, step));
   }
   return [...new Set(days)];
-}
-
-function dayNamed(word: string): Weekday | undefined {
-  return weekdays.find((day) => day.toLowerCase() === word.toLowerCase());
 }
 
 function dayAfter(day: Weekday, steps: number): Weekday {
@@ -121,11 +118,11 @@ function openingIn(window: ChangeWindow, quarter: AskedTime, after: number) {
   for (let minute = 0; minute < 15; minute += 1) {
     const minuteOfDay = local.minuteOfDay + minute;
     const at = quarter.at + minute * 60_000;
-    if (at >= after && isOpen(window, { ...local, minuteOfDay }))
-      return {
-        at,
-        words: `${local.weekday} ${clockOf(minuteOfDay)} ${window.timezone ?? quarter.timezone}`,
-      };
+    if (at >= after && isOpen(window, { ...local, minuteOfDay })) {
+      const two = (n: number) => String(n).padStart(2, '0');
+      const clock = `${two(Math.floor(minuteOfDay / 60))}:${two(minuteOfDay % 60)}`;
+      return { at, words: `${local.weekday} ${clock} ${window.timezone ?? quarter.timezone}` };
+    }
   }
   return undefined;
 }
@@ -146,9 +143,4 @@ function isOpen({ allow }: ChangeWindow, { weekday, minuteOfDay }: LocalTime): b
     const isBegun = days.includes(weekday) && minuteOfDay >= from;
     return isBegun || (days.includes(dayAfter(weekday, -1)) && minuteOfDay < to);
   });
-}
-
-function clockOf(minuteOfDay: number): string {
-  const two = (n: number) => String(n).padStart(2, '0');
-  return `${two(Math.floor(minuteOfDay / 60))}:${two(minuteOfDay % 60)}`;
 }

@@ -69,16 +69,14 @@ export function askedBy(rules: readonly PlanRule[], facts: PlanFacts): Map<Guard
   for (const rule of rules) {
     const result = rule.when.judge(facts);
     if (result === false) continue;
+    const fails = result === undefined ? ' cannot be evaluated' : '';
+    const about = `the rule \`${rule.when.text}\`${fails}`;
+    const unsaid = fails === '' ? `${about} asks for it` : about;
+    const words = rule.say === undefined ? unsaid : `${rule.say} (${about})`;
     for (const guard of rule.for ?? askedClasses) {
-      const words = [asked.get(guard), wordsOf(rule, result !== undefined)];
-      asked.set(guard, words.filter((one) => one !== undefined).join('; '));
+      const before = asked.get(guard);
+      asked.set(guard, before === undefined ? words : `${before}; ${words}`);
     }
   }
   return asked;
-}
-
-function wordsOf({ say, when: { text } }: PlanRule, isEvaluated: boolean): string {
-  const rule = isEvaluated ? `the rule \`${text}\`` : `the rule \`${text}\` cannot be evaluated`;
-  if (say !== undefined) return `${say} (${rule})`;
-  return isEvaluated ? `${rule} asks for it` : rule;
 }

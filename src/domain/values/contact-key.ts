@@ -13,15 +13,13 @@ const hostLike = /^(?:[a-z\d.-]|(?![\p{C}\p{Z}])[\u0080-\u{10ffff}])+$/iu;
 export function contactKey(address: string): string {
   const trimmed = address.trim();
   const isPlain = plain.test(trimmed);
-  const text = isPlain ? trimmed.toLowerCase() : folded(trimmed);
+  const text = isPlain
+    ? trimmed.toLowerCase()
+    : trimmed.normalize('NFC').toLowerCase().normalize('NFC');
   if (isPlain && !text.includes('xn--')) return text;
   const at = text.lastIndexOf('@') + 1;
   const host = text.slice(at);
   return at > 0 && hostLike.test(host) ? text.slice(0, at) + (domainToASCII(host) || host) : text;
-}
-
-function folded(text: string): string {
-  return text.normalize('NFC').toLowerCase().normalize('NFC');
 }
 
 /**

@@ -50,7 +50,7 @@ export function parseDateFormat(format: string): DateFormat | { reason: string; 
   let open: string | undefined;
   for (const { groups = {} } of found) {
     const { quoted, letters, space, mark = '' } = groups;
-    const token = letters === undefined ? undefined : tokenOf(letters);
+    const token = Object.entries(tokens).find(([name]) => name === letters)?.[1];
     if (letters !== undefined && !token) return { reason: `has the unknown part ${letters}`, fix };
     if (token && open !== undefined) {
       return { reason: `has ${open} directly before another number`, fix: `write ${open}${open}` };
@@ -59,29 +59,17 @@ export function parseDateFormat(format: string): DateFormat | { reason: string; 
     else if (quoted !== '') open = undefined;
     if (token) names.push(token[0]);
     if (token) patterns.push(`(?<${token[0]}>${token[1]})`);
-    else patterns.push(space === undefined ? escaped(quoted ?? mark) : String.raw`\s+`);
+    else if (space !== undefined) patterns.push(String.raw`\s+`);
+    else patterns.push((quoted ?? mark).replaceAll(/[$()*+./?[\\\]^{|}-]/g, String.raw`\$&`));
   }
   const twice = names.find((name, at) => names.indexOf(name) !== at);
   if (twice !== undefined) return { reason: `has the ${twice} twice`, fix };
-  const lacking = needed(names).find((name) => !names.includes(name));
+  const hasClock = ['hour', 'minute', 'second'].some((name) => names.includes(name));
+  const needed = ['year', 'month', 'day', ...(hasClock ? ['hour', 'minute'] : [])];
+  const lacking = needed.find((name) => !names.includes(name));
   if (lacking !== undefined) return { reason: `has no ${lacking}`, fix };
   const whole = new RegExp(`^${patterns.join('')}$`);
   return { hasTime: names.includes('hour'), read: (text) => wallTime(whole.exec(text)?.groups) };
-}
-
-function escaped(text: string): string {
-  return text.replaceAll(/[$()*+./?[\\\]^{|}-]/g, String.raw`\$&`);
-}
-
-function tokenOf(letters: string) {
-  return Object.entries(tokens).find(([name]) => name === letters)?.[1];
-}
-
-/** Returns the parts that a format with these parts must have. */
-function needed(names: readonly string[]): string[] {
-  const day = ['year', 'month', 'day'];
-  if (names.includes('second')) return [...day, 'hour', 'minute'];
-  return names.includes('minute') || names.includes('hour') ? [...day, 'hour', 'minute'] : day;
 }
 
 function wallTime(groups: Record<string, string> | undefined): number | undefined {
@@ -96,38 +84,32 @@ function wallTime(groups: Record<string, string> | undefined): number | undefine
 }
 
 const dayMs = 86_400_000;
+const known = new Map<string, readonly [before: number, after: number]>();
 
 /**
  * Returns when a clock in the zone showed this time, in milliseconds since the epoch. If it showed
  * it twice, or never because it was put forward, the earlier of the two possible instants counts.
  */
 export function earliestInstant(wall: number, timezone: string): number {
-  const offsets = offsetsAround(wall, timezone);
+  const day = Math.floor(wall / dayMs);
+  const name = `${timezone} ${day}`;
+  // The offsets before and after the day differ if the zone's clock changes.
+  const offsets = known.get(name) ?? [
+    offsetAt((day - 1) * dayMs, timezone),
+    offsetAt((day + 2) * dayMs, timezone),
+  ];
+  known.set(name, offsets);
   const instants = offsets.map((offset) => wall - offset);
   if (offsets[0] === offsets[1]) return wall - offsets[0];
   const real = instants.filter((at, nth) => offsetAt(at, timezone) === offsets[nth]);
   return Math.min(...(real.length > 0 ? real : instants));
 }
 
-const known = new Map<string, readonly [before: number, after: number]>();
-
-/** Returns the offsets of the zone before and after the day, which differ if its clock changes. */
-function offsetsAround(wall: number, timezone: string): readonly [before: number, after: number] {
-  const day = Math.floor(wall / dayMs);
-  const name = `${timezone} ${day}`;
-  const found = known.get(name);
-  if (found) return found;
-  const [before, after] = [(day - 1) * dayMs, (day + 2) * dayMs];
-  const offsets = [offsetAt(before, timezone), offsetAt(after, timezone)] as const;
-  known.set(name, offsets);
-  return offsets;
-}
-
 const clocks = new Map<string, Intl.DateTimeFormat>();
 
 /** Returns how far the zone's clock is ahead of UTC at an instant, in milliseconds. */
 function offsetAt(at: number, timezone: string): number {
-  const clock = clocks.get(timezone) ?? clockOf(timezone);
+  const clock = clocks.get(timezone) ?? createClock(timezone);
   const shown = new Map(clock.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
   const of = (name: Intl.DateTimeFormatPartTypes): number => shown.get(name) ?? 0;
   const day = [of('year'), of('month') - 1, of('day')] as const;
@@ -135,7 +117,7 @@ function offsetAt(at: number, timezone: string): number {
   return wall - Math.floor(at / 1000) * 1000;
 }
 
-function clockOf(timeZone: string): Intl.DateTimeFormat {
+function createClock(timeZone: string): Intl.DateTimeFormat {
   const numeric = 'numeric';
   const clock = new Intl.DateTimeFormat('en-u-ca-iso8601-nu-latn', {
     timeZone,

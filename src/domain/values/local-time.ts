@@ -20,25 +20,21 @@ const formats = new Map<string, Intl.DateTimeFormat>();
  * time zone.
  */
 export function localTime(at: number, timezone: string): LocalTime {
-  const parts = formatOf(timezone).formatToParts(at);
+  // Creating a format is slow, so each is kept.
+  const format =
+    formats.get(timezone) ??
+    new Intl.DateTimeFormat('en-US', {
+      timeZone: timezone,
+      weekday: 'short',
+      hour: '2-digit',
+      minute: '2-digit',
+      hourCycle: 'h23',
+    });
+  formats.set(timezone, format);
+  const parts = format.formatToParts(at);
   const part = (type: Intl.DateTimeFormatPartTypes) =>
     parts.find((one) => one.type === type)?.value ?? '';
   const hour = Number(part('hour'));
   const weekday = weekdays.find((day) => day === part('weekday')) ?? 'Mon';
   return { weekday, hour, minuteOfDay: hour * 60 + Number(part('minute')) };
-}
-
-/** Creating a format is slow, so each is kept. */
-function formatOf(timeZone: string): Intl.DateTimeFormat {
-  const known = formats.get(timeZone);
-  if (known) return known;
-  const format = new Intl.DateTimeFormat('en-US', {
-    timeZone,
-    weekday: 'short',
-    hour: '2-digit',
-    minute: '2-digit',
-    hourCycle: 'h23',
-  });
-  formats.set(timeZone, format);
-  return format;
 }

@@ -31,17 +31,16 @@ function follow(
   if (!isObject(value) || (marksEnd && Array.isArray(value) && value.length > 0)) {
     return marksEnd ? { end: value } : undefined;
   }
-  if (Object.hasOwn(value, name)) return follow(own(value, name), rest, how);
+  if (Object.hasOwn(value, name)) {
+    const inner: unknown = Reflect.get(value, name);
+    return follow(inner, rest, how);
+  }
   const list = name.endsWith('[]') ? follow(value, [name.slice(0, -2)], how) : undefined;
   return list && [list].flat().flatMap((one) => follow(one, rest, how));
 }
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
-}
-
-function own(value: object, name: string): unknown {
-  return Reflect.get(value, name);
 }
 
 /**

@@ -8,7 +8,7 @@
 import { z } from 'zod';
 import { apartMs } from '../../domain/clock.ts';
 import { isExpected, type Problem } from '../../domain/errors.ts';
-import type { CanaryTime } from '../../domain/guards/canary-time.ts';
+import type { CanaryTime } from '../../domain/guards/canary.ts';
 import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 import type { Account, Mirror } from './mirror-context.ts';
 import type { RunContext } from './run-context.ts';

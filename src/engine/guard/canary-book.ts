@@ -6,8 +6,8 @@ import {
   type CanaryBook,
   canaryBook,
   type CanaryEvent,
+  endOf,
 } from '../../domain/guards/canary.ts';
-import { endOf } from '../../domain/guards/canary-end.ts';
 import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
 import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 import { isFirstLoad } from '../context/first-load.ts';

@@ -3,9 +3,15 @@
  * full run finds the slice in its listing. A fast run reads the people one by one, if they are not
  * too many; otherwise the next full run does it.
  */
-import { type Canary, canaryBounds, type CanaryPolicy } from '../../domain/guards/canary.ts';
-import type { CanaryCounts } from '../../domain/guards/canary-end.ts';
-import { type CanaryTime, mended, waitedMs } from '../../domain/guards/canary-time.ts';
+import {
+  type Canary,
+  canaryBounds,
+  type CanaryPolicy,
+  type CanaryCounts,
+  type CanaryTime,
+  mended,
+  waitedMs,
+} from '../../domain/guards/canary.ts';
 import { Interrupted, isExpected } from '../../domain/errors.ts';
 import { guardRows } from '../../domain/guard-classes.ts';
 import type { AskedClass } from '../../domain/guards/plan-rule.ts';

@@ -4,8 +4,8 @@ import {
   type CanaryBound,
   canaryBounds,
   type CanaryPolicy,
+  type CanaryCounts,
 } from '../../domain/guards/canary.ts';
-import type { CanaryCounts } from '../../domain/guards/canary-end.ts';
 import { guardRows } from '../../domain/guard-classes.ts';
 import type { AskedClass } from '../../domain/guards/plan-rule.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';

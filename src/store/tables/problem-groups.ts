@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { ProblemCause } from '../../domain/problem-causes.ts';
-import type { ProblemClass } from '../../domain/record-problem.ts';
+import type { ProblemCause, ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';

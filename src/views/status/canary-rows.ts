@@ -1,6 +1,5 @@
 /** Tells how the last canary ended, and who counts against one that is out of bounds. */
-import { canaryBounds } from '../../domain/guards/canary.ts';
-import type { CanaryEnd } from '../../domain/guards/canary-end.ts';
+import { canaryBounds, type CanaryEnd } from '../../domain/guards/canary.ts';
 import { guardRows } from '../../domain/guard-classes.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { canaryWords, sliceWords, type ToldCanary } from '../../engine/report/canary-text.ts';

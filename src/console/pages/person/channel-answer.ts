@@ -1,5 +1,5 @@
 /** Answers in one sentence for each channel whether a person is subscribed, and why. */
-import type { ProblemCause } from '../../../domain/problem-causes.ts';
+import type { ProblemCause } from '../../../domain/record-problem.ts';
 import {
   isUnmanagedCause,
   type UnmanagedAs,

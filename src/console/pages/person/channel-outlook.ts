@@ -3,7 +3,7 @@
  * It asks nobody: what the CRM or the platform says by now may be different.
  */
 import { renderProblem } from '../../../domain/errors.ts';
-import type { ProblemCause } from '../../../domain/problem-causes.ts';
+import type { ProblemCause } from '../../../domain/record-problem.ts';
 import { changeName } from '../../../compose/output/change-words.ts';
 import type { RecordDocument } from '../../../views/state/record-document.ts';
 import { byWords } from '../../../compose/output/decision-words.ts';

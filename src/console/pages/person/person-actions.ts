@@ -1,6 +1,6 @@
 /** Renders what an operator can do about one person. */
 import type { Key } from '../../../domain/record.ts';
-import type { ProblemCause } from '../../../domain/problem-causes.ts';
+import type { ProblemCause } from '../../../domain/record-problem.ts';
 import type { RecordDocument } from '../../../views/state/record-document.ts';
 import { channelName } from '../../view/channel-name.ts';
 import { actionForm, askForm } from '../../view/form.ts';

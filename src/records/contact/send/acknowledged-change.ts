@@ -85,8 +85,8 @@ export function acknowledge(
  * Returns the row after a delete. If `undo` has deleted a contact that we created, the opt-outs
  * remain, so that no run creates the contact again. They also remain if an opt-out of ours at an
  * old address also applies to CRM records that now have another one, because the do-not-contact
- * list does not have those, and if another contact of the address has one of ours, which would count as
- * the person's without the row.
+ * list does not have those, and if another contact of the address has one of ours, which would
+ * count as the person's without the row.
  */
 function afterDelete(
   before: RecordedRow | undefined,
