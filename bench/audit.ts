@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { openAuditLog } from '../src/store/audit/audit-file.ts';
+import { openAuditLog } from '../src/store/audit/audit-log.ts';
 import type { AuditTrail } from '../src/store/audit/audit-trail.ts';
 import type { WriteEntry } from '../src/store/audit/audit-entry.ts';
 import { signingKey } from '../src/store/audit/signing-key.ts';

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import { knownHead } from '../store/audit/drain-unaudited.ts';
+import { knownHead } from '../store/audit/audit-trail.ts';
 import type { AuditLog, Checkpoint, Head } from '../store/audit/audit-log.ts';
-import type { StoredEntry } from '../store/audit/hash-chain.ts';
+import type { StoredEntry } from '../store/audit/audit-entry.ts';
 import { verifyLog } from '../store/audit/verify-log.ts';
 import { documentsOf, withSameTimes } from '../views/audit/entry-document.ts';
 import { csvHead, csvOf, entryLines } from '../views/audit/entry-text.ts';

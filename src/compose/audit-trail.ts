@@ -1,9 +1,7 @@
 /** Opens the audit log of a configuration. */
 import { randomBytes } from 'node:crypto';
-import { faultOf, knownHead, noteGap, rememberHead } from '../store/audit/drain-unaudited.ts';
-import { sayFault } from '../store/audit/audit-trail.ts';
-import { openAuditLog, readAuditLog } from '../store/audit/audit-file.ts';
-import type { AuditLog } from '../store/audit/audit-log.ts';
+import { faultOf, knownHead, noteGap, rememberHead, sayFault } from '../store/audit/audit-trail.ts';
+import { openAuditLog, readAuditLog, type AuditLog } from '../store/audit/audit-log.ts';
 import { type SigningKey, signingKey } from '../store/audit/signing-key.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import type { Config } from '../config/config.ts';

@@ -16,6 +16,7 @@
 import { z } from 'zod';
 import { ops } from '../../domain/change.ts';
 import { Invalid } from '../../domain/errors.ts';
+import { hash } from 'node:crypto';
 
 /** A time in whole milliseconds since the epoch; a program's own clock may tell parts of them. */
 const at = z.number().transform(Math.round);
@@ -154,8 +155,8 @@ const namesByType = new Map(
 export function encodeEntry(entry: AuditEntry): string {
   const byName: Record<string, unknown> = { ...entry };
   const values = (namesByType.get(entry.type) ?? []).map((name) => byName[name] ?? null);
-  const told = values.slice(1, values.findLastIndex((value) => value !== null) + 1);
-  return JSON.stringify([tags[entry.type], ...told]);
+  const stated = values.slice(1, values.findLastIndex((value) => value !== null) + 1);
+  return JSON.stringify([tags[entry.type], ...stated]);
 }
 
 const row = z.tuple([z.string()], z.unknown());
@@ -177,12 +178,41 @@ export function decodeEntry(body: string): AuditEntry {
 /** Returns the entry of a stored text; undefined if the text is none. */
 export function entryIn(body: string): AuditEntry | undefined {
   try {
-    const [tag, ...told] = row.parse(JSON.parse(body));
+    const [tag, ...stated] = row.parse(JSON.parse(body));
     const type = typeOfTag.get(tag) ?? tag;
-    const values = [type, ...told];
+    const values = [type, ...stated];
     const names = namesByType.get(type) ?? [];
     return entry.parse(Object.fromEntries(names.map((name, at) => [name, values[at] ?? null])));
   } catch {
     return undefined;
   }
+}
+
+/*
+ * The chain of the audit log: the hash of an entry covers its number, its person, its text and the
+ * hash of the entry before it. So an entry cannot be changed, removed or moved without changing the
+ * hash of every later one, and a signed checkpoint fixes the hash of all entries up to its own.
+ */
+
+/** A stored entry. */
+export interface StoredEntry {
+  /** The number of the entry; they follow each other without a gap. */
+  seq: number;
+  /** The person's mark, 16 bytes; null if the entry concerns nobody. */
+  person: Buffer | null;
+  /** The text of the entry, as `encodeEntry` returns it. */
+  body: string;
+  /** 32 bytes. */
+  hash: Buffer;
+}
+
+/** The hash before the first entry. */
+export const firstHash = Buffer.alloc(32);
+
+const nobody = Buffer.alloc(16);
+
+/** Returns the hash of an entry that follows the one with the hash `before`. */
+export function hashOf(before: Buffer, { seq, person, body }: Omit<StoredEntry, 'hash'>): Buffer {
+  const about = person ?? nobody;
+  return hash('sha256', Buffer.concat([before, about, Buffer.from(`${seq}\n${body}`)]), 'buffer');
 }

@@ -2,18 +2,23 @@
  * The audit log: what was sent to the platform, why, and who allowed it, for years. It is a file of
  * its own beside the snapshot, so that it outlives the snapshot and has its own time of keeping.
  *
- * Its entries form a chain of hashes (hash-chain.ts). A checkpoint is the signed hash of an entry.
+ * Its entries form a chain of hashes (audit-entry.ts). A checkpoint is the signed hash of an entry.
  * Only one process appends: the one that has the mirror's lease.
  */
 import type Database from 'better-sqlite3';
-import { Busy } from '../../domain/errors.ts';
+import { Busy, Invalid } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import { type BackupPart, copyOf } from '../database/database-backup.ts';
-import type { Wait } from '../database/database-access.ts';
+import { type Wait, openToLook, waiterFor } from '../database/database-access.ts';
 import { type Statements, statementsOf } from '../database/prepared-statements.ts';
-import { type AuditEntry, encodeEntry, entryIn } from './audit-entry.ts';
-import { firstHash, hashOf, type StoredEntry } from './hash-chain.ts';
-import { type Pruning, pruneIn } from './log-pruning.ts';
+import {
+  type AuditEntry,
+  encodeEntry,
+  entryIn,
+  firstHash,
+  hashOf,
+  type StoredEntry,
+} from './audit-entry.ts';
 import {
   fingerprintFor,
   type Person,
@@ -22,6 +27,8 @@ import {
   personTable,
 } from './person-marks.ts';
 import type { SigningKey } from './signing-key.ts';
+import { existsSync, renameSync, rmSync } from 'node:fs';
+import { openToWrite } from '../database/open-to-write.ts';
 
 /** An entry to append. */
 export interface Appended {
@@ -52,11 +59,12 @@ export interface Checkpoint {
 }
 
 /** Returns the text that a checkpoint signs. */
-export function checkpointText(log: string, { seq, hash, at }: Signed): string {
+export function checkpointText(
+  log: string,
+  { seq, hash, at }: { seq: number; hash: Buffer; at: number },
+): string {
   return `crm-mirror audit log ${log}\n${seq}\n${hash.toString('hex')}\n${at}\n`;
 }
-
-type Signed = Pick<Checkpoint, 'seq' | 'hash' | 'at'>;
 
 /** An open audit log. */
 export interface AuditLog {
@@ -113,7 +121,7 @@ export interface AuditLog {
 export type Head = Pick<StoredEntry, 'seq' | 'hash'>;
 
 /** The SQL that creates the tables of an empty log. */
-export const auditTables = `
+const auditTables = `
   create table meta (name text primary key, value text not null) without rowid;
   create table entry (
     seq integer primary key, person integer, body text not null, hash blob not null
@@ -128,14 +136,27 @@ export const auditTables = `
   create index entry_of_decision on entry (seq) where body like '["decision"%';${personTable}`;
 
 /** Returns the log in an open database that has its tables. `secret` finds the people's keys. */
-export function auditLogIn(
+function auditLogIn(
   db: Database.Database,
   { id, secret, patiently }: { id: string; secret: Buffer; patiently: Wait },
 ): AuditLog {
   const statements = statementsOf(db);
   const people = personMarksIn(statements, secret);
   const reading = readingIn(statements);
-  const { last, add } = appendingIn(statements);
+  const lastEntry = statements.prepare<[], Head>(
+    'select seq, hash from entry order by seq desc limit 1',
+  );
+  const put = statements.prepare<[number, number | null, string, Buffer]>(
+    'insert into entry (seq, person, body, hash) values (?, ?, ?, ?)',
+  );
+  const last = (): Head => lastEntry.get() ?? { seq: 0, hash: firstHash };
+  const add = (before: Head, entry: AuditEntry, person: Person | null): Head => {
+    const seq = before.seq + 1;
+    const body = encodeEntry(entry);
+    const hash = hashOf(before.hash, { seq, person: person?.mark ?? null, body });
+    put.run(seq, person?.id ?? null, body, hash);
+    return { seq, hash };
+  };
   const appendAll = (all: readonly Appended[]): void => {
     let before = last();
     // Most people have several changes in a row.
@@ -145,11 +166,10 @@ export function auditLogIn(
       const person = address === undefined ? null : (known.get(address) ?? people.of(address));
       if (person && address !== undefined) known.set(address, person);
       const entry = completed(one, person, reading.runNumber);
-      before = add(before, { entry, person });
+      before = add(before, entry, person);
       if (entry.type === 'run') reading.addRun(entry.id, before.seq);
     }
   };
-  const note: Pruning['note'] = (told) => appendAll([{ entry: { type: 'pruning', ...told } }]);
   const within = <T>(work: () => T): T => patiently(() => db.transaction(work).immediate());
   return {
     id,
@@ -169,14 +189,19 @@ export function auditLogIn(
         if (before !== undefined && before !== publicKey) {
           appendAll([{ entry: { type: 'key', at, id: key.id, publicKey } }]);
         }
-        signIn(statements, { id, key, at, head: last() });
+        signIn(statements, id, key, { ...last(), at });
       }),
-    prune: (before, at) => within(() => pruneIn(statements, { before, at, note })),
+    prune: (before, at) =>
+      within(() =>
+        pruneIn(statements, { before, at }, (removed) =>
+          appendAll([{ entry: { type: 'pruning', ...removed } }]),
+        ),
+      ),
     erase(person, { at, by }) {
       within(() => {
         const dropped = people.drop(person);
         // Without the person: with the do-not-contact list, its time would tell who it was.
-        if (dropped) add(last(), { entry: { type: 'erasure', at, by }, person: null });
+        if (dropped) add(last(), { type: 'erasure', at, by }, null);
       });
       // What was overwritten must not stay in the write-ahead log.
       if (statements.prepare<[], { busy: number }>(checkpointSql).get()?.busy === 0) return;
@@ -200,23 +225,6 @@ function completed(
   if (entry.type !== 'write') return entry;
   const record = person && records !== undefined ? fingerprintFor(person, records) : entry.record;
   return { ...entry, record, run: run === undefined ? entry.run : runNumber(run) };
-}
-
-function appendingIn({ prepare }: Statements) {
-  const last = prepare<[], Head>('select seq, hash from entry order by seq desc limit 1');
-  const put = prepare<[number, number | null, string, Buffer]>(
-    'insert into entry (seq, person, body, hash) values (?, ?, ?, ?)',
-  );
-  return {
-    last: (): Head => last.get() ?? { seq: 0, hash: firstHash },
-    add(before: Head, { entry, person }: { entry: AuditEntry; person: Person | null }): Head {
-      const seq = before.seq + 1;
-      const body = encodeEntry(entry);
-      const hash = hashOf(before.hash, { seq, person: person?.mark ?? null, body });
-      put.run(seq, person?.id ?? null, body, hash);
-      return { seq, hash };
-    },
-  };
 }
 
 function readingIn({ prepare }: Statements) {
@@ -254,7 +262,8 @@ function readingIn({ prepare }: Statements) {
     newest: (count: number, before = Number.MAX_SAFE_INTEGER) => newest.all(before, count),
     about: ({ id }: Person) => about.all(id),
     aboutTemplate: (key: Key) => ofTemplate.all(JSON.stringify(key), key),
-    aboutPlan: (hash: string) => mentioning.all(JSON.stringify(hash)).filter(isAbout(hash)),
+    aboutPlan: (hash: string) =>
+      mentioning.all(JSON.stringify(hash)).filter((row) => isAbout(row, hash)),
     decisions: () => decided.all(),
     entriesSince: (at: number) => since.iterate(at),
     checkpoints: () => signed.all(),
@@ -267,24 +276,20 @@ function readingIn({ prepare }: Statements) {
   };
 }
 
-/** Returns what tells whether an entry is about a plan. */
-function isAbout(plan: string): (row: StoredEntry) => boolean {
-  return ({ body }) => {
-    const entry = entryIn(body);
-    if (entry?.type === 'write') return entry.approval === plan;
-    return entry?.type === 'decision' && entry.about === plan;
-  };
+function isAbout({ body }: StoredEntry, plan: string): boolean {
+  const entry = entryIn(body);
+  if (entry?.type === 'write') return entry.approval === plan;
+  return entry?.type === 'decision' && entry.about === plan;
 }
 
-interface Signing {
-  id: string;
-  key: SigningKey;
-  at: number;
-  head: Head;
-}
-
-function signIn({ prepare }: Statements, { id, key, at, head }: Signing): void {
-  const { seq, hash } = head;
+/** Signs the last entry of the log with this id, unless it is signed. */
+function signIn(
+  { prepare }: Statements,
+  id: string,
+  key: SigningKey,
+  signed: Head & { at: number },
+) {
+  const { seq, hash, at } = signed;
   if (seq === 0) return;
   const put = prepare<[number, Buffer, number, string, Buffer]>(
     `insert or ignore into checkpoint (seq, hash, at, public_key, signature)
@@ -292,4 +297,143 @@ function signIn({ prepare }: Statements, { id, key, at, head }: Signing): void {
   );
   const signature = key.sign(checkpointText(id, { seq, hash, at }));
   put.run(seq, hash, at, key.publicKey, signature);
+}
+
+/** The most time that counts between two checkpoints. */
+const mostBetweenMs = 31 * 86_400_000;
+
+/**
+ * Removes the entries before `before`, as far as the checkpoints show that this much time has
+ * passed. Returns how many. The last entry always stays, because the next one follows its hash.
+ *
+ * The clock alone does not decide what is old: if it jumps ahead by years, the whole log would go.
+ * The log counts time by its own checkpoints, of which each run that writes makes one: between two
+ * of them, at most 31 days count. So a jump ages the log by 31 days, however far it goes. After a
+ * pause of more than 31 days, entries stay longer. Times are in milliseconds since the epoch.
+ * `note` appends the entry that names the last one that is removed.
+ */
+function pruneIn(
+  { prepare }: Statements,
+  { before, at }: { before: number; at: number },
+  note: (removed: { at: number; upTo: number; hash: string }) => void,
+): number {
+  const signed = prepare<[], { seq: number; at: number }>(
+    'select seq, at from checkpoint order by seq desc',
+  );
+  // The last entry that is old enough by the time that counts.
+  let lastAged = 0;
+  let age = 0;
+  let later = at;
+  for (const { seq, at: earlier } of signed.iterate()) {
+    age += Math.min(Math.max(later - earlier, 0), mostBetweenMs);
+    if (age >= at - before) {
+      lastAged = seq;
+      break;
+    }
+    later = earlier;
+  }
+  const upTo = prepare<[number, number], Head>(
+    `select seq, hash from entry
+     where seq < ifnull((select min(seq) from entry where body ->> 1 >= ?), seq + 1)
+       and seq < (select max(seq) from entry) and seq <= ? order by seq desc limit 1`,
+  ).get(before, lastAged);
+  if (!upTo) return 0;
+  note({ at, upTo: upTo.seq, hash: upTo.hash.toString('hex') });
+  prepare<[number]>('delete from checkpoint where seq <= ?').run(upTo.seq);
+  prepare<[number]>('delete from run where seq <= ?').run(upTo.seq);
+  return prepare<[number]>('delete from entry where seq <= ?').run(upTo.seq).changes;
+}
+
+const version = 1;
+
+/** What a log needs besides its file. */
+export interface AuditOpening {
+  path: string;
+  /** The secret that finds the people, 32 bytes; it comes from the do-not-contact list's key. */
+  secret: Buffer;
+  randomHex(bytes: number): string;
+}
+
+/**
+ * Opens the log in the file `<snapshot>-audit`, beside the snapshot, for appending; creates it
+ * (0600) if there is none. Throws Invalid and Busy.
+ */
+export function openAuditLog({ path, secret, randomHex }: AuditOpening): AuditLog {
+  if (!existsSync(path)) {
+    // A new log is made whole or not at all: a full disk leaves nothing of it.
+    const part = `${path}.part`;
+    rmSync(part, { force: true });
+    const made = openToWrite(part, 'the audit log');
+    try {
+      begin(made, part, randomHex);
+    } finally {
+      made.close();
+    }
+    // Those of a log that is gone do not belong to this one.
+    for (const end of ['-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
+    renameSync(part, path);
+  }
+  const db = openToWrite(path, 'the audit log');
+  const patiently = waiterFor(db, path, { what: 'audit log' });
+  try {
+    const id = patiently(() => {
+      db.pragma('journal_mode = WAL');
+      db.pragma('synchronous = FULL');
+      // A dropped key must not stay in a free page.
+      db.pragma('secure_delete = ON');
+      return begin(db, path, randomHex);
+    });
+    return auditLogIn(db, { id, secret, patiently });
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Opens the log for reading; undefined if there is none. Throws Invalid. */
+export function readAuditLog({
+  path,
+  secret,
+}: {
+  path: string;
+  secret: Buffer;
+}): AuditLog | undefined {
+  if (!existsSync(path)) return undefined;
+  const db = openToLook(path, { what: 'audit log' });
+  try {
+    if (versionOf(db, path) === 0) {
+      db.close();
+      return undefined;
+    }
+    const patiently = waiterFor(db, path, { what: 'audit log' });
+    return auditLogIn(db, { id: idOf(db), secret, patiently });
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Creates the tables of an empty file. Returns the id of the log. */
+function begin(db: Database.Database, path: string, randomHex: AuditOpening['randomHex']): string {
+  const create = db.transaction(() => {
+    if (versionOf(db, path) > 0) return;
+    db.exec(auditTables);
+    db.prepare(`insert into meta values ('id', ?)`).run(randomHex(8));
+    db.pragma(`user_version = ${version}`);
+  });
+  if (versionOf(db, path) === 0) create.exclusive();
+  return idOf(db);
+}
+
+function versionOf(db: Database.Database, path: string): number {
+  const found = Number(db.pragma('user_version', { simple: true }));
+  if (found <= version) return found;
+  throw new Invalid(`${path}: this audit log was written by a newer version of crm-mirror`, {
+    fix: 'run that version',
+  });
+}
+
+function idOf(db: Database.Database): string {
+  const get = db.prepare<[], { value: string }>(`select value from meta where name = 'id'`);
+  return get.get()?.value ?? '';
 }

@@ -1,12 +1,13 @@
 /** The audit log as runs and commands write it. */
-import { Busy, type Problem, Unavailable } from '../../domain/errors.ts';
+import { Busy, type Problem, Unavailable, isExpected } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
-import type { Meta } from '../database/meta-table.ts';
+import { type Meta, metaValue } from '../database/meta-table.ts';
 import type { Snapshot } from '../snapshot.ts';
-import type { DecisionEntry, WriteEntry } from './audit-entry.ts';
-import type { AuditLog } from './audit-log.ts';
-import { drainSome, faultOf, rememberHead } from './drain-unaudited.ts';
+import { type DecisionEntry, type WriteEntry, readEntry, writeOutcome } from './audit-entry.ts';
+import type { AuditLog, Appended, Head } from './audit-log.ts';
 import type { SigningKey } from './signing-key.ts';
+import { z } from 'zod';
+import type { UnauditedRow } from '../tables/unaudited.ts';
 
 /** An open audit log, with the key that signs it. */
 export interface AuditTrail {
@@ -19,7 +20,7 @@ export interface AuditTrail {
 const faultName = 'audit-fault';
 
 /** Returns why the last run that writes could not write the log; undefined if it could. */
-export function storedFault(meta: Pick<Meta, 'get'>): string | undefined {
+export function storedFault(meta: Meta): string | undefined {
   return meta.get(faultName);
 }
 
@@ -70,13 +71,6 @@ export function closeEntries(
   return undefined;
 }
 
-/** A person, when they are erased, and who asked for it. */
-interface Erased {
-  key: Key;
-  at: number;
-  by: string;
-}
-
 /**
  * Drops the key of a person, after everything that is remembered of them is in the log: nobody can
  * tell any more who those entries are about. Throws Busy, or Unavailable if the log cannot be
@@ -85,7 +79,7 @@ interface Erased {
 export function eraseFromLog(
   { log, key: signing }: AuditTrail,
   snapshot: Remembering,
-  { key, at, by }: Erased,
+  { key, at, by }: { key: Key; at: number; by: string },
 ): void {
   let more: boolean | Error = true;
   while (more === true) more = drainSome(snapshot, log);
@@ -112,11 +106,11 @@ export function erasureWrite(
   return JSON.stringify(entry);
 }
 
-/** The fields of a decision that somebody has signed. */
-type Signed = 'statement' | 'signer';
-
-/** A decision to be remembered. */
-export type Decision = Omit<DecisionEntry, 'type' | Signed> & Partial<Pick<DecisionEntry, Signed>>;
+/** A decision to be remembered. The last two fields are those of one that somebody has signed. */
+export type Decision = Omit<DecisionEntry, 'type' | 'statement' | 'signer'> & {
+  statement?: string | null;
+  signer?: string | null;
+};
 
 /** Remembers a decision, to be moved to the log. Call it within a transaction. */
 export function addDecision(
@@ -131,3 +125,155 @@ export function addDecision(
 function notWritten({ message }: Error): string {
   return `cannot be written (${message})`;
 }
+
+/*
+ * Moves to the audit log what the snapshot remembers for it: outcomes of changes, and decisions.
+ *
+ *   the process dies before the log has them      the next run moves them
+ *   it dies before the snapshot has dropped them  the log tells that it has them already
+ *   the log cannot be written                     they stay in the snapshot, and the run says so
+ */
+
+/** The number of rows that are moved before other tasks need a turn. */
+const atOnce = 500;
+
+/**
+ * Moves the oldest rows. Returns whether there may be more, or the error for which the log cannot
+ * be written. Throws the errors of the snapshot.
+ */
+function drainSome(snapshot: Remembering, log: AuditLog): boolean | Error {
+  const rows = snapshot.unaudited.next(atOnce);
+  const last = rows.at(-1);
+  if (!last) return false;
+  const fault = faultOf(() => {
+    const reached = new Map(rows.map(({ writer, id }) => [writer, id]));
+    const fresh = rows.filter(({ writer, id }) => id > log.reached(writer));
+    const ends = [...reached].map(([writer, id]) => ({ writer, id }));
+    log.append(entriesOf(fresh, snapshot, log), ends);
+  });
+  if (fault) return fault;
+  snapshot.transaction(() => {
+    snapshot.unaudited.drop(last.id);
+    rememberHead(snapshot.meta, log);
+  });
+  return rows.length === atOnce;
+}
+
+/** Does the work. Returns the error of the log's file, if there is one; rethrows others. */
+export function faultOf(work: () => void): Error | undefined {
+  try {
+    work();
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    if (!isExpected(error) && error.name !== 'SqliteError') throw error;
+    return error;
+  }
+}
+
+const headName = 'audit-head';
+const headSchema = z.object({ log: z.string(), seq: z.number(), hash: z.string() });
+
+/** Returns the end of the log that the snapshot knows. A later end that was cut is found by it. */
+export function knownHead(meta: Meta): (Head & { log: string }) | undefined {
+  const known = metaValue(meta, headName, headSchema);
+  return known && { ...known, hash: Buffer.from(known.hash, 'hex') };
+}
+
+/**
+ * Adds an entry that says so if the snapshot knows a later end, or another log: entries are lost.
+ * Returns it in words.
+ */
+export function noteGap(
+  log: AuditLog,
+  known: ReturnType<typeof knownHead>,
+  at: number,
+): string | undefined {
+  if (!known || (known.log === log.id && known.seq <= log.head().seq)) return undefined;
+  const { seq } = log.head();
+  log.append([{ entry: { type: 'gap', at, log: known.log, upTo: known.seq } }]);
+  return (
+    `the audit log ends at entry ${seq}, and the snapshot knows entry ${known.seq} of the log ` +
+    `${known.log}: entries are lost, and an entry says so`
+  );
+}
+
+/** Remembers the end of the log. Call it within a transaction. */
+export function rememberHead(meta: Meta, log: AuditLog): void {
+  const { seq, hash } = log.head();
+  meta.set(headName, JSON.stringify({ log: log.id, seq, hash: hash.toString('hex') }));
+}
+
+function entriesOf(
+  rows: readonly UnauditedRow[],
+  { runs }: Remembering,
+  log: AuditLog,
+): Appended[] {
+  const named = new Set<string>();
+  return rows.flatMap((row): Appended[] => {
+    if (row.entry !== null) {
+      return [{ entry: readEntry(JSON.parse(row.entry)), person: row.key ?? undefined }];
+    }
+    const write = writeIn(row);
+    // The change was purged together with its person.
+    if (!write) return [];
+    const { run = '' } = write;
+    if (named.has(run) || log.knowsRun(run)) return [write];
+    named.add(run);
+    const known = runs.get(run);
+    if (!known) return [write];
+    const { mode, startedAt: at, asked } = known;
+    const unknown = { by: 'unknown', name: null, mapping: null, undoes: null };
+    const askedBy = asked === null ? unknown : askedSchema.parse(JSON.parse(asked));
+    return [{ entry: { type: 'run', at, id: run, mode, ...askedBy } }, write];
+  });
+}
+
+/** The reason of a change (ChangeReason). Changes of earlier versions have none. */
+const reasonSchema = z.object({
+  rule: z.string(),
+  says: z.string().optional(),
+  statedAt: z.number().optional(),
+  before: z.string(),
+  after: z.string().optional(),
+  records: z.string().optional(),
+});
+const unknownReason = { rule: 'unknown', before: 'unknown' };
+
+function writeIn({ at, run, op, key, outcome, ...row }: UnauditedRow): Appended | undefined {
+  if (run === null || op === null || key === null || outcome === null) return undefined;
+  const { why, part, status, request, approved } = row;
+  const reason: unknown = why === null ? unknownReason : JSON.parse(why);
+  const { rule, before, says, statedAt, after, records } = reasonSchema.parse(reason);
+  const isContact = row.kind === 'contact';
+  return {
+    entry: {
+      type: 'write',
+      at,
+      run: 0,
+      op,
+      part: part ?? '',
+      rule,
+      outcome: writeOutcome.parse(outcome),
+      before,
+      status,
+      says: says ?? null,
+      record: isContact ? null : (records ?? null),
+      statedAt: statedAt ?? null,
+      approval: approved,
+      request,
+      after: after ?? null,
+      template: isContact ? null : key,
+    },
+    person: isContact ? key : undefined,
+    records,
+    run,
+  };
+}
+
+const askedSchema = z.object({
+  by: z.string(),
+  name: z.string().nullable(),
+  mapping: z.string().nullable(),
+  undoes: z.string().nullable().default(null),
+});

@@ -28,7 +28,12 @@ export function signingKey(file: string): SigningKey {
 /** Returns the key in `file`; undefined if there is none yet. Throws Invalid. */
 export function existingKey(file: string): SigningKey | undefined {
   const pem = existsSync(file) ? readSmallFile(file) : Buffer.of();
-  return pem.length > 0 ? signerOf(keyIn(file, pem)) : undefined;
+  if (pem.length === 0) return undefined;
+  const key = privateKeyIn(pem);
+  if (key) return signerOf(key);
+  throw new Invalid(`${file}: this is no key for signing the audit log (Ed25519, PEM)`, {
+    fix: 'restore it, or move it away: a new one is made, and the log says so',
+  });
 }
 
 function signerOf(key: KeyObject): SigningKey {
@@ -48,12 +53,4 @@ export function isSigned(text: string, signature: Buffer, publicKey: string): bo
   } catch {
     return false;
   }
-}
-
-function keyIn(file: string, pem: Buffer): KeyObject {
-  const key = privateKeyIn(pem);
-  if (key) return key;
-  throw new Invalid(`${file}: this is no key for signing the audit log (Ed25519, PEM)`, {
-    fix: 'restore it, or move it away: a new one is made, and the log says so',
-  });
 }

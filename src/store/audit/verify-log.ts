@@ -5,11 +5,17 @@
  */
 import { createPublicKey } from 'node:crypto';
 import { Invalid } from '../../domain/errors.ts';
-import { type AuditLog, type Checkpoint, checkpointText, type Head } from './audit-log.ts';
-import { entryIn } from './audit-entry.ts';
-import { firstHash, hashOf, type StoredEntry } from './hash-chain.ts';
-import { isSignedDecision } from './signed-decision.ts';
+import { type AuditLog, checkpointText, type Head } from './audit-log.ts';
+import {
+  entryIn,
+  type AuditEntry,
+  firstHash,
+  hashOf,
+  type StoredEntry,
+  type DecisionEntry,
+} from './audit-entry.ts';
 import { isSigned, keyId } from './signing-key.ts';
+import { isSignedBy } from '../../domain/values/ed25519-key.ts';
 
 /** One fault of a log. */
 export interface Fault {
@@ -50,18 +56,23 @@ interface Compared {
   start?: Head | undefined;
 }
 
+/** What a verification reads of a log. */
+type Verified = Pick<AuditLog, 'id' | 'entries' | 'checkpoints'>;
+
 /** Verifies a log. */
 export function verifyLog(
-  log: Pick<AuditLog, 'id' | 'entries' | 'checkpoints'>,
+  log: Verified,
   { known, kept, trusted = [], start: given }: Compared = {},
 ): Verification {
   const faults: Fault[] = [];
   const add = (seq: number, what: string): void => {
     if (faults.length < mostFaults) faults.push({ seq, what });
   };
-  sayOther(log.id, known?.log ?? log.id, add);
-  const signed = signaturesOf(log, { trusted, add });
-  const chain = chainOf(add);
+  if (known?.log !== undefined && known.log !== log.id) {
+    add(1, `this is another log (${log.id}) than the one that the snapshot knows (${known.log})`);
+  }
+  const signed = checkSignatures(log, trusted, add);
+  const chain = checkChain(add);
   const ends = [known, kept].filter((end) => end !== undefined);
   let start = given ?? { seq: 0, hash: firstHash };
   let first: StoredEntry | undefined;
@@ -70,9 +81,18 @@ export function verifyLog(
   for (const row of log.entries()) {
     entries += 1;
     first ??= row;
-    start = given ?? startAfter(row) ?? start;
-    sayGap(row, add);
-    saySignature(row, add);
+    const special = specialEntry(row);
+    if (special?.type === 'pruning') {
+      start = given ?? { seq: special.upTo, hash: Buffer.from(special.hash, 'hex') };
+    }
+    if (special?.type === 'decision' && isSignedDecision(special) === false) {
+      add(row.seq, 'the signature of this approval does not fit what was signed');
+    }
+    if (row.body.startsWith(gapStart)) {
+      const known = special?.type === 'gap' ? special : undefined;
+      const which = known && `: the snapshot knew the log ${known.log} up to ${known.upTo}`;
+      add(row.seq, `entries before this one are lost${which ?? ''}`);
+    }
     if (before) chain.follow(row, before);
     signed.check(row);
     if (ends.some((end) => isOther(row, end))) chain.replaced(row);
@@ -80,8 +100,15 @@ export function verifyLog(
   }
   if (first) chain.follow(first, start);
   const last = before ?? { seq: 0, hash: firstHash };
-  sayCut(last.seq, Math.max(...ends.map(({ seq }) => seq), ...signed.left(), 0), add);
-  if (kept) sayEarlier(start, kept, add);
+  const furthest = Math.max(...ends.map(({ seq }) => seq), ...signed.left(), 0);
+  if (furthest > last.seq) add(last.seq + 1, missing(last.seq + 1, furthest));
+  // A kept end that comes before the first entry does not prove the entries.
+  if (kept && start.seq > 0 && kept.seq <= start.seq) {
+    if (isOther(start, kept)) add(kept.seq, 'not the entry that was written here');
+    if (kept.seq < start.seq) {
+      add(kept.seq, 'the entry of --head is not here, so it proves nothing: give a later one');
+    }
+  }
   const proven = signed.found(chain.brokenAt());
   const all = faults.toSorted((one, other) => one.seq - other.seq);
   const { seq } = last;
@@ -89,8 +116,14 @@ export function verifyLog(
   return { entries, first: first?.seq ?? 0, last: seq, head, ...proven, faults: all };
 }
 
+/** An entry whose hash does not follow from the entry before it. */
+interface Odd {
+  row: StoredEntry;
+  before: Head;
+}
+
 /** Returns what checks that each entry follows from the one before it. */
-function chainOf(add: Judging['add']) {
+function checkChain(add: Add) {
   const odd: Odd[] = [];
   let broken = Number.MAX_SAFE_INTEGER;
   const breakAt = (seq: number): void => void (broken = Math.min(broken, seq));
@@ -109,7 +142,7 @@ function chainOf(add: Judging['add']) {
     },
     /** Reports the entries that do not fit. Returns the first that does not follow. */
     brokenAt(): number {
-      for (const { row } of odd) add(row.seq, sayOdd(row, odd));
+      for (const { row } of odd) add(row.seq, describeOdd(row, odd));
       return broken;
     },
   };
@@ -120,33 +153,11 @@ function isOther(row: Head, known: Head): boolean {
   return known.seq === row.seq && !known.hash.equals(row.hash);
 }
 
-/** Reports a kept end that comes before the first entry, and so does not prove the entries. */
-function sayEarlier(start: Head, kept: Head, add: Judging['add']): void {
-  if (kept.seq > start.seq || start.seq === 0) return;
-  if (isOther(start, kept)) add(kept.seq, 'not the entry that was written here');
-  if (kept.seq < start.seq) {
-    add(kept.seq, 'the entry of --head is not here, so it proves nothing: give a later one');
-  }
-}
-
-/** Reports a log that took the place of the one that the snapshot knows. */
-function sayOther(log: string, known: string, add: Judging['add']): void {
-  if (known === log) return;
-  add(1, `this is another log (${log}) than the one that the snapshot knows (${known})`);
-}
-
-/** Reports entries that are missing at the end. */
-function sayCut(last: number, furthest: number, add: Judging['add']): void {
-  if (furthest > last) add(last + 1, missing(last + 1, furthest));
-}
-
-interface Judging {
-  trusted: readonly string[];
-  add(seq: number, what: string): void;
-}
+/** Reports a fault. */
+type Add = (seq: number, what: string) => void;
 
 /** Returns what checks the signed checkpoints, entry by entry. */
-function signaturesOf(log: Pick<AuditLog, 'id' | 'checkpoints'>, { trusted, add }: Judging) {
+function checkSignatures(log: Verified, trusted: readonly string[], add: Add) {
   const accepted = new Set(trusted.map(keyIdOf));
   const left = new Map(log.checkpoints().map((one) => [one.seq, one]));
   const keys = new Set<string>();
@@ -155,10 +166,16 @@ function signaturesOf(log: Pick<AuditLog, 'id' | 'checkpoints'>, { trusted, add 
     check(row: StoredEntry): void {
       const checkpoint = left.get(row.seq);
       if (!checkpoint) return;
-      const fault = faultOf(log.id, checkpoint, row) ?? strangerOf(checkpoint, accepted);
-      if (fault === undefined) valid.push(row.seq);
-      else add(row.seq, fault);
-      keys.add(keyId(checkpoint.publicKey));
+      const { publicKey, signature } = checkpoint;
+      const key = keyId(publicKey);
+      if (!checkpoint.hash.equals(row.hash)) {
+        add(row.seq, 'the entries up to here are not those that were signed');
+      } else if (!isSigned(checkpointText(log.id, checkpoint), signature, publicKey)) {
+        add(row.seq, 'the signature of the checkpoint is wrong');
+      } else if (accepted.size > 0 && !accepted.has(key)) {
+        add(row.seq, `signed with the key ${key}, which is none of the given ones`);
+      } else valid.push(row.seq);
+      keys.add(key);
       left.delete(row.seq);
     },
     /** Returns the numbers of signed entries that were not found. */
@@ -172,61 +189,18 @@ function signaturesOf(log: Pick<AuditLog, 'id' | 'checkpoints'>, { trusted, add 
   };
 }
 
-/** An entry whose hash does not follow from the entry before it. */
-interface Odd {
-  row: StoredEntry;
-  before: Head;
-}
-
-const pruningStart = '["pruning"';
-
 const gapStart = '["gap"';
+const specialStarts = ['["pruning"', '["decision"', gapStart];
 
-const decisionStart = '["decision"';
-
-/** Reports a decision whose signature does not fit what was signed. */
-function saySignature({ seq, body }: StoredEntry, add: Judging['add']): void {
-  if (!body.startsWith(decisionStart)) return;
-  const entry = entryIn(body);
-  if (entry?.type !== 'decision' || isSignedDecision(entry) !== false) return;
-  add(seq, 'the signature of this approval does not fit what was signed');
-}
-
-/** Reports that entries before this one are lost, if it says so. */
-function sayGap({ seq, body }: StoredEntry, add: Judging['add']): void {
-  if (!body.startsWith(gapStart)) return;
-  const entry = entryIn(body);
-  const known = entry?.type === 'gap' ? entry : undefined;
-  const which = known && `: the snapshot knew the log ${known.log} up to ${known.upTo}`;
-  add(seq, `entries before this one are lost${which ?? ''}`);
-}
-
-/** Returns the end of the entries that were removed, according to the entry that says so. */
-function startAfter({ body }: StoredEntry): Head | undefined {
-  if (!body.startsWith(pruningStart)) return undefined;
-  const entry = entryIn(body);
-  if (entry?.type !== 'pruning') return undefined;
-  return { seq: entry.upTo, hash: Buffer.from(entry.hash, 'hex') };
+/** Returns an entry of a type that tells something about the log itself; undefined for others. */
+function specialEntry({ body }: StoredEntry): AuditEntry | undefined {
+  return specialStarts.some((start) => body.startsWith(start)) ? entryIn(body) : undefined;
 }
 
 function missing(from: number, to: number): string {
   return from === to
     ? 'this entry is missing'
     : `${to - from + 1} entries are missing, up to ${to}`;
-}
-
-function faultOf(log: string, checkpoint: Checkpoint, row: StoredEntry): string | undefined {
-  if (!checkpoint.hash.equals(row.hash))
-    return 'the entries up to here are not those that were signed';
-  const { publicKey, signature } = checkpoint;
-  if (isSigned(checkpointText(log, checkpoint), signature, publicKey)) return undefined;
-  return 'the signature of the checkpoint is wrong';
-}
-
-function strangerOf({ publicKey }: Checkpoint, accepted: ReadonlySet<string>): string | undefined {
-  const id = keyId(publicKey);
-  if (accepted.size === 0 || accepted.has(id)) return undefined;
-  return `signed with the key ${id}, which is none of the given ones`;
 }
 
 /** Returns the id of a key in PEM form. Throws Invalid if it is none. */
@@ -244,7 +218,7 @@ export function keyIdOf(pem: string): string {
 const mostMoved = 50;
 
 /** Says where an entry that does not fit belongs, or that it was changed. */
-function sayOdd(row: StoredEntry, odd: readonly Odd[]): string {
+function describeOdd(row: StoredEntry, odd: readonly Odd[]): string {
   const near = odd.slice(0, mostMoved);
   const hashes = near.flatMap((one) => [one.before.hash, one.row.hash]);
   const home = near.find(
@@ -252,4 +226,20 @@ function sayOdd(row: StoredEntry, odd: readonly Odd[]): string {
       seq !== row.seq && hashes.some((before) => hashOf(before, { ...row, seq }).equals(row.hash)),
   );
   return home ? `this is entry ${home.row.seq}, in the wrong place` : 'this entry was changed';
+}
+
+const signatureForm = /^ed25519 ([\w+/=]+)$/;
+
+/**
+ * Returns whether a decision is signed by the key that it names; undefined for a decision that
+ * nobody has signed.
+ */
+export function isSignedDecision({
+  evidence,
+  statement,
+  signer,
+}: Pick<DecisionEntry, 'evidence' | 'statement' | 'signer'>): boolean | undefined {
+  if (statement === null || signer === null) return undefined;
+  const [, signature = ''] = signatureForm.exec(evidence ?? '') ?? [];
+  return isSignedBy(signer, statement, signature);
 }

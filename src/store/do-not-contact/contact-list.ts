@@ -8,9 +8,15 @@
  * the list is an older copy in which some opt-outs are missing.
  */
 import type { Database } from 'better-sqlite3';
-import type { Cause, Entry, Identity, ListRemark } from '../../domain/do-not-contact.ts';
+import type {
+  Cause,
+  Entry,
+  Identity,
+  ListChanges,
+  ListRemark,
+  RememberedOptOut,
+} from '../../domain/do-not-contact.ts';
 import { hasher } from './list-key.ts';
-import { type Hashes, noteName, taking } from './write-remarks.ts';
 import { type BackupPart, copyOf } from '../database/database-backup.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Wait } from '../database/database-access.ts';
@@ -71,6 +77,12 @@ export const ledgerTables = `
     id text not null, entry integer not null references entry (seq), primary key (id, entry)
   ) without rowid;`;
 
+/** The hashes by which the list knows a person. */
+interface Hashes {
+  address: string;
+  ids: readonly string[];
+}
+
 interface Stored {
   seq: number;
   part: string;
@@ -81,6 +93,9 @@ interface Stored {
   note: string | null;
 }
 
+/** The note on an entry is stored under this name and the number of the entry. */
+const noteName = 'note ';
+
 const columns = `e.seq, e.part, e.cause, e.contact, e.made_after "after", e.made_by "by",
   (select value from meta where name = '${noteName}' || e.seq) note`;
 
@@ -90,14 +105,17 @@ export function ledgerIn(
   { id, key, patiently }: { id: string; key: string; patiently: Wait },
 ): DoNotContactList {
   const statements = statementsOf(db);
-  const concerning = asking(statements);
+  const concerning = prepareQuery(statements);
   const { reached, raise } = counting(statements);
   const hash = hasher(key);
   const hashes = ({ key: address, ids }: Identity) => ({
     address: hash('address', address),
     ids: [...new Set(ids)].map((one) => hash('id', one)),
   });
-  const newest = newestIn(statements);
+  const last = statements.prepare<[], { seq: number }>(
+    'select coalesce(max(seq), 0) seq from entry',
+  );
+  const newest = () => last.get()?.seq ?? 0;
   const erased = erasuresIn(statements, newest);
   const first = statements.prepare<[], { one: 1 }>('select 1 one from entry limit 1');
   const size = statements.prepare<[], { n: number }>('select count(*) n from entry');
@@ -116,13 +134,32 @@ export function ledgerIn(
     },
     close: () => void db.close(),
   };
-  const take = taking(db, { hashes, raise, patiently });
+  const writeOne = prepareWrite(statements);
+  /** Stores remarks, all or none. Returns the number of writes; undefined if there are none. */
+  const writeAll = (remarks: Iterable<ListRemark>, at: number): number | undefined => {
+    const rest = remarks[Symbol.iterator]();
+    let step = rest.next();
+    let erases = false;
+    if (step.done) return undefined;
+    const all = db.transaction(() => {
+      for (; !step.done; step = rest.next()) {
+        erases ||= step.value.adds.some(({ cause }) => cause === 'erasure');
+        writeOne(hashes(step.value), step.value, at);
+      }
+      return raise();
+    });
+    const now = patiently(() => all.immediate());
+    // The log may still contain what the erasure deleted. While another process reads the list, the
+    // log keeps that until the list is closed.
+    if (erases) patiently(() => void db.pragma('wal_checkpoint(truncate)'));
+    return now;
+  };
   const open = (): DoNotContactList => {
     let tell = (_reached: number): void => undefined;
     return {
       ...shared,
       write(remarks, at) {
-        const now = take(remarks, at);
+        const now = writeAll(remarks, at);
         if (now !== undefined) tell(now);
       },
       follow: (told) => void (tell = told),
@@ -133,7 +170,7 @@ export function ledgerIn(
 }
 
 /** Prepares the query for the entries that concern a person. */
-function asking({ prepare }: Statements): (who: Hashes) => Entry[] {
+function prepareQuery({ prepare }: Statements): (who: Hashes) => Entry[] {
   const ofAddress = prepare<[string], Stored>(
     `select ${columns} from entry e indexed by entry_standing
      where e.address = ? and e.ended_at is null order by e.seq`,
@@ -151,17 +188,14 @@ function asking({ prepare }: Statements): (who: Hashes) => Entry[] {
       return { ...row, contact: row.contact || null, through: 'address', bears };
     });
     const others = new Map(
-      ids.flatMap((one) => ofId.all(one, address)).map((row) => [row.seq, row]),
+      ids
+        .flatMap((one) => ofId.all(one, address))
+        .map((row): [number, Entry] => {
+          const contact = row.contact || null;
+          return [row.seq, { ...row, contact, through: 'id', bears: true }];
+        }),
     );
-    return [
-      ...own,
-      ...[...others.values()].map((row): Entry => ({
-        ...row,
-        contact: row.contact || null,
-        through: 'id',
-        bears: true,
-      })),
-    ];
+    return [...own, ...others.values()];
   };
 }
 
@@ -187,11 +221,6 @@ function erasuresIn({ prepare }: Statements, newest: () => number) {
   };
 }
 
-function newestIn({ prepare }: Statements): () => number {
-  const newest = prepare<[], { seq: number }>('select coalesce(max(seq), 0) seq from entry');
-  return () => newest.get()?.seq ?? 0;
-}
-
 /**
  * Reads and counts how often the list was written. Call `raise` within the transaction that writes.
  */
@@ -206,5 +235,63 @@ export function counting({ prepare }: Statements): { reached(): number; raise():
       set.run(String(next));
       return next;
     },
+  };
+}
+
+/** Prepares the write of one remark. The caller provides the transaction. */
+function prepareWrite({
+  prepare,
+}: Statements): (who: Hashes, what: ListChanges, at: number) => void {
+  const add = prepare<
+    Omit<RememberedOptOut, 'contact' | 'note'> & { address: string; contact: string },
+    { seq: number }
+  >(
+    `insert into entry (address, part, cause, contact, made_after, made_by)
+     values (@address, @part, @cause, @contact, @after, @by)
+     on conflict (address, part, cause, contact) where ended_at is null
+     do update set made_by = max(made_by, excluded.made_by) returning seq`,
+  );
+  const note = prepare<[string, string]>('insert or replace into meta (name, value) values (?, ?)');
+  const noteAgain = prepare<[string, string]>(
+    'insert or ignore into meta (name, value) select ?, value from meta where name = ?',
+  );
+  // A note may be about the person, so an erasure leaves none.
+  const forgetNotes = prepare<[string]>(
+    `delete from meta where name in (
+       select '${noteName}' || e.seq from entry e where e.address = ?)`,
+  );
+  const forgetReasons = prepare<[string]>(
+    `update entry set ended = 'erased' where address = ? and ended is not null`,
+  );
+  const bear = prepare<[string, number]>('insert or ignore into bearer (id, entry) values (?, ?)');
+  const end = prepare<[number, string, number]>(
+    'update entry set ended_at = ?, ended = ? where seq = ? and ended_at is null',
+  );
+  const again = prepare<[number], { seq: number }>(
+    `insert into entry (address, part, cause, contact, made_after, made_by)
+     select address, part, cause, contact, made_after, made_by from entry where seq = ?
+     returning seq`,
+  );
+  const borne = prepare<[number, number, string]>(
+    `insert into bearer select id, ? from bearer
+     where entry = ? and id not in (select value from json_each(?))`,
+  );
+  return ({ address, ids }, { adds, ends, frees = [] }, at) => {
+    for (const { seq, why } of ends) end.run(at, why, seq);
+    for (const seq of frees) {
+      if (end.run(at, 'freed from the CRM ids of another address', seq).changes === 0) continue;
+      const next = again.get(seq)?.seq ?? seq;
+      borne.run(next, seq, JSON.stringify(ids));
+      noteAgain.run(`${noteName}${next}`, `${noteName}${seq}`);
+    }
+    for (const { part, cause, contact, after, by, note: said } of adds) {
+      const seq = add.get({ address, part, cause, contact: contact ?? '', after, by })?.seq;
+      if (seq !== undefined && said) note.run(`${noteName}${seq}`, said);
+      if (cause === 'erasure') forgetNotes.run(address);
+      if (cause === 'erasure') forgetReasons.run(address);
+      // A bounce belongs to the address only.
+      if (seq === undefined || cause === 'bounce') continue;
+      for (const id of ids) bear.run(id, seq);
+    }
   };
 }

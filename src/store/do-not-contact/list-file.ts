@@ -48,6 +48,7 @@ export interface Opening {
 }
 
 const version = 1;
+
 /**
  * Opens the list that a snapshot knows. Creates the list and its key (0600) if neither the snapshot
  * nor the disk has one, and takes over a valid list that the snapshot does not know.
@@ -78,7 +79,20 @@ export function openDoNotContactList(
   }
   const key = found.key ?? randomHex(32);
   if (found.key === undefined) writeKey(place.keyFile, key);
-  return make(place.path, { key, id: randomHex(8) });
+  const made = { key, id: randomHex(8) };
+  const db = open(place.path);
+  try {
+    chmodSync(place.path, 0o600);
+    const patiently = soundly(db, place.path);
+    patiently(() => {
+      settle(db);
+      begin(db, made);
+    });
+    return ledgerIn(db, { ...made, patiently });
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 }
 
 /**
@@ -130,7 +144,10 @@ function find({ path, keyFile, timeoutMs }: LedgerPlace, { readonly = false } = 
   try {
     return patiently(() => {
       const at = Number(db.pragma('user_version', { simple: true }));
-      if (at > version) throw newer(path);
+      if (at > version) {
+        const reason = `${path}: this do-not-contact list was written by a newer version of crm-mirror`;
+        throw new Invalid(reason, { fix: 'run that version' });
+      }
       if (at === 0) {
         // Its creation was interrupted, so it never contained anything.
         db.close();
@@ -165,25 +182,23 @@ function faultOf(
   }
   if (!db) return undefined;
   if (!isSound) return lost(`${keyFile}: this is not the key of the do-not-contact list ${path}`);
-  if (isBehind(found, known)) return behind(path, known?.reached ?? 0, found.reached);
+  if (isBehind(found, known)) {
+    return new Invalid(
+      `${path}: this do-not-contact list is older than its snapshot, which knows of ${counted(known?.reached ?? 0, 'write')} ` +
+        `to it where this one has ${found.reached}; people who opted out since may be written to again`,
+      {
+        fix:
+          'put the newest one back, or go on with this one, and with what the snapshot still knows, ' +
+          'by --accept-lost-ledger',
+      },
+    );
+  }
   if (known === undefined || known.id === id) return undefined;
   return lost(`${path}: this is another do-not-contact list than the one of the snapshot`);
 }
 
 function isBehind({ id, reached }: Found, known: KnownLedger | undefined): boolean {
   return known?.id === id && reached < known.reached;
-}
-
-function behind(path: string, known: number, reached: number): Invalid {
-  return new Invalid(
-    `${path}: this do-not-contact list is older than its snapshot, which knows of ${counted(known, 'write')} ` +
-      `to it where this one has ${reached}; people who opted out since may be written to again`,
-    {
-      fix:
-        'put the newest one back, or go on with this one, and with what the snapshot still knows, ' +
-        'by --accept-lost-ledger',
-    },
-  );
 }
 
 function damageOf(path: string): Invalid {
@@ -194,15 +209,6 @@ function lost(fault: string): Invalid {
   return new Invalid(`${fault}; without it people who opted out may be written to again`, {
     fix: 'restore it, or give up what it knew with --accept-lost-ledger',
   });
-}
-
-function newer(path: string): Invalid {
-  return new Invalid(
-    `${path}: this do-not-contact list was written by a newer version of crm-mirror`,
-    {
-      fix: 'run that version',
-    },
-  );
 }
 
 function opened({ path }: LedgerPlace, { db, key, id, renamed }: Found): DoNotContactList {
@@ -245,22 +251,6 @@ function settle(db: Database.Database): void {
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
   db.pragma('secure_delete = ON'); // What an erasure deletes must not stay in free pages.
-}
-
-function make(path: string, made: { id: string; key: string }): DoNotContactList {
-  const db = open(path);
-  try {
-    chmodSync(path, 0o600);
-    const patiently = soundly(db, path);
-    patiently(() => {
-      settle(db);
-      begin(db, made);
-    });
-    return ledgerIn(db, { ...made, patiently });
-  } catch (error) {
-    db.close();
-    throw error;
-  }
 }
 
 /** Creates the tables, the id and the proof of the key in an empty database. */

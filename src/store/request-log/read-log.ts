@@ -5,7 +5,7 @@ import { Invalid } from '../../domain/errors.ts';
 import { openToLook, waiterFor } from '../database/database-access.ts';
 import { isDamage } from '../damage-check.ts';
 import { isOurs, newer, type StoredRequest, version } from './log-file.ts';
-import { type Content, secretsOf } from './sealed-rows.ts';
+import { type Content, type Secrets, secretsOf } from './sealed-rows.ts';
 
 /** Selects requests. Each field that is not undefined leaves out others. */
 export interface RequestFilter {
@@ -41,9 +41,13 @@ export function readRequests(
 ): LoggedRequests | undefined {
   return withLog(path, (db) => {
     const secrets = secretsOf(key ?? '');
-    if (key === undefined || !isOurs(db, secrets)) throw otherKey(path);
-    const people = marksOf(db, secrets, filter.person);
-    return select(db, secrets, { ...filter, people, last });
+    if (key === undefined || !isOurs(db, secrets)) {
+      throw new Invalid(
+        `${path}: this request log was written with the key of another do-not-contact list`,
+        { fix: 'put that key back; otherwise the next run begins the log anew' },
+      );
+    }
+    return select(db, secrets, filter, last);
   });
 }
 
@@ -78,11 +82,8 @@ export function failedOf(
     if (!oldest) return { since: undefined, failed: [] };
     const end = (last.get()?.id ?? 0) + 1;
     const begin = idAt(db, from, { low: oldest.id, high: end });
-    const bound = {
-      run,
-      begin,
-      end: Math.min(idAt(db, to, { low: begin, high: end }), begin + most),
-    };
+    const past = idAt(db, to, { low: begin, high: end });
+    const bound = { run, begin, end: Math.min(past, begin + most) };
     const failed = db.prepare<[typeof bound], FailedRequests>(
       `select route, status, count(*) n, max(at) at from request
        where id between @begin and @end and run = @run
@@ -136,13 +137,14 @@ function withLog<T>(path: string, read: (db: Database.Database) => T): T | undef
       return at === 0 ? undefined : read(db);
     });
   } catch (error) {
-    throw isDamage(error) ? damaged(path) : error;
+    if (!isDamage(error)) throw error;
+    throw new Invalid(`${path}: this request log is damaged, it is not a readable database`, {
+      fix: 'the next run begins it anew',
+    });
   } finally {
     db.close();
   }
 }
-
-type Secrets = ReturnType<typeof secretsOf>;
 
 /** Returns the keyed hashes of the people who are meant, or undefined if everybody is. */
 function marksOf(
@@ -162,13 +164,13 @@ function marksOf(
   return found;
 }
 
-interface Selection extends Omit<RequestFilter, 'person'> {
-  people: readonly Buffer[] | undefined;
-  last: number;
-}
-
-function select(db: Database.Database, { open }: Secrets, asked: Selection): LoggedRequests {
-  const { since, run, route, failed, people, last } = asked;
+function select(
+  db: Database.Database,
+  secrets: Secrets,
+  { since, run, route, failed, person }: RequestFilter,
+  last: number,
+): LoggedRequests {
+  const people = marksOf(db, secrets, person);
   const conditions = [
     'at >= @since',
     ...(run === undefined ? [] : ['run = @run']),
@@ -185,32 +187,9 @@ function select(db: Database.Database, { open }: Secrets, asked: Selection): Log
   );
   const newest = list
     .all(bound)
-    .map(({ content, ...row }) => ({ ...plain(row), ...open(content) }));
+    .map(({ at, run, route, status, attempt, ms, size, rows, content }) => {
+      const plain = { at, run, route, status, attempt, ms, size, rows };
+      return { ...plain, ...secrets.open(content) };
+    });
   return { newest, more: (count.get(bound)?.n ?? 0) - newest.length };
-}
-
-function plain({
-  at,
-  run,
-  route,
-  status,
-  attempt,
-  ms,
-  size,
-  rows,
-}: Omit<StoredRequest, 'content'>) {
-  return { at, run, route, status, attempt, ms, size, rows };
-}
-
-function otherKey(path: string): Invalid {
-  return new Invalid(
-    `${path}: this request log was written with the key of another do-not-contact list`,
-    { fix: 'put that key back; otherwise the next run begins the log anew' },
-  );
-}
-
-function damaged(path: string): Invalid {
-  return new Invalid(`${path}: this request log is damaged, it is not a readable database`, {
-    fix: 'the next run begins it anew',
-  });
 }

@@ -11,7 +11,6 @@ import { Invalid } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Attempt } from '../../domain/exchange.ts';
 import { openLogFile, type StoredRequest } from './log-file.ts';
-import { hidden, keptText } from './kept-text.ts';
 import { type Secrets, secretsOf } from './sealed-rows.ts';
 
 /** The log of one mirror. */
@@ -63,7 +62,13 @@ const flushAtRows = 500;
 export function openRequestLog(options: LogOptions): RequestLog {
   const { path, keepMs, clock } = options;
   const secrets = secretsOf(options.key);
-  const say = onceOnly(options);
+  let isSaid = false;
+  const say = (error: unknown): void => {
+    if (isSaid) return;
+    isSaid = true;
+    const why = error instanceof Error ? error.message : String(error);
+    options.warn(`some requests are missing from the request log ${path} (${why})`);
+  };
   const file = attempted(() => openLogFile(path, secrets), say);
   const buffered: Row[] = [];
   const closed = new AbortController();
@@ -99,7 +104,11 @@ export function openRequestLog(options: LogOptions): RequestLog {
     flush();
     const marks = contacts.map((id) => secrets.mark('contact', id));
     if (file) file.forget(secrets.mark('person', address), marks);
-    else if (existsSync(path)) throw notOpened(path);
+    else if (existsSync(path)) {
+      throw new Invalid(`${path}: the request log cannot be opened, and may name the person`, {
+        fix: 'make it writable, or delete it, and run this again',
+      });
+    }
   };
   return {
     writer() {
@@ -136,29 +145,13 @@ function attempted<T>(work: () => T, failed: (error: unknown) => void): T | unde
   }
 }
 
-function onceOnly({ path, warn }: LogOptions): (error: unknown) => void {
-  let isSaid = false;
-  return (error) => {
-    if (isSaid) return;
-    isSaid = true;
-    const why = error instanceof Error ? error.message : String(error);
-    warn(`some requests are missing from the request log ${path} (${why})`);
-  };
-}
-
-function notOpened(path: string): Invalid {
-  return new Invalid(`${path}: the request log cannot be opened, and may name the person`, {
-    fix: 'make it writable, or delete it, and run this again',
-  });
-}
-
 const idHeaders = ['x-request-id', 'request-id', 'x-correlation-id', 'cf-ray'] as const;
 
 /** Reads keep the size of their response only; writes and refusals keep the texts. */
 function stored({ attempt, run }: Row, secrets: Secrets, hides: readonly string[]): StoredRequest {
   const { at, route, ms, method, path, person, contact, answer, failure, rows } = attempt;
   const isRead = method === 'GET' && answer !== undefined && answer.status < 300;
-  const keep = (text: string | undefined) => keptText(text, { route, hides });
+  const keep = (text: string | undefined) => keptText(text, route, hides);
   const id = idHeaders.map((name) => answer?.headers[name]).find((value) => value !== undefined);
   const content = secrets.seal({
     method,
@@ -182,4 +175,69 @@ function stored({ attempt, run }: Row, secrets: Secrets, hides: readonly string[
     contact: contact === undefined ? null : secrets.mark('contact', contact),
     content,
   };
+}
+
+/** The fields of a contact that are kept. */
+const keptOfContact: ReadonlySet<string> = new Set([
+  'object',
+  'id',
+  'email',
+  'contact_id',
+  'status',
+  'subscription',
+  'suppressionReason',
+  'suppressedAt',
+  'channels',
+  'createdAt',
+  'updatedAt',
+  'event',
+]);
+
+/** The most characters that are kept. */
+const longest = 4_096;
+/** The longest text of a contact that is read. Of a longer one, nothing is kept. */
+const longestRead = 65_536;
+
+/**
+ * Shortens the text of a request or a response to what may be kept, or returns null if there is
+ * nothing. Of a contact, only the address and what the platform does with it are kept: no name and
+ * no other attribute of the person. `hides` are texts that are never kept.
+ */
+function keptText(
+  text: string | undefined,
+  route: string,
+  hides: readonly string[],
+): string | null {
+  if (text === undefined || text === '') return null;
+  const whole = route.startsWith('contacts.') ? withoutAttributes(text) : text;
+  const shown = hidden(whole.slice(0, longest * 2), hides);
+  if (shown.length <= longest) return shown;
+  // It is cut before a word, so that no part of an address is left without its rest.
+  return `${shown.slice(0, longest).replace(/[^\s",:;<>(){}[\]]{0,320}$/, '')}…`;
+}
+
+/** Replaces what is never kept. */
+function hidden(text: string, hides: readonly string[]): string {
+  return hides.reduce((all, one) => (one === '' ? all : all.replaceAll(one, '‹key›')), text);
+}
+
+function withoutAttributes(text: string): string {
+  if (!/^\s*[{[]/.test(text)) return text;
+  if (text.length > longestRead) return '…';
+  try {
+    return JSON.stringify(keptOf(JSON.parse(text)));
+  } catch {
+    return '…';
+  }
+}
+
+function keptOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(keptOf);
+  if (typeof value !== 'object' || value === null) return value;
+  const isContact = 'email' in value;
+  const kept: Record<string, unknown> = {};
+  for (const [field, of] of Object.entries(value)) {
+    if (!isContact || keptOfContact.has(field)) kept[field] = keptOf(of);
+  }
+  return kept;
 }

@@ -14,15 +14,8 @@ import {
 import { z } from 'zod';
 import { contactKey } from '../../domain/values/contact-key.ts';
 
-const content = z.tuple([
-  z.string(),
-  z.string(),
-  z.string().nullable(),
-  z.string().nullable(),
-  z.string().nullable(),
-  z.string().nullable(),
-  z.string().nullable(),
-]);
+const optional = z.string().nullable();
+const content = z.tuple([z.string(), z.string(), optional, optional, optional, optional, optional]);
 
 /** The encrypted part of a row. */
 export interface Content {

@@ -5,9 +5,9 @@ import {
   type DecisionEntry,
   readEntry,
   type RunEntry,
+  type StoredEntry,
 } from '../../store/audit/audit-entry.ts';
 import type { AuditLog } from '../../store/audit/audit-log.ts';
-import type { StoredEntry } from '../../store/audit/hash-chain.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
 

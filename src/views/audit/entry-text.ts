@@ -1,5 +1,5 @@
 /** Shows entries of the audit log to people. */
-import { isSignedDecision } from '../../store/audit/signed-decision.ts';
+import { isSignedDecision } from '../../store/audit/verify-log.ts';
 import { keyId } from '../../store/audit/signing-key.ts';
 import { gates } from '../../records/contact/consent/gates.ts';
 import { rules } from '../../records/contact/consent/rules.ts';

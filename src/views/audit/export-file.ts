@@ -7,9 +7,9 @@ import {
   entryIn,
   type RunEntry,
   type WriteEntry,
+  type StoredEntry,
 } from '../../store/audit/audit-entry.ts';
 import type { Checkpoint, Head } from '../../store/audit/audit-log.ts';
-import type { StoredEntry } from '../../store/audit/hash-chain.ts';
 import { type Fault, type Verification, verifyLog } from '../../store/audit/verify-log.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { approvalsByPlan, derivedFields, ownFields, type Sources } from './entry-document.ts';

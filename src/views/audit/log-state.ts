@@ -1,7 +1,6 @@
 /** Tells whether the audit log is the one that the snapshot knows, without verifying all of it. */
-import { storedFault } from '../../store/audit/audit-trail.ts';
+import { storedFault, faultOf, knownHead } from '../../store/audit/audit-trail.ts';
 import type { AuditLog } from '../../store/audit/audit-log.ts';
-import { faultOf, knownHead } from '../../store/audit/drain-unaudited.ts';
 import type { Config } from '../../config/config.ts';
 import { Busy, Invalid } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';

@@ -1,6 +1,6 @@
 /** Collects everything known of one person, from every place that may know something. */
 import { existsSync } from 'node:fs';
-import { faultOf, knownHead } from '../../store/audit/drain-unaudited.ts';
+import { faultOf, knownHead } from '../../store/audit/audit-trail.ts';
 import { verifyLog } from '../../store/audit/verify-log.ts';
 import type { Config } from '../../config/config.ts';
 import { ExpectedError, type Problem } from '../../domain/errors.ts';

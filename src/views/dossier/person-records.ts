@@ -1,6 +1,6 @@
 /** Reads what the files beside the snapshot contain of one person, as far as they can be read. */
 import { decodeEntry } from '../../store/audit/audit-entry.ts';
-import { faultOf } from '../../store/audit/drain-unaudited.ts';
+import { faultOf } from '../../store/audit/audit-trail.ts';
 import type { AuditLog } from '../../store/audit/audit-log.ts';
 import { ExpectedError, type Problem } from '../../domain/errors.ts';
 import type { Identity } from '../../domain/do-not-contact.ts';

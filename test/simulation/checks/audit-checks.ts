@@ -2,10 +2,9 @@
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { decodeEntry, readEntry, type WriteEntry } from '../../../src/store/audit/audit-entry.ts';
-import { readAuditLog } from '../../../src/store/audit/audit-file.ts';
+import { readAuditLog, type AuditLog } from '../../../src/store/audit/audit-log.ts';
 import type { Request } from '../../../src/domain/exchange.ts';
-import type { AuditLog } from '../../../src/store/audit/audit-log.ts';
-import { knownHead } from '../../../src/store/audit/drain-unaudited.ts';
+import { knownHead } from '../../../src/store/audit/audit-trail.ts';
 import { verifyLog } from '../../../src/store/audit/verify-log.ts';
 import { auditPlaceOf } from '../world/snapshot-files.ts';
 import type { Arrival, Known, Outing } from './checker-state.ts';

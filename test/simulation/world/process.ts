@@ -1,8 +1,7 @@
 /** One process of crm-mirror, from its start to its end, on the files that the one before left. */
 import { createHash } from 'node:crypto';
-import { openAuditLog } from '../../../src/store/audit/audit-file.ts';
-import type { AuditTrail } from '../../../src/store/audit/audit-trail.ts';
-import { knownHead, noteGap } from '../../../src/store/audit/drain-unaudited.ts';
+import { openAuditLog } from '../../../src/store/audit/audit-log.ts';
+import { type AuditTrail, knownHead, noteGap } from '../../../src/store/audit/audit-trail.ts';
 import { signingKey } from '../../../src/store/audit/signing-key.ts';
 import { clearRestored, copiedAt } from '../../../src/compose/snapshot-marks.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';

@@ -10,8 +10,7 @@ import {
   readEntry,
   type WriteEntry,
 } from '../../../src/store/audit/audit-entry.ts';
-import { openAuditLog, readAuditLog } from '../../../src/store/audit/audit-file.ts';
-import type { AuditLog } from '../../../src/store/audit/audit-log.ts';
+import { openAuditLog, readAuditLog, type AuditLog } from '../../../src/store/audit/audit-log.ts';
 import { signingKey } from '../../../src/store/audit/signing-key.ts';
 import { verifyLog } from '../../../src/store/audit/verify-log.ts';
 
