@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts';
 import type { MirrorPart } from '../engine/context/mirror-context.ts';
 import { systemClock } from '../http/system-clock.ts';
 import type { Clock, Platform } from '../platform/platform.ts';
-import type { AbsenceRules } from '../records/contact/consent/absence.ts';
+import type { AbsenceRules } from '../records/contact/consent/absent-people.ts';
 import { contactType } from '../records/contact/contact-type.ts';
 import { templateType } from '../records/template/template-type.ts';
 import type { Source } from '../sources/source.ts';

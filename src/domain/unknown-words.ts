@@ -33,7 +33,7 @@ export const mostCharacters = 60;
 /** Counts unknown values, record by record. */
 export interface UnknownCount {
   /** Adds the unknown values of one record. */
-  add(row: Pick<DesiredRow, 'unknown' | 'place'>): void;
+  add(row: DesiredRow): void;
   /** Returns the counts of each option, with the most frequent values first. */
   words(): UnknownWords[];
 }

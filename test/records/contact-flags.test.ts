@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { compile } from '../../src/config/schema/cel-condition.ts';
-import { isGone } from '../../src/records/contact/consent/absence.ts';
+import { isGone } from '../../src/records/contact/consent/absent-people.ts';
 import {
   contactDesire,
   fieldNames,

@@ -3,8 +3,7 @@
  * simulation that finds none of them is worth nothing.
  */
 import { byGuard } from '../../src/domain/guard-classes.ts';
-import type { RecordType } from '../../src/records/record-type.ts';
-import { stale } from '../../src/records/send-outcome.ts';
+import { type RecordType, stale } from '../../src/records/record-type.ts';
 import type { Mirror } from '../../src/engine/context/mirror-context.ts';
 
 type Breaks = (mirror: Mirror) => Mirror;

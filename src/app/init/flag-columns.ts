@@ -2,8 +2,7 @@
  * Says which columns may be about opt-outs by what they hold. A name may be in any language and of
  * any kind: a column that looks like a flag is not passed over in silence.
  */
-import { plain } from '../../domain/name-terms.ts';
-import { isAboutOptOut, saysRefusal, isOtherName } from '../../domain/opt-out-names.ts';
+import { plain, isAboutOptOut, saysRefusal, isOtherName } from '../../domain/opt-out-names.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { isAddress } from '../../records/contact/values/email-address.ts';
 import { holdsDates, isDate, recordsOf } from './column-values.ts';

@@ -1,6 +1,5 @@
 /** Sorts the columns that have no purpose: those that may be about consent come first. */
-import { plain } from '../../domain/name-terms.ts';
-import { isAboutOtherWays, namedLike } from '../../domain/opt-out-names.ts';
+import { plain, isAboutOtherWays, namedLike } from '../../domain/opt-out-names.ts';
 import { isOfHubspot } from './choose-opt-outs.ts';
 import { holdsDates } from './column-values.ts';
 import { looksLikeFlag } from './column-words.ts';

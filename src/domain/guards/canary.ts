@@ -177,7 +177,7 @@ export function seedOf(mirror: string, { mapping, begun }: CanaryBook): string {
 /** Returns how many of those planned are in a slice. */
 export function sliceSize(
   guard: AskedClass,
-  { percent, floor }: Pick<CanaryPolicy, 'percent' | 'floor'>,
+  { percent, floor }: { percent: number; floor: number },
   planned: number,
 ): number {
   return Math.max(guard === 'template' ? 1 : floor, Math.ceil((planned * percent) / 100), 1);

@@ -4,15 +4,14 @@
  */
 export function parseJson(text: string): unknown {
   try {
-    return /\d{16}/.test(text) ? JSON.parse(text, exact) : JSON.parse(text);
+    if (!/\d{16}/.test(text)) return JSON.parse(text);
+    return JSON.parse(text, (_, value: unknown, context?: { source?: string }) => {
+      const isRounded = typeof value === 'number' && !Number.isSafeInteger(value);
+      return isRounded && /^-?\d+$/.test(context?.source ?? '') ? context?.source : value;
+    });
   } catch {
     return undefined;
   }
-}
-
-function exact(_: string, value: unknown, context?: { source?: string }): unknown {
-  const isRounded = typeof value === 'number' && !Number.isSafeInteger(value);
-  return isRounded && /^-?\d+$/.test(context?.source ?? '') ? context?.source : value;
 }
 
 /**

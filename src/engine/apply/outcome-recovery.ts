@@ -4,8 +4,7 @@
  * sent. If the read fails, the change keeps its state for the next run.
  */
 import type { JournaledChange } from '../../domain/change.ts';
-import type { SendOutcome } from '../../records/record-type.ts';
-import { outcomeOf } from '../../records/send-outcome.ts';
+import { type SendOutcome, outcomeOf } from '../../records/record-type.ts';
 import { withTarget } from './apply-changes.ts';
 import { isFresh, openChanges } from '../context/run-context.ts';
 import { type ApplyContext, knownOf } from './apply-context.ts';

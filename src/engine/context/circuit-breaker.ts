@@ -11,8 +11,7 @@
  */
 import { isStatedOptOut, type Change, type Op } from '../../domain/change.ts';
 import { type Problem, Rejected } from '../../domain/errors.ts';
-import { outcomeOf } from '../../records/send-outcome.ts';
-import type { RecordType, SendOutcome } from '../../records/record-type.ts';
+import { outcomeOf, type RecordType, type SendOutcome } from '../../records/record-type.ts';
 
 export interface CircuitBreaker {
   /** Returns whether this change must not be sent. */

@@ -11,19 +11,19 @@ import {
   type SendOutcome,
   type SendContext,
   type KnownRecord,
+  afterwards,
+  settled,
+  stale,
 } from '../record-type.ts';
 import { decodedStates } from '../decoded-rows.ts';
 import type { Evidence } from '../platform-facts.ts';
-import { afterwards, settled, stale } from '../send-outcome.ts';
-import type { AbsenceRules } from './consent/absence.ts';
-import { acknowledge } from './send/acknowledged-change.ts';
+import type { AbsenceRules } from './consent/absent-people.ts';
+import { acknowledge, made } from './send/acknowledged-change.ts';
 import { erase } from './send/contact-erasure.ts';
-import { made } from './send/creation-answer.ts';
 import { contactDesire, type ContactFields, fieldNames } from './observe/desired-contact.ts';
-import { decidePerson, phase, reasonFor } from './consent/decide.ts';
+import { decidePerson, phase, reasonFor, release, unerased } from './consent/decide.ts';
 import { rulesOf, type PersonRules } from './consent/facts.ts';
 import { settle } from './settle-conflict.ts';
-import { release, unerased } from './consent/recorded-note.ts';
 import {
   leavingOf,
   anew,
@@ -345,7 +345,6 @@ async function recover(access: ReadAccess, change: Change, asked: Recovery): Pro
   return { ...(await anew(access, change, { why, signal, known: rows })), undone };
 }
 
-/** Returns the contact as last recorded, if it was. */
 function before({ target }: Change, recorded: RecordedRow | undefined) {
   const { contacts = [] } = recorded ? decodeContact.recorded(recorded).value : {};
   return contacts.find(({ id }) => id === target);

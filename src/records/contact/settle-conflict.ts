@@ -128,7 +128,6 @@ function isAsRecorded(
   return shown.length === 0 || sorted(recorded) === sorted(shown);
 }
 
-/** Refuses with the reason of the conflict that remains. */
 function refusal(
   { by }: Verdict,
   { now, states, contacts, renamed }: PersonFacts,

@@ -192,7 +192,6 @@ function contactOf({ target }: DoneChange, { shown, states }: PersonFacts) {
   return shown.find(({ id }) => id === of);
 }
 
-/** Returns what an opt-out by `undo` remembers about a channel. */
 function memoryOf(
   part: string,
   run: string,

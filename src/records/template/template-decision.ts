@@ -295,7 +295,6 @@ function vanished(key: string): RecordProblem {
   });
 }
 
-/** Returns the problem of a template in an earlier version, which the source does not state. */
 function putBack(key: string): RecordProblem {
   return problem(key, 'conflict', {
     cause: 'template-undone',
@@ -304,7 +303,6 @@ function putBack(key: string): RecordProblem {
   });
 }
 
-/** Returns the problem of a template that was changed, and of which no test could be sent. */
 function untested(key: Key, why: string): RecordProblem {
   return problem(key, 'rejected', {
     cause: 'template-untested',
@@ -450,7 +448,6 @@ function inverseOf(
   return { ...made, why: made.why && { ...made.why, rule: 'undo' } };
 }
 
-/** The fields that an update can empty. */
 const emptiable: readonly string[] = ['description', 'fromEmail', 'replyTo', 'previewText'];
 
 const kept = z.record(z.string(), z.unknown());

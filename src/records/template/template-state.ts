@@ -192,7 +192,15 @@ export function desireTemplate(value: Record<string, unknown>, place: string): D
       const reason = `is nested more than ${mostLevels} levels deep`;
       return invalid(reason, 'nest the content less deeply in the file');
     }
-    if (parsed.success) return undeclared(parsed.data);
+    if (parsed.success) {
+      // A variable that is not declared would leave a gap in the mail. A file that declares none
+      // has no such fault, because the platform derives them from the content.
+      const missing = parsed.data.variables ? undeclaredIn(parsed.data) : [];
+      if (missing.length === 0) return undefined;
+      const names = missing.map((name) => `{{${name}}}`).join(', ');
+      const fix = 'add it to variables with name, type and defaultValue';
+      return invalid(`uses ${names} without declaring it`, fix);
+    }
     const [issue] = parsed.error.issues;
     if (issue?.code === 'unrecognized_keys') {
       const names = Object.keys(templateUpdateBody.shape).join(', ');
@@ -220,19 +228,6 @@ function invalid(reason: string, fix: string): Fault {
 }
 
 const placeholder = /\{\{\{?\s*([A-Za-z_][\w.]*)\s*\}?\}\}/g;
-
-/**
- * Returns the fault of a template that uses a variable without declaring it, which would leave a
- * gap in the mail. A file that declares no variables has no such fault, because the platform
- * derives them from the content.
- */
-function undeclared(fields: TemplateFields): Fault | undefined {
-  const missing = fields.variables ? undeclaredIn(fields) : [];
-  if (missing.length === 0) return undefined;
-  const names = missing.map((name) => `{{${name}}}`).join(', ');
-  const fix = 'add it to variables with name, type and defaultValue';
-  return invalid(`uses ${names} without declaring it`, fix);
-}
 
 /** Returns the variables that a template uses and does not declare, in the order of their use. */
 export function undeclaredIn(fields: TemplateFields): string[] {

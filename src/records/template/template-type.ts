@@ -12,9 +12,11 @@ import {
   type SendOutcome,
   type Recovery,
   type SendContext,
+  settled,
+  stale,
+  outcomeOf,
 } from '../record-type.ts';
 import { decodedStates } from '../decoded-rows.ts';
-import { settled, stale, outcomeOf } from '../send-outcome.ts';
 import {
   decideTemplate,
   phases,
@@ -39,7 +41,6 @@ export interface TemplateOptions {
   testTo?: readonly string[] | undefined;
 }
 
-/** The client, and the addresses that get a test. */
 interface TestSending {
   platform: Platform['templates'];
   to: readonly string[];
@@ -222,7 +223,6 @@ async function find(
   return found;
 }
 
-/** Returns the row to record after an acknowledged change. */
 function acknowledge(
   before: RecordedRow | undefined,
   change: TemplateChange,

@@ -120,7 +120,6 @@ export interface AuditLog {
 /** The end of a chain. */
 export type Head = Pick<StoredEntry, 'seq' | 'hash'>;
 
-/** The SQL that creates the tables of an empty log. */
 const auditTables = `
   create table meta (name text primary key, value text not null) without rowid;
   create table entry (
@@ -159,13 +158,20 @@ function auditLogIn(
   };
   const appendAll = (all: readonly Appended[]): void => {
     let before = last();
-    // Most people have several changes in a row.
+    // Only the log knows the person's key, and the number of the run's entry. Most people have
+    // several changes in a row.
     const known = new Map<Key, ReturnType<PersonMarks['of']>>();
     for (const one of all) {
       const { person: address } = one;
       const person = address === undefined ? null : (known.get(address) ?? people.of(address));
       if (person && address !== undefined) known.set(address, person);
-      const entry = completed(one, person, reading.runNumber);
+      let { entry } = one;
+      if (entry.type === 'write') {
+        const { records, run } = one;
+        const isKnown = person !== null && records !== undefined;
+        const record = isKnown ? fingerprintFor(person, records) : entry.record;
+        entry = { ...entry, record, run: run === undefined ? entry.run : reading.runNumber(run) };
+      }
       before = add(before, entry, person);
       if (entry.type === 'run') reading.addRun(entry.id, before.seq);
     }
@@ -215,17 +221,6 @@ function auditLogIn(
 }
 
 const checkpointSql = 'pragma wal_checkpoint(truncate)';
-
-/** Fills in what only the log knows: the person's key, and the number of the run's entry. */
-function completed(
-  { entry, records, run }: Appended,
-  person: { key: Buffer } | null,
-  runNumber: (id: string) => number,
-): AuditEntry {
-  if (entry.type !== 'write') return entry;
-  const record = person && records !== undefined ? fingerprintFor(person, records) : entry.record;
-  return { ...entry, record, run: run === undefined ? entry.run : runNumber(run) };
-}
 
 function readingIn({ prepare }: Statements) {
   const columns =

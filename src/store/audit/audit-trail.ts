@@ -114,7 +114,7 @@ export type Decision = Omit<DecisionEntry, 'type' | 'statement' | 'signer'> & {
 
 /** Remembers a decision, to be moved to the log. Call it within a transaction. */
 export function addDecision(
-  { unaudited }: Pick<Snapshot, 'unaudited'>,
+  { unaudited }: { unaudited: Snapshot['unaudited'] },
   decision: Decision,
   key: Key | null = null,
 ): void {

@@ -6,14 +6,7 @@
 import { createPublicKey } from 'node:crypto';
 import { Invalid } from '../../domain/errors.ts';
 import { type AuditLog, checkpointText, type Head } from './audit-log.ts';
-import {
-  entryIn,
-  type AuditEntry,
-  firstHash,
-  hashOf,
-  type StoredEntry,
-  type DecisionEntry,
-} from './audit-entry.ts';
+import { entryIn, firstHash, hashOf, type StoredEntry, type DecisionEntry } from './audit-entry.ts';
 import { isSigned, keyId } from './signing-key.ts';
 import { isSignedBy } from '../../domain/values/ed25519-key.ts';
 
@@ -44,7 +37,6 @@ export interface Verification {
 
 const mostFaults = 100;
 
-/** What a verification compares a log with. */
 interface Compared {
   /** An end of the chain that is remembered elsewhere: only by it is a cut end found. */
   known?: (Head & { log?: string }) | undefined;
@@ -56,7 +48,6 @@ interface Compared {
   start?: Head | undefined;
 }
 
-/** What a verification reads of a log. */
 type Verified = Pick<AuditLog, 'id' | 'entries' | 'checkpoints'>;
 
 /** Verifies a log. */
@@ -81,7 +72,9 @@ export function verifyLog(
   for (const row of log.entries()) {
     entries += 1;
     first ??= row;
-    const special = specialEntry(row);
+    // The entries that tell something about the log itself.
+    const isSpecial = specialStarts.some((start) => row.body.startsWith(start));
+    const special = isSpecial ? entryIn(row.body) : undefined;
     if (special?.type === 'pruning') {
       start = given ?? { seq: special.upTo, hash: Buffer.from(special.hash, 'hex') };
     }
@@ -153,7 +146,6 @@ function isOther(row: Head, known: Head): boolean {
   return known.seq === row.seq && !known.hash.equals(row.hash);
 }
 
-/** Reports a fault. */
 type Add = (seq: number, what: string) => void;
 
 /** Returns what checks the signed checkpoints, entry by entry. */
@@ -191,11 +183,6 @@ function checkSignatures(log: Verified, trusted: readonly string[], add: Add) {
 
 const gapStart = '["gap"';
 const specialStarts = ['["pruning"', '["decision"', gapStart];
-
-/** Returns an entry of a type that tells something about the log itself; undefined for others. */
-function specialEntry({ body }: StoredEntry): AuditEntry | undefined {
-  return specialStarts.some((start) => body.startsWith(start)) ? entryIn(body) : undefined;
-}
 
 function missing(from: number, to: number): string {
   return from === to

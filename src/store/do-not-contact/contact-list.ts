@@ -77,7 +77,6 @@ export const ledgerTables = `
     id text not null, entry integer not null references entry (seq), primary key (id, entry)
   ) without rowid;`;
 
-/** The hashes by which the list knows a person. */
 interface Hashes {
   address: string;
   ids: readonly string[];
@@ -169,7 +168,6 @@ export function ledgerIn(
   return open();
 }
 
-/** Prepares the query for the entries that concern a person. */
 function prepareQuery({ prepare }: Statements): (who: Hashes) => Entry[] {
   const ofAddress = prepare<[string], Stored>(
     `select ${columns} from entry e indexed by entry_standing

@@ -278,7 +278,6 @@ function metaOf(db: Database.Database, name: string): string {
   return get.get(name)?.value ?? '';
 }
 
-/** Moves an unusable file to another name. */
 function setAside(path: string): void {
   moveAside(path, (count) => `${path}-lost-${count}`);
 }

@@ -125,7 +125,6 @@ function idAt(db: Database.Database, at: number, { low, high }: { low: number; h
   return from;
 }
 
-/** Reads the log, or returns undefined if there is none yet. */
 function withLog<T>(path: string, read: (db: Database.Database) => T): T | undefined {
   if (!existsSync(path)) return undefined;
   const db = openToLook(path, { what: 'request log' });

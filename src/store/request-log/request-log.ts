@@ -135,7 +135,6 @@ interface Row {
   run: string | undefined;
 }
 
-/** Does the work, and returns undefined if that fails. */
 function attempted<T>(work: () => T, failed: (error: unknown) => void): T | undefined {
   try {
     return work();
@@ -216,7 +215,6 @@ function keptText(
   return `${shown.slice(0, longest).replace(/[^\s",:;<>(){}[\]]{0,320}$/, '')}…`;
 }
 
-/** Replaces what is never kept. */
 function hidden(text: string, hides: readonly string[]): string {
   return hides.reduce((all, one) => (one === '' ? all : all.replaceAll(one, '‹key›')), text);
 }

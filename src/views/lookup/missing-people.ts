@@ -5,7 +5,7 @@ import {
   type AbsenceRules,
   policyDeletes,
   isLongEnough,
-} from '../../records/contact/consent/absence.ts';
+} from '../../records/contact/consent/absent-people.ts';
 import type { Absence, RecordedRow } from '../../domain/record.ts';
 import type { Config } from '../../config/config.ts';
 import type { Snapshot } from '../../store/snapshot.ts';

@@ -3,7 +3,7 @@
  * was queried.
  */
 import { renderProblem } from '../../domain/errors.ts';
-import { policyDeletes } from '../../records/contact/consent/absence.ts';
+import { policyDeletes } from '../../records/contact/consent/absent-people.ts';
 import { type ExplainedChannel, explainPerson } from '../../records/contact/explain-person.ts';
 import type { PersonRules } from '../../records/contact/consent/facts.ts';
 import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';

@@ -1,6 +1,6 @@
 import { byGuard } from '../../../src/domain/guard-classes.ts';
 import { createGate } from '../../../src/http/rate-limit/request-gate.ts';
-import type { AbsenceRules } from '../../../src/records/contact/consent/absence.ts';
+import type { AbsenceRules } from '../../../src/records/contact/consent/absent-people.ts';
 import { contactType } from '../../../src/records/contact/contact-type.ts';
 import { templateType } from '../../../src/records/template/template-type.ts';
 import type { Clock, Random } from '../../../src/domain/clock.ts';

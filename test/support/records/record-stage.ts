@@ -2,7 +2,7 @@ import { createEmulator } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { createGate } from '../../../src/http/rate-limit/request-gate.ts';
 import { contactType } from '../../../src/records/contact/contact-type.ts';
-import type { AbsenceRules } from '../../../src/records/contact/consent/absence.ts';
+import type { AbsenceRules } from '../../../src/records/contact/consent/absent-people.ts';
 import {
   contactDesire,
   type ContactFields,

@@ -5,7 +5,6 @@ import { decideUnmanaged, protectedUnmanaged } from '../../../domain/unmanaged-p
 /** The reason, the fix and the cause of a conflict. */
 export type Conflict = Pick<RecordProblem, 'cause' | 'about' | 'reason' | 'fix'>;
 
-/** Returns a conflict that is settled by recording the person's opt-out. */
 function recordOptOut(cause: Conflict['cause'], reason: string): Conflict {
   return { cause, reason, fix: 'record the opt-out in the CRM; only the person can come back' };
 }

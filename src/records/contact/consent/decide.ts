@@ -1,15 +1,24 @@
-/** Decides what happens to one person: each channel first by the rules, then by the gates. */
+/**
+ * Decides what happens to one person: each channel first by the rules, then by the gates. Builds
+ * the row to record, both after a decision and for `allow`.
+ */
 import { type Change, type ChangeReason, guardOf, type Op } from '../../../domain/change.ts';
 import type { RecordProblem } from '../../../domain/record-problem.ts';
-import { canonicalJson, type Key } from '../../../domain/record.ts';
+import { canonicalJson, type Key, type RecordedRow } from '../../../domain/record.ts';
 import { isUnmanagedCause, optsOutUnmanaged } from '../../../domain/unmanaged-people.ts';
 import { decodedStates } from '../../decoded-rows.ts';
 import type { Decision, States, Stop } from '../../record-type.ts';
-import { notOursOf, oursOf, isFlagged } from './absence.ts';
-import { movedRows } from './changed-address.ts';
+import { notOursOf, oursOf, isFlagged, hasLeft, movedRows } from './absent-people.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
-import { channelFacts, factsOf, verdictIn, type PersonFacts, type PersonRules } from './facts.ts';
+import {
+  channelFacts,
+  factsOf,
+  verdictIn,
+  type PersonFacts,
+  type PersonRules,
+  isProtectedByRecord,
+} from './facts.ts';
 import { gates, newerWill } from './gates.ts';
 import {
   overriddenBy,
@@ -18,18 +27,20 @@ import {
   isOperators,
   laterWill,
 } from './own-opt-outs.ts';
-import { isDoubtful } from './platform-opt-outs.ts';
-import { isIrrelevant, isToRecord, noteOf } from './recorded-note.ts';
-import { elsewhereOf, renamedTargets } from './renamed-contact.ts';
+import { isDoubtful, leftSince } from './platform-opt-outs.ts';
+import { elsewhereOf, renamedTargets, hiddenOptOuts } from './renamed-contact.ts';
 import { decideChannel, rules as table, type Verdict } from './rules.ts';
 import {
   type ContactStates,
   decodeContact,
   type EnrolmentBody,
   type ObservedContact,
+  type RecordedContactRow,
+  type RecordedContact,
 } from '../observe/contact-state.ts';
-import { fingerprintsOf, fingerprintOf } from '../observe/observed-contact.ts';
+import { fingerprintsOf, fingerprintOf, isOurs, defaultsIn } from '../observe/observed-contact.ts';
 import { contradict, statedAt } from '../observe/strictest-consent.ts';
+import { earlyTimes } from '../observe/consent-time.ts';
 
 /** The order in which a person's changes are sent: opt-outs first, deletes last. */
 export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
@@ -53,7 +64,17 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   }
   // After an interrupted erasure, nothing more is recorded for the person.
   const isForgotten = isErased(states.entries);
-  if (facts.status.deletable || facts.replaced) planDeletes(decision, facts, isForgotten);
+  // The deletion of our contact follows from `gone-deletable` or `address-replaced`, regardless of
+  // what the CRM states for single channels, because the opt-outs are sent first.
+  if (facts.status.deletable || facts.replaced) {
+    const says = isFlagged(facts.states) ? 'deleted' : 'gone';
+    const reason = { rule: deletingRule(facts), says, before: 'present' };
+    for (const contact of oursOf(facts.shown, states.recorded)) {
+      const shown = isForgotten ? fingerprintOf(contact) : undefined;
+      const about = { channel: '', isMoved: facts.replaced, target: contact.id, shown, reason };
+      decision.changes.push(changeOf(states.key, 'delete', about));
+    }
+  }
   markEnrolments(decision, facts);
   const isDone = decision.changes.length + decision.problems.length === 0;
   const isKnown = states.certified && !states.unchosen && states.lost.size === 0;
@@ -152,7 +173,6 @@ function whyOf({ states }: PersonFacts, { cause, by }: Verdict, channel: string)
   return { cause: 'stated', stated, bound };
 }
 
-/** Returns the contacts to which an opt-out applies if they are subscribed. */
 function contactsOf(facts: PersonFacts, verdict: Verdict, channel: string): ObservedContact[] {
   const { states, contacts } = facts;
   if (verdict.by === 'unmanaged-out') return notOursOf(contacts, states.recorded);
@@ -162,21 +182,6 @@ function contactsOf(facts: PersonFacts, verdict: Verdict, channel: string): Obse
   if (isDeleted) return contacts.filter((contact) => !ours.includes(contact));
   const isOwnWord = verdict.cause === 'stated' && verdict.by !== 'stated-for-new-address';
   return isOwnWord ? [...contacts, ...renamedTargets(facts.renamed, channel).contacts] : contacts;
-}
-
-/**
- * Adds the deletion of our contact. It follows from `gone-deletable` or `address-replaced`,
- * regardless of what the CRM states for single channels, because the opt-outs are sent first.
- */
-function planDeletes(decision: Decision, facts: PersonFacts, isForgotten: boolean): void {
-  const { states, shown, replaced: isMoved } = facts;
-  const says = isFlagged(states) ? 'deleted' : 'gone';
-  const reason = { rule: deletingRule(facts), says, before: 'present' };
-  for (const contact of oursOf(shown, states.recorded)) {
-    const seen = isForgotten ? fingerprintOf(contact) : undefined;
-    const about = { channel: '', isMoved, target: contact.id, shown: seen, reason };
-    decision.changes.push(changeOf(states.key, 'delete', about));
-  }
 }
 
 interface About {
@@ -264,7 +269,124 @@ export function reasonFor({ op, part }: Change, states: States, rules: PersonRul
   return [...table, ...gates].find(({ id }) => id === by)?.asks ?? '';
 }
 
-/** Returns the rule that calls for a deletion. */
 function deletingRule({ status }: PersonFacts): string {
   return status.deletable ? 'gone-deletable' : 'address-replaced';
+}
+
+/** Returns whether something is recorded about the person from now on. */
+function isToRecord(facts: PersonFacts): boolean {
+  const { recorded, status } = facts;
+  return recorded !== undefined || (status.present && status.owned) || hasEarly(facts.states);
+}
+
+/**
+ * Returns whether nothing is recorded about a person that a limited run leaves alone. Our own
+ * opt-outs are recorded, and that the person was subscribed, because that proves a later opt-out to
+ * be the person's.
+ */
+function isIrrelevant(facts: PersonFacts, { changes }: Decision): boolean {
+  const { contacts, states, rules } = facts;
+  const isIn = (channel: string) => contacts.some(({ channels }) => channels[channel] === 'opt_in');
+  const wasSeenIn = states.desired.length > 0 && rules.channels.some(isIn);
+  const isNew = states.recorded === undefined && changes.length === 0;
+  return isNew && !wasSeenIn && !hasEarly(states);
+}
+
+/** Returns whether a CRM record states a time of consent that is never evidence. */
+function hasEarly({ desired }: ContactStates): boolean {
+  return desired.some(({ value }) => value.early === true);
+}
+
+/**
+ * Returns the row to record. `isSettled`: nothing is left to do, so no new decision is made until
+ * the person changes in the CRM or on the platform.
+ */
+function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
+  const { states, rules, recorded, shown, renamed, now, operatorOut } = facts;
+  const isUnseen = states.observed.length === 0 && states.sight === 'assumed';
+  const body: RecordedContact = {
+    allowed: isUnseen ? recorded?.allowed : undefined,
+    channels: now.channels,
+    contacts: shown.length > 0 ? shown : (recorded?.contacts ?? []),
+    defaults: recorded ? defaultsIn(shown, states, recorded) : [],
+    early: earlyTimes(states.desired, recorded),
+    hidden: shown.length > 0 ? hiddenOptOuts(recorded, shown, now.channels) : recorded?.hidden,
+    left: leftSince(states, recorded, shown),
+    outgrown: now.outgrown,
+    protected: isProtectedByRecord(states.desired, recorded),
+    renamed: renamed.length > 0 ? renamed.map(({ contact }) => contact) : undefined,
+  };
+  const [row, twin] = states.desired;
+  const before = states.recorded;
+  const isGone = hasLeft(states);
+  // The recorded contact while it exists. Another contact takes its place only if the CRM contains
+  // the person.
+  const same = shown.find((contact) => contact.id === before?.id);
+  const id = same?.id ?? (before && isGone ? undefined : shown[0]?.id);
+  // The next run makes a new decision about the person if no fingerprint is recorded.
+  const isLost = states.lost.size > 0 && states.desired.length === 0;
+  const isAlone = !isLost && id !== undefined && shown.length === 1;
+  const sight =
+    isUnseen && !isLost
+      ? { shown: before?.shown, seenAt: before?.seenAt ?? 0 }
+      : { shown: isAlone ? states.observed[0]?.fingerprint : undefined, seenAt: states.at };
+  // The person is gone from the CRM, and an operator opted the person out: until that is done, each
+  // full comparison decides again.
+  const isOperatorOut = rules.channels.some((channel) => operatorOut(channel) !== undefined);
+  return {
+    kind: 'contact',
+    key: states.key,
+    id,
+    ownership: ownershipOf(facts, id),
+    body: canonicalJson(body),
+    desired: isSettled && !twin && !row?.invalid ? row?.fingerprint : undefined,
+    ...sight,
+    ...(!isSettled && isGone && isOperatorOut && { shown: undefined }),
+  };
+}
+
+/**
+ * Returns the ownership. A contact is not ours if no complete reading of the CRM ever contained the
+ * person: a line of a broken file can be text that looks like a record. A contact with another id
+ * is adopted.
+ */
+function ownershipOf(facts: PersonFacts, id: string | undefined): RecordedRow['ownership'] {
+  const { recorded: before, desired, unchosen, certified } = facts.states;
+  const isNamed = certified && desired.length > 0 && !hasLeft(facts.states) && !unchosen;
+  // If an erasure was revoked, or only a time of consent is recorded, there may never have been a
+  // contact.
+  const isKnown = facts.shown.length > 0 || (before?.value.contacts ?? []).length > 0;
+  if (!before || before.ownership === 'noted') return isNamed && isKnown ? 'adopted' : 'noted';
+  return [undefined, before.id].includes(id) ? before.ownership : 'adopted';
+}
+
+/**
+ * Lets any record withdraw the opt-outs that the CRM stated and we made, as `allow` does. Returns
+ * the row to record and the channels released, or undefined if there are none. Opt-outs made by the
+ * person remain.
+ */
+export function release({
+  value: recorded,
+  ...row
+}: RecordedContactRow): { row: RecordedRow; parts: string[] } | undefined {
+  const own = Object.entries(recorded.channels).filter(([, is]) => {
+    const stays = is.cause !== undefined && is.cause !== 'stated' && !is.undone;
+    return isOurs(is) && !is.released && !stays;
+  });
+  if (own.length === 0) return undefined;
+  const channels = { ...recorded.channels };
+  for (const [channel, is] of own) channels[channel] = { ...is, released: true };
+  const body = canonicalJson({ ...recorded, channels });
+  return { row: { ...row, body, desired: undefined }, parts: own.map(([channel]) => channel) };
+}
+
+/**
+ * Returns the row of a person whose erasure was revoked; `row` is the recorded row, if there is
+ * one.
+ */
+export function unerased(key: Key, row: RecordedContactRow | undefined): RecordedRow {
+  const before = row?.value ?? { channels: {}, contacts: [], defaults: [], outgrown: [] };
+  const body = canonicalJson({ ...before, allowed: true });
+  const { kind = 'contact', id, ownership = 'noted', shown, seenAt = 0 } = row ?? {};
+  return { kind, key, id, ownership, body, shown, desired: undefined, seenAt };
 }

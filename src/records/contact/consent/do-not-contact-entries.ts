@@ -149,12 +149,10 @@ function isAlike(entry: Entry, { part, contact }: RememberedOptOut): boolean {
   return entry.part === part && entry.contact === contact;
 }
 
-/** Returns whether the entry is about one channel. */
 function isOfChannel(cause: Entry['cause']): boolean {
   return cause === 'opt_out' || cause === 'doubtful';
 }
 
-/** An operation that the list may forbid. */
 interface Asked {
   op: string;
   part: string;

@@ -8,7 +8,9 @@ import {
   hasLeft,
   hasWaited,
   isDue,
-} from './absence.ts';
+  isAwaited,
+  isReplaced,
+} from './absent-people.ts';
 import { isBar, newerWill, passGates } from './gates.ts';
 import { isUnsure } from './platform-opt-outs.ts';
 import {
@@ -17,12 +19,12 @@ import {
   type ConsentPolicy,
   type PersonStatus,
 } from './rules.ts';
-import { isAwaited, isReplaced } from './changed-address.ts';
 import { isChanged, contactsOf, statedContacts } from '../observe/observed-contact.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
 import { attributed, isTakenBack, settledOut, stillSettled } from './own-opt-outs.ts';
 import {
   type Channels,
+  type Past,
   distrusted,
   doubted,
   memberships,
@@ -84,7 +86,7 @@ export interface PersonFacts {
   /** Returns the opt-out from a channel that an operator stated and that still applies. */
   operatorOut: (channel: string) => Entry | undefined;
   /** The recorded state of the person, updated with what is observed now. */
-  now: Pick<RecordedContact, 'channels' | 'outgrown'>;
+  now: Past;
 }
 
 /** Derives what is known about one person. It makes no requests; `states` contains everything. */

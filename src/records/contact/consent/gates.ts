@@ -3,7 +3,7 @@
  * actions comes and the gate holds, its action replaces it for the later gates.
  */
 import { isOver, listed } from './do-not-contact-entries.ts';
-import { hasMoved, isCarried, isForbidden } from './changed-address.ts';
+import { hasMoved, isCarried, isForbidden } from './absent-people.ts';
 import type { PersonFacts } from './facts.ts';
 import { isTakenBack, isOperators } from './own-opt-outs.ts';
 import { isNewer, isOurs, isTheirs, isBounce } from '../observe/observed-contact.ts';

@@ -26,7 +26,6 @@ import type {
 import { statedAt, statementIn, wordsOf, statingIn } from '../observe/strictest-consent.ts';
 import type { Entry } from '../../../domain/do-not-contact.ts';
 
-/** What the CRM now states about the person. */
 interface Stated {
   desired: readonly DesiredContactRow[];
   /** When the reading ended by our clock, in milliseconds since the epoch. */

@@ -194,7 +194,7 @@ export function pastOf(
 }
 
 /** The recorded state of a person that tells who left a replaced channel. */
-type Past = Pick<RecordedContact, 'channels' | 'outgrown'>;
+export type Past = Pick<RecordedContact, 'channels' | 'outgrown'>;
 
 /** Returns the channel that this one replaces, unless the person has joined this one since. */
 export function replacedBy(

@@ -7,7 +7,6 @@ import { isTheirs } from '../observe/observed-contact.ts';
 import {
   type ContactStates,
   decodeContact,
-  type RecordedContactRow,
   type Bracket,
   type Membership,
   type ObservedContact,
@@ -116,7 +115,7 @@ export function isUnsure(
  * `seenAt`.
  */
 export function optOutsOf(
-  { value, seenAt }: Pick<RecordedContactRow, 'value' | 'seenAt'>,
+  { value, seenAt }: { value: RecordedContact; seenAt: number },
   facts: PlatformFacts,
 ): PlatformOptOut[] {
   const { channels, contacts, left } = value;

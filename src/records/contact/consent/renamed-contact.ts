@@ -10,7 +10,7 @@
  * A CRM record with the former address never opts the contact in under the new one.
  */
 import { all, type RememberedOptOut } from '../../../domain/do-not-contact.ts';
-import { isForbidden } from './changed-address.ts';
+import { isForbidden } from './absent-people.ts';
 import type {
   ContactStates,
   RecordedContactRow,

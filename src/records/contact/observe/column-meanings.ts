@@ -84,7 +84,6 @@ export function withDates(column: MappedColumn, dateColumns: readonly string[]):
   return { ...column, read };
 }
 
-/** A column whose values differ from record to record. */
 function ownColumn(
   option: string,
   field: string,

@@ -168,7 +168,7 @@ function nothingFound(serialsAreDates: boolean): Found {
 function brokenBy(
   { faults, unknown }: Found,
   { field, address, isValid }: { field: string; address: string; isValid: boolean },
-): Pick<DesiredRow, 'invalid' | 'unknown'> {
+) {
   const [first] = faults;
   if (first === undefined) return { invalid: undefined };
   const unread = faults.find((fault) => fault.mayOptOut);
@@ -334,7 +334,6 @@ function blank(field: string, cause: 'address-missing' | 'id-missing'): Fault {
   return { cause, reason: `"${field}" is empty`, fix: 'fill it in the CRM' };
 }
 
-/** Returns why an id names no record. */
 function faultOfId(field: string, id: string): Fault | undefined {
   if (id === '') return blank(field, 'id-missing');
   if (id === unreadable) {

@@ -1,7 +1,10 @@
-/** Determines what is recorded for a contact after a change to it was acknowledged. */
+/**
+ * Determines what the answer to a creation means, and what is recorded for a contact after a change
+ * to it was acknowledged.
+ */
 import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
-import type { Acknowledged } from '../../record-type.ts';
-import { fingerprintOf, isOurs, unsettled } from '../observe/observed-contact.ts';
+import { type Acknowledged, acked, type SendOutcome } from '../../record-type.ts';
+import { fingerprintOf, isOurs, unsettled, observe, timeOf } from '../observe/observed-contact.ts';
 import { restoredFrom } from '../consent/own-opt-outs.ts';
 import {
   decodeContact,
@@ -10,7 +13,13 @@ import {
   type Membership,
   type ObservedContact,
   type RecordedContact,
+  type ObservedContactRow,
 } from '../observe/contact-state.ts';
+import { isExpected } from '../../../domain/errors.ts';
+import type { Enrolled } from '../../../platform/contacts.ts';
+import { mayBeDefault, type Evidence, type PlatformFacts } from '../../platform-facts.ts';
+import { contactKey } from '../../../domain/values/contact-key.ts';
+import { search, type ReadAccess } from '../observe/contact-read.ts';
 
 const nothing: RecordedContact = { channels: {}, contacts: [], defaults: [], outgrown: [] };
 
@@ -106,7 +115,6 @@ function afterDelete(
   return { ...before, ...gone, ownership: 'noted', body };
 }
 
-/** Returns whether we opted a contact out of a channel. */
 function isOutByUs({ channels, hidden = {} }: RecordedContact, contact: ObservedContact): boolean {
   const outs = Object.entries(contact.channels).filter(([, is]) => is === 'opt_out');
   const isHidden = (channel: string) => hidden[contact.id]?.includes(channel) === true;
@@ -134,7 +142,6 @@ function contactsAfter(
   return { contacts, renamed: [...renamed.filter(({ id }) => id !== contact.id), moved] };
 }
 
-/** An acknowledgement with the contact returned in the response. */
 type Answer = Omit<Acknowledged, 'observed'> & { answered: ObservedContact | undefined };
 
 /**
@@ -158,7 +165,6 @@ function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact
   return { ...nothing, channels: Object.fromEntries(outs), outgrown, renamed };
 }
 
-/** Returns the state of the channel after the change. */
 function membership(
   recorded: RecordedContact,
   change: ContactChange,
@@ -220,4 +226,127 @@ function defaultsAfter(
   if (change.op !== 'create' || !answered || late) return others;
   const outs = Object.entries(answered.channels).filter(([, is]) => is === 'opt_out');
   return outs.map(([channel]) => channel).filter((channel) => channel !== change.part);
+}
+
+/*
+ * Interprets the response to a creation: who made the contact, which channels came with it, and
+ * therefore what the platform shows for channels in which the contact was never enrolled.
+ *
+ *   the response          known about the platform      result
+ *   lists channels        anything                      its opt-outs in other channels are defaults
+ *   lists none            it shows no defaults, or      no further request, unless the CRM forbids
+ *                         opt_in on all the others      a channel, or others made the contact
+ *   lists none            anything else                 it is read back immediately: its opt-outs
+ *                                                       are defaults, if the contact is new and the
+ *                                                       first request was answered quickly
+ */
+
+interface Made {
+  change: ContactChange;
+  answer: Enrolled;
+  facts: PlatformFacts;
+}
+
+/**
+ * The maximum age of a contact that counts as made by us, in milliseconds. It exceeds the duration
+ * of a request and the difference between the platform's clocks.
+ */
+const madeWithinMs = 60_000;
+/**
+ * The time within which it is assumed that nobody has noticed and changed a new contact, in
+ * milliseconds.
+ */
+const atOnceMs = 10_000;
+
+/** Returns the outcome of a creation based on its response. Throws the errors of the requests. */
+export async function made(
+  access: ReadAccess,
+  of: Made,
+  signal: AbortSignal,
+): Promise<SendOutcome> {
+  const { change, answer } = of;
+  const { contact, date } = answer;
+  if (!contact) {
+    const [found] = await search(access, change.key, signal);
+    // The search may have happened much later than the creation.
+    const late = { late: true, ...whose(found?.createdAt, date) };
+    if (found) return acked({ id: found.id, observed: found, ...late });
+    return { is: 'unknown', why: 'the answer names no contact' };
+  }
+  const { id, status, channels } = contact;
+  const theirs = whose(timeOf(contact.createdAt), date);
+  if (status && channels) {
+    const whole = { ...contact, email: change.key, status, channels };
+    const observed = observe(whole, access.channels);
+    const evidence = theirs.found ? undefined : evidenceOf(access, change, observed);
+    return acked({ id, observed, evidence, ...theirs });
+  }
+  return acked({ id, ...theirs, ...(await readBack(access, { ...of, id }, signal)) });
+}
+
+/**
+ * Returns `found` and `late` if the contact is older than our creation by the platform's clocks: in
+ * that case others made it, none of its subscriptions is a default, and it is not deleted as one
+ * that we made. Times are in milliseconds since the epoch; if one is unknown, the contact counts as
+ * ours.
+ */
+function whose(createdAt: number | undefined, date: number | undefined) {
+  const age = createdAt === undefined || date === undefined ? 0 : date - createdAt;
+  return age > madeWithinMs ? { found: true, late: true } : {};
+}
+
+/**
+ * Reads the contact if the response lists no channels and they are needed. Returns what the read
+ * adds to the acknowledgement.
+ */
+async function readBack(
+  access: ReadAccess,
+  { change, answer, facts, id }: Made & { id: string },
+  signal: AbortSignal,
+): Promise<Partial<Parameters<typeof acked>[0]>> {
+  const { contact, date } = answer;
+  const isOthers = whose(timeOf(contact?.createdAt), date).found === true;
+  const isNeeded = change.value.forbids || isOthers;
+  const others = [...access.channels].filter((channel) => channel !== change.part);
+  if (!isNeeded && !others.some((channel) => mayBeDefault(facts, channel))) return {};
+  // After a later attempt than the first, the contact may show what the person did.
+  let attempts = 0;
+  const leaves = async (): Promise<void> => void (attempts += 1);
+  const how = { signal, leaves, person: change.key };
+  const back = await access.platform.retrieve(id, how).catch((error: unknown) => {
+    // The creation was acknowledged even if this read fails.
+    if (!isNeeded && isExpected(error)) return undefined;
+    throw error;
+  });
+  if (!back || contactKey(back.email) !== change.key) return {};
+  const observed = observe(back, access.channels);
+  const theirs = whose(observed.createdAt, date);
+  const apart = back.date === undefined || date === undefined ? 0 : Math.abs(back.date - date);
+  const before = contact?.updatedAt;
+  const isUnmoved = !before || !back.updatedAt || before === back.updatedAt;
+  const isAtOnce = attempts === 1 && apart <= atOnceMs && isUnmoved;
+  // An opt-out in a channel that is known to have another default, or none, is no default.
+  const contradicts = Object.entries(othersIn(observed, change)).some(
+    ([channel, is]) => is === 'opt_out' && !mayBeDefault(facts, channel),
+  );
+  if (!isAtOnce || isOthers || theirs.found || contradicts) {
+    return { observed, late: true, ...theirs };
+  }
+  return { observed, evidence: evidenceOf(access, change, observed) };
+}
+
+/**
+ * Returns the evidence about defaults, or undefined if there is no other channel to derive it from.
+ */
+function evidenceOf(
+  access: ReadAccess,
+  change: ContactChange,
+  row: ObservedContactRow,
+): Evidence | undefined {
+  if (access.channels.size < 2) return undefined;
+  return { of: 'creation', others: othersIn(row, change) };
+}
+
+function othersIn({ value }: ObservedContactRow, { part }: ContactChange) {
+  return Object.fromEntries(Object.entries(value.channels).filter(([channel]) => channel !== part));
 }
