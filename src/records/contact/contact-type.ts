@@ -51,7 +51,6 @@ import {
   type ObservedContactRow,
   enrolment,
   silentBody,
-  type RecordedContactRow,
 } from './observe/contact-state.ts';
 import { idsOf } from './consent/renamed-contact.ts';
 import { undoPerson } from './undo-person.ts';
@@ -168,7 +167,11 @@ async function precheck(
   const target = change.target ?? recorded?.id;
   if (target === undefined) return undefined;
   const now = await retrieve(access, { ...change, target }, known.signal);
-  const same = now?.fingerprint === shownBefore(change, recorded);
+  // Each of several contacts with one address has its own fingerprint.
+  const before = recorded?.value.contacts.find(({ id }) => id === change.target);
+  const own = value.shown ?? (before && fingerprintOf(before));
+  const shown = op === 'delete' && recorded ? own : recorded?.shown;
+  const same = now?.fingerprint === shown;
   // Any change since an opt-in was found to be newer than the opt-out may be a later opt-out.
   const isUnchanged = value.changed === undefined || now?.value.changed === value.changed;
   // The contact is in a channel that the configuration does not name, or unsubscribed from one.
@@ -180,17 +183,6 @@ async function precheck(
     return lookBack(access, change, known.signal);
   }
   return anew(access, change, { why: 'changed since it was last seen', signal: known.signal });
-}
-
-/** Returns the last observed fingerprint. Each of several contacts with one address has its own. */
-function shownBefore(
-  { op, target, value }: ContactChange,
-  recorded: RecordedContactRow | undefined,
-): string | undefined {
-  if (op !== 'delete' || !recorded) return recorded?.shown;
-  if (value.shown !== undefined) return value.shown;
-  const before = recorded.value.contacts.find(({ id }) => id === target);
-  return before && fingerprintOf(before);
 }
 
 /**

@@ -145,31 +145,23 @@ function withLog<T>(path: string, read: (db: Database.Database) => T): T | undef
   }
 }
 
-/** Returns the keyed hashes of the people who are meant, or undefined if everybody is. */
-function marksOf(
-  db: Database.Database,
-  { mark, open }: Secrets,
-  person: RequestFilter['person'],
-): Buffer[] | undefined {
-  if (person === undefined) return undefined;
-  if (typeof person === 'string') return [mark('person', person)];
-  const each = db.prepare<[], { person: Buffer; content: Buffer }>(
-    'select person, content from request where person is not null group by person',
-  );
-  const found: Buffer[] = [];
-  for (const row of each.iterate()) {
-    if (person(open(row.content).person ?? '')) found.push(row.person);
-  }
-  return found;
-}
-
 function select(
   db: Database.Database,
   secrets: Secrets,
   { since, run, route, failed, person }: RequestFilter,
   last: number,
 ): LoggedRequests {
-  const people = marksOf(db, secrets, person);
+  // The keyed hashes of the people who are meant; undefined if everybody is.
+  let people = typeof person === 'string' ? [secrets.mark('person', person)] : undefined;
+  if (typeof person === 'function') {
+    const each = db.prepare<[], { person: Buffer; content: Buffer }>(
+      'select person, content from request where person is not null group by person',
+    );
+    people = [];
+    for (const row of each.iterate()) {
+      if (person(secrets.open(row.content).person ?? '')) people.push(row.person);
+    }
+  }
   const conditions = [
     'at >= @since',
     ...(run === undefined ? [] : ['run = @run']),

@@ -156,7 +156,13 @@ function changesIn(
   // Even if a renamed contact causes a conflict, the person's other contacts are opted out. A
   // delete opts out first, because it may await approval or be refused.
   if (by !== 'renamed-claimed' && action !== 'opt_out' && action !== 'delete') return [];
-  const why = whyOf(facts, verdict, channel);
+  let why: Why = { cause: 'address' };
+  if (cause === 'absence') why = { cause: isFlagged(states) ? 'flag' : 'absence' };
+  if (cause === 'stated') {
+    const moved = by === 'stated-for-new-address' ? movedRows(states) : [];
+    const { stated, bound } = statingOut([...states.desired, ...moved], channel);
+    why = { cause, stated, bound };
+  }
   return contactsOf(facts, verdict, channel)
     .filter((contact) => contact.channels[channel] === 'opt_in')
     .map((contact) => plan('opt_out', contact, why));
@@ -164,14 +170,6 @@ function changesIn(
 
 /** The cause of an opt-out, the CRM records that state it, and all CRM records of the address. */
 type Why = Pick<EnrolmentBody, 'cause' | 'stated' | 'bound' | 'restores' | 'undone'>;
-
-function whyOf({ states }: PersonFacts, { cause, by }: Verdict, channel: string): Why {
-  if (cause === 'address') return { cause: 'address' };
-  if (cause === 'absence') return { cause: isFlagged(states) ? 'flag' : 'absence' };
-  const moved = by === 'stated-for-new-address' ? movedRows(states) : [];
-  const { stated, bound } = statingOut([...states.desired, ...moved], channel);
-  return { cause: 'stated', stated, bound };
-}
 
 function contactsOf(facts: PersonFacts, verdict: Verdict, channel: string): ObservedContact[] {
   const { states, contacts } = facts;
