@@ -14,7 +14,7 @@ import { type CommandAnswer, type LookFlags, print } from './snapshot-command.ts
 export type ReachFlags = Pick<LookFlags, 'config' | 'json'>;
 
 /** The result of a command, as the document for --json and as lines for people. */
-export interface Result extends CommandAnswer {
+interface Result extends CommandAnswer {
   /** Whether the platform refused the request, so that the command failed. */
   failed?: boolean;
 }

@@ -7,13 +7,14 @@ import type { StoredEntry } from '../store/audit/audit-entry.ts';
 import { verifyLog } from '../store/audit/verify-log.ts';
 import { documentsOf, withSameTimes } from '../views/audit/entry-document.ts';
 import { csvHead, csvOf, entryLines } from '../views/audit/entry-text.ts';
-import { verifyExport } from '../views/audit/export-file.ts';
 import {
+  verifyExport,
   alteredText,
   exportLines,
   headIn,
   verificationLines,
-} from '../views/audit/verification-text.ts';
+  withoutLog,
+} from '../views/audit/log-verification.ts';
 import { auditLogOf } from '../compose/audit-trail.ts';
 import type { CommandPart, Shell } from '../compose/process-shell.ts';
 import { sinceOf } from '../views/lookup/list-options.ts';
@@ -24,7 +25,6 @@ import { see, type Seen } from '../views/lookup/seen-mirror.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { writeLines } from '../views/state/write-export.ts';
 import { loadConfig } from '../config/load-config.ts';
-import { withoutLog } from '../views/audit/log-state.ts';
 import { Invalid } from '../domain/errors.ts';
 import { counted } from '../domain/values/counted.ts';
 

@@ -5,7 +5,12 @@ import { lookInto, openSnapshot } from '../store/snapshot.ts';
 import { loadSources } from '../compose/source-registry.ts';
 import { partsOf } from '../compose/mirror-parts.ts';
 import { connect } from '../compose/platform-connection.ts';
-import { lookAtSenders, type Senders } from '../views/status/sender-domains.ts';
+import {
+  lookAtSenders,
+  type Senders,
+  checkPart,
+  type CheckedPart,
+} from '../app/check/part-check.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { type LookFlags, lookOptions } from '../app/snapshot-command.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
@@ -13,7 +18,6 @@ import { ignoredWords } from '../views/lookup/ignored-files.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { documentOf, renderCheck } from '../app/check/check-report.ts';
 import { type Finding, look } from '../app/check/finding.ts';
-import { checkPart, type CheckedPart } from '../app/check/part-check.ts';
 import {
   checkClock,
   checkLedger,
@@ -45,7 +49,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const platform = connect(config, shell);
   const asTheyAre = flags.addresses ?? shell.terminal;
   const findings: Finding[] = [
-    { what: 'configuration', level: 'ok', found: `${config.file} is valid`, invalidInput: false },
+    { what: 'configuration', level: 'ok', found: `${config.file} is valid` },
   ];
   const parts: CheckedPart[] = [];
   const senders: Senders = new Map();
@@ -75,8 +79,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
         await look('opt-outs on the platform', () => ({ level: 'ok', found: returns.look() })),
       );
     findings.push(...checkSettings(config));
-    for (const { good, ...seen } of await lookAtSenders(senders, platform.domains, shell.stop))
-      findings.push({ ...seen, level: good ? 'ok' : 'note', invalidInput: false });
+    findings.push(...(await lookAtSenders(senders, platform, shell.stop)));
     const names = namesOf(snapshot, asTheyAre);
     const report = { mirror: config.mirror, findings, parts, snapshot, names, asTheyAre };
     if (flags.json) shell.print(JSON.stringify(documentOf(report), null, 2));

@@ -13,7 +13,7 @@ import { assemble } from '../compose/assemble-mirror.ts';
 import { auditLogOf } from '../compose/audit-trail.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { type Dossier, dossierOf } from '../views/dossier/dossier-document.ts';
-import { dossierLines } from '../views/dossier/dossier-text.ts';
+import { dossierLines } from '../views/dossier/dossier-page.ts';
 import {
   type Format,
   textOf,

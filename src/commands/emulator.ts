@@ -13,7 +13,7 @@ import { Invalid, renderProblem } from '../domain/errors.ts';
 import { forecast } from '../engine/report/duration-forecast.ts';
 import { subscription } from '../platform/request-schemas.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { parseWhole } from '../app/run/whole-number.ts';
+import { parseWhole } from '../views/lookup/list-options.ts';
 import { stopped } from '../compose/stop-signals.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { lasting } from '../compose/output/format-values.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
-import { examinePerson } from '../views/lookup/examined-person.ts';
+import { examinePerson } from '../views/lookup/person-document.ts';
 import { explainedLines } from '../views/lookup/person-text.ts';
 import { type LookFlags, namingOptions, print } from '../app/snapshot-command.ts';
 import { keyOf, namesOf } from '../views/lookup/person-names.ts';

@@ -5,7 +5,7 @@ import { explain } from '../compose/output/failure-report.ts';
 import { namingOptions } from '../app/snapshot-command.ts';
 import { see } from '../views/lookup/seen-mirror.ts';
 import { keyOfHash } from '../views/lookup/person-names.ts';
-import { askAgreement } from '../app/run/ask-agreement.ts';
+import { askAgreement } from '../app/init/conversation/talk.ts';
 import {
   type Agreement,
   type PersonFlags,

@@ -1,15 +1,19 @@
 /** `crm-mirror init`: proposes a configuration for a source, and writes it. */
 import type { Command } from 'commander';
-import { withAnswerLine } from '../app/init/answer-line.ts';
-import { described } from '../app/init/describe-proposal.ts';
-import { choicesOf, declareFlags, type Flags, flagsOf } from '../app/init/init-flags.ts';
+import {
+  withAnswerLine,
+  choicesOf,
+  declareFlags,
+  type Flags,
+  flagsOf,
+} from '../app/init/init-flags.ts';
+import { described, previewOf } from '../app/init/describe-proposal.ts';
 import { platformChannels } from '../app/init/platform-channels.ts';
-import { previewOf } from '../app/init/preview.ts';
 import { type Choices, type Proposal, propose } from '../app/init/propose-columns.ts';
 import { readSample } from '../app/init/sample/read-sample.ts';
 import type { Sample } from '../app/init/sample/sample.ts';
 import { Undecided } from '../app/init/sample/undecided.ts';
-import { mirrorName, refuseExisting, writeConfiguration } from '../app/init/write-configuration.ts';
+import { mirrorName, refuseExisting, writeConfiguration } from '../app/init/mirror-file.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { Invalid } from '../domain/errors.ts';
 

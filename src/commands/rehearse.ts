@@ -12,7 +12,7 @@ import { systemClock } from '../http/system-clock.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
 import { type LookFlags, namingOptions } from '../app/snapshot-command.ts';
-import { parseWhole } from '../app/run/whole-number.ts';
+import { parseWhole } from '../views/lookup/list-options.ts';
 import { codeOfStop, exitCode } from '../compose/output/exit-codes.ts';
 import { renderGroups, shownGroups } from '../compose/output/problem-groups.ts';
 import { onlyOf, readOnlyPeople } from '../app/run/only-people.ts';

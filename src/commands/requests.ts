@@ -8,8 +8,7 @@ import {
   type RequestFilter,
 } from '../store/request-log/read-log.ts';
 import { countOf, sinceOf } from '../views/lookup/list-options.ts';
-import { masked } from '../views/lookup/masked-request.ts';
-import { namedBy, wordOf } from '../views/lookup/person-names.ts';
+import { masked, namedBy, wordOf } from '../views/lookup/person-names.ts';
 import {
   type CommandAnswer,
   look,

@@ -25,7 +25,7 @@ import {
   modeWords,
   type ToldChange,
   totalOf,
-} from '../views/status/run-document.ts';
+} from '../views/status/run-history.ts';
 import * as history from '../views/status/run-history.ts';
 
 interface Flags extends LookFlags {

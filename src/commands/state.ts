@@ -1,17 +1,18 @@
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { Invalid } from '../domain/errors.ts';
-import { documentOf, recordNamed } from '../views/state/record-document.ts';
-import { recordLines } from '../views/state/record-text.ts';
+import { documentOf, recordNamed, recordLines } from '../views/state/record-document.ts';
 import {
   type FilterFlags,
   filterHelp,
   filterOptions,
   refuseUnknownChannel,
   selected,
-} from '../views/state/recorded-filter.ts';
-import type { RecordedEntry } from '../views/state/recorded-entry.ts';
-import { csvHead, csvOf, tableRows } from '../views/state/recorded-text.ts';
+  type RecordedEntry,
+  csvHead,
+  csvOf,
+  tableRows,
+} from '../views/state/recorded-entry.ts';
 import { writeLines } from '../views/state/write-export.ts';
 import { look, type LookFlags, lookOptions, namingOptions } from '../app/snapshot-command.ts';
 import { namesOf } from '../views/lookup/person-names.ts';

@@ -9,7 +9,7 @@ import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts'
 import type { Shell } from '../compose/process-shell.ts';
 import { type CurrentStatus, currentStatusOf } from '../views/status/mirror-status.ts';
 import { counted } from '../domain/values/counted.ts';
-import { askRedis } from '../views/status/due-runs.ts';
+import { askRedis } from '../views/status/mirror-health.ts';
 import { calmOf, rowsOf } from '../views/status/current-status.ts';
 
 /** Declares the flags of `status`. */

@@ -13,7 +13,7 @@ import { serveCommands } from '../compose/queues/command-queue.ts';
 import { type EventQueue, openEventQueue } from '../compose/queues/event-queue.ts';
 import { type QueueView, viewQueues } from '../compose/queues/queue-view.ts';
 import { type DeliveryLog, deliveryLogOf } from '../compose/queues/delivery-log.ts';
-import { type Quick } from '../compose/queues/redis-connections.ts';
+import type { Quick } from '../compose/queues/redis-connections.ts';
 import { type Connections, ownConnections } from '../compose/queues/shared-connections.ts';
 import { openRunQueue, type RunQueue } from '../compose/queues/run-queue.ts';
 import { dueIn, tickWords, type Schedule } from '../compose/queues/run-schedule.ts';
@@ -33,9 +33,14 @@ import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import type { Attention } from '../views/status/attention.ts';
 import { attentionOf } from '../views/status/attention-list.ts';
-import { redisAway, redisEvicts, unreadable } from '../views/status/process-faults.ts';
+import {
+  redisAway,
+  redisEvicts,
+  unreadable,
+  outageLines,
+  tellOutage,
+} from '../views/status/mirror-health.ts';
 import { readCurrentStatus } from '../views/status/current-status.ts';
-import { outageLines, tellOutage } from '../views/status/mirror-health.ts';
 import { type OutageRecord, recordOutages } from '../store/health-file.ts';
 import { createProbe, type Probe, pulse } from './mirror-pulse.ts';
 import { watchOverdue } from './overdue-runs.ts';

@@ -1,6 +1,6 @@
 /** People who are deleted in the CRM, or left out, and subscribed without the mirror. */
 import { describe, expect, test } from 'vitest';
-import { searchPeople } from '../../src/views/dossier/person-search.ts';
+import { searchPeople } from '../../src/views/dossier/person-records.ts';
 import { see } from '../../src/views/lookup/seen-mirror.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { answerOf } from '../../src/console/pages/person/channel-answer.ts';

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { main } from '../../src/cli.ts';
-import { redisAway } from '../../src/views/status/process-faults.ts';
+import { redisAway } from '../../src/views/status/mirror-health.ts';
 import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { consoleMirror } from '../../src/console/view/console-mirror.ts';
 import { loadConfig } from '../../src/config/load-config.ts';

@@ -10,7 +10,7 @@ import type { CheckedPart } from './part-check.ts';
 import type { SourceCounts } from './source-check.ts';
 
 /** Everything that was found. */
-export interface CheckReport {
+interface CheckReport {
   mirror: string;
   findings: readonly Finding[];
   parts: readonly CheckedPart[];
@@ -36,34 +36,25 @@ export function renderCheck(report: CheckReport): Line[] {
   if (!source) return lines;
   const { counts, columns, people } = source;
   const sample = people.sample(report.snapshot, report.names, report.asTheyAre);
+  const { records, desired, skipped, invalid, duplicates } = counts;
+  const { ids, sharedIds, keys } = duplicates;
+  const addresses = keys === 1 ? '1 address has' : `${withCommas(keys)} addresses have`;
   return [
     ...lines,
     ...renderColumns(columns, report.asTheyAre),
-    ...renderPeople(sample, counts.skipped),
+    ...renderPeople(sample, skipped),
     '',
-    countsLine(counts),
-    ...duplicateLines(counts),
+    `${counted(records, 'record')} · people ${withCommas(desired)} · skipped ${withCommas(skipped)} · invalid ${withCommas(invalid)}`,
+    ...(keys > 0 ? [`${addresses} several records: the strictest statement counts`] : []),
+    ...(ids > 0
+      ? [`${counted(ids, 'id')} ${ids === 1 ? 'occurs' : 'occur'} more than once, with one address`]
+      : []),
+    ...(sharedIds > 0
+      ? [
+          `${counted(sharedIds, 'id')} ${sharedIds === 1 ? 'has' : 'have'} several addresses: those records are invalid`,
+        ]
+      : []),
   ];
-}
-
-function countsLine({ records, desired, skipped, invalid }: SourceCounts): string {
-  const parts = [`people ${withCommas(desired)}`, `skipped ${withCommas(skipped)}`];
-  return `${counted(records, 'record')} · ${parts.join(' · ')} · invalid ${withCommas(invalid)}`;
-}
-
-function duplicateLines({ duplicates: { ids, sharedIds, keys } }: SourceCounts): string[] {
-  const addresses = keys === 1 ? '1 address has' : `${withCommas(keys)} addresses have`;
-  const lines: string[] = [];
-  if (keys > 0) lines.push(`${addresses} several records: the strictest statement counts`);
-  if (ids > 0) {
-    const has = ids === 1 ? 'occurs' : 'occur';
-    lines.push(`${counted(ids, 'id')} ${has} more than once, with one address`);
-  }
-  if (sharedIds > 0) {
-    const have = sharedIds === 1 ? 'has' : 'have';
-    lines.push(`${counted(sharedIds, 'id')} ${have} several addresses: those records are invalid`);
-  }
-  return lines;
 }
 
 /** Returns the document for --json. */

@@ -20,18 +20,11 @@ interface CountedValue {
 }
 
 /** The values of one column: unknown ones first, then the most frequent ones. */
-export interface ColumnCount extends Pick<MappedColumn, 'option' | 'channel' | 'fields' | 'holds'> {
+export interface ColumnCount {
+  column: MappedColumn;
   values: readonly CountedValue[];
   /** The number of records with further values, which are not distinguished. */
   others: number;
-}
-
-/** Counts the values of the columns, record by record. */
-export interface ColumnCounter {
-  /** Adds a record. Returns its values, in the order of the columns. */
-  add(record: Record<string, unknown>): ColumnValue[];
-  /** Returns the counts. In `dateColumns`, a serial number of Excel is a date. */
-  counts(dateColumns: readonly string[]): ColumnCount[];
 }
 
 /** The maximum number of different values that are distinguished in one column. */
@@ -41,19 +34,22 @@ const mostCharacters = 60;
 const mostShown = 10;
 
 /** Creates a counter for these columns. Memory use does not grow with the number of records. */
-export function countColumns(columns: readonly MappedColumn[]): ColumnCounter {
+export function countColumns(columns: readonly MappedColumn[]) {
   const each = columns.map((column) => ({
     column,
     values: new Map<string, CountedValue>(),
     others: 0,
   }));
   return {
-    add: (record) =>
+    /** Adds a record. Returns its values, in the order of the columns. */
+    add: (record: Record<string, unknown>): ColumnValue[] =>
       each.map((one) => {
         const value = one.column.read(record);
-        const { means, isSerial = false } = value;
-        const text = isCountedByForm(value, one.column) ? formOf(value.text ?? '') : value.text;
-        const short = text?.slice(0, mostCharacters);
+        const { text = '', means, isSerial = false } = value;
+        // Usable ids, addresses and dates are counted by their form: nearly all of them differ.
+        const differs = one.column.holds === 'own' || /^\d{1,4}[-./]\d/.test(text);
+        const isForm = differs && means !== 'unknown' && value.text !== undefined;
+        const short = (isForm ? formOf(text) : value.text)?.slice(0, mostCharacters);
         const name = `${means} ${short === undefined ? '' : wordOf(short)}`;
         const known = one.values.get(name);
         if (known) known.records += 1;
@@ -61,9 +57,10 @@ export function countColumns(columns: readonly MappedColumn[]): ColumnCounter {
         else one.values.set(name, { text: short, means, isSerial, records: 1 });
         return value;
       }),
-    counts: (dateColumns) =>
-      each.map(({ column: { option, channel, fields, holds }, values, others }) => {
-        const hasDates = fields.every((field) => dateColumns.includes(field));
+    /** Returns the counts. In `dateColumns`, a serial number of Excel is a date. */
+    counts: (dateColumns: readonly string[]): ColumnCount[] =>
+      each.map(({ column, values, others }) => {
+        const hasDates = column.fields.every((field) => dateColumns.includes(field));
         const all = [...values.values()].map((one) =>
           one.isSerial && hasDates ? { ...one, means: 'yes' as const } : one,
         );
@@ -71,32 +68,20 @@ export function countColumns(columns: readonly MappedColumn[]): ColumnCounter {
           (a, b) =>
             Number(b.means === 'unknown') - Number(a.means === 'unknown') || b.records - a.records,
         );
-        return { option, channel, fields, holds, values: sorted, others };
+        return { column, values: sorted, others };
       }),
   };
 }
 
-/** Usable ids, addresses and dates are counted by their form, because nearly all of them differ. */
-function isCountedByForm({ text, means }: ColumnValue, { holds }: MappedColumn): boolean {
-  if (means === 'unknown' || text === undefined) return false;
-  return holds === 'own' || /^\d{1,4}[-./]\d/.test(text);
-}
-
-type Holds = MappedColumn['holds'];
-
-function shown(value: CountedValue, holds: Holds, asTheyAre: boolean): string | null {
-  const { text, means, records } = value;
-  if (text === undefined) return null;
-  if (holds === 'words' && means !== 'unknown') return text;
-  const isShown = asTheyAre || (holds !== 'own' && isPlain({ text, records }));
-  return isShown ? text : formOf(text);
-}
-
 /** Merges values that look the same, and counts those that are not shown. */
-function told({ values, others, holds }: ColumnCount, asTheyAre: boolean) {
+function mergeValues({ column: { holds }, values, others }: ColumnCount, asTheyAre: boolean) {
   const merged = new Map<string, { value: string | null; records: number; means: ColumnMeaning }>();
   for (const one of values) {
-    const value = shown(one, holds, asTheyAre);
+    const { text = '' } = one;
+    const isWord = holds === 'words' && one.means !== 'unknown';
+    const isPublic = holds !== 'own' && isPlain({ text, records: one.records });
+    const shown = isWord || asTheyAre || isPublic ? text : formOf(text);
+    const value = one.text === undefined ? null : shown;
     const name = `${one.means} ${value === null ? '' : wordOf(value)}`;
     const known = merged.get(name) ?? { value, records: 0, means: one.means };
     merged.set(name, { ...known, records: known.records + one.records });
@@ -110,8 +95,8 @@ function told({ values, others, holds }: ColumnCount, asTheyAre: boolean) {
 /** Returns the columns for JSON. Values that may be personal data are shown only `asTheyAre`. */
 export function columnDocument(counts: readonly ColumnCount[], asTheyAre: boolean) {
   return counts.map((count) => {
-    const { option, channel = null, fields } = count;
-    return { option, channel, fields, ...told(count, asTheyAre) };
+    const { option, channel = null, fields } = count.column;
+    return { option, channel, fields, ...mergeValues(count, asTheyAre) };
   });
 }
 
@@ -131,22 +116,21 @@ const words: Record<ColumnMeaning, string> = {
 /** Renders the columns, each with its values and what they mean. */
 export function renderColumns(counts: readonly ColumnCount[], asTheyAre: boolean): Line[] {
   return counts.flatMap((count) => {
-    const { option, channel, fields } = count;
-    const { values, others } = told(count, asTheyAre);
+    const { option, channel, fields } = count.column;
+    const { values, others } = mergeValues(count, asTheyAre);
     const named = fields.map((field) => JSON.stringify(field)).join(', ');
     const of = channel === undefined ? '' : ` of ${channel}`;
+    const wordsFor = (value: string | null): string => {
+      if (value === null) return 'a list or an object';
+      return value === '' ? '(empty)' : JSON.stringify(value);
+    };
     const rows = values.map(({ value, records, means }): Line[] => [
       withCommas(records),
-      valueWords(value),
+      wordsFor(value),
       means === 'unknown' ? styled('red', words[means]) : styled('dim', words[means]),
     ]);
     const rest = others > 0 ? [[withCommas(others), 'other values', '']] : [];
     const lines = styledTable([...rows, ...rest], { indent: 2, right: [0] });
     return ['', styled('bold', `${option}${of}: ${named}`), ...lines];
   });
-}
-
-function valueWords(value: string | null): string {
-  if (value === null) return 'a list or an object';
-  return value === '' ? '(empty)' : JSON.stringify(value);
 }

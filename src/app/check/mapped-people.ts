@@ -19,7 +19,7 @@ interface Candidate {
 }
 
 /** What one person becomes, for people and for JSON. */
-export interface MappedPerson {
+interface MappedPerson {
   /** The address or its hash; null if it may not be shown, because it is no address. */
   person: string | null;
   place: string;
@@ -29,47 +29,55 @@ export interface MappedPerson {
 }
 
 /** The people that are shown, and the places of records that are skipped. */
-export interface PeopleSample {
+interface PeopleSample {
   people: MappedPerson[];
   skipped: string[];
-}
-
-/** What the columns of a record say, besides the row that it becomes. */
-interface Said {
-  isUnsubscribed: boolean;
-  unknown: readonly string[];
 }
 
 const mostPeople = 5;
 const mostSkipped = 10;
 
-/** Keeps the first people of each kind. */
-export interface PeopleKeeper {
-  add(row: DesiredRow, said: Said): void;
-  /** Returns the sample, once the reading is staged. `names` names people who may be shown. */
-  sample(snapshot: Snapshot, names: Names, asTheyAre: boolean): PeopleSample;
-}
-
-/** Creates a keeper without people. */
-export function keepPeople(): PeopleKeeper {
+/** Returns a keeper of the first people of each kind. */
+export function keepPeople() {
   const kept = new Map<PersonKind, Candidate[]>();
   const addressless: DesiredRow[] = [];
   return {
-    add(row, { isUnsubscribed, unknown }) {
+    /** `unknown` are the channels whose value has no known meaning. */
+    add(
+      row: DesiredRow,
+      { isUnsubscribed, unknown }: { isUnsubscribed: boolean; unknown: readonly string[] },
+    ): void {
       if (row.invalid?.noAddress === true) {
         if (addressless.length < mostKept) addressless.push(row);
         return;
       }
-      const kind = kindOf(row, isUnsubscribed);
+      let kind: PersonKind = isUnsubscribed ? 'unsubscribed' : 'mapped';
+      if (row.invalid) kind = 'invalid';
+      else if (row.presence === 'flagged') kind = 'gone';
+      else if (row.presence === 'outside') kind = 'outside';
       const list = kept.get(kind) ?? [];
       kept.set(kind, list);
       if (list.length < mostPeople) list.push({ row, kind, unknown });
     },
-    sample(snapshot, names, asTheyAre) {
+    /** Returns the sample, once the reading is staged. `names` names people who may be shown. */
+    sample(snapshot: Snapshot, names: Names, asTheyAre: boolean): PeopleSample {
       const isKnown = ({ kind, id }: DesiredRow) =>
         id !== '' && snapshot.staging.keysOf(kind, [id]).length > 0;
       const skipped = addressless.filter((row) => !isKnown(row)).map(({ place }) => place);
-      const people = choose(kept).map((one) => personOf(one, { snapshot, names, asTheyAre }));
+      // One of each kind comes first, then the others fill up in the order of the kinds.
+      const lists = kinds.map((kind) => kept.get(kind) ?? []);
+      const firsts = lists.flatMap(([one]) => one ?? []);
+      const rest = lists.flatMap(([, ...others]) => others);
+      const chosen = new Set([...firsts, ...rest].slice(0, mostPeople));
+      const people = lists
+        .flat()
+        .filter((one) => chosen.has(one))
+        .map((one) => {
+          const { key, alias, kind } = one.row;
+          const person = key === undefined ? undefined : names({ kind, key });
+          const raw = asTheyAre && alias !== '' ? alias : null;
+          return { person: person ?? raw, ...becomes(one, snapshot) };
+        });
       return { people, skipped: skipped.slice(0, mostSkipped) };
     },
   };
@@ -78,58 +86,29 @@ export function keepPeople(): PeopleKeeper {
 /** The maximum number of records without an address that are kept. */
 const mostKept = 1_000;
 
-function kindOf({ invalid, presence }: DesiredRow, isUnsubscribed: boolean): PersonKind {
-  if (invalid) return 'invalid';
-  if (presence === 'flagged') return 'gone';
-  if (presence === 'outside') return 'outside';
-  return isUnsubscribed ? 'unsubscribed' : 'mapped';
-}
-
-/** Chooses one of each kind first, then fills up in the order of the kinds. */
-function choose(kept: ReadonlyMap<PersonKind, Candidate[]>): Candidate[] {
-  const lists = kinds.map((kind) => kept.get(kind) ?? []);
-  const firsts = lists.flatMap(([first]) => first ?? []);
-  const rest = lists.flatMap(([, ...others]) => others);
-  const chosen = new Set([...firsts, ...rest].slice(0, mostPeople));
-  return lists.flat().filter((one) => chosen.has(one));
-}
-
-interface Shown {
-  snapshot: Snapshot;
-  names: Names;
-  asTheyAre: boolean;
-}
-
 const said = { opt_in: 'in', opt_out: 'out' } as const;
 
-function personOf({ row, kind, unknown }: Candidate, shown: Shown): MappedPerson {
+function becomes(
+  { row, kind, unknown }: Candidate,
+  { staging }: Snapshot,
+): Omit<MappedPerson, 'person'> {
   const { key, place } = row;
-  const { staging } = shown.snapshot;
   // Only the whole reading shows that an id has several addresses.
   const rows = key === undefined ? [] : staging.desired('contact', key);
   const { invalid } = rows.find((one) => one.place === place) ?? row;
   const wishes = decodeContact.desired(row).value.channels;
   const channels = Object.entries(wishes).map(([channel, wish]) => {
     if (unknown.includes(channel)) return [channel, 'unknown'] as const;
-    return [channel, wish === null || invalid ? outOr(wish) : said[wish]] as const;
+    // Of an invalid record, only opt-outs count.
+    const isNone = wish === null || (invalid && wish !== 'opt_out');
+    return [channel, isNone ? 'none' : said[wish]] as const;
   });
   return {
-    person: nameOf(row, shown),
     place,
     state: invalid ? 'invalid' : kind,
     reason: invalid?.reason ?? null,
     channels: Object.fromEntries(channels),
   };
-}
-
-/** Of an invalid record, only opt-outs count. */
-function outOr(wish: 'opt_in' | 'opt_out' | null): 'out' | 'none' {
-  return wish === 'opt_out' ? 'out' : 'none';
-}
-
-function nameOf({ key, alias, kind }: DesiredRow, { names, asTheyAre }: Shown): string | null {
-  if (key !== undefined) return names({ kind, key });
-  return asTheyAre && alias !== '' ? alias : null;
 }
 
 const states: Record<PersonKind, string> = {

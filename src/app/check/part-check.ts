@@ -1,8 +1,8 @@
 /** Checks one record type: its source, its values, and its side of the platform. */
 import type { Config } from '../../config/config.ts';
 import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
-import { renderProblem } from '../../domain/errors.ts';
-import { sayUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
+import { Interrupted, isExpected, renderProblem } from '../../domain/errors.ts';
+import { sayUnknown } from '../../domain/unknown-words.ts';
 import type { MirrorPart } from '../../engine/context/mirror-context.ts';
 import { sayMissing } from '../../engine/read/source-read.ts';
 import { systemClock } from '../../http/system-clock.ts';
@@ -13,12 +13,18 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { cell } from '../../compose/output/visible-text.ts';
-import { countSender, type Senders } from '../../views/status/sender-domains.ts';
-import { type Finding, look } from './finding.ts';
-import { checkPlatform } from './platform-check.ts';
+import { type Finding, type Found, look, note } from './finding.ts';
 import { checkSource, type SourceCheck } from './source-check.ts';
-import { findUnmanaged, type UnmanagedCheck } from './unmanaged-check.ts';
 import { tellUnused } from './unused-opt-outs.ts';
+import { factsIn } from '../../engine/context/platform-knowledge.ts';
+import type { RecordType } from '../../records/record-type.ts';
+import type { Page } from '../../records/listing-page.ts';
+import type { Domain } from '../../platform/answer-schemas.ts';
+import type { Platform } from '../../platform/platform.ts';
+import { decideUnmanaged, sayUnmanaged, type UnmanagedAs } from '../../domain/unmanaged-people.ts';
+import { unmanagedAs } from '../../records/contact/consent/facts.ts';
+import { decodeContact } from '../../records/contact/observe/contact-state.ts';
+import { strictest } from '../../records/contact/observe/strictest-consent.ts';
 
 /** What was found about one record type. */
 export interface CheckedPart {
@@ -27,7 +33,7 @@ export interface CheckedPart {
   /** Undefined if the source could not be read. */
   source: SourceCheck | undefined;
   /** The people found who are gone from the CRM and subscribed without the mirror. */
-  unmanaged: UnmanagedCheck['counts'] | null;
+  unmanaged: Awaited<ReturnType<typeof findUnmanaged>>['counts'] | null;
 }
 
 interface Surroundings {
@@ -39,6 +45,9 @@ interface Surroundings {
   senders: Senders;
   asTheyAre: boolean;
 }
+
+/** The number of contacts on a page. */
+const pageSize = 100;
 
 /** Checks one record type. */
 export async function checkPart(part: MirrorPart, around: Surroundings): Promise<CheckedPart> {
@@ -52,63 +61,63 @@ export async function checkPart(part: MirrorPart, around: Surroundings): Promise
   let goneCount = 0;
   const read = await look(`source of ${type.name}s`, async () => {
     const each = (row: DesiredRow): void => {
-      countSender(senders, row);
-      if (isContact && row.presence !== 'present' && !row.invalid) goneCount += 1;
-      loose.push(...looseIn(row));
+      if (row.invalid) return;
+      if (row.kind === 'template') {
+        const fields = decodeTemplate.desired(row).value;
+        countSender(senders, fields.fromEmail ?? '');
+        const variables = fields.variables ? [] : undeclaredIn(fields);
+        if (variables.length > 0) loose.push({ key: row.id, variables });
+      } else if (row.presence !== 'present') goneCount += 1;
     };
     source = await checkSource({ part, columns, snapshot, shell, each });
     return source.found;
   });
-  const valued = source ? valueFindings(source, type.name, around) : [];
-  const findings = [read, ...valued, ...tellLoose(loose)];
-  let channels: Finding[] = [];
-  let unmanaged: UnmanagedCheck | undefined;
+  const findings = [read, ...(source ? checkValues(source, type.name, around) : [])];
+  if (loose.length > 0) findings.push(tellLoose(loose));
+  let channels: Found | undefined;
+  let unmanaged: Awaited<ReturnType<typeof findUnmanaged>> | undefined;
   const answer = await look(`platform's ${type.name}s`, async () => {
-    const { url } = config.platform;
-    const checked = await checkPlatform({ type, url, snapshot, signal: shell.stop });
-    channels = checked.channels.map((one) => ({ what: 'channels', ...one, invalidInput: false }));
-    if (goneCount > 0 && source) {
-      const asked = { type, snapshot, first: checked.page, signal: shell.stop };
-      unmanaged = await findUnmanaged(asked);
-    }
-    return checked.answers;
+    const parts = type.capabilities.channels;
+    const page = await type.list({ page: 1, limit: parts ? pageSize : 1 }, shell.stop);
+    const named = new Set([
+      ...(page.parts?.names ?? []),
+      ...page.rows.flatMap((row) => parts?.shown(row) ?? []),
+    ]);
+    const missing = parts?.names.filter((name) => !named.has(name)) ?? [];
+    if (missing.length > 0) channels = judgeMissing(missing, page, snapshot);
+    if (goneCount > 0 && source) unmanaged = await findUnmanaged(type, snapshot, page, shell.stop);
+    const total = withCommas(page.total);
+    return { level: 'ok', found: `${config.platform.url} answers and knows ${total}` };
   });
-  const more = [...channels, ...(unmanaged?.findings ?? [])];
-  const { counts = null } = unmanaged ?? {};
-  return { kind: type.name, findings: [...findings, answer, ...more], source, unmanaged: counts };
+  findings.push(answer);
+  if (channels) findings.push({ what: 'channels', ...channels });
+  findings.push(...(unmanaged?.findings ?? []));
+  return { kind: type.name, findings, source, unmanaged: unmanaged?.counts ?? null };
 }
 
-function valueFindings(
+/** Returns what is wrong with the values of a source, or may be. */
+function checkValues(
   source: SourceCheck,
   kind: CheckedPart['kind'],
-  around: Surroundings,
+  { config, snapshot, asTheyAre }: Surroundings,
 ): Finding[] {
-  return [
-    ...source.unknown.map((words) => tellUnknown(words, around.asTheyAre)),
-    ...sayMissing(around.snapshot, kind, source.counts).map(({ reason, fix }) =>
-      note('people who are missing', renderProblem({ reason, fix })),
-    ),
-    ...tellGarbled(source, around.config),
-    ...tellUnused(source.unusedOptOuts),
-  ];
-}
-
-function tellUnknown(words: UnknownWords, asTheyAre: boolean): Finding {
-  const { option: what, fix } = words;
-  // There an unknown word may mean deleted or opted out.
-  const level = isDecisiveOption(what) ? 'fail' : 'note';
-  const found = renderProblem({ reason: sayUnknown(words, { asTheyAre }), fix });
-  return { what, level, found, invalidInput: false };
-}
-
-/** Points out that a UTF-8 file seems to be read in another encoding. */
-function tellGarbled({ garbled }: SourceCheck, { contacts }: Config): Finding[] {
-  const source = contacts?.source;
-  const isOther = source && 'encoding' in source && source.encoding === 'windows-1252';
-  if (garbled === 0 || !isOther) return [];
-  const hold = garbled === 1 ? 'holds' : 'hold';
-  const reason = `${counted(garbled, 'record')} ${hold} text such as "Ã¤" in place of "ä", as a UTF-8 file has when it is read as windows-1252`;
-  return [note('encoding', renderProblem({ reason, fix: 'set encoding: utf-8 in the source' }))];
+  const findings = source.unknown.map((words): Finding => {
+    const { option: what, fix } = words;
+    // There an unknown word may mean deleted or opted out.
+    const level = isDecisiveOption(what) ? 'fail' : 'note';
+    return { what, level, found: renderProblem({ reason: sayUnknown(words, { asTheyAre }), fix }) };
+  });
+  for (const { reason, fix } of sayMissing(snapshot, kind, source.counts)) {
+    findings.push(note('people who are missing', reason, fix));
+  }
+  const { garbled } = source;
+  const from = config.contacts?.source;
+  if (garbled > 0 && from && 'encoding' in from && from.encoding === 'windows-1252') {
+    const hold = garbled === 1 ? 'holds' : 'hold';
+    const reason = `${counted(garbled, 'record')} ${hold} text such as "Ã¤" in place of "ä", as a UTF-8 file has when it is read as windows-1252`;
+    findings.push(note('encoding', reason, 'set encoding: utf-8 in the source'));
+  }
+  return [...findings, ...tellUnused(source.unusedOptOuts)];
 }
 
 /** A template that uses variables and declares none. */
@@ -117,18 +126,10 @@ interface LooseTemplate {
   variables: readonly string[];
 }
 
-function looseIn(row: DesiredRow): LooseTemplate[] {
-  if (row.kind !== 'template' || row.invalid) return [];
-  const fields = decodeTemplate.desired(row).value;
-  const variables = fields.variables ? [] : undeclaredIn(fields);
-  return variables.length === 0 ? [] : [{ key: row.id, variables }];
-}
-
 const mostShown = 5;
 
 /** Points out variables of files that declare none, which a run therefore does not check. */
-function tellLoose(loose: readonly LooseTemplate[]): Finding[] {
-  if (loose.length === 0) return [];
+function tellLoose(loose: readonly LooseTemplate[]): Finding {
   const some = loose.slice(0, mostShown).map(({ key, variables }) => {
     const names = variables.slice(0, mostShown).map((name) => `{{${cell(name)}}}`);
     const more = variables.length > mostShown ? ' and more' : '';
@@ -139,9 +140,143 @@ function tellLoose(loose: readonly LooseTemplate[]): Finding[] {
     loose.length === 1 ? 'uses variables and declares none' : 'use variables and declare none';
   const reason = `${counted(loose.length, 'template')} ${verb}: ${some.join(', ')}${rest}`;
   const fix = 'declare them in variables, so that a misspelt one is found before it is sent';
-  return [note('variables', renderProblem({ reason, fix }))];
+  return note('variables', reason, fix);
 }
 
-function note(what: string, found: string): Finding {
-  return { what, level: 'note', found, invalidInput: false };
+/**
+ * Says what is known about configured channels that no listed contact names. A platform whose
+ * contacts name every channel does not have them. One whose contacts name only their own may have
+ * them.
+ */
+function judgeMissing(names: string[], { rows, parts }: Page, snapshot: Snapshot): Found {
+  const { namesAll } = factsIn(snapshot);
+  const listed = counted(rows.length, 'contact');
+  const them = names.join(', ');
+  if (parts === undefined || parts.names.length === 0) {
+    const why = rows.length === 0 ? 'it has no contacts yet' : 'its contacts name none';
+    const found = `whether the platform has ${them} is not known, because ${why}: the first enrolments show it`;
+    return { level: 'note', found };
+  }
+  const isAlike = !parts.differ && rows.length > 1 && parts.names.length > 1;
+  if (namesAll === true || (namesAll === undefined && isAlike)) {
+    const others = parts.names.join(', ');
+    const reason = `the platform has no ${them}; ${listed} there ${rows.length === 1 ? 'names' : 'name'} ${others}`;
+    const fix = 'correct the ids in contacts.channels, or make the channels on the platform';
+    return { level: 'fail', found: renderProblem({ reason, fix }) };
+  }
+  const reason = `none of ${listed} names ${them}, so it is not known whether the platform has it`;
+  const fix = 'compare the ids on the platform';
+  return { level: 'note', found: renderProblem({ reason, fix }) };
+}
+
+/** The number of contacts that are compared at most; a plan compares all. */
+const mostCompared = 2_000;
+const afterRun = `no run touches them; after the first, ${decideUnmanaged}`;
+
+/**
+ * Counts people who are gone from the CRM and subscribed with a contact that is not the mirror's,
+ * by comparing the staged reading with the platform's newest contacts. `first` is the first page of
+ * the listing. Throws the errors of the requests.
+ */
+async function findUnmanaged(
+  type: RecordType,
+  { staging, recorded, unmanaged }: Snapshot,
+  first: Page,
+  signal: AbortSignal,
+) {
+  const found = new Map<string, UnmanagedAs>();
+  const channels = type.capabilities.channels?.names ?? [];
+  let compared = 0;
+  let page = first;
+  for (let number = 1; page.rows.length > 0; number += 1) {
+    for (const row of page.rows) {
+      const desired = staging
+        .desired('contact', row.alias)
+        .map((one) => decodeContact.desired(one));
+      if (desired.length === 0) continue;
+      const contacts = [decodeContact.observed(row).value];
+      const known = { desired, contacts, recorded: recorded.get('contact', row.alias) };
+      const wishes = strictest(desired, channels);
+      const acknowledged = unmanaged.decided('contact', row.alias, 'acknowledged');
+      const as = channels
+        .filter((channel) => wishes.get(channel) === 'gone' && !acknowledged.includes(channel))
+        .map((channel) => unmanagedAs(known, channel))
+        .find((one) => one !== undefined);
+      if (as) found.set(row.alias, as);
+    }
+    compared += page.rows.length;
+    if (compared >= Math.min(first.total, mostCompared)) break;
+    page = await type.list({ page: number + 1, limit: pageSize }, signal);
+  }
+  const people = { deleted: 0, outOfScope: 0 };
+  for (const as of found.values()) people[as] += 1;
+  const isAll = compared >= first.total;
+  const some = `of ${withCommas(first.total)} contacts, only the newest ${withCommas(compared)} were compared`;
+  const what = 'people not managed';
+  const fix = isAll ? afterRun : `${afterRun}; ${some}: \`crm-mirror plan\` compares all`;
+  const findings = sayUnmanaged(people).map((reason) => note(what, reason, fix));
+  if (!isAll && findings.length === 0) {
+    findings.push(note(what, some, '`crm-mirror plan` compares all'));
+  }
+  /** How many contacts were compared, of how many. */
+  const counts = { ...people, compared, contacts: first.total };
+  return { counts, findings };
+}
+
+/** Sender domains, with the number of templates that use each. */
+export type Senders = Map<string, number>;
+
+/** Counts the domain of a sender, which may have the form `Name <address>`; '' is none. */
+function countSender(senders: Senders, fromEmail: string): void {
+  const [, domain] = /@([^@\s<>]+)>?\s*$/.exec(fromEmail) ?? [];
+  if (domain === undefined) return;
+  const name = domain.toLowerCase();
+  senders.set(name, (senders.get(name) ?? 0) + 1);
+}
+
+/**
+ * Returns a finding for each sender domain, never a failure. If the platform cannot be reached,
+ * that is a finding too. Throws Interrupted, and rethrows bugs.
+ */
+export async function lookAtSenders(
+  senders: Senders,
+  { domains }: Platform,
+  signal: AbortSignal,
+): Promise<Finding[]> {
+  if (senders.size === 0) return [];
+  const known = new Map<string, Domain>();
+  try {
+    for await (const domain of domains.all({}, { signal })) {
+      known.set(domain.domain.toLowerCase(), domain);
+    }
+  } catch (error) {
+    if (!isExpected(error) || error instanceof Interrupted) throw error;
+    const found = `the platform's domains cannot be read: ${error.message}`;
+    return [{ what: 'sender domains', level: 'note', found }];
+  }
+  return [...senders]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, templates]) => {
+      const used = `sends ${templates} ${templates === 1 ? 'template' : 'templates'}`;
+      const { level, found } = judgeDomain(name, known.get(name));
+      return { what: `sender domain ${name}`, level, found: `${used}; ${found}` };
+    });
+}
+
+function judgeDomain(name: string, domain: Domain | undefined): Found {
+  const noted = (reason: string, fix: string): Found => {
+    return { level: 'note', found: renderProblem({ reason, fix }) };
+  };
+  if (!domain) return noted('the platform does not know it', `crm-mirror domains create ${name}`);
+  const { status, isSendingEmailEnabled, verificationFailedReason: why } = domain;
+  if (isSendingEmailEnabled === false) {
+    return noted('its sending is switched off', 'switch it on on the platform');
+  }
+  if (status === 'active') return { level: 'ok', found: 'verified (active)' };
+  if (status === 'verifying') {
+    return { level: 'note', found: 'not verified yet: the platform is looking at its DNS records' };
+  }
+  const reason = why ? ` (${cell(why)})` : '';
+  const then = `make its DNS records, then crm-mirror domains verify ${name}`;
+  return noted(`not verified: ${cell(status)}${reason}`, then);
 }

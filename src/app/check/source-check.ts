@@ -17,7 +17,7 @@ import type { Shell } from '../../compose/process-shell.ts';
 import { createProgress, outletsOf } from '../../compose/progress/progress-line.ts';
 import { type ColumnCount, countColumns } from './column-values.ts';
 import type { Found } from './finding.ts';
-import { keepPeople, type PeopleKeeper } from './mapped-people.ts';
+import { keepPeople } from './mapped-people.ts';
 import { findUnusedOptOuts } from './unused-opt-outs.ts';
 
 /** The counts of one reading, as a plan has them. */
@@ -42,7 +42,7 @@ export interface SourceCheck {
   counts: SourceCounts;
   unknown: readonly UnknownWords[];
   columns: readonly ColumnCount[];
-  people: PeopleKeeper;
+  people: ReturnType<typeof keepPeople>;
   /** The number of records with a text that was decoded as another encoding. */
   garbled: number;
   /** Columns that are named like an opt-out, and that the configuration does not use. */
@@ -50,7 +50,7 @@ export interface SourceCheck {
 }
 
 /** What the check of a source needs. */
-export interface SourceToCheck {
+interface SourceToCheck {
   part: MirrorPart;
   /** The columns whose values are counted. */
   columns: readonly MappedColumn[];
@@ -61,64 +61,40 @@ export interface SourceToCheck {
   each(row: DesiredRow): void;
 }
 
+/** UTF-8 that was read as windows-1252: Ã¤ for ä, â€“ for –. */
+const garbledText = /Ã[\u00a0-\u00bf\u0178\u0152-\u0161\u017d\u017e\u2013-\u203a]|â€/;
+
 /** Reads a source completely. Throws as `readSource` does. */
 export async function checkSource(of: SourceToCheck): Promise<SourceCheck> {
-  const { part, snapshot, shell } = of;
-  const watch = watching(of);
-  const line = createProgress(outletsOf(shell), {
-    clock: systemClock,
-    limits: () => ({}),
-    reserve: 0,
-  });
-  const { progress } = line;
-  const run = { snapshot, clock: systemClock, stop: shell.stop, progress };
-  const read = await readSource(run, { ...part, type: watch.type, source: watch.source }).finally(
-    line.close,
-  );
-  const counts = countsOf(read, snapshot, { part, records: watch.seen.records });
-  return {
-    ...watch.found(read.sizes.dateColumns),
-    unknown: read.sizes.unknown,
-    counts,
-    found: await foundOf({ of, read, counts, sample: watch.seen.sample }),
-  };
-}
-
-/** What is noted while records pass. */
-interface Seen {
-  records: number;
-  garbled: number;
-  /** A record with an id, to be read alone. */
-  sample: DesiredRow | undefined;
-}
-
-/** Wraps a part so that every record and row that a run reads is noted. */
-function watching({ part: { type, source }, columns, each }: SourceToCheck) {
+  const { part, columns, snapshot, shell, each } = of;
+  const { type, source } = part;
   const counter = countColumns(columns);
   const people = keepPeople();
   const unused = findUnusedOptOuts(type.fields);
-  const seen: Seen = { records: 0, garbled: 0, sample: undefined };
   const optsOut = columns.map(({ option }) => isUnsubscribedOption(option));
+  let [records, garbled] = [0, 0];
+  let sample: DesiredRow | undefined;
   const note = (value: Record<string, unknown>, row: DesiredRow): void => {
     const values = counter.add(value);
-    if (isGarbled(value)) seen.garbled += 1;
-    if (row.id !== '') seen.sample ??= row;
+    const texts = Object.values(value);
+    if (texts.some((one) => typeof one === 'string' && garbledText.test(one))) garbled += 1;
+    if (row.id !== '') sample ??= row;
     each(row);
     if (columns.length === 0) return;
     unused.add(value);
-    const open = columns.flatMap(({ channel }, nth) =>
-      channel !== undefined && values[nth]?.means === 'unknown' ? [channel] : [],
-    );
     // What these become shows only when the whole column was read.
     if (row.asDates) return;
+    const unknown = columns.flatMap(({ channel }, nth) =>
+      channel !== undefined && values[nth]?.means === 'unknown' ? [channel] : [],
+    );
     const isOut = values.some(({ means }, nth) => optsOut[nth] === true && means === 'yes');
-    people.add(row, { isUnsubscribed: isOut, unknown: open });
+    people.add(row, { isUnsubscribed: isOut, unknown });
   };
-  return {
-    seen,
+  const watched: MirrorPart = {
+    ...part,
     type: {
       ...type,
-      desire(value: Record<string, unknown>, where: string) {
+      desire(value, where) {
         const row = type.desire(value, where);
         note(value, row);
         return row;
@@ -126,75 +102,62 @@ function watching({ part: { type, source }, columns, each }: SourceToCheck) {
     },
     source: {
       ...source,
-      async *read(request: Parameters<typeof source.read>[0]) {
-        const records = source.read(request);
-        let step = await records.next();
-        for (; !step.done; step = await records.next()) {
-          seen.records += step.value.length;
+      async *read(request) {
+        const reading = source.read(request);
+        let step = await reading.next();
+        for (; !step.done; step = await reading.next()) {
+          records += step.value.length;
           yield step.value;
         }
         return step.value;
       },
     },
-    found: (dateColumns: readonly string[]) => ({
-      columns: counter.counts(dateColumns),
-      people,
-      garbled: seen.garbled,
-      unusedOptOuts: unused.names(),
-    }),
+  };
+  const limits = { clock: systemClock, limits: () => ({}), reserve: 0 };
+  const { progress, close } = createProgress(outletsOf(shell), limits);
+  const run = { snapshot, clock: systemClock, stop: shell.stop, progress };
+  const read = await readSource(run, watched).finally(close);
+  const { valid: desired, wanted, skipped, invalid, missing, unknown, dateColumns } = read.sizes;
+  const duplicates = snapshot.duplicates.count(type.name);
+  const counts = { records, desired, wanted, skipped, invalid, missing, duplicates };
+  return {
+    columns: counter.counts(dateColumns),
+    people,
+    garbled,
+    unusedOptOuts: unused.names(),
+    unknown,
+    counts,
+    found: await judge(of, read, counts, sample),
   };
 }
 
-/** UTF-8 that was read as windows-1252: Ã¤ for ä, â€“ for –. */
-const garbledText = /Ã[\u00a0-\u00bf\u0178\u0152-\u0161\u017d\u017e\u2013-\u203a]|â€/;
-
-function isGarbled(record: Record<string, unknown>): boolean {
-  return Object.values(record).some((one) => typeof one === 'string' && garbledText.test(one));
-}
-
-function countsOf(
-  { sizes }: SourceRead,
-  { duplicates }: Snapshot,
-  { part: { type }, records }: { part: MirrorPart; records: number },
-): SourceCounts {
-  const { valid, wanted, skipped, invalid, missing } = sizes;
-  const shared = duplicates.count(type.name);
-  return { records, desired: valid, wanted, skipped, invalid, missing, duplicates: shared };
-}
-
-interface Judging {
-  of: SourceToCheck;
-  read: SourceRead;
-  counts: SourceCounts;
-  sample: DesiredRow | undefined;
-}
-
-async function foundOf({ of, read, counts, sample }: Judging): Promise<Found> {
+/** Judges a reading. `sample` is a record with an id, which is read alone. */
+async function judge(
+  { part: { type, source }, snapshot, shell }: SourceToCheck,
+  read: SourceRead,
+  { records, invalid, skipped }: SourceCounts,
+  sample: DesiredRow | undefined,
+): Promise<Found> {
   if (!read.complete) {
     return { level: 'fail', found: renderProblem({ reason: read.why, fix: read.fix }) };
   }
-  const { records, invalid, skipped } = counts;
-  const [first] = of.snapshot.staging.invalid(of.part.type.name, 0, 1);
+  const [first] = snapshot.staging.invalid(type.name, 0, 1);
   const example = first ? `, the first at ${first.place}: ${first.invalid?.reason}` : '';
   const without = skipped > 0 ? `, ${withCommas(skipped)} without an address` : '';
-  const single = sample ? await readSingle(of, sample) : '';
+  let single = '';
+  if (sample && source.one) {
+    // If a listed record were not found by its id, people would be mistaken for removed.
+    if (!(await source.one(sample.id, { fields: type.fields, signal: shell.stop }))) {
+      throw new Invalid('a record of the list is not found by its id', {
+        fix: 'correct one of the source',
+      });
+    }
+    single = ', and one of them was read by its id';
+  }
   const all = `${counted(records, 'record')}, ${withCommas(invalid)} of them invalid`;
   const found = `${all}${example}${without}${single}`;
   // A single record proves nothing about a column.
   if (invalid < 2 || invalid * 2 <= records) return { level: 'ok', found };
   const fix = 'correct the columns and words of the configuration: see below what they hold';
   return { level: 'fail', found: renderProblem({ reason: `most are invalid: ${found}`, fix }) };
-}
-
-/**
- * Checks that a source that can read a single record finds one that it listed. If it did not,
- * people would be mistaken for removed.
- */
-async function readSingle({ part: { type, source }, shell }: SourceToCheck, { id }: DesiredRow) {
-  if (!source.one) return '';
-  const found = await source.one(id, { fields: type.fields, signal: shell.stop });
-  if (found) return ', and one of them was read by its id';
-  throw new Invalid('a record of the list is not found by its id', {
-    fix: 'correct one of the source',
-  });
 }

@@ -11,7 +11,7 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { accountOf } from '../../compose/assemble-mirror.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { counted } from '../../domain/values/counted.ts';
-import type { Finding, Found } from './finding.ts';
+import { type Finding, type Found, note } from './finding.ts';
 
 /** Checks whether runs would accept the do-not-contact list and its key. */
 export function checkLedger(snapshot: Snapshot | undefined, { ledger }: Config): Found {
@@ -33,22 +33,16 @@ export function checkPlaces({ snapshot, ledger }: Config): Finding[] {
     const reason = whyNotWritable(path, { isOnlyRead: path === ledger.keyFile });
     if (reason === undefined) return [];
     const fix = 'let the user who runs this write there, or name another path';
-    return [{ what, level: 'fail', found: renderProblem({ reason, fix }), invalidInput: false }];
+    return [{ what, level: 'fail', found: renderProblem({ reason, fix }) }];
   });
   // The files usually lie in one folder, which is then named once.
   return found.filter((one, at) => found.findIndex(({ found: text }) => text === one.found) === at);
 }
 
-interface Reading {
-  config: Config;
-  platform: Platform;
-  shell: Shell;
-}
-
 /** Checks whether the snapshot belongs to the platform, its key and its organization. */
 export async function checkSnapshot(
   snapshot: Snapshot,
-  { config, platform, shell }: Reading,
+  { config, platform, shell }: { config: Config; platform: Platform; shell: Shell },
 ): Promise<Found> {
   const account = accountOf(config, platform);
   const how = await proveOwn({ snapshot, account }, shell.stop);
@@ -63,28 +57,34 @@ export async function checkSnapshot(
 export async function checkRedis(url: string): Promise<Found> {
   // The module is loaded only if Redis is configured, because loading takes as long as everything
   // else together.
-  const { lookAtRedis } = await import('./redis-check.ts');
-  const { name, evictsBy } = await lookAtRedis(url);
-  if (evictsBy === undefined) return { level: 'ok', found: `${name} answers` };
+  const { connectQuickly, evictionPolicyIn } =
+    await import('../../compose/queues/redis-connections.ts');
+  const quick = connectQuickly(url);
+  let info: string;
+  try {
+    const fix =
+      'start it, or correct `redis` in the configuration; Node trusts an authority of your own by ' +
+      'NODE_EXTRA_CA_CERTS';
+    info = await quick.ask(async () => quick.redis.info(), fix);
+  } finally {
+    quick.close();
+  }
+  const read = (name: string): string | undefined =>
+    new RegExp(`^${name}:(.+?)\\r?$`, 'm').exec(info)?.[1];
+  const valkey = read('valkey_version');
+  const server = valkey === undefined ? `Redis ${read('redis_version')}` : `Valkey ${valkey}`;
+  const policy = evictionPolicyIn(info);
+  if (policy === undefined) return { level: 'ok', found: `${server} answers` };
   const reason =
-    `${name} answers, and throws away what waits in it when its memory is full ` +
-    `(maxmemory-policy ${evictsBy})`;
-  return {
-    level: 'note',
-    found: renderProblem({ reason, fix: 'set maxmemory-policy noeviction' }),
-  };
+    `${server} answers, and throws away what waits in it when its memory is full ` +
+    `(maxmemory-policy ${policy})`;
+  const fix = 'set maxmemory-policy noeviction';
+  return { level: 'note', found: renderProblem({ reason, fix }) };
 }
 
 /** Names a large difference between this machine's clock and the platform's. */
 export function checkClock(clocks: Parameters<typeof noteDifference>[0]): Finding[] {
-  return noteDifference(clocks).map(({ reason, fix }) => {
-    return {
-      what: 'clock',
-      level: 'note',
-      found: renderProblem({ reason, fix }),
-      invalidInput: false,
-    };
-  });
+  return noteDifference(clocks).map(({ reason, fix }) => note('clock', reason, fix));
 }
 
 /** Names the settings that keep people from being changed. */
@@ -97,17 +97,16 @@ export function checkSettings({ policy, contacts }: Config): Finding[] {
     ...(addresses > 0 ? [counted(addresses, 'address', 'addresses')] : []),
     ...(conditions > 0 ? [counted(conditions, 'condition')] : []),
   ];
-  const found: [string, string][] = [];
-  if (policy.optIns === 'off') {
-    found.push(['policy.optIns', 'off: nobody is created or opted in']);
-  }
+  const found: Finding[] = [];
+  const add = (what: string, text: string) => found.push({ what, level: 'note', found: text });
+  if (policy.optIns === 'off') add('policy.optIns', 'off: nobody is created or opted in');
   if (protect.length > 0) {
     const what = `${covered.join(' and ')}: of these people, only opt-outs that the CRM states are sent`;
-    found.push(['contacts.protect', what]);
+    add('contacts.protect', what);
   }
   if (contacts.sample !== undefined) {
     const few = counted(contacts.sample, 'person', 'people');
-    found.push(['contacts.sample', `only ${few} are created or opted in, and nobody is deleted`]);
+    add('contacts.sample', `only ${few} are created or opted in, and nobody is deleted`);
   }
-  return found.map(([what, text]) => ({ what, level: 'note', found: text, invalidInput: false }));
+  return found;
 }

@@ -1,15 +1,14 @@
 /** Points out columns that look like an opt-out, and that the configuration does not use. */
-import { renderProblem } from '../../domain/errors.ts';
 import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { textOf } from '../../domain/values/record-field.ts';
 import { isTextOfEach, saysOptOut } from '../init/flag-columns.ts';
 import { fieldsOf, type Value } from '../init/sample/sample.ts';
 import { cell } from '../../compose/output/visible-text.ts';
-import type { Finding } from './finding.ts';
+import { type Finding, note } from './finding.ts';
 
 /** Collects such columns, record by record. */
-export interface UnusedOptOuts {
+interface UnusedOptOuts {
   add(record: Record<string, unknown>): void;
   names(): string[];
 }
@@ -28,7 +27,7 @@ export function findUnusedOptOuts(used: readonly string[]): UnusedOptOuts {
   let records = 0;
   const isUsed = (path: string): boolean =>
     used.some((name) => path === name || path.startsWith(`${name}[`));
-  const note = (values: Map<string, Value>, text: string | undefined): void => {
+  const count = (values: Map<string, Value>, text: string | undefined): void => {
     if (text === undefined || text === '') return;
     const isOpen = values.size < mostValues && text.length <= longestValue;
     const key = isOpen || values.has(text) ? text : others;
@@ -46,7 +45,7 @@ export function findUnusedOptOuts(used: readonly string[]): UnusedOptOuts {
         }
         const values = columns.get(path);
         if (!values) continue;
-        for (const one of Array.isArray(value) ? value : [value]) note(values, textOf(one));
+        for (const one of [value].flat()) count(values, textOf(one));
       }
     },
     names: () =>
@@ -66,9 +65,7 @@ export function tellUnused(names: readonly string[]): Finding[] {
   const some = names.slice(0, mostShown).map((name) => JSON.stringify(cell(name)));
   const rest = names.length > mostShown ? ` and ${withCommas(names.length - mostShown)} more` : '';
   const look = names.length === 1 ? 'looks like an opt-out' : 'look like opt-outs';
-  const found = renderProblem({
-    reason: `${some.join(', ')}${rest} ${look}, and the configuration does not use ${names.length === 1 ? 'it' : 'them'}: who opted out only there is opted in`,
-    fix: 'if it says who must not be mailed, name it in contacts.unsubscribed',
-  });
-  return [{ what: 'contacts.unsubscribed', level: 'note', found, invalidInput: false }];
+  const reason = `${some.join(', ')}${rest} ${look}, and the configuration does not use ${names.length === 1 ? 'it' : 'them'}: who opted out only there is opted in`;
+  const fix = 'if it says who must not be mailed, name it in contacts.unsubscribed';
+  return [note('contacts.unsubscribed', reason, fix)];
 }

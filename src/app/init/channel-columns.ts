@@ -4,7 +4,7 @@ import { isOptOutField, isNamedLikeRefusal } from '../../domain/opt-out-names.ts
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { type Chosen, isUnreadable, type GivenWords, withWords } from './column-words.ts';
 import { wordFlag } from './flag-lists.ts';
-import { unreadable } from './unreadable-column.ts';
+import { unreadable } from './opt-out-answer.ts';
 import type { Column } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
 
@@ -51,30 +51,26 @@ export function channelColumn(column: Column, choices: ChannelChoices): ChannelC
     return { ...chosen, optOut, why: `${because}: a yes opts out, ${rest}` };
   }
   const isStated = (words?.in?.length ?? 0) > 0 && (words?.out?.length ?? 0) > 0;
-  if (isNamedLikeRefusal(name) && !isStated) throw inverted(column);
+  if (isNamedLikeRefusal(name) && !isStated) {
+    const lists = wordFlag(name, { in: ['WORD', 'WORD'], out: ['WORD', 'WORD'] });
+    const kind = isOptOutField(name) ? 'an opt-out' : 'a bounce, complaint, block or death';
+    const everybody = `--else-in ${quoted(name)} if everybody else wants this mail, too`;
+    throw new Undecided(
+      `column ${quoted(name)} is named like ${kind}, so its yes is not taken as a consent`,
+      {
+        fix: `add --opt-out ${quoted(name)} if yes means no mail, or ${everybody}; or name all words: --words ${JSON.stringify(lists)}`,
+        question: { about: 'polarity', column },
+        answer: { optOut: name, states: `a yes in ${quoted(name)} means no mail in this channel` },
+      },
+    );
+  }
   const chosen = withWords(column, 'subscription', words);
   if (isUnreadable(chosen)) throw unreadable(chosen, { use: 'subscription' }, choices);
   return chosen;
 }
 
-function inverted(column: Column): Undecided {
-  const name = quoted(column.name);
-  const lists = wordFlag(column.name, { in: ['WORD', 'WORD'], out: ['WORD', 'WORD'] });
-  const kind = isOptOutField(column.name) ? 'an opt-out' : 'a bounce, complaint, block or death';
-  const reason = `column ${name} is named like ${kind}, so its yes is not taken as a consent`;
-  const everybody = `--else-in ${name} if everybody else wants this mail, too`;
-  return new Undecided(reason, {
-    fix: `add --opt-out ${name} if yes means no mail, or ${everybody}; or name all words: --words ${JSON.stringify(lists)}`,
-    question: { about: 'polarity', column },
-    answer: { optOut: column.name, states: `a yes in ${name} means no mail in this channel` },
-  });
-}
-
 /** Throws Invalid for a column that is said to be the opt-out of a channel and belongs to none. */
-export function refuseStray(
-  { optOut, elseIn }: Pick<ChannelChoices, 'optOut' | 'elseIn'>,
-  used: readonly string[],
-): void {
+export function refuseStray({ optOut, elseIn }: ChannelChoices, used: readonly string[]): void {
   for (const [flag, names] of [['--opt-out', optOut] as const, ['--else-in', elseIn] as const]) {
     const stray = names.find((name) => !used.includes(name));
     if (stray === undefined) continue;

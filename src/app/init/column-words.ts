@@ -1,11 +1,11 @@
 /** The words of a column: which ones its configuration has to name, and which ones are unknown. */
 import { wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
-import { type Use, vocabulary } from '../../records/contact/values/value-vocabulary.ts';
+import { type Use, vocabulary, dateIn } from '../../records/contact/values/value-vocabulary.ts';
 import { isAboutOptOut, isOptOutField } from '../../domain/opt-out-names.ts';
 import type { Column, Value } from './sample/sample.ts';
-import { holdsDates, isDate, recordsOf } from './column-values.ts';
-import { isMarker, noWords, yesWords } from './yes-no-words.ts';
+import { isPlain, shownValue } from '../../domain/unknown-words.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 
 /** The words of a column: `in`, `out` and `none` for a channel, `yes` and `no` for a flag. */
 export type Words = Partial<Record<'in' | 'out' | 'none' | 'no', readonly string[]>> & {
@@ -19,15 +19,19 @@ export type GivenWords = Omit<Words, 'no'> & {
   no?: readonly string[] | 'any';
 };
 
-/** A column with a purpose. */
-export interface Chosen {
+/** A column that is read for a purpose. */
+export interface ReadColumn {
   column: Column;
+  /** The values without a known meaning, the most frequent first. */
+  unknown: readonly Value[];
+}
+
+/** A column with a purpose. */
+export interface Chosen extends ReadColumn {
   /** Why it was proposed; undefined: the user named it. */
   why: string | undefined;
   /** The words that the configuration has to name. */
   words: Words;
-  /** The values without a known meaning, the most frequent first. */
-  unknown: readonly Value[];
 }
 
 /**
@@ -38,13 +42,9 @@ export function withWords(column: Column, use: Use, given: GivenWords = {}): Cho
   const { no, ...others } = given;
   if (no !== 'any') return withLists(column, use, { ...others, ...(no && { no }) });
   const { unknown } = withLists(column, use, others);
-  const rest = unknown.filter(({ text }) => !mayOptOut(text)).map(({ text }) => text);
-  return withLists(column, use, { ...others, no: rest });
-}
-
-/** Returns whether a value holds a term of opting out, also within a sentence, or is a date. */
-function mayOptOut(text: string): boolean {
-  return isAboutOptOut(text) || isDate(text);
+  // A value that holds a term of opting out, also within a sentence, or is a date, may opt out.
+  const rest = unknown.filter(({ text }) => !isAboutOptOut(text) && !isDate(text));
+  return withLists(column, use, { ...others, no: rest.map(({ text }) => text) });
 }
 
 function withLists(column: Column, use: Use, given: Words): Chosen {
@@ -101,7 +101,87 @@ const mostWords = 12;
  * Returns whether `yes: any` may be offered: the column holds dates, and a few words beside them.
  * On free text, or where a word such as NULL stands for none, it would opt out everybody.
  */
-export function mayBeAny({ column, unknown }: Pick<Chosen, 'column' | 'unknown'>): boolean {
+export function mayBeAny({ column, unknown }: ReadColumn): boolean {
   if (column.values.some(({ text }) => isMarker(text))) return false;
   return holdsDates(column) && unknown.length <= mostWords;
+}
+
+/** Returns the name of a column with its frequent values. */
+export function said(column: Column): string {
+  const values = valuesOf(column);
+  return values === undefined ? column.name : `${column.name} (${values})`;
+}
+
+/** Returns the frequent values of a column; undefined: none may be shown. */
+export function valuesOf(column: Column): string | undefined {
+  const { values } = column;
+  if (holdsDates(column)) return `dates, ${withCommas(values.length)} different`;
+  const counts = frequent(values);
+  return counts.length > 0 ? counts.join(', ') : undefined;
+}
+
+/** Returns whether most of the values are dates or times. */
+export function holdsDates({ values, filled }: Column): boolean {
+  const dates = values.filter(({ text }) => text.length >= 8 && dateIn(text, Infinity) === 'past');
+  return filled > 0 && recordsOf(dates) * 2 > filled;
+}
+
+/** Returns whether a text is a date, past or not. */
+export function isDate(text: string): boolean {
+  return dateIn(text, Infinity) !== undefined;
+}
+
+/** How many values are named with their counts. */
+export const mostCounted = 8;
+
+/** Returns the values that several records hold, with their counts; others may be personal data. */
+export function frequent(values: readonly Value[]): string[] {
+  const plain = values.filter((value) => value.records >= 3 && isPlain(value));
+  const shown = plain.slice(0, mostCounted);
+  const others = values.length - shown.length;
+  return [
+    ...shown.map(({ text, records }) => `"${text}" ${withCommas(records)}×`),
+    ...(others > 0 && shown.length > 0 ? [counted(others, 'other value')] : []),
+  ];
+}
+
+/** Returns the values of a column with their counts, those of empty records last. */
+export function countsOf(column: Column, records: number, asTheyAre: boolean): string {
+  const { values, filled } = column;
+  const shown = values
+    .slice(0, mostCounted)
+    .map((value) => [JSON.stringify(shownValue(value, asTheyAre)), value.records] as const);
+  const rest = recordsOf(values.slice(mostCounted));
+  const parts = [
+    ...(holdsDates(column) ? [['dates', filled] as const] : shown),
+    ...(rest > 0 && !holdsDates(column) ? [['other values', rest] as const] : []),
+    ...(filled < records ? [['empty', records - filled] as const] : []),
+  ];
+  return parts.map(([name, count]) => `${name} ${withCommas(count)}×`).join(', ');
+}
+
+/** Returns the number of records that hold one of these values. */
+export function recordsOf(values: readonly Value[]): number {
+  return values.reduce((sum, { records }) => sum + records, 0);
+}
+
+/** Words for yes and no in other languages. They are proposed where a column holds them. */
+export const yesWords =
+  'ja oui sí si sì sim tak wahr vrai vero verdadero waar ano áno igen kyllä evet da да так ναι はい 是 예'.split(
+    ' ',
+  );
+export const noWords =
+  'nein non não nao nee nej nei nie falsch faux falso onwaar ne nem ei hayır nu нет ні όχι いいえ 否 아니요'.split(
+    ' ',
+  );
+
+/** Single letters and marks for yes, which are only proposed: another may mean something else. */
+export const yesMarks = 'j o s x ✓ ✔ ☑'.split(' ');
+
+const none = ['null', 'nil', 'none', 'nan', 'n/?a', 'undefined', 'nv', 'not set', 'empty', 'leer'];
+const marker = new RegExp(String.raw`^(?:\W*(?:${none.join('|')})\W*|\\n|-+|\?+)$`, 'i');
+
+/** Returns whether a value stands for none: `NULL`, `n/a`. */
+export function isMarker(text: string): boolean {
+  return marker.test(text);
 }

@@ -5,9 +5,8 @@
 import { plain, isAboutOptOut, saysRefusal, isOtherName } from '../../domain/opt-out-names.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { isAddress } from '../../records/contact/values/email-address.ts';
-import { holdsDates, isDate, recordsOf } from './column-values.ts';
+import { holdsDates, isDate, recordsOf, isMarker, noWords, yesWords } from './column-words.ts';
 import type { Column, Value } from './sample/sample.ts';
-import { isMarker, noWords, yesWords } from './yes-no-words.ts';
 
 const flagWords = new Set([
   ...'true false yes no y n t f 1 0 -1 on off x j o s ✓ ✔ ☑ ☐ ✗ ✘ + - * • set checked'.split(' '),
@@ -44,6 +43,8 @@ const mostStates = 8;
 const mostWishes = 30;
 const mostFlagValues = 3;
 const longestWord = 40;
+/** An entry of a list with more words is a sentence. */
+const mostWords = 3;
 /** No spaces, and no number but one digit. */
 const shortWord = /^(?!.*\d\d)\S{1,6}$/u;
 
@@ -57,6 +58,8 @@ export function mayBeOptOut(column: Column, records: number): boolean {
   if (filled === 0) return false;
   if (values.some(saysOptOut)) return true;
   if (isOtherName(column.name)) return false;
+  const deniesMail = ({ text }: Value): boolean =>
+    text.length <= longestWord && !isMachineText(text) && denial.test(plain(text));
   if (values.length <= mostWishes && values.some(deniesMail)) return true;
   if (values.length <= mostStates && values.some(refuses)) return true;
   const isMostlyEmpty = filled * 2 < records;
@@ -69,6 +72,8 @@ export function mayBeOptOut(column: Column, records: number): boolean {
   if (flags === values.length || flags > 1) return true;
   // What a single record holds is a remark, not a flag.
   const isRepeated = values.some((value) => value.records > 1);
+  const isWord = ({ text }: Value): boolean =>
+    text.length <= longestWord && !isMachineText(text) && (isDate(text) || !/\d{2}/.test(text));
   return isMostlyEmpty && isRepeated && values.every(isWord);
 }
 
@@ -76,7 +81,7 @@ export function mayBeOptOut(column: Column, records: number): boolean {
  * Returns whether a column holds a text, an address or a token of each person, whatever its name
  * says: `Unsubscribe page`, `Fecha de baja` with a remark on each contract.
  */
-export function isTextOfEach({ values }: Pick<Column, 'values'>, records: number): boolean {
+export function isTextOfEach({ values }: { values: readonly Value[] }, records: number): boolean {
   const texts = values.filter(
     ({ text }) => !isMarker(text) && !flagWords.has(wordOf(text)) && !mayBeDate(text),
   );
@@ -104,40 +109,24 @@ export function saysOptOut({ text }: Value): boolean {
   if (!/\p{L}{3}/u.test(text) || isMachineText(text)) return false;
   if (text.length <= longestWord) return isAboutOptOut(text);
   const entries = text.split(/[,;|\n]/).map((entry) => entry.trim());
-  const isList = entries.length > 1 && entries.every((entry) => isShort(entry));
+  const isList =
+    entries.length > 1 &&
+    entries.every((one) => one.length <= longestWord && one.split(/\s+/).length <= mostWords);
   return isList && entries.some(isAboutOptOut);
 }
 
-/** Returns whether a short value holds a negation beside a word about mail. */
-function deniesMail({ text }: Value): boolean {
-  return text.length <= longestWord && !isMachineText(text) && denial.test(plain(text));
-}
-
-const mostWords = 3;
-
-function isShort(entry: string): boolean {
-  return entry.length <= longestWord && entry.split(/\s+/).length <= mostWords;
-}
-
-/** Returns whether a value refuses something or opts out. Yes and no alone do not. */
-function saysNo(value: Value): boolean {
+/**
+ * Returns whether a value refuses something, opts out, or names a bounce, complaint or death. Yes
+ * and no alone do not.
+ */
+export function refuses(value: Value): boolean {
   const { text } = value;
+  if (saysRefusal(text)) return true;
   if (flagWords.has(wordOf(text))) return false;
   return saysOptOut(value) || (text.length <= longestWord && refusal.test(plain(text)));
-}
-
-/** Returns whether a value refuses something, opts out, or names a bounce, complaint or death. */
-export function refuses(value: Value): boolean {
-  return saysNo(value) || saysRefusal(value.text);
 }
 
 /** Returns whether a value is a yes, a no or a mark. */
 export function isFlagWord({ text }: Value): boolean {
   return flagWords.has(wordOf(text)) || isMarker(text);
-}
-
-/** Returns whether a value may be a word, a mark or a remark: no number, address or link. */
-function isWord({ text }: Value): boolean {
-  if (text.length > longestWord || isMachineText(text)) return false;
-  return isDate(text) || !/\d{2}/.test(text);
 }

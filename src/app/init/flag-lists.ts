@@ -35,7 +35,9 @@ export function wordsOf(all: readonly string[]): Map<string, GivenWords> {
     for (const [, name = '', list = ''] of parts.filter((part) => part !== null)) {
       const before = words[name] ?? [];
       const isAny = before === 'any' || (['yes', 'no'].includes(name) && list === 'any');
-      words[name] = isAny ? 'any' : [...new Set([...before, ...wordsIn(list)])];
+      words[name] = isAny
+        ? 'any'
+        : [...new Set([...before, ...itemsIn(list).map((word) => word.trim())])];
     }
     if (words['yes'] === 'any' && words['no'] === 'any') {
       throw new Invalid(`--words ${text}: every value would be a yes and a no`, {
@@ -56,10 +58,6 @@ export function wordFlag(
     return `${name}=${list === 'any' ? list : list.map(escaped).join(',')}`;
   });
   return `${column}:${lists.join(',')}`;
-}
-
-function wordsIn(list: string): string[] {
-  return itemsIn(list).map((word) => word.trim());
 }
 
 /** Splits a list at its commas; `\,` is a comma within an item. */

@@ -2,9 +2,10 @@
 import type { Command } from 'commander';
 import { Invalid } from '../../domain/errors.ts';
 import { columnFlag, wordsOf } from './flag-lists.ts';
-import type { PlatformChannel } from './match-channels.ts';
+import type { PlatformChannel } from './platform-channels.ts';
 import type { Choices } from './propose-columns.ts';
-import type { FlagAnswer } from './sample/undecided.ts';
+import type { FlagAnswer, Undecided } from './sample/undecided.ts';
+import { quoted } from '../../sources/shared/field-suggestions.ts';
 
 /** The flags as commander parses them, and the argument. */
 export interface Flags {
@@ -94,21 +95,20 @@ export function choicesOf(
     unsubscribed,
     deleted,
     unused,
-    channels: channel.map(channelOf),
+    channels: channel.map((text) => {
+      const at = text.indexOf('=');
+      if (at > 0 && at < text.length - 1)
+        return { id: text.slice(0, at), column: text.slice(at + 1) };
+      throw new Invalid(`--channel ${text} does not name a channel and its column`, {
+        fix: 'write ID=COLUMN, such as ch_news=Newsletter',
+      });
+    }),
     optOut,
     elseIn,
     words: wordsOf(words),
     platform,
     asTheyAre,
   };
-}
-
-function channelOf(text: string): Choices['channels'][number] {
-  const at = text.indexOf('=');
-  if (at > 0 && at < text.length - 1) return { id: text.slice(0, at), column: text.slice(at + 1) };
-  throw new Invalid(`--channel ${text} does not name a channel and its column`, {
-    fix: 'write ID=COLUMN, such as ch_news=Newsletter',
-  });
 }
 
 /** Returns the command line that does the same without questions. */
@@ -126,11 +126,13 @@ export function commandLine(flags: Flags): string {
     ([name, values]) => (values.length > 0 ? [`--${name}`, ...values] : []),
   );
   const all = ['crm-mirror', 'init', source, ...parts, ...lists, '--yes'];
+  const inShell = (text: string): string =>
+    /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
   return all.map(inShell).join(' ');
 }
 
 /** Returns the flags with those that decide what was not decided. */
-export function withAnswers(flags: Flags, answers: readonly FlagAnswer[]): Flags {
+function withAnswers(flags: Flags, answers: readonly FlagAnswer[]): Flags {
   const list = (name: 'channel' | 'optOut' | 'words'): string[] => {
     return answers.flatMap((answer) => answer[name] ?? []);
   };
@@ -153,7 +155,18 @@ export function withAnswers(flags: Flags, answers: readonly FlagAnswer[]): Flags
   };
 }
 
-/** Quotes a text for a shell where that is necessary. */
-function inShell(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+/** Returns the refusal with the command line as its last problem. */
+export function withAnswerLine({ problems, answers }: Undecided, flags: Flags): Invalid {
+  if (answers.length === 0) return new Invalid(problems);
+  const open = answers.flatMap((one) => one.unused ?? []).map(quoted);
+  const statements = answers.flatMap((one) => (one.unused === undefined ? one.states : []));
+  if (open.length > 0) {
+    const [those, say] = open.length === 1 ? ['', 'if it says'] : ['those of ', 'that say'];
+    statements.push(
+      `COLUMN stands for ${those}${open.join(', ')} ${say} nothing about who wants no mail`,
+    );
+  }
+  const reason = `all of it in one line, if this is true: ${statements.join('; ')}`;
+  const fix = commandLine(withAnswers(flags, answers));
+  return new Invalid([...problems, { code: 'invalid', reason, fix }]);
 }

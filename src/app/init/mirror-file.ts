@@ -1,34 +1,55 @@
 /** Writes the configuration that `init` proposes, with its reasons as comments. */
-import { basename, relative, sep } from 'node:path';
-import { Document, stringify, visit } from 'yaml';
+import { basename, relative, sep, dirname, resolve } from 'node:path';
+import { Document, stringify, visit, parseDocument } from 'yaml';
 import { counted } from '../../domain/values/counted.ts';
 import { visibleLine } from '../../compose/output/visible-text.ts';
-import { frequent, holdsDates, recordsOf, said } from './column-values.ts';
+import { frequent, holdsDates, recordsOf, said, type Chosen, type Words } from './column-words.ts';
 import type { ChannelColumn } from './channel-columns.ts';
-import type { Chosen, Words } from './column-words.ts';
 import { localPlatform } from './platform-channels.ts';
 import type { Proposal } from './propose-columns.ts';
 import type { Sample } from './sample/sample.ts';
+import { existsSync, writeFileSync } from 'node:fs';
+import { Invalid } from '../../domain/errors.ts';
+import type { Shell } from '../../compose/process-shell.ts';
+import { exitCode } from '../../compose/output/exit-codes.ts';
 
-/** What a configuration is written from. */
-export interface Draft {
+/** What is written, and where to. */
+interface Draft {
+  output: string;
   mirror: string;
-  /** The absolute path of the folder that the configuration is written to. */
-  folder: string;
   sample: Sample;
   proposal: Proposal;
 }
 
 /** Returns the text of the configuration. Values that may be personal data are not in it. */
-export function configurationText({ mirror, folder, sample, proposal }: Draft): string {
+function configurationText({ output, mirror, sample, proposal }: Draft): string {
   const { id, email, unsubscribed, deleted, channels } = proposal;
-  const source = sourceIn(folder, sample);
+  const { options, file, records, isWhole } = sample;
+  const { type, ...more } = options;
+  let source: Record<string, unknown> = options;
+  if (file !== undefined) {
+    // The path of a file is relative to the configuration.
+    const path = relative(dirname(resolve(output)), file)
+      .split(sep)
+      .join('/');
+    const placed = escaped(path.startsWith('.') ? path : `./${path}`);
+    source = {
+      type,
+      ...(type === 'sql' ? { url: `sqlite:${placed}` } : { path: placed }),
+      ...more,
+    };
+  }
+  const sourceLine = `  source: ${inline(source)}`;
+  const sourceLines = stringify(source, { lineWidth: 0 }).trimEnd().split('\n');
+  const origin = file === undefined ? sample.origin : basename(file);
+  const some = `${isWhole ? '' : 'the first '}${counted(records, 'record')}`;
+  const { named, likely, others } = proposal.unused;
   const flag = (name: string, chosen: Chosen | undefined, none: string): string[] =>
     chosen
       ? [...comments(chosen), `  ${name}: ${literal(statementOf(chosen))}`]
       : [`  # ${name}: COLUMN # ${none}`];
   return [
-    comment(`Proposed by \`crm-mirror init\` from ${readFrom(sample)}.`),
+    comment(`Proposed by \`crm-mirror init\` from ${some} of ${origin}.`),
     '# Look at each line that has a reason above it.',
     '',
     `mirror: ${literal(mirror)}`,
@@ -40,19 +61,30 @@ export function configurationText({ mirror, folder, sample, proposal }: Draft): 
     '',
     'contacts:',
     ...(sample.notes ?? []).map((note) => comment(note, 2)),
-    ...sourceText(source),
+    ...(sourceLine.length <= mostInline
+      ? [sourceLine]
+      : ['  source:', ...sourceLines.map((line) => `    ${line}`)]),
     ...reason(id),
     `  id: ${literal(id.column.name)}`,
     ...reason(email),
     `  email: ${literal(email.column.name)}`,
-    ...(optOutLines(unsubscribed) ??
-      flag(
-        'unsubscribed',
-        unsubscribed[0],
-        'a yes in it means that the person wants no mail at all',
-      )),
+    ...(unsubscribed.length < 2
+      ? flag(
+          'unsubscribed',
+          unsubscribed[0],
+          'a yes in it means that the person wants no mail at all',
+        )
+      : [
+          '  # a yes in any of them means that the person wants no mail at all',
+          '  unsubscribed:',
+          ...unsubscribed.flatMap((chosen) => [
+            ...comments(chosen).map((line) => `  ${line}`),
+            `    - ${literal(statementOf(chosen))}`,
+          ]),
+        ]),
     ...flag('deleted', deleted, 'a yes in it means that the person is gone'),
-    ...unusedLines(proposal),
+    ...[...named, ...likely].map((column) => comment(`not used: ${said(column)}`, 2)),
+    ...(others > 0 ? [comment(`not used: ${counted(others, 'other column')}`, 2)] : []),
     '  channels:',
     ...channels.flatMap((channel) => [
       `    - id: ${literal(channel.id)}`,
@@ -64,54 +96,7 @@ export function configurationText({ mirror, folder, sample, proposal }: Draft): 
   ].join('\n');
 }
 
-/** Returns the list of several opt-out columns; undefined: there are no several. */
-function optOutLines(unsubscribed: readonly Chosen[]): string[] | undefined {
-  if (unsubscribed.length < 2) return undefined;
-  const entries = unsubscribed.flatMap((chosen) => [
-    ...comments(chosen).map((line) => `  ${line}`),
-    `    - ${literal(statementOf(chosen))}`,
-  ]);
-  return [
-    '  # a yes in any of them means that the person wants no mail at all',
-    '  unsubscribed:',
-    ...entries,
-  ];
-}
-
-function unusedLines({ unused: { named, likely, others } }: Proposal): string[] {
-  const rest = `not used: ${counted(others, 'other column')}`;
-  return [
-    ...[...named, ...likely].map((column) => comment(`not used: ${said(column)}`, 2)),
-    ...(others > 0 ? [comment(rest, 2)] : []),
-  ];
-}
-
-/** Returns the options of the source. The path of a file is relative to the configuration. */
-function sourceIn(folder: string, { options, file }: Sample): Record<string, unknown> {
-  if (file === undefined) return options;
-  const { type, ...more } = options;
-  const path = escaped(placed(relative(folder, file).split(sep).join('/')));
-  return { type, ...(type === 'sql' ? { url: `sqlite:${path}` } : { path }), ...more };
-}
-
 const mostInline = 80;
-
-/** Returns the source on one line, or on several if it is long. */
-function sourceText(source: Record<string, unknown>): string[] {
-  const line = `  source: ${inline(source)}`;
-  if (line.length <= mostInline) return [line];
-  const lines = stringify(source, { lineWidth: 0 }).trimEnd().split('\n');
-  return ['  source:', ...lines.map((one) => `    ${one}`)];
-}
-
-function readFrom({ origin, file, records, isWhole }: Sample): string {
-  const name = file === undefined ? origin : basename(file);
-  return `${isWhole ? '' : 'the first '}${counted(records, 'record')} of ${name}`;
-}
-
-function placed(path: string): string {
-  return path.startsWith('.') ? path : `./${path}`;
-}
 
 /** Returns a column as the configuration states it: its name, or with the words that it needs. */
 export function statementOf({ column, words }: Chosen): string | ({ field: string } & Words) {
@@ -178,3 +163,70 @@ function comments(chosen: Chosen): string[] {
 
 /** A column with more different values holds dates or free text. */
 const mostWords = 30;
+
+/** Throws Invalid if the file exists. */
+export function refuseExisting(output: string): void {
+  if (!existsSync(resolve(output))) return;
+  throw new Invalid(`${output} exists, and init overwrites nothing`, {
+    fix: 'name another file with --output, or move that one away',
+  });
+}
+
+/** Returns what is wrong with the name of a mirror; undefined: nothing. */
+export function nameFault(mirror: string): string | undefined {
+  return /^[a-z0-9-]{1,40}$/.test(mirror) ? undefined : 'write up to 40 of a-z, 0-9 and -';
+}
+
+/** Writes the file, runs `check` if the platform's key is set, and returns its exit code. */
+export async function writeConfiguration(draft: Draft, shell: Shell): Promise<number> {
+  const { output, mirror, sample } = draft;
+  refuseExisting(output);
+  const fix = nameFault(mirror);
+  if (fix !== undefined) throw new Invalid(`--mirror ${mirror} is no name of a mirror`, { fix });
+  const text = configurationText(draft);
+  if (parseDocument(text).errors.length > 0) {
+    // A file that cannot be loaded is not left behind.
+    throw new Invalid(`${output} would be no YAML, so it is not written`, {
+      fix: 'give the columns and words plain names in the CRM, or write the configuration by hand',
+    });
+  }
+  writeFileSync(resolve(output), text, { flag: 'wx', mode: 0o644 });
+  shell.print('');
+  shell.print(`Wrote ${output}.`);
+  const unset = Object.keys(sample.env ?? {}).filter((name) => !shell.env[name]);
+  for (const name of unset) {
+    shell.print(`Keep ${name} in the environment: ${output} reads it from there.`);
+  }
+  return next(output, { ...shell, env: { ...sample.env, ...shell.env } });
+}
+
+async function next(output: string, shell: Shell): Promise<number> {
+  const { env, print, call } = shell;
+  if (!env['PLATFORM_API_KEY'] || call === undefined) {
+    print('Next: set PLATFORM_URL and PLATFORM_API_KEY in the environment, then');
+    print(`  crm-mirror check -c ${output}`);
+    return exitCode('done');
+  }
+  print('');
+  // The lines of check are rendered already: their colours must not be shown as codes.
+  const shown: Shell['print'] = (line) => print(typeof line === 'string' ? { styled: line } : line);
+  const code = await call(['check', '-c', output], { ...shell, print: shown });
+  print('');
+  print(
+    code === exitCode('done') || code === exitCode('rejected')
+      ? `Next: crm-mirror plan -c ${output}`
+      : `Next: correct ${output}, then crm-mirror check -c ${output}`,
+  );
+  return code;
+}
+
+/** Returns a name for the mirror from that of the source: lower case, with hyphens. */
+export function mirrorName(origin: string): string {
+  const plain = basename(origin)
+    .replace(/(\.(csv|tsv|txt|tab|ndjson|jsonl?|xlsx|sqlite3?|db3?|gz))+$/i, '')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '')
+    .slice(0, 40);
+  return plain === '' ? 'mirror' : plain;
+}

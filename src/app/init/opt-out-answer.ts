@@ -1,21 +1,26 @@
 /** Proposes the flag that makes a column an opt-out. The user reads what it states, and decides. */
-import { isPlain } from '../../domain/unknown-words.ts';
-import { vocabulary } from '../../records/contact/values/value-vocabulary.ts';
+import { isPlain, sayUnknown } from '../../domain/unknown-words.ts';
+import { vocabulary, type Use } from '../../records/contact/values/value-vocabulary.ts';
 import { isNamedLikeRefusal } from '../../domain/opt-out-names.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
-import { isDate } from './column-values.ts';
-import { type Chosen, mayBeAny } from './column-words.ts';
+import {
+  type ReadColumn,
+  isDate,
+  isMarker,
+  noWords,
+  yesMarks,
+  yesWords,
+  type Chosen,
+  mayBeAny,
+} from './column-words.ts';
 import { refuses, saysOptOut } from './flag-columns.ts';
 import { wordFlag } from './flag-lists.ts';
-import type { Value } from './sample/sample.ts';
-import type { FlagAnswer } from './sample/undecided.ts';
-import { isMarker, noWords, yesMarks, yesWords } from './yes-no-words.ts';
+import type { Column, Value } from './sample/sample.ts';
+import { type FlagAnswer, Undecided } from './sample/undecided.ts';
 
 /** Stands for what is not shown, and for what the user has to say: it is refused as it is. */
 export const placeholder = 'WORD';
 const open: Value = { text: placeholder, records: Number.POSITIVE_INFINITY };
-
-type Column = Pick<Chosen, 'column' | 'unknown'>;
 
 /**
  * Returns the flag, which names every word that is unknown. In a column that is named like an
@@ -23,7 +28,7 @@ type Column = Pick<Chosen, 'column' | 'unknown'>;
  * that refuse; what the others mean is left to the user.
  */
 export function optOutAnswer(
-  { column, unknown }: Column,
+  { column, unknown }: ReadColumn,
   { isNamed, asTheyAre }: { isNamed: boolean; asTheyAre: boolean },
 ): FlagAnswer {
   const name = quoted(column.name);
@@ -65,7 +70,7 @@ const mostWords = 30;
 
 /** Returns the unknown words by what they would mean; undefined: the user has to say it. */
 function listsOf(
-  { column, unknown }: Column,
+  { column, unknown }: ReadColumn,
   isNamed: boolean,
 ): { yes: readonly Value[] | 'any'; no: readonly Value[] } | undefined {
   const isFew = unknown.length <= mostWords;
@@ -87,7 +92,7 @@ function listsOf(
  * Returns the flag that makes a column of consents an opt-out: a no in it opts out, and a yes does
  * not. Undefined: the column holds no no, or something else than yes and no.
  */
-export function denialAnswer({ name, values }: Column['column']): FlagAnswer | undefined {
+export function denialAnswer({ name, values }: Column): FlagAnswer | undefined {
   const none = values.filter(({ text }) => isMarker(text));
   const words = values.filter((value) => !none.includes(value));
   const no = words.filter(({ text }) => answerOf(text) === 'no');
@@ -115,3 +120,43 @@ function listed(words: readonly string[]): string {
   const more = words.length > mostListed ? [`${words.length - mostListed} more`] : [];
   return [...words.slice(0, mostListed).map((word) => JSON.stringify(word)), ...more].join(' or ');
 }
+
+/** What to do instead of naming the words. */
+const others: Readonly<Record<Use, (column: string) => string>> = {
+  subscription: () => 'name another column',
+  unsubscribed: (column) =>
+    `if it says something else, add --unused ${column}; if no column says so, add --no-unsubscribed`,
+  deleted: () => 'name another column, or add --no-deleted',
+};
+
+/** Returns the refusal of a column whose words have to be named. */
+export function unreadable(
+  { column, unknown }: Chosen,
+  { use, ofChannel }: { use: Use; ofChannel?: true },
+  { asTheyAre }: { asTheyAre: boolean },
+): Undecided {
+  const values = unknown.map((value) => ({ ...value, unknown: 'word' as const }));
+  const lists = use === 'subscription' ? consentLists : flagLists;
+  const naming = `--words ${JSON.stringify(wordFlag(column.name, lists))}`;
+  const any = `--words ${JSON.stringify(wordFlag(column.name, { yes: 'any' }))} if every value but a no means yes`;
+  const isAny = use !== 'subscription' && mayBeAny({ column, unknown });
+  const options = isAny ? `${any}, ${naming}` : naming;
+  const other = others[ofChannel ? 'subscription' : use](quoted(column.name));
+  const which = { option: '', fix: '', values, others: 0, first: '' };
+  const answer: FlagAnswer =
+    use === 'unsubscribed'
+      ? optOutAnswer({ column, unknown }, { isNamed: true, asTheyAre })
+      : {
+          words: wordFlag(column.name, lists),
+          states: `each ${placeholder} is a value of ${quoted(column.name)} as you know it`,
+        };
+  return new Undecided(`column ${quoted(column.name)}: ${sayUnknown(which, { asTheyAre })}`, {
+    fix: `say what they mean: ${options}; or ${other}`,
+    question: { about: 'words', use, column, unknown, ...(ofChannel && { ofChannel }) },
+    answer,
+  });
+}
+
+const someWords = [placeholder, placeholder];
+const consentLists = { in: someWords, out: someWords, none: someWords };
+const flagLists = { yes: someWords, no: someWords };

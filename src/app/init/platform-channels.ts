@@ -6,7 +6,7 @@ import { isExpected } from '../../domain/errors.ts';
 import { createPlatform } from '../../platform/platform.ts';
 import { addressFault } from '../../sources/shared/option-fields.ts';
 import type { Shell } from '../../compose/process-shell.ts';
-import type { PlatformChannel } from './match-channels.ts';
+import type { Chosen } from './column-words.ts';
 
 /** The address of the local emulator, which is the platform if no other is named. */
 export const localPlatform = 'http://127.0.0.1:4010';
@@ -15,17 +15,14 @@ const mostPages = 3;
 const pageSize = 100;
 const timeoutMs = 10_000;
 
-/** The channels that were found, and why there are none if the platform could not be asked. */
-export interface FoundChannels {
-  channels: PlatformChannel[];
-  note?: string;
-}
-
-/** Reads at most 300 contacts of the platform, if the environment holds its key. */
+/**
+ * Reads at most 300 contacts of the platform, if the environment holds its key. `note` says why
+ * there are no channels if the platform could not be asked.
+ */
 export async function platformChannels({
   env,
   stop,
-}: Pick<Shell, 'env' | 'stop'>): Promise<FoundChannels> {
+}: Shell): Promise<{ channels: PlatformChannel[]; note?: string }> {
   const apiKey = env['PLATFORM_API_KEY'] ?? '';
   const url = env['PLATFORM_URL'] || localPlatform;
   if (apiKey === '' || addressFault(url, false)) return { channels: [] };
@@ -46,4 +43,42 @@ export async function platformChannels({
   } finally {
     await platform.close();
   }
+}
+
+/** A channel as the platform names it. */
+export interface PlatformChannel {
+  id: string;
+  name: string;
+}
+
+/**
+ * Returns the columns that are named like a channel, or like its id. Names have to be equal but for
+ * case, spaces and punctuation: `No newsletter` is not the consent to `Newsletter`. A name that
+ * fits several channels or several columns is left out.
+ */
+export function matchChannels(
+  columns: readonly Chosen[],
+  platform: readonly PlatformChannel[],
+): (Chosen & PlatformChannel)[] {
+  const pairs = platform.flatMap((channel) => {
+    const { id, name } = channel;
+    const names = [bare(name), bare(id), bare(id.replace(/^[a-z]{1,4}_/i, ''))];
+    const fitting = columns.filter(
+      ({ column }) => bare(column.name) !== '' && names.includes(bare(column.name)),
+    );
+    return fitting.map((chosen) => ({ ...chosen, ...channel }));
+  });
+  const single = pairs.filter(
+    (pair) =>
+      pairs.filter(({ id }) => id === pair.id).length === 1 &&
+      pairs.filter(({ column }) => column === pair.column).length === 1,
+  );
+  const why = "it is named like the platform's channel";
+  return single.map((pair) => ({ ...pair, why: `${why} ${pair.name}` }));
+}
+
+/** Returns a name without case, spaces, punctuation and the folders of a dotted path. */
+function bare(name: string): string {
+  const last = name.split('.').findLast((part) => part !== '') ?? '';
+  return last.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '');
 }

@@ -3,17 +3,17 @@
  * never guessed: columns that cannot be decided are refused with the option that decides them.
  */
 import { Invalid } from '../../domain/errors.ts';
-import {
-  isAboutOtherWays,
-  isNamedLikeOptOut,
-  isOptOutField,
-  isNamedLikeRefusal,
-  isRefusalSign,
-  saysRefusal,
-} from '../../domain/opt-out-names.ts';
+import { isAboutOtherWays, isNamedLikeOptOut, isOptOutField, isNamedLikeRefusal, isRefusalSign, saysRefusal, namedLike, plain } from '../../domain/opt-out-names.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
-import { chooseOptOuts } from './choose-opt-outs.ts';
-import { countsOf, mostCounted } from './column-values.ts';
+import {
+  countsOf,
+  mostCounted,
+  holdsDates,
+  type Chosen,
+  isUnreadable,
+  looksLikeFlag,
+  withWords,
+} from './column-words.ts';
 import {
   type ChannelChoices,
   type ChannelColumn,
@@ -21,22 +21,13 @@ import {
   isHubspotOptOut,
   refuseStray,
 } from './channel-columns.ts';
-import {
-  type Chosen,
-  type GivenWords,
-  isUnreadable,
-  looksLikeFlag,
-  withWords,
-} from './column-words.ts';
-import { isFlagWord, refuses, saysOptOut } from './flag-columns.ts';
+import { isFlagWord, refuses, saysOptOut, mayBeOptOut, isTextOfEach } from './flag-columns.ts';
 import { columnsIn } from './flag-lists.ts';
-import { denialAnswer, optOutAnswer, placeholder } from './opt-out-answer.ts';
-import { unreadable } from './unreadable-column.ts';
-import { addressAsId, chooseEmail, chooseId, deletionColumns } from './recognize-columns.ts';
-import { matchChannels, type PlatformChannel } from './match-channels.ts';
-import { openFlags, type Unused, unusedOf } from './unused-columns.ts';
+import { denialAnswer, optOutAnswer, placeholder, unreadable } from './opt-out-answer.ts';
+import { matchChannels, type PlatformChannel } from './platform-channels.ts';
 import type { Column, Role, Sample, Value } from './sample/sample.ts';
 import { type FlagAnswer, Undecided } from './sample/undecided.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 
 /** What the user has said; everything else is proposed. */
 export interface Choices extends ChannelChoices {
@@ -71,10 +62,18 @@ export interface Proposal {
 export function propose(given: Sample, asGiven: Choices): Proposal {
   const { columns } = given;
   const choices = withNames(asGiven, columns);
-  const email = said(given, 'email', choices) ?? plain(chooseEmail(given));
+  const email = said(given, 'email', choices) ?? asProposed(chooseEmail(given));
   const undecided: Undecided[] = [];
-  const attempt = attempting(undecided);
-  const id = attempt(() => said(given, 'id', choices) ?? plain(chooseId(given, email.column)));
+  const attempt = <T>(decide: () => T): T | undefined => {
+    try {
+      return decide();
+    } catch (error) {
+      if (!(error instanceof Undecided)) throw error;
+      undecided.push(error);
+      return undefined;
+    }
+  };
+  const id = attempt(() => said(given, 'id', choices) ?? asProposed(chooseId(given, email.column)));
   if (id?.column === email.column) id.why ??= `as you said; ${addressAsId}`;
   const named = choices.channels.map(({ column }) => column);
   const taken = [id, email].map((one) => one?.column.name);
@@ -91,7 +90,7 @@ export function propose(given: Sample, asGiven: Choices): Proposal {
   const gone = goneAmong({ ...sample, columns: rest }, choices);
   const deleted = attempt(() => deletedOf(gone, choices));
   const free = rest.filter((column) => !gone.some((one) => one.column === column));
-  const channels = attempt(() => channelsOf({ columns, free, attempt }, choices));
+  const channels = attempt(() => channelsOf(columns, free, choices, attempt));
   const used = [...named, ...(channels ?? []).map(({ column }) => column.name)];
   const others = free.filter(({ name }) => !used.includes(name));
   if (channels) {
@@ -107,19 +106,6 @@ export function propose(given: Sample, asGiven: Choices): Proposal {
   return { id, email, channels, without, unsubscribed, deleted, unused };
 }
 
-/** Returns a function that returns what is decided, and collects what cannot be. */
-function attempting(undecided: Undecided[]) {
-  return <T>(decide: () => T): T | undefined => {
-    try {
-      return decide();
-    } catch (error) {
-      if (!(error instanceof Undecided)) throw error;
-      undecided.push(error);
-      return undefined;
-    }
-  };
-}
-
 /** Returns the choices with single names. Throws Invalid for a column that is not there. */
 function withNames(choices: Choices, columns: readonly Column[]): Choices {
   const namesIn = (lists: readonly string[], option: string): string[] => {
@@ -127,7 +113,13 @@ function withNames(choices: Choices, columns: readonly Column[]): Choices {
     return names.map((name) => columnNamed(columns, name, `--${option} …`).name);
   };
   for (const [name, words] of choices.words) {
-    refusePlaceholder(columnNamed(columns, name, '--words …'), words);
+    const { values } = columnNamed(columns, name, '--words …');
+    // A proposed flag has it in the place of what the user has to say.
+    const isOpen = Object.values(words).some((list) => list.includes(placeholder));
+    if (!isOpen || values.some(({ text }) => text === placeholder)) continue;
+    throw new Invalid(`--words: ${placeholder} is no value of column ${quoted(name)}`, {
+      fix: 'write the values that it stands for, or --unused if the column says nothing about mail',
+    });
   }
   const { unsubscribed, unused } = choices;
   return {
@@ -137,30 +129,15 @@ function withNames(choices: Choices, columns: readonly Column[]): Choices {
   };
 }
 
-/** Throws Invalid for WORD, which stands in a proposed flag for what the user has to say. */
-function refusePlaceholder({ name, values }: Column, words: GivenWords): void {
-  const isOpen = Object.values(words).some((list) => list.includes(placeholder));
-  if (!isOpen || values.some(({ text }) => text === placeholder)) return;
-  throw new Invalid(`--words: ${placeholder} is no value of column ${quoted(name)}`, {
-    fix: 'write the values that it stands for, or --unused if the column says nothing about mail',
-  });
-}
-
 function refuseUnreadable(chosen: Chosen, use: 'unsubscribed' | 'deleted', choices: Choices): void {
   if (chosen.unknown.length > 0) throw unreadable(chosen, { use }, choices);
 }
 
 function channelsOf(
-  {
-    columns,
-    free,
-    attempt,
-  }: {
-    columns: readonly Column[];
-    free: readonly Column[];
-    attempt: ReturnType<typeof attempting>;
-  },
+  columns: readonly Column[],
+  free: readonly Column[],
   choices: Choices,
+  attempt: <T>(decide: () => T) => T | undefined,
 ): Proposal['channels'] {
   const { platform } = choices;
   const nameOf = (id: string) => platform.find((one) => one.id === id)?.name;
@@ -184,17 +161,17 @@ function channelsOf(
   }
   const bySubscription = free.filter(({ name }) => isHubspotOptOut(name));
   const likely = [...able.map(({ column }) => column).filter(looksLikeFlag), ...bySubscription];
-  const optOuts = columns.filter(({ name }) => isNamedLikeOptOut(name) && !isRefusalSign(name));
-  throw noChannel(likely.length > 0 ? likely : consents, { platform, optOuts });
+  const optOut = columns.find(({ name }) => isNamedLikeOptOut(name) && !isRefusalSign(name));
+  throw noChannel(likely.length > 0 ? likely : consents, platform, optOut);
 }
 
-function plain({ column, why }: { column: Column; why: string }): Chosen {
+function asProposed({ column, why }: { column: Column; why: string }): Chosen {
   return { column, why, words: {}, unknown: [] };
 }
 
 /** Returns the column that the user, or else the CRM itself, names for a purpose. */
 function said(
-  { columns, standard }: Pick<Sample, 'columns' | 'standard'>,
+  { columns, standard }: Sample,
   role: Exclude<Role, 'unsubscribed'>,
   choices: Choices,
 ): Chosen | undefined {
@@ -204,12 +181,16 @@ function said(
     return { column, why: undefined, words: {}, unknown: [] };
   }
   const own = columns.find((column) => column.name === standard?.[role]);
-  return own && name !== false ? plain({ column: own, why: "it is the CRM's own" }) : undefined;
+  return own && name !== false
+    ? asProposed({ column: own, why: "it is the CRM's own" })
+    : undefined;
 }
 
 /**
- * Returns the columns that are opt-outs. Who says what a yes or a no is in a column that has no
- * other purpose says that it is one.
+ * Returns the columns that are opt-outs: those that the user names, that of the CRM, and all that
+ * are named like one; a text of each person is no opt-out. If there are none, returns the first one
+ * that is named like the reason of an opt-out. Who says what a yes or a no is in a column that has
+ * no other purpose says that it is one.
  */
 function optOutsOf(sample: Sample, choices: Choices): Chosen[] {
   const { columns, standard, records } = sample;
@@ -223,15 +204,32 @@ function optOutsOf(sample: Sample, choices: Choices): Chosen[] {
   const isNamed = (name: string) => unsubscribed?.includes(name) || byWords.includes(name);
   const named = columns.filter(({ name }) => isNamed(name));
   const open = columns.filter(({ name }) => isFree(name));
-  const own = open.find(({ name }) => name === standard?.unsubscribed);
-  return chooseOptOuts({ named, standard: own, open, records, words });
+  const ofCrm = open.find(({ name }) => name === standard?.unsubscribed);
+  const own = ofCrm && !named.includes(ofCrm) ? [ofCrm] : [];
+  const others = open.filter(
+    (column) => ![...named, ...own].includes(column) && !isOfHubspot(column, ofCrm),
+  );
+  const alike = others.filter(
+    (column) => isNamedLikeOptOut(column.name) && !isTextOfEach(column, records),
+  );
+  const read = (column: Column, why: string | undefined): Chosen => {
+    return { ...withWords(column, 'unsubscribed', words.get(column.name)), why };
+  };
+  const all = [
+    ...named.map((column) => read(column, undefined)),
+    ...own.map((column) => read(column, "it is the CRM's own")),
+    ...alike.map((column) => read(column, column.filled > 0 ? known : empty)),
+  ];
+  const reason = others.find(({ name, filled }) => filled > 0 && namedLike(name) === 'reason');
+  if (all.length > 0 || !reason) return all;
+  return [read(reason, 'named like the reason of an opt-out; all its values are known')];
 }
 
 /**
  * Returns the column of deletions: the one that the user or the CRM names, or all whose names say
  * it.
  */
-function goneAmong(sample: Pick<Sample, 'columns' | 'standard'>, choices: Choices): Chosen[] {
+function goneAmong(sample: Sample, choices: Choices): Chosen[] {
   const { deleted, unused, words } = choices;
   if (deleted === false) return [];
   const stated = said(sample, 'deleted', choices);
@@ -268,7 +266,11 @@ function undecidedFlag(
 ): Undecided {
   const { asTheyAre } = choices;
   const name = quoted(column.name);
-  const values = countsOf(withRefusalsFirst(column), given.records, asTheyAre);
+  // Of many values, those are first that clearly say why the column is asked about.
+  const refusals = column.values.length > mostCounted ? column.values.filter(saysOptOut) : [];
+  const rest = column.values.filter((value) => !refusals.includes(value));
+  const sorted = { ...column, values: [...refusals, ...rest] };
+  const values = countsOf(sorted, given.records, asTheyAre);
   const chosen = withWords(column, 'unsubscribed', choices.words.get(column.name));
   const optOut = optOutAnswer(chosen, { isNamed: false, asTheyAre });
   const denial = denialAnswer(column);
@@ -295,13 +297,6 @@ function saysWhatOptsOut({ name, values }: Column): boolean {
   return isRefusalSign(name) && !isOptOutField(name) && !isAboutOtherWays(name);
 }
 
-/** Returns a column of many values with those first that clearly say why it is asked about. */
-function withRefusalsFirst(column: Column): Column {
-  const refusals = column.values.length > mostCounted ? column.values.filter(saysOptOut) : [];
-  const others = column.values.filter((value) => !refusals.includes(value));
-  return { ...column, values: [...refusals, ...others] };
-}
-
 function columnNamed(columns: readonly Column[], name: string, option: string): Column {
   const column = columns.find((one) => one.name === name);
   if (column) return column;
@@ -316,10 +311,8 @@ function columnNamed(columns: readonly Column[], name: string, option: string): 
 
 function noChannel(
   likely: readonly Column[],
-  {
-    platform,
-    optOuts: [optOut],
-  }: { platform: readonly PlatformChannel[]; optOuts: readonly Column[] },
+  platform: readonly PlatformChannel[],
+  optOut: Column | undefined,
 ): Undecided {
   const names = likely.map(({ name }) => name);
   const [first = 'COLUMN'] = names;
@@ -342,4 +335,153 @@ function noChannel(
       states: 'COLUMN holds the consent to this channel',
     },
   });
+}
+
+interface Found {
+  column: Column;
+  why: string;
+}
+
+/** Returns the column of email addresses. Throws Invalid if there is none, or more than one. */
+function chooseEmail({ columns, records }: Sample): Found {
+  const found = columns
+    .filter(({ addresses, filled }) => addresses * 2 > filled && addresses * 4 > records)
+    .toSorted((a, b) => b.addresses - a.addresses);
+  const [first] = found;
+  if (!first) {
+    const names = listed(columns.map(({ name }) => name));
+    throw new Undecided('no column holds an email address in most of its records', {
+      fix: `name it: --email COLUMN; columns found: ${names}`,
+      question: { about: 'email', among: [] },
+      answer: { email: 'COLUMN', states: 'COLUMN is the address' },
+    });
+  }
+  const rivals = found.filter(({ addresses }) => addresses * 10 > first.addresses * 9);
+  const byName = rivals.filter(({ name }) => /mail|adress/i.test(name));
+  const [chosen, second] = byName.length > 0 ? byName : rivals;
+  if (!chosen || second) {
+    const names = rivals.map(({ name }) => name);
+    throw new Undecided(`the columns ${names.map(quoted).join(', ')} hold email addresses`, {
+      fix: 'name one: --email COLUMN',
+      question: { about: 'email', among: names },
+      answer: { email: 'COLUMN', states: 'COLUMN is the address' },
+    });
+  }
+  return {
+    column: chosen,
+    why: `an address in ${withCommas(chosen.addresses)} of ${counted(records, 'record')}`,
+  };
+}
+
+/** Names of ids, the surest first. */
+const idNames = [
+  /^(id|uuid|guid|record id|contact id|customer id)$/i,
+  /(^|[^a-z])id$|[a-z]Id$|_id$/,
+  /(nr|no|nummer|number|num|key)\.?$/i,
+];
+const otherNumbers = /tel|phone|fax|mobil|plz|zip|post|haus/i;
+
+/**
+ * Returns the column of ids, or that of the addresses if each of them is there once. Throws
+ * Undecided if neither will do.
+ */
+function chooseId({ columns, records }: Sample, email: Column): Found {
+  const able = columns.filter(({ name, filled, values, addresses, isList }) => {
+    const isUnique = values.length * 10 >= filled * 9;
+    return (
+      isUnique &&
+      filled * 5 >= records * 4 &&
+      addresses === 0 &&
+      !isList &&
+      !otherNumbers.test(name)
+    );
+  });
+  for (const form of idNames) {
+    const [first] = able
+      .filter(({ name }) => form.test(name))
+      .toSorted((a, b) => b.values.length - a.values.length);
+    if (!first) continue;
+    const why = `named like an id; ${withCommas(first.values.length)} different in ${counted(records, 'record')}`;
+    return { column: first, why };
+  }
+  if (email.filled > 0 && email.values.length === email.filled) {
+    const why = 'no column is an id, and no address is there twice';
+    return { column: email, why: `${why}; ${addressAsId}` };
+  }
+  const names = listed(columns.map(({ name }) => name));
+  throw new Undecided('no column is recognized as the stable id of a record', {
+    fix: `name it: --id COLUMN (the address, if there is no other); columns found: ${names}`,
+    question: { about: 'id', among: able.map(({ name }) => name) },
+    answer: { id: 'COLUMN', states: 'COLUMN is the stable id of a record' },
+  });
+}
+
+/** What it means if the address is the id. */
+const addressAsId = 'a changed address then counts as one person gone and a new one';
+
+const deletedNames =
+  /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin|anulad|borrad|cancellat/i;
+/** Columns about other ways to reach a person, or about why a person opted out. */
+const aboutOtherMail = /sms|fax|phone|telefon|whatsapp|reason|grund|campaign|comment|source/i;
+
+/** Returns the columns that are named like a deletion flag; columns without values are not. */
+function deletionColumns(columns: readonly Column[]): Column[] {
+  return columns.filter(
+    ({ name, filled }) => filled > 0 && deletedNames.test(name) && !aboutOtherMail.test(name),
+  );
+}
+
+/** The columns without a purpose. */
+interface Unused {
+  /** Columns that are named like an opt-out or a deletion. */
+  named: readonly Column[];
+  /** Dates with gaps, then flags and columns with few values, then other dates. */
+  likely: readonly Column[];
+  /** The number of all others. */
+  others: number;
+}
+
+/**
+ * Returns the columns that look like flags and of which nothing is known: neither their names nor
+ * the user say what they are about.
+ */
+function openFlags(
+  columns: readonly Column[],
+  { records, standard }: Sample,
+  { unsubscribed, deleted, unused }: Choices,
+): Column[] {
+  if (unsubscribed === false) return [];
+  return columns.filter((column) => {
+    if (unused.includes(column.name)) return false;
+    const saysNoMail = (value: Value): boolean =>
+      saysOptOut(value) && /mail|mejl|newsletter|marketing/.test(plain(value.text));
+    if (isAboutOtherWays(column.name) && !column.values.some(saysNoMail)) return false;
+    if (deleted === false && namedLike(column.name) === 'deletion') return false;
+    if (isOfHubspot(column, standard)) return false;
+    return mayBeOptOut(column, records);
+  });
+}
+
+/** Sorts these columns of a source. */
+function unusedOf(columns: readonly Column[], records: number): Unused {
+  const order = ['opt-out', 'reason', 'other', 'deletion'] as const;
+  const named = order.flatMap((one) => columns.filter(({ name }) => namedLike(name) === one));
+  const filled = columns.filter((column) => column.filled > 0 && !named.includes(column));
+  const dates = filled.filter(holdsDates);
+  const some = dates.filter((column) => column.filled < records);
+  const isShort = ({ values, filled: n }: Column): boolean =>
+    values.length <= few && values.length * 2 <= n;
+  const flags = filled.filter((column) => looksLikeFlag(column) || isShort(column));
+  const likely = [...new Set([...some, ...flags.filter((one) => !dates.includes(one)), ...dates])];
+  return { named, likely, others: columns.length - named.length - likely.length };
+}
+
+const few = 6;
+
+const known = 'named like an opt-out; all its values are known';
+const empty = 'named like an opt-out; it is empty in all records';
+
+/** HubSpot has an opt-out for each subscription type; its own column covers all of them. */
+function isOfHubspot({ name }: Column, standard: unknown): boolean {
+  return standard !== undefined && /^(properties\.)?hs_/.test(name);
 }

@@ -1,10 +1,14 @@
 /** Follows a run: prints its forecast, shows its progress, and stores that for `status`. */
-import type { Forecast } from '../../engine/report/duration-forecast.ts';
+import { type Forecast, forecastAgain, leastMs } from '../../engine/report/duration-forecast.ts';
 import type { Mirror, Progress } from '../../engine/context/mirror-context.ts';
 import type { Shell } from '../../compose/process-shell.ts';
-import { type Foreseen, foreseeing } from './forecast-notice.ts';
 import { createProgress, type ProgressOutlets } from '../../compose/progress/progress-line.ts';
 import { enterRun } from '../../compose/progress/run-in-progress.ts';
+import { renderProblem } from '../../domain/errors.ts';
+import type { Config } from '../../config/config.ts';
+import { intervalOf } from '../../config/schema/cron-pattern.ts';
+import { renderForecast } from '../../engine/report/forecast-text.ts';
+import { lasting } from '../../compose/output/format-values.ts';
 
 /** The run to follow. */
 interface Followed extends Foreseen {
@@ -45,4 +49,99 @@ export function followRun(
       entry?.end();
     },
   };
+}
+
+/** The duration above which a run is announced. */
+const longMs = 10 * 60_000;
+/** The shortest time between two runs that a schedule can ask for. */
+const shortestMs = 1_000;
+
+/** The run that the notice is about. */
+interface Foreseen {
+  config: Pick<Config, 'mirror' | 'schedule'>;
+  mode: 'full' | 'fast';
+  /** Whether to announce the run even if it is short. */
+  firstLoad?: boolean;
+}
+
+/** The two hooks of a run that this file implements. */
+interface Foreseeing {
+  foresees(forecast: Forecast): void;
+  /** Prints the notice as soon as a response shows the limit that was unknown. */
+  progress(progress: Pick<Progress, 'stage'>): void;
+}
+
+/**
+ * Returns hooks that print the notice before the run starts to write, or later if no limit was
+ * known at that time.
+ */
+export function foreseeing(
+  shell: Pick<Shell, 'note'>,
+  mirror: Pick<Mirror, 'limits' | 'reserve' | 'clock'>,
+  about: Foreseen,
+): Foreseeing {
+  let unknown: Forecast | undefined;
+  const say = (forecast: Forecast): void => {
+    unknown = isWorthSaying(forecast) ? undefined : forecast;
+    sayForecast(forecast, shell, { ...about, now: mirror.clock.now() });
+  };
+  return {
+    foresees: say,
+    progress({ stage }) {
+      if (!unknown || stage !== 'applying') return;
+      const forecast = forecastAgain(unknown, { limits: mirror.limits(), reserve: mirror.reserve });
+      if (isWorthSaying(forecast)) say(forecast);
+    },
+  };
+}
+
+/**
+ * Returns whether the duration is known well enough: either the limit of the route with the most
+ * requests is known, or the run is long in any case.
+ */
+function isWorthSaying(forecast: Forecast): boolean {
+  const { routes } = forecast;
+  const most = Math.max(0, ...routes.map(({ requests }) => requests));
+  const isKnown = routes.every(({ requests, ms }) => requests < most || ms !== null);
+  return isKnown || leastMs(forecast) >= longMs;
+}
+
+/**
+ * Prints the forecast if the run is long or does not fit into its schedule. `now` is in
+ * milliseconds since the epoch.
+ */
+export function sayForecast(
+  forecast: Forecast,
+  { note }: Pick<Shell, 'note'>,
+  { config, mode, firstLoad = false, now }: Foreseen & { now: number },
+): void {
+  const { ms, readMs } = forecast;
+  // Known routes count even if the limit of another route is unknown.
+  const knownMs = leastMs(forecast);
+  const allMs = readMs + knownMs;
+  const everyMs = allMs < shortestMs ? undefined : scheduled(config, mode, now);
+  const about = ms === null ? 'at least' : 'about';
+  const isTooLong = everyMs !== undefined && allMs > everyMs;
+  if (!firstLoad && !isTooLong && knownMs < longMs) return;
+  for (const line of renderForecast(forecast, lasting)) note(`crm-mirror: ${line}`);
+  if (!isTooLong) return;
+  const late = renderProblem({
+    reason:
+      `this run cannot finish within its schedule: it takes ${about} ${lasting(allMs)}, ` +
+      `and a ${mode} run is due every ${lasting(everyMs)}`,
+    fix:
+      'what is due meanwhile waits for it; schedule fewer, ' +
+      'or have the platform raise the limits',
+  });
+  note(`crm-mirror: ${config.mirror}: ${late}`);
+}
+
+function scheduled(
+  { schedule }: Foreseen['config'],
+  mode: 'full' | 'fast',
+  now: number,
+): number | undefined {
+  const pattern = schedule?.patterns[mode];
+  if (!schedule || pattern === undefined) return undefined;
+  return intervalOf(pattern, { timezone: schedule.timezone, now });
 }

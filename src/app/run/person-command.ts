@@ -31,7 +31,7 @@ export function personOptions(command: Command): Command {
 }
 
 /** The person, and the mirror opened for writing. */
-export interface Named {
+interface Named {
   mirror: Mirror;
   part: MirrorPart;
   key: Key;

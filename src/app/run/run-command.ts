@@ -2,13 +2,20 @@
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
-import { renderProblem } from '../../domain/errors.ts';
+import { renderProblem, Invalid } from '../../domain/errors.ts';
 import { deferredCount } from '../../domain/guards/plan-rule.ts';
 import type { FullCode } from '../../engine/report/full-reasons.ts';
 import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
 import { renderGroups, shownGroups, type ShownGroup } from '../../compose/output/problem-groups.ts';
 import type { Line } from '../../compose/output/text-style.ts';
-import { type Ended, runLines, samplesOf, type Viewed } from './run-view.ts';
+import {
+  type Ended,
+  runLines,
+  samplesOf,
+  type Viewed,
+  namedCannot,
+  namedSamples,
+} from './run-view.ts';
 import { type QuietFlags, verboseOptions } from '../../compose/output/verbosity.ts';
 import {
   type Mirror,
@@ -17,6 +24,7 @@ import {
   type RunOptions,
   type ToApprove,
   type ToUndo,
+  isRecord,
 } from '../../engine/context/mirror-context.ts';
 import { run } from '../../engine/run.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
@@ -26,16 +34,16 @@ import { operatorName } from '../../compose/output/operator-name.ts';
 import { followRun } from './follow-run.ts';
 import { createLog, hushed } from './run-log.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
-import { type Names, namesOf } from '../../views/lookup/person-names.ts';
+import { type Names, namesOf, keyOf } from '../../views/lookup/person-names.ts';
 import { outletsOf } from '../../compose/progress/progress-line.ts';
 import { clearRestored, copiedAt } from '../../compose/snapshot-marks.ts';
 import { alertsIn } from '../../views/status/alert-thresholds.ts';
-import { modeNow } from './run-mode.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import type { PlanView } from '../../engine/report/plan-view.ts';
 import { type LookFlags, namingOptions } from '../snapshot-command.ts';
 import { onlyOf, readOnlyPeople } from './only-people.ts';
-import { namedCannot, namedSamples } from './undo-text.ts';
+import { isFirstLoad } from '../../engine/context/first-load.ts';
+import { instant } from '../../compose/output/format-values.ts';
 
 /** The flags of these commands. */
 export interface PassFlags extends LookFlags, QuietFlags {
@@ -303,4 +311,46 @@ function documentOf({ reasonCodes: _, ...summary }: Summary, groups: ShownGroup[
     return { kind, key, class: of, cause, reason, fix, new: isNew };
   });
   return JSON.stringify({ ...summary, certificate, problems, groups }, null, 2);
+}
+
+/**
+ * Returns the mode of the run, and why it is full. After a restored or damaged snapshot the run is
+ * full, because its rows do not count until the platform has been listed. The word for a person
+ * becomes the person's key.
+ */
+async function modeNow(
+  mirror: Mirror,
+  { mode, because = [] }: Pick<RunOptions, 'mode' | 'because'>,
+  shell: Shell,
+): Promise<Required<Pick<RunOptions, 'mode' | 'because'>>> {
+  if (isRecord(mode)) return { mode, because };
+  if (typeof mode !== 'string') {
+    return { mode: { single: await keyOf(mode.single, mirror, shell.stop) }, because };
+  }
+  const asked: FullCode[] = mode === 'full' ? [...because] : [];
+  const lost = mirror.notes.length > 0;
+  const at = copiedAt(mirror.snapshot.meta);
+  if (mode === 'undo') {
+    if (lost || at !== undefined) throw copied(mirror.name);
+    return { mode, because };
+  }
+  if (!lost && at !== undefined && mode !== 'full') {
+    shell.note(
+      `crm-mirror: the snapshot was put back from a backup of ${instant(at)}: this run is a full one`,
+    );
+  }
+  // A first load is a reason only for a run that is full anyway.
+  const first = isFirstLoad({ snapshot: mirror.snapshot, firstLoad: false });
+  if (mode === 'full' && first) asked.push('first-load');
+  const needed: FullCode[] = [
+    ...(lost ? ['snapshot-lost' as const] : []),
+    ...(at === undefined ? [] : ['snapshot-restored' as const]),
+  ];
+  return { mode: needed.length > 0 ? 'full' : mode, because: [...asked, ...needed] };
+}
+
+function copied(name: string): Invalid {
+  return new Invalid(`${name}: the snapshot was lost or put back from a backup`, {
+    fix: 'run `crm-mirror sync` first, which lists the platform',
+  });
 }

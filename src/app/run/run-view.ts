@@ -2,7 +2,7 @@
 import { aheadOf } from '../../engine/context/clock-difference.ts';
 import { guardNames, guardRows, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
 import type { PlannedRecord, PlanView } from '../../engine/report/plan-view.ts';
-import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
+import { heldIn, type Summary, type CannotUndo } from '../../engine/report/run-summary.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import {
   doneGroups,
@@ -22,6 +22,7 @@ import { sayPending, signing } from '../../engine/report/approval-rules.ts';
 import { sayEnd } from '../../engine/report/guard-text.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 import type { Names } from '../../views/lookup/person-names.ts';
+import { changeName } from '../../compose/output/change-words.ts';
 
 /** How many records of a group are named. */
 const mostSamples = 10;
@@ -222,4 +223,45 @@ function howToApprove(
   if (approvers) return 'a run will ask for approval';
   const now = commandLine(`sync --approve ${heldAs}`, config);
   return `a run will ask for approval; to run and approve: ${now}`;
+}
+
+/** Returns the groups with the records under the names that may be shown. */
+export function namedCannot(groups: readonly CannotUndo[], names: Names): CannotUndo[] {
+  return groups.map((group) => ({
+    ...group,
+    records: group.records.map(({ key, channel }) => ({
+      key: names({ kind: group.kind, key }),
+      channel,
+    })),
+  }));
+}
+
+/** Returns the lines for people: each reason with its number, and a few records. */
+export function cannotLines(groups: readonly CannotUndo[], names: Names): string[] {
+  if (groups.length === 0) return [];
+  const all = groups.reduce((sum, { count }) => sum + count, 0);
+  const lines = namedCannot(groups, names).flatMap(({ op, rule, reason, count, records }) => {
+    const some = records.map(({ key, channel }) => (channel === '' ? key : `${key} (${channel})`));
+    const more = count > records.length ? ` and ${count - records.length} more` : '';
+    return [
+      `  ${counted(count, 'change')} (${changeName(op, true)}): ${reason} [${rule}]`,
+      `    ${some.join(', ')}${more}`,
+    ];
+  });
+  return [`Cannot be undone: ${counted(all, 'change')}`, ...lines];
+}
+
+/** Returns the groups of a plan with their first records under the names that may be shown. */
+export function namedSamples(samples: readonly Sample[], names: Names) {
+  return samples.map(({ group: { kind, op, held, n: count }, records }) => ({
+    kind,
+    op,
+    held,
+    count,
+    records: records.map(({ key, parts: channels, reason }) => ({
+      key: names({ kind, key }),
+      channels,
+      reason,
+    })),
+  }));
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { withCommas } from '../../domain/values/counted.ts';
 import { instant, range } from '../../compose/output/format-values.ts';
-import { unreadable } from '../../views/status/process-faults.ts';
+import { unreadable } from '../../views/status/mirror-health.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import type { Config } from '../../config/config.ts';
 import type { OptOutOrigin } from '../../store/tables/run-figures.ts';

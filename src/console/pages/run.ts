@@ -8,15 +8,16 @@ import { byWords } from '../../compose/output/decision-words.ts';
 import { changeName, outcomeName } from '../../compose/output/change-words.ts';
 import { fullWords } from '../../compose/output/summary-text.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import { statusWords, tookWords } from '../../views/status/run-history.ts';
 import {
+  statusWords,
+  tookWords,
   askedWords,
   changeOf,
   changeWords,
   type ListedRun,
   listedRuns,
   type ToldChange,
-} from '../../views/status/run-document.ts';
+} from '../../views/status/run-history.ts';
 import { failedOf } from '../../store/request-log/read-log.ts';
 import { orFault } from '../view/expected-error.ts';
 import { choice, type Choice, filterForm, withQuery } from '../view/filter-form.ts';

@@ -1,12 +1,13 @@
 /** Lists the runs. */
 import { withCommas } from '../../domain/values/counted.ts';
-import { statusWords, tookWords } from '../../views/status/run-history.ts';
 import {
+  statusWords,
+  tookWords,
   askedWords,
   type ListedRun,
   listedRuns,
   modeWords,
-} from '../../views/status/run-document.ts';
+} from '../../views/status/run-history.ts';
 import type { RunFilter } from '../../store/tables/run-history.ts';
 import { choice, filterForm, withQuery } from '../view/filter-form.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, timeOf } from '../view/page.ts';

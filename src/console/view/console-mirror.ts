@@ -4,7 +4,7 @@ import { renderProblem } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Config } from '../../config/config.ts';
 import { type Attention, worstFirst } from '../../views/status/attention.ts';
-import { askRedis, readNextRuns } from '../../views/status/due-runs.ts';
+import { askRedis, readNextRuns } from '../../views/status/mirror-health.ts';
 import { see, type Seen } from '../../views/lookup/seen-mirror.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
 import type { Assembled, Shell } from '../../compose/process-shell.ts';

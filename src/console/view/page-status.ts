@@ -2,10 +2,8 @@
 import type { Config } from '../../config/config.ts';
 import { type Attention, worstFirst } from '../../views/status/attention.ts';
 import { attentionOf } from '../../views/status/attention-list.ts';
-import type { NextRuns } from '../../views/status/due-runs.ts';
-import { outageLines } from '../../views/status/mirror-health.ts';
+import { type NextRuns, outageLines, unreadable } from '../../views/status/mirror-health.ts';
 import { readCurrentStatus, statusWithoutSnapshot } from '../../views/status/current-status.ts';
-import { unreadable } from '../../views/status/process-faults.ts';
 import type { CurrentStatus } from '../../views/status/mirror-status.ts';
 
 /** The status, and what follows from it. It names no person by address. */

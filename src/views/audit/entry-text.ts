@@ -9,7 +9,7 @@ import { type Line, lineOf, styled } from '../../compose/output/text-style.ts';
 import type { EntryDocument } from './entry-document.ts';
 
 /** What an entry says: a heading, and facts with their names. */
-export interface EntryParts {
+interface EntryParts {
   title: string;
   facts: Fact[];
 }

@@ -16,6 +16,10 @@ import { auditLogOf } from '../../compose/audit-trail.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
 import type { ExplainedPerson } from '../lookup/person-document.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
+import { setImmediate } from 'node:timers/promises';
+import { unfinishedIn } from '../../engine/erasure/pending/unfinished-erasures.ts';
+import { email } from '../../platform/request-schemas.ts';
+import { keyOfHash, wordOf } from '../lookup/person-names.ts';
 
 /** Entries of the do-not-contact list. */
 export type ListEntries = ExplainedPerson['ledger'];
@@ -98,4 +102,34 @@ export function requestsAbout(
   const asked = { since, run: undefined, route: undefined, failed: undefined, person: key };
   const place = { path: requests.path, key: readKey(ledger.keyFile) };
   return readRequests(place, asked, count)?.newest ?? [];
+}
+
+/** An open snapshot, and the configuration. */
+type Searched = Parameters<typeof recordsOf>[0];
+
+/**
+ * Returns the people that an address, a CRM id or a hash means: those who are recorded, and those
+ * that an address finds on the do-not-contact list or in the audit log. Several people may share a
+ * CRM id. A hash is compared with everybody, in slices between which others go first. Throws
+ * Invalid for a word that cannot mean anybody.
+ */
+export async function searchPeople(searched: Searched, who: string): Promise<Key[]> {
+  const { snapshot } = searched;
+  const word = wordOf(who);
+  if (word.startsWith('#')) {
+    const erasure = unfinishedIn(snapshot).find(({ hash }) => hash === word);
+    const key = erasure?.key ?? (await keyOfHash(word, snapshot, setImmediate));
+    return key === undefined ? [] : [key];
+  }
+  const byId = snapshot.recorded.keysOfOrigin('contact', who.trim());
+  const isKnown = email.safeParse(word).success && isAnywhere(searched, word);
+  return [...new Set([...(isKnown ? [word] : []), ...byId])];
+}
+
+function isAnywhere(searched: Searched, key: Key): boolean {
+  const { recorded, recordHistory, problems } = searched.snapshot;
+  if (recorded.get('contact', key) ?? recordHistory.changes('contact', key, 1)[0]) return true;
+  if (problems.counted.list('contact', key).length > 0) return true;
+  const { listed, entries, requests } = recordsOf(searched, { key, requests: 1 });
+  return listed.length + entries.length + requests.length > 0;
 }

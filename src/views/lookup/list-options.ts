@@ -33,3 +33,10 @@ function isDay(day: string): boolean {
   const at = Date.parse(day);
   return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);
 }
+
+/** Parses a whole number from 0 to `most`. Throws Invalid, naming the option. */
+export function parseWhole(flag: string, text: string, most: number): number {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && value <= most) return value;
+  throw new Invalid(`${flag} "${text}": give a whole number from 0 to ${most}`);
+}

@@ -1,12 +1,8 @@
 /**
  * Counts people who are missing from the CRM, and determines what happens until they are deleted.
  */
-import {
-  type AbsenceRules,
-  policyDeletes,
-  isLongEnough,
-} from '../../records/contact/consent/absent-people.ts';
-import type { Absence, RecordedRow } from '../../domain/record.ts';
+import { type AbsenceRules, policyDeletes, isLongEnough } from '../../records/contact/consent/absent-people.ts';
+import type { Absence, RecordedRow, Key } from '../../domain/record.ts';
 import type { Config } from '../../config/config.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { counted } from '../../domain/values/counted.ts';
@@ -98,4 +94,25 @@ export function absenceWords(absence: NonNullable<ReturnType<typeof absenceOf>>)
 
 function laterWords(ms: number): string {
   return ms === 0 ? 'by the next full run' : `after ${lasting(ms)} more`;
+}
+
+const kind = 'contact';
+
+/** Returns the other addresses under which a CRM record of the person is recorded now. */
+export function successorsOf({ recorded, absences }: Snapshot, key: Key): Key[] {
+  const others = recorded
+    .originsOf(kind, key)
+    .flatMap((id) => recorded.keysOfOrigin(kind, id))
+    .filter((other) => other !== key && recorded.get(kind, other) && !absences.get(kind, other));
+  return [...new Set(others)];
+}
+
+/**
+ * Returns the reason. `absence`: how long full runs have not found the person; undefined if the
+ * last one has.
+ */
+export function whyGone({ absence }: { absence: unknown }, movedTo: readonly string[]): string {
+  if (movedTo.length > 0)
+    return `the CRM has another address for the person: ${movedTo.join(', ')}`;
+  return absence ? 'the person is missing from the CRM' : 'the CRM marks the person as deleted';
 }

@@ -2,12 +2,17 @@
  * Collects everything known about one person in one document, with a section for each place that
  * was queried.
  */
-import { renderProblem } from '../../domain/errors.ts';
+import { renderProblem, type ExpectedError, Interrupted, Invalid, isExpected } from '../../domain/errors.ts';
 import { policyDeletes } from '../../records/contact/consent/absent-people.ts';
 import { type ExplainedChannel, explainPerson } from '../../records/contact/explain-person.ts';
-import type { PersonRules } from '../../records/contact/consent/facts.ts';
+import { type PersonRules, rulesOf } from '../../records/contact/consent/facts.ts';
 import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';
-import type { MappedColumn } from '../../records/contact/observe/column-meanings.ts';
+import {
+  type MappedColumn,
+  type ColumnMeaning,
+  mappedColumns,
+  withDates,
+} from '../../records/contact/observe/column-meanings.ts';
 import { withEarlyMarked } from '../../records/contact/observe/consent-time.ts';
 import {
   decodeContact,
@@ -16,21 +21,29 @@ import {
 } from '../../records/contact/observe/contact-state.ts';
 import { decodedStates } from '../../records/decoded-rows.ts';
 import type { Change } from '../../domain/change.ts';
-import type { DesiredRow } from '../../domain/record.ts';
+import type { DesiredRow, Key } from '../../domain/record.ts';
 import { acknowledgedUnmanaged } from '../../domain/unmanaged-people.ts';
 import type { Config } from '../../config/config.ts';
 import type { Contact } from '../../platform/answer-schemas.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import type { Examined } from '../../engine/examine-person.ts';
+import { type Examined, examine } from '../../engine/examine-person.ts';
 import { approvalOf } from '../../compose/output/decision-words.ts';
-import { canariesAbout } from './canary-wait.ts';
-import { columnOf } from './crm-columns.ts';
 import { heldChangesOf } from './held-changes.ts';
 import { absenceOf } from './missing-people.ts';
 import type { Names } from './person-names.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
+import { z } from 'zod';
+import { openIn, storedCanaries } from '../../engine/guard/canary-book.ts';
+import { memberOf } from '../../engine/guard/canary-slice.ts';
+import { canaryWords, tellCanary, type ToldCanary } from '../../engine/report/canary-text.ts';
+import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
+import type { Mirror } from '../../engine/context/mirror-context.ts';
+import type { Platform } from '../../platform/platform.ts';
+import type { RecordType } from '../../records/record-type.ts';
+import { absenceRulesOf } from '../../compose/mirror-parts.ts';
+import type { Assembled, Shell } from '../../compose/process-shell.ts';
 
-export interface Explaining {
+interface Explaining {
   mirror: string;
   rules: PersonRules;
   found: Examined;
@@ -57,7 +70,7 @@ const kind = 'contact';
 
 export type ExplainedPerson = ReturnType<typeof explainedOf>;
 
-export function explainedOf(explaining: Explaining) {
+function explainedOf(explaining: Explaining) {
   const { mirror, found, names, snapshot, config } = explaining;
   const { key, recorded } = found.states;
   const crm = crmOf(explaining);
@@ -315,4 +328,207 @@ function historyOf({ found, snapshot, changes = changesShown }: Explaining) {
     fix: change.fix,
     approval: approvalOf(change),
   }));
+}
+
+/** A canary, and what it means for one person. */
+interface PersonCanary extends ToldCanary {
+  /** Whether the person is in the slice. */
+  member: boolean;
+  /** Whether a change of the person waits for the slice. */
+  waits: boolean;
+}
+
+/** Returns the canaries that are about the next changes of a person. */
+function canariesAbout(
+  { meta, guarded }: Snapshot,
+  { policy: { canary: policy } }: Config,
+  { key, sends }: { key: Key; sends: readonly Change[] },
+): PersonCanary[] | undefined {
+  if (!policy) return undefined;
+  return openIn(storedCanaries(meta)).flatMap(([guard, canary]) => {
+    const own = sends.filter((change) => change.guard === guard && !isStated(change));
+    if (own.length === 0) return [];
+    // Until all of the slice is changed, nobody knows better than the hash.
+    const isSent = () => guarded.canary.sent(guard, canary.run).some((one) => one.key === key);
+    const member = memberOf(canary)(key) && (canary.state === 'applying' || isSent());
+    const waits = !member && canary.state !== 'failed';
+    return [{ ...tellCanary(guard, canary, policy), member, waits }];
+  });
+}
+
+const reasoned = z.object({ cause: z.string().optional(), shown: z.string().optional() });
+
+/** Returns whether the CRM states the change about this very person, so that it never waits. */
+function isStated({ op, body, why }: Change): boolean {
+  const { cause, shown } = reasoned.parse(JSON.parse(body));
+  if (op === 'delete') return why?.says === 'deleted' || shown !== undefined;
+  return op === 'opt_out' && (cause === 'stated' || cause === 'flag');
+}
+
+/** Formats these canaries. */
+export function canaryLines(canaries: readonly PersonCanary[] = []): string[] {
+  return canaries.map((one) => {
+    const who = one.member ? 'in the slice' : 'not in the slice';
+    const wait = one.waits ? ', so the change waits' : '';
+    return `${canaryWords(one)}; this person is ${who}${wait}`;
+  });
+}
+
+/** A configured column of a record. */
+interface CrmColumn {
+  /** The option of the configuration. */
+  option: string;
+  /** The channel that it decides; null for the other settings. */
+  channel: string | null;
+  fields: readonly string[];
+  /** Null if the value may not be shown. */
+  value: string | null;
+  /** Whether the value is a date. */
+  date: boolean;
+  means: ColumnMeaning;
+}
+
+const aDate = /\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{4}/;
+
+/**
+ * Returns what a column holds. Without `addresses`, a value is shown only if it is a known word; a
+ * date is named as one.
+ */
+function columnOf(
+  { option, channel, fields, holds, read }: MappedColumn,
+  { value, addresses }: { value: Record<string, unknown>; addresses: boolean },
+): CrmColumn {
+  const { text, means } = read(value);
+  const isDate = text !== undefined && aDate.test(text);
+  const isWord = holds === 'words' && means !== 'unknown' && !isDate;
+  return {
+    option,
+    channel: channel ?? null,
+    fields,
+    value: text !== undefined && (addresses || isWord) ? text : null,
+    date: isDate,
+    means,
+  };
+}
+
+/** Names the columns of the CRM that decide about a channel, with their values. */
+export function columnLines(
+  channel: string,
+  records: readonly { columns: CrmColumn[]; place: string }[],
+): string[] {
+  return records.flatMap(({ columns, place }) =>
+    columns
+      .filter((one) => one.channel === channel || isSaid(one))
+      .map(({ option, fields, value, date, means }) => {
+        const setting = option.slice(option.lastIndexOf('.') + 1);
+        const names = fields.map((field) => `"${field}"`).join(', ');
+        const held = heldValue({ value, date });
+        const columnWord = fields.length === 1 ? 'column' : 'columns';
+        return `${setting}: ${columnWord} ${names} ${held}: ${meaningWords[means] ?? means} (${place})`;
+      }),
+  );
+}
+
+/** Returns whether a column states that the person is deleted or unsubscribed from everything. */
+function isSaid({ channel, option, means }: CrmColumn): boolean {
+  return channel === null && isDecisiveOption(option) && means !== 'no' && means !== 'empty';
+}
+
+function heldValue({ value, date }: Pick<CrmColumn, 'value' | 'date'>): string {
+  if (value === '') return 'is empty';
+  if (value === null) return date ? 'holds a date' : 'holds another value';
+  return `holds ${JSON.stringify(value)}${date ? ', a date' : ''}`;
+}
+
+const meaningWords: Readonly<Record<string, string>> = {
+  none: 'no opinion',
+  empty: 'no opinion',
+  unknown: 'no known meaning',
+};
+
+/** What is asked about a person, and how people are named in the document. */
+interface Asking extends Pick<Explaining, 'names' | 'addresses' | 'changes'> {
+  config: Config;
+  key: Key;
+  offline: boolean;
+}
+
+/** What was found of a person. */
+export interface FoundPerson {
+  document: ExplainedPerson;
+  /** The full contacts as the platform returns them. */
+  details: Contact[];
+  /** Why not all of them could be read. */
+  unread: ExpectedError | undefined;
+}
+
+/** Reads the CRM, the snapshot and the platform. Throws Invalid if the mirror has no contacts. */
+export async function examinePerson(
+  { mirror, platform }: Assembled,
+  { stop, abort }: Pick<Shell, 'stop' | 'abort'>,
+  { config, key, offline, ...shown }: Asking,
+): Promise<FoundPerson> {
+  const read: Explaining['read'][number][] = [];
+  const watched = watchRecords(mirror, key, (record) => void read.push(record));
+  const found = await examine(watched, { key, offline, stop, abort, progress: () => undefined });
+  const { contacts, policy } = config;
+  if (!found || !contacts) throw new Invalid(`${config.mirror} has no contacts`);
+  const { details, unread } = await detailsOf(found, platform.contacts, stop);
+  const dates = 'sizes' in found.source ? found.source.sizes.dateColumns : [];
+  const columns = mappedColumns(contacts, () => mirror.clock.now());
+  const document = explainedOf({
+    mirror: config.mirror,
+    rules: rulesOf(contacts, policy, absenceRulesOf(config)),
+    found,
+    read,
+    columns: columns.map((column) => withDates(column, dates)),
+    details,
+    snapshot: mirror.snapshot,
+    config,
+    ...shown,
+  });
+  return { document, details, unread };
+}
+
+/**
+ * Returns the mirror with a source that also passes on the records that may be the person's as they
+ * are read: those with the address, also within a cell that is none, and those with a known id.
+ */
+function watchRecords(
+  mirror: Mirror,
+  key: Key,
+  hear: (record: Explaining['read'][number]) => void,
+): Mirror {
+  const parts = mirror.parts.map((part) => {
+    const ids = mirror.snapshot.recorded.originsOf(part.type.name, key);
+    const mayBe = ({ id, alias }: DesiredRow): boolean =>
+      ids.includes(id) || alias.split(/[\s,;:<>()[\]"'|]+/).includes(key);
+    const desire: RecordType['desire'] = (value, place) => {
+      const row = part.type.desire(value, place);
+      if (row.key === key || mayBe(row)) hear({ place, value, invalid: row.invalid });
+      return row;
+    };
+    return { ...part, type: { ...part.type, desire } };
+  });
+  return { ...mirror, parts };
+}
+
+/** Returns the full contacts as the platform shows them, up to one that cannot be read this way. */
+async function detailsOf(
+  { unread, states }: Examined,
+  contacts: Platform['contacts'],
+  signal: AbortSignal,
+): Promise<Pick<FoundPerson, 'details' | 'unread'>> {
+  const details: Contact[] = [];
+  if (unread) return { details, unread: undefined };
+  for (const { id } of states.observed) {
+    try {
+      const contact = await contacts.retrieve(id, { signal });
+      if (contact) details.push(contact);
+    } catch (error) {
+      if (!isExpected(error) || error instanceof Interrupted) throw error;
+      return { details, unread: error };
+    }
+  }
+  return { details, unread: undefined };
 }

@@ -10,6 +10,7 @@ import { Invalid } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
 import { unfinishedIn } from '../../engine/erasure/pending/unfinished-erasures.ts';
+import type { LoggedRequest } from '../../store/request-log/read-log.ts';
 
 /** Returns the name of a record. */
 export type Names = (record: Pick<RecordProblem, 'kind' | 'key'>) => string;
@@ -129,4 +130,36 @@ async function inSource(
     }
   }
   return undefined;
+}
+
+const anyAddress = /[^\s@‹›"'<>(){}[\],\\]{1,64}@[^\s@‹›"'<>(){}[\],\\]{1,255}/gu;
+
+/** Returns the text with every address replaced by the name that `names` gives the person. */
+export function maskedText(text: string, names: Names): string {
+  return text.replace(anyAddress, (found) => {
+    const address = found.replace(/[.,;:!?…]+$/, '');
+    const key = contactKey(address);
+    const name = names({ kind: 'contact', key });
+    return name === key ? found : name + found.slice(address.length);
+  });
+}
+
+/** Returns the request with every address replaced by the name that `names` gives the person. */
+export function masked(one: LoggedRequest, names: Names): LoggedRequest {
+  const name = (address: string): string => names({ kind: 'contact', key: contactKey(address) });
+  const { person, path } = one;
+  const mask = (text: string): string => {
+    const known = person === null || person === '' ? text : text.replaceAll(person, name(person));
+    return maskedText(known, names);
+  };
+  const [place = '', query] = path.split('?');
+  const fields = [...new URLSearchParams(query)].map(([field, of]) => `${field}=${mask(of)}`);
+  return {
+    ...one,
+    path: query === undefined ? path : `${place}?${fields.join('&')}`,
+    person: person && name(person),
+    request: one.request && mask(one.request),
+    answer: one.answer && mask(one.answer),
+    failure: one.failure && mask(one.failure),
+  };
 }

@@ -2,9 +2,7 @@
 import { approvalWords } from '../../compose/output/decision-words.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { plannedAgain } from '../../store/tables/journal.ts';
-import type { ExplainedPerson } from './person-document.ts';
-import { canaryLines } from './canary-wait.ts';
-import { columnLines } from './crm-columns.ts';
+import { type ExplainedPerson, canaryLines, columnLines } from './person-document.ts';
 import { heldLines } from './held-changes.ts';
 import { absenceWords } from './missing-people.ts';
 import { type Line, styled } from '../../compose/output/text-style.ts';

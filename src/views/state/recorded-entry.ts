@@ -8,15 +8,20 @@ import {
 } from '../../records/contact/observe/contact-state.ts';
 import { decodeTemplate } from '../../records/template/template-state.ts';
 import type { PlatformFacts } from '../../records/platform-facts.ts';
-import type { RecordedRow } from '../../domain/record.ts';
+import type { RecordedRow, Ownership, RecordTypeName } from '../../domain/record.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { resetMark } from '../../store/tables/recorded-state.ts';
 import { membershipOf } from '../lookup/person-document.ts';
 import type { Names } from '../lookup/person-names.ts';
 import { instantOrNull } from '../../compose/output/format-values.ts';
+import { type Command, Option } from 'commander';
+import type { Config } from '../../config/config.ts';
+import { Invalid } from '../../domain/errors.ts';
+import { csvLines } from '../../compose/output/csv-text.ts';
+import { memberWords } from '../lookup/person-text.ts';
 
 /** The snapshot, and how records are named. */
-export interface Recording {
+interface Recording {
   snapshot: Snapshot;
   names: Names;
 }
@@ -122,3 +127,136 @@ function nameOf(row: RecordedRow): string | null {
 
 /** A template has nothing of what is recorded of a person. */
 const nobody: RecordedContact = { channels: {}, contacts: [], defaults: [], outgrown: [] };
+
+const kinds = ['contact', 'template'] as const;
+const ownerships = ['created', 'adopted', 'noted'] as const;
+const statuses = ['subscribed', 'unsubscribed', 'all_mail', 'vanished'] as const;
+
+/** The flags that select rows. */
+export interface FilterFlags {
+  kind?: RecordTypeName;
+  channel?: string;
+  status?: (typeof statuses)[number];
+  ownership?: Ownership;
+}
+
+/** The help of these flags. */
+export const filterHelp =
+  '  status      subscribed or unsubscribed (in a channel), all_mail: opted out of all mail, blocked\n' +
+  '              or suppressed; vanished: no longer on the platform\n' +
+  '  ownership   created or adopted: ours; noted: not ours, but its opt-out is remembered\n';
+
+/** Adds the flags that select rows. */
+export function filterOptions(command: Command): Command {
+  return command
+    .addOption(new Option('--kind <kind>', 'only contacts, or only templates').choices(kinds))
+    .option('--channel <channel>', 'only people with a record of this channel')
+    .addOption(
+      new Option('--status <status>', 'only this status, in any channel or in --channel').choices(
+        statuses,
+      ),
+    )
+    .addOption(new Option('--ownership <ownership>', 'only this one').choices(ownerships));
+}
+
+/** Throws Invalid for a channel that the configuration does not name. */
+export function refuseUnknownChannel({ channel }: FilterFlags, { contacts, file }: Config): void {
+  if (channel === undefined) return;
+  const all = contacts?.channels.flatMap(({ id, replaces = id }) => [id, replaces]) ?? [];
+  if (all.includes(channel)) return;
+  throw new Invalid(`--channel ${channel}: ${file} has no such channel`, {
+    fix: `give one of ${[...new Set(all)].join(', ')}`,
+  });
+}
+
+const rowsAtOnce = 500;
+
+/** Yields the entries that match, contacts first, each type in the order of its keys. */
+export function* selected(recording: Recording, flags: FilterFlags): Generator<RecordedEntry> {
+  const { recorded } = recording.snapshot;
+  const entryOf = entriesIn(recording);
+  for (const kind of kinds.filter((one) => (flags.kind ?? one) === one)) {
+    for (let after = ''; ;) {
+      const page = recorded.next(kind, after, rowsAtOnce);
+      yield* page.map(entryOf).filter((entry) => isWanted(entry, flags));
+      if (page.length < rowsAtOnce) break;
+      after = page.at(-1)?.key ?? after;
+    }
+  }
+}
+
+function isWanted(entry: RecordedEntry, { channel, status, ownership }: FilterFlags): boolean {
+  if (ownership !== undefined && entry.ownership !== ownership) return false;
+  const about = Object.entries(entry.channels).filter(([id]) => (channel ?? id) === id);
+  if (channel !== undefined && about.length === 0) return false;
+  if (status === undefined) return true;
+  if (status === 'vanished') return entry.id === null;
+  if (status === 'all_mail') return entry.allMail !== null;
+  const is = status === 'subscribed' ? 'opt_in' : 'opt_out';
+  return about.some(([, one]) => one.is === is);
+}
+
+const ownershipWords = { created: 'created by us', adopted: 'adopted', noted: 'not ours' };
+
+/** Returns the head of the table, and a row for each entry. */
+export function tableRows(entries: readonly RecordedEntry[]): string[][] {
+  return [
+    ['RECORD', 'OWNERSHIP', 'STATE', 'LAST SEEN'],
+    ...entries.map((entry) => [
+      entry.kind === 'template' ? `template ${entry.key}` : entry.key,
+      ownershipWords[entry.ownership],
+      stateWords(entry),
+      entry.seenAt ?? '–',
+    ]),
+  ];
+}
+
+/** Formats the state, such as: ch_news opt in, ch_product opt out by us */
+function stateWords({ id, name, channels, allMail }: RecordedEntry): string {
+  const words = [
+    ...(id === null ? ['vanished from the platform'] : []),
+    ...(name === null ? [] : [`named ${JSON.stringify(name)}`]),
+    ...(allMail ? [`opted out of all mail (${allMail.causes.join(', ') || 'cause unknown'})`] : []),
+    ...Object.entries(channels).map(
+      ([channel, is]) => `${channel} ${memberWords({ ...is, after: null, until: null })}`,
+    ),
+  ];
+  return words.join(', ') || 'nothing is recorded of a channel';
+}
+
+const columns = [
+  'kind',
+  'key',
+  'ownership',
+  'id',
+  'crm_ids',
+  'channel',
+  'is',
+  'by',
+  'cause',
+  'after',
+  'until',
+  'doubtful',
+  'all_mail',
+  'seen_at',
+];
+
+/** The first line of the CSV. */
+export const csvHead = columns.join(',');
+
+/** Returns the CSV lines of an entry: one for each channel, or one if none is recorded. */
+export function csvOf(entry: RecordedEntry): string[] {
+  const { kind, key, ownership, id, crmIds, channels, allMail, seenAt } = entry;
+  const first = [kind, key, ownership, id ?? '', crmIds.join(' ')];
+  const last = [allMail ? allMail.causes.join(' ') || 'unknown' : '', seenAt ?? ''];
+  const parts = Object.entries(channels).map(([channel, is]) => {
+    const { by, cause, after, until, doubtful } = is;
+    const who = [channel, is.is, by ?? '', cause ?? ''];
+    return [...who, after ?? '', until ?? '', doubtful ? 'yes' : 'no'];
+  });
+  const rows = parts.length > 0 ? parts : [Array.from({ length: 7 }, () => '')];
+  return csvLines(
+    rows.map((row) => [...first, ...row, ...last]),
+    { spreadsheet: true },
+  );
+}

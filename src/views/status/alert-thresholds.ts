@@ -1,7 +1,7 @@
 /**
  * Compares the last runs with the thresholds of the configuration (`alerts`). Crossing one needs
  * attention, and stops nothing. A threshold that is not set is never crossed; `alerts.proofAge` is
- * in status-sections.ts. All functions except `alertsIn` are pure.
+ * in mirror-status.ts. All functions except `alertsIn` are pure.
  */
 import type { Config } from '../../config/config.ts';
 import { median } from '../../domain/values/median.ts';

@@ -6,16 +6,20 @@ import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { limitWords } from '../../engine/report/forecast-text.ts';
 import { tickWords } from '../../compose/queues/run-schedule.ts';
-import type { NextRuns } from './due-runs.ts';
+import type { NextRuns } from './mirror-health.ts';
 import { endOf, heldWords } from './attention-list.ts';
 import { byWords } from '../../compose/output/decision-words.ts';
-import { progressWords } from './run-progress.ts';
+import {
+  progressWords,
+  canaryEndWords,
+  canaryRow,
+  windowWords,
+  type CurrentStatus,
+  currentStatusOf,
+} from './mirror-status.ts';
 import { statusWords, type ToldRun, tookWords } from './run-history.ts';
-import { canaryEndWords, canaryRow } from './canary-rows.ts';
-import { windowWords } from './window-waits.ts';
 import { see } from '../lookup/seen-mirror.ts';
 import { missingWords } from '../lookup/missing-people.ts';
-import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
 import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { isLeased } from '../../store/database/writer-lease.ts';

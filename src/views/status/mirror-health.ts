@@ -7,9 +7,15 @@ import { clockFix } from '../../engine/context/clock-difference.ts';
 import { readHealth, type Outage, type OutagePart, silentMs } from '../../store/health-file.ts';
 import { instant } from '../../compose/output/format-values.ts';
 import { ago, type Attention } from './attention.ts';
+import { explain } from '../../compose/output/failure-report.ts';
+import { exitCode } from '../../compose/output/exit-codes.ts';
+import { isExpected } from '../../domain/errors.ts';
+import type { QueueView } from '../../compose/queues/queue-view.ts';
+import type { Tick } from '../../compose/queues/run-schedule.ts';
+import type { CurrentStatus } from './mirror-status.ts';
 
 /** A part that fails now, or that failed until `endedAt`, less than half an hour ago. */
-export interface ToldOutage {
+interface ToldOutage {
   part: OutagePart;
   since: string;
   /** When it failed for the last time. */
@@ -20,7 +26,7 @@ export interface ToldOutage {
 }
 
 /** The worker that serves the mirror, or served it last. */
-export interface ToldWorker {
+interface ToldWorker {
   since: string;
   seenAt: string;
   /** `silent`: it gives no sign of life. `left`: it was stopped, or has given the mirror away. */
@@ -63,7 +69,7 @@ export function tellOutage({ since, seenAt, endedAt, isAway: _, ...is }: Outage)
 const byItself = 'nothing, if it ends soon: the next run goes on from there; else ';
 
 /** The attention code of each part, what is said of it, and what to do. */
-export const outageWords: Readonly<
+const outageWords: Readonly<
   Record<OutagePart, { code: Attention['code']; text: string; fix: string }>
 > = {
   disk: {
@@ -170,3 +176,89 @@ export function isExplained(outages: readonly ToldOutage[], failedAt: string): b
 
 /** A run ends some time after what made it fail. */
 const slackMs = 60_000;
+
+/** Returns the line about Redis; `why` says that it is away. */
+export function redisAway(why: string, since: string | null): Attention {
+  return {
+    since,
+    code: 'redis_away',
+    text: `${why}: no run of the schedule starts, and no event is accepted`,
+    fix: outageWords.redis.fix,
+  };
+}
+
+/** Returns the line about a Redis that drops keys when its memory is full. */
+export function redisEvicts(policy: string): Attention {
+  return {
+    since: null,
+    code: 'redis_evicts',
+    text:
+      `Redis throws away what waits in it when its memory is full (maxmemory-policy ${policy}): ` +
+      'runs of the schedule and events can be lost',
+    fix: 'set maxmemory-policy noeviction, or give the worker a Redis of its own',
+  };
+}
+
+/**
+ * Returns the line about a snapshot that cannot be read, or undefined if the error is a bug, or
+ * says that another process has it locked now.
+ */
+export function unreadable(error: unknown): Attention | undefined {
+  const { problem, code, text } = explain(error);
+  const isBug = !isExpected(error) && text.includes('this is a bug');
+  if (isBug || code === exitCode('busy')) return undefined;
+  const { reason, fix = 'look at the file, its disk and its permissions' } = problem;
+  const what = `the snapshot cannot be read, so nothing is known of this mirror: ${reason}`;
+  return { code: 'snapshot_unreadable', text: what, fix, since: null };
+}
+
+/** The next run of one entry of the schedule. */
+export interface Due {
+  run: Tick;
+  at: string;
+}
+
+/** The next runs, soonest first, as Redis has them. */
+export interface NextRuns {
+  due: readonly Due[];
+  /** Why they are not known; undefined if they are. */
+  unknown: string | undefined;
+}
+
+type Served = Pick<CurrentStatus, 'worker'>;
+
+/** Returns the next runs; none if no worker serves the mirror, because nobody begins them. */
+export async function readNextRuns(
+  { due }: Pick<QueueView, 'due'>,
+  { worker }: Served,
+): Promise<NextRuns> {
+  if (worker?.is !== 'alive') return { due: [], unknown: undefined };
+  try {
+    const found = await due();
+    return {
+      due: found.map(({ tick, at }) => ({ run: tick, at: instant(at) })),
+      unknown: undefined,
+    };
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+    return { due: [], unknown: error.message };
+  }
+}
+
+/** Returns the next runs, and what is wrong with the Redis of the configuration. */
+export async function askRedis(
+  { redis: url, mirror }: Config,
+  served: Served,
+): Promise<NextRuns & { faults: Attention[] }> {
+  if (url === undefined) return { due: [], unknown: undefined, faults: [] };
+  // Loading the module takes as long as everything else together.
+  const { viewQueues } = await import('../../compose/queues/queue-view.ts');
+  const view = viewQueues({ url, mirror });
+  try {
+    const next = await readNextRuns(view, served);
+    const evicted = await view.evictsBy().catch(() => undefined);
+    return { ...next, faults: evicted === undefined ? [] : [redisEvicts(evicted)] };
+  } finally {
+    view.close();
+  }
+}

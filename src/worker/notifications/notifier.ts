@@ -14,7 +14,7 @@
 import type { Config } from '../../config/config.ts';
 import { type Attention, worstFirst } from '../../views/status/attention.ts';
 import { readCurrentStatus } from '../../views/status/current-status.ts';
-import { unreadable } from '../../views/status/process-faults.ts';
+import { unreadable } from '../../views/status/mirror-health.ts';
 import { foundIn } from '../../views/status/trouble-notice.ts';
 import type { OutageRecord } from '../../store/health-file.ts';
 import { deliverDue, type Line, sayWhy, type Seen } from './notice-delivery.ts';

@@ -15,7 +15,7 @@ async function typesFor(contacts: object): Promise<string[]> {
         return next(url, context);
       },
     });
-    const { loadSources } = await import('./src/cli/compose/source-registry.ts');
+    const { loadSources } = await import('./src/compose/source-registry.ts');
     const { contacts } = await loadSources({ contacts: ${JSON.stringify(contacts)} });
     if (typeof contacts().read !== 'function') throw new Error('this is no source');
     console.log(JSON.stringify(types.filter((type) => type !== 'mapped')));

@@ -1,7 +1,7 @@
 /** The titles of the changes that a plan or a run names. */
 import { expect, test } from 'vitest';
 import { sampleTitle } from '../../../src/compose/output/change-groups.ts';
-import { changeWords } from '../../../src/views/status/run-document.ts';
+import { changeWords } from '../../../src/views/status/run-history.ts';
 import { renderLine } from '../../../src/compose/output/text-style.ts';
 
 const optOut = { kind: 'contact', op: 'opt_out', held: false, n: 42, own: 42 } as const;

@@ -1,6 +1,6 @@
 /** The state that a dossier tells where the audit log and the do-not-contact list differ. */
 import { describe, expect, test } from 'vitest';
-import { answersOf, type Evidence } from '../../../src/views/dossier/channel-answers.ts';
+import { answersOf, type Evidence } from '../../../src/views/dossier/dossier-document.ts';
 
 const noon = '2026-03-01T12:00:00Z';
 const one = '2026-03-01T13:00:00Z';

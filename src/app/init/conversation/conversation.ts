@@ -5,27 +5,19 @@
 import { existsSync } from 'node:fs';
 import type { Shell } from '../../../compose/process-shell.ts';
 import { codeOfStop, exitCode } from '../../../compose/output/exit-codes.ts';
-import type { Chosen } from '../column-words.ts';
-import { described } from '../describe-proposal.ts';
-import { columnsIn } from '../flag-lists.ts';
+import { countsOf, recordsOf, valuesOf, mayBeAny } from '../column-words.ts';
+import { described, previewOf } from '../describe-proposal.ts';
+import { columnsIn, wordFlag, wordsOf } from '../flag-lists.ts';
 import { choicesOf, commandLine, type Flags } from '../init-flags.ts';
-import { platformChannels } from '../platform-channels.ts';
-import { previewOf } from '../preview.ts';
+import { platformChannels, type PlatformChannel } from '../platform-channels.ts';
 import { type Proposal, propose } from '../propose-columns.ts';
-import type { Sample } from '../sample/sample.ts';
-import { Undecided } from '../sample/undecided.ts';
-import { type Draft, mirrorName, nameFault, writeConfiguration } from '../write-configuration.ts';
-import { locate } from './choose-source.ts';
-import {
-  askChannels,
-  askOptOuts,
-  askRole,
-  decided,
-  nameWords,
-  type Subject,
-  withoutWords,
-} from './decide-columns.ts';
-import { Cancelled, createTalk, type Talk } from './talk.ts';
+import type { Sample, Role } from '../sample/sample.ts';
+import { Undecided, type Question } from '../sample/undecided.ts';
+import { mirrorName, nameFault, writeConfiguration } from '../mirror-file.ts';
+import { Cancelled, createTalk, type Talk, type MenuItem } from './talk.ts';
+import { isExpected, renderProblem } from '../../../domain/errors.ts';
+import { readSample } from '../sample/read-sample.ts';
+import { counted, withCommas } from '../../../domain/values/counted.ts';
 
 /** Asks, writes, checks, and prints the command line that does the same. */
 export async function converse(given: Flags, shell: Shell): Promise<number> {
@@ -45,17 +37,25 @@ export async function converse(given: Flags, shell: Shell): Promise<number> {
   return code;
 }
 
-async function agreed(
-  asGiven: Flags,
-  talk: Talk,
-  shell: Shell,
-): Promise<{ flags: Flags; draft: Draft }> {
+async function agreed(asGiven: Flags, talk: Talk, shell: Shell) {
   const { flags: located, sample } = await locate(asGiven, talk, shell);
   const { channels: platform, note } = await platformChannels(shell);
   if (note !== undefined) talk.warn(note);
-  const given = withNamesOf(located, sample);
+  // Each column gets a value of its own, so that an answer can take back one of them.
+  const namesIn = (lists: readonly string[]) =>
+    lists.flatMap((list) => columnsIn(list, sample.columns));
+  const { unsubscribed, unused = [] } = located;
+  const given = {
+    ...located,
+    unused: namesIn(unused),
+    ...(unsubscribed && { unsubscribed: namesIn(unsubscribed) }),
+  };
   const { flags, proposal } = await settled(given, { sample, platform, talk });
-  const output = await askOutput(flags.output, talk);
+  const output = await talk.ask('Where is the configuration written to?', {
+    initial: flags.output,
+    fault: (path) =>
+      existsSync(path) ? 'this file exists, and init overwrites nothing' : undefined,
+  });
   const mirror = await talk.ask('What is the name of this mirror?', {
     initial: flags.mirror ?? mirrorName(sample.origin),
     fault: nameFault,
@@ -63,17 +63,6 @@ async function agreed(
   const draft = { output, mirror, sample, proposal };
   const { named: source = flags.source } = sample;
   return { flags: { ...flags, ...(source !== undefined && { source }), output, mirror }, draft };
-}
-
-/** Returns the flags with a value for each column, so that an answer can take back one of them. */
-function withNamesOf<T extends Flags>(flags: T, { columns }: Sample): T {
-  const { unsubscribed, unused = [] } = flags;
-  const namesIn = (lists: readonly string[]) => lists.flatMap((list) => columnsIn(list, columns));
-  return {
-    ...flags,
-    unused: namesIn(unused),
-    ...(unsubscribed && { unsubscribed: namesIn(unsubscribed) }),
-  };
 }
 
 interface Settled {
@@ -100,7 +89,8 @@ async function settled(given: Flags, on: Subject): Promise<Settled> {
     ];
     const wish = await on.talk.choose('Is this right?', changes);
     if (wish === 'write') return { flags, proposal };
-    flags = await changed(flags, { wish, proposal, on, asked });
+    if (wish === 'words') asked.clear();
+    flags = await changed(flags, wish, proposal, on);
   }
 }
 
@@ -126,24 +116,28 @@ async function complete(given: Flags, on: Subject, asked: Set<string>): Promise<
   }
 }
 
-interface Change {
-  wish: string;
-  proposal: Proposal;
-  on: Subject;
-  asked: Set<string>;
-}
-
-async function changed(flags: Flags, { wish, proposal, on, asked }: Change): Promise<Flags> {
+async function changed(
+  flags: Flags,
+  wish: string,
+  proposal: Proposal,
+  on: Subject,
+): Promise<Flags> {
   if (wish === 'channels') return askChannels({ ...flags, channel: [] }, on);
+  const optOuts = proposal.unsubscribed.map(({ column }) => column.name);
   if (wish === 'words') {
-    asked.clear();
-    const { words: _words, ...rest } = flags;
-    return { ...rest, ...explicit(proposal) };
+    // Every column stays as it was proposed.
+    const { words: _words, ...others } = flags;
+    const { id, email, deleted, channels } = proposal;
+    return {
+      ...others,
+      id: id.column.name,
+      email: email.column.name,
+      unsubscribed: optOuts.length > 0 && optOuts,
+      deleted: deleted?.column.name ?? false,
+      channel: channels.map((one) => `${one.id}=${one.column.name}`),
+    };
   }
-  if (wish === 'unsubscribed') {
-    const present = proposal.unsubscribed.map(({ column }) => column.name);
-    return askOptOuts(flags, on, present);
-  }
+  if (wish === 'unsubscribed') return askOptOuts(flags, on, optOuts);
   const roles = ['id', 'email', 'deleted'] as const;
   const role = roles.find((one) => one === wish) ?? 'id';
   const initial = proposal[role]?.column.name;
@@ -151,21 +145,290 @@ async function changed(flags: Flags, { wish, proposal, on, asked }: Change): Pro
   return { ...withoutWords(flags, chosen === initial ? [] : [initial]), [role]: chosen };
 }
 
-/** Returns the flags that name every column of a proposal. */
-function explicit({ id, email, unsubscribed, deleted, channels }: Proposal) {
-  const nameOf = (chosen: Chosen | undefined): string | false => chosen?.column.name ?? false;
+/** Asks for the source, unless the flags name one that can be read. */
+async function locate(
+  flags: Flags,
+  talk: Talk,
+  shell: Shell,
+): Promise<{ flags: Flags & { source: string }; sample: Sample }> {
+  const { stop: signal, env } = shell;
+  const { source } = flags;
+  if (source === undefined) {
+    return locate({ ...flags, ...(await askSource(talk)) }, talk, shell);
+  }
+  talk.show([`Reading ${source.replace(/:[^:@/]*@/, ':…@')} …`]);
+  try {
+    const sample = await readSample({ ...flags, source, env, signal });
+    return { flags: { ...flags, source }, sample };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!isExpected(error)) throw error;
+    if (error instanceof Undecided && error.question.about === 'table') {
+      const tables = error.question.among.map((value) => ({ value, label: value }));
+      const table = await talk.choose('Which table holds the people?', tables);
+      return locate({ ...flags, table }, talk, shell);
+    }
+    talk.warn(error.problems.map(renderProblem).join('\n'));
+    const { source: _source, table: _table, header: _header, ...rest } = flags;
+    return locate(rest, talk, shell);
+  }
+}
+
+const places = [
+  { value: 'file', label: 'a file', hint: 'CSV, Excel, JSON lines, SQLite' },
+  { value: 'sql', label: 'a database', hint: 'PostgreSQL, MySQL, MariaDB' },
+  { value: 'http', label: 'an HTTP API', hint: 'a list of people as JSON' },
+  { value: 'hubspot', label: 'HubSpot', hint: 'needs HUBSPOT_TOKEN' },
+  { value: 'salesforce', label: 'Salesforce', hint: 'needs SALESFORCE_URL and an app' },
+] as const;
+
+async function askSource(talk: Talk): Promise<Pick<Flags, 'source' | 'header'>> {
+  const place = await talk.choose('Where are the people?', places);
+  if (place === 'file') {
+    const fault = (path: string) => (existsSync(path) ? undefined : `there is no file ${path}`);
+    return { source: await talk.ask('Which file?', { example: 'people.csv', fault }) };
+  }
+  if (place === 'sql') {
+    const example = 'postgres://USER@HOST/DATABASE';
+    const hint = 'A password is not written: name it ${DATABASE_URL} to read it from there.';
+    talk.show([hint]);
+    return { source: await talk.ask('What is the address of the database?', { example }) };
+  }
+  if (place !== 'http') return { source: place };
+  const example = 'https://crm.example/api/contacts';
+  const source = await talk.ask('What is the address of the list?', { example });
+  if (!(await talk.agree('Does it need a header, such as Authorization?'))) return { source };
+  const header = await talk.ask('Which header? Take its secret from the environment.', {
+    initial: 'Authorization: Bearer ${CRM_TOKEN}',
+  });
+  return { source, header: [header] };
+}
+
+/** What a question is asked about. */
+interface Subject {
+  sample: Sample;
+  platform: readonly PlatformChannel[];
+  talk: Talk;
+}
+
+const purposes: Readonly<Record<Role, string>> = {
+  id: 'Which column is the id of a person? It must never change.',
+  email: 'Which column is the email address?',
+  unsubscribed: 'Which column says that a person wants no mail at all?',
+  deleted: 'Which column says that a person is gone?',
+};
+
+const none = '\0none';
+const rest = '\0rest';
+
+const flagAnswers = [
+  { value: 'unknown', label: 'I do not know', hint: 'ends here, and writes nothing' },
+  { value: 'unused', label: 'something else: do not use it' },
+  { value: 'unsubscribed', label: 'with a yes in it: wants no mail at all' },
+] as const;
+
+const polarities = [
+  { value: 'optOut', label: 'no mail', hint: 'everything else is no opinion' },
+  { value: 'elseIn', label: 'no mail, and everybody else wants it' },
+  { value: 'words', label: 'something else: say what each word means' },
+  { value: 'other', label: 'take another column' },
+] as const;
+
+/** Asks the question, and returns the flags with the answer. */
+export async function decided(flags: Flags, question: Question, on: Subject): Promise<Flags> {
+  if (question.about === 'words') return decideWords(flags, question, on);
+  if (question.about === 'channels') return askChannels(flags, on, question.among);
+  if (question.about === 'table') throw new Error('the table is asked for with the source');
+  const { talk, sample } = on;
+  if (question.about === 'flags') {
+    const unused = [...(flags.unused ?? [])];
+    const unsubscribed: string[] = [];
+    for (const column of question.among) {
+      const values = countsOf(column, sample.records, true);
+      const message = `${column.name} looks like a flag (${values}). What does it say?`;
+      const answer = await talk.choose(message, flagAnswers);
+      if (answer === 'unknown') throw new Cancelled();
+      (answer === 'unused' ? unused : unsubscribed).push(column.name);
+    }
+    const named = [...(flags.unsubscribed || []), ...unsubscribed];
+    return { ...flags, unused, ...(unsubscribed.length > 0 && { unsubscribed: named }) };
+  }
+  if (question.about === 'polarity') {
+    const { column } = question;
+    const { name } = column;
+    const message = `${name} is named like an opt-out. What does a yes in it mean?`;
+    const way = await talk.choose(message, polarities);
+    if (way === 'other') return askChannels({ ...flags, channel: [] }, on);
+    if (way === 'words') {
+      const { values: unknown } = column;
+      return nameWords(flags, { about: 'words', use: 'subscription', column, unknown }, on);
+    }
+    return { ...flags, [way]: [...(flags[way] ?? []), name] };
+  }
+  return { ...flags, [question.about]: await askRole(question.about, on, question) };
+}
+
+/** Asks which column has a role; false: none. */
+async function askRole(
+  role: Role,
+  { sample, talk }: Subject,
+  { among, initial }: { among: readonly string[]; initial?: string | undefined },
+): Promise<string | false> {
+  const isOptional = role === 'unsubscribed' || role === 'deleted';
+  const answers = [
+    ...(isOptional ? [{ value: none, label: 'no column says so' }] : []),
+    ...columnsOf(sample, among),
+  ];
+  const present = initial ?? among[0];
+  const chosen = await talk.choose(purposes[role], answers, present);
+  return chosen === none ? false : chosen;
+}
+
+/** Asks which columns are opt-outs, one after the other. */
+async function askOptOuts(flags: Flags, on: Subject, present: readonly string[]): Promise<Flags> {
+  const first = await askRole('unsubscribed', on, { among: present, initial: present[0] });
+  if (first === false) return { ...flags, unsubscribed: false };
+  const named = [first];
+  while (await on.talk.agree('Does another column say so, too?')) {
+    const rest = present.filter((name) => !named.includes(name));
+    const next = await askRole('unsubscribed', on, { among: rest, initial: rest[0] });
+    if (next === false) break;
+    named.push(next);
+  }
+  const unused = present.filter((name) => !named.includes(name));
   return {
-    id: id.column.name,
-    email: email.column.name,
-    unsubscribed:
-      unsubscribed.length > 0 ? unsubscribed.map(({ column }) => column.name) : (false as const),
-    deleted: nameOf(deleted),
-    channel: channels.map((one) => `${one.id}=${one.column.name}`),
+    ...flags,
+    unsubscribed: [...new Set(named)],
+    unused: [...(flags.unused ?? []), ...unused],
   };
 }
 
-async function askOutput(initial: string, talk: Talk): Promise<string> {
-  const fault = (path: string) =>
-    existsSync(path) ? 'this file exists, and init overwrites nothing' : undefined;
-  return talk.ask('Where is the configuration written to?', { initial, fault });
+/** Asks for the column of each channel of the platform, or for channels and their columns. */
+async function askChannels(
+  flags: Flags,
+  { sample, platform, talk }: Subject,
+  among: readonly string[] = [],
+): Promise<Flags> {
+  const columns = columnsOf(sample, among);
+  const channel: string[] = [];
+  for (const { id, name } of platform) {
+    const skip = { value: none, label: 'no column: leave this channel alone' };
+    const message = `Which column is the consent to ${name} (${id})?`;
+    const column = await talk.choose(message, [...columns, skip]);
+    if (column !== none) channel.push(`${id}=${column}`);
+  }
+  while (channel.length === 0 || (await talk.agree('Is there another channel?'))) {
+    const id = await talk.ask('What is the id of the channel on the platform?', {
+      example: 'ch_news',
+      fault: (text) => (/[=\s]/.test(text) ? 'an id has no spaces and no =' : undefined),
+    });
+    const column = await talk.choose(`Which column is the consent to ${id}?`, columns);
+    channel.push(`${id}=${column}`);
+  }
+  // What was said about the column of a channel holds while it is one.
+  const isUsed = (name: string) => channel.some((one) => one.endsWith(`=${name}`));
+  const { optOut = [], elseIn = [] } = flags;
+  const former = [...optOut, ...elseIn].filter((name) => !isUsed(name));
+  return {
+    ...withoutWords(flags, former),
+    channel,
+    optOut: optOut.filter(isUsed),
+    elseIn: elseIn.filter(isUsed),
+  };
+}
+
+/** Returns the columns to choose from; those that come into question are first. */
+function columnsOf({ columns }: Sample, among: readonly string[]): MenuItem[] {
+  const likely = columns.filter(({ name }) => among.includes(name));
+  const others = columns.filter((column) => !likely.includes(column));
+  return [...likely, ...others].map((column) => ({
+    value: column.name,
+    label: column.name,
+    hint: valuesOf(column),
+  }));
+}
+
+type WordsQuestion = Extract<Question, { about: 'words' }>;
+
+/** How many words of a column are asked for one by one. */
+const mostAsked = 12;
+
+async function decideWords(flags: Flags, question: WordsQuestion, on: Subject): Promise<Flags> {
+  const { use, column, unknown, ofChannel } = question;
+  const { talk } = on;
+  const isFlag = use !== 'subscription';
+  const ways = [
+    { value: 'name', label: 'say what its words mean' },
+    { value: 'any', label: 'every word that is not a no means yes' },
+    use === 'unsubscribed' && !ofChannel
+      ? { value: 'other', label: 'it says something else: do not use it' }
+      : { value: 'other', label: 'take another column' },
+  ].filter(({ value }) => value !== 'any' || (isFlag && mayBeAny(question)));
+  const records = recordsOf(unknown);
+  const hold = records === 1 ? 'holds an unknown word' : 'hold unknown words';
+  const message = `${counted(records, 'record')} of ${column.name} ${hold}.`;
+  const way = await talk.choose(message, ways);
+  if (way === 'name') return nameWords(flags, question, on);
+  if (way === 'any') return withWord(flags, `${column.name}:yes=any`);
+  if (ofChannel) return askChannels({ ...flags, channel: [] }, on);
+  if (use === 'unsubscribed') {
+    const { unsubscribed } = flags;
+    const others = (unsubscribed || []).filter((name) => name !== column.name);
+    const { unsubscribed: _, ...rest } = flags;
+    const named = others.length > 0 ? { unsubscribed: others } : {};
+    return { ...rest, ...named, unused: [...(flags.unused ?? []), column.name] };
+  }
+  if (isFlag) {
+    const chosen = await askRole(use, on, { among: [] });
+    return { ...withoutWords(flags, chosen === column.name ? [] : [column.name]), [use]: chosen };
+  }
+  return askChannels({ ...flags, channel: [] }, on);
+}
+
+const meanings = {
+  subscription: [
+    { value: none, label: 'leave it invalid', hint: 'reported; nobody is opted in by it' },
+    { value: 'in', label: 'in', hint: 'wants this mail' },
+    { value: 'out', label: 'out', hint: 'does not want it' },
+    { value: 'none', label: 'no opinion', hint: 'neither subscribed nor unsubscribed' },
+    { value: rest, label: 'leave it and all other words invalid' },
+  ],
+  unsubscribed: [
+    { value: 'yes', label: 'yes', hint: 'wants no mail at all' },
+    { value: 'no', label: 'no' },
+  ],
+  deleted: [
+    { value: 'no', label: 'no' },
+    { value: 'yes', label: 'yes', hint: 'is gone from the CRM' },
+  ],
+} as const satisfies Record<WordsQuestion['use'], readonly MenuItem[]>;
+
+/** Asks for the meaning of the most frequent unknown words of a column. */
+async function nameWords(
+  flags: Flags,
+  { use, column, unknown }: WordsQuestion,
+  { talk }: Subject,
+): Promise<Flags> {
+  let named = flags;
+  for (const { text, records } of unknown.slice(0, mostAsked)) {
+    const message = `${column.name}: what does "${text}" mean? (${counted(records, 'record')})`;
+    const answers: readonly MenuItem[] = meanings[use];
+    const meaning = await talk.choose(message, answers);
+    if (meaning === rest) return named;
+    if (meaning !== none) named = withWord(named, wordFlag(column.name, { [meaning]: [text] }));
+  }
+  const more = unknown.length - mostAsked;
+  if (more > 0) talk.show([`${withCommas(more)} other words of ${column.name} stay invalid.`]);
+  return named;
+}
+
+function withWord(flags: Flags, word: string): Flags {
+  const words = wordsOf([...(flags.words ?? []), word]);
+  return { ...flags, words: [...words].map(([column, lists]) => wordFlag(column, lists)) };
+}
+
+/** Returns the flags without the words of these columns: they would make each an opt-out. */
+function withoutWords(flags: Flags, columns: readonly (string | undefined)[]): Flags {
+  const words = [...wordsOf(flags.words ?? [])].filter(([column]) => !columns.includes(column));
+  return { ...flags, words: words.map(([column, lists]) => wordFlag(column, lists)) };
 }

@@ -13,7 +13,8 @@ import {
   text,
 } from '@clack/prompts';
 import { visibleLine } from '../../../compose/output/visible-text.ts';
-import { cut } from '../preview.ts';
+import { cut } from '../describe-proposal.ts';
+import type { Shell } from '../../../compose/process-shell.ts';
 
 /** The person ended the conversation. */
 export class Cancelled extends Error {
@@ -25,14 +26,6 @@ export interface MenuItem<T extends string = string> {
   value: T;
   label: string;
   hint?: string | undefined;
-}
-
-/** A question with a text as its answer. */
-interface TextQuestion {
-  initial?: string;
-  example?: string;
-  /** Returns what is wrong with an answer; undefined: nothing. */
-  fault?(answer: string): string | undefined;
 }
 
 /** The terminal of a conversation. */
@@ -49,7 +42,15 @@ export interface Talk {
     answers: readonly MenuItem<T>[],
     initial?: T,
   ): Promise<T>;
-  ask(message: string, question?: TextQuestion): Promise<string>;
+  /** Asks for a text. `fault` returns what is wrong with an answer; undefined: nothing. */
+  ask(
+    message: string,
+    question?: {
+      initial?: string;
+      example?: string;
+      fault?(answer: string): string | undefined;
+    },
+  ): Promise<string>;
   /** Asks for a yes; the answer to begin with is no. */
   agree(message: string): Promise<boolean>;
   /** Ends with a last line. */
@@ -111,4 +112,20 @@ function answered<T extends string | boolean>(answer: T | typeof CANCEL_SYMBOL):
 /** Returns the width of the terminal, less the mark before each line. */
 function widthOf(): number {
   return Math.max((process.stdout.columns || 80) - 4, 20);
+}
+
+/**
+ * Asks whether a command may go on. Ctrl-C is a no. `yes` and `no` are shown after the answer.
+ */
+export async function askAgreement(
+  shell: Shell,
+  asked: { command: string; question: string; yes: string; no: string },
+): Promise<boolean> {
+  const talk = createTalk(`crm-mirror ${asked.command}`, shell.stop);
+  const isAgreed = await talk.agree(asked.question).catch((error: unknown) => {
+    if (error instanceof Cancelled) return false;
+    throw error;
+  });
+  talk.end(isAgreed ? asked.yes : asked.no, isAgreed ? 'done' : 'cancelled');
+  return isAgreed;
 }

@@ -17,19 +17,36 @@ import { xlsxOptions } from '../../../sources/xlsx/options.ts';
 import { xlsxSource } from '../../../sources/xlsx/xlsx-source.ts';
 import { type Column, collecting, type Sample, sampleOf } from './sample.ts';
 
+interface File {
+  type: 'csv' | 'ndjson' | 'xlsx';
+  path: string;
+  signal: AbortSignal;
+}
+
+const fileTypes = [
+  [/\.xlsx$/i, 'xlsx'],
+  [/\.(ndjson|jsonl|json)(\.gz)?$/i, 'ndjson'],
+  [/\.(csv|tsv|txt|tab)(\.gz)?$/i, 'csv'],
+] as const;
+
 /** Reads the file at `path`. Throws Invalid if it cannot be read as an export. */
 export async function fileSample(path: string, signal: AbortSignal): Promise<Sample> {
   if (!existsSync(path)) {
     throw new Invalid(`${path}: there is no such file`, { fix: 'correct the path' });
   }
-  const type = typeOf(path);
-  if (type === 'sql') {
+  if (isSqlite(path)) {
     const { table, rows } = sampleSqlite(resolve(path));
     const collected = collecting();
     collected.add(rows);
-    const options = { type, table };
+    const options = { type: 'sql', table };
     const place = { file: resolve(path), origin: path };
     return { options, ...place, ...collected.end(), flaw: undefined, isWhole: true };
+  }
+  const type = fileTypes.find(([name]) => name.test(path))?.[1];
+  if (!type) {
+    throw new Invalid(`${path}: init cannot tell what kind of file this is`, {
+      fix: 'name it .csv, .tsv, .txt, .ndjson, .jsonl, .json, .xlsx or .sqlite, or write the configuration by hand',
+    });
   }
   const file: File = { type, path, signal };
   if (type === 'xlsx') return read(file, await withHeader(file, { type }));
@@ -37,8 +54,14 @@ export async function fileSample(path: string, signal: AbortSignal): Promise<Sam
   try {
     return await completed(file, await withHeader(file, { type }));
   } catch (error) {
-    const encoding = error instanceof Invalid ? encodingOf(path) : undefined;
-    if (encoding === undefined) throw error;
+    if (!(error instanceof Invalid)) throw error;
+    // The file is not UTF-8.
+    const bytes = Buffer.alloc(1_024);
+    const opened = openSync(path, 'r');
+    const length = readSync(opened, bytes);
+    closeSync(opened);
+    const isUtf16 = hasUtf16Pattern(bytes.subarray(0, length));
+    const encoding: Encoding = isUtf16 ? 'utf-16' : 'windows-1252';
     return completed(file, await withHeader(file, { type, encoding }));
   }
 }
@@ -87,25 +110,6 @@ export function isSqlite(path: string): boolean {
   return /\.(sqlite3?|db3?)$/i.test(path);
 }
 
-function typeOf(path: string): File['type'] | 'sql' {
-  if (isSqlite(path)) return 'sql';
-  if (/\.xlsx$/i.test(path)) return 'xlsx';
-  if (/\.(ndjson|jsonl|json)(\.gz)?$/i.test(path)) return 'ndjson';
-  if (/\.(csv|tsv|txt|tab)(\.gz)?$/i.test(path)) return 'csv';
-  throw new Invalid(`${path}: init cannot tell what kind of file this is`, {
-    fix: 'name it .csv, .tsv, .txt, .ndjson, .jsonl, .json, .xlsx or .sqlite, or write the configuration by hand',
-  });
-}
-
-/** Returns the encoding to try if a file is not UTF-8. */
-function encodingOf(path: string): Encoding {
-  const bytes = Buffer.alloc(1_024);
-  const file = openSync(path, 'r');
-  const length = readSync(file, bytes);
-  closeSync(file);
-  return hasUtf16Pattern(bytes.subarray(0, length)) ? 'utf-16' : 'windows-1252';
-}
-
 type Options = Record<string, string | number>;
 
 /** Reads once more with `finalNewline: optional` if the reading is complete with that option. */
@@ -114,12 +118,6 @@ async function completed(file: File, options: Options): Promise<Sample> {
   if (sample.flaw === undefined) return sample;
   const tolerant = await read(file, { ...options, finalNewline: 'optional' });
   return tolerant.flaw === undefined ? tolerant : sample;
-}
-
-interface File {
-  type: 'csv' | 'ndjson' | 'xlsx';
-  path: string;
-  signal: AbortSignal;
 }
 
 async function read(file: File, options: Options): Promise<Sample> {

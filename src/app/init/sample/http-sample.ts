@@ -2,21 +2,15 @@
 import { Invalid } from '../../../domain/errors.ts';
 import { systemClock } from '../../../http/system-clock.ts';
 import { httpSource } from '../../../sources/http/http-source.ts';
-import { type MoreSigns, signsIn } from '../../../sources/http/more-signs.ts';
-import { httpOptions } from '../../../sources/http/options.ts';
+import { signsIn, type NextPlace } from '../../../sources/http/more-signs.ts';
+import { httpOptions, type HttpOptions } from '../../../sources/http/options.ts';
 import { type Asking, createAsking } from '../../../sources/shared/crm-request.ts';
 import { addressFault } from '../../../sources/shared/option-fields.ts';
-import {
-  addressWith,
-  type Candidate,
-  candidatesFrom,
-  type FoundList,
-  hintsIn,
-  listIn,
-  totalIn,
-} from './recognize-list.ts';
 import { closing, mostSampled, type Sample, sampleOf, type SourceRequest } from './sample.ts';
 import { headersFrom, refuseSecretIn, withVariables } from './secrets.ts';
+import { isAddress } from '../../../records/contact/values/email-address.ts';
+import { contactKey } from '../../../domain/values/contact-key.ts';
+import { cursorIn, settingsFor } from '../../../sources/http/page-setting.ts';
 
 const around = { clock: systemClock, random: Math.random };
 const mend = { credentials: '--header', request: 'the address', of: 'init' };
@@ -33,7 +27,9 @@ export async function httpSample(given: SourceRequest): Promise<Sample> {
   refuseSecretIn(source);
   const fault = addressFault(url, false);
   if (fault) throw new Invalid(`the address ${fault.reason}`, { fix: fault.fix ?? '' });
-  const sent = mapped(headers, (value) => withVariables(value, env));
+  const sent = Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, withVariables(value, env)]),
+  );
   const asking = createAsking({ url, headers: sent, timeoutMs, mend, mostWaitMs }, around);
   const found = await closing(asking, async () => recognized(asking, url, signal));
   const { records, total, page } = found;
@@ -56,15 +52,8 @@ export async function httpSample(given: SourceRequest): Promise<Sample> {
   };
 }
 
-interface Recognized {
-  records: string | undefined;
-  total: string | undefined;
-  page: Candidate['page'] | undefined;
-  note: string;
-}
-
 /** Asks for the first page, and tries the ways to the second one. */
-async function recognized(asking: Asking, url: string, signal: AbortSignal): Promise<Recognized> {
+async function recognized(asking: Asking, url: string, signal: AbortSignal) {
   const said = await asking.ask({ address: url }, signal);
   const list = said && listIn(said.value);
   if (!said || !list) {
@@ -73,17 +62,44 @@ async function recognized(asking: Asking, url: string, signal: AbortSignal): Pro
   }
   const hints = hintsIn(said.value, said.headers['link']);
   const signs = signsIn(said, list.path);
-  const total = totalIn(signs, list);
-  const says = signOf(signs, list.records.length);
+  const { total: count, pages } = signs;
+  // The count of a page is no total.
+  const isTotal = count && /^total/i.test(lastOf(count.path));
+  const least = list.records.length + (isTotal ? 0 : 1);
+  const total = count && !count.path.includes(' ') && count.count >= least ? count.path : undefined;
+  const isLonger = count && count.count > list.records.length;
+  // What says that there are more records than these.
+  let says = signs.more?.says;
+  if (isLonger) says ??= `${count.path} is ${count.count}`;
+  if (pages && pages.count > 1) says ??= `${pages.path} is ${pages.count}`;
   const isMore = says !== undefined || hints.cursors.length > 0 || hints.links.length > 0;
   const place = list.path === undefined ? 'the answer is the list' : `the list is ${list.path}`;
   const found = { records: list.path, total };
   if (!isMore && total === undefined && list.records.length < longList) {
     return { ...found, page: undefined, note: `${place}; it is read at once` };
   }
-  for (const candidate of candidatesFrom(hints, signs.more?.place, url).slice(0, mostTried)) {
-    const page = await proven({ candidate, list, asking, url, signal });
-    if (!page) continue;
+  const recordsAt = async (params: Readonly<Record<string, string>>) => {
+    const address = new URL(url);
+    for (const [name, value] of Object.entries(params)) address.searchParams.set(name, value);
+    const answer = await asking.ask({ address: address.href, accepts: refusals }, signal);
+    if (!answer || answer.status >= 400) return undefined;
+    const there = listIn(answer.value);
+    return there?.path === list.path ? there?.records : undefined;
+  };
+  const known = new Set(list.records.map((record) => JSON.stringify(record)));
+  for (const { page: tried, second } of candidatesFrom(hints, signs.more?.place, url).slice(
+    0,
+    mostTried,
+  )) {
+    const next = await recordsAt(second);
+    // A way of paging is right if it brings records that the first page does not have.
+    if (!next?.length || next.some((record) => known.has(JSON.stringify(record)))) continue;
+    let page = tried;
+    if (tried.number !== undefined) {
+      const first = await recordsAt({ [tried.number]: '1' });
+      const isFirst = JSON.stringify(first) === JSON.stringify(list.records);
+      if (!isFirst) page = { ...tried, first: 0 };
+    }
     const by = page.cursor === undefined ? `the parameter ${page.number}` : page.cursor;
     return { ...found, page, note: `${place}; its pages follow by ${by}, which was tried` };
   }
@@ -94,44 +110,8 @@ async function recognized(asking: Asking, url: string, signal: AbortSignal): Pro
   return { ...found, page: undefined, note: `${place}; ${note}` };
 }
 
-/** Returns the sign that there are more records than these; undefined: there is none. */
-function signOf({ more, total, pages }: MoreSigns, records: number): string | undefined {
-  if (more) return more.says;
-  if (total && total.count > records) return `${total.path} is ${total.count}`;
-  return pages && pages.count > 1 ? `${pages.path} is ${pages.count}` : undefined;
-}
-
 const mostTried = 10;
 const refusals = [400, 403, 404, 405, 410, 422];
-
-interface Trial {
-  candidate: Candidate;
-  list: FoundList;
-  asking: Asking;
-  url: string;
-  signal: AbortSignal;
-}
-
-/** Returns the paging if it brings records that the first page does not have. */
-async function proven(trial: Trial): Promise<Candidate['page'] | undefined> {
-  const { candidate, list, url } = trial;
-  const { page, second } = candidate;
-  const next = await pageAt(trial, addressWith(url, second));
-  const known = new Set(list.records.map((record) => JSON.stringify(record)));
-  const isNew = next?.every((record) => !known.has(JSON.stringify(record)));
-  if (!next || next.length === 0 || !isNew) return undefined;
-  if (page.number === undefined) return page;
-  const first = await pageAt(trial, addressWith(url, { [page.number]: '1' }));
-  const isFirst = JSON.stringify(first) === JSON.stringify(list.records);
-  return isFirst ? page : { ...page, first: 0 };
-}
-
-async function pageAt({ asking, list, signal }: Trial, address: string) {
-  const said = await asking.ask({ address, accepts: refusals }, signal);
-  if (!said || said.status >= 400) return undefined;
-  const there = listIn(said.value);
-  return there?.path === list.path ? there?.records : undefined;
-}
 
 /** Returns the address without the parameters that the paging sets. */
 function without(source: string, params: readonly unknown[]): string {
@@ -141,9 +121,109 @@ function without(source: string, params: readonly unknown[]): string {
   return kept.length > 0 ? `${start}?${kept.join('&')}` : start;
 }
 
-function mapped(
-  texts: Readonly<Record<string, string>>,
-  change: (text: string) => string,
-): Record<string, string> {
-  return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, change(text)]));
+/** A way of paging to be tried, with the parameters of the second page. */
+interface Candidate {
+  page: NonNullable<HttpOptions['page']>;
+  second: Readonly<Record<string, string>>;
+}
+
+const deepest = 4;
+
+/**
+ * Returns the list of objects with the most addresses in it, and its path, which is undefined if
+ * the answer itself is the list; undefined: there is none.
+ */
+function listIn(answer: unknown) {
+  const isList = (value: unknown): value is unknown[] =>
+    Array.isArray(value) && value.length > 0 && value.every(isObject);
+  const isMail = (value: unknown): value is string =>
+    typeof value === 'string' && value.includes('@') && isAddress(contactKey(value));
+  const lists = leavesOf(answer, isList).map(([path, records]) => {
+    const addresses = records.filter((record) => leavesOf(record, isMail).length > 0).length;
+    return { path: path === '' ? undefined : path, records, addresses };
+  });
+  const [best] = lists.toSorted(
+    (a, b) => b.addresses - a.addresses || b.records.length - a.records.length,
+  );
+  return best;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Returns the values of a kind with their dotted paths; lists are not looked into. */
+function leavesOf<T>(
+  value: unknown,
+  is: (value: unknown) => value is T,
+  path: readonly string[] = [],
+): [path: string, value: T][] {
+  if (is(value)) return [[path.join('.'), value]];
+  if (!isObject(value) || path.length >= deepest) return [];
+  const entries = Object.entries(value).filter(([name]) => !name.includes('.'));
+  return entries.flatMap(([name, inner]) => leavesOf(inner, is, [...path, name]));
+}
+
+const cursorNames = [
+  /^(next|after|cursor|offset|next_?page|end_?cursor|starting_?after)$/i,
+  /^(next_?)?(page_?)?(cursor|token)$/i,
+  /^continuation(_?token)?$/i,
+];
+
+/** Finds the cursors and addresses in a response that may lead to a next page, by their paths. */
+function hintsIn(answer: unknown, link: string | undefined) {
+  const isText = (value: unknown): value is string | number =>
+    (typeof value === 'string' && value !== '') || typeof value === 'number';
+  const found = Array.isArray(answer) ? [] : leavesOf(answer, isText);
+  const named = found
+    .filter(([path]) => cursorNames.some((name) => name.test(lastOf(path))))
+    .map(([path, value]) => [path, String(value)] as const);
+  const isLink = (text: string) => /^(https?:\/)?\//.test(text);
+  const header = /<([^>]+)>\s*;\s*rel="?next\b/i.exec(link ?? '')?.[1];
+  return {
+    cursors: named.filter(([, text]) => !isLink(text)),
+    links: [
+      ...named.filter(([, text]) => isLink(text)),
+      ...(header ? [['', header] as const] : []),
+    ],
+  };
+}
+
+/**
+ * Returns the ways to ask for the second page that the hints and the next place suggest, the
+ * likeliest first.
+ */
+function candidatesFrom(
+  { cursors, links }: ReturnType<typeof hintsIn>,
+  place: NextPlace | undefined,
+  url: string,
+): Candidate[] {
+  const places = [
+    ...(place ? [place] : []),
+    ...links.flatMap(([path, text]) => (path === '' ? [] : [{ path, text }])),
+  ];
+  const suggested = places.flatMap(({ path, text }) =>
+    settingsFor({ path, text }, url).map((page): Candidate => {
+      const { number, param = '' } = page;
+      if (number !== undefined) return { page, second: { [number]: '2' } };
+      return { page, second: { [param]: String(cursorIn(text, param, url)) } };
+    }),
+  );
+  const inLinks = links.flatMap(([, link]) => [...(URL.parse(link, url)?.searchParams ?? [])]);
+  const byCursor = cursors.flatMap(([path, cursor]) => {
+    const linked = inLinks.filter(([, value]) => value === cursor).map(([name]) => name);
+    const names = [...linked, lastOf(path), 'cursor', 'after', 'page_token', 'starting_after'];
+    return [...new Set(names)].map((param) => ({
+      page: { cursor: path, param },
+      second: { [param]: cursor },
+    }));
+  });
+  const numbers = inLinks.filter(([name, value]) => value === '2' && /page|^p$/i.test(name));
+  const names = new Set([...numbers.map(([name]) => name), 'page', 'page_number', 'pageNumber']);
+  const byNumber = [...names].map((number) => ({ page: { number }, second: { [number]: '2' } }));
+  return [...suggested, ...byCursor, ...byNumber];
+}
+
+function lastOf(path: string): string {
+  return path.split('.').at(-1) ?? '';
 }

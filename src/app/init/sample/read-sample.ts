@@ -11,7 +11,12 @@ import { sqlSample } from './sql-sample.ts';
 export async function readSample(request: SourceRequest): Promise<Sample> {
   const { source, env, table, header = [] } = request;
   const name = source.startsWith('${') ? withVariables(source, env) : source;
-  const reader = readerFor(name, table);
+  const isDatabase = /^(postgres(ql)?|mysql|mariadb|sqlite):/i.test(name);
+  let reader = async ({ signal }: SourceRequest): Promise<Sample> => fileSample(source, signal);
+  if (/^https?:/i.test(name)) reader = httpSample;
+  else if (isDatabase || (table !== undefined && isSqlite(name))) reader = sqlSample;
+  else if (name === 'hubspot') reader = hubspotSample;
+  else if (name === 'salesforce') reader = salesforceSample;
   if (table !== undefined && reader !== sqlSample) {
     throw new Invalid('--table belongs to a database', { fix: 'remove it, or name a database' });
   }
@@ -23,16 +28,4 @@ export async function readSample(request: SourceRequest): Promise<Sample> {
   if (unread) throw new Invalid(`${sample.origin}: ${unread.why}`, { fix: unread.fix });
   if (sample.records > 0) return sample;
   throw new Invalid(`${sample.origin}: it has no records`, { fix: 'name another source' });
-}
-
-type Reader = (request: SourceRequest) => Promise<Sample>;
-
-/** Returns the function that reads a source, by the form of its name. */
-function readerFor(name: string, table: string | undefined): Reader {
-  if (/^https?:/i.test(name)) return httpSample;
-  if (/^(postgres(ql)?|mysql|mariadb|sqlite):/i.test(name)) return sqlSample;
-  if (name === 'hubspot') return hubspotSample;
-  if (name === 'salesforce') return salesforceSample;
-  if (table !== undefined && isSqlite(name)) return sqlSample;
-  return async ({ source, signal }) => fileSample(source, signal);
 }

@@ -73,14 +73,11 @@ const mostValues = 100_000;
 const mostPreviewed = 20;
 const deepest = 4;
 
-/** The part of a sample that comes from the records. */
-export type Collected = Omit<Sample, 'options' | 'origin'>;
-
 /** Reads at most `most` records of a source. */
 export async function sampleOf(
   source: Source,
   { fields, most, signal }: { fields: readonly string[]; most: number; signal: AbortSignal },
-): Promise<Collected> {
+): Promise<Omit<Sample, 'options' | 'origin'>> {
   const reading = source.read({ fields, signal });
   const collected = collecting();
   let step = await reading.next();
@@ -115,7 +112,7 @@ export function collecting() {
   const columns = new Map<string, Tally>();
   const first: Sample['first'][number][] = [];
   let [records, broken] = [0, 0];
-  let firstBroken: Broken | undefined;
+  let firstBroken: Extract<SourceRecord, { broken: string }> | undefined;
   return {
     add(batch: readonly SourceRecord[]): void {
       for (const record of batch) {
@@ -130,24 +127,19 @@ export function collecting() {
       }
     },
     records: () => records,
-    end: (): Omit<Collected, 'flaw' | 'isWhole'> => ({
-      records,
-      columns: [...columns].map(([name, tally]) => columnOf(name, tally)),
-      first,
-      unread:
-        firstBroken && broken > records ? flawOf(firstBroken, { records, broken }) : undefined,
-    }),
+    end(): Omit<Sample, 'options' | 'origin' | 'flaw' | 'isWhole'> {
+      const found = [...columns].map(([name, { filled, lists, addresses, values }]): Column => {
+        const isList = filled > 0 && lists === filled;
+        const all = [...values.values()].toSorted((a, b) => b.records - a.records);
+        return { name, filled, ...(isList && { isList }), addresses, values: all };
+      });
+      if (!firstBroken || broken <= records) return { records, columns: found, first };
+      const { where, broken: why, fix } = firstBroken;
+      const some = `${withCommas(broken)} of ${counted(records + broken, 'record')}`;
+      const flaw = `${some} cannot be read, the first at ${where}: it ${why}`;
+      return { records, columns: found, first, unread: { why: flaw, fix } };
+    },
   };
-}
-
-type Broken = Extract<SourceRecord, { broken: string }>;
-
-function flawOf(
-  { where, broken: why, fix }: Broken,
-  { records, broken }: { records: number; broken: number },
-): Flaw {
-  const some = `${withCommas(broken)} of ${counted(records + broken, 'record')}`;
-  return { why: `${some} cannot be read, the first at ${where}: it ${why}`, fix };
 }
 
 /** Yields the fields of a record; those of nested objects, and of lists, by their dotted paths. */
@@ -201,18 +193,10 @@ function add(columns: Map<string, Tally>, name: string, value: unknown): void {
   tally.filled += 1;
   if (Array.isArray(value)) tally.lists += 1;
   else if ([...filled].some((text) => isAddress(contactKey(text)))) tally.addresses += 1;
-  for (const text of filled) count(tally, text);
-}
-
-function count(tally: Tally, text: string): void {
-  const word = wordOf(text);
-  const known = tally.values.get(word);
-  if (known) known.records += 1;
-  else if (tally.values.size < mostValues) tally.values.set(word, { text, records: 1 });
-}
-
-function columnOf(name: string, { filled, lists, addresses, values }: Tally): Column {
-  const isList = filled > 0 && lists === filled;
-  const all = [...values.values()].toSorted((a, b) => b.records - a.records);
-  return { name, filled, ...(isList && { isList }), addresses, values: all };
+  for (const text of filled) {
+    const word = wordOf(text);
+    const known = tally.values.get(word);
+    if (known) known.records += 1;
+    else if (tally.values.size < mostValues) tally.values.set(word, { text, records: 1 });
+  }
 }

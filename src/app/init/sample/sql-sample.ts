@@ -21,7 +21,14 @@ export async function sqlSample({ source, table, env, signal }: SourceRequest): 
   if ('reason' in place) throw new Invalid(`the address ${place.reason}`, { fix: place.fix ?? '' });
   const around = { clock: systemClock, signal };
   const options = sqlOptions.parse({ type: 'sql', url, table: table ?? 'none' });
-  if (table === undefined) throw noTable(await listTables(options, around));
+  if (table === undefined) {
+    const tables = await listTables(options, around);
+    const [first = 'NAME'] = tables;
+    throw new Undecided('it is not said which table holds the people', {
+      fix: `add --table ${quoted(first)}, or another one; tables found: ${listed(tables)}`,
+      question: { about: 'table', among: tables },
+    });
+  }
   const rows = await sampleTable(options, { table, most: mostSampled }, around);
   const collected = collecting();
   collected.add(rows);
@@ -38,12 +45,4 @@ export async function sqlSample({ source, table, env, signal }: SourceRequest): 
     ...(isSecret && { env: { [variable]: url } }),
     ...sampled,
   };
-}
-
-function noTable(tables: readonly string[]): Undecided {
-  const [first = 'NAME'] = tables;
-  return new Undecided('it is not said which table holds the people', {
-    fix: `add --table ${quoted(first)}, or another one; tables found: ${listed(tables)}`,
-    question: { about: 'table', among: tables },
-  });
 }

@@ -6,7 +6,7 @@ import { changeName } from '../../../compose/output/change-words.ts';
 import type { Names } from '../../../views/lookup/person-names.ts';
 import type { HeldChange } from '../../../store/guards/plan-parts.ts';
 import type { Snapshot } from '../../../store/snapshot.ts';
-import { successorsOf, whyGone } from '../../../views/lookup/why-gone.ts';
+import { successorsOf, whyGone } from '../../../views/lookup/missing-people.ts';
 
 /** A change in words. */
 export interface ToldChange {

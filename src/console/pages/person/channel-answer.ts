@@ -8,7 +8,7 @@ import {
 import type { EntryDocument } from '../../../views/audit/entry-document.ts';
 import type { ListEntries } from '../../../views/dossier/person-records.ts';
 import type { RecordDocument } from '../../../views/state/record-document.ts';
-import { whyGone } from '../../../views/lookup/why-gone.ts';
+import { whyGone } from '../../../views/lookup/missing-people.ts';
 
 /** What the answers follow from. */
 export interface AnswerFacts {

@@ -1,6 +1,5 @@
 /** Asks the CRM and the platform about one person: the answer as a page, or all of it as a file. */
-import { type ExplainedPerson } from '../../../views/lookup/person-document.ts';
-import { examinePerson } from '../../../views/lookup/examined-person.ts';
+import { type ExplainedPerson, examinePerson } from '../../../views/lookup/person-document.ts';
 import { dossierOf } from '../../../views/dossier/dossier-document.ts';
 import { pageOf } from '../../../views/dossier/dossier-page.ts';
 import { existingKey } from '../../../store/audit/signing-key.ts';

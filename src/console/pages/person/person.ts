@@ -3,17 +3,20 @@ import { renderProblem } from '../../../domain/errors.ts';
 import type { Key } from '../../../domain/record.ts';
 import { type PersonRecords, recordsOf } from '../../../views/dossier/person-records.ts';
 import { byWords } from '../../../compose/output/decision-words.ts';
-import { maskedText } from '../../../views/lookup/masked-request.ts';
+import { maskedText } from '../../../views/lookup/person-names.ts';
 import type { Seen } from '../../../views/lookup/seen-mirror.ts';
 import { tellRun } from '../../../views/status/run-history.ts';
-import { documentOf, type RecordDocument } from '../../../views/state/record-document.ts';
-import { recordSections } from '../../../views/state/record-text.ts';
+import {
+  documentOf,
+  type RecordDocument,
+  recordSections,
+} from '../../../views/state/record-document.ts';
 import type { Snapshot } from '../../../store/snapshot.ts';
 import { titledChannel, channelName, withChannelNames } from '../../view/channel-name.ts';
 import { consoleText } from '../../view/console-text.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../../view/page.ts';
 import { personIn } from '../../view/person-link.ts';
-import { successorsOf, whyGone } from '../../../views/lookup/why-gone.ts';
+import { successorsOf, whyGone } from '../../../views/lookup/missing-people.ts';
 import { answerOf, type AnswerFacts, between, whereaboutsOf } from './channel-answer.ts';
 import { type ChannelOutlook, outlooksOf } from './channel-outlook.ts';
 import { heldOf, type HeldOutlook } from './held-changes.ts';

@@ -9,7 +9,7 @@ import { changeName, stateWords } from '../../../compose/output/change-words.ts'
 import { lasting } from '../../../compose/output/format-values.ts';
 import { classWords } from '../../../compose/output/problem-groups.ts';
 import { optedOutWords } from '../../../views/lookup/missing-people.ts';
-import { maskedText } from '../../../views/lookup/masked-request.ts';
+import { maskedText } from '../../../views/lookup/person-names.ts';
 import type { Seen } from '../../../views/lookup/seen-mirror.ts';
 import {
   html,

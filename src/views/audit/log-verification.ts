@@ -9,10 +9,17 @@ import {
   type WriteEntry,
   type StoredEntry,
 } from '../../store/audit/audit-entry.ts';
-import type { Checkpoint, Head } from '../../store/audit/audit-log.ts';
+import type { Checkpoint, Head, AuditLog } from '../../store/audit/audit-log.ts';
 import { type Fault, type Verification, verifyLog } from '../../store/audit/verify-log.ts';
-import { Invalid } from '../../domain/errors.ts';
+import { Invalid, renderProblem, Busy } from '../../domain/errors.ts';
 import { approvalsByPlan, derivedFields, ownFields, type Sources } from './entry-document.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
+import { type Line, lineOf, styled } from '../../compose/output/text-style.ts';
+import { storedFault, faultOf, knownHead } from '../../store/audit/audit-trail.ts';
+import type { Config } from '../../config/config.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import { auditLogOf } from '../../compose/audit-trail.ts';
+import { exitCode } from '../../compose/output/exit-codes.ts';
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
 
@@ -31,7 +38,7 @@ const exportedLine = z.object({
 type ExportedLine = z.infer<typeof exportedLine>;
 
 /** What the verification of a file found. */
-export interface VerifiedFile extends Verification {
+interface VerifiedFile extends Verification {
   /** The log that the signatures name; null if there are none. */
   log: string | null;
   /** The number of entries whose run or approvals come from entries that the file lacks. */
@@ -188,4 +195,114 @@ function openFields(
   const last = own.length === 0 ? [] : told.slice(-own.length);
   const mayBe = isSame(last, own) && (own.length === 0 || told.length > own.length);
   return mayBe ? [...open, 'approvedBy'] : open;
+}
+
+/** Returns the lines for people: the verdict first. `what` names what was verified. */
+export function verificationLines(what: string, found: Verification, whole = 'whole'): Line[] {
+  const { faults, entries, first, last, keys } = found;
+  const range = entries === 0 ? '' : `, ${first} to ${last}`;
+  const verdict =
+    faults.length === 0
+      ? lineOf(styled('green', '✓'), ` ${what} is ${whole}: `)
+      : lineOf(styled('red', '✗'), ` ${what} is not as it was written: `);
+  return [
+    lineOf(verdict, `${counted(entries, 'entry', 'entries')}${range}.`),
+    `  signed  ${signedText(found)}`,
+    ...keys.map((key) => `  key     ${key}`),
+    ...faults.map((one) => lineOf('  ', styled('red', `entry ${one.seq}`), `  ${one.what}`)),
+  ];
+}
+
+/** Returns the lines for people about an export. `kept` is an end that is known from elsewhere. */
+export function exportLines(file: string, found: VerifiedFile, kept: Head | undefined): Line[] {
+  const { last, unchecked } = found;
+  const isKept = kept !== undefined && kept.seq === last;
+  const end = isKept
+    ? `entry ${last} is the one that --head names; the file does not tell what follows it`
+    : `the file does not tell what follows entry ${last}, or whether it was cut there`;
+  const said = counted(unchecked, 'entry', 'entries');
+  const lacking = `for ${said}, run or approvedBy cannot be checked: the file lacks what they repeat`;
+  return [
+    ...verificationLines(`The export ${file}`, found, 'as it was written'),
+    ...(last > 0 ? [`  end     ${end}`] : []),
+    ...(unchecked > 0 ? [`  note    ${lacking}`] : []),
+  ];
+}
+
+/** Says that a log is not as it was written; undefined if it is. */
+export function alteredText({ faults }: Verification): string | undefined {
+  const [first] = faults;
+  if (!first) return undefined;
+  const rest = faults.length - 1;
+  const more = rest > 0 ? `, and ${counted(rest, 'more fault')}` : '';
+  return renderProblem({
+    reason: `the audit log is not as it was written: entry ${first.seq}: ${first.what}${more}`,
+    fix: '`crm-mirror audit verify` names each; do not rely on what the log says',
+  });
+}
+
+/** Reads `SEQ:HASH`. Throws Invalid for anything else. */
+export function headIn(text: string): Head {
+  const [, seq, hash = ''] = /^([1-9]\d{0,14}):([0-9a-f]{64})$/.exec(text) ?? [];
+  if (seq !== undefined) return { seq: Number(seq), hash: Buffer.from(hash, 'hex') };
+  throw new Invalid(`--head ${text}: this is no number and hash of an entry`, {
+    fix: 'give `head` as `audit verify --json` prints it: the number, a colon, 64 hexadecimal digits',
+  });
+}
+
+function signedText({ faults, first, last, signedUpTo, provenUpTo }: Verification): string {
+  if (signedUpTo === 0) return 'nothing yet: the end of a run signs';
+  if (faults.length > 0) {
+    if (provenUpTo === 0) return 'signed, but no entry is proven';
+    return `signed; entries ${first} to ${provenUpTo} are proven`;
+  }
+  if (signedUpTo === last) return 'all of it';
+  return `up to entry ${signedUpTo}; the ${counted(last - signedUpTo, 'entry', 'entries')} after it by the chain alone`;
+}
+
+type Place = Pick<Config, 'audit' | 'ledger'>;
+
+/** Returns the file of the log, and what is wrong with it; `audit verify` checks the rest. */
+export function auditLogState({
+  config,
+  snapshot,
+}: {
+  config: Place;
+  snapshot: Pick<Snapshot, 'meta'> | undefined;
+}): { file: string; fault: string | null } {
+  return { file: config.audit.path, fault: snapshot ? faultIn(config, snapshot) : null };
+}
+
+function faultIn(config: Place, { meta }: Pick<Snapshot, 'meta'>): string | null {
+  const known = knownHead(meta);
+  let log: AuditLog | undefined;
+  const fault = faultOf(() => void (log = auditLogOf(config)));
+  if (fault) return fault instanceof Busy ? null : fault.message;
+  const end = log && { id: log.id, seq: log.head().seq };
+  log?.close();
+  if (!known) return storedFault(meta) ?? null;
+  const last = `the snapshot knows entry ${withCommas(known.seq)}`;
+  if (!end) return `it is lost: ${last}`;
+  if (end.id === known.log && end.seq >= known.seq) return storedFault(meta) ?? null;
+  return `entries are missing: it ends at entry ${withCommas(end.seq)}, and ${last}`;
+}
+
+/**
+ * Says that the log is lost, and returns the exit code. Throws Invalid if there never was one, as
+ * far as the snapshot knows.
+ */
+export function withoutLog(
+  { audit }: Pick<Config, 'audit'>,
+  snapshot: Pick<Snapshot, 'meta'> | undefined,
+  note: (line: string) => void,
+): number {
+  const known = snapshot && knownHead(snapshot.meta);
+  if (!known) {
+    throw new Invalid(`${audit.path}: there is no audit log yet`, {
+      fix: 'the first run that writes makes it; if there was one, restore it',
+    });
+  }
+  const last = withCommas(known.seq);
+  note(`crm-mirror: ${audit.path}: the audit log is lost: the snapshot knows entry ${last}`);
+  return exitCode('failed');
 }
