@@ -32,10 +32,7 @@ export interface EntryDocument {
  * Returns the newest decisions that are not in the log yet, the newest first, because a run moves
  * them there. They have no number (`seq` is 0), and do not name the person's mark.
  */
-export function pendingDecisions(
-  { unaudited }: Pick<Snapshot, 'unaudited'>,
-  count: number,
-): EntryDocument[] {
+export function pendingDecisions({ unaudited }: Snapshot, count: number): EntryDocument[] {
   return unaudited.newestEntries(count).flatMap((text): EntryDocument[] => {
     const entry = readEntry(JSON.parse(text));
     if (entry.type !== 'decision') return [];
@@ -57,7 +54,11 @@ export function documentsOf(log: AuditLog): (row: StoredEntry) => EntryDocument 
   let approvals: ReturnType<typeof approvalsByPlan> | undefined;
   const sources: Sources = {
     run(seq) {
-      if (!runs.has(seq)) runs.set(seq, runAt(log, seq));
+      if (!runs.has(seq)) {
+        const [row] = seq > 0 ? log.entries(seq - 1) : [];
+        const entry = row?.seq === seq ? decodeEntry(row.body) : undefined;
+        runs.set(seq, entry?.type === 'run' ? entry : undefined);
+      }
       return runs.get(seq);
     },
     approvals(plan) {
@@ -74,15 +75,17 @@ export function documentsOf(log: AuditLog): (row: StoredEntry) => EntryDocument 
   };
 }
 
-type Derived = Pick<EntryDocument, 'after' | 'run' | 'approvedBy'>;
-
 /** Returns the fields that follow from other entries, too. */
-export function derivedFields(entry: AuditEntry, { run, approvals }: Sources): Derived {
+export function derivedFields(
+  entry: AuditEntry,
+  { run, approvals }: Sources,
+): Pick<EntryDocument, 'after' | 'run' | 'approvedBy'> {
   if (entry.type !== 'write') return {};
   const begun = run(entry.run);
+  const isDone = entry.outcome === 'acked' || entry.outcome === 'found';
   const decided = entry.approval ? approvals(entry.approval) : [];
   return {
-    after: afterOf(entry),
+    after: isDone ? (entry.after ?? shown[entry.op] ?? null) : null,
     run: begun ? { id: begun.id, mode: begun.mode, by: begun.by, name: begun.name } : null,
     approvedBy: decided
       .filter((one) => one.at <= entry.at)
@@ -98,14 +101,12 @@ export function approvalsByPlan(entries: readonly AuditEntry[]): Map<string, Dec
   return Map.groupBy(approvals, ({ about }) => about ?? '');
 }
 
-interface OwnFields {
+/** Returns the fields that follow from the text of an entry alone; times are in UTC. */
+export function ownFields(entry: AuditEntry): {
   type: AuditEntry['type'];
   at: string;
   [field: string]: unknown;
-}
-
-/** Returns the fields that follow from the text of an entry alone; times are in UTC. */
-export function ownFields(entry: AuditEntry): OwnFields {
+} {
   const at = instant(entry.at);
   if (entry.type !== 'write') return { ...entry, at };
   const { run: _run, after: _after, ...own } = entry;
@@ -128,22 +129,9 @@ export function withSameTimes(entries: readonly EntryDocument[]): EntryDocument[
   });
 }
 
-function runAt(log: AuditLog, seq: number): RunEntry | undefined {
-  for (const { seq: found, body } of seq > 0 ? log.entries(seq - 1) : []) {
-    const entry = found === seq ? decodeEntry(body) : undefined;
-    return entry?.type === 'run' ? entry : undefined;
-  }
-  return undefined;
-}
-
 const shown: Readonly<Record<string, string>> = {
   create: 'opt_in',
   opt_in: 'opt_in',
   opt_out: 'opt_out',
   delete: 'none',
 };
-
-function afterOf(entry: Extract<AuditEntry, { type: 'write' }>): string | null {
-  if (entry.outcome !== 'acked' && entry.outcome !== 'found') return null;
-  return entry.after ?? shown[entry.op] ?? null;
-}

@@ -8,17 +8,35 @@ import { csvLines } from '../../compose/output/csv-text.ts';
 import { type Line, lineOf, styled } from '../../compose/output/text-style.ts';
 import type { EntryDocument } from './entry-document.ts';
 
-/** What an entry says: a heading, and facts with their names. */
-interface EntryParts {
-  title: string;
-  facts: Fact[];
-}
+type Fact = [name: string, text: string];
 
-/** Returns what an entry says. `named`: the person's mark, too. */
-export function entryParts(entry: EntryDocument, { named = false } = {}): EntryParts {
-  const who: Fact[] = named && entry.person !== null ? [['person', entry.person]] : [];
-  const facts = entry.type === 'write' ? writeFacts(entry) : otherFacts(entry);
-  return { title: titleOf(entry), facts: [...who, ...facts] };
+/** Returns what an entry says: a title, and facts with their names. `named`: the person's mark, too. */
+export function entryParts(
+  entry: EntryDocument,
+  { named = false } = {},
+): { title: string; facts: Fact[] } {
+  const { type, person } = entry;
+  const facts: Fact[] = named && person !== null ? [['person', person]] : [];
+  const word = (name: string): string => (entry[name] ? ` ${text(entry[name])}` : '');
+  if (type === 'write') {
+    const outcome = text(entry['outcome']);
+    const change = changeName(text(entry['op']), false);
+    const title = `${change}${word('part')}${word('template')} – ${outcomes[outcome] ?? outcome}`;
+    return { title, facts: [...facts, ...writeFacts(entry)] };
+  }
+  for (const [name, value] of Object.entries(entry)) {
+    if (hidden.has(name) || value === null || value === '') continue;
+    facts.push([names[name] ?? name, text(value)]);
+  }
+  const { evidence, statement, signer } = entry;
+  const isText = (value: unknown): value is string => typeof value === 'string';
+  if (isText(statement) && isText(signer) && isText(evidence)) {
+    const isValid = isSignedDecision({ evidence, statement, signer }) === true;
+    const whose = `by the key ${keyId(signer)}`;
+    facts.push(['signature', isValid ? `valid, ${whose}` : `WRONG, it is not ${whose}`]);
+  }
+  const title = type === 'decision' ? `${text(entry['what'])}${word('about')}` : titles[type];
+  return { title, facts };
 }
 
 /** Returns the lines about one entry, a heading first. `named`: the person's mark, too. */
@@ -39,17 +57,6 @@ const outcomes: Readonly<Record<string, string>> = {
   unknown: 'no answer',
 };
 
-function titleOf(entry: EntryDocument): string {
-  const word = (name: string): string => (entry[name] ? ` ${text(entry[name])}` : '');
-  if (entry.type === 'write') {
-    const outcome = text(entry['outcome']);
-    const change = changeName(text(entry['op']), false);
-    return `${change}${word('part')}${word('template')} – ${outcomes[outcome] ?? outcome}`;
-  }
-  if (entry.type === 'decision') return `${text(entry['what'])}${word('about')}`;
-  return titles[entry.type];
-}
-
 const titles: Readonly<Record<EntryDocument['type'], string>> = {
   run: 'a run began',
   write: 'a write',
@@ -60,55 +67,44 @@ const titles: Readonly<Record<EntryDocument['type'], string>> = {
   pruning: 'entries that were too old were removed',
 };
 
-type Fact = [name: string, text: string];
-
-/** Returns what is known of a write, each with its name; the approvals may be several. */
-export function writeFacts(entry: EntryDocument): Fact[] {
-  const { says, statedAt, before, after, status, request, run, record } = entry;
-  const stated = typeof statedAt === 'string' ? `, stated ${statedAt}` : '';
-  const answer = [status ?? 'none', request].filter(
-    (word) => typeof word === 'string' || typeof word === 'number',
-  );
-  return [
-    ['rule', ruleText(String(entry['rule']))],
-    ['CRM said', `${text(says)}${stated}${record ? ` (record ${text(record)})` : ''}`],
-    ['platform', `${text(before)} → ${after ?? 'not known'}`],
-    ['asked by', runText(run)],
-    ...approvalFacts(entry),
-    ['answer', answer.join(', ')],
-    ...sameTimeFacts(entry),
-  ];
-}
-
-function sameTimeFacts({ sameStatedAt }: EntryDocument): Fact[] {
-  if (typeof sameStatedAt !== 'number') return [];
-  const what = `entry ${sameStatedAt} opted out by the same stated time`;
-  return [['note', `${what}: the value in the CRM changed, and the time did not`]];
-}
-
-function runText(run: EntryDocument['run']): string {
-  if (!run) return 'not known';
-  const by = run.name === null ? run.by : `${run.by} of ${run.name}`;
-  return `${by}, ${run.mode} run ${run.id}`;
-}
-
 const needed: Readonly<Record<string, string>> = {
   exempt: 'none was needed: no limit applies to a first load or a creation',
   expired: 'none came in time: stated opt-outs wait no longer than guards.optOuts.holdFor',
   excused: 'none was needed: an earlier attempt counted already',
 };
 
-function approvalFacts({ approval, approvedBy = [] }: EntryDocument): Fact[] {
-  if (typeof approval !== 'string') return [['approval', 'none was needed: below the limits']];
-  const why = needed[approval];
-  if (why !== undefined) return [['approval', why]];
-  if (approvedBy.length === 0)
-    return [['approval', `plan ${approval}; the log does not name the approver`]];
-  return approvedBy.map(({ at, name, reason, as }): Fact => {
-    const caller = as === null || as === name ? '' : ` (command of ${as})`;
-    const why = reason === null ? '' : `: ${reason}`;
-    return ['approved', `plan ${approval}, by ${name}${caller} at ${at}${why}`];
-  });
+/** Returns what is known of a write, each with its name; the approvals may be several. */
+export function writeFacts(entry: EntryDocument): Fact[] {
+  const { says, statedAt, before, after, status, request, run, record } = entry;
+  const { approval, approvedBy = [], sameStatedAt } = entry;
+  const stated = typeof statedAt === 'string' ? `, stated ${statedAt}` : '';
+  const by = run && (run.name === null ? run.by : `${run.by} of ${run.name}`);
+  let approved: Fact[] = [['approval', 'none was needed: below the limits']];
+  if (typeof approval === 'string') {
+    const why = needed[approval] ?? `plan ${approval}; the log does not name the approver`;
+    approved = [['approval', why]];
+    if (needed[approval] === undefined && approvedBy.length > 0) {
+      approved = approvedBy.map(({ at, name, reason, as }): Fact => {
+        const caller = as === null || as === name ? '' : ` (command of ${as})`;
+        const said = reason === null ? '' : `: ${reason}`;
+        return ['approved', `plan ${approval}, by ${name}${caller} at ${at}${said}`];
+      });
+    }
+  }
+  const answer = [status ?? 'none', request].filter(
+    (word) => typeof word === 'string' || typeof word === 'number',
+  );
+  const sameTime = `entry ${String(sameStatedAt)} opted out by the same stated time`;
+  const note: Fact = ['note', `${sameTime}: the value in the CRM changed, and the time did not`];
+  return [
+    ['rule', ruleText(String(entry['rule']))],
+    ['CRM said', `${text(says)}${stated}${record ? ` (record ${text(record)})` : ''}`],
+    ['platform', `${text(before)} → ${after ?? 'not known'}`],
+    ['asked by', run ? `${by}, ${run.mode} run ${run.id}` : 'not known'],
+    ...approved,
+    ['answer', answer.join(', ')],
+    ...(typeof sameStatedAt === 'number' ? [note] : []),
+  ];
 }
 
 /** Returns the words of a rule, with its name. */
@@ -130,70 +126,25 @@ const hidden: ReadonlySet<string> = new Set([
   'signer',
 ]);
 
-function otherFacts(entry: EntryDocument): Fact[] {
-  const { evidence, statement, signer } = entry;
-  const isText = (value: unknown): value is string => typeof value === 'string';
-  const facts = Object.entries(entry)
-    .filter(([name, value]) => !hidden.has(name) && value !== null && value !== '')
-    .map(([name, value]): Fact => [names[name] ?? name, text(value)]);
-  if (!isText(statement) || !isText(signer) || !isText(evidence)) return facts;
-  const isValid = isSignedDecision({ evidence, statement, signer }) === true;
-  const whose = `by the key ${keyId(signer)}`;
-  return [...facts, ['signature', isValid ? `valid, ${whose}` : `WRONG, it is not ${whose}`]];
-}
-
 const names: Readonly<Record<string, string>> = { name: 'by', as: 'command of', publicKey: 'key' };
 
-function text(value: unknown): string {
-  if (value === null || value === undefined) return 'nothing';
+function text(value: unknown, none = 'nothing'): string {
+  if (value === null || value === undefined) return none;
   return typeof value === 'string' || typeof value === 'number'
     ? String(value)
     : JSON.stringify(value);
 }
 
-const columns = [
-  'seq',
-  'at',
-  'type',
-  'person',
-  'op',
-  'part',
-  'template',
-  'rule',
-  'says',
-  'statedAt',
-  'record',
-  'before',
-  'after',
-  'outcome',
-  'status',
-  'request',
-  'run',
-  'mode',
-  'by',
-  'name',
-  'approval',
-  'approvers',
-  'what',
-  'about',
-  'reason',
-  'evidence',
-  'hash',
-  'as',
-] as const;
-
 /** The first line of the export as CSV. */
-export const csvHead = columns.join(',');
+export const csvHead =
+  'seq,at,type,person,op,part,template,rule,says,statedAt,record,before,after,outcome,status,' +
+  'request,run,mode,by,name,approval,approvers,what,about,reason,evidence,hash,as';
 
 /** Returns an entry as a line of CSV that no spreadsheet takes for a formula. */
 export function csvOf(entry: EntryDocument): string {
   const run = entry.run ? { ...entry.run, run: entry.run.id } : { run: entry['id'] };
   const approvers = (entry.approvedBy ?? []).map(({ name }) => name).join('; ');
   const all: Record<string, unknown> = { ...entry, ...run, approvers };
-  const cells = columns.map((name) => cellOf(all[name]));
+  const cells = csvHead.split(',').map((name) => text(all[name], ''));
   return csvLines([cells], { spreadsheet: true })[0] ?? '';
-}
-
-function cellOf(value: unknown): string {
-  return value === null || value === undefined ? '' : text(value);
 }

@@ -1,14 +1,11 @@
-/** Verifies an export of the audit log in JSON lines, without the log and the snapshot. */
+/**
+ * Tells whether the audit log is as it was written: an export in JSON lines, which is verified
+ * without the log and the snapshot, and the log beside the snapshot.
+ */
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import {
-  type AuditEntry,
-  entryIn,
-  type RunEntry,
-  type WriteEntry,
-  type StoredEntry,
-} from '../../store/audit/audit-entry.ts';
+import { type AuditEntry, entryIn, type RunEntry, type StoredEntry } from '../../store/audit/audit-entry.ts';
 import type { Checkpoint, Head, AuditLog } from '../../store/audit/audit-log.ts';
 import { type Fault, type Verification, verifyLog } from '../../store/audit/verify-log.ts';
 import { Invalid, renderProblem, Busy } from '../../domain/errors.ts';
@@ -45,42 +42,15 @@ interface VerifiedFile extends Verification {
   unchecked: number;
 }
 
-interface Given {
-  /** The public keys that may have signed. */
-  trusted: readonly string[];
-  /** An end of the log that is known from elsewhere. */
-  kept?: Head | undefined;
-}
-
-/** Verifies the file. Throws Invalid. */
-export function verifyExport(path: string, { trusted, kept }: Given): VerifiedFile {
-  const { first, checkpoints, id, sources } = coveredIn(path);
-  const { previousHash, seq = 1 } = first ?? {};
-  const others: Fault[] = [];
-  let unchecked = 0;
-  const entries = function* (): Generator<StoredEntry> {
-    for (const { line, fields } of linesIn(path)) {
-      const { wrong, isChecked } = judge(line.text, fields, { ...sources, from: seq });
-      if (wrong.length > 0)
-        others.push({ seq: line.seq, what: `${besideText}: ${wrong.join(', ')}` });
-      if (!isChecked) unchecked += 1;
-      yield storedOf(line);
-    }
-  };
-  const start = previousHash && { seq: seq - 1, hash: Buffer.from(previousHash, 'hex') };
-  const log = { id: id ?? '', entries, checkpoints: () => checkpoints };
-  const found = verifyLog(log, { trusted, kept, start: start || undefined });
-  if (found.signedUpTo === 0) others.push({ seq, what: unsigned });
-  const faults = [...found.faults, ...others].toSorted((one, other) => one.seq - other.seq);
-  return { log: id ?? null, ...found, unchecked, faults: faults.slice(0, mostFaults) };
-}
-
-const mostFaults = 100;
-const besideText = 'the fields beside the text do not say what the text and the other entries say';
-const unsigned = 'no valid signature is in the file, so anybody may have written it';
-
-/** Returns what the verification of each line needs from the others. */
-function coveredIn(path: string) {
+/**
+ * Verifies the file. `trusted` are the public keys that may have signed; `kept` is an end of the log
+ * that is known from elsewhere. Throws Invalid.
+ */
+export function verifyExport(
+  path: string,
+  { trusted, kept }: { trusted: readonly string[]; kept?: Head | undefined },
+): VerifiedFile {
+  // The verification of each line needs these of the others.
   const checkpoints: Checkpoint[] = [];
   const logs = new Set<string>();
   const runs = new Map<number, RunEntry>();
@@ -89,10 +59,13 @@ function coveredIn(path: string) {
   for (const { line } of linesIn(path)) {
     first ??= line;
     if (line.checkpoint) {
-      logs.add(line.checkpoint.log);
-      checkpoints.push(checkpointOf(line, line.checkpoint));
+      const { log, at, publicKey, signature } = line.checkpoint;
+      logs.add(log);
+      const signed = { seq: line.seq, hash: Buffer.from(line.hash, 'hex'), at };
+      checkpoints.push({ ...signed, publicKey, signature: Buffer.from(signature, 'base64') });
     }
-    const entry = isWrite(line.text) ? undefined : entryIn(line.text);
+    const isWrite = line.text.startsWith('["w"');
+    const entry = isWrite ? undefined : entryIn(line.text);
     if (entry?.type === 'run') runs.set(line.seq, entry);
     if (entry?.type === 'decision') decisions.push(entry);
   }
@@ -101,13 +74,31 @@ function coveredIn(path: string) {
     run: (seq) => runs.get(seq),
     approvals: (plan) => approvals.get(plan) ?? [],
   };
-  const [id] = logs;
-  return { first, checkpoints, id, sources };
+  const [id = null] = logs;
+  const { previousHash, seq: from = 1 } = first ?? {};
+  const others: Fault[] = [];
+  let unchecked = 0;
+  const entries = function* (): Generator<StoredEntry> {
+    for (const { line, fields } of linesIn(path)) {
+      const { seq, text } = line;
+      const { wrong, isChecked } = judge(text, fields, sources, from);
+      if (wrong.length > 0) others.push({ seq, what: `${besideText}: ${wrong.join(', ')}` });
+      if (!isChecked) unchecked += 1;
+      const person = line.person === null ? null : Buffer.from(line.person, 'hex');
+      yield { seq, person, body: text, hash: Buffer.from(line.hash, 'hex') };
+    }
+  };
+  const start = previousHash && { seq: from - 1, hash: Buffer.from(previousHash, 'hex') };
+  const log = { id: id ?? '', entries, checkpoints: () => checkpoints };
+  const found = verifyLog(log, { trusted, kept, start: start || undefined });
+  if (found.signedUpTo === 0) others.push({ seq: from, what: unsigned });
+  const faults = [...found.faults, ...others].toSorted((one, other) => one.seq - other.seq);
+  return { log: id, ...found, unchecked, faults: faults.slice(0, mostFaults) };
 }
 
-function isWrite(text: string): boolean {
-  return text.startsWith('["w"');
-}
+const mostFaults = 100;
+const besideText = 'the fields beside the text do not say what the text and the other entries say';
+const unsigned = 'no valid signature is in the file, so anybody may have written it';
 
 /** Yields each line, its covered parts apart. The file is read at once, but parsed by the line. */
 function* linesIn(path: string): Generator<{ line: ExportedLine; fields: unknown }> {
@@ -117,7 +108,7 @@ function* linesIn(path: string): Generator<{ line: ExportedLine; fields: unknown
     const end = bytes.indexOf('\n', from);
     to = end < 0 ? bytes.length : end;
     number += 1;
-    const fields = parsed(bytes.toString('utf8', from, to));
+    const fields = parseJson(bytes.toString('utf8', from, to));
     const { data: line } = exportedLine.safeParse(fields);
     if (!line) {
       throw new Invalid(`${path}: line ${number} is no entry of an export in JSON lines`, {
@@ -128,25 +119,13 @@ function* linesIn(path: string): Generator<{ line: ExportedLine; fields: unknown
   }
 }
 
-function parsed(text: string): unknown {
+/** Returns the value of a text; undefined if it is no JSON. */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
-}
-
-function storedOf({ seq, person, text: body, hash }: ExportedLine): StoredEntry {
-  const mark = person === null ? null : Buffer.from(person, 'hex');
-  return { seq, person: mark, body, hash: Buffer.from(hash, 'hex') };
-}
-
-function checkpointOf(
-  { seq, hash }: ExportedLine,
-  { at, publicKey, signature }: NonNullable<ExportedLine['checkpoint']>,
-): Checkpoint {
-  const signed = { seq, hash: Buffer.from(hash, 'hex'), at };
-  return { ...signed, publicKey, signature: Buffer.from(signature, 'base64') };
 }
 
 const anyFields = z.record(z.string(), z.unknown());
@@ -160,7 +139,8 @@ const derivedNames = ['after', 'run', 'approvedBy'] as const;
 function judge(
   text: string,
   fields: unknown,
-  { from, ...sources }: Sources & { from: number },
+  sources: Sources,
+  from: number,
 ): { wrong: string[]; isChecked: boolean } {
   const entry = entryIn(text);
   if (!entry) return { wrong: ['type'], isChecked: true };
@@ -169,8 +149,17 @@ function judge(
   const own = Object.entries(ownFields(entry)).filter(
     ([name, value]) => !isSame(shown[name], value),
   );
-  const open =
-    entry.type === 'write' && from > 1 ? openFields(entry, shown, { from, expected }) : [];
+  // The fields of a write that come, or may come, from entries before the file's first.
+  const open: string[] = [];
+  if (entry.type === 'write' && from > 1) {
+    const { run, approval } = entry;
+    if (run > 0 && run < from) open.push('run');
+    const known = anyList.parse(expected['approvedBy']);
+    const told = anyList.parse(shown['approvedBy']);
+    const last = known.length === 0 ? [] : told.slice(-known.length);
+    const mayBe = isSame(last, known) && (known.length === 0 || told.length > known.length);
+    if (approval !== null && /^[0-9a-f]{16}$/.test(approval) && mayBe) open.push('approvedBy');
+  }
   const derived = derivedNames.filter(
     (name) => !open.includes(name) && !isSame(shown[name], expected[name]),
   );
@@ -182,24 +171,21 @@ function isSame(shown: unknown, expected: unknown): boolean {
   return isDeepStrictEqual(shown ?? null, expected ?? null);
 }
 
-/** Returns the fields of a write that come, or may come, from entries before the file's first. */
-function openFields(
-  { run, approval }: WriteEntry,
-  shown: Record<string, unknown>,
-  { from, expected }: { from: number; expected: Record<string, unknown> },
-): string[] {
-  const open = run > 0 && run < from ? ['run'] : [];
-  if (approval === null || !/^[0-9a-f]{16}$/.test(approval)) return open;
-  const own = anyList.parse(expected['approvedBy']);
-  const told = anyList.parse(shown['approvedBy']);
-  const last = own.length === 0 ? [] : told.slice(-own.length);
-  const mayBe = isSame(last, own) && (own.length === 0 || told.length > own.length);
-  return mayBe ? [...open, 'approvedBy'] : open;
-}
-
 /** Returns the lines for people: the verdict first. `what` names what was verified. */
 export function verificationLines(what: string, found: Verification, whole = 'whole'): Line[] {
-  const { faults, entries, first, last, keys } = found;
+  const { faults, entries, first, last, keys, signedUpTo, provenUpTo } = found;
+  const rest = counted(last - signedUpTo, 'entry', 'entries');
+  let signed =
+    signedUpTo === last
+      ? 'all of it'
+      : `up to entry ${signedUpTo}; the ${rest} after it by the chain alone`;
+  if (signedUpTo === 0) signed = 'nothing yet: the end of a run signs';
+  else if (faults.length > 0) {
+    signed =
+      provenUpTo === 0
+        ? 'signed, but no entry is proven'
+        : `signed; entries ${first} to ${provenUpTo} are proven`;
+  }
   const range = entries === 0 ? '' : `, ${first} to ${last}`;
   const verdict =
     faults.length === 0
@@ -207,7 +193,7 @@ export function verificationLines(what: string, found: Verification, whole = 'wh
       : lineOf(styled('red', '✗'), ` ${what} is not as it was written: `);
   return [
     lineOf(verdict, `${counted(entries, 'entry', 'entries')}${range}.`),
-    `  signed  ${signedText(found)}`,
+    `  signed  ${signed}`,
     ...keys.map((key) => `  key     ${key}`),
     ...faults.map((one) => lineOf('  ', styled('red', `entry ${one.seq}`), `  ${one.what}`)),
   ];
@@ -250,41 +236,27 @@ export function headIn(text: string): Head {
   });
 }
 
-function signedText({ faults, first, last, signedUpTo, provenUpTo }: Verification): string {
-  if (signedUpTo === 0) return 'nothing yet: the end of a run signs';
-  if (faults.length > 0) {
-    if (provenUpTo === 0) return 'signed, but no entry is proven';
-    return `signed; entries ${first} to ${provenUpTo} are proven`;
-  }
-  if (signedUpTo === last) return 'all of it';
-  return `up to entry ${signedUpTo}; the ${counted(last - signedUpTo, 'entry', 'entries')} after it by the chain alone`;
-}
-
-type Place = Pick<Config, 'audit' | 'ledger'>;
-
 /** Returns the file of the log, and what is wrong with it; `audit verify` checks the rest. */
-export function auditLogState({
-  config,
-  snapshot,
-}: {
-  config: Place;
-  snapshot: Pick<Snapshot, 'meta'> | undefined;
-}): { file: string; fault: string | null } {
-  return { file: config.audit.path, fault: snapshot ? faultIn(config, snapshot) : null };
-}
-
-function faultIn(config: Place, { meta }: Pick<Snapshot, 'meta'>): string | null {
+export function auditLogState(
+  config: Config,
+  snapshot: Snapshot | undefined,
+): { file: string; fault: string | null } {
+  const file = config.audit.path;
+  if (!snapshot) return { file, fault: null };
+  const { meta } = snapshot;
   const known = knownHead(meta);
   let log: AuditLog | undefined;
-  const fault = faultOf(() => void (log = auditLogOf(config)));
-  if (fault) return fault instanceof Busy ? null : fault.message;
+  const unread = faultOf(() => void (log = auditLogOf(config)));
+  if (unread) return { file, fault: unread instanceof Busy ? null : unread.message };
   const end = log && { id: log.id, seq: log.head().seq };
   log?.close();
-  if (!known) return storedFault(meta) ?? null;
-  const last = `the snapshot knows entry ${withCommas(known.seq)}`;
-  if (!end) return `it is lost: ${last}`;
-  if (end.id === known.log && end.seq >= known.seq) return storedFault(meta) ?? null;
-  return `entries are missing: it ends at entry ${withCommas(end.seq)}, and ${last}`;
+  const last = known && `the snapshot knows entry ${withCommas(known.seq)}`;
+  if (known && !end) return { file, fault: `it is lost: ${last}` };
+  if (known && end && (end.id !== known.log || end.seq < known.seq)) {
+    const ends = `it ends at entry ${withCommas(end.seq)}`;
+    return { file, fault: `entries are missing: ${ends}, and ${last}` };
+  }
+  return { file, fault: storedFault(meta) ?? null };
 }
 
 /**
@@ -292,8 +264,8 @@ function faultIn(config: Place, { meta }: Pick<Snapshot, 'meta'>): string | null
  * far as the snapshot knows.
  */
 export function withoutLog(
-  { audit }: Pick<Config, 'audit'>,
-  snapshot: Pick<Snapshot, 'meta'> | undefined,
+  { audit }: Config,
+  snapshot: Snapshot | undefined,
   note: (line: string) => void,
 ): number {
   const known = snapshot && knownHead(snapshot.meta);

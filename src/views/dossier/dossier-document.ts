@@ -26,15 +26,6 @@ const kind = 'contact';
 /** More than a log can hold. */
 const everything = 1_000_000_000;
 
-/** The person of the dossier, and the time up to which it counts. */
-interface DossierRequest {
-  key: Key;
-  /** The time after which nothing counts, in milliseconds since the epoch; null for now. */
-  asOf: number | null;
-  /** Whether to skip reading the platform. */
-  offline: boolean;
-}
-
 /** A part of a dossier that could not be read, or not wholly. */
 interface Missing {
   part: 'crm' | 'platform' | 'audit' | 'requests' | 'signature';
@@ -45,9 +36,14 @@ interface Missing {
 /** A dossier. */
 export type Dossier = Awaited<ReturnType<typeof dossierOf>>;
 
-interface Gathering extends DossierRequest {
+interface Gathering {
   config: Config;
   opened: Assembled;
+  key: Key;
+  /** The time after which nothing counts, in milliseconds since the epoch; null for now. */
+  asOf: number | null;
+  /** Whether to skip reading the platform. */
+  offline: boolean;
   /** Collects what could not be read. */
   missing: Missing[];
 }
@@ -56,29 +52,46 @@ interface Gathering extends DossierRequest {
 export async function dossierOf(
   config: Config,
   { opened, shell }: { opened: Assembled; shell: Pick<Shell, 'stop' | 'abort'> },
-  asked: DossierRequest,
+  asked: Pick<Gathering, 'key' | 'asOf' | 'offline'>,
 ) {
   const { key, asOf } = asked;
-  const { snapshot, clock } = opened.mirror;
+  const { snapshot, clock, doNotContact } = opened.mirror;
   const missing: Missing[] = [];
   const gathering: Gathering = { ...asked, config, opened, missing };
-  const names = ownNames(namesOf(snapshot, false), key);
+  const hashOf = namesOf(snapshot, false);
+  const names: Names = (record) => (record.key === key ? key : hashOf(record));
   const found = asOf === null ? await presentOf(gathering, shell, names) : undefined;
-  const audit = withoutFailure(gathering, 'audit', () => auditOf(gathering));
-  const requests = withoutFailure(gathering, 'requests', () => requestsOf(gathering)) ?? [];
-  const who = { key, ids: snapshot.recorded.originsOf(kind, key) };
-  const listed = found?.document.ledger ?? listedIn(opened.mirror.doNotContact, who, asOf);
-  const entries = audit?.entries ?? [];
-  const known = isKnown({ found, listed, entries, requests });
-  const at = instantOrNull(asOf);
-  const evidence = {
-    channels: known ? channelsOf(config, found) : [],
-    entries,
-    listed,
-    asOf: at,
-    present: found?.document,
+  const attempt = (part: Missing['part'], read: () => void): void => {
+    const fault = faultOf(read);
+    if (fault instanceof ExpectedError) missing.push(missingOf(part, fault));
+    else if (fault) missing.push({ part, reason: fault.message, fix: 'restore its file' });
   };
-  const recorded = { config, snapshot, names };
+  let audit: ReturnType<typeof auditOf>;
+  attempt('audit', () => {
+    audit = auditOf(gathering);
+  });
+  let requests: (Omit<LoggedRequest, 'at'> & { at: string })[] = [];
+  attempt('requests', () => {
+    requests = requestsAbout(config, { key, now: clock.now(), count: everything })
+      .filter(({ at }) => asOf === null || at <= asOf)
+      .map(({ at, ...rest }) => ({ at: instant(at), ...rest }));
+  });
+  const { document: present } = found ?? {};
+  const who = { key, ids: snapshot.recorded.originsOf(kind, key) };
+  const listed = present?.ledger ?? listedIn(doNotContact, who, asOf);
+  const entries = audit?.entries ?? [];
+  const contacts = present?.platform.contacts ?? [];
+  const others = listed.filter(({ cause }) => cause !== 'erasure');
+  const places = [present?.crm.records ?? [], contacts, others, entries, requests];
+  const known = Boolean(present?.snapshot) || places.some(({ length }) => length > 0);
+  // The configured channels, and others in which the platform shows the person.
+  const configured = config.contacts?.channels.map(({ id }) => id) ?? [];
+  const channels = new Set([
+    ...configured,
+    ...contacts.flatMap((contact) => Object.keys(contact.channels)),
+  ]);
+  const at = instantOrNull(asOf);
+  const evidence = { channels: known ? [...channels] : [], entries, listed, asOf: at, present };
   const document = {
     dossier: 1,
     mirror: config.mirror,
@@ -91,26 +104,27 @@ export async function dossierOf(
     erased: listed.find(({ cause }) => cause === 'erasure')?.until ?? null,
     answers: answersOf(evidence),
     missing,
-    crm: found?.document.crm ?? null,
-    snapshot: found?.document.snapshot ?? null,
+    crm: present?.crm ?? null,
+    snapshot: present?.snapshot ?? null,
     platform: found ? { ...found.document.platform, raw: found.details } : null,
     doNotContact: listed,
-    decision: found ? decisionOf(found) : null,
+    decision: present
+      ? {
+          channels: present.channels,
+          sends: present.sends,
+          keptBack: present.keptBack,
+          awaitingApproval: present.held,
+          refused: present.parked,
+        }
+      : null,
     audit: audit ?? null,
     requests,
-    history: found?.document.history ?? null,
-    recorded: found ? documentOf(recorded, { kind, key }) : null,
+    history: present?.history ?? null,
+    recorded: found ? documentOf({ config, snapshot, names }, { kind, key }) : null,
   };
-  return maskedValues(document, (text) => maskedText(text, names));
-}
-
-function decisionOf({ document: { channels, sends, keptBack, held, parked } }: FoundPerson) {
-  return { channels, sends, keptBack, awaitingApproval: held, refused: parked };
-}
-
-/** Names the person by their address, and everybody else by a hash. */
-function ownNames(hashOf: Names, key: Key): Names {
-  return (record) => (record.key === key ? key : hashOf(record));
+  const masked = structuredClone(document);
+  maskWithin(masked, (text) => maskedText(text, names));
+  return masked;
 }
 
 async function presentOf(
@@ -135,21 +149,6 @@ async function presentOf(
 function missingOf(part: Missing['part'], { problems: [problem] }: ExpectedError): Missing {
   const { reason, fix }: Problem = problem;
   return { part, reason, fix: fix ?? null };
-}
-
-/** Returns what `read` returns. If the file cannot be read, notes it and returns undefined. */
-function withoutFailure<T>(
-  { missing }: Gathering,
-  part: Missing['part'],
-  read: () => T,
-): T | undefined {
-  let result: T | undefined;
-  const fault = faultOf(() => {
-    result = read();
-  });
-  if (fault instanceof ExpectedError) missing.push(missingOf(part, fault));
-  else if (fault) missing.push({ part, reason: fault.message, fix: 'restore its file' });
-  return result;
 }
 
 function auditOf({ config, opened, key, asOf, missing }: Gathering) {
@@ -178,48 +177,6 @@ function auditOf({ config, opened, key, asOf, missing }: Gathering) {
   } finally {
     log.close();
   }
-}
-
-function requestsOf({ config, opened, key, asOf }: Gathering) {
-  const now = opened.mirror.clock.now();
-  const found = requestsAbout(config, { key, now, count: everything });
-  return found.filter(({ at }) => isBefore(at, asOf)).map(requestOf);
-}
-
-function requestOf({ at, ...rest }: LoggedRequest) {
-  return { at: instant(at), ...rest };
-}
-
-function isBefore(at: number, asOf: number | null): boolean {
-  return asOf === null || at <= asOf;
-}
-
-interface Places {
-  found: FoundPerson | undefined;
-  listed: ListEntries;
-  entries: readonly unknown[];
-  requests: readonly unknown[];
-}
-
-function isKnown({ found, listed, entries, requests }: Places): boolean {
-  const { crm, platform, snapshot } = found?.document ?? {};
-  const others = listed.filter(({ cause }) => cause !== 'erasure');
-  const places = [crm?.records ?? [], platform?.contacts ?? [], others, entries, requests];
-  return Boolean(snapshot) || places.some(({ length }) => length > 0);
-}
-
-/** Returns the configured channels, and others in which the platform shows the person. */
-function channelsOf({ contacts }: Config, found: FoundPerson | undefined): string[] {
-  const shown = (found?.document.platform.contacts ?? []).flatMap((one) =>
-    Object.keys(one.channels),
-  );
-  return [...new Set([...(contacts?.channels ?? []).map(({ id }) => id), ...shown])];
-}
-
-function maskedValues<T extends object>(value: T, mask: (text: string) => string): T {
-  const result = structuredClone(value);
-  maskWithin(result, mask);
-  return result;
 }
 
 function maskWithin(holder: object, mask: (text: string) => string): void {
@@ -262,60 +219,18 @@ interface ChannelAnswer {
   sentence: string;
 }
 
-/** Returns the answers. */
+/** Returns the answers: about all mail if the platform shows that there is none, and by channel. */
 export function answersOf(evidence: Evidence): ChannelAnswer[] {
-  const all = leftAnswer(evidence);
-  return [
-    ...(all ? [all] : []),
-    ...evidence.channels.map((channel) => answerOf(channel, evidence)),
-  ];
-}
-
-function answerOf(channel: string, evidence: Evidence): ChannelAnswer {
-  const write = lastWrite(channel, evidence);
-  const read = stateOf(channel, { ...evidence, write });
-  const refused = refusedAnswer(channel, { ...evidence, write, read });
-  if (refused) return refused;
-  const { state, from } = read;
-  const isCause = write !== undefined && state !== null && write.after === state;
-  const sentence = [
-    headOf({ state, from, since: isCause ? ` since ${write.at}` : '' }, evidence),
-    ...(isCause ? causeWords(write) : strangerWords(channel, write, evidence)),
-    ...listedWords(channel, evidence.listed),
-  ].join('. ');
-  const since = isCause ? write.at : null;
-  const entry = isCause ? write.seq : null;
-  return { channel, state, from, since, entry, sentence: `${channel}: ${sentence}.` };
+  const contact = evidence.present?.platform.contacts.find(({ left }) => left);
+  const channels = evidence.channels.map((channel) => answerOf(channel, evidence));
+  if (!contact) return channels;
+  const status = contact.status ?? 'unsubscribed from all mail';
+  const sentence = `all mail: the platform sends this person none: the contact ${contact.id} is ${status}.`;
+  const read = { state: 'opt_out', from: 'platform', since: null, entry: null } as const;
+  return [{ channel: '*', ...read, sentence }, ...channels];
 }
 
 const effective: ReadonlySet<unknown> = new Set(['acked', 'found', 'undone', 'unknown']);
-
-/** Returns the last write that changed the channel, or may have. */
-function lastWrite(channel: string, { entries }: Evidence): EntryDocument | undefined {
-  return entries.findLast(
-    ({ type, part, outcome }) =>
-      type === 'write' && (part === channel || part === '') && effective.has(outcome),
-  );
-}
-
-type State = Pick<ChannelAnswer, 'state' | 'from'>;
-
-function stateOf(
-  channel: string,
-  { present, write }: Evidence & { write: EntryDocument | undefined },
-): State {
-  if (!present) return { state: write ? (write.after ?? null) : null, from: 'log' };
-  const { platform, snapshot } = present;
-  if (!platform.read) {
-    return {
-      state: snapshot ? (snapshot.channels[channel]?.is ?? 'none') : null,
-      from: 'snapshot',
-    };
-  }
-  const states = platform.contacts.map(({ channels }) => channels[channel] ?? 'none');
-  const state = ['opt_in', 'opt_out'].find((one) => states.some((is) => is === one)) ?? 'none';
-  return { state, from: 'platform' };
-}
 
 /** The causes that say for certain that the person receives no mail, and how that is known. */
 const certain: Readonly<Record<string, string>> = {
@@ -327,43 +242,67 @@ const certain: Readonly<Record<string, string>> = {
   operator: 'decided by an operator',
 };
 
-/**
- * Returns the answer if the do-not-contact list contradicts an opt-in, or a state that the log does
- * not tell. For the past the entry decides, if it is certain and not earlier than the last write.
- */
-function refusedAnswer(
-  channel: string,
-  evidence: Evidence & { write: EntryDocument | undefined; read: State },
-): ChannelAnswer | undefined {
-  const { write, read, asOf } = evidence;
-  if (read.state !== 'opt_in' && (read.state !== null || read.from !== 'log')) return undefined;
-  const entries = listedOn(channel, evidence.listed).filter((one) => !isLifted(one, write));
-  if (entries.length === 0) return undefined;
-  const deciding = entries.findLast(
-    (one) =>
-      read.from === 'log' &&
-      one.through === 'address' &&
-      certain[one.cause] !== undefined &&
-      (!write || write.at <= (one.until ?? '')),
+function answerOf(channel: string, evidence: Evidence): ChannelAnswer {
+  const { entries, asOf } = evidence;
+  // The last write that changed the channel, or may have.
+  const write = entries.findLast(
+    ({ type, part, outcome }) =>
+      type === 'write' && (part === channel || part === '') && effective.has(outcome),
   );
-  const head = deciding
-    ? `opted out, by ${deciding.until ?? ''} (${certain[deciding.cause] ?? ''} / do-not-contact list)`
-    : `not certain: ${headOf({ ...read, since: '' }, evidence)}, but the do-not-contact list has an entry`;
-  const facts = [...strangerWords(channel, write, evidence), ...listedWords(channel, entries)];
-  const state = deciding ? 'opt_out' : null;
-  const from = deciding ? 'list' : read.from;
-  const at = deciding && asOf !== null ? [`This is the state at ${asOf}`] : [];
-  const sentence = `${channel}: ${[head, ...at, ...facts].join('. ')}.`;
-  return { channel, state, from, since: null, entry: null, sentence };
+  const { state, from } = stateOf(channel, write, evidence);
+  // A later write that certainly opted the person in ended what an entry says.
+  const isLifted = ({ channel: of, until }: ListEntries[number]): boolean =>
+    of !== '*' &&
+    write?.after === 'opt_in' &&
+    write['outcome'] !== 'unknown' &&
+    write.at > (until ?? '');
+  const listed = evidence.listed.filter((one) => one.channel === channel || one.channel === '*');
+  const standing = listed.filter((one) => !isLifted(one));
+  // The list may contradict an opt-in, or a state that the log does not tell.
+  const isOpen = state === 'opt_in' || (state === null && from === 'log');
+  if (isOpen && standing.length > 0) {
+    // For the past the entry decides, if it is certain and not earlier than the last write.
+    const deciding = standing.findLast(
+      (one) =>
+        from === 'log' &&
+        one.through === 'address' &&
+        certain[one.cause] !== undefined &&
+        (!write || write.at <= (one.until ?? '')),
+    );
+    const head = deciding
+      ? `opted out, by ${deciding.until ?? ''} (${certain[deciding.cause] ?? ''} / do-not-contact list)`
+      : `not certain: ${headOf(state, from, '', evidence)}, but the do-not-contact list has an entry`;
+    const at = deciding && asOf !== null ? [`This is the state at ${asOf}`] : [];
+    const facts = [...strangerWords(channel, write, evidence), ...standing.map(listedWords)];
+    const sentence = `${channel}: ${[head, ...at, ...facts].join('. ')}.`;
+    const decided = { state: deciding ? 'opt_out' : null, from: deciding ? 'list' : from } as const;
+    return { channel, ...decided, since: null, entry: null, sentence };
+  }
+  const cause = write && state !== null && write.after === state ? write : undefined;
+  const sentence = [
+    headOf(state, from, cause ? ` since ${cause.at}` : '', evidence),
+    ...(cause ? causeWords(cause) : strangerWords(channel, write, evidence)),
+    ...listed.map(listedWords),
+  ].join('. ');
+  const since = cause?.at ?? null;
+  const entry = cause?.seq ?? null;
+  return { channel, state, from, since, entry, sentence: `${channel}: ${sentence}.` };
 }
 
-/** Whether a later write that certainly opted the person in ended what the entry says. */
-function isLifted(
-  { channel, until }: ListEntries[number],
+function stateOf(
+  channel: string,
   write: EntryDocument | undefined,
-): boolean {
-  if (channel === '*' || !write || write.after !== 'opt_in') return false;
-  return write['outcome'] !== 'unknown' && write.at > (until ?? '');
+  { present }: Evidence,
+): { state: string | null; from: 'platform' | 'snapshot' | 'log' } {
+  if (!present) return { state: write?.after ?? null, from: 'log' };
+  const { platform, snapshot } = present;
+  if (!platform.read) {
+    const recorded = snapshot ? (snapshot.channels[channel]?.is ?? 'none') : null;
+    return { state: recorded, from: 'snapshot' };
+  }
+  const states = platform.contacts.map(({ channels }) => channels[channel] ?? 'none');
+  const state = ['opt_in', 'opt_out'].find((one) => states.some((is) => is === one)) ?? 'none';
+  return { state, from: 'platform' };
 }
 
 const stateWords: Readonly<Record<string, string>> = {
@@ -373,7 +312,9 @@ const stateWords: Readonly<Record<string, string>> = {
 };
 
 function headOf(
-  { state, from, since }: State & { since: string },
+  state: string | null,
+  from: ChannelAnswer['from'],
+  since: string,
   { asOf, present }: Evidence,
 ): string {
   const words = state === null ? 'not known' : (stateWords[state] ?? state);
@@ -385,19 +326,6 @@ function headOf(
   return `${words}${since} (${at}the platform was not read)`;
 }
 
-function causeWords(write: EntryDocument): string[] {
-  const facts = writeFacts(write).filter(([name]) => sentences[name]);
-  const found =
-    write['outcome'] === 'found'
-      ? ['It was found done afterwards: nobody can tell whose doing it was']
-      : [];
-  return [
-    `This was done by the write in entry ${write.seq} of the audit log`,
-    ...found,
-    ...facts.map(([name, text]) => `${sentences[name] ?? ''} ${text}`),
-  ];
-}
-
 const sentences: Readonly<Record<string, string>> = {
   rule: 'The rule was:',
   'CRM said': 'The CRM said',
@@ -406,6 +334,20 @@ const sentences: Readonly<Record<string, string>> = {
   approved: 'It was approved:',
   note: 'Note:',
 };
+
+function causeWords(write: EntryDocument): string[] {
+  const found =
+    write['outcome'] === 'found'
+      ? ['It was found done afterwards: nobody can tell whose doing it was']
+      : [];
+  return [
+    `This was done by the write in entry ${write.seq} of the audit log`,
+    ...found,
+    ...writeFacts(write).flatMap(([name, text]) =>
+      sentences[name] ? [`${sentences[name]} ${text}`] : [],
+    ),
+  ];
+}
 
 function strangerWords(
   channel: string,
@@ -422,21 +364,6 @@ function strangerWords(
   return [last, 'No write of this mirror made the present state', ...who];
 }
 
-function listedWords(channel: string, listed: ListEntries): string[] {
-  return listedOn(channel, listed).map(({ cause, after, until }) => {
-    return `On the do-not-contact list: ${cause}, ${timeWords({ after, until: until ?? '' })}`;
-  });
-}
-
-function listedOn(channel: string, listed: ListEntries): ListEntries {
-  return listed.filter((one) => one.channel === channel || one.channel === '*');
-}
-
-/** Says that the person receives no mail at all, if the platform shows that. */
-function leftAnswer({ present }: Evidence): ChannelAnswer | undefined {
-  const contact = present?.platform.contacts.find(({ left }) => left);
-  if (!contact) return undefined;
-  const status = contact.status ?? 'unsubscribed from all mail';
-  const sentence = `all mail: the platform sends this person none: the contact ${contact.id} is ${status}.`;
-  return { channel: '*', state: 'opt_out', from: 'platform', since: null, entry: null, sentence };
+function listedWords({ cause, after, until }: ListEntries[number]): string {
+  return `On the do-not-contact list: ${cause}, ${timeWords({ after, until: until ?? '' })}`;
 }

@@ -48,13 +48,9 @@ ${sections(document).join('\n')}
 <section><h2>The signed document</h2><details><summary>JSON</summary>
 ${documentStart}${escapeHtml(json)}</pre></details></section>
 `;
-  return covered + footerOf(covered, json, key);
-}
-
-function footerOf(covered: string, json: string, key: SigningKey | undefined): string {
-  if (!key) return `${footerStart}<p>Not signed: there is no key yet.</p></footer>\n`;
+  if (!key) return `${covered}${footerStart}<p>Not signed: there is no key yet.</p></footer>\n`;
   const sign = (text: string): string => key.sign(text).toString('base64');
-  return `${footerStart}
+  return `${covered}${footerStart}
 <table><tr><th>key (Ed25519)</th><td>${key.id}</td></tr>
 <tr><th>signature of the document</th><td>${sign(json)}</td></tr>
 <tr><th>signature of the page up to here</th><td>${sign(covered)}</td></tr></table>
@@ -105,7 +101,13 @@ function sections(dossier: Dossier): string[] {
     section('Which mail, and why', why.join('\n')),
     ...(lost.length > 0 ? [section('What could not be read', list(lost), 'missing')] : []),
     ...(audit?.altered
-      ? [section('The audit log was changed', list(faultsOf(audit)), 'missing')]
+      ? [
+          section(
+            'The audit log was changed',
+            list([audit.altered, ...audit.faults.map(({ seq, what }) => `entry ${seq}: ${what}`)]),
+            'missing',
+          ),
+        ]
       : []),
     section(
       'Writes and decisions (audit log)',
@@ -120,10 +122,6 @@ function sections(dossier: Dossier): string[] {
     section('Changes', now(dossier.history)),
     section('Requests to the platform', shown(dossier.requests)),
   ];
-}
-
-function faultsOf({ altered, faults }: NonNullable<Dossier['audit']>): string[] {
-  return [altered ?? '', ...faults.map(({ seq, what }) => `entry ${seq}: ${what}`)];
 }
 
 /** Returns what a place says, or why it was not read. */
@@ -180,8 +178,10 @@ export function dossierLines(dossier: Dossier, who: string): Line[] {
   const { mirror, asOf, answers, missing, audit, requests, crm, platform, doNotContact } = dossier;
   const when = asOf === null ? '' : `, as of ${asOf}`;
   const unread = (name: string): string[] => [`  ${name.padEnd(20)} not read`];
-  const count = (name: string, n: number | undefined, word: string): string[] =>
-    n === undefined ? [] : [`  ${name.padEnd(20)} ${counted(n, word, manyOf(word))}`];
+  const count = (name: string, n: number | undefined, word: string): string[] => {
+    const many = word === 'entry' ? 'entries' : `${word}s`;
+    return n === undefined ? [] : [`  ${name.padEnd(20)} ${counted(n, word, many)}`];
+  };
   return [
     styled('bold', `Dossier of ${who} in ${mirror}${when}`),
     headOf(dossier),
@@ -202,8 +202,4 @@ export function dossierLines(dossier: Dossier, who: string): Line[] {
     '',
     '--output FILE.html writes all of it as a signed page, --output FILE.json as a document.',
   ];
-}
-
-function manyOf(word: string): string {
-  return word === 'entry' ? 'entries' : `${word}s`;
 }

@@ -13,7 +13,7 @@ import { type LoggedRequest, readRequests } from '../../store/request-log/read-l
 import type { Snapshot } from '../../store/snapshot.ts';
 import { documentsOf, type EntryDocument, withSameTimes } from '../audit/entry-document.ts';
 import { auditLogOf } from '../../compose/audit-trail.ts';
-import type { Seen } from '../lookup/seen-mirror.ts';
+import type { Config } from '../../config/config.ts';
 import type { ExplainedPerson } from '../lookup/person-document.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
 import { setImmediate } from 'node:timers/promises';
@@ -23,6 +23,13 @@ import { keyOfHash, wordOf } from '../lookup/person-names.ts';
 
 /** Entries of the do-not-contact list. */
 export type ListEntries = ExplainedPerson['ledger'];
+
+/** An open snapshot, the configuration, and the time in milliseconds since the epoch. */
+interface OpenMirror {
+  config: Config;
+  snapshot: Snapshot;
+  now: number;
+}
 
 /** What the files contain. A part that could not be read is empty, and `missing` says why. */
 export interface PersonRecords {
@@ -36,7 +43,7 @@ export interface PersonRecords {
 
 /** Reads the do-not-contact list, the audit log, and up to `requests` requests of the person. */
 export function recordsOf(
-  { config, snapshot, now }: Pick<Seen, 'config' | 'now'> & { snapshot: Snapshot },
+  { config, snapshot, now }: OpenMirror,
   { key, requests }: { key: Key; requests: number },
 ): PersonRecords {
   const found: PersonRecords = { listed: [], entries: [], requests: [], missing: [] };
@@ -95,7 +102,7 @@ export function entriesAbout(log: AuditLog, key: Key, asOf: number | null = null
 
 /** Returns up to `count` requests about a person that are still kept, the newest first. */
 export function requestsAbout(
-  { requests, ledger }: Pick<Seen['config'], 'requests' | 'ledger'>,
+  { requests, ledger }: Config,
   { key, now, count }: { key: Key; now: number; count: number },
 ): LoggedRequest[] {
   const since = now - requests.keepMs;
@@ -104,16 +111,13 @@ export function requestsAbout(
   return readRequests(place, asked, count)?.newest ?? [];
 }
 
-/** An open snapshot, and the configuration. */
-type Searched = Parameters<typeof recordsOf>[0];
-
 /**
  * Returns the people that an address, a CRM id or a hash means: those who are recorded, and those
  * that an address finds on the do-not-contact list or in the audit log. Several people may share a
  * CRM id. A hash is compared with everybody, in slices between which others go first. Throws
  * Invalid for a word that cannot mean anybody.
  */
-export async function searchPeople(searched: Searched, who: string): Promise<Key[]> {
+export async function searchPeople(searched: OpenMirror, who: string): Promise<Key[]> {
   const { snapshot } = searched;
   const word = wordOf(who);
   if (word.startsWith('#')) {
@@ -122,14 +126,15 @@ export async function searchPeople(searched: Searched, who: string): Promise<Key
     return key === undefined ? [] : [key];
   }
   const byId = snapshot.recorded.keysOfOrigin('contact', who.trim());
-  const isKnown = email.safeParse(word).success && isAnywhere(searched, word);
+  if (!email.safeParse(word).success) return [...new Set(byId)];
+  const { recorded, recordHistory, problems } = snapshot;
+  let isKnown =
+    recorded.get('contact', word) !== undefined ||
+    recordHistory.changes('contact', word, 1).length > 0 ||
+    problems.counted.list('contact', word).length > 0;
+  if (!isKnown) {
+    const { listed, entries, requests } = recordsOf(searched, { key: word, requests: 1 });
+    isKnown = listed.length + entries.length + requests.length > 0;
+  }
   return [...new Set([...(isKnown ? [word] : []), ...byId])];
-}
-
-function isAnywhere(searched: Searched, key: Key): boolean {
-  const { recorded, recordHistory, problems } = searched.snapshot;
-  if (recorded.get('contact', key) ?? recordHistory.changes('contact', key, 1)[0]) return true;
-  if (problems.counted.list('contact', key).length > 0) return true;
-  const { listed, entries, requests } = recordsOf(searched, { key, requests: 1 });
-  return listed.length + entries.length + requests.length > 0;
 }

@@ -6,6 +6,7 @@
  */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { z } from 'zod';
+import { parseJson } from '../audit/log-verification.ts';
 import { isSigned, keyId, type SigningKey } from '../../store/audit/signing-key.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { writeLines } from '../state/write-export.ts';
@@ -63,7 +64,7 @@ export function verifyFile(path: string, accepted: ReadonlySet<string>): Verifie
   const text = readText(path);
   const format = text.startsWith('<!doctype html>') ? 'html' : 'json';
   const json = format === 'json' ? text : documentIn(text);
-  const named = json === undefined ? undefined : signer.safeParse(parsed(json)).data;
+  const named = signer.safeParse(parseJson(json ?? '')).data;
   if (json === undefined || !named) {
     const reason = `${path}: this is no dossier, or it was changed so that it cannot be read`;
     throw new Invalid(reason, { fix: 'get it again from the person who made it' });
@@ -82,29 +83,19 @@ export function verifyFile(path: string, accepted: ReadonlySet<string>): Verifie
     [key !== signedBy.key, 'the id of the key does not belong to its public key'],
     [format === 'json' && detached === undefined, `there is no signature beside it (${path}.sig)`],
     [detached !== undefined && !isFit(text, detached), 'the signature beside it does not fit'],
-    ...(format === 'html' ? pageChecks(text, { json, publicKey, isFit }) : []),
   ];
+  const page = format === 'html' ? signaturesIn(text) : undefined;
+  if (page) {
+    checks.push(
+      [page.publicKey !== publicKey, 'the page names another key than the document in it'],
+      [!isFit(json, page.document), 'the signature of the document in the page does not fit'],
+      [!isFit(page.covered, page.page), 'the signature of the page does not fit'],
+    );
+  } else if (format === 'html') {
+    checks.push([true, 'the end of the page, which holds the signatures, was changed']);
+  }
   const faults = checks.filter(([isWrong]) => isWrong).map(([, what]) => what);
   return { format, key, fits: faults.length === 0, trusted: accepted.has(key), faults };
-}
-
-interface PageParts {
-  json: string;
-  publicKey: string;
-  isFit(of: string, signature: string): boolean;
-}
-
-function pageChecks(
-  text: string,
-  { json, publicKey, isFit }: PageParts,
-): [isWrong: boolean, what: string][] {
-  const found = signaturesIn(text);
-  if (!found) return [[true, 'the end of the page, which holds the signatures, was changed']];
-  return [
-    [found.publicKey !== publicKey, 'the page names another key than the document in it'],
-    [!isFit(json, found.document), 'the signature of the document in the page does not fit'],
-    [!isFit(found.covered, found.page), 'the signature of the page does not fit'],
-  ];
 }
 
 function readText(path: string): string {
@@ -112,13 +103,5 @@ function readText(path: string): string {
     return readFileSync(path, 'utf8');
   } catch {
     throw new Invalid(`${path}: this file cannot be read`, { fix: 'name another' });
-  }
-}
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
   }
 }

@@ -30,15 +30,6 @@ export interface OtherChannel {
   count: number;
 }
 
-interface Sides {
-  mirror: Pick<Mirror, 'snapshot'>;
-  summary: Pick<Summary, 'groups' | 'certificate'>;
-  channels: readonly OtherChannel[];
-  names: Names;
-  /** How many records of a group are named. */
-  most: number;
-}
-
 /** These have groups of their own, or are to be mended in the CRM. */
 const elsewhere: ReadonlySet<ProblemCause> = new Set([
   'records-contradict',
@@ -49,8 +40,20 @@ const elsewhere: ReadonlySet<ProblemCause> = new Set([
 /** Templates that cannot be compared or told apart. */
 const unclear: ReadonlySet<ProblemCause> = new Set(['template-name-shared', 'template-too-deep']);
 
-/** Returns the groups, the largest first. */
-export function driftGroups({ mirror, summary, channels, names, most }: Sides): DriftGroup[] {
+/** Returns the groups, the largest first. `most`: how many records of a group are named. */
+export function driftGroups({
+  mirror,
+  summary,
+  channels,
+  names,
+  most,
+}: {
+  mirror: Mirror;
+  summary: Summary;
+  channels: readonly OtherChannel[];
+  names: Names;
+  most: number;
+}): DriftGroup[] {
   const { drift } = mirror.snapshot;
   const named = (kind: RecordTypeName, { count, records }: Drifted): Drifted => ({
     count,
@@ -69,6 +72,16 @@ export function driftGroups({ mirror, summary, channels, names, most }: Sides): 
       const isSaid = kind === 'template' && found.some((one) => one.reason !== reason);
       return isSaid ? { ...group, details: found } : group;
     });
+  const groupOf = (cause: keyof typeof words, { count, records }: Drifted): DriftGroup => {
+    const { kind, reason, fix } = words[cause];
+    return { cause, kind, count, reason, fix, examples: records };
+  };
+  const subscribed = channels
+    .toSorted((a, b) => b.count - a.count)
+    .slice(0, most)
+    .map(({ id, name, count }) => {
+      return `${name === '' ? id : `${id} (${name})`}: ${count} subscribed`;
+    });
   const known = summary.certificate.platform === true;
   const groups = [
     ...fromPlan,
@@ -77,28 +90,18 @@ export function driftGroups({ mirror, summary, channels, names, most }: Sides): 
     groupOf('foreign-contact', drift.foreignContacts(most)),
     groupOf('foreign-template', drift.foreignTemplates(most)),
     ...(known ? [groupOf('vanished', named('contact', drift.vanished(most)))] : []),
-    groupOf('other-channel', channelsOf(channels, most)),
+    groupOf('other-channel', { count: channels.length, records: subscribed }),
   ];
   return groups.filter(({ count }) => count > 0).toSorted((a, b) => b.count - a.count);
 }
-
-function channelsOf(channels: readonly OtherChannel[], most: number): Drifted {
-  const sorted = channels.toSorted((a, b) => b.count - a.count);
-  const records = sorted.slice(0, most).map(({ id, name, count }) => {
-    return `${name === '' ? id : `${id} (${name})`}: ${count} subscribed`;
-  });
-  return { count: channels.length, records };
-}
-
-const keepStrictest =
-  'delete all but one of them on the platform: keep the one that unsubscribed or is blocked, because ' +
-  'with it the platform would forget that';
 
 const words = {
   'several-contacts': {
     kind: 'contact',
     reason: 'several contacts on the platform share one address, so nobody is opted in there',
-    fix: keepStrictest,
+    fix:
+      'delete all but one of them on the platform: keep the one that unsubscribed or is blocked, because ' +
+      'with it the platform would forget that',
   },
   renamed: {
     kind: 'contact',
@@ -133,8 +136,3 @@ const words = {
     fix: 'add them to contacts.channels if the CRM decides about them',
   },
 } as const;
-
-function groupOf(cause: keyof typeof words, { count, records }: Drifted): DriftGroup {
-  const { kind, reason, fix } = words[cause];
-  return { cause, kind, count, reason, fix, examples: records };
-}

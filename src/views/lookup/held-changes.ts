@@ -15,7 +15,7 @@ const kind = 'contact';
 /** Returns the changes of a person that await approval because of a guard. `now`: epoch ms. */
 export function heldChangesOf(
   snapshot: Snapshot,
-  { key, config, now }: { key: Key; config: Pick<Config, 'guards' | 'approvers'>; now: number },
+  { key, config, now }: { key: Key; config: Config; now: number },
 ) {
   const { awaitingApproval } = snapshot;
   const { guards, approvers } = config;
@@ -49,46 +49,33 @@ export function heldChangesOf(
   });
 }
 
-type HeldChange = ReturnType<typeof heldChangesOf>[number];
-
 /** Formats these changes, each with the decisions about it. */
-export function heldLines(held: readonly HeldChange[]): string[] {
-  return held.flatMap((one) => [heldLine(one), ...one.decisions.map(decisionLine)]);
+export function heldLines(held: readonly ReturnType<typeof heldChangesOf>[number][]): string[] {
+  return held.flatMap(({ guard, channel, since, until, decisions }) => {
+    const when = since === null ? '' : ` since ${since}`;
+    const ask = decisions.length > 0 ? '' : ': `status` names the plan to approve';
+    const line =
+      until === null
+        ? `guards.${guard}${when}${ask}`
+        : `opt_out in ${channel}${when}: runs about everybody apply it once it is approved, and ` +
+          `from ${until} on without approval, if the CRM still states it; \`one\` and events at once`;
+    const decided = decisions.map(({ is, op, channel: part, plan, until: end, ...who }) => {
+      const where = part === '' ? '' : ` in ${part}`;
+      const back = is === 'approved' ? '' : `; \`approve ${plan}\` takes it back`;
+      const how = `${is}${byWords(who)} at ${who.at}, until ${end}${back}`;
+      return `  ${op.replace('_', ' ')}${where} ${how}`;
+    });
+    return [line, ...decided];
+  });
 }
 
-function decisionLine({
-  is,
-  op,
-  channel,
-  plan,
-  until,
-  ...who
-}: HeldChange['decisions'][number]): string {
-  const where = channel === '' ? '' : ` in ${channel}`;
-  const back = is === 'approved' ? '' : `; \`approve ${plan}\` takes it back`;
-  return `  ${op.replace('_', ' ')}${where} ${is}${byWords(who)} at ${who.at}, until ${until}${back}`;
-}
-
-function heldLine({ guard, channel, since, until, decisions }: HeldChange): string {
-  const when = since === null ? '' : ` since ${since}`;
-  const ask = decisions.length > 0 ? '' : ': `status` names the plan to approve';
-  if (until === null) return `guards.${guard}${when}${ask}`;
-  return (
-    `opt_out in ${channel}${when}: runs about everybody apply it once it is approved, and ` +
-    `from ${until} on without approval, if the CRM still states it; \`one\` and events at once`
-  );
-}
-
-/** A change that a guard withholds. */
-interface Withheld {
+/** Returns the approval in force of a change; undefined if it awaits a decision. */
+export type ApprovalOf = (change: {
   kind: RecordTypeName;
   key: Key;
   op: string;
   part: string;
-}
-
-/** Returns the approval in force of a change; undefined if it awaits a decision. */
-export type ApprovalOf = (change: Withheld) => RecordDecision | undefined;
+}) => RecordDecision | undefined;
 
 /** Reads which approvals are in force. `now` is in milliseconds since the epoch. */
 export function approvalFinder(

@@ -6,9 +6,7 @@ import { counted } from '../../domain/values/counted.ts';
 const mostNamed = 3;
 
 /** Returns a sentence about the ignored files, or undefined if there are none. */
-export async function ignoredWords({
-  templates,
-}: Pick<Config, 'templates'>): Promise<string | undefined> {
+export async function ignoredWords({ templates }: Config): Promise<string | undefined> {
   if (templates?.source.type !== 'directory') return undefined;
   const names = await listIgnored(templates.source.path).catch(() => []);
   if (names.length === 0) return undefined;

@@ -16,22 +16,17 @@ export function countOf(text: string | undefined): number | undefined {
 export function sinceOf(text: string | undefined, now: number, option = '--since'): number | null {
   if (text === undefined) return null;
   if (/^\d{1,6}[smhd]$/.test(text)) return now - milliseconds(text);
-  const [day = ''] = text.split('T');
-  const isTime =
-    /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text) && isDay(day);
-  const at = isTime ? Date.parse(text) : Number.NaN;
-  if (!Number.isNaN(at)) return at;
+  if (/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)) {
+    const [day = ''] = text.split('T');
+    const begin = Date.parse(day);
+    // Date turns the 30th of February into the 2nd of March.
+    const isDay = !Number.isNaN(begin) && new Date(begin).toISOString().startsWith(day);
+    const at = isDay ? Date.parse(text) : Number.NaN;
+    if (!Number.isNaN(at)) return at;
+  }
   throw new Invalid(
     `${option} ${text}: write a time with its zone (2026-03-01T12:00:00Z), a day, or how long ago (7d)`,
   );
-}
-
-/**
- * Returns whether the day exists, because Date turns the 30th of February into the 2nd of March.
- */
-function isDay(day: string): boolean {
-  const at = Date.parse(day);
-  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);
 }
 
 /** Parses a whole number from 0 to `most`. Throws Invalid, naming the option. */

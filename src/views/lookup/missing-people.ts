@@ -34,20 +34,16 @@ export function missingWords(missing: Missing | null): string {
   return `${counted(people, 'person', 'people')}, ${due} for long enough${first}`;
 }
 
-/** When missing people are opted out; null if they stay subscribed. */
-type OptedOutAfter = { readings: number; ms: number } | null;
-
-/** Returns when the people are opted out who are missing from now on. */
-export function optedOutAfter({
-  guards,
-  policy,
-}: Pick<Config, 'guards' | 'policy'>): OptedOutAfter {
+/**
+ * Returns when the people are opted out who are missing from now on; null if they stay subscribed.
+ */
+export function optedOutAfter({ guards, policy }: Config) {
   const { absentReadings: readings, absentForMs: ms } = guards;
   return policy.absent === 'keep' ? null : { readings, ms };
 }
 
 /** Formats it: `opted out after 20 h and 2 complete readings (policy.absent)` */
-export function optedOutWords(after: OptedOutAfter): string {
+export function optedOutWords(after: ReturnType<typeof optedOutAfter>): string {
   if (!after) return 'they stay subscribed (policy.absent: keep)';
   const { readings, ms } = after;
   const needs = [

@@ -2,18 +2,23 @@
  * Names records for people, with the address only if that is wanted, and finds the record that a
  * word on the command line means: an address, a hash, or a template's key.
  */
-import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { shortHash, shortHasher } from '../../engine/context/person-identity.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
 import { Invalid } from '../../domain/errors.ts';
-import type { Key } from '../../domain/record.ts';
-import type { Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { Mirror } from '../../engine/context/mirror-context.ts';
 import { unfinishedIn } from '../../engine/erasure/pending/unfinished-erasures.ts';
 import type { LoggedRequest } from '../../store/request-log/read-log.ts';
 
+/** What identifies a record. */
+export interface RecordName {
+  kind: RecordTypeName;
+  key: Key;
+}
+
 /** Returns the name of a record. */
-export type Names = (record: Pick<RecordProblem, 'kind' | 'key'>) => string;
+export type Names = (record: RecordName) => string;
 
 /**
  * Returns a function that names records. Without `addresses`, a person is named by a short keyed
@@ -26,8 +31,6 @@ export function namesOf(snapshot: Snapshot, addresses: boolean): Names {
     return shortHash(snapshot.meta, key);
   };
 }
-
-type Named = Pick<RecordProblem, 'kind' | 'key'>;
 
 /**
  * Normalizes the word. A hash may lack its #, which begins a comment in most shells. Throws Invalid
@@ -47,7 +50,7 @@ export function wordOf(who: string): string {
 /**
  * Returns a predicate that tests whether a word from `wordOf` means a record, by key or by hash.
  */
-export function namedBy(word: string, snapshot: Snapshot): (record: Named) => boolean {
+export function namedBy(word: string, snapshot: Snapshot): (record: RecordName) => boolean {
   const hashOf = shortHasher(snapshot.meta);
   return ({ kind, key }) =>
     key === word ||
@@ -93,8 +96,20 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
   if (erasure?.key !== undefined) return erasure.key;
   const known = word.startsWith('#') ? await keyOfHash(word, mirror.snapshot) : undefined;
   if (known !== undefined) return known;
-  const found = await inSource(part, { isMeant, id: who.trim() }, signal);
-  if (found !== undefined) return found;
+  const { type, source } = part;
+  const id = who.trim();
+  for await (const records of source.read({ fields: type.fields, signal })) {
+    for (const record of records) {
+      if ('broken' in record) continue;
+      const row = type.desire(record.value, record.where);
+      const { key, invalid } = row;
+      if (key !== undefined && (row.id === id || isMeant({ kind: type.name, key }))) return key;
+      if (key === undefined && row.id === id && invalid) {
+        const what = `the CRM record with this id (${row.place}) has no usable address`;
+        throw new Invalid(`${what}: ${invalid.reason}`, { fix: invalid.fix });
+      }
+    }
+  }
   if (erasure) {
     throw new Invalid(
       `${word} was forgotten, but for the snapshot's file, which is not written anew yet; nobody ` +
@@ -102,34 +117,9 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
       { fix: 'give it to `forget` once more' },
     );
   }
-  throw new Invalid(`"${who.trim()}" names nobody in the snapshot or the CRM`, {
+  throw new Invalid(`"${id}" names nobody in the snapshot or the CRM`, {
     fix: 'give the address, or the id of a record in the CRM',
   });
-}
-
-async function inSource(
-  { type, source }: MirrorPart,
-  { isMeant, id }: { isMeant: (record: Named) => boolean; id: string },
-  signal: AbortSignal,
-): Promise<Key | undefined> {
-  const reading = source.read({ fields: type.fields, signal });
-  for await (const records of reading) {
-    for (const record of records) {
-      if ('broken' in record) continue;
-      const row = type.desire(record.value, record.where);
-      const { key, invalid } = row;
-      if (key !== undefined && (row.id === id || isMeant({ kind: type.name, key }))) return key;
-      if (key === undefined && row.id === id && invalid) {
-        throw new Invalid(
-          `the CRM record with this id (${row.place}) has no usable address: ${invalid.reason}`,
-          {
-            fix: invalid.fix,
-          },
-        );
-      }
-    }
-  }
-  return undefined;
 }
 
 const anyAddress = /[^\s@‹›"'<>(){}[\],\\]{1,64}@[^\s@‹›"'<>(){}[\],\\]{1,255}/gu;

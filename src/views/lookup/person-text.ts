@@ -2,15 +2,15 @@
 import { approvalWords } from '../../compose/output/decision-words.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { plannedAgain } from '../../store/tables/journal.ts';
-import { type ExplainedPerson, canaryLines, columnLines } from './person-document.ts';
+import type { ExplainedPerson } from './person-document.ts';
+import { canaryWords } from '../../engine/report/canary-text.ts';
+import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
 import { heldLines } from './held-changes.ts';
 import { absenceWords } from './missing-people.ts';
 import { type Line, styled } from '../../compose/output/text-style.ts';
 import { cell } from '../../compose/output/visible-text.ts';
 
 type Channel = NonNullable<ExplainedPerson['channels']>[number];
-type Recorded = NonNullable<ExplainedPerson['snapshot']>;
-type Shown = ExplainedPerson['platform']['contacts'][number];
 
 /** Renders the answer first: what a run would do, and why. `isVerbose`: with every rule tried. */
 export function explainedLines(document: ExplainedPerson, isVerbose: boolean): Line[] {
@@ -30,20 +30,49 @@ export function explainedSections(
   document: ExplainedPerson,
   isVerbose: boolean,
 ): [title: string, lines: readonly string[]][] {
+  const { ledger, held, canaries = [], parked, channels } = document;
   const sections: [string, readonly string[]][] = [
     ['What a run would do', answerLines(document)],
     ['CRM', crmLines(document)],
     ['Snapshot', snapshotLines(document)],
     ['Platform', platformLines(document)],
-    ['Do-not-contact list', ledgerLines(document)],
-    ['Awaiting approval', heldLines(document.held)],
-    ['Canary', canaryLines(document.canaries)],
-    ['Refused, and skipped until it changes', parkedLines(document)],
+    [
+      'Do-not-contact list',
+      ledger.map(({ channel, cause, through, after, until }) => {
+        const where = channel === '*' ? 'all mail' : channel;
+        const how = through === 'id' ? ', by the CRM id' : '';
+        return `${cause} of ${where}, ${timeWords({ after, until })}${how}`;
+      }),
+    ],
+    ['Awaiting approval', heldLines(held)],
+    [
+      'Canary',
+      canaries.map((one) => {
+        const who = one.member ? 'in the slice' : 'not in the slice';
+        const wait = one.waits ? ', so the change waits' : '';
+        return `${canaryWords(one)}; this person is ${who}${wait}`;
+      }),
+    ],
+    [
+      'Refused, and skipped until it changes',
+      parked.map(({ channel, reason, fix, since, attempts, retryAt }) => {
+        const until =
+          retryAt === null ? 'until the record changes, or `retry`' : `until ${retryAt}`;
+        const where = channel === '' ? '' : `${channel} `;
+        return `${where}since ${since}, tried ${attempts}×, ${until}: ${renderProblem({ reason, fix })}`;
+      }),
+    ],
     ['What happened, the newest first', historyLines(document)],
-    ...(isVerbose ? (document.channels ?? []) : []).map((channel): [string, string[]] => [
-      `Rules tried for ${channel.channel}`,
-      ruleLines(channel),
-    ]),
+    ...(isVerbose ? (channels ?? []) : []).map(({ channel, tried, gates }): [string, string[]] => {
+      const line = (isMet: boolean, row: number | null, text: string) =>
+        `${isMet ? 'YES' : 'no '} ${String(row ?? '').padStart(2)}  ${text}`;
+      const rows = tried.map(({ id, row, asks, matches }) => line(matches, row, `${asks} (${id})`));
+      if (!tried.some(({ matches }) => matches)) rows.push('no rule matches');
+      const asked = gates.map(({ id, row, asks, held: isHeld }) =>
+        line(isHeld, row, `gate: ${asks} (${id})`),
+      );
+      return [`Rules tried for ${channel}`, [...rows, ...asked]];
+    }),
   ];
   return sections.filter(([, lines]) => lines.length > 0);
 }
@@ -60,9 +89,15 @@ export function headOf({ mirror, person, known, crm, platform }: ExplainedPerson
   return `${person} in ${mirror}: unknown to ${places.join(', ')}.${others}`;
 }
 
+const presenceWords = {
+  present: [],
+  flagged: ['deleted there'],
+  outside: ['out of scope'],
+};
+
 function crmLines({ crm }: ExplainedPerson): string[] {
   if (!crm.read) return [`could not be read, so nothing is decided: ${crm.why}`];
-  const records = crm.records.map((record) => {
+  const lines = crm.records.map((record) => {
     const { place, id, presence, wants, consentAt, consentEarly, invalid } = record;
     const wishes = Object.entries(wants).flatMap(([channel, wish]) => {
       if (wish === null) return invalid ? [] : [`${channel} no opinion`];
@@ -79,29 +114,12 @@ function crmLines({ crm }: ExplainedPerson): string[] {
     ];
     return `${place}${id === '' ? '' : `, id ${id}`}: ${about.join('; ')}`;
   });
-  const certificate = crm.certified
-    ? []
-    : [`not read completely, so only opt-outs are applied: ${crm.why}`];
-  const mentions = crm.mentions.map(
-    ({ place, ...why }) => `${place} names this person, and cannot be read: ${renderProblem(why)}`,
-  );
-  const all = [...records, ...mentions];
-  return [...(all.length > 0 ? all : ['does not name this person']), ...certificate];
-}
-
-const presenceWords = {
-  present: [],
-  flagged: ['deleted there'],
-  outside: ['out of scope'],
-};
-
-/** Returns a line for each entry of the do-not-contact list. */
-function ledgerLines({ ledger }: Pick<ExplainedPerson, 'ledger'>): string[] {
-  return ledger.map(({ channel, cause, through, after, until }) => {
-    const where = channel === '*' ? 'all mail' : channel;
-    const how = through === 'id' ? ', by the CRM id' : '';
-    return `${cause} of ${where}, ${timeWords({ after, until })}${how}`;
-  });
+  for (const { place, ...why } of crm.mentions) {
+    lines.push(`${place} names this person, and cannot be read: ${renderProblem(why)}`);
+  }
+  if (lines.length === 0) lines.push('does not name this person');
+  if (!crm.certified) lines.push(`not read completely, so only opt-outs are applied: ${crm.why}`);
+  return lines;
 }
 
 function snapshotLines({ snapshot }: ExplainedPerson): string[] {
@@ -119,14 +137,13 @@ function snapshotLines({ snapshot }: ExplainedPerson): string[] {
     ...Object.entries(channels).map(([channel, is]) => `${channel}: ${memberWords(is)}`),
     ...(absence ? [absenceWords(absence)] : []),
     ...(former.length > 0 ? [`known before as ${former.join(', ')}`] : []),
-    ...(moved ? [movedWords(moved)] : []),
+    ...(moved
+      ? [
+          `in the CRM as ${moved.to.join(', ')} by now: ${moved.does === 'delete' ? 'a run deletes' : 'a run opts out'} ` +
+            'this contact once that is in place: subscribed or barred wherever the CRM wants it',
+        ]
+      : []),
   ];
-}
-
-function movedWords({ to, does }: NonNullable<Recorded['moved']>): string {
-  const done = does === 'delete' ? 'a run deletes' : 'a run opts out';
-  const when = 'once that is in place: subscribed or barred wherever the CRM wants it';
-  return `in the CRM as ${to.join(', ')} by now: ${done} this contact ${when}`;
 }
 
 const stopWords = {
@@ -164,59 +181,102 @@ function platformLines({ platform }: ExplainedPerson): string[] {
   const stands = 'the recorded state is used instead';
   if (!platform.read) return [`not read (${platform.why}): ${stands}`];
   if (platform.contacts.length === 0) return ['does not know this person'];
-  return platform.contacts.flatMap((contact) => [contactWords(contact), ...extraLines(contact)]);
-}
-
-function contactWords({ id, status, left, suppressed, channels, updatedAt }: Shown): string {
-  const rows = Object.entries(channels).map(([channel, is]) => `${channel} ${stateWords(is)}`);
-  const standing = [
-    cell(status ?? (left ? 'opted out of all mail' : 'subscribed')),
-    ...(suppressed === null ? [] : [`suppressed: ${cell(suppressed)}`]),
-  ];
-  const changed = updatedAt === null ? '' : ` (changed ${updatedAt})`;
-  return `contact ${id}: ${[...standing, ...rows].join(', ')}${changed}`;
-}
-
-function extraLines({ notSynced }: Shown): string[] {
-  if (!notSynced) return [];
-  const { firstName, lastName, properties, groups } = notSynced;
-  const name = [firstName, lastName].filter(Boolean).join(' ');
-  const words = [
-    ...(name === '' ? [] : [`name ${JSON.stringify(name)}`]),
-    ...(Object.keys(properties).length === 0 ? [] : [`properties ${JSON.stringify(properties)}`]),
-    ...(groups.length === 0 ? [] : [`groups ${cell(groups.join(', '))}`]),
-  ];
-  return words.length === 0 ? [] : [`not synced: ${words.join('; ')}`];
+  return platform.contacts.flatMap((contact) => {
+    const { id, status, left, suppressed, channels, updatedAt, notSynced } = contact;
+    const states = [
+      cell(status ?? (left ? 'opted out of all mail' : 'subscribed')),
+      ...(suppressed === null ? [] : [`suppressed: ${cell(suppressed)}`]),
+      ...Object.entries(channels).map(([channel, is]) => `${channel} ${stateWords(is)}`),
+    ];
+    const changed = updatedAt === null ? '' : ` (changed ${updatedAt})`;
+    const { firstName, lastName, properties = {}, groups = [] } = notSynced ?? {};
+    const name = [firstName, lastName].filter(Boolean).join(' ');
+    const more = [
+      ...(name === '' ? [] : [`name ${JSON.stringify(name)}`]),
+      ...(Object.keys(properties).length === 0 ? [] : [`properties ${JSON.stringify(properties)}`]),
+      ...(groups.length === 0 ? [] : [`groups ${cell(groups.join(', '))}`]),
+    ];
+    return [
+      `contact ${id}: ${states.join(', ')}${changed}`,
+      ...(more.length === 0 ? [] : [`not synced: ${more.join('; ')}`]),
+    ];
+  });
 }
 
 /** Answers for each channel what would happen and why, then lists what would be sent. */
 function answerLines(document: ExplainedPerson): string[] {
-  const { channels, crm, platform } = document;
+  const { channels, crm, platform, sends, keptBack, history } = document;
   if (!channels) return ['nothing is decided, because the CRM could not be read'];
-  return [
-    ...channels.flatMap((channel) => [
-      `${channel.channel}: ${answerOf(channel, crm)}`,
-      ...columnLines(channel.channel, crm.records).map((line) => `    ${line}`),
-      `    ${desiredWords(channel.desired, crm)}; recorded ` +
-        `${channel.recorded ? memberWords(channel.recorded) : '–'}; ` +
-        `the platform shows ${shownOf(channel, platform)}`,
-      ...settledLines(channel).map((line) => `    ${line}`),
-    ]),
-    ...sendLines(document).map((line) => `to send: ${line}`),
-  ];
+  const lines = channels.flatMap((channel) => {
+    const { decision, tried, gates, by, row, problem, stoppedBy, desired, observed } = channel;
+    // The rule or gate that decided.
+    const rule = [...tried, ...gates].find(({ id }) => id === by);
+    const wish = desiredWords(desired, crm);
+    const asks = by === 'no-opinion' ? wish : rule?.asks;
+    const why = stoppedBy === null ? (asks ?? 'no rule matches') : stopWords[stoppedBy];
+    const number = row === 0 ? '' : ` (rule ${row})`;
+    const also = problem ? `; ${renderProblem(problem)}` : '';
+    const left = observed === 'opt_in' && platform.contacts.find((one) => one.left);
+    const but = left && `, but ${left.status ?? 'unsubscribed from all mail'}`;
+    const state = but ? `opt in for the channel${but}` : stateWords(observed);
+    const whose = channel.ours ? '' : ', by a contact that is not ours';
+    const { settlement } = channel;
+    return [
+      `${channel.channel}: ${doneWords[decision] ?? decision}: ${why}${number}${also}`,
+      ...columnLines(channel.channel, crm.records),
+      `    ${wish}; recorded ${channel.recorded ? memberWords(channel.recorded) : '–'}; ` +
+        `the platform shows ${state}${whose}`,
+      ...(settlement
+        ? [
+            `    resolved as an opt-${settlement.as} by ${settlement.by}, ${settlement.at}: ` +
+              `${settlement.reason} (evidence: ${settlement.evidence})`,
+          ]
+        : []),
+    ];
+  });
+  const changeWords = ({ op, channel, to }: NonNullable<typeof sends>[number]): string =>
+    `${op.replace('_', ' ')}${channel === '' ? '' : ` in ${channel}`}${to === null ? '' : `, contact ${to}`}`;
+  for (const change of sends ?? []) lines.push(`to send: ${changeWords(change)}`);
+  for (const change of keptBack ?? []) {
+    lines.push(`to send: kept back: ${changeWords(change)}: ${change.asks}`);
+  }
+  const open = history.filter(({ outcome }) => outcome === 'sent' || outcome === 'unknown').length;
+  if (sends && open > 0) {
+    lines.push(
+      `to send: the outcome of ${open} sent before is not known yet: until it is, only opt-outs are sent`,
+    );
+  }
+  return lines;
 }
 
-/** States the decision, and the rule or gate that made it. */
-function answerOf(
-  { decision, tried, gates, by, row, problem, stoppedBy, desired }: Channel,
-  crm: ExplainedPerson['crm'],
-): string {
-  const rule = tried.find(({ id }) => id === by) ?? gates.find(({ id }) => id === by);
-  const number = row === 0 ? '' : ` (rule ${row})`;
-  const asks = by === 'no-opinion' ? desiredWords(desired, crm) : rule?.asks;
-  const why = stoppedBy === null ? (asks ?? 'no rule matches') : stopWords[stoppedBy];
-  const also = problem ? `; ${renderProblem(problem)}` : '';
-  return `${doneWords[decision] ?? decision}: ${why}${number}${also}`;
+const meaningWords: Readonly<Record<string, string>> = {
+  none: 'no opinion',
+  empty: 'no opinion',
+  unknown: 'no known meaning',
+};
+
+/**
+ * Names the columns of the CRM that decide about a channel, or state that the person is deleted or
+ * unsubscribed from everything, with their values.
+ */
+function columnLines(channel: string, records: ExplainedPerson['crm']['records']): string[] {
+  return records.flatMap(({ columns, place }) =>
+    columns
+      .filter((one) => {
+        const isSaid = one.means !== 'no' && one.means !== 'empty';
+        const isForAll = one.channel === null && isDecisiveOption(one.option) && isSaid;
+        return one.channel === channel || isForAll;
+      })
+      .map(({ option, fields, value, date, means }) => {
+        const setting = option.slice(option.lastIndexOf('.') + 1);
+        const names = fields.map((field) => `"${field}"`).join(', ');
+        const columnWord = fields.length === 1 ? 'column' : 'columns';
+        let held = `holds ${JSON.stringify(value)}${date ? ', a date' : ''}`;
+        if (value === null) held = date ? 'holds a date' : 'holds another value';
+        else if (value === '') held = 'is empty';
+        return `    ${setting}: ${columnWord} ${names} ${held}: ${meaningWords[means] ?? means} (${place})`;
+      }),
+  );
 }
 
 const doneWords: Readonly<Record<string, string>> = {
@@ -228,31 +288,7 @@ const doneWords: Readonly<Record<string, string>> = {
   conflict: 'nothing is sent, a conflict',
 };
 
-function ruleLines({ tried, gates }: Channel): string[] {
-  const rows = tried.map(({ id, row, asks, matches }) => {
-    return `${matches ? 'YES' : 'no '} ${String(row).padStart(2)}  ${asks} (${id})`;
-  });
-  const asked = gates.map(({ id, row, asks, held }) => {
-    return `${held ? 'YES' : 'no '} ${String(row ?? '').padStart(2)}  gate: ${asks} (${id})`;
-  });
-  const isNone = !tried.some(({ matches }) => matches);
-  return [...rows, ...(isNone ? ['no rule matches'] : []), ...asked];
-}
-
-function shownOf({ observed, ours }: Channel, { contacts }: ExplainedPerson['platform']): string {
-  const left = observed === 'opt_in' && contacts.find((one) => one.left);
-  const but = left && `, but ${left.status ?? 'unsubscribed from all mail'}`;
-  const whose = ours ? '' : ', by a contact that is not ours';
-  return `${but ? `opt in for the channel${but}` : stateWords(observed)}${whose}`;
-}
-
 const stateWords = (state: string | null) => (state === null ? 'nothing' : state.replace('_', ' '));
-
-function settledLines({ settlement }: Channel): string[] {
-  if (!settlement) return [];
-  const { as, by, at, reason, evidence } = settlement;
-  return [`resolved as an opt-${as} by ${by}, ${at}: ${reason} (evidence: ${evidence})`];
-}
 
 /** Formats the desired state. `gone`: the person has no record that counts, or never had one. */
 function desiredWords(
@@ -269,30 +305,6 @@ function desiredWords(
   if (records.length + mentions.length === 0) return 'the CRM does not name this person';
   if (records.length === 0) return 'no valid record of the CRM names this person';
   return 'the CRM has this person as deleted, or out of scope';
-}
-
-function sendLines({ sends, keptBack, history }: ExplainedPerson): string[] {
-  if (!sends) return [];
-  const open = history.filter(({ outcome }) => outcome === 'sent' || outcome === 'unknown').length;
-  const lines = [
-    ...sends.map(changeWords),
-    ...(keptBack ?? []).map((change) => `kept back: ${changeWords(change)}: ${change.asks}`),
-  ];
-  const waits = `the outcome of ${open} sent before is not known yet: until it is, only opt-outs are sent`;
-  return [...lines, ...(open > 0 ? [waits] : [])];
-}
-
-function changeWords({ op, channel, to }: NonNullable<ExplainedPerson['sends']>[number]): string {
-  const what = op.replace('_', ' ');
-  return `${what}${channel === '' ? '' : ` in ${channel}`}${to === null ? '' : `, contact ${to}`}`;
-}
-
-function parkedLines({ parked }: ExplainedPerson): string[] {
-  return parked.map(({ channel, reason, fix, since, attempts, retryAt }) => {
-    const until = retryAt === null ? 'until the record changes, or `retry`' : `until ${retryAt}`;
-    const where = channel === '' ? '' : `${channel} `;
-    return `${where}since ${since}, tried ${attempts}×, ${until}: ${renderProblem({ reason, fix })}`;
-  });
 }
 
 const outcomeWords: Readonly<Record<string, string>> = {

@@ -5,7 +5,6 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { heldGroup, refusedReports } from '../../engine/finish/group-found-problems.ts';
 import { groupProblems, type ProblemGroup } from '../../engine/report/problem-groups.ts';
 import { sayRejected } from '../../engine/write-back/report-delivery.ts';
-import type { PlanAwaitingApproval } from '../../store/guards/awaiting-approval.ts';
 import { approvingUndo } from '../../engine/report/guard-text.ts';
 import { byWords } from '../../compose/output/decision-words.ts';
 import type { ApprovalOf } from './held-changes.ts';
@@ -47,7 +46,14 @@ export function standingGroups(snapshot: Snapshot): ProblemGroup[] {
     }
     found.add(kind, refusedReports(optOutReports.rejected(kind, most)));
   }
-  for (const group of heldGroups(snapshot)) found.put(group);
+  // A group for each guard with changes that await approval.
+  const plans = snapshot.awaitingApproval.current();
+  for (const guard of guardNames) {
+    const [plan] = plans.toSorted((a, b) => b.held[guard] - a.held[guard]);
+    if (!plan || plan.held[guard] === 0) continue;
+    const stated = plan.undoes === null ? heldReason(snapshot, guard) : undefined;
+    found.put(heldGroup(guard, plan.held[guard], stated ?? awaits(plan)));
+  }
   return found.groups();
 }
 
@@ -60,37 +66,11 @@ export function heldReason(
   return told.find((one) => one.class === 'held');
 }
 
-/** Returns a group for each guard with changes that await approval. */
-function heldGroups(snapshot: Snapshot): ProblemGroup[] {
-  const plans = snapshot.awaitingApproval.current();
-  return guardNames.flatMap((guard) => {
-    const plan = largest(plans, guard);
-    if (!plan || plan.held[guard] === 0) return [];
-    const found = plan.undoes === null ? heldReason(snapshot, guard) : undefined;
-    const said = found ?? awaits(plan);
-    return [heldGroup(guard, plan.held[guard], said)];
-  });
-}
-
-function largest(
-  plans: readonly PlanAwaitingApproval[],
-  guard: keyof PlanAwaitingApproval['held'],
-): PlanAwaitingApproval | undefined {
-  return plans.toSorted((a, b) => b.held[guard] - a.held[guard])[0];
-}
-
-function awaits({ plan, undoes }: Pick<PlanAwaitingApproval, 'plan' | 'undoes'>): {
-  reason: string;
-  fix: string;
-} {
+function awaits({ plan, undoes }: { plan: string; undoes: string | null }) {
   if (undoes !== null) {
     return { reason: '`undo` awaits approval', fix: approvingUndo({ undoes, plan }) };
   }
   return { reason: 'awaits approval', fix: `\`crm-mirror approve ${plan}\`, if it is right` };
-}
-
-function approvedBy(approval: Parameters<typeof byWords>[0]): { reason: string; fix: string } {
-  return { reason: `approved${byWords(approval)}, waits for a run`, fix: 'the next run makes it' };
 }
 
 /** Yields every recorded problem. What is approved waits for a run, and says so. */
@@ -133,7 +113,12 @@ function* heldChanges(snapshot: Snapshot, approvalOf: ApprovalOf): Generator<Sta
         ...about,
         key,
         part: [op, part].join(' ').trim(),
-        ...(approval ? approvedBy(approval) : awaits({ plan, undoes })),
+        ...(approval
+          ? {
+              reason: `approved${byWords(approval)}, waits for a run`,
+              fix: 'the next run makes it',
+            }
+          : awaits({ plan, undoes })),
         since,
         crmIds,
       };

@@ -1,31 +1,18 @@
 /** Collects everything that the snapshot records of one person or template in one document. */
 import { guardClasses } from '../../domain/guard-classes.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
-import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
+import type { RecordedRow } from '../../domain/record.ts';
 import type { Config } from '../../config/config.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { absenceRulesOf } from '../../compose/mirror-parts.ts';
 import { absenceOf, absenceWords } from '../lookup/missing-people.ts';
-import { keyOfHash, type Names, wordOf } from '../lookup/person-names.ts';
+import { keyOfHash, type Names, type RecordName, wordOf } from '../lookup/person-names.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
 import { entriesIn, type RecordedEntry } from './recorded-entry.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { memberWords, timeWords } from '../lookup/person-text.ts';
 import { changeName } from '../../compose/output/change-words.ts';
 import { type Line, styled } from '../../compose/output/text-style.ts';
-
-/** A record of the snapshot. */
-interface RecordName {
-  kind: RecordTypeName;
-  key: Key;
-}
-
-/** The snapshot of a mirror, its configuration, and how records are named. */
-interface Recorded {
-  config: Config;
-  snapshot: Snapshot;
-  names: Names;
-}
 
 /** The document of `state show`. */
 export type RecordDocument = ReturnType<typeof documentOf>;
@@ -42,25 +29,24 @@ export async function recordNamed(who: string, snapshot: Snapshot): Promise<Reco
   if (snapshot.recorded.get('template', word)) return { kind: 'template', key: word };
   const [byId] = snapshot.recorded.keysOfOrigin('contact', word);
   if (byId !== undefined) return { kind: 'contact', key: byId };
-  const byName = templateNamed(word, snapshot);
-  if (byName !== undefined) return { kind: 'template', key: byName };
+  const describe = entriesIn({ snapshot, names: ({ key }) => key });
+  const templates = snapshot.recorded.next('template', '', snapshot.recorded.count('template'));
+  const byName = templates.find((row) => describe(row).name === word);
+  if (byName) return { kind: 'template', key: byName.key };
   throw new Invalid(`"${word}" names nothing that is recorded`, {
     fix: 'give an address, a hash as `crm-mirror state list` shows it, a CRM id, or the key or name of a template',
   });
 }
 
-/** Returns the key of the recorded template with this name on the platform. */
-function templateNamed(name: string, snapshot: Snapshot): Key | undefined {
-  const entryOf = entriesIn({ snapshot, names: ({ key }) => key });
-  const most = snapshot.recorded.count('template');
-  const rows = snapshot.recorded.next('template', '', most);
-  return rows.find((row) => entryOf(row).name === name)?.key;
-}
-
-/** Returns what is recorded of a record. */
-export function documentOf({ config, snapshot, names }: Recorded, { kind, key }: RecordName) {
-  const row = snapshot.recorded.get(kind, key);
-  const problems = problemsOf(snapshot, { kind, key });
+/** Returns what is recorded of a record. `names` names records. */
+export function documentOf(
+  { config, snapshot, names }: { config: Config; snapshot: Snapshot; names: Names },
+  { kind, key }: RecordName,
+) {
+  const { recorded, problems, awaitingApproval, recordHistory } = snapshot;
+  const row = recorded.get(kind, key);
+  // The problem of an invalid record without an address is stored under its id.
+  const keys = [key, ...recorded.originsOf(kind, key).map((id) => `id ${id}`)];
   return {
     mirror: config.mirror,
     kind,
@@ -72,20 +58,39 @@ export function documentOf({ config, snapshot, names }: Recorded, { kind, key }:
       snapshot.absences.get(kind, key),
       row,
       absenceRulesOf(config),
-      snapshot.recorded.successors(kind, key).length > 0,
+      recorded.successors(kind, key).length > 0,
     ),
-    problems,
+    problems: keys
+      .flatMap((one) => problems.counted.list(kind, one))
+      .map(({ class: of, cause, part, place, reason, fix, since }) => {
+        return { class: of, cause, part, place, reason, fix, since: instant(since) };
+      }),
     /** Refused changes, which are not sent again until the record changes or a time has come. */
-    refused: snapshot.problems.parked(kind, key).map((one) => ({
+    refused: problems.parked(kind, key).map((one) => ({
       part: one.part,
       to: one.target === '' ? null : one.target,
       attempts: one.attempts,
       retryAt: instantOrNull(one.retryAt),
       since: instant(one.since),
     })),
-    awaitingApproval: awaitingOf({ config, snapshot }, key),
+    awaitingApproval: guardClasses.flatMap(({ id: guard, configKey }) => {
+      const { holdForMs } = config.guards[configKey];
+      return awaitingApproval.of(guard, key).map(({ part, at }) => ({
+        guard: configKey,
+        /** Null if the guard withholds all changes that it counts. */
+        channel: part === '' ? null : part,
+        since: at === 0 ? null : instant(at),
+        until: holdForMs === undefined || at === 0 ? null : instant(at + holdForMs),
+      }));
+    }),
     /** Changes that are planned, or sent and not answered. */
-    open: openOf(snapshot, { kind, key }),
+    open: recordHistory
+      .changes(kind, key, changesRead)
+      .filter(({ state }) => openStates.has(state))
+      .map(({ run, op, part, state, plannedAt, sentAt }) => {
+        const at = { plannedAt: instant(plannedAt), sentAt: instantOrNull(sentAt) };
+        return { run, op, part, state, ...at };
+      }),
     /** Reports of opt-outs to the CRM. */
     reports: snapshot.optOutReports.of(kind, key).map((one) => ({
       channel: one.channel,
@@ -95,49 +100,15 @@ export function documentOf({ config, snapshot, names }: Recorded, { kind, key }:
       since: instant(one.plannedAt),
       endedAt: instantOrNull(one.endedAt),
     })),
-    /** The row as it is stored; null if there is none. */
-    raw: row ? rawOf(row, names) : null,
+    /**
+     * The row as it is stored; null if there is none. A text of a person that holds an address is
+     * named like a person.
+     */
+    raw: row ? storedRow(row, names) : null,
   };
 }
 
-function problemsOf({ problems, recorded }: Snapshot, { kind, key }: RecordName) {
-  // The problem of an invalid record without an address is stored under its id.
-  const keys = [key, ...recorded.originsOf(kind, key).map((id) => `id ${id}`)];
-  return keys
-    .flatMap((one) => problems.counted.list(kind, one))
-    .map(({ class: of, cause, part, place, reason, fix, since }) => {
-      return { class: of, cause, part, place, reason, fix, since: instant(since) };
-    });
-}
-
-function awaitingOf({ config, snapshot }: Pick<Recorded, 'config' | 'snapshot'>, key: Key) {
-  return guardClasses.flatMap(({ id: guard, configKey }) => {
-    const { holdForMs } = config.guards[configKey];
-    return snapshot.awaitingApproval.of(guard, key).map(({ part, at }) => ({
-      guard: configKey,
-      /** Null if the guard withholds all changes that it counts. */
-      channel: part === '' ? null : part,
-      since: at === 0 ? null : instant(at),
-      until: holdForMs === undefined || at === 0 ? null : instant(at + holdForMs),
-    }));
-  });
-}
-
-const openStates: ReadonlySet<string> = new Set(['planned', 'sent', 'unknown']);
-const changesRead = 1_000;
-
-function openOf({ recordHistory }: Snapshot, { kind, key }: RecordName) {
-  return recordHistory
-    .changes(kind, key, changesRead)
-    .filter(({ state }) => openStates.has(state))
-    .map(({ run, op, part, state, plannedAt, sentAt }) => {
-      const at = { plannedAt: instant(plannedAt), sentAt: instantOrNull(sentAt) };
-      return { run, op, part, state, ...at };
-    });
-}
-
-/** Returns the stored values. A text of a person that holds an address is named like a person. */
-function rawOf({ body, ...row }: RecordedRow, names: Names) {
+function storedRow({ body, ...row }: RecordedRow, names: Names) {
   const { kind, id, ownership, shown, desired, seenAt } = row;
   const named = (_: string, value: unknown): unknown =>
     kind === 'contact' && typeof value === 'string' ? names({ kind, key: value }) : value;
@@ -146,20 +117,28 @@ function rawOf({ body, ...row }: RecordedRow, names: Names) {
   return { id: id ?? null, ownership, ...rest, body: parsed };
 }
 
+const openStates: ReadonlySet<string> = new Set(['planned', 'sent', 'unknown']);
+const changesRead = 1_000;
+
 /** Returns the lines, one section for each kind of fact. */
 export function recordLines(document: RecordDocument): Line[] {
-  const { mirror, kind, key } = document;
+  const { mirror, kind, key, raw } = document;
+  const { body, ...columns } = raw ?? {};
+  // The content of a template is left to --json.
+  const stored = [
+    ...Object.entries(columns).map(([name, value]) => `${name}: ${value ?? 'null'}`),
+    kind === 'template' ? 'body: --json shows it' : `body: ${JSON.stringify(body)}`,
+  ];
+  const sections = [...recordSections(document)];
+  if (raw) sections.push(['As it is stored', stored]);
   const what = kind === 'template' ? `template ${key}` : key;
-  const sections = [...recordSections(document), ['As it is stored', rawLines(document)] as const];
   return [
     styled('bold', `${what} in ${mirror}`),
-    ...sections
-      .filter(([, lines]) => lines.length > 0)
-      .flatMap(([title, lines]) => [
-        '',
-        styled('bold', title),
-        ...lines.map((line) => `  ${line}`),
-      ]),
+    ...sections.flatMap(([title, lines]) => [
+      '',
+      styled('bold', title),
+      ...lines.map((line) => `  ${line}`),
+    ]),
   ];
 }
 
@@ -167,15 +146,49 @@ export function recordLines(document: RecordDocument): Line[] {
 export function recordSections(
   document: RecordDocument,
 ): [title: string, lines: readonly string[]][] {
-  const { recorded } = document;
+  const { recorded, open, awaitingApproval, problems, refused, reports } = document;
   const sections: [string, readonly string[]][] = [
     ['Recorded', recorded ? recordedLines(recorded, document) : ['nothing']],
     ['Channels', recorded ? channelLines(recorded) : []],
-    ['Open changes', document.open.map(openWords)],
-    ['Awaiting approval', document.awaitingApproval.map(awaitingWords)],
-    ['Problems', document.problems.map(problemWords)],
-    ['Refused by the platform', document.refused.map(refusedWords)],
-    ['Reported to the CRM', document.reports.map(reportWords)],
+    [
+      'Open changes',
+      open.map(({ op, part, state, run, plannedAt, sentAt }) => {
+        const where = part === '' ? '' : ` in ${part}`;
+        const when = sentAt === null ? `planned ${plannedAt}` : `sent ${sentAt}`;
+        const outcome = state === 'unknown' ? ', its outcome is not known' : '';
+        return `${changeName(op, false)}${where}: ${when}${outcome} (run ${run})`;
+      }),
+    ],
+    [
+      'Awaiting approval',
+      awaitingApproval.map(({ guard, channel, since, until }) => {
+        const where = channel === null ? '' : ` in ${channel}`;
+        const when = since === null ? '' : ` since ${since}`;
+        return `guards.${guard}${where}${when}${until === null ? '' : `, until ${until}`}`;
+      }),
+    ],
+    [
+      'Problems',
+      problems.map(({ class: of, part, place, reason, fix, since }) => {
+        const where = [part, place ?? ''].filter((word) => word !== '').join(', ');
+        return `${of}${where === '' ? '' : ` (${where})`} since ${since}: ${renderProblem({ reason, fix })}`;
+      }),
+    ],
+    [
+      'Refused by the platform',
+      refused.map(({ part, to, attempts, retryAt }) => {
+        const where = `${part === '' ? 'the whole record' : part}${to === null ? '' : `, contact ${to}`}`;
+        const until = retryAt === null ? 'when the record changes, or `retry`' : `from ${retryAt}`;
+        return `${where}: tried ${counted(attempts, 'time')}, again ${until}`;
+      }),
+    ],
+    [
+      'Reported to the CRM',
+      reports.map(({ channel, crmId, cause, state, since }) => {
+        const where = channel === '*' ? 'all mail' : channel;
+        return `${cause} of ${where} for CRM id ${crmId}: ${state}, since ${since}`;
+      }),
+    ],
   ];
   return sections.filter(([, lines]) => lines.length > 0);
 }
@@ -188,6 +201,8 @@ const ownershipWords = {
 
 function recordedLines(entry: RecordedEntry, { absence }: RecordDocument): string[] {
   const { ownership, id, name, crmIds, seenAt, settled, readAgain, reset, allMail } = entry;
+  const left =
+    allMail && allMail.until !== null ? `, ${timeWords({ ...allMail, until: allMail.until })}` : '';
   return [
     ownershipWords[ownership],
     id === null ? 'vanished from the platform' : `id ${id} on the platform`,
@@ -197,17 +212,14 @@ function recordedLines(entry: RecordedEntry, { absence }: RecordDocument): strin
     settled ? 'nothing was left to do' : 'the next run that reads it decides anew',
     ...(reset ? ['reset: the next run reads it on the platform'] : []),
     ...(readAgain && !reset ? ['the next full run compares it with the platform'] : []),
-    ...(allMail ? [allMailWords(allMail)] : []),
+    ...(allMail
+      ? [`opted out of all mail (${allMail.causes.join(', ') || 'cause unknown'})${left}`]
+      : []),
     ...(entry.protected ? ['protected by contacts.protect'] : []),
     ...(entry.allowed ? ['its erasure was taken back, and the platform not read since'] : []),
     ...(entry.renamed.length > 0 ? [`under another address: ${entry.renamed.join(', ')}`] : []),
     ...(absence ? [absenceWords(absence)] : []),
   ];
-}
-
-function allMailWords({ causes, after, until }: NonNullable<RecordedEntry['allMail']>): string {
-  const when = until === null ? '' : `, ${timeWords({ after, until })}`;
-  return `opted out of all mail (${causes.join(', ') || 'cause unknown'})${when}`;
 }
 
 const causeWords: Readonly<Record<string, string>> = {
@@ -231,49 +243,4 @@ function channelLines({ channels, defaults }: RecordedEntry): string[] {
     ];
     return [`${channel}: ${memberWords(is)}`, ...more].join(', ');
   });
-}
-
-function openWords({ op, part, state, run, plannedAt, sentAt }: RecordDocument['open'][number]) {
-  const where = part === '' ? '' : ` in ${part}`;
-  const when = sentAt === null ? `planned ${plannedAt}` : `sent ${sentAt}`;
-  const outcome = state === 'unknown' ? ', its outcome is not known' : '';
-  return `${changeName(op, false)}${where}: ${when}${outcome} (run ${run})`;
-}
-
-function awaitingWords({
-  guard,
-  channel,
-  since,
-  until,
-}: RecordDocument['awaitingApproval'][number]) {
-  const where = channel === null ? '' : ` in ${channel}`;
-  const when = since === null ? '' : ` since ${since}`;
-  return `guards.${guard}${where}${when}${until === null ? '' : `, until ${until}`}`;
-}
-
-function problemWords(problem: RecordDocument['problems'][number]): string {
-  const { class: of, part, place, reason, fix, since } = problem;
-  const where = [part, place ?? ''].filter((word) => word !== '').join(', ');
-  return `${of}${where === '' ? '' : ` (${where})`} since ${since}: ${renderProblem({ reason, fix })}`;
-}
-
-function refusedWords({ part, to, attempts, retryAt }: RecordDocument['refused'][number]): string {
-  const where = part === '' ? 'the whole record' : part;
-  const until = retryAt === null ? 'when the record changes, or `retry`' : `from ${retryAt}`;
-  return `${where}${to === null ? '' : `, contact ${to}`}: tried ${counted(attempts, 'time')}, again ${until}`;
-}
-
-function reportWords({ channel, crmId, cause, state, since }: RecordDocument['reports'][number]) {
-  const where = channel === '*' ? 'all mail' : channel;
-  return `${cause} of ${where} for CRM id ${crmId}: ${state}, since ${since}`;
-}
-
-/** Returns the stored columns; the content of a template is left to --json. */
-function rawLines({ kind, raw }: RecordDocument): string[] {
-  if (!raw) return [];
-  const { body, ...columns } = raw;
-  return [
-    ...Object.entries(columns).map(([name, value]) => `${name}: ${value ?? 'null'}`),
-    kind === 'template' ? 'body: --json shows it' : `body: ${JSON.stringify(body)}`,
-  ];
 }

@@ -16,7 +16,15 @@ export function writeLines(path: string, lines: Iterable<string>): void {
       fix: 'make it, or name another file',
     });
   }
-  const file = openNew(path);
+  let file: number;
+  try {
+    file = openSync(path, 'wx', 0o600);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    throw new Invalid(`${path}: it is there, and nothing is overwritten`, {
+      fix: 'name another, or remove it',
+    });
+  }
   let isWhole = false;
   try {
     let waiting = '';
@@ -38,15 +46,4 @@ export function writeLines(path: string, lines: Iterable<string>): void {
 function writeAll(file: number, text: string): void {
   const bytes = Buffer.from(text);
   for (let done = 0; done < bytes.length;) done += writeSync(file, bytes, done);
-}
-
-function openNew(path: string): number {
-  try {
-    return openSync(path, 'wx', 0o600);
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-    throw new Invalid(`${path}: it is there, and nothing is overwritten`, {
-      fix: 'name another, or remove it',
-    });
-  }
 }

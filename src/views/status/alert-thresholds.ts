@@ -28,7 +28,7 @@ const compared = { few: 10, most: 30 };
 const changesAtLeast = 20;
 
 /** Returns the thresholds that the last full run, and the last fast run after it, have crossed. */
-export function alertsIn(snapshot: Snapshot, { alerts }: Pick<Config, 'alerts'>): Alert[] {
+export function alertsIn(snapshot: Snapshot, { alerts }: Config): Alert[] {
   if (Object.values(alerts).every((value) => value === undefined)) return [];
   const of = (mode: string): KeptRun[] =>
     snapshot.runs.lastOf(mode, compared.most + 1).filter(({ endedAt }) => endedAt !== null);
@@ -44,57 +44,45 @@ export function alertsIn(snapshot: Snapshot, { alerts }: Pick<Config, 'alerts'>)
 
 /** Returns the thresholds that a run has crossed; `earlier` are the runs of the same mode. */
 export function alertsOf(
-  run: ToldRun,
+  { run, mode, only, ms, attempted }: ToldRun,
   earlier: readonly ToldRun[],
-  alerts: Config['alerts'],
+  { refused: mostRefused, runTimeMs, deviation }: Config['alerts'],
 ): Alert[] {
-  const { refused, runTimeMs, deviation } = alerts;
-  const fix = `\`crm-mirror runs ${run.run}\` shows what it did`;
-  const found: Omit<Alert, 'run' | 'fix'>[] = [
-    ...(refused === undefined ? [] : manyRefused(run, refused)),
-    ...(runTimeMs === undefined ? [] : tookLong(run, runTimeMs)),
-    ...(deviation === undefined ? [] : deviates(run, earlier, deviation)),
-  ];
-  return found.map((one) => ({ ...one, run: run.run, fix }));
-}
-
-type Found = Omit<Alert, 'run' | 'fix'>[];
-
-function manyRefused({ mode, attempted }: ToldRun, most: number): Found {
+  const alerts: Alert[] = [];
+  const add = (threshold: Alert['threshold'], text: string) =>
+    alerts.push({ threshold, run, text, fix: `\`crm-mirror runs ${run}\` shows what it did` });
   const { sent, refused } = attempted ?? { sent: 0, refused: 0 };
-  if (refused < refusedAtLeast || refused * 100 <= sent * most) return [];
-  const share = Math.round((refused * 1000) / sent) / 10;
-  const many = `${withCommas(refused)} of ${counted(sent, 'change')} (${share} %)`;
-  const text = `the platform refused ${many} of the last ${mode} run, and alerts.refused is ${most} %`;
-  return [{ threshold: 'refused', text }];
-}
-
-function tookLong({ mode, ms }: ToldRun, mostMs: number): Found {
-  if (ms === null || ms <= mostMs) return [];
-  const text = `the last ${mode} run took ${lasting(ms)}, and alerts.runTime is ${lasting(mostMs)}`;
-  return [{ threshold: 'runTime', text }];
-}
-
-/**
- * Compares the number of changes with what is usual: the median of the runs before, and how far
- * these differ from it at the median. Single large runs move neither.
- */
-function deviates(run: ToldRun, earlier: readonly ToldRun[], times: number): Found {
-  const before = earlier.filter(isComparable(run)).map(({ attempted }) => attempted?.sent ?? 0);
-  if (!run.attempted || before.length < compared.few) return [];
+  if (
+    mostRefused !== undefined &&
+    refused >= refusedAtLeast &&
+    refused * 100 > sent * mostRefused
+  ) {
+    const share = Math.round((refused * 1000) / sent) / 10;
+    const many = `${withCommas(refused)} of ${counted(sent, 'change')} (${share} %)`;
+    add(
+      'refused',
+      `the platform refused ${many} of the last ${mode} run, and alerts.refused is ${mostRefused} %`,
+    );
+  }
+  if (runTimeMs !== undefined && ms !== null && ms > runTimeMs) {
+    const is = `and alerts.runTime is ${lasting(runTimeMs)}`;
+    add('runTime', `the last ${mode} run took ${lasting(ms)}, ${is}`);
+  }
+  // A run is compared with those that ended well and covered the same record types.
+  const before = earlier
+    .filter((one) => one.only === only && /^(done|held|rejected)$/.test(one.status))
+    .flatMap((one) => one.attempted?.sent ?? []);
+  if (deviation === undefined || !attempted || before.length < compared.few) return alerts;
+  // Single large runs move neither the median nor how far runs differ from it at the median.
   const usual = median(before);
   const spread = median(before.map((n) => Math.abs(n - usual)));
-  const most = Math.floor(usual + Math.max(times * spread, changesAtLeast));
-  const { sent } = run.attempted;
-  if (sent <= most) return [];
-  const text =
-    `the last ${run.mode} run made ${counted(sent, 'change')}; the ${before.length} before it made ` +
-    `${withCommas(usual)} at the median, and up to ${withCommas(most)} are usual (alerts.deviation is ${times})`;
-  return [{ threshold: 'deviation', text }];
-}
-
-/** Returns whether another run ended well and covered the same record types. */
-function isComparable({ only }: ToldRun): (run: ToldRun) => boolean {
-  return (one) =>
-    one.attempted !== null && one.only === only && /^(done|held|rejected)$/.test(one.status);
+  const most = Math.floor(usual + Math.max(deviation * spread, changesAtLeast));
+  if (sent > most) {
+    add(
+      'deviation',
+      `the last ${mode} run made ${counted(sent, 'change')}; the ${before.length} before it made ` +
+        `${withCommas(usual)} at the median, and up to ${withCommas(most)} are usual (alerts.deviation is ${deviation})`,
+    );
+  }
+  return alerts;
 }

@@ -2,28 +2,26 @@
  * Reads the current status of a mirror, as data and as text for the console and the terminal.
  */
 import { sayPending } from '../../engine/report/approval-rules.ts';
-import { renderProblem } from '../../domain/errors.ts';
-import type { Config } from '../../config/config.ts';
+import { canaryWords, sliceWords, type ToldCanary } from '../../engine/report/canary-text.ts';
 import { limitWords } from '../../engine/report/forecast-text.ts';
-import { tickWords } from '../../compose/queues/run-schedule.ts';
-import type { NextRuns } from './mirror-health.ts';
-import { endOf, heldWords } from './attention-list.ts';
-import { byWords } from '../../compose/output/decision-words.ts';
-import {
-  progressWords,
-  canaryEndWords,
-  canaryRow,
-  windowWords,
-  type CurrentStatus,
-  currentStatusOf,
-} from './mirror-status.ts';
-import { statusWords, type ToldRun, tookWords } from './run-history.ts';
-import { see } from '../lookup/seen-mirror.ts';
-import { missingWords } from '../lookup/missing-people.ts';
+import { waitWords } from '../../engine/report/guard-text.ts';
+import { renderProblem } from '../../domain/errors.ts';
+import { guardRows } from '../../domain/guard-classes.ts';
+import { canaryBounds } from '../../domain/guards/canary.ts';
 import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import { isLeased } from '../../store/database/writer-lease.ts';
+import type { Config } from '../../config/config.ts';
+import { tickWords } from '../../compose/queues/run-schedule.ts';
+import { byWords } from '../../compose/output/decision-words.ts';
 import { lasting, size, range } from '../../compose/output/format-values.ts';
+import { progressForms } from '../../compose/progress/progress-text.ts';
+import { isLeased } from '../../store/database/writer-lease.ts';
+import { see } from '../lookup/seen-mirror.ts';
+import { missingWords } from '../lookup/missing-people.ts';
+import { endOf, heldWords } from './attention-list.ts';
+import type { NextRuns } from './mirror-health.ts';
+import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
+import { statusWords, type ToldRun, tookWords } from './run-history.ts';
 
 /**
  * Reads the status of a mirror. It names no person by address. `timeoutMs`: how long a lock of the
@@ -50,92 +48,156 @@ export function statusWithoutSnapshot(config: Config): CurrentStatus {
  * runs and processes.
  */
 export function rowsOf(standing: CurrentStatus, next: NextRuns, isVerbose: boolean): string[][] {
-  const { proven, lastRuns, recorded, conflicts, rejected, invalid } = standing;
-  const { parked, open, paused, quarantine, snapshot } = standing;
+  const { recorded, conflicts, rejected, invalid, parked, open, paused, quarantine } = standing;
+  const { unmanaged, returns, snapshot } = standing;
+  const skipped = parked.contacts + parked.templates;
+  const skips = renderProblem({
+    reason: `; ${counted(skipped, 'record')} skipped until ${skipped === 1 ? 'it changes' : 'they change'}, the oldest since ${parked.since}`,
+    fix: '`crm-mirror retry` tries them again',
+  });
   return [
-    ['last complete run', provenWords(proven, isVerbose)],
-    ['last full run', runWords(lastRuns.full, isVerbose)],
-    ['last fast run', runWords(lastRuns.fast, isVerbose)],
-    ['next', dueWords(standing, next)],
-    ['right now', nowWords(standing, isVerbose)],
+    ...runRows(standing, next, isVerbose),
     ['paused', paused ? `yes, since ${paused.since}${byOf({ ...paused, reason: null })}` : 'no'],
     ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
     ['recorded', perKind(recorded)],
     ['missing', missingWords(standing.missing)],
-    ...unmanagedRows(standing),
+    ...(unmanaged ? sayUnmanaged(unmanaged) : []).map((text, at) => [
+      at === 0 ? 'not managed' : '',
+      text,
+    ]),
     ['conflicts', perKind(conflicts)],
-    ['rejected', `${perKind(rejected)}${parkedWords(parked)}`],
+    ['rejected', `${perKind(rejected)}${parked.since === null ? '' : skips}`],
     ['invalid', perKind(invalid)],
-    ['awaiting approval', heldRow(standing)],
-    ...(standing.canaries ? [['canary', canaryRow(standing.canaries)]] : []),
-    ...(standing.lastCanary ? [['last canary', canaryEndWords(standing.lastCanary)]] : []),
-    ...(standing.waiting
-      ? [['windows', windowWords(standing.waiting).join('; ') || 'nobody waits for one']]
-      : []),
-    ['approved', approvedWords(standing)],
-    ['rejected by hand', rejectedByHand(standing)],
-    ['outcome unknown', openWords(open)],
-    ['write-back', returnedWords(standing.returns)],
+    ...decisionRows(standing),
+    [
+      'outcome unknown',
+      open.since === null
+        ? 'nothing'
+        : `${open.unknown} of unknown outcome, ${open.sent} sent; the oldest since ${open.since}`,
+    ],
+    [
+      'write-back',
+      returns ? returnWords(returns) : 'not configured; `crm-mirror optouts` lists the opt-outs',
+    ],
     ...standing.limits.map((seen, at) => [
       at === 0 ? 'rate limits' : '',
       `${seen.route} ${limitWords(seen, lasting)} (${seen.at})`,
     ]),
-    ['snapshot', snapshotWords(snapshot)],
+    [
+      'snapshot',
+      snapshot.bytes === null
+        ? `none yet at ${snapshot.file}`
+        : `${snapshot.file} (${size(snapshot.bytes)})`,
+    ],
   ];
 }
 
-function dueWords({ worker }: CurrentStatus, { due, unknown }: NextRuns): string {
-  if (unknown !== undefined) return `unknown: ${unknown}`;
-  if (due.length > 0) return due.map(({ run, at }) => `${tickWords(run)} ${at}`).join(', ');
-  return worker?.is === 'alive' ? 'nothing is scheduled' : 'nothing: no worker serves this mirror';
-}
-
-function nowWords({ at, lease, running }: CurrentStatus, isVerbose: boolean): string {
-  if (running) return progressWords({ at, running }, isVerbose);
-  return lease.held
+function runRows(standing: CurrentStatus, next: NextRuns, isVerbose: boolean): string[][] {
+  const { at, proven, lastRuns, lease, running, worker } = standing;
+  const runWords = (run: ToldRun | null): string => {
+    if (!run) return 'none is recorded';
+    const took = run.ms === null ? '' : `, took ${tookWords(run)}`;
+    return `${statusWords(run)} (${isVerbose ? `${run.run}, ` : ''}began ${run.startedAt}${took})`;
+  };
+  let complete = 'unknown: no full run that ended well is recorded';
+  if (proven) {
+    const { ageMs, run, startedAt } = proven;
+    const age = ageMs === null ? "in the future, by this machine's clock" : `${range(ageMs)} ago`;
+    complete = `${age} (${isVerbose ? `${run}, ` : ''}began ${startedAt})`;
+  }
+  let due = next.due.map((one) => `${tickWords(one.run)} ${one.at}`).join(', ');
+  if (next.unknown !== undefined) due = `unknown: ${next.unknown}`;
+  else if (due === '') {
+    const isServed = worker?.is === 'alive';
+    due = isServed ? 'nothing is scheduled' : 'nothing: no worker serves this mirror';
+  }
+  const idle = lease.held
     ? 'a process has the mirror; no full or fast run is in progress'
     : 'no run is in progress';
-}
-
-function unmanagedRows({ unmanaged }: CurrentStatus): string[][] {
-  const told = unmanaged ? sayUnmanaged(unmanaged) : [];
-  return told.map((text, at) => [at === 0 ? 'not managed' : '', text]);
-}
-
-function heldRow({ held, signatures }: CurrentStatus): string {
-  const told = [
-    ...held.map(
-      (one) => `${heldWords(one, one.undoes)}${decidedWords(one)}${endOf(one.optOutsUntil)}`,
-    ),
-    ...(signatures?.pending.map((one) => `${one.part}: ${sayPending(one)}`) ?? []),
+  return [
+    ['last complete run', complete],
+    ['last full run', runWords(lastRuns.full)],
+    ['last fast run', runWords(lastRuns.fast)],
+    ['next', due],
+    ['right now', running ? progressWords({ at, running }, isVerbose) : idle],
   ];
-  return told.join('; ') || 'nobody';
 }
 
-function decidedWords(one: CurrentStatus['held'][number]): string {
-  if (one.approved) return ' (approved)';
-  const open = heldWords(one.undecided, one.undoes);
-  return open === heldWords(one, one.undoes) ? '' : ` (all but ${open} approved)`;
+/** Formats the progress of a run. `at` is the time of the status. */
+export function progressWords(
+  { at: now, running }: { at: string; running: NonNullable<CurrentStatus['running']> },
+  isVerbose = false,
+): string {
+  const { mode, command, pid, since, at, limit } = running;
+  const quietMs = Math.max(0, Date.parse(now) - Date.parse(at));
+  const [line] = progressForms({ ...running, quietMs });
+  const by = command === '' ? '' : ` by \`${command}\``;
+  const seen = limit
+    ? `; ${limit.route} allows ${limitWords({ ...limit, others: 0 }, lasting)}`
+    : '';
+  return `a ${mode} run${by}${isVerbose ? ` (process ${pid})` : ''} since ${since}: ${line}${seen}`;
 }
 
-function approvedWords({ approvals }: CurrentStatus): string {
-  if (approvals.length === 0) return 'nothing';
-  return approvals
-    .map(({ plan, part, until, ...who }) => {
-      const what = part === null ? plan : `a part of ${plan}`;
-      return `${what}, until the next full run has ended well or ${until}${byOf(who)}`;
-    })
-    .join('; ');
+const canaryEnds = {
+  approved: 'approved',
+  replaced: 'ended by another mapping',
+  unwanted: 'ended, because no run plans the rest any more,',
+};
+
+/** Returns the rows about what guards withhold, and what was decided about it. */
+function decisionRows(standing: CurrentStatus): string[][] {
+  const { signatures, canaries, lastCanary: end, waiting } = standing;
+  const held = standing.held.map((one) => {
+    const all = heldWords(one, one.undoes);
+    const open = heldWords(one.undecided, one.undoes);
+    const some = open === all ? '' : ` (all but ${open} approved)`;
+    return `${all}${one.approved ? ' (approved)' : some}${endOf(one.optOutsUntil)}`;
+  });
+  const pending = signatures?.pending.map((one) => `${one.part}: ${sayPending(one)}`) ?? [];
+  const approved = standing.approvals.map(({ plan, part, until, ...who }) => {
+    const what = part === null ? plan : `a part of ${plan}`;
+    return `${what}, until the next full run has ended well or ${until}${byOf(who)}`;
+  });
+  const rejected = standing.rejections.map(({ part, until, by, reason, ...counts }) => {
+    const what = `${heldWords(counts)}, until ${until}${byOf({ by, reason })}`;
+    return `${what}: \`crm-mirror approve ${part}\` takes it back`;
+  });
+  const rows = [['awaiting approval', [...held, ...pending].join('; ') || 'nobody']];
+  if (canaries) {
+    const told = canaries.map((one) => `${canaryWords(one)}${lookWords(one)}`);
+    rows.push(['canary', told.join('; ') || 'none is under way']);
+  }
+  if (end) {
+    const how =
+      end.ended === 'passed'
+        ? `within bounds at ${end.at}`
+        : `out of bounds: ${end.found}; ${canaryEnds[end.ended]} at ${end.at}`;
+    rows.push(['last canary', `${sliceWords(end)} was ${how}`]);
+  }
+  if (waiting) rows.push(['windows', windowWords(waiting).join('; ') || 'nobody waits for one']);
+  return [
+    ...rows,
+    ['approved', approved.join('; ') || 'nothing'],
+    ['rejected by hand', rejected.join('; ') || 'nothing'],
+  ];
 }
 
-function rejectedByHand({ rejections }: CurrentStatus): string {
-  if (rejections.length === 0) return 'nothing';
-  return rejections
-    .map(({ part, until, by, reason, ...held }) => {
-      const what = `${heldWords(held)}, until ${until}${byOf({ by, reason })}`;
-      return `${what}: \`crm-mirror approve ${part}\` takes it back`;
-    })
-    .join('; ');
+/** States how many of the slice count for each cause, and the commands that name them. */
+function lookWords({ class: of, run, counts }: ToldCanary): string {
+  if (!counts) return '';
+  const all = canaryBounds.map((bound) => `${bound} ${withCommas(counts[bound])}`).join(', ');
+  const explains =
+    guardRows[of].recordType === 'contact'
+      ? ', `crm-mirror explain PERSON` says what became of one'
+      : '';
+  return ` (${all}): \`crm-mirror runs ${run}\` lists the slice${explains}`;
+}
+
+/** Formats what waits: `12 people to be created or opted in wait for Thu 09:00 UTC` */
+export function windowWords(waiting: NonNullable<CurrentStatus['waiting']>): string[] {
+  return waiting.map(({ class: of, records, opens }) =>
+    waitWords(of, records, opens ?? 'the next run in their window'),
+  );
 }
 
 function byOf(who: { by: string | null; reason: string | null }): string {
@@ -143,43 +205,12 @@ function byOf(who: { by: string | null; reason: string | null }): string {
   return words === '' ? '' : `,${words}`;
 }
 
-function provenWords(proven: CurrentStatus['proven'], isVerbose: boolean): string {
-  if (!proven) return 'unknown: no full run that ended well is recorded';
-  const { ageMs, run, startedAt } = proven;
-  const age = ageMs === null ? "in the future, by this machine's clock" : `${range(ageMs)} ago`;
-  return `${age} (${isVerbose ? `${run}, ` : ''}began ${startedAt})`;
-}
-
-function runWords(run: ToldRun | null, isVerbose: boolean): string {
-  if (!run) return 'none is recorded';
-  const took = run.ms === null ? '' : `, took ${tookWords(run)}`;
-  return `${statusWords(run)} (${isVerbose ? `${run.run}, ` : ''}began ${run.startedAt}${took})`;
-}
-
 function perKind(of: CurrentStatus['recorded']): string {
   if (!of) return 'unknown';
   return `${counted(of.contacts, 'contact')}, ${counted(of.templates, 'template')}`;
 }
 
-function parkedWords({ contacts, templates, since }: CurrentStatus['parked']): string {
-  if (since === null) return '';
-  const n = contacts + templates;
-  const reason = `; ${counted(n, 'record')} skipped until ${n === 1 ? 'it changes' : 'they change'}, the oldest since ${since}`;
-  return renderProblem({ reason, fix: '`crm-mirror retry` tries them again' });
-}
-
-function openWords({ unknown, sent, since }: CurrentStatus['open']): string {
-  if (since === null) return 'nothing';
-  return `${unknown} of unknown outcome, ${sent} sent; the oldest since ${since}`;
-}
-
-function snapshotWords({ file, bytes }: CurrentStatus['snapshot']): string {
-  return bytes === null ? `none yet at ${file}` : `${file} (${size(bytes)})`;
-}
-
-function returnedWords(returns: CurrentStatus['returns']): string {
-  if (!returns) return 'not configured; `crm-mirror optouts` lists the opt-outs';
-  const { waiting, since, rejected } = returns;
+function returnWords({ waiting, since, rejected }: NonNullable<CurrentStatus['returns']>): string {
   if (waiting + rejected.count === 0) return 'every opt-out is reported';
   const sinceWhen = since === null ? '' : `, the oldest since ${since}`;
   return `${waiting} not reported to the CRM yet${sinceWhen}; ${rejected.count} refused by it`;
@@ -190,14 +221,14 @@ function returnedWords(returns: CurrentStatus['returns']): string {
  * require no action.
  */
 export function calmOf({ invalid, rejected, conflicts, waiting = [] }: CurrentStatus): string {
-  const of = (counts: CurrentStatus['invalid'], word: string): string[] => {
+  const count = (counts: CurrentStatus['invalid'], word: string): string[] => {
     const n = (counts?.contacts ?? 0) + (counts?.templates ?? 0);
     return n === 0 ? [] : [`${withCommas(n)} ${word}`];
   };
   const found = [
-    ...of(invalid, 'invalid'),
-    ...of(rejected, 'rejected'),
-    ...of(conflicts, 'in conflict'),
+    ...count(invalid, 'invalid'),
+    ...count(rejected, 'rejected'),
+    ...count(conflicts, 'in conflict'),
   ];
   const waits = windowWords(waiting).map((words) => `; ${words} (windows)`);
   if (found.length === 0) return `nothing needs attention${waits.join('')}`;

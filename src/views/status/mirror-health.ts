@@ -1,6 +1,7 @@
 /**
  * Tells which parts of a mirror fail now, and whether a worker serves it, from what its process
- * records beside the snapshot. All functions but `healthOf` are pure.
+ * records beside the snapshot; and what only a process notices that serves or shows the mirror:
+ * Redis is away or may lose data, or the snapshot cannot be read. From Redis come the next runs.
  */
 import type { Config } from '../../config/config.ts';
 import { clockFix } from '../../engine/context/clock-difference.ts';
@@ -14,54 +15,31 @@ import type { QueueView } from '../../compose/queues/queue-view.ts';
 import type { Tick } from '../../compose/queues/run-schedule.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 
-/** A part that fails now, or that failed until `endedAt`, less than half an hour ago. */
-interface ToldOutage {
-  part: OutagePart;
-  since: string;
-  /** When it failed for the last time. */
-  seenAt: string;
-  endedAt: string | null;
-  reason: string;
-  fix: string;
-}
-
-/** The worker that serves the mirror, or served it last. */
-interface ToldWorker {
-  since: string;
-  seenAt: string;
-  /** `silent`: it gives no sign of life. `left`: it was stopped, or has given the mirror away. */
-  is: 'alive' | 'silent' | 'left';
-}
-
 /** The part of the status that this file builds. */
-export interface ToldHealth {
-  /** What fails now, worst first; then what has ended. */
-  outages: ToldOutage[];
-  /** Null if no worker has served the mirror. */
-  worker: ToldWorker | null;
-}
+export type ToldHealth = ReturnType<typeof healthOf>;
+type ToldOutage = ReturnType<typeof tellOutage>;
 
-/** Reads what the process that serves the mirror has recorded. */
-export function healthOf({ snapshot }: Pick<Config, 'snapshot'>, now: number): ToldHealth {
+/** Reads what the process that serves the mirror has recorded beside its snapshot. */
+export function healthOf(snapshot: string, now: number) {
   const { worker, outages } = readHealth(snapshot);
   const isOver = (one: Outage): boolean => one.endedAt !== undefined;
   const all = [...outages.filter((one) => !isOver(one)), ...outages.filter(isOver)];
+  const life = worker && now - worker.seenAt > silentMs ? 'silent' : 'alive';
   return {
+    /** What fails now, worst first; then what has ended, less than half an hour ago. */
     outages: all.map(tellOutage),
+    /** The worker that serves the mirror, or served it last; null if none has. */
     worker: worker && {
       since: instant(worker.since),
       seenAt: instant(worker.endedAt ?? worker.seenAt),
-      is: worker.endedAt === undefined ? lifeOf(worker.seenAt, now) : 'left',
+      /** `silent`: no sign of life. `left`: it was stopped, or has given the mirror away. */
+      is: worker.endedAt === undefined ? life : ('left' as const),
     },
   };
 }
 
-function lifeOf(seenAt: number, now: number): ToldWorker['is'] {
-  return now - seenAt > silentMs ? 'silent' : 'alive';
-}
-
-/** Returns the document of an outage. */
-export function tellOutage({ since, seenAt, endedAt, isAway: _, ...is }: Outage): ToldOutage {
+/** Returns the document of an outage. `seenAt`: when the part failed for the last time. */
+export function tellOutage({ since, seenAt, endedAt, isAway: _, ...is }: Outage) {
   const ended = endedAt === undefined ? null : instant(endedAt);
   return { ...is, since: instant(since), seenAt: instant(seenAt), endedAt: ended };
 }
@@ -131,37 +109,20 @@ export function outageLines(outages: readonly ToldOutage[], at: string): Attenti
     });
 }
 
-/** What shows whether a worker serves a mirror. */
-interface ServedStatus extends Pick<ToldHealth, 'worker'> {
-  at: string;
-  lease: { held: boolean };
-  snapshot: { file: string };
-}
-
 /** Returns the line for a mirror whose schedule nobody serves. */
-export function workerLines({ worker, at, lease, snapshot }: ServedStatus): Attention[] {
+export function workerLines({ worker, at, lease, snapshot }: CurrentStatus): Attention[] {
   if (!worker || worker.is === 'alive') return [];
   const { seenAt: since, is } = worker;
   const when = `since ${since} (${ago(since, at)})`;
   if (is === 'silent' && lease.held) {
-    return [
-      {
-        code: 'worker_dead',
-        text: `the worker has given no sign of life ${when}, although a process has the mirror`,
-        fix: 'look at its log and at its disk, and start it again',
-        since,
-      },
-    ];
+    const text = `the worker has given no sign of life ${when}, although a process has the mirror`;
+    const fix = 'look at its log and at its disk, and start it again';
+    return [{ code: 'worker_dead', text, fix, since }];
   }
   const how = is === 'left' ? 'it was stopped' : 'it died, or its machine did';
-  return [
-    {
-      code: 'worker_dead',
-      text: `no worker serves this mirror ${when}: ${how}; nothing of the schedule is run`,
-      fix: `start the worker again; if \`sync\` runs from cron instead, delete ${snapshot.file}-health`,
-      since,
-    },
-  ];
+  const text = `no worker serves this mirror ${when}: ${how}; nothing of the schedule is run`;
+  const fix = `start the worker again; if \`sync\` runs from cron instead, delete ${snapshot.file}-health`;
+  return [{ code: 'worker_dead', text, fix, since }];
 }
 
 /** Returns whether runs failed because of an outage, even one that is over, at this time. */
@@ -179,12 +140,8 @@ const slackMs = 60_000;
 
 /** Returns the line about Redis; `why` says that it is away. */
 export function redisAway(why: string, since: string | null): Attention {
-  return {
-    since,
-    code: 'redis_away',
-    text: `${why}: no run of the schedule starts, and no event is accepted`,
-    fix: outageWords.redis.fix,
-  };
+  const text = `${why}: no run of the schedule starts, and no event is accepted`;
+  return { since, code: 'redis_away', text, fix: outageWords.redis.fix };
 }
 
 /** Returns the line about a Redis that drops keys when its memory is full. */
@@ -225,20 +182,16 @@ export interface NextRuns {
   unknown: string | undefined;
 }
 
-type Served = Pick<CurrentStatus, 'worker'>;
-
 /** Returns the next runs; none if no worker serves the mirror, because nobody begins them. */
 export async function readNextRuns(
-  { due }: Pick<QueueView, 'due'>,
-  { worker }: Served,
+  { due }: { due: QueueView['due'] },
+  { worker }: ToldHealth,
 ): Promise<NextRuns> {
   if (worker?.is !== 'alive') return { due: [], unknown: undefined };
   try {
     const found = await due();
-    return {
-      due: found.map(({ tick, at }) => ({ run: tick, at: instant(at) })),
-      unknown: undefined,
-    };
+    const next = found.map(({ tick, at }) => ({ run: tick, at: instant(at) }));
+    return { due: next, unknown: undefined };
   } catch (error) {
     if (!isExpected(error)) throw error;
     return { due: [], unknown: error.message };
@@ -248,7 +201,7 @@ export async function readNextRuns(
 /** Returns the next runs, and what is wrong with the Redis of the configuration. */
 export async function askRedis(
   { redis: url, mirror }: Config,
-  served: Served,
+  served: ToldHealth,
 ): Promise<NextRuns & { faults: Attention[] }> {
   if (url === undefined) return { due: [], unknown: undefined, faults: [] };
   // Loading the module takes as long as everything else together.

@@ -131,19 +131,18 @@ const tally = z.array(
 /** The states in which a change stays when its run has ended. */
 const final: ReadonlySet<string> = new Set(['acked', 'rejected', 'stale']);
 
-/** How changes are counted, because counting a million takes seconds. */
-interface Counting {
-  /** Allows the counts that were stored at the end of the run. */
-  hasEnded?: boolean;
-  /** The number of chunks of the journal that are counted at most. */
-  chunks?: number;
-}
-
-/** Counts the changes of a run by operation and state. */
+/**
+ * Counts the changes of a run by operation and state. Counting a million takes seconds: `hasEnded`
+ * allows the counts that were stored at the end of the run, and `chunks` is the number of chunks of
+ * the journal that are counted at most.
+ */
 export function tellChanges(
   { journal, figures }: Snapshot,
   run: string,
-  { hasEnded = false, chunks = Number.MAX_SAFE_INTEGER }: Counting = {},
+  {
+    hasEnded = false,
+    chunks = Number.MAX_SAFE_INTEGER,
+  }: { hasEnded?: boolean; chunks?: number } = {},
 ): ToldChanges {
   const told: ToldChanges = { contacts: {}, templates: {} };
   const text = hasEnded ? figures.changesOf(run) : undefined;
@@ -175,7 +174,7 @@ export function pluralOf(kind: RecordTypeName): 'contacts' | 'templates' {
 
 /** Formats the status of a run, such as: still running (contacts only) */
 export function statusWords({ status, only }: ToldRun): string {
-  const words: Partial<Record<string, string>> = {
+  const words: Record<string, string | undefined> = {
     rejected: 'done, some records have problems',
     held: 'done, some changes await approval',
     running: 'still running',

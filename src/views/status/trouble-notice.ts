@@ -124,7 +124,13 @@ const noticeOf: Readonly<Record<Attention['code'], readonly [Trouble, string, st
 const nameable: Readonly<Record<string, readonly [Trouble, string, string] | null>> = noticeOf;
 
 /** Returns the title of a notice: what began, or what works again. */
-export function titleOfNotice({ type, subject }: Pick<Notice, 'type' | 'subject'>): string {
+export function titleOfNotice({
+  type,
+  subject,
+}: {
+  type: Notice['type'];
+  subject: string;
+}): string {
   const [, begins, ends] = nameable[subject.split(' ')[0] ?? ''] ?? [];
   return (type === 'mirror.recovered' ? ends : begins) ?? subject;
 }
@@ -146,12 +152,12 @@ export function foundIn(standing: CurrentStatus): Found[] {
       const plan = { hash: one.plan, undecided: one.undecided };
       return linesOf({ held: [one] }, 'held').map((is) => ({ ...is, plan }));
     }),
-    ...attentionOf(without).map((one) => ({ ...one, isExplained: isExplainedIn(standing, one) })),
+    ...attentionOf(without).map((one) => ({
+      ...one,
+      isExplained:
+        one.code === 'run_failed' && one.since !== null && isExplained(standing.outages, one.since),
+    })),
   ];
-}
-
-function isExplainedIn({ outages }: CurrentStatus, { code, since }: Attention): boolean {
-  return code === 'run_failed' && since !== null && isExplained(outages, since);
 }
 
 /** Returns the notices that are due. `now` is in milliseconds since the epoch. */
@@ -218,25 +224,20 @@ function groupsOf(found: readonly Found[]): Map<Trouble, Map<string, Group>> {
 }
 
 /** Returns the line to report of a subject, or undefined if nothing new is to be told. */
-function lineDue(was: Line | undefined, all: Group, now: number): Found | undefined {
+function lineDue(was: Line | undefined, all: Group, at: number): Found | undefined {
   const [first, ...more] = all.filter((one) => !one.isExplained);
   if (!first) return undefined;
   const group: Group = [first, ...more];
   const daily = group.find(({ isDaily }) => isDaily);
   if (was === undefined) return daily ?? group[0];
-  const { plans = [] } = was.withheld ?? {};
-  const isMore = exceeds(was.withheld, withheldIn(group));
-  const news = group.filter(({ plan }) => isMore && plan && !plans.includes(plan.hash));
+  // News is another class of changes, or over a tenth more than was told.
+  const [before, now] = [was.withheld, withheldIn(group)];
+  const isOther = now?.classes.some((one) => !before?.classes.includes(one));
+  const isMore = before && now && (isOther || (now.size - before.size) * 10 > before.size);
+  const news = group.filter(({ plan }) => isMore && plan && !before.plans.includes(plan.hash));
   // A clock that was ahead may have stored a time that is yet to come.
-  const isOld = Math.abs(now - was.at) >= dayMs;
+  const isOld = Math.abs(at - was.at) >= dayMs;
   return news.find(({ isDaily }) => isDaily) ?? news[0] ?? (isOld ? daily : undefined);
-}
-
-/** Returns whether plans withhold another class of changes, or over a tenth more than `was`. */
-function exceeds(was: Withheld | undefined, is: Withheld | undefined): boolean {
-  if (!was || !is) return false;
-  const isOther = is.classes.some((one) => !was.classes.includes(one));
-  return isOther || (is.size - was.size) * 10 > was.size;
 }
 
 function withheldIn(group: Group): Withheld | undefined {
