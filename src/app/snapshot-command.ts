@@ -1,7 +1,6 @@
 /** Shares the flags, opening and output of all commands that read a mirror's snapshot. */
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
-import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { withSnapshot } from '../compose/assemble-mirror.ts';
@@ -59,37 +58,34 @@ export async function look(
   }
 }
 
-type Act = (seen: Omit<Seen, 'leased' | 'now'>) => CommandAnswer;
-
 /**
  * Changes the snapshot with `act` under the lease, prints the result, and returns exit code 0. If a
  * worker has the lease, the worker makes the change. Throws Busy if another process has the lease.
  */
-export async function change(flags: LookFlags, shell: Shell, act: Act): Promise<number> {
+export async function change(
+  flags: LookFlags,
+  shell: Shell,
+  act: (opened: Pick<Seen, 'config' | 'snapshot' | 'names'>) => CommandAnswer,
+): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
-  const tell = (snapshot: Snapshot | undefined): void =>
-    print(
-      act({ config, snapshot, names: namesIn(snapshot, flags.addresses ?? shell.terminal) }),
-      flags,
-      shell,
-    );
+  const tell = (snapshot: Snapshot | undefined): void => {
+    const names = namesIn(snapshot, flags.addresses ?? shell.terminal);
+    print(act({ config, snapshot, names }), flags, shell);
+  };
   const held = shell.held?.();
-  if (!held) return orHandOver(config, shell, async () => changeHere(config, tell));
+  if (!held) {
+    return orHandOver(config, shell, async () => {
+      if (existsSync(config.snapshot)) await withSnapshot(config, tell);
+      else tell(undefined);
+      return exitCode('done');
+    });
+  }
   try {
     tell(held.mirror.snapshot);
     return exitCode('done');
   } finally {
     await held.close();
   }
-}
-
-async function changeHere(
-  config: Config,
-  tell: (snapshot: Snapshot | undefined) => void,
-): Promise<number> {
-  if (existsSync(config.snapshot)) await withSnapshot(config, tell);
-  else tell(undefined);
-  return exitCode('done');
 }
 
 /** Prints a result: with --json its document, otherwise its lines. */

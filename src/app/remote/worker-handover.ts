@@ -95,8 +95,10 @@ export async function orHandOver(
       urgent: shell.argv[0] === 'forget',
       tell(text) {
         const told = news.parse(JSON.parse(seal.open(text, { purpose: 'progress', about })));
-        if ('note' in told) noted += 1;
-        hear(shell, told);
+        if ('note' in told) {
+          noted += 1;
+          shell.note(told.note);
+        } else shell.progress(told.progress);
       },
       signal: shell.stop,
       isServed,
@@ -110,11 +112,6 @@ export async function orHandOver(
   } finally {
     quick.close();
   }
-}
-
-function hear(shell: Shell, told: News): void {
-  if ('note' in told) shell.note(told.note);
-  else shell.progress(told.progress);
 }
 
 export const call = z.object({

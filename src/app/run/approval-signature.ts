@@ -45,7 +45,26 @@ export function signatureWith(
       fix: 'add policy.approvers, or approve without --sign',
     });
   }
-  const { key, name } = approverOf(file, approvers);
+  let bytes: Buffer;
+  try {
+    bytes = readSmallFile(file);
+  } catch {
+    const fix = 'name a file of this user';
+    throw new Invalid(`--sign ${file}: the file cannot be read`, { fix });
+  }
+  const key = privateKeyIn(bytes);
+  if (!key) {
+    const fix = 'name the file that `crm-mirror approve --new-key FILE` has written';
+    const what = 'this is no private Ed25519 key (PEM, without a passphrase)';
+    throw new Invalid(`--sign ${file}: ${what}`, { fix });
+  }
+  const own = publicKeyOf(key);
+  const name = Object.keys(approvers.keys).find((one) => approvers.keys[one] === own);
+  if (name === undefined) {
+    throw new Invalid(`--sign ${file}: this key belongs to no approver of the configuration`, {
+      fix: `add it to policy.approvers.keys (${own}), or name another file`,
+    });
+  }
   const snapshot = lookInto(config.snapshot);
   if (!snapshot) {
     throw new Invalid(`there is no snapshot at ${config.snapshot}, so nothing can be signed`, {
@@ -65,34 +84,6 @@ export function signatureWith(
     );
   } finally {
     snapshot.close();
-  }
-}
-
-function approverOf(file: string, { keys }: NonNullable<Config['approvers']>) {
-  const key = privateKeyIn(bytesOf(file));
-  if (!key) {
-    throw new Invalid(
-      `--sign ${file}: this is no private Ed25519 key (PEM, without a passphrase)`,
-      {
-        fix: 'name the file that `crm-mirror approve --new-key FILE` has written',
-      },
-    );
-  }
-  const own = publicKeyOf(key);
-  const name = Object.keys(keys).find((one) => keys[one] === own);
-  if (name !== undefined) return { key, name };
-  throw new Invalid(`--sign ${file}: this key belongs to no approver of the configuration`, {
-    fix: `add it to policy.approvers.keys (${own}), or name another file`,
-  });
-}
-
-function bytesOf(file: string): Buffer {
-  try {
-    return readSmallFile(file);
-  } catch {
-    throw new Invalid(`--sign ${file}: the file cannot be read`, {
-      fix: 'name a file of this user',
-    });
   }
 }
 

@@ -55,18 +55,34 @@ export interface Wanted {
 /** Reads the arguments and flags of a decision. Throws Invalid if they are not clear. */
 export function wantedOf(command: Command, shell: Shell): Wanted {
   const flags = command.opts<DecisionFlags>();
-  const plan = planOf(command.args[0], flags.plan);
+  const [hash] = command.args;
+  if ((hash === undefined) === (flags.plan === undefined)) {
+    throw new Invalid('the hash of a plan or --plan FILE is needed, and only one of them', {
+      fix: '`crm-mirror status` shows the hash',
+    });
+  }
+  const file = flags.plan === undefined ? undefined : readPlan(flags.plan);
+  const plan = file ? (file.heldAs ?? file.plan) : (hash ?? '').trim().toLowerCase();
   const { by, reason } = deciderOf(flags, shell);
   const caller = operatorName(shell);
-  const { channel, people } = flags;
+  const { json, channel, op, guard, people } = flags;
+  if (op !== undefined && !ops.some((one) => one === op)) {
+    throw new Invalid(`--op ${op}: there is no such change`, {
+      fix: `name one of these: ${ops.join(', ')}`,
+    });
+  }
+  if (guard !== undefined && !guardKeys.some((one) => one === guard)) {
+    throw new Invalid(`--guard ${guard}: there is no such guard`, {
+      fix: `name one of these: ${guardKeys.join(', ')}`,
+    });
+  }
   const only: PartFilter = {
     channel,
-    op: opOf(flags.op),
-    guard: guardClasses.find(({ configKey }) => configKey === guardKeyOf(flags.guard))?.id,
+    op,
+    guard: guardClasses.find(({ configKey }) => configKey === guard)?.id,
     people: people === undefined ? undefined : readOnlyPeople(people, '--people'),
   };
   // A worker that has the mirror cannot read this plan file, and would name its own user.
-  const { json, op, guard } = flags;
   const values = Object.entries({ by, reason, channel, op, guard });
   const named = values.flatMap(([name, value]) =>
     value === undefined ? [] : `--${name}=${value}`,
@@ -128,28 +144,3 @@ export function leftOutLines(
 }
 
 const mostNamed = 20;
-
-function planOf(hash: string | undefined, file: string | undefined): string {
-  if ((hash === undefined) === (file === undefined)) {
-    throw new Invalid('the hash of a plan or --plan FILE is needed, and only one of them', {
-      fix: '`crm-mirror status` shows the hash',
-    });
-  }
-  if (file === undefined) return (hash ?? '').trim().toLowerCase();
-  const { plan, heldAs } = readPlan(file);
-  return heldAs ?? plan;
-}
-
-function opOf(op: string | undefined): string | undefined {
-  if (op === undefined || ops.some((one) => one === op)) return op;
-  throw new Invalid(`--op ${op}: there is no such change`, {
-    fix: `name one of these: ${ops.join(', ')}`,
-  });
-}
-
-function guardKeyOf(guard: string | undefined): string | undefined {
-  if (guard === undefined || guardKeys.some((one) => one === guard)) return guard;
-  throw new Invalid(`--guard ${guard}: there is no such guard`, {
-    fix: `name one of these: ${guardKeys.join(', ')}`,
-  });
-}

@@ -10,41 +10,34 @@ import { intervalOf } from '../../config/schema/cron-pattern.ts';
 import { renderForecast } from '../../engine/report/forecast-text.ts';
 import { lasting } from '../../compose/output/format-values.ts';
 
-/** The run to follow. */
-interface Followed extends Foreseen {
-  writes: boolean;
-  /** Whether the run is about all people. Only such a run is stored for `status`. */
-  isForAll: boolean;
-  outlets: ProgressOutlets;
-}
-
-/** The hooks of a run. `close` ends the line and removes what was stored. */
-interface Follower {
-  progress(progress: Progress): void;
-  foresees(forecast: Forecast): void;
-  close(): void;
-}
-
-/** Returns the hooks of a run. The caller closes them when the run has ended. */
+/**
+ * Returns the hooks of a run. The caller closes them when the run has ended, which ends the line
+ * and removes what was stored. Only a run about all people is stored for `status`.
+ */
 export function followRun(
   shell: Pick<Shell, 'note' | 'argv'>,
   mirror: Mirror,
-  { writes, isForAll, outlets, ...about }: Followed,
-): Follower {
+  {
+    writes,
+    isForAll,
+    outlets,
+    ...about
+  }: Foreseen & { writes: boolean; isForAll: boolean; outlets: ProgressOutlets },
+) {
   const said = foreseeing(shell, mirror, about);
   const command = shell.argv?.[0] ?? '';
   const entry = writes && isForAll ? enterRun(mirror, { mode: about.mode, command }) : undefined;
   const line = createProgress({ ...outlets, store: entry?.store }, mirror);
   return {
-    progress(progress) {
+    progress(progress: Progress): void {
       said.progress(progress);
       line.progress(progress);
     },
-    foresees(forecast) {
+    foresees(forecast: Forecast): void {
       if (writes) line.foresees(forecast);
       said.foresees(forecast);
     },
-    close() {
+    close(): void {
       line.close();
       entry?.end();
     },
@@ -64,13 +57,6 @@ interface Foreseen {
   firstLoad?: boolean;
 }
 
-/** The two hooks of a run that this file implements. */
-interface Foreseeing {
-  foresees(forecast: Forecast): void;
-  /** Prints the notice as soon as a response shows the limit that was unknown. */
-  progress(progress: Pick<Progress, 'stage'>): void;
-}
-
 /**
  * Returns hooks that print the notice before the run starts to write, or later if no limit was
  * known at that time.
@@ -79,7 +65,7 @@ export function foreseeing(
   shell: Pick<Shell, 'note'>,
   mirror: Pick<Mirror, 'limits' | 'reserve' | 'clock'>,
   about: Foreseen,
-): Foreseeing {
+) {
   let unknown: Forecast | undefined;
   const say = (forecast: Forecast): void => {
     unknown = isWorthSaying(forecast) ? undefined : forecast;
@@ -87,7 +73,8 @@ export function foreseeing(
   };
   return {
     foresees: say,
-    progress({ stage }) {
+    /** Prints the notice as soon as a response shows the limit that was unknown. */
+    progress({ stage }: { stage: Progress['stage'] }) {
       if (!unknown || stage !== 'applying') return;
       const forecast = forecastAgain(unknown, { limits: mirror.limits(), reserve: mirror.reserve });
       if (isWorthSaying(forecast)) say(forecast);
@@ -119,7 +106,9 @@ export function sayForecast(
   // Known routes count even if the limit of another route is unknown.
   const knownMs = leastMs(forecast);
   const allMs = readMs + knownMs;
-  const everyMs = allMs < shortestMs ? undefined : scheduled(config, mode, now);
+  const { patterns, timezone = 'UTC' } = config.schedule ?? {};
+  const pattern = allMs < shortestMs ? undefined : patterns?.[mode];
+  const everyMs = pattern === undefined ? undefined : intervalOf(pattern, { timezone, now });
   const about = ms === null ? 'at least' : 'about';
   const isTooLong = everyMs !== undefined && allMs > everyMs;
   if (!firstLoad && !isTooLong && knownMs < longMs) return;
@@ -134,14 +123,4 @@ export function sayForecast(
       'or have the platform raise the limits',
   });
   note(`crm-mirror: ${config.mirror}: ${late}`);
-}
-
-function scheduled(
-  { schedule }: Foreseen['config'],
-  mode: 'full' | 'fast',
-  now: number,
-): number | undefined {
-  const pattern = schedule?.patterns[mode];
-  if (!schedule || pattern === undefined) return undefined;
-  return intervalOf(pattern, { timezone: schedule.timezone, now });
 }

@@ -9,25 +9,23 @@ import type { OnlyPeople } from '../../engine/context/people-selection.ts';
 
 /** Reads the file. Lines that begin with # are comments. Throws Invalid if it names nobody. */
 export function readOnlyPeople(file: string, option = '--only-people'): OnlyPeople {
-  const entries = textOf(file, option)
-    .split(/\r\n|\r|\n/)
-    .map((text, at) => ({ line: at + 1, word: text.trim() }))
-    .filter(({ word }) => word !== '' && !word.startsWith('#'));
-  if (entries.length > 0) return { file, entries };
-  throw new Invalid(`${option} ${file}: the file names nobody`, {
-    fix: 'write one address or CRM id on each line',
-  });
-}
-
-function textOf(file: string, option: string): string {
+  let text: string;
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
+    text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'no UTF-8';
     throw new Invalid(`${option} ${file}: the file cannot be read (${code})`, {
       fix: 'name a text file in UTF-8',
     });
   }
+  const entries = text
+    .split(/\r\n|\r|\n/)
+    .map((line, at) => ({ line: at + 1, word: line.trim() }))
+    .filter(({ word }) => word !== '' && !word.startsWith('#'));
+  if (entries.length > 0) return { file, entries };
+  throw new Invalid(`${option} ${file}: the file names nobody`, {
+    fix: 'write one address or CRM id on each line',
+  });
 }
 
 /** Returns the record type that a flag names. Throws Invalid for another word. */

@@ -43,6 +43,12 @@ interface Named {
   flags: PersonFlags;
 }
 
+/** The work of such a command. */
+export type PersonWork = (named: Named) => Promise<CommandAnswer & { code: number }>;
+
+/** Returns the shell to go on with, or undefined if the answer is no. Nothing is open yet. */
+export type Agreement = (word: string, config: Config) => Promise<Shell | undefined>;
+
 /**
  * Runs `act` for one person of the mirror, with the lease and the person's lock. Prints the result
  * and returns the exit code. Throws Invalid for a word that is neither a valid address nor a hash.
@@ -53,50 +59,38 @@ export async function withPerson(
   act: PersonWork,
   agree?: Agreement,
 ): Promise<number> {
-  const config = loadConfig(command.opts<PersonFlags>().config, shell.env);
+  const flags = command.opts<PersonFlags>();
+  const { acceptLostLedger = false } = flags;
+  const config = loadConfig(flags.config, shell.env);
   const word = wordFor(command.args[0] ?? '');
   // A worker that runs the command for another process has no terminal: the caller has agreed.
   const calling = agree && !shell.held ? await agree(word, config) : shell;
   if (!calling) return exitCode('interrupted');
-  return orHandOver(config, calling, async () => workOn(command, { config, shell }, act));
-}
-
-/** The work of such a command. */
-export type PersonWork = (named: Named) => Promise<CommandAnswer & { code: number }>;
-
-/** Returns the shell to go on with, or undefined if the answer is no. Nothing is open yet. */
-export type Agreement = (word: string, config: Config) => Promise<Shell | undefined>;
-
-async function workOn(
-  command: Command,
-  { config, shell }: { config: Config; shell: Shell },
-  act: PersonWork,
-): Promise<number> {
-  const flags = command.opts<PersonFlags>();
-  const { acceptLostLedger = false } = flags;
-  const { mirror, close } = await assemble(config, shell, { writes: true, acceptLostLedger });
-  let taken: PersonLock | undefined;
-  try {
-    const part = mirror.parts.find(({ type }) => type.name === 'contact');
-    if (!part) {
-      throw new Invalid(`${config.file}: this mirror has no contacts`, { fix: 'add them' });
+  return orHandOver(config, calling, async () => {
+    const { mirror, close } = await assemble(config, shell, { writes: true, acceptLostLedger });
+    let taken: PersonLock | undefined;
+    try {
+      const part = mirror.parts.find(({ type }) => type.name === 'contact');
+      if (!part) {
+        throw new Invalid(`${config.file}: this mirror has no contacts`, { fix: 'add them' });
+      }
+      const key = await keyOf(word, mirror, shell.stop);
+      const hash = shortHash(mirror.snapshot.meta, key);
+      const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
+      const path = config.snapshot;
+      const ids = mirror.snapshot.recorded.originsOf(part.type.name, key);
+      taken = await mirror.locks.take({ keys: [key], ids });
+      const told = await act({ mirror, part, key, hash, names, path, flags });
+      const unwritten = await closeAuditLog(mirror, { prunes: false });
+      // The next run moves the decision to the log.
+      if (unwritten) shell.note(`crm-mirror: ${renderProblem(unwritten)}`);
+      print(told, flags, shell);
+      return told.code;
+    } finally {
+      taken?.release();
+      await close();
     }
-    const key = await keyOf(wordFor(command.args[0] ?? ''), mirror, shell.stop);
-    const hash = shortHash(mirror.snapshot.meta, key);
-    const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
-    const path = config.snapshot;
-    const ids = mirror.snapshot.recorded.originsOf(part.type.name, key);
-    taken = await mirror.locks.take({ keys: [key], ids });
-    const told = await act({ mirror, part, key, hash, names, path, flags });
-    const unwritten = await closeAuditLog(mirror, { prunes: false });
-    // The next run moves the decision to the log.
-    if (unwritten) shell.note(`crm-mirror: ${renderProblem(unwritten)}`);
-    print(told, flags, shell);
-    return told.code;
-  } finally {
-    taken?.release();
-    await close();
-  }
+  });
 }
 
 /** Normalizes an address or a hash, and throws Invalid for any other word. */

@@ -40,19 +40,15 @@ export function refuseOverwriting(file: string): void {
       fix: 'make it, or name another file',
     });
   }
-  if (!existsSync(file) || isPlan(file)) return;
+  if (!existsSync(file)) return;
+  try {
+    if (planFile.safeParse(jsonIn(file)).success) return;
+  } catch {
+    // A file that cannot be read is no plan.
+  }
   throw new Invalid(`${file}: it is there and is no plan, and nothing else is overwritten`, {
     fix: 'name another, or remove it',
   });
-}
-
-/** Returns whether the file contains a plan of this version. */
-function isPlan(file: string): boolean {
-  try {
-    return planFile.safeParse(jsonIn(file)).success;
-  } catch {
-    return false;
-  }
 }
 
 /** Writes the plan of a run. `at` is in milliseconds since the epoch. */
@@ -80,20 +76,16 @@ function jsonIn(file: string): unknown {
   try {
     return JSON.parse(readSmallFile(file).toString('utf8'));
   } catch (error) {
-    const why = error instanceof SyntaxError ? 'it is not JSON' : reasonOf(error);
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    let why = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
+    if (error instanceof SyntaxError) why = 'it is not JSON';
     throw new Invalid(`${file}: ${why}`, {
       fix: 'name a file that `crm-mirror plan --out` has written',
     });
   }
 }
 
-function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-  return code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
-}
-
 const appliedKey = 'applied-plans';
-
 /**
  * Maps the id of the run that made a plan to the time at which the plan was applied, in
  * milliseconds since the epoch.

@@ -177,13 +177,19 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
     });
     log.ended(summary, writes ? 'run' : 'plan');
+    const { status, known } = summary;
     const isLeft = writes && summary.mode === 'undo' && deferredCount(summary.deferred) > 0;
-    const isBusy = isLeft && summary.status === 'done';
-    const code = isBusy ? exitCode('busy') : codeOf(summary, flags, shell);
+    let code = exitCode(status);
+    if (isLeft && status === 'done') code = exitCode('busy');
+    else if (status === 'interrupted') code = codeOfStop(shell.stop.reason);
+    else if (status === 'done' && flags.strict && known > 0) code = exitCode('rejected');
     const isWell = code === exitCode('done') && !summary.problems.some(({ isNew }) => isNew);
     const isQuiet = flags.quiet === true && writes && isWell;
     await printRun({ config, mirror, summary, view }, { flags, shell, wanted, isQuiet });
-    if (writes) sayAlerts({ config, mirror, summary }, shell);
+    // The thresholds of the configuration that this run has crossed.
+    for (const { run: id, text, fix } of writes ? alertsIn(mirror.snapshot, config) : []) {
+      if (id === summary.run) shell.note(`crm-mirror: ${renderProblem({ reason: text, fix })}`);
+    }
     wanted.ended?.({ config, mirror, summary });
     return code;
   } catch (error) {
@@ -205,7 +211,11 @@ async function printRun(
   const names = namesOf(mirror.snapshot, addresses);
   const told = {
     ...summary,
-    problems: named(summary, names, addresses),
+    // Addresses and CRM values are shown only if that is allowed.
+    problems: summary.problems.map(({ shown, ...problem }) => {
+      const reason = addresses ? (shown ?? problem.reason) : problem.reason;
+      return { ...problem, reason, key: names(problem) };
+    }),
     ...(summary.cannot && { cannot: namedCannot(summary.cannot, names) }),
     ...(isPlanOfUndo(wanted) && { planned: namedSamples(ended.view.samples, names) }),
   };
@@ -221,18 +231,14 @@ async function printRun(
   const unsaid = summary.reasons.filter(
     (reason, at) => !mirror.notes.includes(reason) && summary.reasonCodes[at] !== 'policy',
   );
-  for (const text of [...unsaid, ...heldLines(summary)]) shell.note(`crm-mirror: ${text}`);
+  // What guards withhold is no failure, but a person has to check it.
+  const held = summary.problems.filter((problem) => problem.class === 'held');
+  const lines = held.map(({ reason, fix }) => renderProblem({ reason, fix }));
+  for (const text of [...unsaid, ...lines]) shell.note(`crm-mirror: ${text}`);
 }
 
 function isPlanOfUndo({ undo, writes }: Pass): boolean {
   return undo !== undefined && !writes;
-}
-
-/** Prints the thresholds of the configuration that this run has crossed. */
-function sayAlerts({ config, mirror, summary }: Ended, shell: Shell): void {
-  for (const { run: id, text, fix } of alertsIn(mirror.snapshot, config)) {
-    if (id === summary.run) shell.note(`crm-mirror: ${renderProblem({ reason: text, fix })}`);
-  }
 }
 
 /**
@@ -279,29 +285,6 @@ function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
   };
 }
 
-function codeOf({ status, known }: Summary, flags: PassFlags, shell: Shell): number {
-  if (status === 'interrupted') return codeOfStop(shell.stop.reason);
-  if (status === 'done' && flags.strict && known > 0) return exitCode('rejected');
-  return exitCode(status);
-}
-
-/**
- * Returns a line for each guard that withholds changes. This is not a failure, but a person has to
- * check it.
- */
-function heldLines({ problems }: Summary): string[] {
-  const held = problems.filter((problem) => problem.class === 'held');
-  return held.map(({ reason, fix }) => renderProblem({ reason, fix }));
-}
-
-/** Returns the problems. Addresses and CRM values are shown only if that is allowed. */
-function named(summary: Summary, names: Names, addresses: boolean): Summary['problems'] {
-  return summary.problems.map(({ shown, ...problem }) => {
-    const reason = addresses ? (shown ?? problem.reason) : problem.reason;
-    return { ...problem, reason, key: names(problem) };
-  });
-}
-
 /** Returns the document for --json. A side that was not read counts as not certified. */
 function documentOf({ reasonCodes: _, ...summary }: Summary, groups: ShownGroup[]): string {
   const { source, platform } = summary.certificate;
@@ -320,9 +303,9 @@ function documentOf({ reasonCodes: _, ...summary }: Summary, groups: ShownGroup[
  */
 async function modeNow(
   mirror: Mirror,
-  { mode, because = [] }: Pick<RunOptions, 'mode' | 'because'>,
+  { mode, because = [] }: { mode: Mode; because?: RunOptions['because'] },
   shell: Shell,
-): Promise<Required<Pick<RunOptions, 'mode' | 'because'>>> {
+): Promise<{ mode: Mode; because: readonly FullCode[] }> {
   if (isRecord(mode)) return { mode, because };
   if (typeof mode !== 'string') {
     return { mode: { single: await keyOf(mode.single, mirror, shell.stop) }, because };
@@ -331,7 +314,11 @@ async function modeNow(
   const lost = mirror.notes.length > 0;
   const at = copiedAt(mirror.snapshot.meta);
   if (mode === 'undo') {
-    if (lost || at !== undefined) throw copied(mirror.name);
+    if (lost || at !== undefined) {
+      throw new Invalid(`${mirror.name}: the snapshot was lost or put back from a backup`, {
+        fix: 'run `crm-mirror sync` first, which lists the platform',
+      });
+    }
     return { mode, because };
   }
   if (!lost && at !== undefined && mode !== 'full') {
@@ -347,10 +334,4 @@ async function modeNow(
     ...(at === undefined ? [] : ['snapshot-restored' as const]),
   ];
   return { mode: needed.length > 0 ? 'full' : mode, because: [...asked, ...needed] };
-}
-
-function copied(name: string): Invalid {
-  return new Invalid(`${name}: the snapshot was lost or put back from a backup`, {
-    fix: 'run `crm-mirror sync` first, which lists the platform',
-  });
 }

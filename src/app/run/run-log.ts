@@ -10,29 +10,7 @@ import type { Shell } from '../../compose/process-shell.ts';
 import type { Measured } from '../../compose/progress/progress-meter.ts';
 
 /** The machine-readable log: JSON lines on stderr without addresses or secrets. */
-export interface Log {
-  /** Logs how far a run has come. */
-  going(line: string, measured: Measured): void;
-  /** Logs a run that has ended. */
-  ended(summary: Summary, what: 'run' | 'plan' | 'event'): void;
-  /** Logs the sentinel when it has listed something, and once when it cannot work. */
-  saw(sighting: Sighting): void;
-  /** Logs what happened to a person whose record the CRM has erased. */
-  erased(one: ErasedOne): void;
-  /** Logs that a run has crossed a threshold of the configuration (`alerts`). */
-  alerted(alert: Alert): void;
-  /** Logs that somebody reset a person (`state reset`), by the person's hash. */
-  reset(told: { person: string; by: string; reason: string; at: string }): void;
-  /**
-   * Logs a notice that was sent to a receiver of `notices`, or the reason why it could not be sent.
-   * `but` says who behind the receiver does not get it.
-   */
-  noticed(
-    notice: Notice | undefined,
-    why?: string,
-    about?: { to: string; but?: string | undefined },
-  ): void;
-}
+export type Log = ReturnType<typeof createLog>;
 
 const blind: Partial<Record<Sighting['is'], string>> = {
   unproven: renderProblem({
@@ -65,16 +43,18 @@ export function hushed(shell: Shell, flags: QuietFlags, writes: boolean): Shell 
  * Creates the log. Unless a level is asked for, it is silent on a terminal, because people read
  * the results there.
  */
-export function createLog(shell: Shell, mirror: string): Log {
+export function createLog(shell: Shell, mirror: string) {
   const level = shell.logLevel ?? (shell.interactive ? 'silent' : 'info');
   const log = pino({ base: { mirror }, level }, { write: (line) => shell.note(line.trimEnd()) });
   let before: Sighting['is'] = 'still';
   return {
-    going(line, measured) {
+    /** Logs how far a run has come. */
+    going(line: string, measured: Measured): void {
       const { phase, kind, done, total, perSecond, leftMs } = measured;
       log.info({ phase, kind, done, total, perSecond, leftMs }, line);
     },
-    saw(sighting) {
+    /** Logs the sentinel when it has listed something, and once when it cannot work. */
+    saw(sighting: Sighting): void {
       const { is, pages } = sighting;
       const isNews = is !== before;
       before = is;
@@ -82,7 +62,8 @@ export function createLog(shell: Shell, mirror: string): Log {
       else if (isNews && blind[is] !== undefined)
         log.warn(sighting, `unsubscribe check: ${blind[is]}`);
     },
-    erased({ person, ...one }) {
+    /** Logs what happened to a person whose record the CRM has erased. */
+    erased({ person, ...one }: ErasedOne): void {
       if (!('told' in one)) {
         log.warn({ person }, `erased in the CRM: ${left[one.is]}`);
         return;
@@ -92,15 +73,30 @@ export function createLog(shell: Shell, mirror: string): Log {
       const counts = { found: done.found?.length, optedOut, deleted: deleted.length, purged };
       log.info({ person, ...counts, ...told, also: also.length }, `erased in the CRM: ${one.is}`);
     },
-    alerted: ({ text, ...alert }) => log.warn(alert, text),
-    reset: (told) => log.info(told, 'reset: the next run reads the person again'),
-    noticed(notice, why, about) {
+    /** Logs that a run has crossed a threshold of the configuration (`alerts`). */
+    alerted: ({ text, ...alert }: Alert) => log.warn(alert, text),
+    /** Logs that somebody reset a person (`state reset`), by the person's hash. */
+    reset: (told: { person: string; by: string; reason: string; at: string }) =>
+      log.info(told, 'reset: the next run reads the person again'),
+    /**
+     * Logs a notice that was sent to a receiver of `notices`, or the reason why it could not be
+     * sent. `but` says who behind the receiver does not get it.
+     */
+    noticed(
+      notice: Notice | undefined,
+      why?: string,
+      about?: { to: string; but?: string | undefined },
+    ): void {
       const fields = { ...notice, ...about };
       const failed = 'a notification could not be sent; the next run tries again';
       if (why !== undefined) log.warn({ ...fields, why }, failed);
       else log[about?.but === undefined ? 'info' : 'warn'](fields, notice?.type);
     },
-    ended({ problems, cannot, groups: _, mirror: __, reasonCodes: ___, ...summary }, what) {
+    /** Logs a run that has ended. */
+    ended(
+      { problems, cannot, groups: _, mirror: __, reasonCodes: ___, ...summary }: Summary,
+      what: 'run' | 'plan' | 'event',
+    ): void {
       const at = summary.status === 'failed' ? 'error' : 'info';
       // Both hold addresses, so that only their numbers are logged.
       const counts = {

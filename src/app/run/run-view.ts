@@ -88,7 +88,12 @@ export async function* runLines(
     : view.samples;
   yield* sampleLines(samples, { names, isDone: writes });
   const again = summary.undoes === undefined ? 'plan --all' : `undo ${summary.undoes} --plan --all`;
-  if (!writes) yield* moreLines(samples, commandLine(again, shown.config));
+  const isAll = samples.every(
+    ({ group: { n }, records }) => n <= mostSamples || records.length < mostSamples,
+  );
+  if (writes || isAll) return;
+  yield '';
+  yield styled('dim', `All of them: ${commandLine(again, shown.config)}`);
 }
 
 /** Returns the first records of each group of a plan, after those of the rounds before it. */
@@ -137,14 +142,6 @@ export function sampleLines(
   });
 }
 
-/** Returns the lines that say where the rest is; none if the samples are everything. */
-function moreLines(samples: readonly Sample[], command: string): Line[] {
-  const isAll = samples.every(
-    ({ group: { n }, records }) => n <= mostSamples || records.length < mostSamples,
-  );
-  return isAll ? [] : ['', styled('dim', `All of them: ${command}`)];
-}
-
 /** Yields all records of a plan, each group under its title. */
 async function* allLines(view: PlanView, names: Names): AsyncGenerator<Line> {
   for (const group of inShownOrder(view.groups)) {
@@ -176,28 +173,24 @@ export function approvalLines(summary: Summary, mirror: Mirror, config: string):
       const [one, many] = isPerson ? ['person', 'people'] : ['template', 'templates'];
       const awaits = held[guard] === 1 ? 'awaits' : 'await';
       const who = `${counted(held[guard], one ?? '', many)} ${awaits} approval (${words.counted})`;
-      const how = howToApprove(guard, { summary, mirror, config });
-      return `${who}: ${how}${endOfHold(guard, summary, mirror)}`;
+      const how = howToApprove(guard, summary, mirror, config);
+      const { snapshot, guards, clock } = mirror;
+      const { holdForMs } = guards[guard];
+      if (!timedGuards.has(guard) || holdForMs === undefined || summary.undoes !== undefined)
+        return `${who}: ${how}`;
+      // From then on, held opt-outs are applied without approval.
+      const by = clock.now() - holdForMs;
+      const since = snapshot.awaitingApproval.oldest(guard, { by, aheadMs: aheadOf(mirror) });
+      return `${who}: ${how}; ${sayEnd((since ?? clock.now()) + holdForMs)}`;
     });
-}
-
-/** States from when on held opt-outs are applied without approval. */
-function endOfHold(guard: GuardClass, { undoes }: Summary, mirror: Mirror): string {
-  const { snapshot, guards, clock } = mirror;
-  const { holdForMs } = guards[guard];
-  if (!timedGuards.has(guard) || holdForMs === undefined || undoes !== undefined) return '';
-  const since = snapshot.awaitingApproval.oldest(guard, {
-    by: clock.now() - holdForMs,
-    aheadMs: aheadOf(mirror),
-  });
-  return `; ${sayEnd((since ?? clock.now()) + holdForMs)}`;
 }
 
 function howToApprove(
   guard: GuardClass,
-  { summary, mirror, config }: { summary: Summary; mirror: Mirror; config: string },
+  summary: Summary,
+  { snapshot, approvers, clock }: Mirror,
+  config: string,
 ): string {
-  const { snapshot, approvers, clock } = mirror;
   const { undoes } = summary;
   const current = snapshot.awaitingApproval
     .current()
