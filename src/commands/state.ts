@@ -1,8 +1,10 @@
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { Invalid } from '../domain/errors.ts';
-import { documentOf, recordNamed, recordLines } from '../views/state/record-document.ts';
 import {
+  documentOf,
+  recordNamed,
+  recordLines,
   type FilterFlags,
   filterHelp,
   filterOptions,
@@ -12,7 +14,7 @@ import {
   csvHead,
   csvOf,
   tableRows,
-} from '../views/state/recorded-entry.ts';
+} from '../views/state/record-document.ts';
 import { writeLines } from '../views/state/write-export.ts';
 import { look, type LookFlags, lookOptions, namingOptions } from '../app/snapshot-command.ts';
 import { namesOf } from '../views/lookup/person-names.ts';

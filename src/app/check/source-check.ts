@@ -3,51 +3,23 @@
  * records are staged in temporary tables beside the snapshot, which is only read.
  */
 import { isUnsubscribedOption } from '../../domain/values/decisive-options.ts';
-import type { UnknownWords } from '../../domain/unknown-words.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { DesiredRow } from '../../domain/record.ts';
 import type { MirrorPart } from '../../engine/context/mirror-context.ts';
 import { readSource, type SourceRead } from '../../engine/read/source-read.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import type { MappedColumn } from '../../records/contact/observe/column-meanings.ts';
-import type { DuplicateCounts } from '../../store/staging/desired-records.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { createProgress, outletsOf } from '../../compose/progress/progress-line.ts';
-import { type ColumnCount, countColumns } from './column-values.ts';
-import type { Found } from './finding.ts';
-import { keepPeople } from './mapped-people.ts';
-import { findUnusedOptOuts } from './unused-opt-outs.ts';
-
-/** The counts of one reading, as a plan has them. */
-export interface SourceCounts {
-  /** All records, whatever becomes of them. */
-  records: number;
-  /** Keys with a valid record. */
-  desired: number;
-  /** Keys whose records request something. */
-  wanted: number;
-  /** Records that identify no person. */
-  skipped: number;
-  invalid: number;
-  /** Recorded records that this reading is the first to lack. */
-  missing: number;
-  duplicates: DuplicateCounts;
-}
-
-/** What a source holds. */
-export interface SourceCheck {
-  found: Found;
-  counts: SourceCounts;
-  unknown: readonly UnknownWords[];
-  columns: readonly ColumnCount[];
-  people: ReturnType<typeof keepPeople>;
-  /** The number of records with a text that was decoded as another encoding. */
-  garbled: number;
-  /** Columns that are named like an opt-out, and that the configuration does not use. */
-  unusedOptOuts: readonly string[];
-}
+import { countColumns, keepPeople } from './check-report.ts';
+import { type Found, type Finding, note } from './finding.ts';
+import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
+import { textOf } from '../../domain/values/record-field.ts';
+import { isTextOfEach, saysOptOut } from '../init/column-words.ts';
+import { fieldsOf, type Value } from '../init/sample/sample.ts';
+import { cell } from '../../compose/output/visible-text.ts';
 
 /** What the check of a source needs. */
 interface SourceToCheck {
@@ -64,8 +36,11 @@ interface SourceToCheck {
 /** UTF-8 that was read as windows-1252: Ã¤ for ä, â€“ for –. */
 const garbledText = /Ã[\u00a0-\u00bf\u0178\u0152-\u0161\u017d\u017e\u2013-\u203a]|â€/;
 
+/** What a source holds. */
+export type SourceCheck = Awaited<ReturnType<typeof checkSource>>;
+
 /** Reads a source completely. Throws as `readSource` does. */
-export async function checkSource(of: SourceToCheck): Promise<SourceCheck> {
+export async function checkSource(of: SourceToCheck) {
   const { part, columns, snapshot, shell, each } = of;
   const { type, source } = part;
   const counter = countColumns(columns);
@@ -119,11 +94,18 @@ export async function checkSource(of: SourceToCheck): Promise<SourceCheck> {
   const read = await readSource(run, watched).finally(close);
   const { valid: desired, wanted, skipped, invalid, missing, unknown, dateColumns } = read.sizes;
   const duplicates = snapshot.duplicates.count(type.name);
+  /**
+   * The counts of one reading, as a plan has them: all records, keys with a valid one and keys whose
+   * records request something, records that identify no person or are invalid, and recorded ones
+   * that this reading is the first to lack.
+   */
   const counts = { records, desired, wanted, skipped, invalid, missing, duplicates };
   return {
     columns: counter.counts(dateColumns),
     people,
+    /** The number of records with a text that was decoded as another encoding. */
     garbled,
+    /** Columns that are named like an opt-out, and that the configuration does not use. */
     unusedOptOuts: unused.names(),
     unknown,
     counts,
@@ -135,7 +117,7 @@ export async function checkSource(of: SourceToCheck): Promise<SourceCheck> {
 async function judge(
   { part: { type, source }, snapshot, shell }: SourceToCheck,
   read: SourceRead,
-  { records, invalid, skipped }: SourceCounts,
+  { records, invalid, skipped }: { records: number; invalid: number; skipped: number },
   sample: DesiredRow | undefined,
 ): Promise<Found> {
   if (!read.complete) {
@@ -160,4 +142,62 @@ async function judge(
   if (invalid < 2 || invalid * 2 <= records) return { level: 'ok', found };
   const fix = 'correct the columns and words of the configuration: see below what they hold';
   return { level: 'fail', found: renderProblem({ reason: `most are invalid: ${found}`, fix }) };
+}
+
+/** The maximum number of different columns that are looked at. */
+const mostColumns = 10_000;
+/** The maximum number of different values of a column that are distinguished, and their length. */
+const mostValues = 100;
+const longestValue = 200;
+const others = '\0others';
+
+/** Creates a collector; `used` are the fields that the configuration names. */
+export function findUnusedOptOuts(used: readonly string[]) {
+  /** The values of each column; undefined: it is used, or a condition looks into its elements. */
+  const columns = new Map<string, Map<string, Value> | undefined>();
+  let records = 0;
+  const isUsed = (path: string): boolean =>
+    used.some((name) => path === name || path.startsWith(`${name}[`));
+  const count = (values: Map<string, Value>, text: string | undefined): void => {
+    if (text === undefined || text === '') return;
+    const isOpen = values.size < mostValues && text.length <= longestValue;
+    const key = isOpen || values.has(text) ? text : others;
+    const known = values.get(key);
+    if (known) known.records += 1;
+    else values.set(key, { text, records: 1 });
+  };
+  return {
+    /** Adds a record. */
+    add(record: Record<string, unknown>): void {
+      records += 1;
+      for (const [path, value] of fieldsOf(record)) {
+        if (!columns.has(path)) {
+          if (columns.size >= mostColumns) continue;
+          columns.set(path, isUsed(path) ? undefined : new Map());
+        }
+        const values = columns.get(path);
+        if (!values) continue;
+        for (const one of [value].flat()) count(values, textOf(one));
+      }
+    },
+    names: () =>
+      [...columns].flatMap(([path, found]) => {
+        const values = [...(found?.values() ?? [])];
+        const isNamed = found && isNamedLikeOptOut(path) && !isTextOfEach({ values }, records);
+        return isNamed || values.some(saysOptOut) ? [path] : [];
+      }),
+  };
+}
+
+const mostShown = 5;
+
+/** Warns of such columns: a person who opted out only there is opted in. */
+export function tellUnused(names: readonly string[]): Finding[] {
+  if (names.length === 0) return [];
+  const some = names.slice(0, mostShown).map((name) => JSON.stringify(cell(name)));
+  const rest = names.length > mostShown ? ` and ${withCommas(names.length - mostShown)} more` : '';
+  const look = names.length === 1 ? 'looks like an opt-out' : 'look like opt-outs';
+  const reason = `${some.join(', ')}${rest} ${look}, and the configuration does not use ${names.length === 1 ? 'it' : 'them'}: who opted out only there is opted in`;
+  const fix = 'if it says who must not be mailed, name it in contacts.unsubscribed';
+  return [note('contacts.unsubscribed', reason, fix)];
 }

@@ -3,7 +3,7 @@ import { Invalid } from '../../domain/errors.ts';
 import { isOptOutField, isNamedLikeRefusal } from '../../domain/opt-out-names.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { type Chosen, isUnreadable, type GivenWords, withWords } from './column-words.ts';
-import { wordFlag } from './flag-lists.ts';
+import { wordFlag } from './init-flags.ts';
 import { unreadable } from './opt-out-answer.ts';
 import type { Column } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';

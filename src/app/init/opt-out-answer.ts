@@ -12,9 +12,10 @@ import {
   yesWords,
   type Chosen,
   mayBeAny,
+  refuses,
+  saysOptOut,
 } from './column-words.ts';
-import { refuses, saysOptOut } from './flag-columns.ts';
-import { wordFlag } from './flag-lists.ts';
+import { wordFlag } from './init-flags.ts';
 import type { Column, Value } from './sample/sample.ts';
 import { type FlagAnswer, Undecided } from './sample/undecided.ts';
 

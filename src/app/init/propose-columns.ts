@@ -13,6 +13,11 @@ import {
   isUnreadable,
   looksLikeFlag,
   withWords,
+  isFlagWord,
+  refuses,
+  saysOptOut,
+  mayBeOptOut,
+  isTextOfEach,
 } from './column-words.ts';
 import {
   type ChannelChoices,
@@ -21,8 +26,7 @@ import {
   isHubspotOptOut,
   refuseStray,
 } from './channel-columns.ts';
-import { isFlagWord, refuses, saysOptOut, mayBeOptOut, isTextOfEach } from './flag-columns.ts';
-import { columnsIn } from './flag-lists.ts';
+import { columnsIn } from './init-flags.ts';
 import { denialAnswer, optOutAnswer, placeholder, unreadable } from './opt-out-answer.ts';
 import { matchChannels, type PlatformChannel } from './platform-channels.ts';
 import type { Column, Role, Sample, Value } from './sample/sample.ts';

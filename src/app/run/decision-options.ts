@@ -41,19 +41,14 @@ const ops = [...new Set(guardClasses.flatMap(({ counts }) => counts.ops))];
 const guardKeys = guardClasses.map(({ configKey }) => configKey);
 
 /** What a command decides about. */
-export interface Wanted {
-  plan: string;
-  only: PartFilter;
-  by: string;
-  /** The user and the host that gave the command, whatever --by says. */
-  caller: string;
-  reason: string | undefined;
-  /** The shell that hands the same decision to a worker. */
-  calling: Shell;
-}
+export type Wanted = ReturnType<typeof wantedOf>;
 
-/** Reads the arguments and flags of a decision. Throws Invalid if they are not clear. */
-export function wantedOf(command: Command, shell: Shell): Wanted {
+/**
+ * Reads the arguments and flags of a decision. `caller` is the user and the host that gave the
+ * command, whatever --by says, and `calling` the shell that hands the same decision to a worker.
+ * Throws Invalid if they are not clear.
+ */
+export function wantedOf(command: Command, shell: Shell) {
   const flags = command.opts<DecisionFlags>();
   const [hash] = command.args;
   if ((hash === undefined) === (flags.plan === undefined)) {

@@ -34,22 +34,15 @@ const exportedLine = z.object({
 
 type ExportedLine = z.infer<typeof exportedLine>;
 
-/** What the verification of a file found. */
-interface VerifiedFile extends Verification {
-  /** The log that the signatures name; null if there are none. */
-  log: string | null;
-  /** The number of entries whose run or approvals come from entries that the file lacks. */
-  unchecked: number;
-}
-
 /**
  * Verifies the file. `trusted` are the public keys that may have signed; `kept` is an end of the log
- * that is known from elsewhere. Throws Invalid.
+ * that is known from elsewhere. `unchecked` is the number of entries whose run or approvals come from
+ * entries that the file lacks; `log` is null if no signature names one. Throws Invalid.
  */
 export function verifyExport(
   path: string,
   { trusted, kept }: { trusted: readonly string[]; kept?: Head | undefined },
-): VerifiedFile {
+): Verification & { log: string | null; unchecked: number } {
   // The verification of each line needs these of the others.
   const checkpoints: Checkpoint[] = [];
   const logs = new Set<string>();
@@ -200,7 +193,11 @@ export function verificationLines(what: string, found: Verification, whole = 'wh
 }
 
 /** Returns the lines for people about an export. `kept` is an end that is known from elsewhere. */
-export function exportLines(file: string, found: VerifiedFile, kept: Head | undefined): Line[] {
+export function exportLines(
+  file: string,
+  found: ReturnType<typeof verifyExport>,
+  kept: Head | undefined,
+): Line[] {
   const { last, unchecked } = found;
   const isKept = kept !== undefined && kept.seq === last;
   const end = isKept

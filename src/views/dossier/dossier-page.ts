@@ -3,13 +3,17 @@
  * The signed document stands in it as text, so that one file is enough.
  */
 import { createHash } from 'node:crypto';
-import type { SigningKey } from '../../store/audit/signing-key.ts';
+import { type SigningKey, isSigned, keyId } from '../../store/audit/signing-key.ts';
 import { escapeHtml, unescapeHtml } from '../../domain/values/html-text.ts';
-import { renderProblem } from '../../domain/errors.ts';
+import { renderProblem, Invalid } from '../../domain/errors.ts';
 import { entryLines } from '../audit/entry-text.ts';
 import { renderLine, type Line, lineOf, styled } from '../../compose/output/text-style.ts';
 import type { Dossier } from './dossier-document.ts';
 import { counted } from '../../domain/values/counted.ts';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { z } from 'zod';
+import { parseJson } from '../audit/log-verification.ts';
+import { writeLines } from '../state/write-export.ts';
 
 const style = `
 :root { color-scheme: light dark; --line: #8885; --bad: #b42318; }
@@ -70,14 +74,14 @@ $`,
 );
 
 /** Returns the document in a page, or undefined if there is none. */
-export function documentIn(page: string): string | undefined {
+function documentIn(page: string): string | undefined {
   const [, text] = page.split(documentStart);
   const end = text?.indexOf('</pre>') ?? -1;
   return text === undefined || end < 0 ? undefined : unescapeHtml(text.slice(0, end));
 }
 
 /** Returns the signatures at the end of a page and what they cover, or undefined. */
-export function signaturesIn(page: string) {
+function signaturesIn(page: string) {
   const at = page.lastIndexOf(footerStart);
   const [, document, own, publicKey] = footer.exec(page.slice(Math.max(at, 0))) ?? [];
   if (document === undefined || own === undefined || publicKey === undefined) return undefined;
@@ -202,4 +206,97 @@ export function dossierLines(dossier: Dossier, who: string): Line[] {
     '',
     '--output FILE.html writes all of it as a signed page, --output FILE.json as a document.',
   ];
+}
+
+/** The form of a dossier. */
+export type Format = 'json' | 'html';
+
+/** What a signed dossier says of its key. */
+const signer = z.object({
+  signedBy: z.object({ algorithm: z.string(), key: z.string(), publicKey: z.string() }).nullable(),
+});
+
+/** Returns the text of a dossier. The signatures cover exactly this text. */
+export function textOf(document: Dossier, key: SigningKey | undefined): string {
+  const by = key && { algorithm: 'Ed25519', key: key.id, publicKey: key.publicKey };
+  return `${JSON.stringify({ ...document, signedBy: by ?? null }, null, 2)}\n`;
+}
+
+/** Writes a dossier and its signature to new files (0600): both or none. Throws Invalid. */
+export function writeSigned(
+  path: string,
+  { document, format }: { document: Dossier; format: Format },
+  key: SigningKey | undefined,
+): { file: string; signature: string | null; key: string | null } {
+  const json = textOf(document, key);
+  const text = format === 'json' ? json : pageOf(document, json, key);
+  writeLines(path, [text.replace(/\n$/, '')]);
+  if (!key) return { file: path, signature: null, key: null };
+  const signature = `${path}.sig`;
+  try {
+    writeLines(signature, [key.sign(text).toString('base64')]);
+  } catch (error) {
+    rmSync(path);
+    throw error;
+  }
+  return { file: path, signature, key: key.id };
+}
+
+/** What a verification of a dossier found. */
+export interface Verified {
+  format: Format;
+  /** The id of the key that it names; null if it is not signed. */
+  key: string | null;
+  /** Whether every signature fits. */
+  fits: boolean;
+  /** Whether the key is one of those that are accepted. */
+  trusted: boolean;
+  faults: string[];
+}
+
+/** Verifies a dossier. `accepted` are ids of keys. Throws Invalid if the file is no dossier. */
+export function verifyFile(path: string, accepted: ReadonlySet<string>): Verified {
+  const text = readText(path);
+  const format = text.startsWith('<!doctype html>') ? 'html' : 'json';
+  const json = format === 'json' ? text : documentIn(text);
+  const named = signer.safeParse(parseJson(json ?? '')).data;
+  if (json === undefined || !named) {
+    const reason = `${path}: this is no dossier, or it was changed so that it cannot be read`;
+    throw new Invalid(reason, { fix: 'get it again from the person who made it' });
+  }
+  const { signedBy } = named;
+  if (!signedBy) {
+    const faults = ['it is not signed'];
+    return { format, key: null, fits: false, trusted: false, faults };
+  }
+  const { publicKey } = signedBy;
+  const key = keyId(publicKey);
+  const detached = existsSync(`${path}.sig`) ? readText(`${path}.sig`) : undefined;
+  const isFit = (of: string, signature: string): boolean =>
+    isSigned(of, Buffer.from(signature, 'base64'), publicKey);
+  const checks: [isWrong: boolean, what: string][] = [
+    [key !== signedBy.key, 'the id of the key does not belong to its public key'],
+    [format === 'json' && detached === undefined, `there is no signature beside it (${path}.sig)`],
+    [detached !== undefined && !isFit(text, detached), 'the signature beside it does not fit'],
+  ];
+  const page = format === 'html' ? signaturesIn(text) : undefined;
+  if (page) {
+    checks.push(
+      [page.publicKey !== publicKey, 'the page names another key than the document in it'],
+      [!isFit(json, page.document), 'the signature of the document in the page does not fit'],
+      [!isFit(page.covered, page.page), 'the signature of the page does not fit'],
+    );
+  } else if (format === 'html') {
+    checks.push([true, 'the end of the page, which holds the signatures, was changed']);
+  }
+  const faults = checks.filter(([isWrong]) => isWrong).map(([, what]) => what);
+  return { format, key, fits: faults.length === 0, trusted: accepted.has(key), faults };
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    throw new Invalid(`${path}: this file cannot be read`, { fix: 'name another' });
+  }
 }

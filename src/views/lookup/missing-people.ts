@@ -9,16 +9,14 @@ import { counted } from '../../domain/values/counted.ts';
 import { instant, lasting } from '../../compose/output/format-values.ts';
 
 /** The people who are missing. */
-export interface Missing {
-  people: number;
-  /** The number of people who have been missing long enough to be opted out, already or soon. */
-  due: number;
-  /** The time until the first of them is deleted; null if nobody is going to be deleted. */
-  deletedInMs: number | null;
-}
+type Missing = NonNullable<ReturnType<typeof missingOf>>;
 
-/** Counts the people who are missing, or returns null if nobody is. */
-export function missingOf({ absences }: Snapshot, rules: AbsenceRules): Missing | null {
+/**
+ * Counts the people who are missing, or returns null if nobody is. `due` have been missing long
+ * enough to be opted out, already or soon; `deletedInMs` is the time until the first of them is
+ * deleted, or null if nobody is going to be.
+ */
+export function missingOf({ absences }: Snapshot, rules: AbsenceRules) {
   const { deletes, deleteAfterMs } = rules;
   const { people, due, waitedMs } = absences.summary('contact', deletes === 'owned');
   if (people === 0) return null;

@@ -16,7 +16,7 @@ import type { Tick } from '../../compose/queues/run-schedule.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 
 /** The part of the status that this file builds. */
-export type ToldHealth = ReturnType<typeof healthOf>;
+type ToldHealth = ReturnType<typeof healthOf>;
 type ToldOutage = ReturnType<typeof tellOutage>;
 
 /** Reads what the process that serves the mirror has recorded beside its snapshot. */

@@ -7,7 +7,7 @@ import type { CanaryEnd } from '../../domain/guards/canary.ts';
 import { isClosed, opening } from '../../domain/guards/change-window.ts';
 import { askedClasses } from '../../domain/guards/plan-rule.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
-import { countUnmanaged, type UnmanagedPeople } from '../../domain/unmanaged-people.ts';
+import { countUnmanaged } from '../../domain/unmanaged-people.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import { dueBefore } from '../../config/schema/cron-pattern.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
@@ -20,11 +20,7 @@ import { unfinishedIn } from '../../engine/erasure/pending/unfinished-erasures.t
 import { openIn, storedCanaries } from '../../engine/guard/canary-book.ts';
 import { pastLimit } from '../../engine/guard/guard-population.ts';
 import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
-import {
-  approvalsInForce,
-  type PendingApproval,
-  pendingApprovals,
-} from '../../engine/guard/signed-approvals.ts';
+import { approvalsInForce, pendingApprovals } from '../../engine/guard/signed-approvals.ts';
 import { seenLimits } from '../../engine/plan/run-forecast.ts';
 import { rejectedForMs } from '../../engine/report/approval-rules.ts';
 import { tellCanary, type ToldCanary } from '../../engine/report/canary-text.ts';
@@ -35,192 +31,119 @@ import { absenceRulesOf } from '../../compose/mirror-parts.ts';
 import { exitCode } from '../../compose/output/exit-codes.ts';
 import { explain } from '../../compose/output/failure-report.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
-import { pausedOf, tellPaused, type ToldPause } from '../../compose/pause-mark.ts';
+import { pausedOf, tellPaused } from '../../compose/pause-mark.ts';
 import { copiedAt } from '../../compose/snapshot-marks.ts';
 import { auditLogState } from '../audit/log-verification.ts';
-import { type Missing, missingOf } from '../lookup/missing-people.ts';
+import { missingOf } from '../lookup/missing-people.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
-import { type Alert, alertsIn } from './alert-thresholds.ts';
-import { healthOf, type ToldHealth } from './mirror-health.ts';
+import { alertsIn } from './alert-thresholds.ts';
+import { healthOf } from './mirror-health.ts';
 import { onlyIn, pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
-
-/** Counts by record type; null if unknown because there is no snapshot. */
-type PerKind = { contacts: number; templates: number } | null;
-
-/** A person with an opt-out that could not be read, applied or reported. */
-interface ToldPerson {
-  key: string;
-  reason: string;
-  fix: string;
-  since: string;
-}
-
-/** The document printed by `status`. */
-export interface CurrentStatus extends ToldHealth {
-  mirror: string;
-  at: string;
-  /** The last full run that completed successfully; null if none is known. */
-  proven: ReturnType<typeof tellProof> | null;
-  lastRuns: { full: ToldRun | null; fast: ToldRun | null };
-  /** The last runs of a record type that have ended, if they failed. */
-  failedRuns: ToldRun[];
-  /** The thresholds of the configuration that the last runs have crossed. */
-  alerts: Alert[];
-  /** Subscribed people whose record may state an opt-out that cannot be read, likewise. */
-  optOutsUnreadable: { count: number; since: string | null; people: ToldPerson[] };
-  /** Opt-outs that the platform refused; `people` names the oldest. */
-  optOutsRefused: {
-    count: number;
-    since: string | null;
-    /** `retryAt`: the time from which the next run tries it again. */
-    people: (ToldPerson & { channel: string; attempts: number; retryAt: string })[];
-  };
-  /**
-   * Opt-outs not yet reported to the CRM, counted by CRM record; null if this mirror does not
-   * report them.
-   */
-  returns: {
-    waiting: number;
-    since: string | null;
-    /** Since when nothing can be reported to the CRM, and why; null if reporting works. */
-    stuck: { since: string; reason: string; fix: string | undefined } | null;
-    /** Opt-outs that the CRM rejected. The next run after a day tries them again. */
-    rejected: {
-      count: number;
-      since: string | null;
-      people: (ToldPerson & { channel: string })[];
-    };
-  } | null;
-  /**
-   * Erasures that were requested but are not done. A guard withholds `held` of them. `people` are
-   * hashes.
-   */
-  erasuresUnfinished: { count: number; held: number; since: string | null; people: string[] };
-  /** The number of records that are ours. */
-  recorded: PerKind;
-  /** People of ours who are missing from the CRM, as counted by full runs; null if nobody is. */
-  missing: Missing | null;
-  /**
-   * People who are gone from the CRM and subscribed, and not managed by the mirror; null
-   * without a snapshot. They are among the conflicts.
-   */
-  unmanaged: UnmanagedPeople | null;
-  conflicts: PerKind;
-  rejected: PerKind;
-  invalid: PerKind;
-  /** Rejected records that are not tried again until they change; a subset of `rejected`. */
-  parked: { contacts: number; templates: number; since: string | null };
-  /**
-   * Changes that were sent but not answered. Those in `sent` may be in progress while a process has
-   * the lease.
-   */
-  open: { unknown: number; sent: number; since: string | null };
-  paused: ToldPause | null;
-  /** Only opt-outs are sent until then. After that, the next run tries again. */
-  quarantine: { since: string; until: string } | null;
-  /**
-   * Set if the snapshot was restored from a backup of that time and no full run has ended since.
-   */
-  restored: { backupOf: string } | null;
-  /** Channels that lost most of their people at once. Nobody is opted in there. */
-  channelsLost: { channel: string; reason: string; fix: string; since: string }[];
-  /**
-   * Changes awaiting approval, grouped by the plan that showed them: by guard class, counted in
-   * templates for `template`, otherwise in people, with the first ones named.
-   */
-  held: ReturnType<typeof tellHeld>;
-  /**
-   * Opt-outs stated in the last seven days that exceeded the guard's limit through events; null if
-   * there were none within a day.
-   */
-  optOutsByEvents: { at: string; people: number; most: number } | null;
-  /** Approvals, valid until the first full run that completes successfully, or until `until`. */
-  approvals: ReturnType<typeof tellDecisions>['approvals'];
-  /**
-   * How many approvers have to sign, and the parts that too few of them have signed; null if
-   * approvals need no signatures.
-   */
-  signatures: { need: number; pending: PendingApproval[] } | null;
-  /** Changes that nobody makes, because a person rejected them: until `until` at most. */
-  rejections: ReturnType<typeof tellDecisions>['rejections'];
-  /** The canaries that are open, and how the last one ended, if the configuration has canaries. */
-  canaries?: ToldCanary[];
-  lastCanary?: ReturnType<typeof tellCanaryEnd> | null;
-  /** What the last run left to a later one, if the configuration has windows. */
-  waiting?: ReturnType<typeof tellWaiting>;
-  /** The rate limits observed by the latest run. */
-  limits: {
-    route: string;
-    /** The number of requests per window. */
-    limit: number;
-    windowMs: number;
-    /** The share of the used requests that other programs made, from 0 to 1. */
-    others: number;
-    at: string;
-  }[];
-  lease: { held: boolean };
-  /** The run that is in progress, about all people; null if there is none. */
-  running: ReturnType<typeof tellProgress>;
-  /** `fault` states why every run is refused. */
-  ledger: { file: string; fault: Omit<Problem, 'code'> | null };
-  /** `fault` states why the audit log is not the one that the snapshot knows. */
-  audit: { file: string; fault: string | null };
-  snapshot: { file: string; exists: boolean; bytes: number | null };
-}
 
 const peopleShown = 20;
 const changesShown = 20;
 /** The number of runs of a mode among which the last one of a record type is looked for. */
 const runsSearched = 20;
 
-/** Reads the status of an open mirror. */
-export function currentStatusOf(seen: Seen): CurrentStatus {
+interface Delays {
+  /** The canaries that are open, and how the last one ended. */
+  canaries?: ToldCanary[];
+  lastCanary?: ReturnType<typeof tellCanaryEnd> | null;
+  /** What the last run left to a later one because no window allowed it. */
+  waiting?: ReturnType<typeof tellWaiting>;
+}
+
+/** The document printed by `status`. */
+export type CurrentStatus = ReturnType<typeof currentStatusOf>;
+
+/** Reads the status of an open mirror. Without a snapshot, what it would tell is empty or null. */
+export function currentStatusOf(seen: Seen) {
   const { config, snapshot, leased, now } = seen;
   const file = config.snapshot;
   // The newest writes are in a separate file next to it.
   const files = snapshot ? [file, `${file}-wal`].filter((part) => existsSync(part)) : [];
   const bytes = files.reduce((sum, part) => sum + statSync(part).size, 0);
-  const base: CurrentStatus = {
+  const read = snapshot && readSnapshot(snapshot, seen);
+  const none = { count: 0, since: null, people: [] };
+  /** What waits, if the configuration has canaries or windows. */
+  const delays: Delays = read?.delays ?? {};
+  return {
     mirror: config.mirror,
     at: instant(now),
-    proven: null,
-    lastRuns: { full: null, fast: null },
-    failedRuns: [],
-    ...healthOf(config.snapshot, now),
-    alerts: [],
-    optOutsUnreadable: { count: 0, since: null, people: [] },
-    optOutsRefused: { count: 0, since: null, people: [] },
-    returns: null,
-    erasuresUnfinished: { count: 0, held: 0, since: null, people: [] },
-    recorded: null,
-    missing: null,
-    unmanaged: null,
-    conflicts: null,
-    rejected: null,
-    invalid: null,
-    parked: { contacts: 0, templates: 0, since: null },
-    open: { unknown: 0, sent: 0, since: null },
-    paused: null,
-    quarantine: null,
-    restored: null,
-    channelsLost: [],
-    held: [],
-    optOutsByEvents: null,
-    approvals: [],
-    signatures: null,
-    rejections: [],
-    limits: [],
+    /** The last full run that completed successfully; null if none is known. */
+    proven: read?.proven ?? null,
+    lastRuns: read?.lastRuns ?? { full: null, fast: null },
+    /** The last runs of a record type that have ended, if they failed. */
+    failedRuns: read?.failedRuns ?? [],
+    ...healthOf(file, now),
+    /** The thresholds of the configuration that the last runs have crossed. */
+    alerts: read?.alerts ?? [],
+    /** Subscribed people whose record may state an opt-out that cannot be read. */
+    optOutsUnreadable: read?.optOutsUnreadable ?? none,
+    /** Opt-outs that the platform refused; `people` names the oldest. */
+    optOutsRefused: read?.optOutsRefused ?? none,
+    /** Opt-outs not yet reported to the CRM; null if this mirror does not report them. */
+    returns: read?.returns ?? null,
+    /** Erasures that were requested but are not done. */
+    erasuresUnfinished: read?.erasuresUnfinished ?? { ...none, held: 0 },
+    /** The number of records that are ours. */
+    recorded: read?.recorded ?? null,
+    /** People of ours who are missing from the CRM, as counted by full runs; null if nobody is. */
+    missing: read?.missing ?? null,
+    /**
+     * People who are gone from the CRM and subscribed, and not managed by the mirror; null
+     * without a snapshot. They are among the conflicts.
+     */
+    unmanaged: read?.unmanaged ?? null,
+    conflicts: read?.conflicts ?? null,
+    rejected: read?.rejected ?? null,
+    invalid: read?.invalid ?? null,
+    /** Rejected records that are not tried again until they change; a subset of `rejected`. */
+    parked: read?.parked ?? { contacts: 0, templates: 0, since: null },
+    /**
+     * Changes that were sent but not answered. Those in `sent` may be in progress while a process
+     * has the lease.
+     */
+    open: read?.open ?? { unknown: 0, sent: 0, since: null },
+    paused: read?.paused ?? null,
+    /** Only opt-outs are sent until then. After that, the next run tries again. */
+    quarantine: read?.quarantine ?? null,
+    /** Set if the snapshot was restored from a backup and no full run has ended since. */
+    restored: read?.restored ?? null,
+    /** Channels that lost most of their people at once. Nobody is opted in there. */
+    channelsLost: read?.channelsLost ?? [],
+    /**
+     * Changes awaiting approval, grouped by the plan that showed them: by guard class, counted in
+     * templates for `template`, otherwise in people, with the first ones named.
+     */
+    held: read?.held ?? [],
+    /**
+     * Opt-outs stated in the last seven days that exceeded the guard's limit through events; null
+     * if there were none within a day.
+     */
+    optOutsByEvents: read?.optOutsByEvents ?? null,
+    /** Approvals, valid until the first full run that completes successfully, or until `until`. */
+    approvals: read?.approvals ?? [],
+    /** How many approvers have to sign, and what too few have signed; null if none have to. */
+    signatures: read?.signatures ?? null,
+    /** Changes that nobody makes, because a person rejected them: until `until` at most. */
+    rejections: read?.rejections ?? [],
+    /** The rate limits observed by the latest run. */
+    limits: read?.limits ?? [],
     lease: { held: leased },
-    running: null,
+    /** The run that is in progress, about all people; null if there is none. */
+    running: read?.running ?? null,
+    /** `fault` states why every run is refused. */
     ledger: { file: config.ledger.path, fault: findLedgerFault(seen) },
+    /** `fault` states why the audit log is not the one that the snapshot knows. */
     audit: auditLogState(config, snapshot),
     snapshot: { file, exists: snapshot !== undefined, bytes: snapshot ? bytes : null },
+    ...delays,
   };
-  return snapshot ? { ...base, ...readSnapshot(snapshot, seen) } : base;
 }
 
 /** Reads the list after the snapshot, so that it is at least as new as the snapshot expects. */
-function findLedgerFault({ config, snapshot }: Seen): CurrentStatus['ledger']['fault'] {
+function findLedgerFault({ config, snapshot }: Seen): Omit<Problem, 'code'> | null {
   try {
     readDoNotContactList(config.ledger, snapshot && boundDoNotContactList(snapshot.meta)).close();
     return null;
@@ -231,7 +154,7 @@ function findLedgerFault({ config, snapshot }: Seen): CurrentStatus['ledger']['f
   }
 }
 
-function readSnapshot(snapshot: Snapshot, seen: Seen): Partial<CurrentStatus> {
+function readSnapshot(snapshot: Snapshot, seen: Seen) {
   const { recorded, meta } = snapshot;
   const { config, now } = seen;
   const paused = pausedOf(meta);
@@ -242,10 +165,13 @@ function readSnapshot(snapshot: Snapshot, seen: Seen): Partial<CurrentStatus> {
   const open = snapshot.outcomes.countOpen();
   const count = (state: string) => open.find((one) => one.state === state)?.n ?? 0;
   const { approvers } = config;
+  const { canary: policy } = config.policy;
+  const book = policy && storedCanaries(meta);
   return {
     ...readRuns(snapshot, seen),
     ...countProblems(snapshot),
     ...readOptOuts(snapshot, seen),
+    /** A guard withholds `held` of them. `people` are hashes. */
     erasuresUnfinished: {
       count: erasures.length,
       held: erasures.filter((one) => one.held).length,
@@ -268,14 +194,22 @@ function readSnapshot(snapshot: Snapshot, seen: Seen): Partial<CurrentStatus> {
     signatures: approvers
       ? { need: approvers.need, pending: pendingApprovals(snapshot, { approvers, now }) }
       : null,
-    ...(config.windows.length > 0 && { waiting: tellWaiting(snapshot, seen) }),
+    delays: {
+      ...(policy && {
+        canaries: openIn(book).map(([guard, canary]) => tellCanary(guard, canary, policy)),
+        lastCanary: book?.last ? tellCanaryEnd(book.last) : null,
+      }),
+      ...(config.windows.length > 0 && { waiting: tellWaiting(snapshot, seen) }),
+    },
     optOutsByEvents: past ? { ...past, at: instant(past.at) } : null,
+    // `limit`: requests per window. `others`: the share that other programs used, from 0 to 1.
     limits: Object.entries(seenLimits(meta)).map(([route, { at, ...limit }]) => ({
       route,
       ...limit,
       at: instant(at),
     })),
     running: tellProgress(snapshot, seen),
+    /** The time of the backup. */
     restored: copied === undefined ? null : { backupOf: instant(copied) },
   };
 }
@@ -448,11 +382,9 @@ function tellHeld(snapshot: Snapshot, { names, now, config }: Seen) {
   });
 }
 
-/** Returns the approvals and rejections that have not ended, and the canaries. */
+/** Returns the approvals and rejections that have not ended. */
 function tellDecisions(snapshot: Snapshot, { now, config }: Seen) {
-  const { awaitingApproval, meta } = snapshot;
-  const { canary: policy } = config.policy;
-  const book = policy && storedCanaries(meta);
+  const { awaitingApproval } = snapshot;
   return {
     approvals: approvalsInForce(snapshot, { approvers: config.approvers, now }).map(
       ({ plan, whole, at, by, reason }) => ({
@@ -480,10 +412,6 @@ function tellDecisions(snapshot: Snapshot, { now, config }: Seen) {
         by,
         reason,
       })),
-    ...(policy && {
-      canaries: openIn(book).map(([guard, canary]) => tellCanary(guard, canary, policy)),
-      lastCanary: book?.last ? tellCanaryEnd(book.last) : null,
-    }),
   };
 }
 

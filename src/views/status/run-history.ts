@@ -1,12 +1,11 @@
 /** Formats the runs of a snapshot as documents for --json and as text for tables. */
 import { z } from 'zod';
 import type { RecordTypeName } from '../../domain/record.ts';
-import type { FullReason } from '../../engine/report/full-reasons.ts';
 import type { KeptRun, KeptChange } from '../../store/tables/run-history.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { instant, instantOrNull, range } from '../../compose/output/format-values.ts';
 import { runInProgress } from '../../compose/progress/run-in-progress.ts';
-import { approvalOf, type ToldApprover } from '../../compose/output/decision-words.ts';
+import { approvalOf } from '../../compose/output/decision-words.ts';
 import { changeName, outcomeName } from '../../compose/output/change-words.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
@@ -32,48 +31,21 @@ const kept = z.object({
   undoes: z.string().optional(),
 });
 
-type Outcomes = Record<string, Record<string, number>>;
-
-/** A run. Null fields are unknown because the run has not ended. */
-export interface ToldRun {
-  run: string;
-  mode: string;
-  only: 'contacts' | 'templates' | null;
-  /**
-   * The status of the summary. `running` means that the run has not ended and a process has the
-   * lease.
-   */
-  status: string;
-  startedAt: string;
-  endedAt: string | null;
-  ms: number | null;
-  plan: string | null;
-  requests: z.output<typeof kept>['requests'];
-  /** A side that was not read counts as not certified. */
-  certificate: { source: boolean; platform: boolean } | null;
-  /** The changes that the platform answered, and refused. */
-  attempted: z.output<typeof kept>['attempted'];
-  reasons: string[];
-  /** Why the run compared everything, or read the whole source; empty if it did neither. */
-  fullBecause: FullReason[];
-  /** The run that this one undoes. */
-  undoes?: string | undefined;
-  /** Who or what asked for it. */
-  askedBy: { by: string; name: string | null } | null;
-}
-
 const asked = z.object({ by: z.string(), name: z.string().nullable() });
 
 /** The number of changes by operation and state, such as `contacts.opt_in.acked`. */
 interface ToldChanges {
-  contacts: Outcomes;
-  templates: Outcomes;
+  contacts: Record<string, Record<string, number>>;
+  templates: Record<string, Record<string, number>>;
   /** Set if there may be more changes, which were not counted. */
   isCut?: true;
 }
 
+/** A run. Null fields are unknown because the run has not ended. */
+export type ToldRun = ReturnType<typeof tellRun>;
+
 /** Returns the document of a run. `isRunning` tells which unfinished runs are in progress. */
-export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean): ToldRun {
+export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean) {
   const { only, requests, certificate, attempted, reasons, fullBecause, undoes } = kept.parse(
     JSON.parse(run.summary ?? '{}'),
   );
@@ -83,20 +55,26 @@ export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean): Tol
     run: run.id,
     mode: run.mode,
     only,
+    /** That of the summary; `running`: it has not ended and a process has the lease. */
     status: ended ? run.status : unfinished,
     startedAt: instant(run.startedAt),
     endedAt: instantOrNull(run.endedAt),
     ms: run.endedAt === null ? null : run.endedAt - run.startedAt,
     plan: run.plan || null,
     requests,
+    /** A side that was not read counts as not certified. */
     certificate: certificate && {
       source: certificate.source ?? false,
       platform: certificate.platform ?? false,
     },
+    /** The changes that the platform answered, and refused. */
     attempted,
     reasons,
+    /** Why the run compared everything, or read the whole source; empty if it did neither. */
     fullBecause,
+    /** The run that this one undoes. */
     ...(undoes !== undefined && { undoes }),
+    /** Who or what asked for it. */
     askedBy: run.asked === null ? null : asked.parse(JSON.parse(run.asked)),
   };
 }
@@ -253,22 +231,10 @@ export function changeWords(
 }
 
 /** A change of a run and its outcome. */
-export interface ToldChange {
-  kind: RecordTypeName;
-  key: string;
-  op: string;
-  part: string;
-  outcome: string;
-  reason: string | null;
-  fix: string | null;
-  approval: ToldApprover | null;
-  plannedAt: string;
-  sentAt: string | null;
-  endedAt: string | null;
-}
+export type ToldChange = ReturnType<typeof changeOf>;
 
 /** Returns the document of a change. `key` is the name of the record. */
-export function changeOf(change: KeptChange, key: string): ToldChange {
+export function changeOf(change: KeptChange, key: string) {
   return {
     kind: change.kind,
     key,

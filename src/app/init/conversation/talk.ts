@@ -28,50 +28,32 @@ export interface MenuItem<T extends string = string> {
   hint?: string | undefined;
 }
 
-/** The terminal of a conversation. */
-export interface Talk {
-  /** Returns the width of what is shown. */
-  width(): number;
-  /** Shows lines, cut to the width of the terminal. */
-  show(lines: readonly string[]): void;
-  /** Shows what went wrong. */
-  warn(problem: string): void;
-  /** Returns the value that is chosen. */
-  choose<T extends string>(
-    message: string,
-    answers: readonly MenuItem<T>[],
-    initial?: T,
-  ): Promise<T>;
-  /** Asks for a text. `fault` returns what is wrong with an answer; undefined: nothing. */
-  ask(
-    message: string,
-    question?: {
-      initial?: string;
-      example?: string;
-      fault?(answer: string): string | undefined;
-    },
-  ): Promise<string>;
-  /** Asks for a yes; the answer to begin with is no. */
-  agree(message: string): Promise<boolean>;
-  /** Ends with a last line. */
-  end(line: string, how: 'done' | 'cancelled'): void;
-}
-
 /** A list longer than this can be searched. */
 const mostListed = 15;
 const shownAtOnce = 12;
 
+/** The terminal of a conversation. */
+export type Talk = ReturnType<typeof createTalk>;
+
 /** Opens a conversation. `signal` ends the question that is open. */
-export function createTalk(title: string, signal: AbortSignal): Talk {
+export function createTalk(title: string, signal: AbortSignal) {
   intro(title);
   return {
+    /** Returns the width of what is shown. */
     width: widthOf,
-    show: (lines) => {
+    /** Shows lines, cut to the width of the terminal. */
+    show: (lines: readonly string[]): void => {
       const fitting = lines.map((line) => cut(visibleLine(line), widthOf()));
       log.message(fitting, { spacing: 0 });
     },
-    warn: (problem) => log.warn(visibleLine(problem)),
-    async choose(message, answers, initial) {
+    /** Shows what went wrong. */
+    warn: (problem: string): void => log.warn(visibleLine(problem)),
+    /** Returns the value that is chosen. */
+    async choose<T extends string>(
+      message: string,
+      answers: readonly MenuItem<T>[],
+      initial?: T,
+    ): Promise<T> {
       const options = answers.map(({ value, label, hint }): Option<string> => ({
         value,
         label: visibleLine(label),
@@ -85,7 +67,19 @@ export function createTalk(title: string, signal: AbortSignal): Talk {
       if (!found) throw new Cancelled();
       return found.value;
     },
-    async ask(message, { initial, example, fault } = {}) {
+    /** Asks for a text. `fault` returns what is wrong with an answer; undefined: nothing. */
+    async ask(
+      message: string,
+      {
+        initial,
+        example,
+        fault,
+      }: {
+        initial?: string;
+        example?: string;
+        fault?: (answer: string) => string | undefined;
+      } = {},
+    ): Promise<string> {
       const given = await text({
         message: visibleLine(message),
         signal,
@@ -98,9 +92,12 @@ export function createTalk(title: string, signal: AbortSignal): Talk {
       });
       return answered(given).trim();
     },
-    agree: async (message) =>
+    /** Asks for a yes; the answer to begin with is no. */
+    agree: async (message: string): Promise<boolean> =>
       answered(await confirm({ message: visibleLine(message), initialValue: false, signal })),
-    end: (line, how) => (how === 'done' ? outro(line) : cancel(line)),
+    /** Ends with a last line. */
+    end: (line: string, how: 'done' | 'cancelled'): void =>
+      how === 'done' ? outro(line) : cancel(line),
   };
 }
 

@@ -1,9 +1,8 @@
 /** Asks the CRM and the platform about one person: the answer as a page, or all of it as a file. */
 import { type ExplainedPerson, examinePerson } from '../../../views/lookup/person-document.ts';
 import { dossierOf } from '../../../views/dossier/dossier-document.ts';
-import { pageOf } from '../../../views/dossier/dossier-page.ts';
+import { pageOf, textOf } from '../../../views/dossier/dossier-page.ts';
 import { existingKey } from '../../../store/audit/signing-key.ts';
-import { textOf } from '../../../views/dossier/signed-file.ts';
 import { explainedSections, headOf } from '../../../views/lookup/person-text.ts';
 import { namesOf } from '../../../views/lookup/person-names.ts';
 import { shortHash } from '../../../engine/context/person-identity.ts';
