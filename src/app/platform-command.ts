@@ -13,7 +13,6 @@ import { type CommandAnswer, type LookFlags, print } from './snapshot-command.ts
 /** The flags of these commands. */
 export type ReachFlags = Pick<LookFlags, 'config' | 'json'>;
 
-/** The result of a command, as the document for --json and as lines for people. */
 interface Result extends CommandAnswer {
   /** Whether the platform refused the request, so that the command failed. */
   failed?: boolean;

@@ -5,8 +5,13 @@ import { knownHead } from '../store/audit/audit-trail.ts';
 import type { AuditLog, Checkpoint, Head } from '../store/audit/audit-log.ts';
 import type { StoredEntry } from '../store/audit/audit-entry.ts';
 import { verifyLog } from '../store/audit/verify-log.ts';
-import { documentsOf, withSameTimes } from '../views/audit/entry-document.ts';
-import { csvHead, csvOf, entryLines } from '../views/audit/entry-text.ts';
+import {
+  documentsOf,
+  withSameTimes,
+  csvHead,
+  csvOf,
+  entryLines,
+} from '../views/audit/entry-document.ts';
 import {
   verifyExport,
   alteredText,

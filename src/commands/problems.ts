@@ -10,8 +10,9 @@ import {
   standingGroups,
   type StandingProblem,
   standingProblems,
+  type ApprovalOf,
+  approvalFinder,
 } from '../views/lookup/standing-problems.ts';
-import { type ApprovalOf, approvalFinder } from '../views/lookup/held-changes.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
 import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
 import { writeLines } from '../views/state/write-export.ts';

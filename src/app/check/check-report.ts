@@ -18,7 +18,6 @@ import { styledTable, table } from '../../compose/output/table.ts';
 import type { DesiredRow } from '../../domain/record.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 
-/** Everything that was found. */
 interface CheckReport {
   mirror: string;
   findings: readonly Finding[];
@@ -98,7 +97,6 @@ function countsDocument({ duplicates, ...counts }: SourceCheck['counts']) {
   };
 }
 
-/** A value of a column, the number of records that hold it, and what it means. */
 interface CountedValue {
   /** Undefined for a list or an object. */
   text: string | undefined;
@@ -118,7 +116,6 @@ interface ColumnCount {
 /** The maximum number of different values that are distinguished in one column. */
 const mostValues = 1_000;
 const mostCharacters = 60;
-/** The number of values that are shown for one column. */
 const mostShown = 10;
 
 /** Creates a counter for these columns. Memory use does not grow with the number of records. */
@@ -234,7 +231,6 @@ interface Candidate {
   unknown: readonly string[];
 }
 
-/** What one person becomes, for people and for JSON. */
 interface MappedPerson {
   /** The address or its hash; null if it may not be shown, because it is no address. */
   person: string | null;

@@ -45,7 +45,6 @@ interface Surroundings {
   asTheyAre: boolean;
 }
 
-/** The number of contacts on a page. */
 const pageSize = 100;
 
 /** Checks one record type. */
@@ -94,7 +93,6 @@ export async function checkPart(part: MirrorPart, around: Surroundings): Promise
   return { kind: type.name, findings, source, unmanaged: unmanaged?.counts ?? null };
 }
 
-/** Returns what is wrong with the values of a source, or may be. */
 function checkValues(
   source: SourceCheck,
   kind: CheckedPart['kind'],
@@ -119,7 +117,6 @@ function checkValues(
   return [...findings, ...tellUnused(source.unusedOptOuts)];
 }
 
-/** A template that uses variables and declares none. */
 interface LooseTemplate {
   key: string;
   variables: readonly string[];

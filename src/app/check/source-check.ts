@@ -21,7 +21,6 @@ import { isTextOfEach, saysOptOut } from '../init/column-words.ts';
 import { fieldsOf, type Value } from '../init/sample/sample.ts';
 import { cell } from '../../compose/output/visible-text.ts';
 
-/** What the check of a source needs. */
 interface SourceToCheck {
   part: MirrorPart;
   /** The columns whose values are counted. */
@@ -95,7 +94,7 @@ export async function checkSource(of: SourceToCheck) {
   const { valid: desired, wanted, skipped, invalid, missing, unknown, dateColumns } = read.sizes;
   const duplicates = snapshot.duplicates.count(type.name);
   /**
-   * The counts of one reading, as a plan has them: all records, keys with a valid one and keys whose
+   * The counts of one reading, as a plan has them: all records, keys with a valid one, keys whose
    * records request something, records that identify no person or are invalid, and recorded ones
    * that this reading is the first to lack.
    */

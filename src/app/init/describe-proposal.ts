@@ -64,10 +64,8 @@ export function described(sample: Sample, proposal: Proposal, asTheyAre: boolean
   ];
 }
 
-/** How many unknown words of a column are named. */
 const mostNamed = 5;
 
-/** How many unused columns are shown. */
 const mostUnused = 20;
 
 function unusedLines({ unused: { named, likely, others } }: Proposal): string[] {

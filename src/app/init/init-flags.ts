@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { Invalid } from '../../domain/errors.ts';
 import type { PlatformChannel } from './platform-channels.ts';
 import type { Choices } from './propose-columns.ts';
-import type { FlagAnswer, Undecided } from './sample/undecided.ts';
+import type { Undecided } from './sample/undecided.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import type { GivenWords } from './column-words.ts';
 
@@ -131,30 +131,6 @@ export function commandLine(flags: Flags): string {
   return all.map(inShell).join(' ');
 }
 
-/** Returns the flags with those that decide what was not decided. */
-function withAnswers(flags: Flags, answers: readonly FlagAnswer[]): Flags {
-  const list = (name: 'channel' | 'optOut' | 'words'): string[] => {
-    return answers.flatMap((answer) => answer[name] ?? []);
-  };
-  const { unused = [], channel = [], optOut = [], words = [] } = flags;
-  const optOuts = answers.flatMap((answer) => answer.unsubscribed ?? []);
-  const named = optOuts.length > 0 ? [columnFlag(optOuts)] : [];
-  const unsubscribed = [...(flags.unsubscribed || []), ...named];
-  const isOpen = answers.some((answer) => answer.unused !== undefined);
-  const single = answers.flatMap(({ id, email, deleted }) =>
-    Object.entries({ id, email, deleted }),
-  );
-  return {
-    ...flags,
-    ...Object.fromEntries(single.filter(([, column]) => column !== undefined)),
-    ...(unsubscribed.length > 0 && { unsubscribed }),
-    unused: [...unused, ...(isOpen ? ['COLUMN'] : [])],
-    channel: [...channel, ...list('channel')],
-    optOut: [...optOut, ...list('optOut')],
-    words: [...new Set([...words, ...list('words')])],
-  };
-}
-
 /** Returns the refusal with the command line as its last problem. */
 export function withAnswerLine({ problems, answers }: Undecided, flags: Flags): Invalid {
   if (answers.length === 0) return new Invalid(problems);
@@ -167,7 +143,23 @@ export function withAnswerLine({ problems, answers }: Undecided, flags: Flags): 
     );
   }
   const reason = `all of it in one line, if this is true: ${statements.join('; ')}`;
-  const fix = commandLine(withAnswers(flags, answers));
+  const { unsubscribed = [], unused = [], channel = [], optOut = [], words = [] } = flags;
+  const list = (name: 'channel' | 'optOut' | 'words'): string[] =>
+    answers.flatMap((answer) => answer[name] ?? []);
+  const single = answers.flatMap(({ id, email, deleted }) =>
+    Object.entries({ id, email, deleted }),
+  );
+  const optOuts = answers.flatMap((answer) => answer.unsubscribed ?? []);
+  const named = [...(unsubscribed || []), ...(optOuts.length > 0 ? [columnFlag(optOuts)] : [])];
+  const fix = commandLine({
+    ...flags,
+    ...Object.fromEntries(single.filter(([, column]) => column !== undefined)),
+    ...(named.length > 0 && { unsubscribed: named }),
+    unused: [...unused, ...(open.length > 0 ? ['COLUMN'] : [])],
+    channel: [...channel, ...list('channel')],
+    optOut: [...optOut, ...list('optOut')],
+    words: [...new Set([...words, ...list('words')])],
+  });
   return new Invalid([...problems, { code: 'invalid', reason, fix }]);
 }
 

@@ -13,7 +13,6 @@ import { Invalid } from '../../domain/errors.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { exitCode } from '../../compose/output/exit-codes.ts';
 
-/** What is written, and where to. */
 interface Draft {
   output: string;
   mirror: string;

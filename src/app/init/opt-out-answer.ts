@@ -122,7 +122,6 @@ function listed(words: readonly string[]): string {
   return [...words.slice(0, mostListed).map((word) => JSON.stringify(word)), ...more].join(' or ');
 }
 
-/** What to do instead of naming the words. */
 const others: Readonly<Record<Use, (column: string) => string>> = {
   subscription: () => 'name another column',
   unsubscribed: (column) =>

@@ -263,7 +263,6 @@ function deletedOf(among: readonly Chosen[], choices: Choices): Chosen | undefin
 /** A longer flag is only in the line that names all flags. */
 const mostShown = 60;
 
-/** Returns the refusal of a column that looks like a flag, with the flags that decide it. */
 function undecidedFlag(
   column: Column,
   { flags, given, choices }: { flags: readonly Column[]; given: Sample; choices: Choices },
@@ -377,7 +376,6 @@ function chooseEmail({ columns, records }: Sample): Found {
   };
 }
 
-/** Names of ids, the surest first. */
 const idNames = [
   /^(id|uuid|guid|record id|contact id|customer id)$/i,
   /(^|[^a-z])id$|[a-z]Id$|_id$/,
@@ -420,7 +418,6 @@ function chooseId({ columns, records }: Sample, email: Column): Found {
   });
 }
 
-/** What it means if the address is the id. */
 const addressAsId = 'a changed address then counts as one person gone and a new one';
 
 const deletedNames =
@@ -435,7 +432,6 @@ function deletionColumns(columns: readonly Column[]): Column[] {
   );
 }
 
-/** The columns without a purpose. */
 interface Unused {
   /** Columns that are named like an opt-out or a deletion. */
   named: readonly Column[];
@@ -466,7 +462,6 @@ function openFlags(
   });
 }
 
-/** Sorts these columns of a source. */
 function unusedOf(columns: readonly Column[], records: number): Unused {
   const order = ['opt-out', 'reason', 'other', 'deletion'] as const;
   const named = order.flatMap((one) => columns.filter(({ name }) => namedLike(name) === one));

@@ -49,9 +49,8 @@ const longMs = 10 * 60_000;
 /** The shortest time between two runs that a schedule can ask for. */
 const shortestMs = 1_000;
 
-/** The run that the notice is about. */
 interface Foreseen {
-  config: Pick<Config, 'mirror' | 'schedule'>;
+  config: { mirror: string; schedule?: Config['schedule'] };
   mode: 'full' | 'fast';
   /** Whether to announce the run even if it is short. */
   firstLoad?: boolean;

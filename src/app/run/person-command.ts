@@ -30,7 +30,6 @@ export function personOptions(command: Command): Command {
   return writingOptions(command).argument('<person>', 'an address, or a hash (#9cc428f416d4)');
 }
 
-/** The person, and the mirror opened for writing. */
 interface Named {
   mirror: Mirror;
   part: MirrorPart;

@@ -24,7 +24,6 @@ import type { Mirror } from '../../engine/context/mirror-context.ts';
 import type { Names } from '../../views/lookup/person-names.ts';
 import { changeName } from '../../compose/output/change-words.ts';
 
-/** How many records of a group are named. */
 const mostSamples = 10;
 /** How many records are aligned as one table if all are named. */
 const rowsAtOnce = 500;
@@ -42,7 +41,6 @@ export interface Ended {
   summary: Summary;
 }
 
-/** How a run is shown. */
 interface Shown {
   /** The configuration as the user named it. */
   config: string;
@@ -142,7 +140,6 @@ export function sampleLines(
   });
 }
 
-/** Yields all records of a plan, each group under its title. */
 async function* allLines(view: PlanView, names: Names): AsyncGenerator<Line> {
   for (const group of inShownOrder(view.groups)) {
     yield '';

@@ -3,8 +3,8 @@ import {
   documentsOf,
   type EntryDocument,
   pendingDecisions,
+  entryParts,
 } from '../../views/audit/entry-document.ts';
-import { entryParts } from '../../views/audit/entry-text.ts';
 import { auditLogOf } from '../../compose/audit-trail.ts';
 import type { AuditLog } from '../../store/audit/audit-log.ts';
 import { withQuery } from '../view/filter-form.ts';

@@ -3,7 +3,7 @@ import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
 import { searchPeople } from '../../views/dossier/person-records.ts';
-import { approvalFinder } from '../../views/lookup/held-changes.ts';
+import { approvalFinder } from '../../views/lookup/standing-problems.ts';
 import { maskedText } from '../../views/lookup/person-names.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import type { Snapshot } from '../../store/snapshot.ts';

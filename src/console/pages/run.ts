@@ -3,7 +3,7 @@ import { renderProblem } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { ops } from '../../domain/change.ts';
 import { plannedAgain } from '../../store/tables/journal.ts';
-import { ruleText } from '../../views/audit/entry-text.ts';
+import { ruleText } from '../../views/audit/entry-document.ts';
 import { byWords } from '../../compose/output/decision-words.ts';
 import { changeName, outcomeName } from '../../compose/output/change-words.ts';
 import { fullWords } from '../../compose/output/summary-text.ts';

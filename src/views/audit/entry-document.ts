@@ -10,6 +10,13 @@ import {
 import type { AuditLog } from '../../store/audit/audit-log.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
+import { isSignedDecision } from '../../store/audit/verify-log.ts';
+import { keyId } from '../../store/audit/signing-key.ts';
+import { gates } from '../../records/contact/consent/gates.ts';
+import { rules } from '../../records/contact/consent/rules.ts';
+import { changeName } from '../../compose/output/change-words.ts';
+import { csvLines } from '../../compose/output/csv-text.ts';
+import { type Line, lineOf, styled } from '../../compose/output/text-style.ts';
 
 /** An entry in words that need nothing else; times are in UTC. */
 export interface EntryDocument {
@@ -135,3 +142,144 @@ const shown: Readonly<Record<string, string>> = {
   opt_out: 'opt_out',
   delete: 'none',
 };
+
+type Fact = [name: string, text: string];
+
+/** Returns what an entry says, with the name of each fact. `named`: the person's mark, too. */
+export function entryParts(
+  entry: EntryDocument,
+  { named = false } = {},
+): { title: string; facts: Fact[] } {
+  const { type, person } = entry;
+  const facts: Fact[] = named && person !== null ? [['person', person]] : [];
+  const word = (name: string): string => (entry[name] ? ` ${text(entry[name])}` : '');
+  if (type === 'write') {
+    const outcome = text(entry['outcome']);
+    const change = changeName(text(entry['op']), false);
+    const title = `${change}${word('part')}${word('template')} – ${outcomes[outcome] ?? outcome}`;
+    return { title, facts: [...facts, ...writeFacts(entry)] };
+  }
+  for (const [name, value] of Object.entries(entry)) {
+    if (hidden.has(name) || value === null || value === '') continue;
+    facts.push([names[name] ?? name, text(value)]);
+  }
+  const { evidence, statement, signer } = entry;
+  const isText = (value: unknown): value is string => typeof value === 'string';
+  if (isText(statement) && isText(signer) && isText(evidence)) {
+    const isValid = isSignedDecision({ evidence, statement, signer }) === true;
+    const whose = `by the key ${keyId(signer)}`;
+    facts.push(['signature', isValid ? `valid, ${whose}` : `WRONG, it is not ${whose}`]);
+  }
+  const title = type === 'decision' ? `${text(entry['what'])}${word('about')}` : titles[type];
+  return { title, facts };
+}
+
+/** Returns the lines about one entry, a heading first. `named`: the person's mark, too. */
+export function entryLines(entry: EntryDocument, named?: { named: boolean }): Line[] {
+  const { title, facts } = entryParts(entry, named);
+  return [
+    lineOf(`${entry.at}  `, styled('bold', title), styled('dim', `  entry ${entry.seq}`)),
+    ...facts.map(([name, text]) => `    ${name.padEnd(11)} ${text}`),
+  ];
+}
+
+const outcomes: Readonly<Record<string, string>> = {
+  acked: 'done',
+  found: 'found done (nobody can tell whose doing it was)',
+  undone: 'perhaps done, and taken back by the person since',
+  rejected: 'refused by the platform',
+  stale: 'did not happen, or no longer applied',
+  unknown: 'no answer',
+};
+
+const titles: Readonly<Record<EntryDocument['type'], string>> = {
+  run: 'a run began',
+  write: 'a write',
+  decision: 'a decision',
+  erasure: 'the key of one person was dropped',
+  key: 'a new signing key took over',
+  gap: 'entries before this one are lost',
+  pruning: 'entries that were too old were removed',
+};
+
+const needed: Readonly<Record<string, string>> = {
+  exempt: 'none was needed: no limit applies to a first load or a creation',
+  expired: 'none came in time: stated opt-outs wait no longer than guards.optOuts.holdFor',
+  excused: 'none was needed: an earlier attempt counted already',
+};
+
+/** Returns what is known of a write, each with its name; the approvals may be several. */
+export function writeFacts(entry: EntryDocument): Fact[] {
+  const { says, statedAt, before, after, status, request, run, record } = entry;
+  const { approval, approvedBy = [], sameStatedAt } = entry;
+  const stated = typeof statedAt === 'string' ? `, stated ${statedAt}` : '';
+  const by = run && (run.name === null ? run.by : `${run.by} of ${run.name}`);
+  let approved: Fact[] = [['approval', 'none was needed: below the limits']];
+  if (typeof approval === 'string') {
+    const why = needed[approval] ?? `plan ${approval}; the log does not name the approver`;
+    approved = [['approval', why]];
+    if (needed[approval] === undefined && approvedBy.length > 0) {
+      approved = approvedBy.map(({ at, name, reason, as }): Fact => {
+        const caller = as === null || as === name ? '' : ` (command of ${as})`;
+        const said = reason === null ? '' : `: ${reason}`;
+        return ['approved', `plan ${approval}, by ${name}${caller} at ${at}${said}`];
+      });
+    }
+  }
+  const answer = [status ?? 'none', request].filter(
+    (word) => typeof word === 'string' || typeof word === 'number',
+  );
+  const sameTime = `entry ${String(sameStatedAt)} opted out by the same stated time`;
+  const note: Fact = ['note', `${sameTime}: the value in the CRM changed, and the time did not`];
+  return [
+    ['rule', ruleText(String(entry['rule']))],
+    ['CRM said', `${text(says)}${stated}${record ? ` (record ${text(record)})` : ''}`],
+    ['platform', `${text(before)} → ${after ?? 'not known'}`],
+    ['asked by', run ? `${by}, ${run.mode} run ${run.id}` : 'not known'],
+    ...approved,
+    ['answer', answer.join(', ')],
+    ...(typeof sameStatedAt === 'number' ? [note] : []),
+  ];
+}
+
+/** Returns the words of a rule, with its name. */
+export function ruleText(id: string): string {
+  const rule = [...rules, ...gates].find((one) => one.id === id);
+  if (!rule) return id;
+  const row = rule.row === undefined ? '' : `rule ${rule.row}, `;
+  return `${rule.asks} (${row}${id})`;
+}
+
+const hidden: ReadonlySet<string> = new Set([
+  'seq',
+  'at',
+  'type',
+  'person',
+  'what',
+  'about',
+  'statement',
+  'signer',
+]);
+
+const names: Readonly<Record<string, string>> = { name: 'by', as: 'command of', publicKey: 'key' };
+
+function text(value: unknown, none = 'nothing'): string {
+  if (value === null || value === undefined) return none;
+  return typeof value === 'string' || typeof value === 'number'
+    ? String(value)
+    : JSON.stringify(value);
+}
+
+/** The first line of the export as CSV. */
+export const csvHead =
+  'seq,at,type,person,op,part,template,rule,says,statedAt,record,before,after,outcome,status,' +
+  'request,run,mode,by,name,approval,approvers,what,about,reason,evidence,hash,as';
+
+/** Returns an entry as a line of CSV that no spreadsheet takes for a formula. */
+export function csvOf(entry: EntryDocument): string {
+  const run = entry.run ? { ...entry.run, run: entry.run.id } : { run: entry['id'] };
+  const approvers = (entry.approvedBy ?? []).map(({ name }) => name).join('; ');
+  const all: Record<string, unknown> = { ...entry, ...run, approvers };
+  const cells = csvHead.split(',').map((name) => text(all[name], ''));
+  return csvLines([cells], { spreadsheet: true })[0] ?? '';
+}

@@ -35,9 +35,9 @@ const exportedLine = z.object({
 type ExportedLine = z.infer<typeof exportedLine>;
 
 /**
- * Verifies the file. `trusted` are the public keys that may have signed; `kept` is an end of the log
- * that is known from elsewhere. `unchecked` is the number of entries whose run or approvals come from
- * entries that the file lacks; `log` is null if no signature names one. Throws Invalid.
+ * Verifies the file. `trusted` are the public keys that may have signed; `kept` is an end of the
+ * log that is known from elsewhere. `log` is null if no signature names one; `unchecked` is the
+ * number of entries whose run or approvals come from entries that the file lacks. Throws Invalid.
  */
 export function verifyExport(
   path: string,

@@ -18,15 +18,13 @@ import { maskedText, namesOf, type Names } from '../lookup/person-names.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
 import { documentOf } from '../state/record-document.ts';
 import { entriesAbout, listedIn, type ListEntries, requestsAbout } from './person-records.ts';
-import { writeFacts } from '../audit/entry-text.ts';
-import type { EntryDocument } from '../audit/entry-document.ts';
+import { writeFacts, type EntryDocument } from '../audit/entry-document.ts';
 import { timeWords } from '../lookup/person-text.ts';
 
 const kind = 'contact';
 /** More than a log can hold. */
 const everything = 1_000_000_000;
 
-/** A part of a dossier that could not be read, or not wholly. */
 interface Missing {
   part: 'crm' | 'platform' | 'audit' | 'requests' | 'signature';
   reason: string;
@@ -201,7 +199,6 @@ export interface Evidence {
   present: Pick<ExplainedPerson, 'platform' | 'snapshot'> | undefined;
 }
 
-/** The answer for one channel. */
 interface ChannelAnswer {
   /** The id of the channel; `*` for all mail. */
   channel: string;

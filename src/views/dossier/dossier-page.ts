@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { type SigningKey, isSigned, keyId } from '../../store/audit/signing-key.ts';
 import { escapeHtml, unescapeHtml } from '../../domain/values/html-text.ts';
 import { renderProblem, Invalid } from '../../domain/errors.ts';
-import { entryLines } from '../audit/entry-text.ts';
+import { entryLines } from '../audit/entry-document.ts';
 import { renderLine, type Line, lineOf, styled } from '../../compose/output/text-style.ts';
 import type { Dossier } from './dossier-document.ts';
 import { counted } from '../../domain/values/counted.ts';
@@ -73,7 +73,6 @@ const footer = new RegExp(
 $`,
 );
 
-/** Returns the document in a page, or undefined if there is none. */
 function documentIn(page: string): string | undefined {
   const [, text] = page.split(documentStart);
   const end = text?.indexOf('</pre>') ?? -1;
@@ -128,7 +127,6 @@ function sections(dossier: Dossier): string[] {
   ];
 }
 
-/** Returns what a place says, or why it was not read. */
 function read<T extends { read: boolean; why: string | null }>(place: T | null) {
   return place?.read === false ? { 'not read': place.why } : place;
 }
@@ -166,7 +164,7 @@ function valueTable(value: object): string {
 }
 
 /** Says whether anything is known of the person. */
-export function headOf({ known, erased, missing, audit }: Dossier): string {
+function headOf({ known, erased, missing, audit }: Dossier): string {
   const unread = missing.length > 0 ? ' Not every part could be read.' : '';
   const altered = ' The audit log was changed: what follows from it is not proven.';
   const rest = `${unread}${audit?.whole === false ? altered : ''}`;
@@ -211,7 +209,6 @@ export function dossierLines(dossier: Dossier, who: string): Line[] {
 /** The form of a dossier. */
 export type Format = 'json' | 'html';
 
-/** What a signed dossier says of its key. */
 const signer = z.object({
   signedBy: z.object({ algorithm: z.string(), key: z.string(), publicKey: z.string() }).nullable(),
 });

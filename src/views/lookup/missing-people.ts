@@ -8,7 +8,6 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { instant, lasting } from '../../compose/output/format-values.ts';
 
-/** The people who are missing. */
 type Missing = NonNullable<ReturnType<typeof missingOf>>;
 
 /**

@@ -35,7 +35,7 @@ import { absenceRulesOf } from '../../compose/mirror-parts.ts';
 import type { Assembled, Shell } from '../../compose/process-shell.ts';
 import { approvalOf } from '../../compose/output/decision-words.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
-import { heldChangesOf } from './held-changes.ts';
+import { heldChangesOf } from './standing-problems.ts';
 import { absenceOf } from './missing-people.ts';
 import type { Names } from './person-names.ts';
 
@@ -51,7 +51,6 @@ interface Asking {
   changes?: number;
 }
 
-/** A record of the CRM as it was read. */
 interface CrmRecord {
   place: string;
   value: Record<string, unknown>;
@@ -390,7 +389,6 @@ function channelsOf({ found, rules, snapshot }: Explaining) {
 
 const reasoned = z.object({ cause: z.string().optional(), shown: z.string().optional() });
 
-/** Returns the canaries that are about the next changes of a person. */
 function canariesAbout(
   { meta, guarded }: Snapshot,
   { policy: { canary: policy } }: Config,

@@ -5,7 +5,7 @@ import { plannedAgain } from '../../store/tables/journal.ts';
 import type { ExplainedPerson } from './person-document.ts';
 import { canaryWords } from '../../engine/report/canary-text.ts';
 import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
-import { heldLines } from './held-changes.ts';
+import { heldLines } from './standing-problems.ts';
 import { absenceWords } from './missing-people.ts';
 import { type Line, styled } from '../../compose/output/text-style.ts';
 import { cell } from '../../compose/output/visible-text.ts';

@@ -4,7 +4,7 @@ import type { RecordedRow, Ownership, RecordTypeName } from '../../domain/record
 import type { Config } from '../../config/config.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { absenceRulesOf } from '../../compose/mirror-parts.ts';
-import { heldChangesOf } from '../lookup/held-changes.ts';
+import { heldChangesOf } from '../lookup/standing-problems.ts';
 import { absenceOf, absenceWords } from '../lookup/missing-people.ts';
 import { keyOfHash, type Names, type RecordName, wordOf } from '../lookup/person-names.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
@@ -251,7 +251,6 @@ export type RecordedEntry = ReturnType<ReturnType<typeof entriesIn>>;
 /** A template has nothing of what is recorded of a person. */
 const nobody: RecordedContact = { channels: {}, contacts: [], defaults: [], outgrown: [] };
 
-/** Returns a function that describes recorded rows. `names` names records. */
 function entriesIn({ snapshot, names }: { snapshot: Snapshot; names: Names }) {
   const facts = factsIn(snapshot);
   // An id is named like a person, because a CRM may use the address as an id.
@@ -294,8 +293,8 @@ function entriesIn({ snapshot, names }: { snapshot: Snapshot; names: Names }) {
             /** Whether `allow` released the opt-out. */
             released,
             /**
-             * How an operator resolved the opt-out; null if nobody did. `inBy`: the CRM records that
-             * stated the opt-in.
+             * How an operator resolved the opt-out; null if nobody did. `inBy`: the CRM records
+             * that stated the opt-in.
              */
             resolved: settled
               ? { ...settlement, at: instantOrNull(at), inBy: stating.map(idName) }

@@ -40,7 +40,6 @@ export function attentionOf(
   ]);
 }
 
-/** Returns the lines about opt-outs, erasures and channels that were lost. */
 function optOutLines(standing: CurrentStatus): Attention[] {
   const { at, optOutsUnreadable: unread, optOutsRefused: refused, returns } = standing;
   const { erasuresUnfinished: erasures } = standing;
@@ -211,7 +210,6 @@ function runLines({ proven, lastRuns, failedRuns, alerts, lease, at }: CurrentSt
   return found;
 }
 
-/** Returns the lines about the state that runs have left: unanswered changes, and what halts. */
 function stateLines(standing: CurrentStatus): Attention[] {
   const { at, open, lease, quarantine, paused, restored, unmanaged, audit } = standing;
   const found: Attention[] = [];

@@ -144,7 +144,6 @@ const canaryEnds = {
   unwanted: 'ended, because no run plans the rest any more,',
 };
 
-/** Returns the rows about what guards withhold, and what was decided about it. */
 function decisionRows(standing: CurrentStatus): string[][] {
   const { signatures, canaries, lastCanary: end, waiting } = standing;
   const held = standing.held.map((one) => {

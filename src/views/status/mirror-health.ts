@@ -15,7 +15,6 @@ import type { QueueView } from '../../compose/queues/queue-view.ts';
 import type { Tick } from '../../compose/queues/run-schedule.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 
-/** The part of the status that this file builds. */
 type ToldHealth = ReturnType<typeof healthOf>;
 type ToldOutage = ReturnType<typeof tellOutage>;
 

@@ -344,7 +344,6 @@ function readOptOuts(snapshot: Snapshot, { config, names }: Seen) {
   };
 }
 
-/** Returns what guards withhold, by plan. */
 function tellHeld(snapshot: Snapshot, { names, now, config }: Seen) {
   const { awaitingApproval } = snapshot;
   const inForce = approvalsInForce(snapshot, { approvers: config.approvers, now });
@@ -382,7 +381,6 @@ function tellHeld(snapshot: Snapshot, { names, now, config }: Seen) {
   });
 }
 
-/** Returns the approvals and rejections that have not ended. */
 function tellDecisions(snapshot: Snapshot, { now, config }: Seen) {
   const { awaitingApproval } = snapshot;
   return {
@@ -415,7 +413,6 @@ function tellDecisions(snapshot: Snapshot, { now, config }: Seen) {
   };
 }
 
-/** Returns the end of a canary as programs read it. */
 function tellCanaryEnd({ is: ended, at, says, counts, ...of }: CanaryEnd) {
   return { ...of, ended, at: instant(at), found: says ?? null, counts: counts ?? null };
 }

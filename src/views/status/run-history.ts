@@ -201,7 +201,6 @@ export function askedWords({ askedBy }: ToldRun): string {
   return askedBy?.name ?? '';
 }
 
-/** Other words for outcomes. */
 type StateWords = Readonly<Record<string, string>>;
 
 /** Formats counts such as: 3 created, 1 template updated; still to send: 2 opt out */

@@ -203,7 +203,6 @@ export function subjectsIn(found: readonly Found[]): Set<string> {
   return new Set(all.flatMap(([trouble, of]) => [...of.keys()].map((one) => `${trouble} ${one}`)));
 }
 
-/** The lines about one subject, the most serious first. */
 type Group = [Found, ...Found[]];
 
 function groupsOf(found: readonly Found[]): Map<Trouble, Map<string, Group>> {

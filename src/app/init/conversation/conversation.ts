@@ -203,7 +203,6 @@ async function askSource(talk: Talk): Promise<Pick<Flags, 'source' | 'header'>> 
   return { source, header: [header] };
 }
 
-/** What a question is asked about. */
 interface Subject {
   sample: Sample;
   platform: readonly PlatformChannel[];
@@ -234,7 +233,7 @@ const polarities = [
 ] as const;
 
 /** Asks the question, and returns the flags with the answer. */
-export async function decided(flags: Flags, question: Question, on: Subject): Promise<Flags> {
+async function decided(flags: Flags, question: Question, on: Subject): Promise<Flags> {
   if (question.about === 'words') return decideWords(flags, question, on);
   if (question.about === 'channels') return askChannels(flags, on, question.among);
   if (question.about === 'table') throw new Error('the table is asked for with the source');
@@ -283,7 +282,6 @@ async function askRole(
   return chosen === none ? false : chosen;
 }
 
-/** Asks which columns are opt-outs, one after the other. */
 async function askOptOuts(flags: Flags, on: Subject, present: readonly string[]): Promise<Flags> {
   const first = await askRole('unsubscribed', on, { among: present, initial: present[0] });
   if (first === false) return { ...flags, unsubscribed: false };
@@ -336,7 +334,6 @@ async function askChannels(
   };
 }
 
-/** Returns the columns to choose from; those that come into question are first. */
 function columnsOf({ columns }: Sample, among: readonly string[]): MenuItem[] {
   const likely = columns.filter(({ name }) => among.includes(name));
   const others = columns.filter((column) => !likely.includes(column));
@@ -349,7 +346,6 @@ function columnsOf({ columns }: Sample, among: readonly string[]): MenuItem[] {
 
 type WordsQuestion = Extract<Question, { about: 'words' }>;
 
-/** How many words of a column are asked for one by one. */
 const mostAsked = 12;
 
 async function decideWords(flags: Flags, question: WordsQuestion, on: Subject): Promise<Flags> {

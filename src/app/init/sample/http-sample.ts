@@ -52,7 +52,6 @@ export async function httpSample(given: SourceRequest): Promise<Sample> {
   };
 }
 
-/** Asks for the first page, and tries the ways to the second one. */
 async function recognized(asking: Asking, url: string, signal: AbortSignal) {
   const said = await asking.ask({ address: url }, signal);
   const list = said && listIn(said.value);

@@ -3,7 +3,7 @@ import { guardRows, type GuardClass } from '../../../domain/guard-classes.ts';
 import type { Key } from '../../../domain/record.ts';
 import { rejectedForMs } from '../../../engine/report/approval-rules.ts';
 import { weekMs } from '../../../engine/report/guard-rules.ts';
-import { approvalFinder } from '../../../views/lookup/held-changes.ts';
+import { approvalFinder } from '../../../views/lookup/standing-problems.ts';
 import { changeName } from '../../../compose/output/change-words.ts';
 import { instant } from '../../../compose/output/format-values.ts';
 import type { Seen } from '../../../views/lookup/seen-mirror.ts';

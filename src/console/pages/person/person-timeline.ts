@@ -1,6 +1,5 @@
 /** Merges what happened to one person: writes, decisions, changes and requests, newest first. */
-import { entryParts } from '../../../views/audit/entry-text.ts';
-import type { EntryDocument } from '../../../views/audit/entry-document.ts';
+import { entryParts, type EntryDocument } from '../../../views/audit/entry-document.ts';
 import type { PersonRecords } from '../../../views/dossier/person-records.ts';
 import type { RecordDocument } from '../../../views/state/record-document.ts';
 import { approvalOf, approvalWords } from '../../../compose/output/decision-words.ts';
