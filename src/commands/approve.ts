@@ -17,8 +17,6 @@ import {
   encodeSignature,
   newKey,
   signatureWith,
-} from '../app/run/approval-signature.ts';
-import {
   type DecisionFlags,
   leftOutLines,
   partOptions,

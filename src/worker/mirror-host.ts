@@ -31,7 +31,7 @@ import type { Assembled } from '../compose/process-shell.ts';
 import { complaintsOf } from './notifications/blocked-notices.ts';
 import { explain, isDiskFull } from '../compose/output/failure-report.ts';
 import { followRun } from '../app/run/follow-run.ts';
-import { alertsIn } from '../views/status/alert-thresholds.ts';
+import { alertsIn } from '../views/status/run-history.ts';
 import { createLog } from '../app/run/run-log.ts';
 import { createNotifier } from './notifications/notifier.ts';
 import { runNow } from '../app/run/run-command.ts';

@@ -1,8 +1,7 @@
 /** alerts: thresholds of the configuration, in the output of a run and in `status`. */
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { alertsOf } from '../../src/views/status/alert-thresholds.ts';
-import type { ToldRun } from '../../src/views/status/run-history.ts';
+import { alertsOf, type ToldRun } from '../../src/views/status/run-history.ts';
 import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const runOf = (sent: number, more: Partial<ToldRun> = {}): ToldRun => ({

@@ -1,4 +1,7 @@
-/** Renders the result of `check`, and builds its document for --json. */
+/**
+ * Counts the values of the columns and keeps a few people while a source is read, renders the
+ * result of `check`, and builds its document for --json.
+ */
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Names } from '../../views/lookup/person-names.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';

@@ -1,4 +1,7 @@
-/** Checks one record type: its source, its values, and its side of the platform. */
+/**
+ * Checks one record type: its source, its values, its side of the platform, and the domains from
+ * which templates are sent.
+ */
 import type { Config } from '../../config/config.ts';
 import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
 import { Interrupted, isExpected, renderProblem } from '../../domain/errors.ts';

@@ -1,6 +1,7 @@
 /**
  * Reads a source completely, by the steps of a run, so that its counts are those of a plan. The
- * records are staged in temporary tables beside the snapshot, which is only read.
+ * records are staged in temporary tables beside the snapshot, which is only read. Points out
+ * columns that look like an opt-out, and that the configuration does not use.
  */
 import { isUnsubscribedOption } from '../../domain/values/decisive-options.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';

@@ -1,4 +1,8 @@
-/** The words of a column: which ones its configuration has to name, and which ones are unknown. */
+/**
+ * The values and words of a column: what it holds, which words its configuration has to name, which
+ * ones are unknown, and whether it may be about opt-outs. A name may be in any language and of any
+ * kind: a column that looks like a flag is not passed over in silence.
+ */
 import { wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { type Use, vocabulary, dateIn } from '../../records/contact/values/value-vocabulary.ts';

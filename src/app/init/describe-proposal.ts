@@ -1,4 +1,4 @@
-/** Says what was recognized in a source, and why. */
+/** Says what was recognized in a source, and why, and shows what its first people would be. */
 import { isPlain } from '../../domain/unknown-words.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';

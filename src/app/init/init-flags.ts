@@ -1,4 +1,7 @@
-/** The flags of `init`: every answer of its conversation can be given as one. */
+/**
+ * The flags of `init`: every answer of its conversation can be given as one, and a refusal ends
+ * with the one command line that decides all of it.
+ */
 import type { Command } from 'commander';
 import { Invalid } from '../../domain/errors.ts';
 import type { PlatformChannel } from './platform-channels.ts';

@@ -1,12 +1,14 @@
-/** Writes the configuration that `init` proposes, with its reasons as comments. */
+/**
+ * Writes the configuration that `init` proposes, with its reasons as comments, checks it, and names
+ * the next command.
+ */
 import { basename, relative, sep, dirname, resolve } from 'node:path';
 import { Document, stringify, visit, parseDocument } from 'yaml';
 import { counted } from '../../domain/values/counted.ts';
 import { visibleLine } from '../../compose/output/visible-text.ts';
 import { frequent, holdsDates, recordsOf, said, type Chosen, type Words } from './column-words.ts';
-import type { ChannelColumn } from './channel-columns.ts';
+import type { ChannelColumn, Proposal } from './propose-columns.ts';
 import { localPlatform } from './platform-channels.ts';
-import type { Proposal } from './propose-columns.ts';
 import type { Sample } from './sample/sample.ts';
 import { existsSync, writeFileSync } from 'node:fs';
 import { Invalid } from '../../domain/errors.ts';

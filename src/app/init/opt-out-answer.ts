@@ -1,4 +1,7 @@
-/** Proposes the flag that makes a column an opt-out. The user reads what it states, and decides. */
+/**
+ * Refuses a column whose words are not known, and proposes the flags that name them or make it an
+ * opt-out. The user reads what a flag states, and decides.
+ */
 import { isPlain, sayUnknown } from '../../domain/unknown-words.ts';
 import { vocabulary, type Use } from '../../records/contact/values/value-vocabulary.ts';
 import { isNamedLikeRefusal } from '../../domain/opt-out-names.ts';

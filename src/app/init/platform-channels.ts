@@ -1,6 +1,7 @@
 /**
- * Finds out which channels the platform has. No operation of its API lists them, but each contact
- * names the channels that it is in. A channel without contacts is not found.
+ * Finds out which channels the platform has, and the column of each by name. No operation of the
+ * platform's API lists channels, but each contact names those that it is in. A channel without
+ * contacts is not found.
  */
 import { isExpected } from '../../domain/errors.ts';
 import { createPlatform } from '../../platform/platform.ts';

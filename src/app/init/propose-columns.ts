@@ -1,6 +1,7 @@
 /**
  * Proposes which column holds what, by its name and its values. What a value means for consent is
- * never guessed: columns that cannot be decided are refused with the option that decides them.
+ * never guessed: columns that cannot be decided are refused with the option that decides them, and
+ * none that may be an opt-out is left out silently.
  */
 import { Invalid } from '../../domain/errors.ts';
 import { isAboutOtherWays, isNamedLikeOptOut, isOptOutField, isNamedLikeRefusal, isRefusalSign, saysRefusal, namedLike, plain } from '../../domain/opt-out-names.ts';
@@ -18,15 +19,9 @@ import {
   saysOptOut,
   mayBeOptOut,
   isTextOfEach,
+  type GivenWords,
 } from './column-words.ts';
-import {
-  type ChannelChoices,
-  type ChannelColumn,
-  channelColumn,
-  isHubspotOptOut,
-  refuseStray,
-} from './channel-columns.ts';
-import { columnsIn } from './init-flags.ts';
+import { columnsIn, wordFlag } from './init-flags.ts';
 import { denialAnswer, optOutAnswer, placeholder, unreadable } from './opt-out-answer.ts';
 import { matchChannels, type PlatformChannel } from './platform-channels.ts';
 import type { Column, Role, Sample, Value } from './sample/sample.ts';
@@ -483,4 +478,76 @@ const empty = 'named like an opt-out; it is empty in all records';
 /** HubSpot has an opt-out for each subscription type; its own column covers all of them. */
 function isOfHubspot({ name }: Column, standard: unknown): boolean {
   return standard !== undefined && /^(properties\.)?hs_/.test(name);
+}
+
+/** What the user says about the columns of channels. */
+interface ChannelChoices {
+  channels: readonly { id: string; column: string }[];
+  /** Columns of channels in which a yes is an opt-out. */
+  optOut: readonly string[];
+  /** The same, and everybody else is opted in. */
+  elseIn: readonly string[];
+  words: ReadonlyMap<string, GivenWords>;
+  asTheyAre: boolean;
+}
+
+/** A column of a channel. */
+export interface ChannelColumn extends Chosen {
+  /** What a no or an empty value means if a yes is an opt-out; undefined: a yes is a consent. */
+  optOut?: 'else none' | 'else in' | undefined;
+}
+
+/** Returns whether HubSpot itself defines this column as an opt-out, from one list or all. */
+function isHubspotOptOut(name: string): boolean {
+  return /^(properties\.)?hs_email_optout(_\d+)?$/.test(name);
+}
+
+/** Returns the column that the user names for a channel. Throws Undecided if it is ambiguous. */
+function channelColumn(column: Column, choices: ChannelChoices): ChannelColumn {
+  const { name } = column;
+  const words = choices.words.get(name);
+  const isElseIn = choices.elseIn.includes(name);
+  const isOwn = isHubspotOptOut(name);
+  if (isElseIn || isOwn || choices.optOut.includes(name)) {
+    if (isElseIn && words?.no === 'any') {
+      throw new Invalid(`--else-in ${quoted(name)} opts in by a no, so its words are not any`, {
+        fix: `name them: --words ${quoted(`${name}:no=WORD,WORD`)}`,
+      });
+    }
+    const chosen = withWords(column, 'unsubscribed', words);
+    const question = { use: 'unsubscribed', ofChannel: true } as const;
+    if (chosen.unknown.length > 0) throw unreadable(chosen, question, choices);
+    const optOut = isElseIn ? ('else in' as const) : ('else none' as const);
+    const rest = isElseIn ? 'everybody else is in' : 'everything else is no opinion';
+    const because = isOwn ? "it is HubSpot's own opt-out" : 'as you said';
+    return { ...chosen, optOut, why: `${because}: a yes opts out, ${rest}` };
+  }
+  const isStated = (words?.in?.length ?? 0) > 0 && (words?.out?.length ?? 0) > 0;
+  if (isNamedLikeRefusal(name) && !isStated) {
+    const lists = wordFlag(name, { in: ['WORD', 'WORD'], out: ['WORD', 'WORD'] });
+    const kind = isOptOutField(name) ? 'an opt-out' : 'a bounce, complaint, block or death';
+    const everybody = `--else-in ${quoted(name)} if everybody else wants this mail, too`;
+    throw new Undecided(
+      `column ${quoted(name)} is named like ${kind}, so its yes is not taken as a consent`,
+      {
+        fix: `add --opt-out ${quoted(name)} if yes means no mail, or ${everybody}; or name all words: --words ${JSON.stringify(lists)}`,
+        question: { about: 'polarity', column },
+        answer: { optOut: name, states: `a yes in ${quoted(name)} means no mail in this channel` },
+      },
+    );
+  }
+  const chosen = withWords(column, 'subscription', words);
+  if (isUnreadable(chosen)) throw unreadable(chosen, { use: 'subscription' }, choices);
+  return chosen;
+}
+
+/** Throws Invalid for a column that is said to be the opt-out of a channel and belongs to none. */
+function refuseStray({ optOut, elseIn }: ChannelChoices, used: readonly string[]): void {
+  for (const [flag, names] of [['--opt-out', optOut] as const, ['--else-in', elseIn] as const]) {
+    const stray = names.find((name) => !used.includes(name));
+    if (stray === undefined) continue;
+    throw new Invalid(`${flag} ${quoted(stray)}: no channel has this column`, {
+      fix: `add --channel ${quoted(`ID=${stray}`)}; if yes means no mail at all, use --unsubscribed`,
+    });
+  }
 }

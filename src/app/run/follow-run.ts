@@ -1,4 +1,7 @@
-/** Follows a run: prints its forecast, shows its progress, and stores that for `status`. */
+/**
+ * Follows a run: prints how long it will take if that could surprise the user, shows its progress,
+ * and stores that for `status`.
+ */
 import { type Forecast, forecastAgain, leastMs } from '../../engine/report/duration-forecast.ts';
 import type { Mirror, Progress } from '../../engine/context/mirror-context.ts';
 import type { Shell } from '../../compose/process-shell.ts';

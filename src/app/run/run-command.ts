@@ -37,7 +37,7 @@ import { orHandOver } from '../remote/worker-handover.ts';
 import { type Names, namesOf, keyOf } from '../../views/lookup/person-names.ts';
 import { outletsOf } from '../../compose/progress/progress-line.ts';
 import { clearRestored, copiedAt } from '../../compose/snapshot-marks.ts';
-import { alertsIn } from '../../views/status/alert-thresholds.ts';
+import { alertsIn } from '../../views/status/run-history.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import type { PlanView } from '../../engine/report/plan-view.ts';
 import { type LookFlags, namingOptions } from '../snapshot-command.ts';

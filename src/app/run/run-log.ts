@@ -3,7 +3,7 @@ import { renderProblem } from '../../domain/errors.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 import type { ErasedOne } from '../../engine/erasure/privacy-deletions.ts';
 import type { Sighting } from '../../engine/watch/unsubscribe-watch.ts';
-import type { Alert } from '../../views/status/alert-thresholds.ts';
+import type { Alert } from '../../views/status/run-history.ts';
 import type { Notice } from '../../views/status/trouble-notice.ts';
 import type { QuietFlags } from '../../compose/output/verbosity.ts';
 import type { Shell } from '../../compose/process-shell.ts';

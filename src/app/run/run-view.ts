@@ -1,4 +1,7 @@
-/** Collects what a run is shown with: samples of its changes, and what awaits approval. */
+/**
+ * Collects what a run is shown with: samples of its changes, what awaits approval, and what cannot
+ * be undone.
+ */
 import { aheadOf } from '../../engine/context/clock-difference.ts';
 import { guardNames, guardRows, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
 import type { PlannedRecord, PlanView } from '../../engine/report/plan-view.ts';

@@ -1,4 +1,7 @@
-/** An entry of the audit log as commands show it: with its run, and with who approved it. */
+/**
+ * An entry of the audit log as commands show it, with its run and with who approved it: as a
+ * document, as text, and as a line of CSV.
+ */
 import {
   type AuditEntry,
   decodeEntry,

@@ -1,4 +1,7 @@
-/** Collects everything known of one person, from every place that may know something. */
+/**
+ * Collects everything known of one person, from every place that may know something, and answers
+ * for each channel why the person does or does not receive its mail, in one sentence.
+ */
 import { existsSync } from 'node:fs';
 import { faultOf, knownHead } from '../../store/audit/audit-trail.ts';
 import { verifyLog } from '../../store/audit/verify-log.ts';

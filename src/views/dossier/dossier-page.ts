@@ -1,6 +1,9 @@
 /**
- * Renders a dossier as one HTML file: no script, nothing from elsewhere, light and dark, printable.
- * The signed document stands in it as text, so that one file is enough.
+ * Renders a dossier on one screen and as one HTML file (no script, nothing from elsewhere), signs
+ * it with the key of the audit log, and verifies one. A dossier is a JSON document, or a page that
+ * contains this document as text; both have a detached signature beside them (FILE.sig), over the
+ * exact bytes of the file, in base64. A page also holds two signatures itself: of the document in
+ * it, and of everything that comes before the signatures.
  */
 import { createHash } from 'node:crypto';
 import { type SigningKey, isSigned, keyId } from '../../store/audit/signing-key.ts';

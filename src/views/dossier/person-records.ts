@@ -1,4 +1,7 @@
-/** Reads what the files beside the snapshot contain of one person, as far as they can be read. */
+/**
+ * Reads what the files beside the snapshot contain of one person, as far as they can be read, and
+ * finds the people that a search means.
+ */
 import { decodeEntry } from '../../store/audit/audit-entry.ts';
 import { faultOf } from '../../store/audit/audit-trail.ts';
 import type { AuditLog } from '../../store/audit/audit-log.ts';

@@ -1,4 +1,4 @@
-/** Reads the options with which commands limit what they list. */
+/** Reads numbers and times that options state. */
 import { milliseconds } from '../../domain/values/config-value.ts';
 import { Invalid } from '../../domain/errors.ts';
 

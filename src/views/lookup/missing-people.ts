@@ -1,5 +1,6 @@
 /**
- * Counts people who are missing from the CRM, and determines what happens until they are deleted.
+ * Counts people who are missing from the CRM, determines what happens until they are deleted, and
+ * says why a person is not wanted any more without having opted out.
  */
 import { type AbsenceRules, policyDeletes, isLongEnough } from '../../records/contact/consent/absent-people.ts';
 import type { Absence, RecordedRow, Key } from '../../domain/record.ts';

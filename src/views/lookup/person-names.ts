@@ -1,6 +1,6 @@
 /**
- * Names records for people, with the address only if that is wanted, and finds the record that a
- * word on the command line means: an address, a hash, or a template's key.
+ * Names records for people, with the address only if that is wanted, also in logged requests, and
+ * finds the record that a word on the command line means: an address, a hash, or a template's key.
  */
 import type { Snapshot } from '../../store/snapshot.ts';
 import { shortHash, shortHasher } from '../../engine/context/person-identity.ts';

@@ -1,4 +1,7 @@
-/** Reads from the snapshot which problems the last runs recorded. */
+/**
+ * Reads from the snapshot which problems the last runs recorded, what guards withhold, and who
+ * decided about it.
+ */
 import { type GuardClass, guardNames, guardClasses } from '../../domain/guard-classes.ts';
 import type { ProblemCause, ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';

@@ -1,4 +1,8 @@
-/** Collects everything that the snapshot records of one person or template in one document. */
+/**
+ * Describes what the snapshot records of people and templates: one row as an entry, selected rows
+ * page by page, so that a large snapshot needs no more memory, and everything of one record as a
+ * document and as text.
+ */
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { RecordedRow, Ownership, RecordTypeName } from '../../domain/record.ts';
 import type { Config } from '../../config/config.ts';

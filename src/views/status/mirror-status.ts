@@ -36,9 +36,8 @@ import { copiedAt } from '../../compose/snapshot-marks.ts';
 import { auditLogState } from '../audit/log-verification.ts';
 import { missingOf } from '../lookup/missing-people.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
-import { alertsIn } from './alert-thresholds.ts';
+import { alertsIn, onlyIn, pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
 import { healthOf } from './mirror-health.ts';
-import { onlyIn, pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
 
 const peopleShown = 20;
 const changesShown = 20;

@@ -1,14 +1,20 @@
-/** Formats the runs of a snapshot as documents for --json and as text for tables. */
+/**
+ * Formats the runs of a snapshot as documents and as text, and compares the last ones with the
+ * thresholds of the configuration (`alerts`). Crossing one needs attention, and stops nothing; one
+ * that is not set is never crossed. `alerts.proofAge` is in mirror-status.ts.
+ */
 import { z } from 'zod';
 import type { RecordTypeName } from '../../domain/record.ts';
-import type { KeptRun, KeptChange } from '../../store/tables/run-history.ts';
+import { type KeptRun, type KeptChange, isLater } from '../../store/tables/run-history.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import { instant, instantOrNull, range } from '../../compose/output/format-values.ts';
+import { instant, instantOrNull, range, lasting } from '../../compose/output/format-values.ts';
 import { runInProgress } from '../../compose/progress/run-in-progress.ts';
 import { approvalOf } from '../../compose/output/decision-words.ts';
 import { changeName, outcomeName } from '../../compose/output/change-words.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
+import type { Config } from '../../config/config.ts';
+import { median } from '../../domain/values/median.ts';
 
 /** The part of a stored summary that is read; nothing of it is there while a run lasts. */
 const kept = z.object({
@@ -253,4 +259,80 @@ export function changeOf(change: KeptChange, key: string) {
 export function totalOf({ contacts, templates }: ToldChanges): number {
   const states = [contacts, templates].flatMap((of) => Object.values(of));
   return states.flatMap((of) => Object.values(of)).reduce((sum, n) => sum + n, 0);
+}
+
+/** A threshold that a run has crossed. */
+export interface Alert {
+  threshold: 'refused' | 'runTime' | 'deviation';
+  /** The id of the run. */
+  run: string;
+  text: string;
+  fix: string;
+}
+
+/** A few refused changes are problems of single records. */
+const refusedAtLeast = 3;
+/** With fewer runs than `few`, nothing is usual yet. */
+const compared = { few: 10, most: 30 };
+/** A run that differs by fewer changes is usual, whatever the others made. */
+const changesAtLeast = 20;
+
+/** Returns the thresholds that the last full run, and the last fast run after it, have crossed. */
+export function alertsIn(snapshot: Snapshot, { alerts }: Config): Alert[] {
+  if (Object.values(alerts).every((value) => value === undefined)) return [];
+  const of = (mode: string): KeptRun[] =>
+    snapshot.runs.lastOf(mode, compared.most + 1).filter(({ endedAt }) => endedAt !== null);
+  const crossed = ([last, ...earlier]: KeptRun[]): Alert[] => {
+    const tell = (run: KeptRun) => tellRun(run, () => false);
+    return last ? alertsOf(tell(last), earlier.map(tell), alerts) : [];
+  };
+  const full = of('full');
+  const fast = of('fast');
+  const isFastLater = fast[0] && isLater(fast[0], full[0]);
+  return [...crossed(full), ...(isFastLater ? crossed(fast) : [])];
+}
+
+/** Returns the thresholds that a run has crossed; `earlier` are the runs of the same mode. */
+export function alertsOf(
+  { run, mode, only, ms, attempted }: ToldRun,
+  earlier: readonly ToldRun[],
+  { refused: mostRefused, runTimeMs, deviation }: Config['alerts'],
+): Alert[] {
+  const alerts: Alert[] = [];
+  const add = (threshold: Alert['threshold'], text: string) =>
+    alerts.push({ threshold, run, text, fix: `\`crm-mirror runs ${run}\` shows what it did` });
+  const { sent, refused } = attempted ?? { sent: 0, refused: 0 };
+  if (
+    mostRefused !== undefined &&
+    refused >= refusedAtLeast &&
+    refused * 100 > sent * mostRefused
+  ) {
+    const share = Math.round((refused * 1000) / sent) / 10;
+    const many = `${withCommas(refused)} of ${counted(sent, 'change')} (${share} %)`;
+    add(
+      'refused',
+      `the platform refused ${many} of the last ${mode} run, and alerts.refused is ${mostRefused} %`,
+    );
+  }
+  if (runTimeMs !== undefined && ms !== null && ms > runTimeMs) {
+    const is = `and alerts.runTime is ${lasting(runTimeMs)}`;
+    add('runTime', `the last ${mode} run took ${lasting(ms)}, ${is}`);
+  }
+  // A run is compared with those that ended well and covered the same record types.
+  const before = earlier
+    .filter((one) => one.only === only && /^(done|held|rejected)$/.test(one.status))
+    .flatMap((one) => one.attempted?.sent ?? []);
+  if (deviation === undefined || !attempted || before.length < compared.few) return alerts;
+  // Single large runs move neither the median nor how far runs differ from it at the median.
+  const usual = median(before);
+  const spread = median(before.map((n) => Math.abs(n - usual)));
+  const most = Math.floor(usual + Math.max(deviation * spread, changesAtLeast));
+  if (sent > most) {
+    add(
+      'deviation',
+      `the last ${mode} run made ${counted(sent, 'change')}; the ${before.length} before it made ` +
+        `${withCommas(usual)} at the median, and up to ${withCommas(most)} are usual (alerts.deviation is ${deviation})`,
+    );
+  }
+  return alerts;
 }

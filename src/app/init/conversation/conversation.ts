@@ -1,6 +1,7 @@
 /**
  * The conversation of `init` on a terminal. It fills in the flags of a command line, question by
- * question, so that the same can be done again without it. Nothing is written before its end.
+ * question, so that the same can be done again without it. What cannot be decided without a guess
+ * becomes a question. Nothing is written before its end.
  */
 import { existsSync } from 'node:fs';
 import type { Shell } from '../../../compose/process-shell.ts';

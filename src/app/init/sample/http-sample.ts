@@ -1,4 +1,8 @@
-/** Reads a sample from an HTTP API: finds its list of records and its paging, and reads by them. */
+/**
+ * Reads a sample from an HTTP API: finds its list of records and its paging, and reads by them. A
+ * way of paging is proposed only if it was tried and brought other records. Secrets stay out of the
+ * configuration: they are written as `${NAME}`.
+ */
 import { Invalid } from '../../../domain/errors.ts';
 import { systemClock } from '../../../http/system-clock.ts';
 import { httpSource } from '../../../sources/http/http-source.ts';
@@ -7,10 +11,10 @@ import { httpOptions, type HttpOptions } from '../../../sources/http/options.ts'
 import { type Asking, createAsking } from '../../../sources/shared/crm-request.ts';
 import { addressFault } from '../../../sources/shared/option-fields.ts';
 import { closing, mostSampled, type Sample, sampleOf, type SourceRequest } from './sample.ts';
-import { headersFrom, refuseSecretIn, withVariables } from './secrets.ts';
 import { isAddress } from '../../../records/contact/values/email-address.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
 import { cursorIn, settingsFor } from '../../../sources/http/page-setting.ts';
+import { interpolate } from '../../../config/yaml-document.ts';
 
 const around = { clock: systemClock, random: Math.random };
 const mend = { credentials: '--header', request: 'the address', of: 'init' };
@@ -225,4 +229,46 @@ function candidatesFrom(
 
 function lastOf(path: string): string {
   return path.split('.').at(-1) ?? '';
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Returns the text with its `${NAME}` replaced. Throws Invalid if a variable is not set. */
+export function withVariables(text: string, env: Environment): string {
+  const { text: whole, missing, malformed } = interpolate(text, env);
+  const [name] = missing;
+  if (name !== undefined) {
+    throw new Invalid(`the environment variable ${name} is not set`, { fix: 'set it' });
+  }
+  if (!malformed) return whole;
+  throw new Invalid('a ${ is not understood', { fix: 'write ${NAME}' });
+}
+
+const secret = /auth|key|token|secret|passw|cookie|credential|session|signature/i;
+
+/** Throws Invalid if the address holds a value that must not be written into a file. */
+function refuseSecretIn(address: string): void {
+  for (const [name, value] of URL.parse(address)?.searchParams ?? []) {
+    if (!secret.test(name) || value.includes('${')) continue;
+    throw new Invalid(`${name} in the address would be written into the configuration`, {
+      fix: `put it into the environment, and write ${name}=\${CRM_TOKEN}, in single quotes`,
+    });
+  }
+}
+
+/** Returns headers as the configuration states them, from texts such as `Accept: text/csv`. */
+function headersFrom(texts: readonly string[]): Record<string, string> {
+  const pairs = texts.map((text): [string, string] => {
+    const [, name, value = ''] = /^([^:\s]+)\s*:\s*(.+)$/s.exec(text) ?? [];
+    if (name === undefined) {
+      throw new Invalid('--header is not understood', { fix: "write 'NAME: VALUE'" });
+    }
+    if (secret.test(name) && !value.includes('${')) {
+      throw new Invalid(`--header ${name} would write its secret into the configuration`, {
+        fix: `put it into the environment, and write '${name}: \${CRM_TOKEN}', in single quotes`,
+      });
+    }
+    return [name, value];
+  });
+  return Object.fromEntries(pairs);
 }

@@ -1,7 +1,10 @@
-/** Reads a sample of the source that the user names: a file, an address, or a CRM. */
+/**
+ * Reads a sample of the source that the user names: a file, an address, or a CRM, with the access
+ * that the environment holds. A password is never written: `${DATABASE_URL}` stands for it.
+ */
 import { Invalid } from '../../../domain/errors.ts';
 import { fileSample, isSqlite } from './file-sample.ts';
-import { httpSample } from './http-sample.ts';
+import { httpSample, withVariables } from './http-sample.ts';
 import {
   type Sample,
   type SourceRequest,
@@ -10,7 +13,6 @@ import {
   closing,
   sampleOf,
 } from './sample.ts';
-import { withVariables } from './secrets.ts';
 import { resolve } from 'node:path';
 import { systemClock } from '../../../http/system-clock.ts';
 import { listed, quoted } from '../../../sources/shared/field-suggestions.ts';
