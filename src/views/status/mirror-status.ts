@@ -89,20 +89,14 @@ export function currentStatusOf(seen: Seen) {
     recorded: read?.recorded ?? null,
     /** People of ours who are missing from the CRM, as counted by full runs; null if nobody is. */
     missing: read?.missing ?? null,
-    /**
-     * People who are gone from the CRM and subscribed, and not managed by the mirror; null
-     * without a snapshot. They are among the conflicts.
-     */
+    /** Gone from the CRM, subscribed and not managed by the mirror; among the conflicts. */
     unmanaged: read?.unmanaged ?? null,
     conflicts: read?.conflicts ?? null,
     rejected: read?.rejected ?? null,
     invalid: read?.invalid ?? null,
     /** Rejected records that are not tried again until they change; a subset of `rejected`. */
     parked: read?.parked ?? { contacts: 0, templates: 0, since: null },
-    /**
-     * Changes that were sent but not answered. Those in `sent` may be in progress while a process
-     * has the lease.
-     */
+    /** Unanswered changes; those in `sent` may be in progress while a process has the lease. */
     open: read?.open ?? { unknown: 0, sent: 0, since: null },
     paused: read?.paused ?? null,
     /** Only opt-outs are sent until then. After that, the next run tries again. */
