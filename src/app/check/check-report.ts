@@ -9,8 +9,7 @@ import { type Line, lineOf, styled } from '../../compose/output/text-style.ts';
 import type { Finding } from './finding.ts';
 import type { SourceCheck } from './source-check.ts';
 import type { CheckedPart } from './part-check.ts';
-import { isPlain } from '../../domain/unknown-words.ts';
-import { formOf } from '../../domain/values/masked-text.ts';
+import { isPlain, formOf } from '../../domain/unknown-words.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import type {
   ColumnMeaning,
