@@ -74,7 +74,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const decided = approve(snapshot, wanted, { config, at, signature, signs: flags.sign });
     return {
       document: documentOf(decided, { config, wanted, at }),
-      lines: linesOf(decided, wanted, { at, undoes: undoneBy(snapshot, wanted) }),
+      lines: linesOf(decided, wanted, {
+        at,
+        undoes: snapshot?.awaitingApproval.get(wanted.plan)?.undoes ?? undefined,
+      }),
     };
   });
 }
@@ -173,11 +176,6 @@ function documentOf(
 
 function isPending(signed: Approved['signed']): boolean {
   return signed !== undefined && signed.by.length < signed.need;
-}
-
-/** Returns the run that the plan undoes, if it is one of `undo`. */
-function undoneBy(snapshot: Snapshot | undefined, { plan }: Wanted): string | undefined {
-  return snapshot?.awaitingApproval.get(plan)?.undoes ?? undefined;
 }
 
 function linesOf(

@@ -88,10 +88,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     snapshot.close();
     await platform.close();
   }
-  return codeOf(findings, parts);
-}
-
-function codeOf(findings: readonly Finding[], parts: readonly CheckedPart[]): number {
   const failed = findings.filter(({ level }) => level === 'fail');
   if (failed.some(({ invalidInput }) => invalidInput)) return exitCode('invalid');
   if (failed.length > 0) return exitCode('failed');

@@ -34,18 +34,29 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const folder = makeFolder(command.opts<{ dir?: string }>().dir);
   const stage = await openStage(folder, shell);
-  const demo: Demo = { folder, stage, shell, page: createPage(shell), untrue: [] };
+  const page = createPage(shell);
+  const untrue: ClaimResult[] = [];
+  const demo: Demo = { folder, stage, shell, page, untrue };
   try {
-    prologue(demo);
+    page.title('crm-mirror: a demo in three acts, about twenty seconds long');
+    page.say(
+      `An email platform runs inside this process, at ${stage.url}; beside it lies the export of a ` +
+        'CRM. All people are invented. Everything the demo writes goes to ' +
+        `${folder.shown(folder.path)}.`,
+    );
     for (const act of [actOne, actTwo, actThree]) {
       await act(demo);
-      if (demo.untrue.length > 0) break;
+      if (untrue.length > 0) break;
     }
-    leave(folder, stage, demo.page);
+    leave(folder, stage, page);
   } finally {
     await stage.close();
   }
-  return verdict(demo);
+  if (untrue.length === 0) return exitCode('done');
+  page.title(`The demo failed: ${untrue.length} things did not happen as described`);
+  for (const { subject, says, truth } of untrue)
+    page.item(subject, `Described: ${says} In truth: ${truth}`);
+  return exitCode('failed');
 }
 
 interface Demo {
@@ -55,15 +66,6 @@ interface Demo {
   page: DemoPage;
   /** The claims that were false. */
   untrue: ClaimResult[];
-}
-
-function prologue({ page, folder, stage }: Demo): void {
-  page.title('crm-mirror: a demo in three acts, about twenty seconds long');
-  page.say(
-    `An email platform runs inside this process, at ${stage.url}; beside it lies the export of a ` +
-      'CRM. All people are invented. Everything the demo writes goes to ' +
-      `${folder.shown(folder.path)}.`,
-  );
 }
 
 async function actOne(demo: Demo): Promise<void> {
@@ -83,7 +85,18 @@ async function actOne(demo: Demo): Promise<void> {
       'is left to other programs.',
   );
   const passed = await sync(demo, claims.one);
-  tell(demo, [pace(passed)]);
+  const { ms, requests } = passed.summary;
+  const enrolments = writesIn(passed).filter(({ route }) => route === 'contacts.enrol').length;
+  const seconds = ms / 1000;
+  tell(demo, [
+    {
+      subject: `${withCommas(enrolments)} enrolments in ${seconds.toFixed(1)} s`,
+      says:
+        `That is ${Math.round(enrolments / seconds)} a second. ` +
+        `${requests.rateLimited} requests were refused by a rate limit (429).`,
+      truth: undefined,
+    },
+  ]);
   if (passed.summary.status === 'rejected') {
     page.say(
       'The run ended as "rejected": everything else is done, but some records are newly invalid. ' +
@@ -140,8 +153,11 @@ async function sync(demo: Demo, { people: claimed, templates }: Claims): Promise
   const people = await readPeople(config, shell.stop);
   const facts = { ...passed, world: emulator.world, people };
   page.say('What happened, and why:');
+  const { run: id, status, reasons } = passed.summary;
+  const hasEnded = status === 'done' || status === 'rejected';
+  const truth = `It ended as "${status}": ${reasons.join('; ')}`;
   tell(demo, [
-    ...failure(passed),
+    ...(hasEnded ? [] : [{ subject: `run ${id}`, says: '', truth }]),
     ...claimed.map((claim) => tellOf(claim, facts)),
     ...templates.map((claim) => tellOfTemplate(claim, facts)),
     ...tellSafety({ emulator, before, foreign, people, passed }),
@@ -153,26 +169,10 @@ async function sync(demo: Demo, { people: claimed, templates }: Claims): Promise
 function tell({ page, untrue }: Demo, told: readonly ClaimResult[]): void {
   untrue.push(...told.filter(({ truth }) => truth !== undefined));
   page.lines(['']);
-  for (const [text, same] of Map.groupBy(told, textOf)) {
-    page.item(same.map(({ subject }) => subject).join(', '), text);
-  }
-}
-
-function textOf({ says, truth }: ClaimResult): string {
-  return truth === undefined ? says : `NOT AS DESCRIBED. ${truth}`;
-}
-
-function pace(passed: Passed): ClaimResult {
-  const { ms, requests } = passed.summary;
-  const enrolments = writesIn(passed).filter(({ route }) => route === 'contacts.enrol').length;
-  const seconds = ms / 1000;
-  return {
-    subject: `${withCommas(enrolments)} enrolments in ${seconds.toFixed(1)} s`,
-    says:
-      `That is ${Math.round(enrolments / seconds)} a second. ` +
-      `${requests.rateLimited} requests were refused by a rate limit (429).`,
-    truth: undefined,
-  };
+  const texts = Map.groupBy(told, ({ says, truth }) =>
+    truth === undefined ? says : `NOT AS DESCRIBED. ${truth}`,
+  );
+  for (const [text, same] of texts) page.item(same.map(({ subject }) => subject).join(', '), text);
 }
 
 function nothingWritten(what: string, { requests }: Passed): ClaimResult {
@@ -182,20 +182,4 @@ function nothingWritten(what: string, { requests }: Passed): ClaimResult {
     says: `${what} read both sides, and wrote nothing.`,
     truth: writes === 0 ? undefined : `${what} wrote on the platform.`,
   };
-}
-
-/** Returns a false claim for a run that did not complete successfully. */
-function failure({ summary: { run: id, status, reasons } }: Passed): ClaimResult[] {
-  if (status === 'done' || status === 'rejected') return [];
-  return [
-    { subject: `run ${id}`, says: '', truth: `It ended as "${status}": ${reasons.join('; ')}` },
-  ];
-}
-
-function verdict({ page, untrue }: Demo): number {
-  if (untrue.length === 0) return exitCode('done');
-  page.title(`The demo failed: ${untrue.length} things did not happen as described`);
-  for (const { subject, says, truth } of untrue)
-    page.item(subject, `Described: ${says} In truth: ${truth}`);
-  return exitCode('failed');
 }

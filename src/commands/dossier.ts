@@ -13,19 +13,12 @@ import { assemble } from '../compose/assemble-mirror.ts';
 import { auditLogOf } from '../compose/audit-trail.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { type Dossier, dossierOf } from '../views/dossier/dossier-document.ts';
-import {
-  dossierLines,
-  type Format,
-  textOf,
-  type Verified,
-  verifyFile,
-  writeSigned,
-} from '../views/dossier/dossier-page.ts';
+import { dossierLines, type Format, textOf, verifyFile, writeSigned } from '../views/dossier/dossier-page.ts';
 import { sinceOf } from '../views/lookup/list-options.ts';
 import { keyOf, namesOf, wordOf } from '../views/lookup/person-names.ts';
 import { type LookFlags, namingOptions, print } from '../app/snapshot-command.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
-import { type Line, lineOf, styled } from '../compose/output/text-style.ts';
+import { lineOf, styled } from '../compose/output/text-style.ts';
 
 interface Flags extends LookFlags {
   asOf?: string;
@@ -140,7 +133,25 @@ function verify(file: string, { publicKey, config, json }: Flags, shell: Shell):
     ? publicKey.map((one) => keyIdOf(readFileSync(one, 'utf8')))
     : keysOf(loadConfig(config, shell.env));
   const found = verifyFile(path, new Set(accepted));
-  print({ document: { file: path, ...found }, lines: verifiedLines(path, found) }, { json }, shell);
+  const { fits, trusted, key } = found;
+  const isGood = fits && trusted;
+  const mark = isGood ? styled('green', '✓') : styled('red', '✗');
+  const verdict = fits ? 'The signature fits' : 'The signature does not fit';
+  const stranger =
+    'this key is none of those that are accepted: compare it, or give it with --public-key';
+  print(
+    {
+      document: { file: path, ...found },
+      lines: [
+        lineOf(mark, ` ${verdict}: ${path}`),
+        ...(key === null ? [] : [`  key  ${key}`]),
+        ...found.faults.map((fault) => lineOf('  ', styled('red', fault))),
+        ...(fits && !trusted ? [lineOf('  ', styled('red', stranger))] : []),
+      ],
+    },
+    { json },
+    shell,
+  );
   return exitCode(found.fits && found.trusted ? 'done' : 'failed');
 }
 
@@ -154,19 +165,4 @@ function keysOf(config: Config): string[] {
   } finally {
     log?.close();
   }
-}
-
-/** Returns the lines about a verification, the verdict first. */
-function verifiedLines(path: string, { fits, trusted, key, faults }: Verified): Line[] {
-  const isGood = fits && trusted;
-  const mark = isGood ? styled('green', '✓') : styled('red', '✗');
-  const verdict = fits ? 'The signature fits' : 'The signature does not fit';
-  const stranger =
-    'this key is none of those that are accepted: compare it, or give it with --public-key';
-  return [
-    lineOf(mark, ` ${verdict}: ${path}`),
-    ...(key === null ? [] : [`  key  ${key}`]),
-    ...faults.map((fault) => lineOf('  ', styled('red', fault))),
-    ...(fits && !trusted ? [lineOf('  ', styled('red', stranger))] : []),
-  ];
 }

@@ -7,7 +7,6 @@ import { spellings } from '../emulator/quirks/quirks.ts';
 import { seeded } from '../emulator/shared/seeded-random.ts';
 import { parseSeedFile, type SeedFile } from '../emulator/seed/seed-file.ts';
 import { serve } from '../emulator/http-listener.ts';
-import type { Channel } from '../emulator/shared/row-types.ts';
 import { openFile } from '../emulator/store/sqlite-file.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import { forecast } from '../engine/report/duration-forecast.ts';
@@ -87,8 +86,53 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const emulator = openEmulator(flags, shell);
   try {
     const served = await serveAt(emulator, port);
-    if (flags.json) printJson(emulator, served.url, shell);
-    else printText(emulator, { url: served.url, data: flags.data }, shell);
+    if (flags.json) {
+      const { apiKey, world } = emulator;
+      const organizations = emulator.organizations().map((id) => {
+        const { apiKey, world } = emulator.player(id);
+        return { id, apiKey, channels: world.channels(), session: world.users()[0]?.session };
+      });
+      const sessions = { member: world.users()[0]?.session, guest: emulator.guest() };
+      const channels = world.channels();
+      const firstLoad = firstLoadOf(emulator);
+      shell.print(
+        JSON.stringify({ url: served.url, apiKey, channels, sessions, organizations, firstLoad }),
+      );
+    } else {
+      const { apiKey, world, organizations } = emulator;
+      const channels = world.channels();
+      const width = Math.max(...channels.map(({ id }) => id.length));
+      const others = organizations().length - 1;
+      const { people, ms } = firstLoadOf(emulator);
+      const time = ms === 0 ? 'a few seconds' : `about ${lasting(ms)}`;
+      const faster =
+        ms > longMs ? '; start with --limit contacts.enrol=1000/60 to make it shorter' : '';
+      const lines = [
+        `The emulator runs at ${served.url}, ${flags.data ? `in ${flags.data}` : 'in memory'}, until it is stopped (Ctrl+C).`,
+        '',
+        `API key   ${apiKey}`,
+        ...channels.map(
+          ({ id, name }, index) =>
+            `${index ? '        ' : 'Channels'}  ${id.padEnd(width)}  ${name}`,
+        ),
+        ...(others > 0 ? [`Besides   organizations: ${others} more; --json names their keys`] : []),
+        '',
+        `A first load of ${withCommas(people)} people takes ${time} for each channel under ` +
+          `these limits${faster}.`,
+        '',
+        'Paste this into another terminal to use it:',
+        '',
+        `export PLATFORM_URL=${served.url}`,
+        `export PLATFORM_API_KEY=${apiKey}`,
+        'curl -H "x-api-key: $PLATFORM_API_KEY" "$PLATFORM_URL/api/contacts/list"',
+        '',
+        `The API, to be read:   ${served.url}/docs`,
+        `All one can play with: curl ${served.url}/_emulator/`,
+        `What happened so far:  curl ${served.url}/_emulator/state`,
+        `Somebody signs up:     curl -d '{"email":"ann@example.org"}' ${served.url}/_emulator/sign-up`,
+      ];
+      for (const line of lines) shell.print(line);
+    }
     await stopped(shell.stop);
     await served.close();
   } finally {
@@ -101,7 +145,14 @@ function openEmulator(flags: Flags, shell: Shell): Emulator {
   const seedFile = readSeedFile(flags.seedFile);
   const random = seeded(parseWhole('--seed', flags.seed, Number.MAX_SAFE_INTEGER));
   const apiKey = parseKey(flags.key);
-  const channels = parseChannels(flags.channel ?? (seedFile ? [] : defaultChannels));
+  const channels = (flags.channel ?? (seedFile ? [] : defaultChannels)).map((text) => {
+    const [, id, name, byDefault] =
+      /^([\w.~-]+)(?:=(.+?))?(?::(opt_in|opt_out))?$/.exec(text) ?? [];
+    if (id === undefined) {
+      throw new Invalid(`--channel "${text}": write id or id=Name, as ch_news=Newsletter`);
+    }
+    return { id, name: name ?? id, subscription: subscription.optional().parse(byDefault) };
+  });
   const storage = flags.data === undefined ? undefined : openFile(flags.data);
   const arranges = flags.seedFile !== undefined || flags.channel !== undefined;
   try {
@@ -135,22 +186,6 @@ function readSeedFile(path: string | undefined): SeedFile | undefined {
   }
 }
 
-/**
- * Prints all keys as JSON. `sessions` contains values for the cookie *.session_token: one of a
- * member of the first organization, and one of a user without an organization.
- */
-function printJson(emulator: Emulator, url: string, shell: Shell): void {
-  const { apiKey, world } = emulator;
-  const organizations = emulator.organizations().map((id) => {
-    const { apiKey, world } = emulator.player(id);
-    return { id, apiKey, channels: world.channels(), session: world.users()[0]?.session };
-  });
-  const sessions = { member: world.users()[0]?.session, guest: emulator.guest() };
-  const channels = world.channels();
-  const firstLoad = firstLoadOf(emulator);
-  shell.print(JSON.stringify({ url, apiKey, channels, sessions, organizations, firstLoad }));
-}
-
 /** The share of a limit that a mirror leaves to other programs by default (platform.reserve). */
 const reserve = 0.1;
 const tried = 1000;
@@ -164,51 +199,6 @@ function firstLoadOf({ limitOf }: Emulator): { people: number; ms: number } {
   const limits = { [route]: { limit, windowMs: windowSeconds * 1000, others: 0, left: undefined } };
   const { ms } = forecast({ [route]: tried }, { limits, reserve, readMs: 0 });
   return { people: tried, ms: ms ?? 0 };
-}
-
-function firstLoadWords(emulator: Emulator): string {
-  const { people, ms } = firstLoadOf(emulator);
-  const time = ms === 0 ? 'a few seconds' : `about ${lasting(ms)}`;
-  const faster =
-    ms > longMs ? '; start with --limit contacts.enrol=1000/60 to make it shorter' : '';
-  return (
-    `A first load of ${withCommas(people)} people takes ${time} for each channel under ` +
-    `these limits${faster}.`
-  );
-}
-
-function printText(
-  emulator: Emulator,
-  { url, data }: { url: string; data: string | undefined },
-  shell: Shell,
-): void {
-  const { apiKey, world, organizations } = emulator;
-  const channels = world.channels();
-  const width = Math.max(...channels.map(({ id }) => id.length));
-  const others = organizations().length - 1;
-  const lines = [
-    `The emulator runs at ${url}, ${data ? `in ${data}` : 'in memory'}, until it is stopped (Ctrl+C).`,
-    '',
-    `API key   ${apiKey}`,
-    ...channels.map(
-      ({ id, name }, index) => `${index ? '        ' : 'Channels'}  ${id.padEnd(width)}  ${name}`,
-    ),
-    ...(others > 0 ? [`Besides   organizations: ${others} more; --json names their keys`] : []),
-    '',
-    firstLoadWords(emulator),
-    '',
-    'Paste this into another terminal to use it:',
-    '',
-    `export PLATFORM_URL=${url}`,
-    `export PLATFORM_API_KEY=${apiKey}`,
-    'curl -H "x-api-key: $PLATFORM_API_KEY" "$PLATFORM_URL/api/contacts/list"',
-    '',
-    `The API, to be read:   ${url}/docs`,
-    `All one can play with: curl ${url}/_emulator/`,
-    `What happened so far:  curl ${url}/_emulator/state`,
-    `Somebody signs up:     curl -d '{"email":"ann@example.org"}' ${url}/_emulator/sign-up`,
-  ];
-  for (const line of lines) shell.print(line);
 }
 
 async function serveAt(emulator: Emulator, port: number) {
@@ -226,15 +216,4 @@ async function serveAt(emulator: Emulator, port: number) {
 function parseKey(key: string | undefined): string | undefined {
   if (key === undefined || /^[\w.~-]+$/.test(key)) return key;
   throw new Invalid('--key: use letters, digits and . _ ~ - only');
-}
-
-function parseChannels(texts: readonly string[]): Channel[] {
-  return texts.map((text) => {
-    const [, id, name, byDefault] =
-      /^([\w.~-]+)(?:=(.+?))?(?::(opt_in|opt_out))?$/.exec(text) ?? [];
-    if (id === undefined) {
-      throw new Invalid(`--channel "${text}": write id or id=Name, as ch_news=Newsletter`);
-    }
-    return { id, name: name ?? id, subscription: subscription.optional().parse(byDefault) };
-  });
 }

@@ -104,7 +104,20 @@ async function status(command: Command, shell: Shell): Promise<number> {
   const missing: FleetMirror[] = [];
   const moves: { mirror: string; from: string; to: string; state: string }[] = [];
   const unusable = await withFleets(flags, shell, async (fleet, mirrors) => {
-    nodes.push(...fleet.nodes.map((node) => rowOf(node, fleet)));
+    nodes.push(
+      ...fleet.nodes.map((node) => {
+        const own = servedBy(fleet, node.name);
+        const weight = own.reduce((sum, one) => sum + weightOf(one), 0);
+        return {
+          node: node.name,
+          host: node.host,
+          since: instant(node.since),
+          mirrors: own.length,
+          weight: Math.round(weight * 10) / 10,
+          draining: node.isDraining,
+        };
+      }),
+    );
     const free = unserved(fleet).map(({ name }) => name);
     withoutHome.push(...free.filter((name) => mirrors.includes(name)));
     missing.push(...mirrorsWithoutDisk(fleet).filter(({ name }) => mirrors.includes(name)));
@@ -122,19 +135,6 @@ async function status(command: Command, shell: Shell): Promise<number> {
   ];
   print({ document: { nodes, withoutHome, withoutDisk, moves, unusable }, lines }, flags, shell);
   return exitCode(unusable.length === 0 ? 'done' : 'failed');
-}
-
-function rowOf({ name, host, since, isDraining }: FleetNode, fleet: Fleet): Row {
-  const own = servedBy(fleet, name);
-  const weight = own.reduce((sum, one) => sum + weightOf(one), 0);
-  return {
-    node: name,
-    host,
-    since: instant(since),
-    mirrors: own.length,
-    weight: Math.round(weight * 10) / 10,
-    draining: isDraining,
-  };
 }
 
 function linesOf(
@@ -177,7 +177,7 @@ async function drain(command: Command, shell: Shell): Promise<number> {
     found.push(node.name);
     const takers = nodes.filter((one) => one.name !== node.name && !one.isDraining);
     others += takers.length;
-    stay.push(...boundTo(node.name, takers, fleet));
+    stay.push(...withoutDiskIn(takers, servedBy(fleet, node.name)).map(({ name }) => name));
   });
   const [node] = found;
   if (node === undefined) throw noNode(asked);
@@ -208,11 +208,6 @@ function drainWords(node: string, others: number, stay: readonly string[]): stri
   if (stay.length === 0) return [gives];
   const reason = `it keeps ${stay.join(', ')}: no other worker has their disk`;
   return [gives, renderProblem({ reason, fix: 'move them with `fleet move`' })];
-}
-
-/** Returns the mirrors of a worker whose disk none of the others has. */
-function boundTo(node: string, others: readonly FleetNode[], fleet: Fleet): string[] {
-  return withoutDiskIn(others, servedBy(fleet, node)).map(({ name }) => name);
 }
 
 async function move(command: Command, shell: Shell): Promise<number> {

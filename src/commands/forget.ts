@@ -6,13 +6,7 @@ import { namingOptions } from '../app/snapshot-command.ts';
 import { see } from '../views/lookup/seen-mirror.ts';
 import { keyOfHash } from '../views/lookup/person-names.ts';
 import { askAgreement } from '../app/init/conversation/talk.ts';
-import {
-  type Agreement,
-  type PersonFlags,
-  personOptions,
-  type PersonWork,
-  withPerson,
-} from '../app/run/person-command.ts';
+import { type PersonFlags, personOptions, withPerson } from '../app/run/person-command.ts';
 import type { Config } from '../config/config.ts';
 import { Invalid } from '../domain/errors.ts';
 import type { Shell } from '../compose/process-shell.ts';
@@ -44,37 +38,77 @@ export function options(command: Command): void {
 /** Forgets one person. The exit code is 0 only if everything is done and certified. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const { yes = false } = command.opts<Flags>();
-  return withPerson(command, shell, forgetting(shell), agreeing(shell, yes));
-}
-
-/** Asks on a terminal. Elsewhere, `yes` and an address are required. */
-function agreeing(shell: Shell, yes: boolean): Agreement {
-  return async (word, config) => {
-    if (shell.canAsk !== true && word.startsWith('#')) {
-      throw new Invalid(`forget ${word}: a hash does not show which person it means`, {
-        fix: 'give the address with --yes, or run it on a terminal, where it shows the address and asks',
+  return withPerson(
+    command,
+    shell,
+    async ({ mirror, part, key, hash, names, path, flags }) => {
+      const { stop: signal, abort } = shell;
+      const by = operatorName(shell);
+      const told = await forget(mirror, { part, key, by }, { signal, abort });
+      const { done, entry, crm, failure, verified, scrubbed } = told;
+      const also = told.also.map((other) => names({ kind: 'contact', key: other }));
+      const copies = filesAside(path);
+      const document = {
+        mirror: mirror.name,
+        person: hash,
+        at: instant(told.at),
+        /** Counts all attempts since the first; null if the platform could not be queried. */
+        found: done.found?.length ?? null,
+        optedOut: done.found ? done.optedOut : null,
+        deleted: done.found ? done.deleted.length : null,
+        verified,
+        purged: done.purged ?? null,
+        /** Whether the file no longer contains anything that was dropped. */
+        scrubbed,
+        entry: { ...entry, since: instant(entry.since) },
+        /** How the CRM was read. If it was not read, the entry may lack ids of the person. */
+        crm,
+        /** Addresses that have no other reference once this one is removed from the snapshot. */
+        also,
+        /** Snapshots that were set aside, from which nothing is dropped. */
+        copies,
+        reason: failure ? explain(failure).text : null,
+      };
+      const words = 'may still contain the person → delete';
+      const lines = [
+        ...linesOf(`${hash} of ${mirror.name}`, told),
+        ...alsoLines(also, flags),
+        ...copies.map((file) => `  copy      ${file} was set aside: it ${words} it`),
+        `  backups   those made before this ${words} them, or forget again after restoring one`,
+      ];
+      // Work stopped by a signal counts as an interruption, whatever its own error.
+      const code = failure
+        ? explain(signal.aborted ? signal.reason : failure).code
+        : exitCode(isDone(told) ? 'done' : 'failed');
+      return { document, lines, code };
+    },
+    async (word, config) => {
+      if (shell.canAsk !== true && word.startsWith('#')) {
+        throw new Invalid(`forget ${word}: a hash does not show which person it means`, {
+          fix: 'give the address with --yes, or run it on a terminal, where it shows the address and asks',
+        });
+      }
+      if (yes) return shell;
+      if (shell.canAsk !== true) {
+        throw new Invalid('forget: nobody is forgotten without agreement', {
+          fix: 'check the address and the mirror, then give --yes',
+        });
+      }
+      const who = await addressOf(word, config);
+      const isAgreed = await askAgreement(shell, {
+        command: 'forget',
+        question:
+          `Forget ${who} for good? Every contact of this address at ${config.platform.url} is opted ` +
+          `out and deleted, and the mirror ${config.mirror} forgets the person.`,
+        yes: 'The erasure begins.',
+        no: 'Nobody was forgotten.',
       });
-    }
-    if (yes) return shell;
-    if (shell.canAsk !== true) {
-      throw new Invalid('forget: nobody is forgotten without agreement', {
-        fix: 'check the address and the mirror, then give --yes',
-      });
-    }
-    const who = await addressOf(word, config);
-    const isAgreed = await askAgreement(shell, {
-      command: 'forget',
-      question:
-        `Forget ${who} for good? Every contact of this address at ${config.platform.url} is opted ` +
-        `out and deleted, and the mirror ${config.mirror} forgets the person.`,
-      yes: 'The erasure begins.',
-      no: 'Nobody was forgotten.',
-    });
-    if (!isAgreed) return undefined;
-    // A worker that has the mirror cannot ask again.
-    const [name = '', ...words] = shell.argv ?? [];
-    return shell.argv ? { ...shell, argv: [name, '--yes', ...words] } : shell;
-  };
+      if (!isAgreed) return undefined;
+      // A worker that has the mirror cannot ask again.
+      const [name = '', ...words] = shell.argv ?? [];
+      return shell.argv ? { ...shell, argv: [name, '--yes', ...words] } : shell;
+    },
+  );
 }
 
 /** Returns the address that a hash means if the snapshot knows it, and otherwise the word. */
@@ -88,60 +122,12 @@ async function addressOf(word: string, config: Config): Promise<string> {
   }
 }
 
-function forgetting(shell: Shell): PersonWork {
-  return async ({ mirror, part, key, hash, names, path, flags }) => {
-    const { stop: signal, abort } = shell;
-    const by = operatorName(shell);
-    const told = await forget(mirror, { part, key, by }, { signal, abort });
-    const { done, entry, crm, failure, verified, scrubbed } = told;
-    const also = told.also.map((other) => names({ kind: 'contact', key: other }));
-    const copies = filesAside(path);
-    const document = {
-      mirror: mirror.name,
-      person: hash,
-      at: instant(told.at),
-      /** Counts all attempts since the first; null if the platform could not be queried. */
-      found: done.found?.length ?? null,
-      optedOut: done.found ? done.optedOut : null,
-      deleted: done.found ? done.deleted.length : null,
-      verified,
-      purged: done.purged ?? null,
-      /** Whether the file no longer contains anything that was dropped. */
-      scrubbed,
-      entry: { ...entry, since: instant(entry.since) },
-      /** How the CRM was read. If it was not read, the entry may lack ids of the person. */
-      crm,
-      /** Addresses that have no other reference once this one is removed from the snapshot. */
-      also,
-      /** Snapshots that were set aside, from which nothing is dropped. */
-      copies,
-      reason: failure ? explain(failure).text : null,
-    };
-    const lines = [
-      ...linesOf(`${hash} of ${mirror.name}`, told),
-      ...alsoLines(also, flags),
-      ...copiesLines(copies),
-    ];
-    return { document, lines, code: codeOf(told, signal) };
-  };
-}
-
-/**
- * Returns the exit code. Work stopped by a signal counts as an interruption, whatever its own
- * error.
- */
-function codeOf(told: Certificate, stop: AbortSignal): number {
-  if (!told.failure) return exitCode(isDone(told) ? 'done' : 'failed');
-  return explain(stop.aborted ? stop.reason : told.failure).code;
-}
-
-/** Returns whether everything is done and certified. */
 function isDone({ failure, crm, verified }: Certificate): boolean {
   return failure === undefined && crm.certified && verified;
 }
 
 function linesOf(who: string, told: Certificate): string[] {
-  const { at, entry, failure } = told;
+  const { at, entry, crm, failure } = told;
   return [
     isDone(told)
       ? `${who} is forgotten, ${instant(at)}`
@@ -149,7 +135,14 @@ function linesOf(who: string, told: Certificate): string[] {
     ...doneLines(told),
     `  list      do-not-contact entry ${entry.seq} of ${entry.ledger}, since ${instant(entry.since)}: ` +
       'no run brings this person back',
-    ...crmLines(told),
+    // Without the person's ids, a new address in the CRM counts as a new person.
+    ...(crm.certified
+      ? []
+      : [
+          `  CRM       ${crm.read ? 'not read for certain' : 'not read'}: ${crm.why ?? ''}`,
+          '            ids of the person may be missing from the entry: should the CRM give the record',
+          '            another address, that would be mirrored. Run it again once the CRM can be read.',
+        ]),
     ...(failure ? ['  Run it again.'] : []),
   ];
 }
@@ -165,26 +158,13 @@ function doneLines({ done, verified, scrubbed, failure }: Certificate): string[]
   return [
     `  platform  ${counted(found.length, 'contact')} found, ` +
       `${counted(optedOut, 'subscription')} opted out, ${deleted.length} deleted; ${proof}`,
-    ...(isSearched && !verified ? unsureLines : []),
+    ...(isSearched && !verified
+      ? [
+          '            the list of contacts was shorter than its own count, as while others delete:',
+          '            a contact whose address is spelled otherwise may be missing. Run it again.',
+        ]
+      : []),
     ...(purged ? [`  snapshot  ${counted(rows, 'row')} dropped, ${file}`] : []),
-  ];
-}
-
-const unsureLines = [
-  '            the list of contacts was shorter than its own count, as while others delete:',
-  '            a contact whose address is spelled otherwise may be missing. Run it again.',
-];
-
-/**
- * Warns if the CRM was not read. Without the person's ids, a new address in the CRM counts as a new
- * person.
- */
-function crmLines({ crm }: Certificate): string[] {
-  if (crm.certified) return [];
-  return [
-    `  CRM       ${crm.read ? 'not read for certain' : 'not read'}: ${crm.why ?? ''}`,
-    '            ids of the person may be missing from the entry: should the CRM give the record',
-    '            another address, that would be mirrored. Run it again once the CRM can be read.',
   ];
 }
 
@@ -199,14 +179,6 @@ function alsoLines(also: readonly string[], { config }: PersonFlags): string[] {
     `  also      the same CRM record, or contact, is known under ${many},`,
     '            and nothing was done there. For each that is the same person:',
     ...also.map((name) => `            crm-mirror forget ${quoted(name)} -c ${quoted(config)}`),
-  ];
-}
-
-function copiesLines(copies: readonly string[]): string[] {
-  const words = 'may still contain the person → delete';
-  return [
-    ...copies.map((file) => `  copy      ${file} was set aside: it ${words} it`),
-    `  backups   those made before this ${words} them, or forget again after restoring one`,
   ];
 }
 

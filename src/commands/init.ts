@@ -32,10 +32,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const { converse } = await import('../app/init/conversation/conversation.ts');
     return converse(flags, shell);
   }
-  return byFlags(flags, shell);
-}
-
-async function byFlags(flags: Flags, shell: Shell): Promise<number> {
   const { source, output } = flags;
   if (source === undefined) {
     throw new Invalid('init asks its questions only on a terminal, and no source is named', {

@@ -36,7 +36,11 @@ async function run(command: Command, shell: Shell): Promise<number> {
   const sinks = sinksOf(config, systemClock);
   try {
     const chosen = choose(sinks, flags, config);
-    const message = testMessage(config);
+    const reason = `this is a test of the notifications about the mirror ${config.mirror}`;
+    const title = 'test of the notifications';
+    const item = { type: 'mirror.test', level: 'info', title, reason, fix: '' } as const;
+    const head = headOf(config, { clock: systemClock, random: Math.random });
+    const message: Message = { ...head, run: null, items: [item] };
     const results = await Promise.all(chosen.map(async (sink) => test(sink, message, shell)));
     const lines = results.map(({ name, host, sent, reason, fix }) => {
       const why = reason === null ? '' : `: ${renderProblem({ reason, fix: fix ?? undefined })}`;
@@ -58,14 +62,6 @@ function choose(sinks: readonly Sink[], { to }: Flags, { file }: Config): readon
   if (chosen.length > 0) return chosen;
   const names = sinks.map(({ name }) => name).join(' or ');
   throw new Invalid(`--to ${to}: notices has no receiver of this name`, { fix: `use ${names}` });
-}
-
-function testMessage(config: Config): Message {
-  const reason = `this is a test of the notifications about the mirror ${config.mirror}`;
-  const title = 'test of the notifications';
-  const item = { type: 'mirror.test', level: 'info', title, reason, fix: '' } as const;
-  const head = headOf(config, { clock: systemClock, random: Math.random });
-  return { ...head, run: null, items: [item] };
 }
 
 async function test({ name, kind, host, deliver }: Sink, message: Message, shell: Shell) {

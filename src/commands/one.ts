@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
-import type { Mirror, Mode } from '../engine/context/mirror-context.ts';
-import type { Summary } from '../engine/report/run-summary.ts';
+import type { Mode } from '../engine/context/mirror-context.ts';
 import { pass, runOptions, type PassFlags } from '../app/run/run-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
@@ -31,14 +30,21 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   return pass({ ...flags, only: 'contacts' }, shell, {
     mode,
     writes: true,
-    begins(mirror) {
-      if (flags.id !== undefined) refuseWhole(mirror);
+    begins({ parts, name }) {
+      const canReadOne = parts.some(({ type, source }) => type.name === 'contact' && source.one);
+      if (flags.id === undefined || canReadOne) return;
+      throw new Invalid(`--id: the source of ${name} cannot read a single record`, {
+        fix: 'name the person instead: the whole source is read then',
+      });
     },
-    ended({ summary }) {
-      const told = absenceWords(summary);
-      if (told === undefined) return;
-      if (flags.json) shell.note(told);
-      else shell.print(told);
+    ended({ summary: { status, contacts } }) {
+      if (status === 'failed' || contacts.desired + contacts.invalid > 0) return;
+      const why =
+        contacts.observed > 0
+          ? 'The CRM does not name this person, so nothing is asked of the platform.'
+          : 'Neither the CRM nor the platform knows this person: there is nothing to do.';
+      if (flags.json) shell.note(why);
+      else shell.print(why);
     },
   });
 }
@@ -50,20 +56,4 @@ function modeOf(who: string | undefined, id: string | undefined): Mode {
   throw new Invalid('a person or --id is needed, and only one of them', {
     fix: 'name the person, or the id of their record in the CRM',
   });
-}
-
-/** Throws Invalid if the source of people cannot read a single record. */
-function refuseWhole({ parts, name }: Mirror): void {
-  if (parts.some(({ type, source }) => type.name === 'contact' && source.one)) return;
-  throw new Invalid(`--id: the source of ${name} cannot read a single record`, {
-    fix: 'name the person instead: the whole source is read then',
-  });
-}
-
-/** Explains why there was nothing to do if the CRM does not name the person. */
-function absenceWords({ status, contacts }: Summary): string | undefined {
-  if (status === 'failed' || contacts.desired + contacts.invalid > 0) return undefined;
-  return contacts.observed > 0
-    ? 'The CRM does not name this person, so nothing is asked of the platform.'
-    : 'Neither the CRM nor the platform knows this person: there is nothing to do.';
 }

@@ -53,9 +53,14 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
     const optOuts = (snapshot ? leavers(snapshot, since, remembered) : []).map(told);
     const document = { mirror: config.mirror, since: since === null ? null : timeOf(since) };
+    const rows = optOuts.flatMap(({ email, crmIds, channel, cause, after, by }) => {
+      const ids = crmIds.length === 0 ? [''] : crmIds;
+      return ids.map((id) => [email, id, channel, cause, after ?? '', by]);
+    });
+    const head = ['email', 'crm id', 'channel', 'cause', 'after', 'by'];
     return {
       document: { ...document, optOuts },
-      lines: csvOf(optOuts, flags.spreadsheet ?? false),
+      lines: csvLines([head, ...rows], { spreadsheet: flags.spreadsheet ?? false }),
     };
   });
 }
@@ -128,15 +133,6 @@ function told({ email, crmIds, channel, cause, after, by }: Leaver) {
     after: after === null ? null : timeOf(after),
     by: timeOf(by),
   };
-}
-
-function csvOf(optOuts: readonly ReturnType<typeof told>[], spreadsheet: boolean): string[] {
-  const rows = optOuts.flatMap(({ email, crmIds, channel, cause, after, by }) => {
-    const ids = crmIds.length === 0 ? [''] : crmIds;
-    return ids.map((id) => [email, id, channel, cause, after ?? '', by]);
-  });
-  const head = ['email', 'crm id', 'channel', 'cause', 'after', 'by'];
-  return csvLines([head, ...rows], { spreadsheet });
 }
 
 /** Formats the time in full, because a rounded range could exclude the moment itself. */

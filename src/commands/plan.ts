@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
-import { changeCount, type Summary } from '../engine/report/run-summary.ts';
+import { changeCount } from '../engine/report/run-summary.ts';
 import { renderForecast } from '../engine/report/forecast-text.ts';
 import { apart } from '../compose/output/summary-text.ts';
-import type { Config } from '../config/config.ts';
 import { counted } from '../domain/values/counted.ts';
 import { absenceRulesOf } from '../compose/mirror-parts.ts';
 import { ignoredWords } from '../views/lookup/ignored-files.ts';
@@ -49,10 +48,14 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const adds: Pass['adds'] = async ({ config, mirror, summary }) => {
     const ignored = await ignoredWords(config);
     const missing = missingOf(mirror.snapshot, absenceRulesOf(config));
+    const newlyMissing = summary.contacts.missing;
+    const who = counted(newlyMissing, 'more person', 'more people');
     return [
       ...(ignored === undefined ? [] : [`  ${ignored}`]),
       ...(missing ? [`  missing from the CRM: ${missingWords(missing)}`] : []),
-      ...newlyMissingLines(summary, config),
+      ...(newlyMissing > 0 && summary.certificate.source === true
+        ? [`  ${who} would be missing from the CRM: ${optedOutWords(optedOutAfter(config))}`]
+        : []),
       ...apart(summary.forecast ? renderForecast(summary.forecast, lasting) : []),
     ];
   };
@@ -67,14 +70,4 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const code = await pass(flags, shell, wanted);
   const isDone = code === exitCode('done');
   return isDone && flags.exitCode && changes > 0 ? exitCode('changes') : code;
-}
-
-/** Formats the people who are missing for the first time in a complete reading; [] if none is. */
-function newlyMissingLines(
-  { contacts: { missing }, certificate }: Pick<Summary, 'contacts' | 'certificate'>,
-  config: Config,
-): string[] {
-  if (missing === 0 || certificate.source !== true) return [];
-  const who = counted(missing, 'more person', 'more people');
-  return [`  ${who} would be missing from the CRM: ${optedOutWords(optedOutAfter(config))}`];
 }

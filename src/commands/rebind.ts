@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
-import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import type { Snapshot } from '../store/snapshot.ts';
@@ -36,32 +35,24 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       fix: 'the first sync makes it',
     });
   }
-  const act = async (snapshot: Snapshot) => moveAndTell(snapshot, { config, flags, shell });
+  const act = async (snapshot: Snapshot) => {
+    const platform = connect(config, shell);
+    try {
+      const was = boundTo(snapshot).url ?? null;
+      const proof = await move(snapshot, accountOf(config, platform), shell);
+      const { mirror } = config;
+      const { url } = config.platform;
+      const document = { mirror, was, url, moved: proof !== undefined, proof: proof ?? null };
+      print({ document, lines: [lineOf(document)] }, flags, shell);
+      return exitCode('done');
+    } finally {
+      await platform.close();
+    }
+  };
   const held = shell.held?.();
   return held
     ? act(held.mirror.snapshot)
     : orHandOver(config, shell, async () => withSnapshot(config, act));
-}
-
-interface Moving {
-  config: Config;
-  flags: LookFlags;
-  shell: Shell;
-}
-
-async function moveAndTell(snapshot: Snapshot, { config, flags, shell }: Moving): Promise<number> {
-  const platform = connect(config, shell);
-  try {
-    const was = boundTo(snapshot).url ?? null;
-    const proof = await move(snapshot, accountOf(config, platform), shell);
-    const { mirror } = config;
-    const { url } = config.platform;
-    const document = { mirror, was, url, moved: proof !== undefined, proof: proof ?? null };
-    print({ document, lines: [lineOf(document)] }, flags, shell);
-    return exitCode('done');
-  } finally {
-    await platform.close();
-  }
 }
 
 /**

@@ -1,12 +1,10 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
-import type { Config } from '../config/config.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
 import { Invalid } from '../domain/errors.ts';
 import { createEmulator } from '../emulator/emulator.ts';
 import { faultKinds } from '../emulator/faults/fault-kinds.ts';
 import { seeded } from '../emulator/shared/seeded-random.ts';
-import type { Progress } from '../engine/context/mirror-context.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { systemClock } from '../http/system-clock.ts';
 import type { Snapshot } from '../store/snapshot.ts';
@@ -22,7 +20,6 @@ import { observeOriginal, type Original } from '../trials/rehearsal/observe-orig
 import { type Conditions, type Rehearsed, rehearseRun } from '../trials/rehearsal/rehearse-run.ts';
 import { differencesDocument, rehearsalDocument } from '../trials/rehearsal/report-document.ts';
 import { differenceLines, rehearsalLines } from '../trials/rehearsal/report-text.ts';
-import type { WorkingCopy } from '../trials/rehearsal/working-copy.ts';
 import { modeOf } from './sync.ts';
 
 interface Flags extends LookFlags {
@@ -79,16 +76,6 @@ function legend(): string {
   ].join('\n');
 }
 
-/** What the configurations to rehearse have in common. */
-interface Call {
-  flags: Flags;
-  shell: Shell;
-  /** The configuration to rehearse, and the live one if that is another. */
-  config: Config;
-  against: Config | undefined;
-  conditions: Conditions;
-}
-
 /**
  * Rehearses a run on copies of the mirror's files, against an emulator that holds what the platform
  * shows now, and prints how the run would go. The exit code is that of the rehearsed run.
@@ -103,21 +90,32 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       fix: 'rehearse configurations of one platform: give both the same platform.url',
     });
   }
-  const call: Call = { flags, shell, config, against, conditions };
   const live = against ?? config;
   // What only one of them mirrors has to be read as well.
   const { contacts = config.contacts, templates = config.templates } = live;
   const { only, progress } = conditions;
   const observing = { shell, only, progress, copies: against ? 2 : 1, random: Math.random };
+  const endOf = ({ status }: Summary): number =>
+    status === 'interrupted' ? codeOfStop(shell.stop.reason) : exitCode(status);
   return observeOriginal(
     { ...live, contacts, templates },
     observing,
-    async (original, copies, { snapshot }) => {
-      const { summary } = original;
-      const isRead = summary.status !== 'failed' && summary.status !== 'interrupted';
-      return isRead
-        ? rehearseAll(call, { original, copies, snapshot })
-        : refuse(summary, { flags, shell });
+    async (original, [copy, other], { snapshot }) => {
+      const { mirror, status, reasons } = original.summary;
+      if (status === 'failed' || status === 'interrupted') {
+        // The run could not begin; a plan fails in the same way.
+        if (flags.json) shell.print(JSON.stringify({ mirror, status, reasons, sent: 0 }, null, 2));
+        for (const reason of reasons) shell.note(`crm-mirror: ${reason}`);
+        return endOf(original.summary);
+      }
+      if (!copy) throw new Error('there is a copy for each rehearsal');
+      const rehearsed = await rehearseRun(config, { original, copy, shell }, conditions);
+      const compared =
+        against && other
+          ? await rehearseRun(against, { original, copy: other, shell }, conditions)
+          : undefined;
+      report({ rehearsed, compared, original, seed: conditions.seed }, flags, snapshot, shell);
+      return endOf(rehearsed.summary);
     },
   );
 }
@@ -127,11 +125,19 @@ function conditionsOf(flags: Flags, shell: Shell): Conditions {
   const seed = parseWhole('--seed', flags.seed, Number.MAX_SAFE_INTEGER);
   // Mistakes in these must be reported before anything is read.
   createEmulator({ clock: systemClock, random: seeded(seed), limits, faults, quirks }).close();
+  let drawnMs = -redrawMs;
   return {
     ...modeOf(flags),
     only: onlyOf(flags.only),
     onlyPeople: onlyPeople === undefined ? undefined : readOnlyPeople(onlyPeople),
-    progress: drawn(shell),
+    progress: ({ stage, kind, done, of }) => {
+      const nowMs = systemClock.monotonic();
+      if (nowMs - drawnMs < redrawMs) return;
+      drawnMs = nowMs;
+      const count =
+        of === undefined ? withCommas(done) : `${withCommas(done)} of ${withCommas(of)}`;
+      shell.progress(`rehearsal: ${stage} ${kind}s: ${count}`);
+    },
     limits,
     faults,
     quirks,
@@ -140,8 +146,7 @@ function conditionsOf(flags: Flags, shell: Shell): Conditions {
   };
 }
 
-/** Returns how many people are named. */
-function mostOf({ all, most, json }: Pick<Flags, 'all' | 'most' | 'json'>): number {
+function mostOf({ all, most, json }: Flags): number {
   if (all && most !== undefined) {
     throw new Invalid('--all and --most exclude each other: give one of them');
   }
@@ -149,61 +154,23 @@ function mostOf({ all, most, json }: Pick<Flags, 'all' | 'most' | 'json'>): numb
   return all || json ? Infinity : mostNamed;
 }
 
-function drawn(shell: Shell): (progress: Progress) => void {
-  let drawnMs = -redrawMs;
-  return ({ stage, kind, done, of }) => {
-    const nowMs = systemClock.monotonic();
-    if (nowMs - drawnMs < redrawMs) return;
-    drawnMs = nowMs;
-    const count = of === undefined ? withCommas(done) : `${withCommas(done)} of ${withCommas(of)}`;
-    shell.progress(`rehearsal: ${stage} ${kind}s: ${count}`);
-  };
-}
-
-/** Prints why a run could not begin; a plan fails in the same way. */
-function refuse(summary: Summary, { flags, shell }: Pick<Call, 'flags' | 'shell'>): number {
-  const { mirror, status, reasons } = summary;
-  if (flags.json) shell.print(JSON.stringify({ mirror, status, reasons, sent: 0 }, null, 2));
-  for (const reason of reasons) shell.note(`crm-mirror: ${reason}`);
-  return status === 'interrupted' ? codeOfStop(shell.stop.reason) : exitCode(status);
-}
-
-interface Observed {
-  original: Original;
-  copies: readonly WorkingCopy[];
-  snapshot: Snapshot;
-}
-
-async function rehearseAll(call: Call, observed: Observed): Promise<number> {
-  const { config, against, shell, conditions } = call;
-  const { original, copies } = observed;
-  const [copy, other] = copies;
-  if (!copy) throw new Error('there is a copy for each rehearsal');
-  const rehearsed = await rehearseRun(config, { original, copy, shell }, conditions);
-  const compared =
-    against && other
-      ? await rehearseRun(against, { original, copy: other, shell }, conditions)
-      : undefined;
-  print(call, observed, { rehearsed, compared });
-  const { status } = rehearsed.summary;
-  return status === 'interrupted' ? codeOfStop(shell.stop.reason) : exitCode(status);
-}
-
-interface Results {
+interface Outcome {
   rehearsed: Rehearsed;
   compared: Rehearsed | undefined;
+  original: Original;
+  seed: number;
 }
 
-function print(
-  { flags, shell, conditions: { seed } }: Call,
-  { original, snapshot }: Observed,
-  { rehearsed, compared }: Results,
+function report(
+  { rehearsed, compared, original: { reads, readMs }, seed }: Outcome,
+  flags: Flags,
+  snapshot: Snapshot,
+  shell: Shell,
 ): void {
   const addresses = flags.addresses ?? shell.terminal;
   const names = namesOf(snapshot, addresses);
   const nameOf = (key: string): string => names({ kind: 'contact', key });
   const differences = compared && compareRehearsals(rehearsed, compared);
-  const { reads, readMs } = original;
   const { mirror, groups, reasons } = rehearsed.summary;
   if (flags.json) {
     const naming = { nameOf, addresses, most: mostOf(flags) };

@@ -9,12 +9,7 @@ import {
 } from '../store/request-log/read-log.ts';
 import { countOf, sinceOf } from '../views/lookup/list-options.ts';
 import { masked, namedBy, wordOf } from '../views/lookup/person-names.ts';
-import {
-  type CommandAnswer,
-  look,
-  type LookFlags,
-  namingOptions,
-} from '../app/snapshot-command.ts';
+import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
 import type { Seen } from '../views/lookup/seen-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { table } from '../compose/output/table.ts';
@@ -56,25 +51,37 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const last = countOf(flags.last) ?? shownUsually;
-  return look(flags, shell, (seen) => tell(seen, flags, { last, isPlain: isPlain(flags, shell) }));
-}
-
-function isPlain({ addresses }: Flags, { terminal }: Shell): boolean {
-  return addresses ?? terminal;
-}
-
-function tell(seen: Seen, flags: Flags, how: { last: number; isPlain: boolean }): CommandAnswer {
-  const { config, snapshot, names } = seen;
-  const { mirror, requests, ledger } = config;
-  const filter = filterOf(flags, seen);
-  const place = { path: requests.path, key: readKey(ledger.keyFile) };
-  const found = snapshot && readRequests(place, filter, how.last);
-  const { newest, more } = found ?? { newest: [], more: 0 };
-  const shown = how.isPlain ? newest : newest.map((one) => masked(one, names));
-  const document = { mirror, since: timeOf(filter.since), requests: shown.map(told), more };
-  if (shown.length === 0) return { document, lines: [emptyWords(seen, found !== undefined)] };
-  const rest = `… and ${withCommas(more)} more (--last ${how.last + more} shows all)`;
-  return { document, lines: [...linesOf(shown, flags), ...(more > 0 ? [rest] : [])] };
+  return look(flags, shell, (seen) => {
+    const { config, snapshot, names } = seen;
+    const { mirror, requests, ledger } = config;
+    const filter = filterOf(flags, seen);
+    const place = { path: requests.path, key: readKey(ledger.keyFile) };
+    const found = snapshot && readRequests(place, filter, last);
+    const { newest, more } = found ?? { newest: [], more: 0 };
+    const isPlain = flags.addresses ?? shell.terminal;
+    const shown = isPlain ? newest : newest.map((one) => masked(one, names));
+    const document = { mirror, since: timeOf(filter.since), requests: shown.map(told), more };
+    if (shown.length === 0) return { document, lines: [emptyWords(seen, found !== undefined)] };
+    const rest = `… and ${withCommas(more)} more (--last ${last + more} shows all)`;
+    const [head = '', ...rows] = table(
+      [
+        ['SENT', 'RUN', 'ROUTE', 'STATUS', 'MS', 'TRY', 'PERSON'],
+        ...shown.map((one) => [
+          timeOf(one.at),
+          one.run ?? '–',
+          one.route,
+          String(one.status ?? '–'),
+          withCommas(one.ms),
+          String(one.attempt),
+          one.person ?? (one.rows === null ? '–' : `– (${withCommas(one.rows)} listed)`),
+        ]),
+      ],
+      { right: [4, 5] },
+    );
+    const isVerbose = flags.verbose === true;
+    const texts = rows.flatMap((row, at) => [row, ...textsOf(shown[at], isVerbose)]);
+    return { document, lines: [head, ...texts, ...(more > 0 ? [rest] : [])] };
+  });
 }
 
 function filterOf(flags: Flags, { config, snapshot, now }: Seen): RequestFilter {
@@ -117,30 +124,6 @@ function told(one: LoggedRequest) {
   const { person, requestId, size, rows, request, answer } = one;
   const sent = { at: timeOf(at), run, route, method, path, status, failure, ms, attempt };
   return { ...sent, person, requestId, size, rows, request, answer };
-}
-
-/** Returns a line for each request, followed by its texts if they are wanted or it failed. */
-function linesOf(shown: readonly LoggedRequest[], { verbose }: Flags): string[] {
-  const [head = '', ...rows] = table(
-    [
-      ['SENT', 'RUN', 'ROUTE', 'STATUS', 'MS', 'TRY', 'PERSON'],
-      ...shown.map((one) => [
-        timeOf(one.at),
-        one.run ?? '–',
-        one.route,
-        String(one.status ?? '–'),
-        withCommas(one.ms),
-        String(one.attempt),
-        one.person ?? listWords(one),
-      ]),
-    ],
-    { right: [4, 5] },
-  );
-  return [head, ...rows.flatMap((row, at) => [row, ...textsOf(shown[at], verbose === true)])];
-}
-
-function listWords({ rows }: LoggedRequest): string {
-  return rows === null ? '–' : `– (${withCommas(rows)} listed)`;
 }
 
 function textsOf(one: LoggedRequest | undefined, isVerbose: boolean): string[] {

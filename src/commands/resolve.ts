@@ -43,7 +43,12 @@ export function options(command: Command): void {
 /** Records how an operator settles a conflict. Sends nothing. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const { channel, ...flags } = command.opts<Flags>();
-  const as = sideOf(flags);
+  if (flags.in === flags.out) {
+    throw new Invalid('--in or --out is needed, and only one of them', {
+      fix: 'say what the person wants',
+    });
+  }
+  const as: 'in' | 'out' = flags.in ? 'in' : 'out';
   const reason = filled('--reason', reasonOf(flags.reason));
   const evidence = filled('--evidence', reasonOf(flags.evidence, '--evidence'));
   const by = filled('--by', reasonOf(flags.by ?? operatorName(shell), '--by'));
@@ -62,15 +67,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       code: 0,
     };
   });
-}
-
-function sideOf(flags: Pick<Flags, 'in' | 'out'>): 'in' | 'out' {
-  if (flags.in === flags.out) {
-    throw new Invalid('--in or --out is needed, and only one of them', {
-      fix: 'say what the person wants',
-    });
-  }
-  return flags.in ? 'in' : 'out';
 }
 
 function filled(option: string, text: string | undefined): string {

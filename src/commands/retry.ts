@@ -44,7 +44,12 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       quarantineLifted: lifted,
     };
     const isNothing = records.length === 0 && returns > 0;
-    const line = lineOf(records, changes, records.map(names)[0] ?? who);
+    const name = records.map(names)[0] ?? who;
+    const of = records.length === 1 ? name : counted(records.length, 'record');
+    const line =
+      records.length === 0
+        ? `Nothing waits to be tried again${name === undefined ? '' : ` for ${name}`}.`
+        : `The next run tries ${counted(changes, 'change')} of ${of} again.`;
     const lines = [
       ...(isNothing ? [] : [line]),
       ...(returns > 0
@@ -56,25 +61,15 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-function chosen(snapshot: Snapshot, wanted: string | undefined): Named[] {
-  const parked = snapshot.retryLater.records();
-  if (wanted === undefined) return parked;
-  return parked.filter(namedBy(wanted, snapshot));
-}
-
-interface Released {
-  records: Named[];
-  changes: number;
-  returns: number;
-  /** Whether it ended a quarantine. */
-  lifted: boolean;
-}
-
 /** Releases what is meant, and remembers the decision if there was any, in one transaction. */
-function releaseAll(snapshot: Snapshot, wanted: string | undefined, decision: Decision): Released {
+function releaseAll(snapshot: Snapshot, wanted: string | undefined, decision: Decision) {
   const { retryLater, optOutReports, meta, transaction } = snapshot;
-  const records = chosen(snapshot, wanted);
-  const reports = rejectedReports(snapshot, wanted);
+  const isMeant = wanted === undefined ? () => true : namedBy(wanted, snapshot);
+  const records: Named[] = retryLater.records().filter(isMeant);
+  const reports = optOutReports
+    .refused('contact')
+    .map((key) => ({ kind: 'contact' as const, key }))
+    .filter(isMeant);
   return transaction(() => {
     const sum = (of: readonly number[]): number => of.reduce((all, n) => all + n, 0);
     const changes = sum(records.map((record) => retryLater.release(record)));
@@ -95,20 +90,4 @@ function decideOnEach(snapshot: Snapshot, records: readonly Named[], decision: D
     const about = record.kind === 'template' ? record.key : null;
     if (!isPerson(record)) addDecision(snapshot, { ...decision, about });
   }
-}
-
-/** Returns the people with opt-outs that the CRM rejected, to be reported again by the next run. */
-function rejectedReports(snapshot: Snapshot, wanted: string | undefined): Named[] {
-  const isMeant = wanted === undefined ? () => true : namedBy(wanted, snapshot);
-  return snapshot.optOutReports
-    .refused('contact')
-    .map((key) => ({ kind: 'contact' as const, key }))
-    .filter(isMeant);
-}
-
-function lineOf(records: readonly Named[], changes: number, who: string | undefined): string {
-  if (records.length === 0)
-    return `Nothing waits to be tried again${who === undefined ? '' : ` for ${who}`}.`;
-  const of = records.length === 1 ? who : counted(records.length, 'record');
-  return `The next run tries ${counted(changes, 'change')} of ${of} again.`;
 }

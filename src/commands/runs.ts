@@ -58,18 +58,15 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const [id] = command.args;
   const isVerbose = flags.verbose === true;
   const last = countOf(flags.last) ?? (id === undefined ? runsShown : changesShown);
-  return look(flags, shell, (seen) =>
-    id === undefined ? tellAll(seen, last, isVerbose) : tellOne(seen, { id, last, isVerbose }),
-  );
-}
-
-function tellAll(seen: Seen, last: number, isVerbose: boolean): CommandAnswer {
-  const { config, snapshot } = seen;
-  const runs = listedRuns(seen, snapshot?.runs.newest(last) ?? []);
-  const document = { mirror: config.mirror, runs };
-  if (runs.length > 0) return { document, lines: linesOf(runs, isVerbose) };
-  const why = snapshot ? '' : `: there is no snapshot yet at ${config.snapshot}`;
-  return { document, lines: [`No runs of ${config.mirror} yet${why}`] };
+  return look(flags, shell, (seen) => {
+    if (id !== undefined) return tellOne(seen, { id, last, isVerbose });
+    const { config, snapshot } = seen;
+    const runs = listedRuns(seen, snapshot?.runs.newest(last) ?? []);
+    const document = { mirror: config.mirror, runs };
+    if (runs.length > 0) return { document, lines: linesOf(runs, isVerbose) };
+    const why = snapshot ? '' : `: there is no snapshot yet at ${config.snapshot}`;
+    return { document, lines: [`No runs of ${config.mirror} yet${why}`] };
+  });
 }
 
 /** Returns a line for each run, followed by the reason if it did not complete successfully. */
@@ -94,14 +91,10 @@ function linesOf(runs: readonly ListedRun[], isVerbose: boolean): string[] {
   return [head, ...told];
 }
 
-interface Asked {
-  id: string;
-  last: number;
-  isVerbose: boolean;
-}
-
-function tellOne(seen: Seen, { id, last, isVerbose }: Asked): CommandAnswer {
-  const { config, snapshot, leased, names } = seen;
+function tellOne(
+  { config, snapshot, leased, names }: Seen,
+  { id, last, isVerbose }: { id: string; last: number; isVerbose: boolean },
+): CommandAnswer {
   const kept: KeptRun | undefined = snapshot?.runs.get(id);
   if (!snapshot || !kept) {
     throw new Invalid(`no run ${id} in ${config.snapshot}`, {

@@ -21,7 +21,7 @@ import { namesOf } from '../views/lookup/person-names.ts';
 import type { CommandPart, Shell } from '../compose/process-shell.ts';
 import { counted } from '../domain/values/counted.ts';
 import { table } from '../compose/output/table.ts';
-import { type Reset, resetRecord } from '../engine/erasure/reset-record.ts';
+import { resetRecord } from '../engine/erasure/reset-record.ts';
 import { createLog } from '../app/run/run-log.ts';
 import { personOptions, type PersonFlags, withPerson } from '../app/run/person-command.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
@@ -208,21 +208,21 @@ async function reset(command: Command, shell: Shell): Promise<number> {
     createLog(shell, mirror.name).reset(told);
     const { recorded, changes, reports } = done;
     const document = { mirror: mirror.name, ...told, recorded, changes, reports };
-    return { document, lines: resetLines(hash, done), code: 0 };
+    return {
+      document,
+      lines: [
+        recorded
+          ? `${hash} is reset: the next run reads this person on the platform and decides anew.`
+          : `Nothing is recorded of ${hash}: each run that reads this person decides anew.`,
+        ...(changes > 0 ? [`It tries ${counted(changes, 'refused change')} again.`] : []),
+        ...(reports > 0 ? [`It reports ${counted(reports, 'opt-out')} to the CRM again.`] : []),
+      ],
+      code: 0,
+    };
   });
 }
 
 function filled(option: string, text: string | undefined): string {
   if (text) return text;
   throw new Invalid(`${option}: it is empty`, { fix: 'fill it: it is logged with the reset' });
-}
-
-function resetLines(who: string, { recorded, changes, reports }: Reset): string[] {
-  return [
-    recorded
-      ? `${who} is reset: the next run reads this person on the platform and decides anew.`
-      : `Nothing is recorded of ${who}: each run that reads this person decides anew.`,
-    ...(changes > 0 ? [`It tries ${counted(changes, 'refused change')} again.`] : []),
-    ...(reports > 0 ? [`It reports ${counted(reports, 'opt-out')} to the CRM again.`] : []),
-  ];
 }

@@ -30,7 +30,17 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const standing = currentStatusOf(seen);
     const next = await askRedis(seen.config, standing);
     const attention = attentionOf(standing, next.faults);
-    const { mirror, at, ...rest } = inLines(standing);
+    const { ledger, returns } = standing;
+    const { stuck = null } = returns ?? {};
+    // The document has each problem as one line of text.
+    const { mirror, at, ...rest } = {
+      ...standing,
+      returns: returns && {
+        ...returns,
+        stuck: stuck && { since: stuck.since, reason: renderProblem(stuck) },
+      },
+      ledger: { ...ledger, fault: ledger.fault && renderProblem(ledger.fault) },
+    };
     return {
       document: { mirror, at, ok: attention.length === 0, attention, ...rest, due: next.due },
       lines: [...headOf(standing, attention), '', ...table(rowsOf(standing, next, isVerbose))],
@@ -38,70 +48,47 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Returns the status as `--json` prints it, with each problem as one line of text. */
-function inLines(standing: CurrentStatus) {
-  const { ledger, returns } = standing;
-  const { stuck = null } = returns ?? {};
-  return {
-    ...standing,
-    returns: returns && {
-      ...returns,
-      stuck: stuck && { since: stuck.since, reason: renderProblem(stuck) },
-    },
-    ledger: { ...ledger, fault: ledger.fault && renderProblem(ledger.fault) },
-  };
-}
-
 function headOf(standing: CurrentStatus, attention: readonly Attention[]): string[] {
   if (attention.length === 0) return [`${standing.mirror}: ${calmOf(standing)}`];
+  const { optOutsUnreadable, optOutsRefused, returns, held } = standing;
   return [
     `${standing.mirror} NEEDS ATTENTION`,
     ...attention.flatMap(({ code, text, fix }) => [
       `  ${renderProblem({ reason: text, fix })}`,
-      ...(code === 'opt_outs_unreadable' ? unreadableOf(standing) : []),
-      ...(code === 'opt_outs_refused' ? refusedOf(standing) : []),
-      ...(code === 'returns_rejected' ? notTakenOf(standing) : []),
-      ...(code === 'held' ? heldOf(standing) : []),
+      ...(code === 'opt_outs_unreadable' ? listPeople(optOutsUnreadable) : []),
+      ...(code === 'opt_outs_refused' ? listPeople(optOutsRefused) : []),
+      ...(code === 'returns_rejected' && returns ? listPeople(returns.rejected) : []),
+      ...(code === 'held' ? held.flatMap(listChanges) : []),
     ]),
   ];
 }
 
-function unreadableOf({ optOutsUnreadable: { count, people } }: CurrentStatus): string[] {
-  const lines = people.map(
-    ({ key, reason, fix, since }) => `    ${key} since ${since}: ${renderProblem({ reason, fix })}`,
-  );
-  const more = count - people.length;
-  return more > 0 ? [...lines, `    … and ${more} more`] : lines;
+interface Listed {
+  key: string;
+  channel?: string;
+  reason: string;
+  fix: string;
+  since: string;
+  attempts?: number;
+  retryAt?: string | null;
 }
 
-function refusedOf({ optOutsRefused: { count, people } }: CurrentStatus): string[] {
+function listPeople({ count, people }: { count: number; people: readonly Listed[] }): string[] {
   const lines = people.map(({ key, channel, reason, fix, since, attempts, retryAt }) => {
-    const tries =
-      attempts === 0
-        ? 'the next run tries it'
-        : `tried ${attempts} ${attempts === 1 ? 'time' : 'times'}, again from ${retryAt}`;
-    return `    ${key} in ${channel} since ${since}: ${renderProblem({ reason, fix })} (${tries})`;
+    const where = channel === undefined ? '' : ` in ${channel}`;
+    const again = `tried ${attempts} ${attempts === 1 ? 'time' : 'times'}, again from ${retryAt}`;
+    const next = attempts === 0 ? 'the next run tries it' : again;
+    const tries = attempts === undefined ? '' : ` (${next})`;
+    return `    ${key}${where} since ${since}: ${renderProblem({ reason, fix })}${tries}`;
   });
   const more = count - people.length;
   return more > 0 ? [...lines, `    … and ${more} more`] : lines;
 }
 
-function notTakenOf({ returns }: CurrentStatus): string[] {
-  const { count = 0, people = [] } = returns?.rejected ?? {};
-  const lines = people.map(
-    ({ key, channel, reason, fix, since }) =>
-      `    ${key} in ${channel} since ${since}: ${renderProblem({ reason, fix })}`,
+function listChanges({ plan, changes, more }: CurrentStatus['held'][number]): string[] {
+  const lines = changes.map(
+    ({ key, op, part }) =>
+      `    ${plan}: ${changeName(op, false)} ${key}${part === '' ? '' : ` in ${part}`}`,
   );
-  const more = count - people.length;
-  return more > 0 ? [...lines, `    … and ${more} more`] : lines;
-}
-
-function heldOf({ held }: CurrentStatus): string[] {
-  return held.flatMap((plan) => {
-    const lines = plan.changes.map(
-      ({ key, op, part }) =>
-        `    ${plan.plan}: ${changeName(op, false)} ${key}${part === '' ? '' : ` in ${part}`}`,
-    );
-    return plan.more > 0 ? [...lines, `    … and ${counted(plan.more, 'more change')}`] : lines;
-  });
+  return more > 0 ? [...lines, `    … and ${counted(more, 'more change')}`] : lines;
 }

@@ -38,11 +38,19 @@ async function run(command: Command, shell: Shell): Promise<number> {
   const [key = ''] = command.args;
   const flags = command.opts<Flags>();
   const { to, from: fromEmail, subject } = flags;
+  const { var: texts = [] } = flags;
+  const values = new Map<string, string>();
+  for (const text of texts) {
+    const [, name = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+    if (name === '') throw new Invalid(`--var "${text}": write name=value`);
+    if (values.has(name)) throw new Invalid(`--var ${name} is given twice: give each once`);
+    values.set(name, value);
+  }
   const said = testSendBody.safeParse({
     to: to.trim(),
     fromEmail,
     subject,
-    variables: valuesOf(flags),
+    variables: values.size > 0 ? Object.fromEntries(values) : undefined,
   });
   if (!said.success) throw new Invalid('--to: write the address it goes to');
   return reach(flags, shell, async (reached) => {
@@ -59,17 +67,6 @@ async function run(command: Command, shell: Shell): Promise<number> {
       failed,
     };
   });
-}
-
-function valuesOf({ var: texts = [] }: Flags): Record<string, string> | undefined {
-  const values = new Map<string, string>();
-  for (const text of texts) {
-    const [, name = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
-    if (name === '') throw new Invalid(`--var "${text}": write name=value`);
-    if (values.has(name)) throw new Invalid(`--var ${name} is given twice: give each once`);
-    values.set(name, value);
-  }
-  return values.size > 0 ? Object.fromEntries(values) : undefined;
 }
 
 /** Returns the id under which the mirror last observed the template with this key. */

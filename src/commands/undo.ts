@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import type { Op } from '../domain/change.ts';
 import { Invalid } from '../domain/errors.ts';
 import { deferredCount } from '../domain/guards/plan-rule.ts';
 import { counted } from '../domain/values/counted.ts';
@@ -67,7 +66,16 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       fix: 'leave them out',
     });
   }
-  const undo = { run: word, ops: opsOf(flags.op) };
+  const undo = {
+    run: word,
+    ops: flags.op?.split(',').map((word) => {
+      const op = choices.find((one) => one === word.trim());
+      if (op) return op;
+      throw new Invalid(`--op ${flags.op}: "${word.trim()}" is no change that can be undone`, {
+        fix: `name any of these: ${choices.join(', ')}`,
+      });
+    }),
+  };
   if (flags.plan && (flags.yes || flags.agree !== undefined)) {
     throw new Invalid('--plan sends nothing, so --yes and --agree do not belong to it', {
       fix: 'leave --plan out to send it',
@@ -126,15 +134,14 @@ async function undoNow(flags: Flags, shell: Shell, undo: Undo): Promise<number> 
       if (!flags.json) cannotLines(cannot, names).forEach((line) => shell.print(line));
     },
     ...(flags.agree !== undefined && {
-      agrees: ({ hash }) => refuseOther(hash, flags.agree ?? ''),
+      agrees: ({ hash }) => {
+        const agreed = flags.agree ?? '';
+        if (hash === agreed.trim().toLowerCase()) return;
+        throw new Invalid(`the plan has changed: you agreed to ${agreed}, and it is ${hash} now`, {
+          fix: 'look at it again with --plan',
+        });
+      },
     }),
-  });
-}
-
-function refuseOther(now: string, agreed: string): void {
-  if (now === agreed.trim().toLowerCase()) return;
-  throw new Invalid(`the plan has changed: you agreed to ${agreed}, and it is ${now} now`, {
-    fix: 'look at it again with --plan',
   });
 }
 
@@ -166,14 +173,4 @@ async function undoWhenAgreed(flags: Flags, shell: Shell, undo: Undo): Promise<n
   const argv = [name, ...words.map((token) => (token === undo.run ? id : token)), '--agree', agree];
   const calling = shell.argv ? { ...shell, argv } : shell;
   return undoNow({ ...flags, agree }, calling, { ...undo, run: id });
-}
-
-function opsOf(text: string | undefined): Op[] | undefined {
-  return text?.split(',').map((word) => {
-    const op = choices.find((one) => one === word.trim());
-    if (op) return op;
-    throw new Invalid(`--op ${text}: "${word.trim()}" is no change that can be undone`, {
-      fix: `name any of these: ${choices.join(', ')}`,
-    });
-  });
 }

@@ -249,7 +249,14 @@ function listOf(
       channels: person.parts,
     })),
   };
-  const also = alsoDecided(decided, flags);
+  const say = (how: 'opt-out' | 'acknowledge', what: string): string[] => {
+    const n = decided[how];
+    if (n === 0 || flags.decided === how) return [];
+    const who = `${counted(n, 'person', 'people')} ${n === 1 ? 'is' : 'are'} ${what}`;
+    const list = commandLine(listing({ ...flags, decided: how }), flags.config);
+    return [`${who}; to list them, or take that back: ${list}`];
+  };
+  const also = [...say('opt-out', 'to be opted out'), ...say('acknowledge', 'acknowledged')];
   if (people.length === 0) {
     return {
       document,
@@ -261,13 +268,23 @@ function listOf(
     named[as] + (isProtected ? ', protected by contacts.protect' : ''),
     parts.join(', '),
   ]);
+  const ways: [How, string][] = [
+    ['opt-out', 'To have exactly these opted out: '],
+    ['acknowledge', 'To leave them as they are:       '],
+    ['withdraw', 'To take the decision back:       '],
+  ];
   const lines = [
     ...sayUnmanaged(counts),
     ...(flags.decided ? [standing[flags.decided]] : []),
     ...apart(table(rows, { indent: 2 })),
     '',
     ...(left > 0 ? [`${protectedWords(left)}: ${unprotect}.`] : []),
-    ...waysOn({ people, hash }, flags),
+    ...ways
+      .filter(([how]) => how !== (flags.decided ?? 'withdraw'))
+      .filter(([how]) => how !== 'opt-out' || people.some(({ isProtected }) => !isProtected))
+      .map(
+        ([how, label]) => label + commandLine(`${listing(flags)} --${how} ${hash}`, flags.config),
+      ),
     ...also,
   ];
   return { document, lines };
@@ -282,31 +299,6 @@ const standing = {
   'opt-out': 'An operator decided to opt them out, and no run has sent that yet.',
   acknowledge: 'An operator has acknowledged that they stay subscribed.',
 } as const;
-
-/** Returns the commands that decide about the list. */
-function waysOn({ people, hash }: Pick<Found, 'people' | 'hash'>, flags: Flags): string[] {
-  const ways: [How, string][] = [
-    ['opt-out', 'To have exactly these opted out: '],
-    ['acknowledge', 'To leave them as they are:       '],
-    ['withdraw', 'To take the decision back:       '],
-  ];
-  return ways
-    .filter(([how]) => how !== (flags.decided ?? 'withdraw'))
-    .filter(([how]) => how !== 'opt-out' || people.some(({ isProtected }) => !isProtected))
-    .map(([how, label]) => label + commandLine(`${listing(flags)} --${how} ${hash}`, flags.config));
-}
-
-/** Names the lists of those about whom something is decided. */
-function alsoDecided(decided: Found['decided'], flags: Flags): string[] {
-  const say = (how: 'opt-out' | 'acknowledge', what: string): string[] => {
-    const n = decided[how];
-    if (n === 0 || flags.decided === how) return [];
-    const who = `${counted(n, 'person', 'people')} ${n === 1 ? 'is' : 'are'} ${what}`;
-    const list = commandLine(listing({ ...flags, decided: how }), flags.config);
-    return [`${who}; to list them, or take that back: ${list}`];
-  };
-  return [...say('opt-out', 'to be opted out'), ...say('acknowledge', 'acknowledged')];
-}
 
 /** Returns the command that lists the people whom the flags select. */
 function listing({ deleted, outOfScope, decided }: Which): string {

@@ -54,48 +54,37 @@ export async function run(command: Command, own: Shell): Promise<number> {
   // Where something fails, nothing waits for the runs of other mirrors.
   const end = (): void => over.abort(new Interrupted('SIGTERM'));
   limitHeapGrowth(process.versions.node);
-  if (flags.mirrors === undefined) await serveFiles(flags, shell, end);
-  else {
-    refuseBoth(command, flags);
+  if (flags.mirrors === undefined) {
+    const { config: files, acceptLostSnapshot: acceptLost = false } = flags;
+    const configs = files.map((file) => workable(loadConfig(file, shell.env)));
+    refuseTwins(configs);
+    const asked = serverIn(configs);
+    const shared = { probe: createProbe(systemClock), causes: createSharedCauses(systemClock) };
+    const served = configs.map((config) =>
+      serve(config, shell, {
+        ...shared,
+        acceptLost,
+        load: () => loadConfig(config.file, shell.env),
+        ended: (summary) => server?.ended(config.mirror, summary),
+      }),
+    );
+    // No run can end before the server is assigned.
+    const server: WorkerServer | undefined = openServer(asked, { served }, shell);
+    try {
+      await server?.listen();
+      await Promise.race([stopped(shell.stop), ...served.map(({ failed }) => failed)]);
+    } finally {
+      end();
+      await Promise.all([server?.close(), ...served.map(({ close }) => close())]);
+    }
+  } else {
+    if (command.getOptionValueSource('config') === 'cli') throw namedTwice();
+    if (flags.acceptLostSnapshot) {
+      throw new Invalid('--accept-lost-snapshot would hold for every mirror of the folder', {
+        fix: 'start a worker with -c for the one mirror, and stop it when that is well',
+      });
+    }
     await serveFolder(flags.mirrors, shell, end);
   }
   return codeOfStop(stop.reason);
-}
-
-async function serveFiles(
-  { config: files, acceptLostSnapshot: acceptLost = false }: Flags,
-  shell: Shell,
-  end: () => void,
-): Promise<void> {
-  const configs = files.map((file) => workable(loadConfig(file, shell.env)));
-  refuseTwins(configs);
-  const asked = serverIn(configs);
-  const shared = { probe: createProbe(systemClock), causes: createSharedCauses(systemClock) };
-  const served = configs.map((config) =>
-    serve(config, shell, {
-      ...shared,
-      acceptLost,
-      load: () => loadConfig(config.file, shell.env),
-      ended: (summary) => server?.ended(config.mirror, summary),
-    }),
-  );
-  // No run can end before the server is assigned.
-  const server: WorkerServer | undefined = openServer(asked, { served }, shell);
-  try {
-    await server?.listen();
-    await Promise.race([stopped(shell.stop), ...served.map(({ failed }) => failed)]);
-  } finally {
-    end();
-    await Promise.all([server?.close(), ...served.map(({ close }) => close())]);
-  }
-}
-
-/** Throws Invalid for options that do not go with a folder. */
-function refuseBoth(command: Command, { acceptLostSnapshot }: Flags): void {
-  if (command.getOptionValueSource('config') === 'cli') throw namedTwice();
-  if (acceptLostSnapshot) {
-    throw new Invalid('--accept-lost-snapshot would hold for every mirror of the folder', {
-      fix: 'start a worker with -c for the one mirror, and stop it when that is well',
-    });
-  }
 }

@@ -8,9 +8,9 @@ import { type Lease, takeLease } from '../store/database/writer-lease.ts';
 import { isDamage, setAside } from '../store/damage-check.ts';
 import type { DoNotContactList } from '../store/do-not-contact/contact-list.ts';
 import { openDoNotContactList, readDoNotContactList } from '../store/do-not-contact/list-file.ts';
-import { type OutageRecord, recordOutages } from '../store/health-file.ts';
+import { recordOutages } from '../store/health-file.ts';
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../store/snapshot.ts';
-import type { RequestLog, RequestWriter } from '../store/request-log/request-log.ts';
+import type { RequestLog } from '../store/request-log/request-log.ts';
 import { createPersonLocks } from '../engine/context/person-locks.ts';
 import { type Account, type Mirror, openAuditLog } from '../engine/context/mirror-context.ts';
 import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
@@ -83,7 +83,11 @@ async function build(config: Config, shell: Shell, access: LoadedAccess): Promis
       log?.close();
       ledger.close();
       snapshot.close();
-      if (lease && isDamage(failure)) setAsideWithNote(config, shell);
+      if (lease && isDamage(failure)) {
+        const reason = sayAside(config.snapshot, setAside(config.snapshot, systemClock.now()));
+        const fix = 'run again: that begins anew';
+        shell.note(`crm-mirror: ${renderProblem({ reason, fix })}`);
+      }
     } finally {
       lease?.release();
       await platform?.close();
@@ -113,8 +117,19 @@ function connected(
   const log = writes && !standIns ? logRequests(config, shell) : undefined;
   opened.log = log;
   const requestLog = log?.writer();
-  const outages = writes && !standIns ? outagesOf(config, shell) : undefined;
-  const connectTo = standIns?.connect ?? connecting(requestLog, outages);
+  const outages =
+    writes && !standIns
+      ? (shell.outages ?? recordOutages(config.snapshot, systemClock))
+      : undefined;
+  const connectTo =
+    standIns?.connect ??
+    ((config: Config, shell: Shell): ConnectedPlatform => {
+      const transport = outages && watchedTransport(config, outages);
+      return connect(config, shell, {
+        record: requestLog?.record,
+        ...(transport && { transport }),
+      });
+    });
   const platform = connectTo(config, shell);
   opened.platform = platform;
   const mirror: Mirror = {
@@ -152,25 +167,6 @@ function connected(
     platform,
     sibling: () => besideOf(config, mirror, { platform, log, sources }),
   };
-}
-
-/** Returns what connects to the platform, and records each request and each outage. */
-function connecting(log: RequestWriter | undefined, outages: OutageRecord | undefined) {
-  return (config: Config, shell: Shell): ConnectedPlatform => {
-    const transport = outages && watchedTransport(config, outages);
-    return connect(config, shell, { record: log?.record, ...(transport && { transport }) });
-  };
-}
-
-/** Returns the record of outages that the process has, or creates one. */
-function outagesOf({ snapshot }: Config, { outages }: Shell): OutageRecord {
-  return outages ?? recordOutages(snapshot, systemClock);
-}
-
-function setAsideWithNote({ snapshot }: Config, shell: Shell): void {
-  const reason = sayAside(snapshot, setAside(snapshot, systemClock.now()));
-  const fix = 'run again: that begins anew';
-  shell.note(`crm-mirror: ${renderProblem({ reason, fix })}`);
 }
 
 /** Returns the mirror if this process has it open. */

@@ -37,8 +37,10 @@ export function watchedTransport(
       return;
     }
     outages.works('platform');
-    if (status === 401) outages.failed('key', refusedKey(host), 'surely');
-    else if (status < 300) outages.works('key');
+    if (status === 401) {
+      const fix = 'write a valid key where platform.apiKey is read from; the next run reads it';
+      outages.failed('key', { reason: `${host} answers 401`, fix }, 'surely');
+    } else if (status < 300) outages.works('key');
   };
   return {
     close,
@@ -53,12 +55,5 @@ export function watchedTransport(
         throw error;
       }
     },
-  };
-}
-
-function refusedKey(host: string) {
-  return {
-    reason: `${host} answers 401`,
-    fix: 'write a valid key where platform.apiKey is read from; the next run reads it',
   };
 }

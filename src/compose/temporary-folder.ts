@@ -10,13 +10,7 @@ import { join } from 'node:path';
  */
 export function createTemporaryFolder(purpose: string): string {
   const prefix = `crm-mirror-${purpose}-`;
-  removeAbandoned(new RegExp(`^${prefix}(\\d+)-`));
-  const folder = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
-  chmodSync(folder, 0o700);
-  return folder;
-}
-
-function removeAbandoned(named: RegExp): void {
+  const named = new RegExp(`^${prefix}(\\d+)-`);
   for (const name of readdirSync(tmpdir())) {
     const [, pid] = named.exec(name) ?? [];
     if (pid === undefined || isAlive(Number(pid))) continue;
@@ -26,6 +20,9 @@ function removeAbandoned(named: RegExp): void {
       // Another user's: their next command removes it.
     }
   }
+  const folder = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
+  chmodSync(folder, 0o700);
+  return folder;
 }
 
 function isAlive(pid: number): boolean {

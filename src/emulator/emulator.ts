@@ -14,8 +14,8 @@ import { createQuirks } from './quirks/quirks.ts';
 import { letters } from './shared/seeded-random.ts';
 import type { SeedFile } from './seed/seed-file.ts';
 import { type Accounts, createAccounts } from './store/accounts.ts';
-import type { Channel, UserRow } from './shared/row-types.ts';
-import type { Organization, PlatformBehaviour } from './store/organization.ts';
+import type { Channel } from './shared/row-types.ts';
+import type { PlatformBehaviour } from './store/organization.ts';
 import { type Recent, remember } from './store/recent-entries.ts';
 import { createMemory, type Storage } from './store/storage.ts';
 import { createWorld, type LoggedRequest, type World } from './ui/emulated-world.ts';
@@ -139,7 +139,8 @@ export function createEmulator(options: EmulatorOptions): Emulator {
     limitOf: meters.limitOf,
     organizations: () => [...accounts.organizations.keys()],
     player,
-    guest: () => [...accounts.users.rows()].find(isGuest)?.session,
+    guest: () =>
+      [...accounts.users.rows()].find(({ organizationId }) => organizationId === null)?.session,
     reset() {
       begin();
       accounts.restore(storage.rewind());
@@ -192,10 +193,6 @@ function openAccounts(
   return accounts;
 }
 
-function isGuest({ organizationId }: UserRow): boolean {
-  return organizationId === null;
-}
-
 /** Writes to the storage. Returns the error response if the write fails. */
 function writing(write: () => void): Answer | undefined {
   try {
@@ -235,18 +232,16 @@ function createPlayers(
       const known = [...accounts.organizations.keys()].join(', ');
       throw new Invalid(`no organization "${organizationId}": use one of ${known}`);
     }
+    const usable = [...organization.keys.rows()].filter(
+      ({ enabled, revoked }) => enabled && !revoked,
+    );
+    const best = usable.find((key) => permits(key, 'GET') && permits(key, 'POST'));
     return {
       organizationId,
-      apiKey: bestKey(organization),
+      apiKey: (best ?? usable[0])?.secret ?? '',
       seed: createSeed(accounts, organization),
       dashboard: createDashboard(organization),
       world: createWorld(organization, { accounts, requests }),
     };
   };
-}
-
-function bestKey({ keys }: Organization): string {
-  const usable = [...keys.rows()].filter(({ enabled, revoked }) => enabled && !revoked);
-  const best = usable.find((key) => permits(key, 'GET') && permits(key, 'POST'));
-  return (best ?? usable[0])?.secret ?? '';
 }

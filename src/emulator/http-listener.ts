@@ -1,10 +1,8 @@
-import type { Socket } from 'node:net';
 import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from 'fastify';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer } from '../domain/exchange.ts';
 import { refuse, toAnswer } from './shared/api-answer.ts';
 import type { Emulator } from './emulator.ts';
-import type { Delivery } from './faults/fault-kinds.ts';
 
 /** An emulator that accepts connections from this machine. */
 export interface Served {
@@ -27,15 +25,42 @@ export async function serve({ receive }: Pick<Emulator, 'receive'>, port: number
     forceCloseConnections: true,
     // The emulator itself decides which paths exist, so Fastify sees only one path.
     rewriteUrl: () => '/',
-    clientErrorHandler: (_error, socket) => refuseMalformed(socket),
+    clientErrorHandler: (_error, socket) => {
+      if (!socket.writable) return;
+      const { headers, body } = toAnswer(
+        refuse(400, 'Malformed request', {
+          why: 'The request line or a header is not valid HTTP, or the headers are too large.',
+          fix: 'Send HTTP/1.1 with a method, a path without spaces, and headers of at most 16 kB.',
+        }),
+        { connection: 'close' },
+      );
+      const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+      const length = `content-length: ${Buffer.byteLength(body)}\r\n`;
+      socket.end(`HTTP/1.1 400 Bad Request\r\n${lines.join('')}${length}\r\n${body}`);
+    },
   });
   // The platform parses bodies as JSON regardless of the content type.
   app.addHook('onRequest', async ({ raw }) => void delete raw.headers['content-type']);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
 
-  const answer = async (request: FastifyRequest, reply: FastifyReply) =>
-    deliver(reply, receive(toRequest(request)));
+  const answer = async (request: FastifyRequest, reply: FastifyReply) => {
+    const delivery = receive(toRequest(request));
+    if (delivery.is === 'whole') {
+      if (delivery.delayMs > 0) await pause(delivery.delayMs);
+      return send(reply, delivery.answer);
+    }
+    // From here on, this code owns the connection; a silent one is cut when the emulator closes.
+    reply.hijack();
+    if (delivery.is === 'reset') reply.raw.destroy();
+    if (delivery.is === 'half') {
+      const { status, headers, body } = delivery.answer;
+      const bytes = Buffer.from(body);
+      reply.raw.writeHead(status, { ...headers, 'content-length': bytes.length });
+      reply.raw.write(bytes.subarray(0, bytes.length / 2), () => reply.raw.destroy());
+    }
+    return reply;
+  };
   app.all('/', answer);
   app.setNotFoundHandler(answer);
   app.setErrorHandler((error: FastifyError, _request, reply) => send(reply, toRefusal(error)));
@@ -55,41 +80,8 @@ function toRequest({ method, originalUrl, headers, body }: FastifyRequest) {
   };
 }
 
-async function deliver(reply: FastifyReply, delivery: Delivery): Promise<unknown> {
-  if (delivery.is === 'whole') {
-    if (delivery.delayMs > 0) await pause(delivery.delayMs);
-    return send(reply, delivery.answer);
-  }
-  // From here on, this code owns the connection; a silent one is cut when the emulator closes.
-  reply.hijack();
-  if (delivery.is === 'reset') reply.raw.destroy();
-  if (delivery.is === 'half') sendHalf(reply, delivery.answer);
-  return reply;
-}
-
-function sendHalf({ raw }: FastifyReply, { status, headers, body }: Answer): void {
-  const bytes = Buffer.from(body);
-  raw.writeHead(status, { ...headers, 'content-length': bytes.length });
-  raw.write(bytes.subarray(0, bytes.length / 2), () => raw.destroy());
-}
-
 function send(reply: FastifyReply, { status, headers, body }: Answer) {
   return reply.code(status).headers(headers).send(body);
-}
-
-/** Responds in JSON to a request that is not valid HTTP, and closes the connection. */
-function refuseMalformed(socket: Socket): void {
-  if (!socket.writable) return;
-  const { headers, body } = toAnswer(
-    refuse(400, 'Malformed request', {
-      why: 'The request line or a header is not valid HTTP, or the headers are too large.',
-      fix: 'Send HTTP/1.1 with a method, a path without spaces, and headers of at most 16 kB.',
-    }),
-    { connection: 'close' },
-  );
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  const length = `content-length: ${Buffer.byteLength(body)}\r\n`;
-  socket.end(`HTTP/1.1 400 Bad Request\r\n${lines.join('')}${length}\r\n${body}`);
 }
 
 /**

@@ -5,19 +5,11 @@ export function csvLines(
   rows: readonly (readonly string[])[],
   { spreadsheet }: { spreadsheet: boolean },
 ): string[] {
-  const plain = (text: string): string => (spreadsheet ? harmless(text) : text);
+  // Puts an apostrophe, which spreadsheets hide, before text that begins like a formula.
+  const plain = (text: string): string =>
+    spreadsheet && /^\s*[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  // Leading and trailing spaces are quoted, too: some readers would drop them.
+  const quoted = (cell: string): string =>
+    /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
   return rows.map((row) => row.map((text) => quoted(plain(text))).join(','));
-}
-
-/** Puts an apostrophe, which spreadsheets hide, before text that begins like a formula. */
-function harmless(text: string): string {
-  return /^\s*[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-}
-
-/**
- * Quotes a cell as in RFC 4180, and also a cell with leading or trailing spaces, which some readers
- * would drop.
- */
-function quoted(cell: string): string {
-  return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

@@ -33,28 +33,20 @@ export function shownGroups(
   return groups.map((group) => {
     const { class: of, kind, cause, count, fix } = group;
     const samples = group.samples.map(({ key, place }) => ({ key: names({ kind, key }), place }));
-    const values = valuesOf(group, { addresses, hidden });
+    const counts = new Map<string, number>();
+    for (const value of group.values) {
+      const isHidden = hidden !== undefined && !addresses && !isPlain(value);
+      const name = isHidden ? hidden : shownValue(value, addresses);
+      counts.set(name, (counts.get(name) ?? 0) + value.records);
+    }
+    const values = [...counts]
+      .map(([value, count]) => ({ value, count }))
+      .toSorted((a, b) => b.count - a.count);
     const isMasked =
       hidden === undefined && !addresses && group.values.some((value) => !isPlain(value));
     const reason = `${reasonOf(group, values, hidden)}${isMasked ? maskedNote : ''}`;
     return { class: of, kind, cause, count, values, samples, reason, fix };
   });
-}
-
-/** Returns each value or form once, with the number of its records. */
-function valuesOf(
-  { values }: ProblemGroup,
-  { addresses, hidden }: Pick<ShowOptions, 'addresses'> & { hidden: string | undefined },
-): ShownGroup['values'] {
-  const counts = new Map<string, number>();
-  for (const value of values) {
-    const isHidden = hidden !== undefined && !addresses && !isPlain(value);
-    const name = isHidden ? hidden : shownValue(value, addresses);
-    counts.set(name, (counts.get(name) ?? 0) + value.records);
-  }
-  return [...counts]
-    .map(([value, count]) => ({ value, count }))
-    .toSorted((a, b) => b.count - a.count);
 }
 
 const mostNamed = 8;

@@ -195,7 +195,10 @@ function become(state: State, fleet: Fleet): void {
     if (mirror.people !== undefined) people.set(mirror.name, mirror.people);
   }
   say(state, fleet);
-  sayMissing(state, fleet);
+  const missing = mirrorsWithoutDisk(fleet);
+  const news = missing.filter(({ name }) => !state.missing.has(name));
+  state.missing = new Set(missing.map(({ name }) => name));
+  for (const line of missingDiskWords(news)) state.note(`crm-mirror: ${line}`);
   for (const { name } of free) waiting.get(name)?.();
   state.moved((mirror) => {
     return moving.has(mirror) || (placed.get(mirror) ?? node.name) !== node.name;
@@ -216,12 +219,4 @@ function say(state: State, { nodes, mirrors }: Fleet): void {
   if (line === said) return;
   state.said = line;
   note(`crm-mirror: ${line}`);
-}
-
-/** Prints once which mirrors nobody can serve, because their disk is missing. */
-function sayMissing(state: State, fleet: Fleet): void {
-  const missing = mirrorsWithoutDisk(fleet);
-  const news = missing.filter(({ name }) => !state.missing.has(name));
-  state.missing = new Set(missing.map(({ name }) => name));
-  for (const line of missingDiskWords(news)) state.note(`crm-mirror: ${line}`);
 }

@@ -80,7 +80,7 @@ export function createMeter({
     },
     now() {
       const all = [...news.values()];
-      const one = all.findLast(isUnderWay) ?? all.at(-1);
+      const one = all.findLast(({ done, of = 0 }) => done < of) ?? all.at(-1);
       if (!one) return undefined;
       const seen = { limits: limits(), reserve };
       const known = one.stage === 'applying' ? forecast : undefined;
@@ -89,10 +89,6 @@ export function createMeter({
       return { ...measured(one, clock.monotonic(), rest), limit };
     },
   };
-}
-
-function isUnderWay({ done, of }: Progress): boolean {
-  return of !== undefined && done < of;
 }
 
 function measured(one: News, nowMs: number, rest: Rest): Omit<Measured, 'limit'> {

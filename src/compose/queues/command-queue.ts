@@ -3,7 +3,7 @@
  * outcome. Both are encrypted, because they may contain addresses and Redis stores plain text. They
  * are deleted once the outcome has been read, and after an hour at the latest.
  */
-import { type Job, type Queue, QueueEvents } from 'bullmq';
+import { type Queue, QueueEvents } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
@@ -74,36 +74,36 @@ export async function handOver(
       await events.waitUntilReady();
       return queue.add('command', handed.sealed, opts);
     });
-    return await answerOf(job, { queue, events }, { ...handed, clock });
+    events.on('progress', ({ jobId, data }) => {
+      if (jobId === job.id && typeof data === 'string') handed.tell(data);
+    });
+    const over = new AbortController();
+    const signal = AbortSignal.any([handed.signal, over.signal]);
+    const watch = async (): Promise<never> => {
+      for (let missed = 0, looks = 1; missed < goneAfter; looks += 1) {
+        await clock.sleep(lookMs, signal);
+        if (looks % renewEach === 0) await job.updateData(handed.renew()).catch(() => undefined);
+        missed = (await handed.isServed().catch(() => true)) ? 0 : missed + 1;
+      }
+      throw new Unavailable('the worker that had this mirror is gone, and no other took it over', {
+        acted: 'maybe',
+      });
+    };
+    const gone = watch();
+    gone.catch(() => undefined);
+    const ended = endOf(job.id ?? '', { queue, events }, { clock, signal });
+    ended.catch(() => undefined);
+    try {
+      return await Promise.race([ended, gone]);
+    } finally {
+      over.abort();
+      // Redis refuses to remove a job that is being processed; that job continues.
+      await job.remove().catch(() => undefined);
+    }
   } finally {
     await events.close().catch(() => undefined);
     patient.close();
     quick.close();
-  }
-}
-
-interface Heard {
-  queue: Queue<string, string>;
-  events: QueueEvents;
-}
-
-async function answerOf(
-  job: Job<string, string>,
-  heard: Heard,
-  { tell, ...watching }: HandedOver & { clock: Clock },
-): Promise<string> {
-  heard.events.on('progress', ({ jobId, data }) => {
-    if (jobId === job.id && typeof data === 'string') tell(data);
-  });
-  const watched = watch(job, watching);
-  const ended = endOf(job.id ?? '', heard, { ...watching, signal: watched.stop });
-  ended.catch(() => undefined);
-  try {
-    return await Promise.race([ended, watched.gone]);
-  } finally {
-    watched.end();
-    // Redis refuses to remove a job that is being processed; that job continues.
-    await job.remove().catch(() => undefined);
   }
 }
 
@@ -113,7 +113,7 @@ async function answerOf(
  */
 async function endOf(
   id: string,
-  { queue, events }: Heard,
+  { queue, events }: { queue: Queue<string, string>; events: QueueEvents },
   { clock, signal }: { clock: Clock; signal: AbortSignal },
 ): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -143,31 +143,6 @@ async function endOf(
   });
 }
 
-/**
- * Keeps the command valid. Returns a promise that rejects when the caller stops waiting or no
- * worker is left.
- */
-function watch(
-  job: Job<string, string>,
-  { clock, signal, isServed, renew }: Omit<HandedOver, 'tell'> & { clock: Clock },
-) {
-  const over = new AbortController();
-  const stop = AbortSignal.any([signal, over.signal]);
-  const look = async (): Promise<never> => {
-    for (let missed = 0, looks = 1; missed < goneAfter; looks += 1) {
-      await clock.sleep(lookMs, stop);
-      if (looks % renewEach === 0) await job.updateData(renew()).catch(() => undefined);
-      missed = (await isServed().catch(() => true)) ? 0 : missed + 1;
-    }
-    throw new Unavailable('the worker that had this mirror is gone, and no other took it over', {
-      acted: 'maybe',
-    });
-  };
-  const gone = look();
-  gone.catch(() => undefined);
-  return { gone, stop, end: () => over.abort() };
-}
-
 /** A command that a worker has taken from the queue. */
 export interface TakenCommand {
   /** The command, encrypted. */
@@ -188,7 +163,28 @@ export function serveCommands(
   work: (taken: TakenCommand) => Promise<string>,
 ): { close(): Promise<void> } {
   const serve = (how: 'beside' | 'alone', concurrency: number) => {
-    const once = onceEach(clock);
+    const begun = new Map<string, { outcome: Promise<string>; endedMs: number }>();
+    const once = async (id: string | undefined, work: () => Promise<string>): Promise<string> => {
+      const nowMs = clock.monotonic();
+      for (const [old, { endedMs }] of begun) {
+        if (nowMs - endedMs > kept.age * 1_000) begun.delete(old);
+      }
+      if (id === undefined) return work();
+      const again = begun.get(id);
+      if (again) return again.outcome;
+      const one = { outcome: work(), endedMs: Number.POSITIVE_INFINITY };
+      begun.set(id, one);
+      try {
+        const outcome = await one.outcome;
+        if (outcome === 'elsewhere') begun.delete(id);
+        return outcome;
+      } catch (error) {
+        begun.delete(id);
+        throw error;
+      } finally {
+        one.endedMs = clock.monotonic();
+      }
+    };
     return takeJobs<string>(commandsOf(mirror, how), {
       connections,
       clock,
@@ -210,34 +206,4 @@ export function serveCommands(
   };
   const served = [serve('alone', 1), serve('beside', atOnce)];
   return { close: async () => void (await Promise.all(served.map(async (one) => one.close()))) };
-}
-
-/**
- * Returns a function that does the work of a job once. If Redis is away while the work is done, it
- * offers the job again; that one gets the outcome of the first, instead of a run that finds nothing
- * left to do.
- */
-function onceEach(clock: Pick<Clock, 'monotonic'>) {
-  const begun = new Map<string, { outcome: Promise<string>; endedMs: number }>();
-  return async (id: string | undefined, work: () => Promise<string>): Promise<string> => {
-    const nowMs = clock.monotonic();
-    for (const [old, { endedMs }] of begun) {
-      if (nowMs - endedMs > kept.age * 1_000) begun.delete(old);
-    }
-    if (id === undefined) return work();
-    const again = begun.get(id);
-    if (again) return again.outcome;
-    const one = { outcome: work(), endedMs: Number.POSITIVE_INFINITY };
-    begun.set(id, one);
-    try {
-      const outcome = await one.outcome;
-      if (outcome === 'elsewhere') begun.delete(id);
-      return outcome;
-    } catch (error) {
-      begun.delete(id);
-      throw error;
-    } finally {
-      one.endedMs = clock.monotonic();
-    }
-  };
 }

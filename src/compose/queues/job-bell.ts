@@ -89,51 +89,55 @@ export function createJobBell(options: JobBellOptions): JobBell {
   const ropes = new Map<string, Rope>();
   const begins = { isClosed: false, isWaking: false, begin: undefined };
   const state: State = { ...options, ropes, own, ...begins };
-  blocking.redis.on('close', () => wakeAll(state));
+  blocking.redis.on('close', () => {
+    for (const rope of state.ropes.values()) {
+      if (rope.wake) rope.wake(null);
+      else rope.kept = { member: '0', score: 0 };
+    }
+  });
   void listen(state);
   return {
-    rope: (marker) => ropeOf(state, marker),
+    rope: (marker) => {
+      const rope: Rope = { kept: null, wake: undefined };
+      state.ropes.set(marker, rope);
+      changed(state);
+      let isGone = false;
+      let gone: (() => void) | undefined;
+      return {
+        async wait(timeoutMs) {
+          // BullMQ takes this error as the end of its connection, and takes no job after it.
+          if (isGone) throw new Error('Connection is closed.');
+          const { kept } = rope;
+          rope.kept = null;
+          if (kept) return kept;
+          const { promise, resolve, reject } = Promise.withResolvers<Ring | null>();
+          rope.wake = resolve;
+          gone = () => reject(new Error('Connection is closed.'));
+          const over = new AbortController();
+          state.clock.sleep(timeoutMs, over.signal).then(
+            () => resolve(null),
+            () => undefined,
+          );
+          try {
+            return await promise;
+          } finally {
+            over.abort();
+            rope.wake = undefined;
+          }
+        },
+        letGo() {
+          isGone = true;
+          gone?.();
+          if (state.ropes.get(marker) === rope) state.ropes.delete(marker);
+          changed(state);
+        },
+      };
+    },
     close() {
       state.isClosed = true;
       state.begin?.();
       blocking.leave();
       blocking.close();
-    },
-  };
-}
-
-const resolveNothing = (): void => undefined;
-
-function ropeOf(state: State, marker: string): BellRope {
-  const rope: Rope = { kept: null, wake: undefined };
-  state.ropes.set(marker, rope);
-  changed(state);
-  let isGone = false;
-  let gone: (() => void) | undefined;
-  return {
-    async wait(timeoutMs) {
-      // BullMQ takes this error as the end of its connection, and takes no job after it.
-      if (isGone) throw new Error('Connection is closed.');
-      const { kept } = rope;
-      rope.kept = null;
-      if (kept) return kept;
-      const { promise, resolve, reject } = Promise.withResolvers<Ring | null>();
-      rope.wake = resolve;
-      gone = () => reject(new Error('Connection is closed.'));
-      const over = new AbortController();
-      state.clock.sleep(timeoutMs, over.signal).then(() => resolve(null), resolveNothing);
-      try {
-        return await promise;
-      } finally {
-        over.abort();
-        rope.wake = undefined;
-      }
-    },
-    letGo() {
-      isGone = true;
-      gone?.();
-      if (state.ropes.get(marker) === rope) state.ropes.delete(marker);
-      changed(state);
     },
   };
 }
@@ -195,12 +199,4 @@ function tell({ ropes, own, fleetChanged }: State, found: unknown): void {
   const ring = { member, score: Number(score) };
   if (rope.wake) rope.wake(ring);
   else rope.kept = ring;
-}
-
-/** Has every queue look at its jobs, because markers may be lost. */
-function wakeAll({ ropes }: State): void {
-  for (const rope of ropes.values()) {
-    if (rope.wake) rope.wake(null);
-    else rope.kept = { member: '0', score: 0 };
-  }
 }

@@ -44,7 +44,19 @@ export function shareConnections(name: string, clock: Clock): SharedConnections 
     const asking = patient.redis;
     const bell = createJobBell({ blocking, asking, name, clock, fleetChanged: node.wake });
     const connections = {
-      quick: () => leaving(quick),
+      quick: () => {
+        const queues: Queue[] = [];
+        return {
+          ...quick,
+          queue<Data, Answer>(name: string) {
+            const queue = quick.queue<Data, Answer>(name);
+            queues.push(queue);
+            return queue;
+          },
+          // Without Redis, closing may never end.
+          close: () => queues.forEach((queue) => void queue.close().catch(() => undefined)),
+        };
+      },
       patient: () => ({ ...patient, leave: () => undefined, close: () => undefined }),
       bell,
       node,
@@ -63,20 +75,5 @@ export function shareConnections(name: string, clock: Clock): SharedConnections 
       return one.connections;
     },
     close: () => known.forEach((one) => one.close()),
-  };
-}
-
-/** Returns a shared connection whose `close` ends only the queues of this user. */
-function leaving(shared: Quick): Quick {
-  const queues: Queue[] = [];
-  return {
-    ...shared,
-    queue<Data, Answer>(name: string) {
-      const queue = shared.queue<Data, Answer>(name);
-      queues.push(queue);
-      return queue;
-    },
-    // Without Redis, closing may never end.
-    close: () => queues.forEach((queue) => void queue.close().catch(() => undefined)),
   };
 }

@@ -46,7 +46,14 @@ export async function storeEntries(
     const known = stored.find(({ key }) => key === tick);
     const isSame = known?.pattern === pattern && known.tz === tz;
     if (isSame && (await isPending(queue, jobOf(tick, known.next)))) continue;
-    await storeEntry(queue, { tick, pattern, tz, now, last: known?.next });
+    // BullMQ refuses an id that is there, so what may remain of the entry goes first. What cannot
+    // be removed belongs to an entry that another caller has stored meanwhile, and is replaced.
+    await queue.removeJobScheduler(tick);
+    for (const at of new Set([known?.next, dueAfter(pattern, tz, now)])) {
+      await queue.remove(jobOf(tick, at)).catch(() => undefined);
+    }
+    const opts = { removeOnComplete: kept, removeOnFail: kept };
+    await queue.upsertJobScheduler(tick, { pattern, tz }, { name: tick, opts });
     mended.push(tick);
   }
   const names = new Set<string>(wanted.map(({ tick }) => tick));
@@ -54,28 +61,6 @@ export async function storeEntries(
     if (!names.has(key)) await queue.removeJobScheduler(key);
   }
   return mended;
-}
-
-interface Entry {
-  tick: Tick;
-  pattern: string;
-  tz: string;
-  now: number;
-  /** When its next run was due as far as Redis knew, in milliseconds since the epoch. */
-  last: number | undefined;
-}
-
-/**
- * Stores an entry, without what may remain of it: BullMQ refuses an id that is there. What cannot
- * be removed belongs to an entry that another caller has stored meanwhile, and is replaced with it.
- */
-async function storeEntry(queue: Queue, { tick, pattern, tz, now, last }: Entry): Promise<void> {
-  await queue.removeJobScheduler(tick);
-  for (const at of new Set([last, dueAfter(pattern, tz, now)])) {
-    await queue.remove(jobOf(tick, at)).catch(() => undefined);
-  }
-  const opts = { removeOnComplete: kept, removeOnFail: kept };
-  await queue.upsertJobScheduler(tick, { pattern, tz }, { name: tick, opts });
 }
 
 /** Returns the entries of which Redis has a run, with its time in milliseconds since the epoch. */

@@ -1,5 +1,4 @@
 /** Reads which events of a CRM wait to be processed. */
-import type { Job } from 'bullmq';
 import { countsOf, eventSchema, type QueueCounts } from './event-queue.ts';
 import { eventsOf } from './queue-names.ts';
 import { connectQuickly } from './redis-connections.ts';
@@ -36,19 +35,16 @@ export async function readWaitingEvents(
     const found = await Promise.all(
       states.map(async (state) => {
         const jobs = await quick.ask(() => queue.getJobs([state], 0, most - 1, true));
-        return jobs.flatMap((job) => eventOf(job, state));
+        return jobs.flatMap((job) => {
+          const { timestamp: at, attemptsMade: attempts } = job;
+          const { data } = eventSchema.safeParse(job.data);
+          if (!data) return [];
+          return [{ record: data.id, isErased: data.erased !== undefined, state, at, attempts }];
+        });
       }),
     );
     return { ...counts, events: found.flat() };
   } finally {
     quick.close();
   }
-}
-
-/** Returns nothing for a job that no server of a mirror has written. */
-function eventOf(job: Job, state: WaitingEvent['state']): WaitingEvent[] {
-  const { timestamp: at, attemptsMade: attempts } = job;
-  const { data } = eventSchema.safeParse(job.data);
-  if (!data) return [];
-  return [{ record: data.id, isErased: data.erased !== undefined, state, at, attempts }];
 }

@@ -1,6 +1,6 @@
 /** Converts stored rows into the JSON that the platform returns. */
 import { timestamp } from '../shared/api-answer.ts';
-import type { ContactRow, DnsRecord, DomainRow, KeyRow, TemplateRow } from '../shared/row-types.ts';
+import type { ContactRow, DomainRow, KeyRow, TemplateRow } from '../shared/row-types.ts';
 import { type Organization, ownerOf } from '../store/organization.ts';
 import type { Answered } from './answer-schemas.ts';
 
@@ -17,32 +17,7 @@ const shown = new WeakMap<ContactRow, { as: ContactRow; view: ContactView }>();
 export function viewContact(contact: ContactRow): Readonly<ContactView> {
   const last = shown.get(contact);
   if (last && isSame(last.as, contact)) return last.view;
-  const view = Object.freeze(lookAt(contact));
-  shown.set(contact, { as: { ...contact }, view });
-  return view;
-}
-
-/**
- * Returns whether two versions of a contact are equal. Values inside a row are never modified in
- * place.
- */
-function isSame(one: ContactRow, other: ContactRow): boolean {
-  return (
-    one.memberships === other.memberships &&
-    one.email === other.email &&
-    one.status === other.status &&
-    one.updatedAt === other.updatedAt &&
-    one.suppressedAt === other.suppressedAt &&
-    one.suppressionReason === other.suppressionReason &&
-    one.firstName === other.firstName &&
-    one.lastName === other.lastName &&
-    one.properties === other.properties &&
-    one.groups === other.groups
-  );
-}
-
-function lookAt(contact: ContactRow): ContactView {
-  return {
+  const view: ContactView = Object.freeze({
     object: 'contact',
     id: contact.id,
     email: contact.email,
@@ -60,7 +35,25 @@ function lookAt(contact: ContactRow): ContactView {
     suppressedAt: contact.suppressedAt === null ? null : timestamp(contact.suppressedAt),
     createdAt: timestamp(contact.createdAt),
     updatedAt: timestamp(contact.updatedAt),
-  };
+  });
+  shown.set(contact, { as: { ...contact }, view });
+  return view;
+}
+
+/** Values inside a row are never modified in place. */
+function isSame(one: ContactRow, other: ContactRow): boolean {
+  return (
+    one.memberships === other.memberships &&
+    one.email === other.email &&
+    one.status === other.status &&
+    one.updatedAt === other.updatedAt &&
+    one.suppressedAt === other.suppressedAt &&
+    one.suppressionReason === other.suppressionReason &&
+    one.firstName === other.firstName &&
+    one.lastName === other.lastName &&
+    one.properties === other.properties &&
+    one.groups === other.groups
+  );
 }
 
 /** A template as the platform returns it ("Template"). */
@@ -137,28 +130,21 @@ export function viewDomain(row: DomainRow): DomainView {
     isSendingEmailEnabled: row.isSendingEmailEnabled,
     isReceivingEmailEnabled: row.isReceivingEmailEnabled,
     verificationFailedReason: row.verificationFailedReason,
-    dnsRecords: row.dnsRecords.map((record) => viewRecord(record, row)),
+    dnsRecords: row.dnsRecords.map((record) => ({
+      id: record.id,
+      recordType: record.recordType,
+      recordTypeName: record.recordTypeName,
+      domain: row.domain,
+      name: record.name,
+      value: record.value,
+      ttl: 'Auto',
+      priority: record.priority,
+      status: 'active',
+      createdAt: timestamp(row.createdAt),
+      updatedAt: timestamp(row.createdAt),
+    })),
     lastVerifiedAt: timestamp(row.lastVerifiedAt),
     createdAt: timestamp(row.createdAt),
     updatedAt: timestamp(row.updatedAt),
-  };
-}
-
-function viewRecord(
-  { id, recordType, recordTypeName, name, value, priority }: DnsRecord,
-  { domain, createdAt }: DomainRow,
-): Answered<'DnsRecord'> {
-  return {
-    id,
-    recordType,
-    recordTypeName,
-    domain,
-    name,
-    value,
-    ttl: 'Auto',
-    priority,
-    status: 'active',
-    createdAt: timestamp(createdAt),
-    updatedAt: timestamp(createdAt),
   };
 }

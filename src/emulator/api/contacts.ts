@@ -124,7 +124,13 @@ export function enrolContact(
   const { contacts, channels } = organization;
   const asked = { contactId: who.id, email: who.email, channelId, subscription };
   const channel = channels.get(channelId);
-  if (channel === undefined) return { ...channelNotFound(channelId), about: asked };
+  if (channel === undefined) {
+    const refusal = refuse(404, 'Channel subscription not found', {
+      why: `The organization has no channel with the id "${channelId}".`,
+      fix: 'Use the id of a channel of the organization this API key belongs to.',
+    });
+    return { ...refusal, about: asked };
+  }
 
   const known = who.id === undefined ? findByEmail(organization, who.email) : contacts.byId(who.id);
   if (known !== undefined) return enrol(organization, known, { channel, subscription });
@@ -144,7 +150,11 @@ function enrol(
   const { id: contactId, key: email } = contact;
   const about = { contactId, email, channelId: channel.id, subscription };
   if (membershipIn(contact, channel.id)?.subscription === subscription) {
-    return { ...alreadySubscribed(contact, channel, subscription), about };
+    const refusal = refuse(409, 'Contact is already subscribed to this channel', {
+      why: `${contact.email} is ${subscription} in channel "${channel.id}" already.`,
+      fix: 'Nothing has to be done; send the other subscription to change it.',
+    });
+    return { ...refusal, about };
   }
   const { id: subscriptionId } = contacts.setMembership(contact, channel, subscription);
   return {
@@ -152,18 +162,4 @@ function enrol(
     body: { contact: { ...viewContact(contact), event }, subscriptionId, event },
     about,
   };
-}
-
-function channelNotFound(id: string): ApiOutcome {
-  return refuse(404, 'Channel subscription not found', {
-    why: `The organization has no channel with the id "${id}".`,
-    fix: 'Use the id of a channel of the organization this API key belongs to.',
-  });
-}
-
-function alreadySubscribed(contact: ContactRow, channel: Channel, subscription: Subscription) {
-  return refuse(409, 'Contact is already subscribed to this channel', {
-    why: `${contact.email} is ${subscription} in channel "${channel.id}" already.`,
-    fix: 'Nothing has to be done; send the other subscription to change it.',
-  });
 }

@@ -1,29 +1,6 @@
 /** Serves the API as OpenAPI at /openapi.json, and as a self-contained page at /docs. */
-import { describeApi, type DescribedOperation, type Document } from './openapi-document.ts';
+import { describeApi, type DescribedOperation } from './openapi-document.ts';
 import type { Answer } from '../../domain/exchange.ts';
-
-/** Renders the API as one self-contained page. */
-function pageOf(document: Document): string {
-  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
-  );
-  const groups = document.tags.map(({ name }) => {
-    const own = operations.filter(({ operation }) => operation.tags.includes(name));
-    return `<h2>${text(name)}</h2>${own.map(section).join('')}`;
-  });
-  const shapes = Object.entries(document.components.schemas).map(
-    ([name, schema]) =>
-      `<details id="${name}"><summary><code>${name}</code></summary>${fields(schema)}</details>`,
-  );
-  return `<!doctype html><html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${text(document.info.title)}</title><style>${style}</style></head><body>
-<header><h1>${text(document.info.title)}</h1><p>${text(document.info.description)}</p>
-<p>Send the API key as <code>x-api-key</code>.
-For programs: <a href="/openapi.json">openapi.json</a>. To play:
-<a href="/_emulator/">/_emulator/</a>.</p></header>
-<main>${groups.join('')}<h2>Shapes</h2>${shapes.join('')}</main></body></html>`;
-}
 
 interface Section {
   method: string;
@@ -138,7 +115,31 @@ const pages: Record<string, { type: string; write: () => string }> = {
     type: 'application/json; charset=utf-8',
     write: () => JSON.stringify(describeApi()),
   },
-  '/docs': { type: 'text/html; charset=utf-8', write: () => pageOf(describeApi()) },
+  '/docs': {
+    type: 'text/html; charset=utf-8',
+    write: () => {
+      const document = describeApi();
+      const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+        Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
+      );
+      const groups = document.tags.map(({ name }) => {
+        const own = operations.filter(({ operation }) => operation.tags.includes(name));
+        return `<h2>${text(name)}</h2>${own.map(section).join('')}`;
+      });
+      const shapes = Object.entries(document.components.schemas).map(
+        ([name, schema]) =>
+          `<details id="${name}"><summary><code>${name}</code></summary>${fields(schema)}</details>`,
+      );
+      return `<!doctype html><html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${text(document.info.title)}</title><style>${style}</style></head><body>
+<header><h1>${text(document.info.title)}</h1><p>${text(document.info.description)}</p>
+<p>Send the API key as <code>x-api-key</code>.
+For programs: <a href="/openapi.json">openapi.json</a>. To play:
+<a href="/_emulator/">/_emulator/</a>.</p></header>
+<main>${groups.join('')}<h2>Shapes</h2>${shapes.join('')}</main></body></html>`;
+    },
+  },
 };
 
 /**

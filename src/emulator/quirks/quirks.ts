@@ -137,13 +137,32 @@ export const quirks: readonly Entry[] = [
  * quirk.
  */
 export function createQuirks(texts: readonly string[]): Required<Quirk> {
-  const chosen = new Map(texts.map((text) => parse(text, texts)));
+  const chosen = new Map(
+    texts.map((text) => {
+      const [name = '', ...given] = text.split('=');
+      const entry = quirks.find((one) => one.name === name);
+      const known = spellings().map((one) => one.text);
+      if (!entry) throw new Invalid(`quirk "${text}" is not known: use ${known.join(', ')}`);
+      if (texts.filter((other) => other.split('=')[0] === name).length > 1) {
+        throw new Invalid(`quirk "${name}" is given twice: choose one`);
+      }
+      const { values = [''] } = entry;
+      const value = given.length > 0 ? given.join('=') : values[0];
+      if (value !== undefined && values.includes(value) && (value !== '' || given.length === 0)) {
+        return [name, value];
+      }
+      const mend = entry.values ? `write ${name}=${values.join('|')}` : `write ${name} alone`;
+      throw new Invalid(`quirk "${text}" does not know that value: ${mend}`);
+    }),
+  );
   const played = quirks.flatMap((entry) => {
     const value = chosen.get(entry.name);
     return value === undefined ? [] : [entry.make(value)];
   });
+  const behaviour: Partial<PlatformBehaviour> = {};
+  for (const quirk of played) Object.assign(behaviour, quirk.behaviour);
   return {
-    behaviour: behaviourOf(played),
+    behaviour,
     rewrites: (question: QuirkRequest) =>
       played.reduce((asked, { rewrites }) => rewrites?.(asked) ?? asked, question),
     answers(question, organization) {
@@ -160,12 +179,6 @@ export function createQuirks(texts: readonly string[]): Required<Quirk> {
   };
 }
 
-function behaviourOf(played: readonly Quirk[]): Partial<PlatformBehaviour> {
-  const behaviour: Partial<PlatformBehaviour> = {};
-  for (const quirk of played) Object.assign(behaviour, quirk.behaviour);
-  return behaviour;
-}
-
 /**
  * Returns every quirk as written on the command line, such as `headers=reset|none|none-templates`.
  */
@@ -174,21 +187,4 @@ export function spellings(): { text: string; line: string }[] {
     text: values ? `${name}=${values.join('|')}` : name,
     line,
   }));
-}
-
-function parse(text: string, all: readonly string[]): [name: string, value: string] {
-  const [name = '', ...given] = text.split('=');
-  const entry = quirks.find((one) => one.name === name);
-  const known = spellings().map((one) => one.text);
-  if (!entry) throw new Invalid(`quirk "${text}" is not known: use ${known.join(', ')}`);
-  if (all.filter((other) => other.split('=')[0] === name).length > 1) {
-    throw new Invalid(`quirk "${name}" is given twice: choose one`);
-  }
-  const { values = [''] } = entry;
-  const value = given.length > 0 ? given.join('=') : values[0];
-  if (value !== undefined && values.includes(value) && (value !== '' || given.length === 0)) {
-    return [name, value];
-  }
-  const mend = entry.values ? `write ${name}=${values.join('|')}` : `write ${name} alone`;
-  throw new Invalid(`quirk "${text}" does not know that value: ${mend}`);
 }

@@ -35,7 +35,13 @@ export function contentRederivesVariables(): Quirk {
       if (status >= 300 || !about?.templateId || !bringsContentAlone(question)) return reply;
       const row = organization?.templates.byId(about.templateId);
       if (!organization || !row) return reply;
-      const variables = namesIn(row.content).map(variable);
+      const found = JSON.stringify(row.content).matchAll(/\{\{\s*([A-Za-z_][\w.]*)\s*\}\}/g);
+      const names = new Set([...found].map(([, name = '']) => name));
+      const variables = [...names].map((name) => ({
+        name,
+        type: 'string' as const,
+        defaultValue: null,
+      }));
       organization.templates.change(row, { variables }, row.updatedAt);
       return withBody(reply, viewTemplate(organization, row));
     },
@@ -52,13 +58,4 @@ function bringsContentAlone(question: QuirkRequest | undefined): boolean {
   const body: unknown = JSON.parse(question.body);
   if (!isRecord(body) || !Array.isArray(body['content'])) return false;
   return question.route === 'templates.create' || body['variables'] === undefined;
-}
-
-function namesIn(content: readonly unknown[]): string[] {
-  const found = JSON.stringify(content).matchAll(/\{\{\s*([A-Za-z_][\w.]*)\s*\}\}/g);
-  return [...new Set([...found].map(([, name = '']) => name))];
-}
-
-function variable(name: string) {
-  return { name, type: 'string' as const, defaultValue: null };
 }

@@ -36,29 +36,21 @@ export function refuseBriefly(status: number, message: string) {
 
 /** Converts a result into an HTTP response. */
 export function toAnswer({ status, body }: ApiOutcome, headers: Record<string, string>): Answer {
-  return {
-    status,
-    headers: { 'content-type': 'application/json; charset=utf-8', ...headers },
-    body: write(body),
-  };
-}
-
-/** Caches the JSON of frozen objects, which never change. */
-const texts = new WeakMap<object, string>();
-
-/**
- * Serializes a body as JSON. A list of frozen records costs no more than joining their cached
- * texts.
- */
-function write(body: object): string {
   const parts = Object.entries(body).map(([name, value]: [string, unknown]) => {
     const text = Array.isArray(value)
       ? `[${value.map(writeOne).join(',')}]`
       : JSON.stringify(value);
     return text === undefined ? [] : [`${JSON.stringify(name)}:${text}`];
   });
-  return `{${parts.flat().join(',')}}`;
+  return {
+    status,
+    headers: { 'content-type': 'application/json; charset=utf-8', ...headers },
+    body: `{${parts.flat().join(',')}}`,
+  };
 }
+
+/** Caches the JSON of frozen objects, which never change. */
+const texts = new WeakMap<object, string>();
 
 function writeOne(value: unknown): string {
   if (!Object.isFrozen(value) || typeof value !== 'object' || value === null) {

@@ -89,25 +89,6 @@ export function createContacts(
       Object.assign(row, fields, { updatedAt: now });
       shelf.keep(row);
     },
-    ...membershipsOf(ids, shelf, touchedAt),
-    listed: (status) => (status === undefined ? all : listings[status]),
-    holding: byEmail.holding,
-    rows: () => byId.values(),
-    clear() {
-      byId.clear();
-      byEmail.clear();
-      for (const listing of [all, ...Object.values(listings)]) listing.clear();
-      serial = 0;
-    },
-  };
-}
-
-function membershipsOf(
-  ids: Ids,
-  shelf: Shelf<ContactRow>,
-  touchedAt: () => number | undefined,
-): Pick<Contacts, 'setMembership' | 'removeMembership'> {
-  return {
     setMembership(row, channel, subscription) {
       const id = membershipIn(row, channel.id)?.id ?? ids('sub');
       const membership = { id, channel, subscription };
@@ -120,6 +101,15 @@ function membershipsOf(
       row.memberships = row.memberships.filter((one) => one !== membership);
       row.updatedAt = touchedAt() ?? row.updatedAt;
       shelf.keep(row);
+    },
+    listed: (status) => (status === undefined ? all : listings[status]),
+    holding: byEmail.holding,
+    rows: () => byId.values(),
+    clear() {
+      byId.clear();
+      byEmail.clear();
+      for (const listing of [all, ...Object.values(listings)]) listing.clear();
+      serial = 0;
     },
   };
 }

@@ -56,7 +56,31 @@ export function createDomains(ids: Ids, shelf: Shelf<DomainRow>): Domains {
   return {
     add(domain, now) {
       const id = domain.id ?? ids('dom');
-      const row = toRow(domain, { id, serial: serial + 1, now, ids });
+      const createdAt = domain.createdAt ?? now;
+      const isActive = domain.status === 'active';
+      const settings = {
+        domain: domain.domain.toLowerCase(),
+        customReturnPath: domain.custom_return_path ?? 'inbound',
+        trackingSubdomain: domain.tracking ?? 'tracking',
+        isClickTrackingEnabled: domain.click_tracking ?? false,
+        isOpenTrackingEnabled: domain.open_tracking ?? false,
+        tls: domain.tls ?? 'opportunistic',
+        isSendingEmailEnabled: domain.sending_email ?? true,
+        isReceivingEmailEnabled: domain.receiving_email ?? true,
+      };
+      const row: DomainRow = {
+        id,
+        serial: serial + 1,
+        ...settings,
+        status: domain.status ?? 'pending',
+        userVerifiedDomain: isActive,
+        systemVerified: isActive,
+        verificationFailedReason: '',
+        dnsRecords: recordsOf(settings, ids),
+        lastVerifiedAt: createdAt,
+        createdAt,
+        updatedAt: createdAt,
+      };
       put(row);
       shelf.keep(row);
       return row;
@@ -82,37 +106,5 @@ export function createDomains(ids: Ids, shelf: Shelf<DomainRow>): Domains {
       all.clear();
       serial = 0;
     },
-  };
-}
-
-/** Returns the row of a new domain, with the specification's defaults. */
-function toRow(
-  domain: NewDomain,
-  { id, serial, now, ids }: { id: string; serial: number; now: number; ids: Ids },
-): DomainRow {
-  const createdAt = domain.createdAt ?? now;
-  const isActive = domain.status === 'active';
-  const settings = {
-    domain: domain.domain.toLowerCase(),
-    customReturnPath: domain.custom_return_path ?? 'inbound',
-    trackingSubdomain: domain.tracking ?? 'tracking',
-    isClickTrackingEnabled: domain.click_tracking ?? false,
-    isOpenTrackingEnabled: domain.open_tracking ?? false,
-    tls: domain.tls ?? 'opportunistic',
-    isSendingEmailEnabled: domain.sending_email ?? true,
-    isReceivingEmailEnabled: domain.receiving_email ?? true,
-  };
-  return {
-    id,
-    serial,
-    ...settings,
-    status: domain.status ?? 'pending',
-    userVerifiedDomain: isActive,
-    systemVerified: isActive,
-    verificationFailedReason: '',
-    dnsRecords: recordsOf(settings, ids),
-    lastVerifiedAt: createdAt,
-    createdAt,
-    updatedAt: createdAt,
   };
 }

@@ -10,7 +10,7 @@ import Database from 'better-sqlite3';
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { type Rows, rowSchemas } from '../shared/row-types.ts';
-import type { Shelf, Storage, StoredRow } from './storage.ts';
+import type { Storage, StoredRow } from './storage.ts';
 
 /** `world` holds the present state; `beginning` holds the state to which a reset returns. */
 const tables = ['world', 'beginning'] as const;
@@ -38,7 +38,12 @@ export function openFile(path: string): Storage {
   });
 
   return {
-    shelf: (kind, organization) => shelfOf(noted, { kind, organization }),
+    shelf: (kind, organization) => {
+      // Records each changed row once, however often it changes before it is written.
+      const note = (id: string, row: object | undefined): void =>
+        void noted.set(`${kind}\n${organization}\n${id}`, { kind, organization, id, row });
+      return { keep: (row) => note(row.id, row), drop: (id) => note(id, undefined) };
+    },
     save() {
       if (noted.size === 0) return;
       write.immediate();
@@ -66,18 +71,6 @@ interface Noted {
   id: string;
   /** The row to write; undefined if the row is to be deleted. */
   row: object | undefined;
-}
-
-/** Records each changed row once, however often it changes before it is written. */
-function shelfOf(
-  noted: Map<string, Noted>,
-  place: Pick<Noted, 'kind' | 'organization'>,
-): Shelf<{ id: string }> {
-  const prefix = `${place.kind}\n${place.organization}\n`;
-  return {
-    keep: (row) => void noted.set(prefix + row.id, { ...place, id: row.id, row }),
-    drop: (id) => void noted.set(prefix + id, { ...place, id, row: undefined }),
-  };
 }
 
 /** Checks a stored row of any kind. */

@@ -110,15 +110,11 @@ function act<Shape extends z.core.$ZodShape>(
     const read = readBody(text);
     return read.ok ? { status: 200, body: run(dashboard, read.value) } : read.refusal;
   };
-  return [name, { does, fields: fieldsOf(schema), perform }];
-}
-
-function fieldsOf(schema: z.ZodType): Record<string, string> {
   const { properties = {}, required = [] } = z.toJSONSchema(schema, { io: 'input' });
   const fields: Record<string, string> = {};
   for (const [field, shape] of Object.entries(properties)) {
     const type = typeof shape === 'object' ? shape.type : undefined;
     fields[required.includes(field) ? field : `${field}?`] = String(type ?? 'any');
   }
-  return fields;
+  return [name, { does, fields, perform }];
 }

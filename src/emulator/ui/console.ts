@@ -101,7 +101,32 @@ function answer(
   const name = path.slice(CONSOLE.length);
   const { world, dashboard } = emulator.player(organization);
   if (method === 'GET') {
-    if (name === '') return { status: 200, body: describe(emulator) };
+    if (name === '') {
+      return {
+        status: 200,
+        body: {
+          about: 'The emulator of the platform. What is here needs no key, and counts nowhere.',
+          organizations: emulator.organizations(),
+          look: [
+            ...Object.entries(views).map(([name, { shows }]) => ({ get: CONSOLE + name, shows })),
+            { get: '/openapi.json', shows: 'the API as OpenAPI 3.1' },
+            { get: '/docs', shows: 'the API as a page to read' },
+          ],
+          act: [
+            ...Array.from(acts, ([name, { does, fields }]) => ({
+              post: CONSOLE + name,
+              does,
+              fields,
+            })),
+            { post: `${CONSOLE}reset`, does: 'leads back to the beginning', fields: {} },
+          ],
+          options: {
+            '?organization=': 'the id of one; the first if left out',
+            '?count=': 'default 100',
+          },
+        },
+      };
+    }
     const view = Object.hasOwn(views, name) ? views[name] : undefined;
     if (view) return { status: 200, body: view.look({ world, count }) };
   }
@@ -116,21 +141,4 @@ function answer(
 function reset(emulator: Played): ApiOutcome {
   emulator.reset();
   return { status: 200, body: { reset: true } };
-}
-
-function describe(emulator: Played): object {
-  return {
-    about: 'The emulator of the platform. What is here needs no key, and counts nowhere.',
-    organizations: emulator.organizations(),
-    look: [
-      ...Object.entries(views).map(([name, { shows }]) => ({ get: CONSOLE + name, shows })),
-      { get: '/openapi.json', shows: 'the API as OpenAPI 3.1' },
-      { get: '/docs', shows: 'the API as a page to read' },
-    ],
-    act: [
-      ...Array.from(acts, ([name, { does, fields }]) => ({ post: CONSOLE + name, does, fields })),
-      { post: `${CONSOLE}reset`, does: 'leads back to the beginning', fields: {} },
-    ],
-    options: { '?organization=': 'the id of one; the first if left out', '?count=': 'default 100' },
-  };
 }

@@ -50,7 +50,22 @@ export async function openStage(folder: Folder, shell: Shell): Promise<Stage> {
     const env = { ...shell.env, PLATFORM_URL: url, PLATFORM_API_KEY: emulator.apiKey };
     const config = loadConfig(folder.config, env);
     const people = await readPeople(config, shell.stop);
-    const foreign = populate(emulator, people, systemClock.now());
+    const now = systemClock.now();
+    const guests = Array.from({ length: strangers }, (_, at) => guest(at));
+    const rows = new Map(people.map((row) => [row.key ?? '', row]));
+    const others = [...rows].filter(([key, row]) => !row.invalid && !isNamed(key));
+    const all: NewPerson[] = [
+      ...others
+        .filter((_, at) => at % everySo === 0)
+        .map(([email, row], at) => ({ email, ...standing(row, at % 10) })),
+      ...alreadyThere,
+      ...guests,
+    ];
+    for (const [at, person] of all.entries()) {
+      emulator.seed.contact({ ...person, createdAt: now - (all.length - at) * day });
+    }
+    emulator.seed.template({ ...templateThere, createdAt: now - 100 * day });
+    const foreign = guests.map(({ email }) => email);
     return { emulator, url, config, foreign, close };
   } catch (error) {
     await close();
@@ -60,30 +75,10 @@ export async function openStage(folder: Folder, shell: Shell): Promise<Stage> {
 
 type NewPerson = Parameters<Emulator['seed']['contact']>[0];
 
-/** Adds people and a template to the platform. Returns the addresses that the CRM does not know. */
-function populate({ seed }: Emulator, people: readonly DesiredRow[], now: number): string[] {
-  const guests = Array.from({ length: strangers }, (_, at) => guest(at));
-  const all: NewPerson[] = [...crowd(people), ...alreadyThere, ...guests];
-  for (const [at, person] of all.entries()) {
-    seed.contact({ ...person, createdAt: now - (all.length - at) * day });
-  }
-  seed.template({ ...templateThere, createdAt: now - 100 * day });
-  return guests.map(({ email }) => email);
-}
-
 function guest(at: number): NewPerson {
   const email = `guest-${String(at + 1).padStart(2, '0')}@visitors.example.net`;
   const status = at % 10 === 9 ? 'unsubscribed' : 'subscribed';
   return { email, status, channels: at % 4 === 0 ? {} : { ch_news: 'opt_in' } };
-}
-
-/** Returns one in `everySo` people of the export. Some match the CRM and others differ from it. */
-function crowd(people: readonly DesiredRow[]): NewPerson[] {
-  const rows = new Map(people.map((row) => [row.key ?? '', row]));
-  const others = [...rows].filter(([key, row]) => !row.invalid && !isNamed(key));
-  return others
-    .filter((_, at) => at % everySo === 0)
-    .map(([email, row], at) => ({ email, ...standing(row, at % 10) }));
 }
 
 function standing(row: DesiredRow, tenth: number): Omit<NewPerson, 'email'> {

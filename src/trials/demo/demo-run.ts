@@ -48,7 +48,14 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
   const { world } = stage.emulator;
   const before = world.requests().length;
   const { mirror, close } = await assemble(stage.config, shell, { writes });
-  const watch = setInterval(() => tellProgress(world.requests().slice(before), shell), everyMs);
+  const watch = setInterval(() => {
+    if (shell.interactive) return;
+    const changes = world
+      .requests()
+      .slice(before)
+      .filter(({ method, status }) => method !== 'GET' && status < 300);
+    shell.note(`  … ${counted(changes.length, 'change')} accepted by the platform so far`);
+  }, everyMs);
   const line = createProgress(shell.interactive ? { draw: shell.progress } : {}, mirror);
   let summary: Summary;
   let plan: Planned = { groups: [], samples: [] };
@@ -69,15 +76,10 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
   }
   shell.stop.throwIfAborted();
   page.lines(lines);
-  printProblems(summary, page, writes);
+  const groups = shownGroups(summary.groups, { names: ({ key }) => key, addresses: true });
+  if (writes) page.lines(renderGroups(groups));
+  for (const reason of summary.reasons) page.lines([`crm-mirror: ${reason}`]);
   return { summary, requests: world.requests().slice(before) };
-}
-
-/** Prints a line every few seconds if no progress line can be redrawn. */
-function tellProgress(requests: readonly LoggedRequest[], { note, interactive }: Shell): void {
-  if (interactive) return;
-  const changes = requests.filter(({ method, status }) => method !== 'GET' && status < 300);
-  note(`  … ${counted(changes.length, 'change')} accepted by the platform so far`);
 }
 
 interface Planned {
@@ -106,11 +108,4 @@ function linesOf(
     ...renderSummary(summary, view),
     ...sampleLines(few, { names: namesOf(mirror.snapshot, true), isDone: writes }),
   ];
-}
-
-/** Prints the problems of a run. */
-function printProblems(summary: Summary, page: DemoPage, writes: boolean): void {
-  const groups = shownGroups(summary.groups, { names: ({ key }) => key, addresses: true });
-  if (writes) page.lines(renderGroups(groups));
-  for (const reason of summary.reasons) page.lines([`crm-mirror: ${reason}`]);
 }

@@ -27,7 +27,8 @@ export function tellOf({ who, says, ...claim }: Claim, facts: Facts): ClaimResul
   const sent = writesIn(facts)
     .filter(({ email }) => email === key)
     .map(({ route, subscription, channelId }) => `${subscription ?? route} ${channelId ?? ''}`);
-  const name = nameOf(key, facts.people);
+  const row = facts.people.find(({ alias }) => alias === key);
+  const name = row && row.key === undefined ? `id ${row.id}` : key;
   // A problem with an unknown word is listed under the field's name.
   const option = facts.people.find((row) => row.key === key)?.invalid?.option;
   const isListed = (as: string) => as === name || as === option;
@@ -80,13 +81,4 @@ function standingOf(world: World, key: Key): string {
     return [...(status === 'subscribed' ? [] : [status]), ...shown.toSorted()].join(', ');
   });
   return one.join(' and ');
-}
-
-/**
- * Returns the name under which a run lists a person, which is the id if the record has no valid
- * address.
- */
-function nameOf(key: Key, people: readonly DesiredRow[]): string {
-  const row = people.find(({ alias }) => alias === key);
-  return row && row.key === undefined ? `id ${row.id}` : key;
 }

@@ -21,7 +21,9 @@ export interface Before {
 /** Records the state for the safety check. It must be called before a run. */
 export function lookBefore(emulator: Emulator, foreign: readonly string[]): Before {
   const { world } = emulator;
-  const ours = new Set(writesIn({ requests: world.requests() }).filter(isOptOut).map(pairOf));
+  const written = writesIn({ requests: world.requests() });
+  const optOuts = written.filter(({ subscription }) => subscription === 'opt_out');
+  const ours = new Set(optOuts.map(pairOf));
   const left = world.contacts().flatMap(({ email, status, channels }) => {
     const pairs = (list: readonly { id: string }[]): string[] =>
       list.map(({ id }) => pairOf({ email, channelId: id }));
@@ -78,10 +80,6 @@ function isWanted(
   const wishes = rows.map((row) => wishesOf(row)[channelId]);
   const valid = rows.every(({ invalid }) => invalid === undefined);
   return valid && wishes.includes('opt_in') && !wishes.includes('opt_out');
-}
-
-function isOptOut({ subscription }: LoggedRequest): boolean {
-  return subscription === 'opt_out';
 }
 
 function pairOf({ email, channelId }: Pick<LoggedRequest, 'email' | 'channelId'>): string {

@@ -29,7 +29,12 @@ export function compareRehearsals(one: Rehearsed, other: Rehearsed): PersonDiffe
   const keys = new Set([...mine.keys(), ...theirs.keys()]);
   return [...keys].toSorted().flatMap((key): PersonDifference[] => {
     const [first, second] = [mine.of(key), theirs.of(key)];
-    return isSame(first, second) ? [] : [{ key, one: first, other: second }];
+    const isSame =
+      first.isMissing === second.isMissing &&
+      first.states.length === second.states.length &&
+      first.states.every((state) => second.states.some((their) => sameState(state, their))) &&
+      changeText(first) === changeText(second);
+    return isSame ? [] : [{ key, one: first, other: second }];
   });
 }
 
@@ -48,15 +53,6 @@ function outcomesOf({ after, changes, missing }: Rehearsed) {
       isMissing: gone.has(key),
     }),
   };
-}
-
-function isSame(one: Outcome, other: Outcome): boolean {
-  return (
-    one.isMissing === other.isMissing &&
-    one.states.length === other.states.length &&
-    one.states.every((state) => other.states.some((their) => sameState(state, their))) &&
-    changeText(one) === changeText(other)
-  );
 }
 
 function changeText({ changes }: Outcome): string {

@@ -84,6 +84,8 @@ export async function observeOriginal<T>(
     }
     const startMs = systemClock.monotonic();
     const summary = await runNow(mirror, shell, { mode: 'full', writes: false, only, progress });
+    const platformNow = mirror.platformNow();
+    const aheadMs = platformNow === undefined ? 0 : platformNow - systemClock.now();
     const original: Original = {
       config,
       summary,
@@ -91,7 +93,7 @@ export async function observeOriginal<T>(
       readings,
       facts: factsIn(snapshot),
       limits: { ...seenLimits(snapshot.meta), ...known(mirror.limits()) },
-      aheadMs: aheadOf(mirror.platformNow()),
+      aheadMs: Math.abs(aheadMs) < sameTimeMs ? 0 : aheadMs,
       latencyMs: roundedUp(median(took)),
       readMs: systemClock.monotonic() - startMs,
       reads: reading.count(),
@@ -113,11 +115,6 @@ function known(limits: Original['limits']): Original['limits'] {
 
 /** The platform states whole seconds; less than that is no difference. */
 const sameTimeMs = 2000;
-
-function aheadOf(platformNow: number | undefined): number {
-  const aheadMs = platformNow === undefined ? 0 : platformNow - systemClock.now();
-  return Math.abs(aheadMs) < sameTimeMs ? 0 : aheadMs;
-}
 
 /**
  * Rounds up to a few steps, so that two rehearsals of the same seed do not differ because one

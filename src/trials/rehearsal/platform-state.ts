@@ -56,12 +56,9 @@ export function changedTemplates(before: PlatformState, after: PlatformState) {
 /** Returns how many people a channel reaches. */
 export function countSubscribed({ people }: PlatformState, channel: string): number {
   let n = 0;
-  for (const { state } of people.values()) if (isReached(state, channel)) n += 1;
+  for (const { state } of people.values())
+    if (state.status === 'subscribed' && state.channels[channel] === 'opt_in') n += 1;
   return n;
-}
-
-function isReached({ status, channels }: PersonState, channel: string): boolean {
-  return status === 'subscribed' && channels[channel] === 'opt_in';
 }
 
 /** Returns the states of each person without the ids, which differ between two rehearsals. */

@@ -90,9 +90,15 @@ export function fillEmulator(view: PlatformView, filling: Filling): Emulator {
   for (const contact of view.contacts.values()) {
     for (const { id, name } of contact.channels) if (!known.has(id)) known.set(id, name ?? id);
   }
+  const isGiven = (name: string): boolean =>
+    quirks.some((quirk) => quirk === name || quirk.startsWith(`${name}=`));
   const emulator = createEmulator({
     ...options,
-    quirks: [...quirks, ...quirksIn(facts).filter((name) => !quirks.some(isOf(name)))],
+    quirks: [
+      ...quirks,
+      ...(facts.namesAll === true && !isGiven('all-channels') ? ['all-channels'] : []),
+      ...(facts.enrolmentMoves === true && !isGiven('enrol-touches') ? ['enrol-touches'] : []),
+    ],
     channels: [...known].map(([id, name]) => ({ id, name, subscription: facts.defaults[id] })),
     keepRequests: 1,
     seedFile: { organizations: [{ id: organizationIn(view) }], guests: [], where: () => '' },
@@ -101,19 +107,6 @@ export function fillEmulator(view: PlatformView, filling: Filling): Emulator {
   for (const contact of oldestFirst(view.contacts)) plantContact(emulator, contact, now);
   for (const template of oldestFirst(view.templates)) plantTemplate(emulator, template, now);
   return emulator;
-}
-
-/** Returns the quirks that the mirror has observed. */
-function quirksIn({ namesAll, enrolmentMoves }: PlatformFacts): string[] {
-  return [
-    ...(namesAll === true ? ['all-channels'] : []),
-    ...(enrolmentMoves === true ? ['enrol-touches'] : []),
-  ];
-}
-
-/** Returns whether a quirk, perhaps with a value, has this name. */
-function isOf(name: string): (quirk: string) => boolean {
-  return (quirk) => quirk === name || quirk.startsWith(`${name}=`);
 }
 
 function organizationIn({ templates }: PlatformView): string | undefined {

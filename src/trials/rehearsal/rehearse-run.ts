@@ -2,12 +2,11 @@
  * Rehearses one run: the real engine runs on copies of the mirror's files, against an emulator that
  * holds what the platform showed, in virtual time.
  */
-import { assemble, type StandIns } from '../../compose/assemble-mirror.ts';
+import { assemble } from '../../compose/assemble-mirror.ts';
 import { connect } from '../../compose/platform-connection.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { runNow } from '../../app/run/run-command.ts';
 import type { Config } from '../../config/config.ts';
-import type { Emulator } from '../../emulator/emulator.ts';
 import { seeded } from '../../emulator/shared/seeded-random.ts';
 import type { RunOptions } from '../../engine/context/mirror-context.ts';
 import type { PlannedRecord, PlanView } from '../../engine/report/plan-view.ts';
@@ -19,7 +18,7 @@ import type { Original } from './observe-original.ts';
 import { asRead, fillEmulator } from './platform-view.ts';
 import { type PlatformState, stateOf } from './platform-state.ts';
 import { sendInProcess } from './transports.ts';
-import { createVirtualClock, type VirtualClock } from './virtual-clock.ts';
+import { createVirtualClock } from './virtual-clock.ts';
 import type { WorkingCopy } from './working-copy.ts';
 
 /** A platform that is an emulator of the same seed must not draw the ids that are drawn here. */
@@ -85,10 +84,29 @@ export async function rehearseRun(
   // What the run has to say, it says in its summary.
   const { held: _, ...own } = shell;
   const silent: Shell = { ...own, note: () => undefined };
-  const { mirror, close } = await assemble(onCopies(config, original, copy), silent, {
-    writes: true,
-    standIns: standInsFor(emulator, { original, clock, seed }),
-  });
+  const { snapshot, ledger } = copy;
+  const { url, apiKey } = original.config.platform;
+  const platform = { ...config.platform, url, apiKey };
+  const { view, latencyMs, readings } = original;
+  const random = seeded(seed);
+  const { mirror, close } = await assemble(
+    { ...config, snapshot, ledger, platform, redis: undefined },
+    silent,
+    {
+      writes: true,
+      standIns: {
+        clock,
+        random,
+        connect(config, shell) {
+          const { timeoutMs } = config.platform;
+          const send = sendInProcess(emulator, { clock, latencyMs, timeoutMs });
+          const transport = { send, close: async () => undefined };
+          return asRead(connect(config, shell, { transport, clock, random }), view);
+        },
+        sourceFor: (name, source) => readings.of(name, source, clock.hold),
+      },
+    },
+  );
   const seen: Pick<Rehearsed, 'groups'> = { groups: [] };
   const changes = new Map<string, PlannedRecord[]>();
   const missingNow = () => mirror.snapshot.absences.people('contact');
@@ -102,7 +120,14 @@ export async function rehearseRun(
         async shows(plan, round) {
           if (round > 1) return;
           seen.groups = plan.groups;
-          await collect(plan, changes, reasons);
+          for (const group of plan.groups) {
+            for await (const record of plan.records(group, reasons)) {
+              const name = recordName(record);
+              const known = changes.get(name);
+              if (known) known.push(record);
+              else changes.set(name, [record]);
+            }
+          }
         },
       }),
     );
@@ -111,48 +136,6 @@ export async function rehearseRun(
     return { config, summary, ...seen, changes, limits, missing, before, after };
   } finally {
     await close();
-  }
-}
-
-/** Returns the configuration of the same mirror on copies, bound to the account that was read. */
-function onCopies(config: Config, { config: live }: Original, copy: WorkingCopy): Config {
-  const { snapshot, ledger } = copy;
-  const { url, apiKey } = live.platform;
-  const platform = { ...config.platform, url, apiKey };
-  return { ...config, snapshot, ledger, platform, redis: undefined };
-}
-
-function standInsFor(
-  emulator: Emulator,
-  { original, clock, seed }: { original: Original; clock: VirtualClock; seed: number },
-): StandIns {
-  const { view, latencyMs, readings } = original;
-  const random = seeded(seed);
-  return {
-    clock,
-    random,
-    connect(config, shell) {
-      const { timeoutMs } = config.platform;
-      const send = sendInProcess(emulator, { clock, latencyMs, timeoutMs });
-      const transport = { send, close: async () => undefined };
-      return asRead(connect(config, shell, { transport, clock, random }), view);
-    },
-    sourceFor: (name, source) => readings.of(name, source, clock.hold),
-  };
-}
-
-async function collect(
-  plan: PlanView,
-  changes: Map<string, PlannedRecord[]>,
-  most: number,
-): Promise<void> {
-  for (const group of plan.groups) {
-    for await (const record of plan.records(group, most)) {
-      const name = recordName(record);
-      const known = changes.get(name);
-      if (known) known.push(record);
-      else changes.set(name, [record]);
-    }
   }
 }
 

@@ -42,14 +42,53 @@ export function rehearsalLines(rehearsed: Rehearsed, shown: Shown): Line[] {
     },
     isVerbose: false,
   });
+  const { before, after, changes } = rehearsed;
+  const { most, nameOf } = shown;
+  const row = (name: string, today: number, then: number): string[] => [
+    name,
+    withCommas(today),
+    '→',
+    withCommas(then),
+  ];
+  const channels = config.contacts?.channels ?? [];
+  const planned = (key: string) => changes.get(recordName({ kind: 'contact', key })) ?? [];
+  const people = explainedFirst(changedPeople(before, after), { changes });
+  const templates = changedTemplates(before, after).map(({ key }) => key);
+  const rows = people.slice(0, most).map(({ key, before: was, after: is }): Line[] => {
+    const why = reasonWords(planned(key));
+    return [nameOf(key), stateWords(was), '→', stateWords(is), styled('dim', why)];
+  });
   return [
     styled('bold', titleOf(rehearsed)),
     ...failureLines(summary),
     ...lines,
     ...apart(routeLines(rehearsed)),
-    ...apart(stateLines(rehearsed)),
+    ...apart(
+      styledTable(
+        [
+          ['', 'today', '', 'then'].map((cell) => styled('dim', cell)),
+          row('contacts on the platform', before.people.size, after.people.size),
+          ...channels.map(({ id, name }) =>
+            row(
+              `subscribed to ${name ?? id}`,
+              countSubscribed(before, id),
+              countSubscribed(after, id),
+            ),
+          ),
+          ...(config.templates
+            ? [row('templates', before.templates.size, after.templates.size)]
+            : []),
+        ],
+        { indent: 2, right: [1, 3] },
+      ),
+    ),
     ...apart(missingLines(rehearsed)),
-    ...apart(peopleLines(rehearsed, shown)),
+    ...apart([
+      ...titled('People who end otherwise than today', { all: people.length, shown: most }, rows),
+      ...(templates.length === 0
+        ? []
+        : [lineOf(styled('bold', 'Templates that change'), `: ${templates.join(', ')}`)]),
+    ]),
   ];
 }
 
@@ -106,36 +145,6 @@ function routeLines({ summary: { requests }, limits }: Rehearsed): Line[] {
   return [...styledTable(rows, { indent: 2, right: [1] }), ...refused];
 }
 
-/** Returns the sizes of the platform today and after the run. */
-function stateLines({ config, before, after }: Rehearsed): Line[] {
-  const row = (name: string, today: number, then: number): string[] => [
-    name,
-    withCommas(today),
-    '→',
-    withCommas(then),
-  ];
-  const channels = config.contacts?.channels ?? [];
-  return [
-    ...styledTable(
-      [
-        ['', 'today', '', 'then'].map((cell) => styled('dim', cell)),
-        row('contacts on the platform', before.people.size, after.people.size),
-        ...channels.map(({ id, name }) =>
-          row(
-            `subscribed to ${name ?? id}`,
-            countSubscribed(before, id),
-            countSubscribed(after, id),
-          ),
-        ),
-        ...(config.templates
-          ? [row('templates', before.templates.size, after.templates.size)]
-          : []),
-      ],
-      { indent: 2, right: [1, 3] },
-    ),
-  ];
-}
-
 /** Says how many recorded people would be missing from the CRM, and what becomes of them. */
 function missingLines({ missing: { before, after }, config }: Rehearsed): string[] {
   if (after.length === 0 && before === 0) return [];
@@ -148,32 +157,11 @@ function missingLines({ missing: { before, after }, config }: Rehearsed): string
   return [`  ${who} would be missing from the CRM${than}${then}`];
 }
 
-/** Returns the people and templates that end otherwise than they are today. */
-function peopleLines({ before, after, changes }: Rehearsed, { nameOf, most }: Shown): Line[] {
-  const planned = (key: string) => changes.get(recordName({ kind: 'contact', key })) ?? [];
-  const people = explainedFirst(changedPeople(before, after), { changes });
-  const templates = changedTemplates(before, after).map(({ key }) => key);
-  const rows = people.slice(0, most).map(({ key, before: was, after: is }): Line[] => {
-    const why = reasonWords(planned(key));
-    return [nameOf(key), stateWords(was), '→', stateWords(is), styled('dim', why)];
-  });
-  return [
-    ...titled('People who end otherwise than today', { all: people.length, shown: most }, rows),
-    ...(templates.length === 0
-      ? []
-      : [lineOf(styled('bold', 'Templates that change'), `: ${templates.join(', ')}`)]),
-  ];
-}
-
 /** Two rehearsals, and the people that they treat differently. */
 interface Comparison {
   differences: readonly PersonDifference[];
   one: Rehearsed;
   other: Rehearsed;
-}
-
-function absenceOf({ isMissing }: Outcome, config: Rehearsed['config']): string[] {
-  return isMissing ? [`missing from the CRM: ${optedOutWords(optedOutAfter(config))}`] : [];
 }
 
 /** Says how many more people one configuration leaves out. */
@@ -207,9 +195,11 @@ export function differenceLines(
 ): Line[] {
   const { summary } = other;
   const title = `${against} would take ${lasting(summary.ms)}. ${endings[summary.status]}`;
+  const absence = (config: Rehearsed['config']): string =>
+    `; missing from the CRM: ${optedOutWords(optedOutAfter(config))}`;
   const words = (of: Outcome, { config }: Rehearsed): Line[] => [
     statesWords(of.states),
-    styled('dim', [changesWords(of.changes), ...absenceOf(of, config)].join('; ')),
+    styled('dim', changesWords(of.changes) + (of.isMissing ? absence(config) : '')),
   ];
   const rows = differences.slice(0, most).flatMap(({ key, one, other: their }): Line[][] => [
     [nameOf(key), against, ...words(their, other)],

@@ -25,7 +25,16 @@ export const endings: Record<Summary['status'], string> = {
 export function titleOf(rehearsed: Rehearsed): string {
   const { summary } = rehearsed;
   const { mirror, mode, ms } = summary;
-  const counts = countsOf(rehearsed);
+  const sum = (counts: readonly number[]): number => counts.reduce((all, n) => all + n, 0);
+  // A template is created in two steps.
+  const planned = rehearsed.groups.map(
+    ({ kind, held, n, own }) => (kind === 'contact' ? n : own) * Number(!held),
+  );
+  const counts = {
+    planned: sum(planned),
+    done: sum(doneGroups(summary).map(({ n }) => n)),
+    held: sum(Object.values(heldIn(summary))),
+  };
   const what = `${changesDone(counts)}, in ${lasting(ms)}.`;
   const ending = `${endingOf(summary, counts)}${waitingWords(summary)}`;
   return `Rehearsal for ${mirror} (${modes[mode]}): ${what} ${ending}`;
@@ -36,19 +45,6 @@ interface Counts {
   planned: number;
   done: number;
   held: number;
-}
-
-function countsOf({ groups, summary }: Rehearsed): Counts {
-  const sum = (counts: readonly number[]): number => counts.reduce((all, n) => all + n, 0);
-  // A template is created in two steps.
-  const planned = groups.map(
-    ({ kind, held, n, own }) => (kind === 'contact' ? n : own) * Number(!held),
-  );
-  return {
-    planned: sum(planned),
-    done: sum(doneGroups(summary).map(({ n }) => n)),
-    held: sum(Object.values(heldIn(summary))),
-  };
 }
 
 function changesDone({ planned, done, held }: Counts): string {
@@ -65,11 +61,9 @@ function endingOf({ status }: Pick<Summary, 'status'>, { planned, done, held }: 
       : endings[status];
   if (held === 0) return first;
   const waits = `changes of ${counted(held, 'record')} would await approval.`;
-  return status === 'held' ? `It would end; ${waits}` : `${first} ${sentence(waits)}`;
-}
-
-function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return status === 'held'
+    ? `It would end; ${waits}`
+    : `${first} ${waits.charAt(0).toUpperCase() + waits.slice(1)}`;
 }
 
 function waitingWords({ deferred }: Summary): string {

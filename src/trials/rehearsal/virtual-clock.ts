@@ -77,7 +77,23 @@ export function createVirtualClock({
   return {
     now: () => startMs + time.elapsedMs,
     monotonic: () => time.elapsedMs,
-    sleep: (ms, signal) => lie(time, time.elapsedMs + Math.max(0, ms), signal),
+    sleep: (ms, signal) => {
+      const atMs = time.elapsedMs + Math.max(0, ms);
+      return new Promise((resolve, reject) => {
+        if (signal?.aborted) return reject(signal.reason);
+        const leave = () => {
+          time.sleepers.delete(sleeper);
+          reject(signal?.reason);
+        };
+        const rise = () => {
+          signal?.removeEventListener('abort', leave);
+          resolve();
+        };
+        const sleeper = { atMs, wake: rise };
+        time.sleepers.add(sleeper);
+        signal?.addEventListener('abort', leave, { once: true });
+      });
+    },
     advance,
     run,
     async hold(real) {
@@ -89,23 +105,6 @@ export function createVirtualClock({
       }
     },
   };
-}
-
-function lie(time: Time, atMs: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason);
-    const leave = () => {
-      time.sleepers.delete(sleeper);
-      reject(signal?.reason);
-    };
-    const rise = () => {
-      signal?.removeEventListener('abort', leave);
-      resolve();
-    };
-    const sleeper = { atMs, wake: rise };
-    time.sleepers.add(sleeper);
-    signal?.addEventListener('abort', leave, { once: true });
-  });
 }
 
 /** Returns the earliest sleeper; of equals the one that lay down first. */
