@@ -7,20 +7,20 @@ import type { Command } from 'commander';
 import { changeCrm, changePlatform, claims, type Claims } from '../trials/demo/sample-people.ts';
 import {
   type ClaimResult,
+  lookBefore,
   tellOf,
   tellOfTemplate,
+  tellSafety,
   writesIn,
 } from '../trials/demo/expected-outcome.ts';
-import { createPage, type DemoPage, leave } from '../trials/demo/page-writer.ts';
-import { type Folder, makeFolder } from '../trials/demo/demo-folder.ts';
-import { pass, type Passed } from '../trials/demo/demo-run.ts';
+import { createPage, type DemoPage, leave, pass, type Passed } from '../trials/demo/demo-run.ts';
 import {
   enrolmentsPerSecond,
   openStage,
   readPeople,
   type Stage,
 } from '../trials/demo/demo-platform.ts';
-import { lookBefore, tellSafety } from '../trials/demo/safety-check.ts';
+import { type Folder, makeFolder } from '../trials/demo/demo-folder.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { withCommas } from '../domain/values/counted.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { createEmulator, type Emulator } from '../emulator/emulator.ts';
-import { faultKinds } from '../emulator/faults/fault-kinds.ts';
+import { faultKinds } from '../emulator/faults/faults.ts';
 import { algorithms } from '../emulator/limits/algorithms.ts';
 import { spellings } from '../emulator/quirks/quirks.ts';
 import { seeded } from '../emulator/shared/seeded-random.ts';
@@ -85,7 +85,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const port = parseWhole('--port', flags.port, 65_535);
   const emulator = openEmulator(flags, shell);
   try {
-    const served = await serveAt(emulator, port);
+    const { url, close } = await serveAt(emulator, port);
     if (flags.json) {
       const { apiKey, world } = emulator;
       const organizations = emulator.organizations().map((id) => {
@@ -95,9 +95,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       const sessions = { member: world.users()[0]?.session, guest: emulator.guest() };
       const channels = world.channels();
       const firstLoad = firstLoadOf(emulator);
-      shell.print(
-        JSON.stringify({ url: served.url, apiKey, channels, sessions, organizations, firstLoad }),
-      );
+      shell.print(JSON.stringify({ url, apiKey, channels, sessions, organizations, firstLoad }));
     } else {
       const { apiKey, world, organizations } = emulator;
       const channels = world.channels();
@@ -107,8 +105,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       const time = ms === 0 ? 'a few seconds' : `about ${lasting(ms)}`;
       const faster =
         ms > longMs ? '; start with --limit contacts.enrol=1000/60 to make it shorter' : '';
+      const place = flags.data ? `in ${flags.data}` : 'in memory';
       const lines = [
-        `The emulator runs at ${served.url}, ${flags.data ? `in ${flags.data}` : 'in memory'}, until it is stopped (Ctrl+C).`,
+        `The emulator runs at ${url}, ${place}, until it is stopped (Ctrl+C).`,
         '',
         `API key   ${apiKey}`,
         ...channels.map(
@@ -122,19 +121,19 @@ export async function run(command: Command, shell: Shell): Promise<number> {
         '',
         'Paste this into another terminal to use it:',
         '',
-        `export PLATFORM_URL=${served.url}`,
+        `export PLATFORM_URL=${url}`,
         `export PLATFORM_API_KEY=${apiKey}`,
         'curl -H "x-api-key: $PLATFORM_API_KEY" "$PLATFORM_URL/api/contacts/list"',
         '',
-        `The API, to be read:   ${served.url}/docs`,
-        `All one can play with: curl ${served.url}/_emulator/`,
-        `What happened so far:  curl ${served.url}/_emulator/state`,
-        `Somebody signs up:     curl -d '{"email":"ann@example.org"}' ${served.url}/_emulator/sign-up`,
+        `The API, to be read:   ${url}/docs`,
+        `All one can play with: curl ${url}/_emulator/`,
+        `What happened so far:  curl ${url}/_emulator/state`,
+        `Somebody signs up:     curl -d '{"email":"ann@example.org"}' ${url}/_emulator/sign-up`,
       ];
       for (const line of lines) shell.print(line);
     }
     await stopped(shell.stop);
-    await served.close();
+    await close();
   } finally {
     emulator.close();
   }

@@ -24,15 +24,13 @@ import {
   type Fleet,
   type FleetMirror,
   type FleetNode,
+  mirrorsWithoutDisk,
+  missingDiskWords,
   readFleet,
   servedBy,
   unserved,
-} from '../compose/placement/fleet-store.ts';
-import {
-  mirrorsWithoutDisk,
-  missingDiskWords,
   withoutDiskIn,
-} from '../compose/placement/missing-disks.ts';
+} from '../compose/placement/fleet-store.ts';
 import { moveStore } from '../compose/placement/move-store.ts';
 import { weightOf } from '../compose/placement/place-mirrors.ts';
 import { connectQuickly, type Quick } from '../compose/queues/redis-connections.ts';

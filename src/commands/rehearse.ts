@@ -3,7 +3,7 @@ import { loadConfig } from '../config/load-config.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
 import { Invalid } from '../domain/errors.ts';
 import { createEmulator } from '../emulator/emulator.ts';
-import { faultKinds } from '../emulator/faults/fault-kinds.ts';
+import { faultKinds } from '../emulator/faults/faults.ts';
 import { seeded } from '../emulator/shared/seeded-random.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { systemClock } from '../http/system-clock.ts';
@@ -15,11 +15,19 @@ import { codeOfStop, exitCode } from '../compose/output/exit-codes.ts';
 import { renderGroups, shownGroups } from '../compose/output/problem-groups.ts';
 import { onlyOf, readOnlyPeople } from '../app/run/only-people.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { compareRehearsals } from '../trials/rehearsal/compare-rehearsals.ts';
+import {
+  compareRehearsals,
+  type Conditions,
+  type Rehearsed,
+  rehearseRun,
+} from '../trials/rehearsal/rehearse-run.ts';
 import { observeOriginal, type Original } from '../trials/rehearsal/observe-original.ts';
-import { type Conditions, type Rehearsed, rehearseRun } from '../trials/rehearsal/rehearse-run.ts';
-import { differencesDocument, rehearsalDocument } from '../trials/rehearsal/report-document.ts';
-import { differenceLines, rehearsalLines } from '../trials/rehearsal/report-text.ts';
+import {
+  differenceLines,
+  differencesDocument,
+  rehearsalDocument,
+  rehearsalLines,
+} from '../trials/rehearsal/report.ts';
 import { modeOf } from './sync.ts';
 
 interface Flags extends LookFlags {

@@ -1,6 +1,6 @@
 /** Connects a mirror to its platform, and opens the log of what is sent there. */
 import { randomBytes } from 'node:crypto';
-import { renderProblem } from '../domain/errors.ts';
+import { renderProblem, Unavailable } from '../domain/errors.ts';
 import type { Config } from '../config/config.ts';
 import { systemClock } from '../http/system-clock.ts';
 import {
@@ -16,6 +16,10 @@ import { removeLog } from '../store/request-log/log-file.ts';
 import { openRequestLog, type RequestLog } from '../store/request-log/request-log.ts';
 import { lasting } from './output/format-values.ts';
 import type { Shell } from './process-shell.ts';
+import type { Answer } from '../domain/exchange.ts';
+import { isTold, sayDifference } from '../engine/context/clock-difference.ts';
+import { createSend } from '../http/send-request.ts';
+import type { OutageRecord } from '../store/health-file.ts';
 
 /** What of a connection differs from the usual: for example, what records every attempt. */
 type Connecting = Pick<PlatformOptions, 'record' | 'transport' | 'clock' | 'random'>;
@@ -88,4 +92,54 @@ export function logRequests(
     warn(renderProblem({ reason: `the request log is not deleted (${why})`, fix: 'delete it' }));
   }
   return undefined;
+}
+
+type Transport = NonNullable<PlatformOptions['transport']>;
+
+/**
+ * Creates a connection to the platform that records what comes of each request, so that an outage
+ * is known while the requests are still tried again.
+ *
+ *   answer            the platform   the API key
+ *   none, or 5xx      fails
+ *   401               works          refused
+ *   2xx               works          works
+ *   any other         works
+ *
+ * The time that an answer states tells whether the clock of this machine is right.
+ */
+export function watchedTransport(
+  { platform: { url, timeoutMs } }: Pick<Config, 'platform'>,
+  outages: Pick<OutageRecord, 'failed' | 'works'>,
+): Transport {
+  const { send, close } = createSend({ url, timeoutMs, userAgent: 'crm-mirror' });
+  const { host } = new URL(url);
+  const note = ({ status, headers: { date } }: Answer): void => {
+    const aheadMs = date === undefined ? null : systemClock.now() - Date.parse(date);
+    if (isTold(aheadMs)) outages.failed('clock', sayDifference(aheadMs), 'surely');
+    else if (aheadMs !== null) outages.works('clock');
+    if (status >= 500) {
+      outages.failed('platform', { reason: `${host} answers ${status}` }, 'maybe');
+      return;
+    }
+    outages.works('platform');
+    if (status === 401) {
+      const fix = 'write a valid key where platform.apiKey is read from; the next run reads it';
+      outages.failed('key', { reason: `${host} answers 401`, fix }, 'surely');
+    } else if (status < 300) outages.works('key');
+  };
+  return {
+    close,
+    async send(request, signal) {
+      try {
+        const answer = await send(request, signal);
+        note(answer);
+        return answer;
+      } catch (error) {
+        if (error instanceof Unavailable && !signal?.aborted)
+          outages.failed('platform', error.problems[0], 'maybe');
+        throw error;
+      }
+    },
+  };
 }

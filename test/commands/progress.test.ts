@@ -1,8 +1,7 @@
 /** The line that is redrawn on a terminal while a run is under way. */
 import { expect, test } from 'vitest';
 import { createProgress, outletsOf } from '../../src/compose/progress/progress-line.ts';
-import { createMeter } from '../../src/compose/progress/progress-meter.ts';
-import { progressForms } from '../../src/compose/progress/progress-text.ts';
+import { createMeter, progressForms } from '../../src/compose/progress/progress-meter.ts';
 import type { Progress } from '../../src/engine/context/mirror-context.ts';
 import { forecast } from '../../src/engine/report/duration-forecast.ts';
 import type { RouteLimit } from '../../src/domain/route-limit.ts';

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { EmulatorOptions } from '../../src/emulator/emulator.ts';
-import { faultKinds } from '../../src/emulator/faults/fault-kinds.ts';
+import { faultKinds } from '../../src/emulator/faults/faults.ts';
 import { serve } from '../../src/emulator/http-listener.ts';
 import { createSend } from '../../src/http/send-request.ts';
 import type { Request, Send } from '../../src/domain/exchange.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { faultKinds } from '../../src/emulator/faults/fault-kinds.ts';
+import { faultKinds } from '../../src/emulator/faults/faults.ts';
 import { quirks } from '../../src/emulator/quirks/quirks.ts';
 import { KEY, stage } from '../support/emulator/emulator-stage.ts';
 import { extent } from '../support/extent.ts';

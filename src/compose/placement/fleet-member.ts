@@ -14,10 +14,15 @@ import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { NodeHeartbeat } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
-import { createDiskLocks, type DiskLocks } from './disk-locks.ts';
-import { type Fleet, readFleet, recordOf, weigh } from './fleet-store.ts';
-import { type LocalMirror, surveyDisks } from './local-disks.ts';
-import { mirrorsWithoutDisk, missingDiskWords } from './missing-disks.ts';
+import { createDiskLocks, type DiskLocks, type LocalMirror, surveyDisks } from './disk-locks.ts';
+import {
+  type Fleet,
+  mirrorsWithoutDisk,
+  missingDiskWords,
+  readFleet,
+  recordOf,
+  weigh,
+} from './fleet-store.ts';
 import { isUnderway } from './move-store.ts';
 import { placeMirrors } from './place-mirrors.ts';
 

@@ -5,8 +5,7 @@
 import type { Forecast } from '../../engine/report/duration-forecast.ts';
 import type { Mirror, Progress } from '../../engine/context/mirror-context.ts';
 import type { Shell } from '../process-shell.ts';
-import { progressForms } from './progress-text.ts';
-import { createMeter, type Measured } from './progress-meter.ts';
+import { createMeter, type Measured, progressForms } from './progress-meter.ts';
 
 const redrawMs = 100;
 /** How often to redraw without news, to show that the run is alive. */

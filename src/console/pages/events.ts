@@ -13,7 +13,7 @@ import {
   readWaitingEvents,
   type WaitingEvent,
   type WaitingEvents,
-} from '../../compose/queues/waiting-events.ts';
+} from '../../compose/queues/event-queue.ts';
 import { withQuery } from '../view/filter-form.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';

@@ -1,7 +1,7 @@
 /** Renders what changes while a page is open (live.ts sends the changes). */
 import { limitWords } from '../../engine/report/forecast-text.ts';
 import { lasting } from '../../compose/output/format-values.ts';
-import { progressForms } from '../../compose/progress/progress-text.ts';
+import { progressForms } from '../../compose/progress/progress-meter.ts';
 import type { CurrentStatus } from '../../views/status/mirror-status.ts';
 import { html, type Html, linkTo, type PageRequest, timeOf } from './page.ts';
 

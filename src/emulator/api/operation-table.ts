@@ -1,26 +1,36 @@
+import { z } from 'zod';
 import {
   contactListQuery,
+  type ContactListQuery,
   domainCreateBody,
   domainListQuery,
+  enrolBody,
+  type Subscription,
   templateCreateBody,
   templateListQuery,
   templateUpdateBody,
   testSendBody,
 } from '../../platform/request-schemas.ts';
-import {
-  deleteContact,
-  enrolContact,
-  enrolment,
-  listContacts,
-  retrieveContact,
-} from './contacts.ts';
-import { createDomain, listDomains, readNameservers, verifyDomain } from './domains.ts';
-import { type Call, operation, type Operation } from './operation.ts';
-import { json, nothing, query } from './request-parsing.ts';
-import { createTemplate, listTemplates, testTemplate, updateTemplate } from './templates.ts';
-import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
-import type { Organization } from '../store/organization.ts';
-import { viewKey } from './answer-views.ts';
+import { type Call, nothing, operation, type Operation } from './operation.ts';
+import { type ApiOutcome, refuse, refuseBriefly, timestamp } from '../shared/api-answer.ts';
+import { findByEmail, type Organization } from '../store/organization.ts';
+import { viewContact, viewDomain, viewKey, viewTemplate } from './answer-views.ts';
+import { nameserversOf } from '../shared/dns-records.ts';
+import type { Channel, ContactRow, TemplateRow } from '../shared/row-types.ts';
+import { emailKey, membershipIn } from '../store/contacts.ts';
+
+/**
+ * Checks the body of an enrolment. `contact_id` takes precedence over `email`, and the default
+ * subscription is opt_in.
+ */
+export const enrolment = enrolBody.transform(
+  ({ contact_id: id, email, subscription = 'opt_in' }, context) => {
+    if (id !== undefined) return { who: { id }, subscription };
+    if (email !== undefined) return { who: { email: emailKey(email) }, subscription };
+    context.addIssue({ code: 'custom', message: 'contact_id or email is required' });
+    return z.NEVER;
+  },
+);
 
 /** Lists every operation of the API ("Endpoints"). The first matching row handles a request. */
 export const operations: readonly Operation[] = [
@@ -28,9 +38,28 @@ export const operations: readonly Operation[] = [
     method: 'GET',
     path: '/api/contacts/list',
     route: 'contacts.list',
-    query: query(contactListQuery),
+    query: contactListQuery,
     body: nothing,
-    run: listContacts,
+    // Contacts are listed newest first. The three counters ignore search and status.
+    run: (organization, { query }) => {
+      const { contacts } = organization;
+      const { page = 1, limit = 100 } = query;
+      const { total, rows } = findContacts(organization, { ...query, page, limit });
+      return {
+        status: 200,
+        body: {
+          object: 'contact',
+          contacts: rows.map(viewContact),
+          total,
+          page,
+          limit,
+          totalContacts: contacts.listed().size,
+          subscribedContacts: contacts.listed('subscribed').size,
+          unsubscribedContacts: contacts.listed('unsubscribed').size,
+          event: 'contact.list',
+        },
+      };
+    },
   }),
   operation({
     method: 'GET',
@@ -38,7 +67,15 @@ export const operations: readonly Operation[] = [
     route: 'contacts.retrieve',
     query: nothing,
     body: nothing,
-    run: retrieveContact,
+    run: ({ contacts }, { id }) => {
+      const contact = contacts.byId(id);
+      if (contact === undefined) return contactNotFound(id);
+      return {
+        status: 200,
+        body: viewContact(contact),
+        about: { contactId: id, email: contact.key },
+      };
+    },
   }),
   operation({
     method: 'DELETE',
@@ -46,39 +83,70 @@ export const operations: readonly Operation[] = [
     route: 'contacts.delete',
     query: nothing,
     body: nothing,
-    run: deleteContact,
+    // Removes the contact and everything stored about it.
+    run: ({ contacts }, { id }) => {
+      const contact = contacts.byId(id);
+      if (contact === undefined) return contactNotFound(id);
+      contacts.remove(contact);
+      return {
+        status: 200,
+        body: { success: true, object: 'contact', id, event: 'contact.delete' },
+        about: { contactId: id, email: contact.key },
+      };
+    },
   }),
   operation({
     method: 'POST',
     path: '/api/contacts/channel/{channel_id}',
     route: 'contacts.enrol',
     query: nothing,
-    body: json(enrolment),
+    body: enrolment,
     run: enrolContact,
   }),
   operation({
     method: 'GET',
     path: '/api/template/v1/list',
     route: 'templates.list',
-    query: query(templateListQuery),
+    query: templateListQuery,
     body: nothing,
-    run: listTemplates,
+    run: (organization, { query: { page = 1, limit = 20 } }) => {
+      const listed = organization.templates.listed();
+      const templates = listed.page(page, limit).map((row) => viewTemplate(organization, row));
+      return {
+        status: 200,
+        body: { templates, total: listed.size, page, limit, event: 'template.list' },
+      };
+    },
   }),
   operation({
     method: 'POST',
     path: '/api/template/v1/create',
     route: 'templates.create',
     query: nothing,
-    body: json(templateCreateBody),
-    run: createTemplate,
+    body: templateCreateBody,
+    run: (organization, { body }) => {
+      const template = organization.templates.add(body, organization.now());
+      return {
+        status: 200,
+        body: viewTemplate(organization, template),
+        about: { templateId: template.id },
+      };
+    },
   }),
   operation({
     method: 'PUT',
     path: '/api/template/v1/{id}',
     route: 'templates.update',
     query: nothing,
-    body: json(templateUpdateBody),
-    run: updateTemplate,
+    body: templateUpdateBody,
+    // Only the given fields change, any status may follow any other, and the version number
+    // does not increase.
+    run: (organization, { id, body }) => {
+      const template = organization.templates.byId(id);
+      if (template === undefined) return templateNotFound(id);
+      organization.templates.change(template, body, organization.now());
+      return { status: 200, body: viewTemplate(organization, template), about: { templateId: id } };
+    },
   }),
   operation({
     method: 'POST',
@@ -86,16 +154,46 @@ export const operations: readonly Operation[] = [
     route: 'templates.test',
     sends: true,
     query: nothing,
-    body: json(testSendBody),
-    run: testTemplate,
+    body: testSendBody,
+    // Puts the email into the outbox. The template supplies whatever the request omits.
+    run: (organization, { id, body }) => {
+      const template = organization.templates.byId(id);
+      if (template === undefined) return templateNotFound(id);
+      const resolve = resolver(template, body.variables ?? {});
+      organization.outbox.add({
+        at: timestamp(organization.now()),
+        templateId: id,
+        to: body.to,
+        fromEmail: body.fromEmail ?? template.fromEmail,
+        subject: resolve(body.subject ?? template.subject),
+        html: body.html === undefined ? null : resolve(body.html),
+        content: template.content.map((element) => mapTexts(element, resolve)),
+      });
+      return { status: 200, body: { success: true }, about: { templateId: id } };
+    },
   }),
   operation({
     method: 'POST',
     path: '/api/domain/v1/create',
     route: 'domains.create',
     query: nothing,
-    body: json(domainCreateBody),
-    run: createDomain,
+    body: domainCreateBody,
+    run: ({ domains, now }, { body }) => {
+      const existing = domains.byName(body.domain);
+      if (existing) {
+        const conflict = refuse(409, 'Domain already exists', {
+          why: `The organization has the domain ${existing.domain} already, with the id "${existing.id}".`,
+          fix: 'Use the domain that is there, or choose another name.',
+        });
+        return { ...conflict, about: { domainId: existing.id } };
+      }
+      const domain = domains.add(body, now());
+      return {
+        status: 201,
+        body: { ...viewDomain(domain), event: 'domain.created' },
+        about: { domainId: domain.id },
+      };
+    },
   }),
   operation({
     method: 'POST',
@@ -104,7 +202,17 @@ export const operations: readonly Operation[] = [
     brief: true,
     query: nothing,
     body: nothing,
-    run: verifyDomain,
+    // Whatever the domain's status was, it becomes verifying. The specification does not show
+    // how the check ends; in the emulator, the console ends it.
+    run: ({ domains, now }, { id }) => {
+      if (!identifier.test(id)) return refuseBriefly(400, 'Invalid domain format');
+      const domain = domains.byId(id);
+      if (domain === undefined) {
+        return { ...refuseBriefly(404, 'Domain not found'), about: { domainId: id } };
+      }
+      domains.change(domain, { status: 'verifying', lastVerifiedAt: now() }, now());
+      return { status: 200, body: { id, status: domain.status }, about: { domainId: id } };
+    },
   }),
   operation({
     method: 'GET',
@@ -114,15 +222,46 @@ export const operations: readonly Operation[] = [
     brief: true,
     query: nothing,
     body: nothing,
-    run: readNameservers,
+    run: ({ domains }, { id }) => {
+      const domain = domains.byId(id);
+      if (domain === undefined) {
+        return { ...refuseBriefly(404, 'DNS records not found'), about: { domainId: id } };
+      }
+      return {
+        status: 200,
+        body: {
+          object: 'domain_nameservers',
+          domainId: id,
+          domain: domain.domain,
+          ...nameserversOf(domain.domain),
+          event: 'domain.nameservers',
+        },
+        about: { domainId: id },
+      };
+    },
   }),
   operation({
     method: 'GET',
     path: '/api/domain/v1/list',
     route: 'domains.list',
-    query: query(domainListQuery),
+    query: domainListQuery,
     body: nothing,
-    run: listDomains,
+    // The specification does not show this endpoint; the emulator treats it like the other
+    // lists.
+    run: ({ domains }, { query: { page = 1, limit = 20 } }) => {
+      const listed = domains.listed();
+      return {
+        status: 200,
+        body: {
+          object: 'domain',
+          domains: listed.page(page, limit).map(viewDomain),
+          total: listed.size,
+          page,
+          limit,
+          event: 'domain.list',
+        },
+      };
+    },
   }),
   operation({
     method: 'POST',
@@ -130,23 +269,144 @@ export const operations: readonly Operation[] = [
     route: 'keys.enable',
     query: nothing,
     body: nothing,
-    run: enableKey,
+    // An enabled key stays enabled. A revoked key counts as unknown.
+    run: ({ keys, now }, { id }) => {
+      const key = keys.byId(id);
+      if (key === undefined || key.revoked) {
+        const refusal = refuse(404, 'API key not found', {
+          why: `The organization has no API key with the id "${id}".`,
+          fix: "Look up the id of the key in the organization's dashboard.",
+        });
+        return { ...refusal, about: { keyId: id } };
+      }
+      if (!key.enabled) keys.change(key, { enabled: true }, now());
+      return { status: 200, body: viewKey(key), about: { keyId: id } };
+    },
   }),
 ];
 
+/** Matches the characters that an id may contain. */
+const identifier = /^[\w.~-]{1,255}$/;
+
+/** Returns the error response for an unknown template. */
+function templateNotFound(id: string): ApiOutcome {
+  const refusal = refuse(404, 'Template not found', {
+    why: `The organization has no template with the id "${id}".`,
+    fix: 'List the templates to find its id.',
+  });
+  return { ...refusal, about: { templateId: id } };
+}
+
 /**
- * Handles POST /api/api-key/v1/enable/{api_key_id}. An enabled key stays enabled. A revoked key
- * counts as unknown.
+ * Returns a function that replaces each {{name}} with the given value, or with the variable's
+ * default. A placeholder with neither stays in the text, so that the email shows what is missing.
  */
-function enableKey({ keys, now }: Organization, { id }: Call<undefined, undefined>): ApiOutcome {
-  const key = keys.byId(id);
-  if (key === undefined || key.revoked) {
-    const refusal = refuse(404, 'API key not found', {
-      why: `The organization has no API key with the id "${id}".`,
-      fix: "Look up the id of the key in the organization's dashboard.",
+function resolver(template: TemplateRow, given: Record<string, unknown>): (text: string) => string {
+  const values = new Map<string, unknown>([
+    ...template.variables.map(({ name, defaultValue }): [string, unknown] => [name, defaultValue]),
+    ...Object.entries(given).filter(([, value]) => value !== null),
+  ]);
+  return (text) =>
+    text.replace(/\{\{\s*([^{}]*?)\s*\}\}/g, (placeholder, name: string) => {
+      const value = values.get(name) ?? placeholder;
+      return typeof value === 'string' ? value : JSON.stringify(value);
     });
-    return { ...refusal, about: { keyId: id } };
+}
+
+/**
+ * Returns the value with `change` applied to every text in it. All texts are changed because the
+ * specification does not show what content elements look like.
+ */
+function mapTexts(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === 'string') return change(value);
+  if (Array.isArray(value)) return value.map((inner) => mapTexts(inner, change));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [name, mapTexts(inner, change)]),
+  );
+}
+
+/**
+ * Returns one page of the matching contacts and the number of matches. A search for less than the
+ * end of a name with its @ reads every row.
+ */
+function findContacts(
+  { contacts, behaviour }: Organization,
+  { page, limit, search = '', status }: ContactListQuery & { page: number; limit: number },
+): { total: number; rows: ContactRow[] } {
+  const listed = contacts.listed(status);
+  const { finds, orders = (found: ContactRow[]) => found } = behaviour;
+  if (search === '' && !behaviour.orders)
+    return { total: listed.size, rows: listed.page(page, limit) };
+  const needle = search.toLowerCase();
+  const matches: ContactRow[] = [];
+  const found = contacts.holding(needle)?.filter((row) => !status || row.status === status);
+  for (const row of found ?? listed) if (finds(row.key, needle)) matches.push(row);
+  return { total: matches.length, rows: orders(matches).slice((page - 1) * limit, page * limit) };
+}
+
+/** Returns the error response for an unknown contact. */
+function contactNotFound(id: string): ApiOutcome {
+  const refusal = refuse(404, 'Contact not found', {
+    why: `The organization has no contact with the id "${id}".`,
+    fix: 'List the contacts to find its id; it may have been deleted.',
+  });
+  return { ...refusal, about: { contactId: id } };
+}
+
+/**
+ * Handles POST /api/contacts/channel/{channel_id}.
+ *
+ *   current subscription   requested   response
+ *   none                   either      201, enrolled; an unknown email creates a contact
+ *   opt_in                 opt_in      409; also for opt_out and opt_out
+ *   opt_in                 opt_out     201, changed; also for opt_out and opt_in
+ *
+ * The contact's status and suppression have no effect.
+ */
+function enrolContact(
+  organization: Organization,
+  { id: channelId, body: { who, subscription } }: Call<undefined, z.infer<typeof enrolment>>,
+): ApiOutcome {
+  const { contacts, channels } = organization;
+  const asked = { contactId: who.id, email: who.email, channelId, subscription };
+  const channel = channels.get(channelId);
+  if (channel === undefined) {
+    const refusal = refuse(404, 'Channel subscription not found', {
+      why: `The organization has no channel with the id "${channelId}".`,
+      fix: 'Use the id of a channel of the organization this API key belongs to.',
+    });
+    return { ...refusal, about: asked };
   }
-  if (!key.enabled) keys.change(key, { enabled: true }, now());
-  return { status: 200, body: viewKey(key), about: { keyId: id } };
+
+  const known = who.id === undefined ? findByEmail(organization, who.email) : contacts.byId(who.id);
+  if (known !== undefined) return enrol(organization, known, { channel, subscription });
+  if (who.id !== undefined) return { ...contactNotFound(who.id), about: asked };
+
+  const contact = contacts.add({ email: who.email }, organization.now());
+  const outcome = enrol(organization, contact, { channel, subscription, event: 'contact.created' });
+  return { ...outcome, about: { ...outcome.about, created: true } };
+}
+
+function enrol(
+  { contacts }: Organization,
+  contact: ContactRow,
+  enrolment: { channel: Channel; subscription: Subscription; event?: string },
+): ApiOutcome {
+  const { channel, subscription, event = 'contact.updated' } = enrolment;
+  const { id: contactId, key: email } = contact;
+  const about = { contactId, email, channelId: channel.id, subscription };
+  if (membershipIn(contact, channel.id)?.subscription === subscription) {
+    const refusal = refuse(409, 'Contact is already subscribed to this channel', {
+      why: `${contact.email} is ${subscription} in channel "${channel.id}" already.`,
+      fix: 'Nothing has to be done; send the other subscription to change it.',
+    });
+    return { ...refusal, about };
+  }
+  const { id: subscriptionId } = contacts.setMembership(contact, channel, subscription);
+  return {
+    status: 201,
+    body: { contact: { ...viewContact(contact), event }, subscriptionId, event },
+    about,
+  };
 }

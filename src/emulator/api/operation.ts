@@ -1,9 +1,8 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Method } from '../../domain/exchange.ts';
-import type { ApiOutcome } from '../shared/api-answer.ts';
+import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
 import type { Route } from '../limits/route-limits.ts';
 import type { Organization } from '../store/organization.ts';
-import type { Reader } from './request-parsing.ts';
 
 /** An operation of the platform's API: one row of the table in operation-table.ts. */
 export interface Operation {
@@ -48,25 +47,32 @@ interface Row<Query, Body> {
   sends?: true;
   session?: true;
   brief?: true;
-  query: Reader<URLSearchParams, Query>;
-  body: Reader<string, Body>;
+  query: z.ZodType<Query>;
+  body: z.ZodType<Body>;
   run(organization: Organization, call: Call<Query, Body>): ApiOutcome;
 }
 
 /** Creates an operation from a row of the table. */
 export function operation<Query, Body>(row: Row<Query, Body>): Operation {
+  const { sends = false, session = false, brief = false } = row;
+  const hasBody = !Object.is(row.body, nothing);
+  const readQuery = query(row.query);
+  const readBody = json(row.body);
   return {
     method: row.method,
     path: row.path,
     route: row.route,
-    sends: row.sends ?? false,
-    session: row.session ?? false,
-    brief: row.brief ?? false,
-    schemas: { query: row.query.schema, body: row.body.schema },
+    sends,
+    session,
+    brief,
+    schemas: {
+      query: Object.is(row.query, nothing) ? undefined : row.query,
+      body: hasBody ? row.body : undefined,
+    },
     answer(organization, asked) {
-      const query = row.query(asked.query);
+      const query = readQuery(asked.query);
       if (!query.ok) return query.refusal;
-      const body = row.body(asked.body);
+      const body = readBody(hasBody ? asked.body : 'null');
       if (!body.ok) return body.refusal;
       return row.run(organization, { id: asked.id, query: query.value, body: body.value });
     },
@@ -117,4 +123,72 @@ function decode(segment: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** A checked value of one part of a request, or the error response. */
+type Read<T> = { ok: true; value: T } | { ok: false; refusal: ApiOutcome };
+
+/** The schema of an operation that takes no query or no body: what the client sends is ignored. */
+export const nothing = z.unknown().transform(() => undefined);
+
+/**
+ * Creates a reader for a query of this shape. Parameters that the schema does not name are ignored.
+ */
+export function query<T>(schema: z.ZodType<T>) {
+  return (parameters: URLSearchParams): Read<T> =>
+    check(schema, Object.fromEntries(parameters), 'query');
+}
+
+/**
+ * Creates a reader for a JSON body of this shape, regardless of the content type. Unknown fields
+ * are ignored.
+ */
+export function json<T>(schema: z.ZodType<T>) {
+  return (text: string): Read<T> => {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return refused('Malformed JSON', {
+        why: text === '' ? 'The request has no body.' : 'The body is not valid JSON.',
+        fix: 'Send a JSON object as the body.',
+      });
+    }
+    if (isDeeper(value, MOST_LEVELS)) {
+      return refused('Invalid request', {
+        why: `The body is nested more than ${MOST_LEVELS} levels deep.`,
+        fix: 'Send a flatter body.',
+      });
+    }
+    return check(schema, value, 'body');
+  };
+}
+
+function check<T>(schema: z.ZodType<T>, value: unknown, part: 'query' | 'body'): Read<T> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return { ok: true, value: parsed.data };
+  const { issues } = parsed.error;
+  // The specification prescribes a separate message for each format that it names ("Errors 3").
+  const format = issues.find(({ code }) => code === 'invalid_format');
+  const faults = issues.map(({ path, message }) => `${[part, ...path].join('.')}: ${message}`);
+  const refusal = refuse(400, format?.message ?? 'Invalid request', {
+    why: faults.join('; '),
+    fix: `Correct the ${part} and send the request again.`,
+  });
+  return { ok: false, refusal: { ...refusal, misfit: true } };
+}
+
+function refused(message: string, detail: { why: string; fix: string }): Read<never> {
+  return { ok: false, refusal: refuse(400, message, detail) };
+}
+
+/**
+ * Limits the nesting of a body. No real body comes near this depth, and at this depth every
+ * response can be serialized without overflowing the stack.
+ */
+const MOST_LEVELS = 100;
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }

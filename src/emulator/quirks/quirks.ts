@@ -1,33 +1,68 @@
 import { Invalid } from '../../domain/errors.ts';
-import type { PlatformBehaviour } from '../store/organization.ts';
-import {
-  allChannels,
-  deleteSoft404,
-  listGroupsEmpty,
-  nullNames,
-  searchWildcards,
-  unsortedTies,
-} from './contact-quirks.ts';
-import {
-  emailAsGiven,
-  enrolRaw,
-  enrolStatus,
-  enrolTouches,
-  noFlip,
-  unknownEmail,
-} from './enrolment-quirks.ts';
-import { headers, retryAfterBody, retryAfterShort, retryAfterStuck } from './limit-quirks.ts';
-import type { Quirk, QuirkRequest, Reply } from './quirk.ts';
-import { contentRederivesVariables, templateLimit, templateTotal } from './template-quirks.ts';
-import {
-  domainStatuses,
-  emptyUserAgent,
-  errorMessageOnly,
-  eventIds,
-  validationStatus,
-} from './wording-quirks.ts';
+import { findByEmail, type Organization, type PlatformBehaviour } from '../store/organization.ts';
+import { viewTemplate } from '../api/answer-views.ts';
+import { rateLimited, type Route } from '../limits/route-limits.ts';
+import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
+import type { ContactRow } from '../shared/row-types.ts';
+import { enrolment } from '../api/operation-table.ts';
+import { json } from '../api/operation.ts';
+import { membershipIn } from '../store/contacts.ts';
+import type { MeterReading } from '../limits/algorithms.ts';
 
-/** A quirk with its name. */
+/**
+ * A difference between the specification and a real platform. Operations implement the
+ * specification only; a quirk wraps them and does some of the four things below. Quirks compose:
+ * each one sees the result of those before it in the table (quirks.ts).
+ */
+export interface Quirk {
+  /** Changes how records are found and stored. */
+  behaviour?: Partial<PlatformBehaviour>;
+  /** Changes the request before it reaches the operation. */
+  rewrites?(question: QuirkRequest): QuirkRequest;
+  /** Responds in place of the operation; undefined lets the request through. */
+  answers?(question: QuirkRequest, organization: Organization): ApiOutcome | undefined;
+  /** Changes the reply, including the error response for a wrong key or an exhausted limit. */
+  turns?(reply: Reply): Reply;
+  /** Clears the quirk's counters when the world is reset. */
+  restart?(): void;
+}
+
+/** A request that is about to reach an operation. Only its key and limit have been checked. */
+interface QuirkRequest {
+  route: Route;
+  /** The decoded path parameter; '' if the path has none. */
+  id: string;
+  query: URLSearchParams;
+  body: string;
+  headers: Record<string, string>;
+}
+
+/** A reply before it is sent. */
+export interface Reply {
+  /** The route; null if no operation has this method and path. */
+  route: Route | null;
+  /** The organization of the key or session; undefined if unknown. */
+  organization?: Organization | undefined;
+  outcome: ApiOutcome;
+  headers: Record<string, string>;
+  /** The request that reached the operation; undefined if none did. */
+  question?: QuirkRequest | undefined;
+  /** The result of the limit check; undefined if the request was not counted. */
+  reading?: MeterReading | undefined;
+}
+
+function withBody(reply: Reply, body: object): Reply {
+  return { ...reply, outcome: { ...reply.outcome, body } };
+}
+
+function withStatus(reply: Reply, status: number): Reply {
+  return { ...reply, outcome: { ...reply.outcome, status } };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 interface Entry {
   name: string;
   /** A one-line description for users. */
@@ -39,97 +74,366 @@ interface Entry {
 
 /** Lists every quirk in the order in which they apply. */
 export const quirks: readonly Entry[] = [
-  { name: 'no-flip', line: 'enrolling with the other subscription: 409, unchanged', make: noFlip },
+  {
+    name: 'no-flip',
+    line: 'enrolling with the other subscription: 409, unchanged',
+    make: () => ({
+      answers(question, organization) {
+        const { contacts, channels } = organization;
+        const asked = enrolmentIn(question);
+        if (!asked) return undefined;
+        const { who, subscription } = asked;
+        const contact =
+          who.id === undefined ? findByEmail(organization, who.email) : contacts.byId(who.id);
+        const is = contact && membershipIn(contact, question.id)?.subscription;
+        if (!contact || is === undefined || is === subscription) return undefined;
+        const refusal = refuse(409, 'Contact is already subscribed to this channel', {
+          why: `${contact.email} is ${is} in channel "${channels.get(question.id)?.name}".`,
+          fix: 'A subscription that exists is not changed by an enrolment.',
+        });
+        const { id: contactId, key: email } = contact;
+        return { ...refusal, about: { contactId, email, channelId: question.id, subscription } };
+      },
+    }),
+  },
   {
     name: 'unknown-email',
     values: ['404'],
     line: 'enrolling an unknown email: 404, nobody is made',
-    make: unknownEmail,
+    make: () => ({
+      answers(question, organization) {
+        const asked = enrolmentIn(question);
+        const email = asked?.who.email;
+        if (!asked || email === undefined || !organization.channels.has(question.id))
+          return undefined;
+        if (findByEmail(organization, email)) return undefined;
+        const refusal = refuse(404, 'Contact not found', {
+          why: 'The organization has no contact with this email.',
+          fix: 'Create the contact first.',
+        });
+        const { subscription } = asked;
+        return { ...refusal, about: { email, channelId: question.id, subscription } };
+      },
+    }),
   },
-  { name: 'enrol-status', values: ['200'], line: 'an enrolment answers 200', make: enrolStatus },
+  {
+    name: 'enrol-status',
+    values: ['200'],
+    line: 'an enrolment answers 200',
+    make: (status) => ({
+      turns(reply) {
+        const enrolled = reply.route === 'contacts.enrol' && reply.outcome.status === 201;
+        return enrolled ? withStatus(reply, Number(status)) : reply;
+      },
+    }),
+  },
   {
     name: 'all-channels',
     values: ['opt_out', 'opt_in'],
     line: 'contacts name every channel; the default where they have no row',
-    make: allChannels,
+    // A channel without a row of its own shows its default, or `fallback` if it has none.
+    make: (fallback) => {
+      const shown = (own: unknown, { channels }: Organization): object[] => {
+        const rows = Array.isArray(own) ? own.filter(isRecord) : [];
+        return [...channels.values()].map(({ id, name, subscription = fallback }) => {
+          const row = rows.find((one) => one['id'] === id);
+          return row ?? { id, name, subscription };
+        });
+      };
+      return {
+        turns(reply) {
+          const { organization } = reply;
+          if (!organization) return reply;
+          return eachContact(reply, (contact) => ({
+            ...contact,
+            channels: shown(contact['channels'], organization),
+          }));
+        },
+      };
+    },
   },
   {
     name: 'list-groups-empty',
     line: 'the list of contacts shows no groups',
-    make: listGroupsEmpty,
+    make: () => ({
+      turns: (reply) =>
+        reply.route === 'contacts.list'
+          ? eachContact(reply, (contact) => ({ ...contact, groups: [] }))
+          : reply,
+    }),
   },
-  { name: 'null-names', line: 'names that are not known are null', make: nullNames },
-  { name: 'enrol-raw', line: 'an enrolment answers a contact without channels', make: enrolRaw },
+  {
+    name: 'null-names',
+    line: 'names that are not known are null',
+    make: () => {
+      const orNull = (name: unknown) => (name === '' ? null : name);
+      return {
+        turns: (reply) =>
+          eachContact(reply, (contact) => ({
+            ...contact,
+            firstName: orNull(contact['firstName']),
+            lastName: orNull(contact['lastName']),
+          })),
+      };
+    },
+  },
+  {
+    name: 'enrol-raw',
+    line: 'an enrolment answers a contact without channels',
+    // Only the contact's own row, without data from other tables.
+    make: () => ({
+      turns(reply) {
+        const { body } = reply.outcome;
+        if (reply.route !== 'contacts.enrol' || !isRecord(body) || !isRecord(body['contact'])) {
+          return reply;
+        }
+        const row = Object.entries(body['contact']).filter(([field]) => !elsewhere.has(field));
+        return withBody(reply, { ...body, contact: Object.fromEntries(row) });
+      },
+    }),
+  },
   {
     name: 'enrol-touches',
     line: 'a change of a subscription moves updatedAt of the contact',
-    make: enrolTouches,
+    make: () => ({ behaviour: { touches: true } }),
   },
   {
     name: 'delete-soft-404',
     line: 'deleting an unknown contact: 200 with only a message',
-    make: deleteSoft404,
+    make: () => ({
+      turns: (reply) =>
+        reply.route === 'contacts.delete' && reply.outcome.status === 404
+          ? withBody(withStatus(reply, 200), { message: 'Contact not found' })
+          : reply,
+    }),
   },
-  { name: 'search-wildcards', line: '% and _ in a search are wildcards', make: searchWildcards },
+  {
+    name: 'search-wildcards',
+    line: '% and _ in a search are wildcards',
+    // `%` stands for any text, `_` for one character.
+    make: () => {
+      const pattern = (search: string) => {
+        const plain = search.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
+        return new RegExp(plain.replaceAll('%', '.*').replaceAll('_', '.'), 's');
+      };
+      return { behaviour: { finds: (key, search) => pattern(search).test(key) } };
+    },
+  },
   {
     name: 'email-as-given',
     line: 'sign-ups keep the case of their email, enrolments do not find them',
-    make: emailAsGiven,
+    make: () => ({ behaviour: { keepsCase: true } }),
   },
   {
     name: 'unsorted-ties',
     line: 'contacts of one millisecond are listed in changing order',
-    make: unsortedTies,
+    // Reverses the order of rows created in the same millisecond on every second listing.
+    make: () => {
+      let turned = false;
+      const turn = (rows: ContactRow[]): ContactRow[] =>
+        rows.toSorted((a, b) => b.createdAt - a.createdAt || a.serial - b.serial);
+      return {
+        restart: () => void (turned = false),
+        behaviour: {
+          orders(rows) {
+            turned = !turned;
+            return turned ? rows : turn(rows);
+          },
+        },
+      };
+    },
   },
   {
     name: 'template-total',
     values: ['page'],
     line: 'total of the template list counts this page only',
-    make: templateTotal,
+    make: () => ({
+      turns(reply) {
+        const { body } = reply.outcome;
+        if (reply.route !== 'templates.list' || !isRecord(body)) return reply;
+        const { templates } = body;
+        return Array.isArray(templates)
+          ? withBody(reply, { ...body, total: templates.length })
+          : reply;
+      },
+    }),
   },
   {
     name: 'template-limit',
     values: ['10'],
     line: 'the template list gives 10 unless asked for more',
-    make: templateLimit,
+    make: (limit) => ({
+      rewrites(question) {
+        if (question.route !== 'templates.list' || question.query.has('limit')) return question;
+        const query = new URLSearchParams([...question.query, ['limit', limit]]);
+        return { ...question, query };
+      },
+    }),
   },
   {
     name: 'content-rederives-variables',
     line: 'content without variables replaces the variables',
-    make: contentRederivesVariables,
+    make: () => ({
+      turns(reply) {
+        const { organization, outcome, question } = reply;
+        const { status, about } = outcome;
+        if (status >= 300 || !about?.templateId || !bringsContentAlone(question)) return reply;
+        const row = organization?.templates.byId(about.templateId);
+        if (!organization || !row) return reply;
+        const found = JSON.stringify(row.content).matchAll(/\{\{\s*([A-Za-z_][\w.]*)\s*\}\}/g);
+        const names = new Set([...found].map(([, name = '']) => name));
+        const variables = [...names].map((name) => ({
+          name,
+          type: 'string' as const,
+          defaultValue: null,
+        }));
+        organization.templates.change(row, { variables }, row.updatedAt);
+        return withBody(reply, viewTemplate(organization, row));
+      },
+    }),
   },
-  { name: 'domain-statuses', line: 'a new domain is start-verify', make: domainStatuses },
+  {
+    name: 'domain-statuses',
+    line: 'a new domain is start-verify',
+    make: () => {
+      const renamed = (value: unknown): unknown =>
+        isRecord(value) && value['object'] === 'domain' && value['status'] === 'pending'
+          ? { ...value, status: 'start-verify' }
+          : value;
+      return {
+        turns(reply) {
+          const { body } = reply.outcome;
+          if (!isRecord(body)) return reply;
+          const { domains } = body;
+          const inner = Array.isArray(domains) ? { domains: domains.map(renamed) } : {};
+          return withBody(reply, Object.assign({}, renamed(body), inner));
+        },
+      };
+    },
+  },
   {
     name: 'empty-user-agent',
     values: ['400'],
     line: 'a request without User-Agent: 400',
-    make: emptyUserAgent,
+    make: (status) => ({
+      answers({ headers }) {
+        if (headers['user-agent']?.trim()) return undefined;
+        return refuse(Number(status), 'Missing User-Agent', {
+          why: 'The request has no User-Agent header, or an empty one.',
+          fix: 'Send a User-Agent that names your program.',
+        });
+      },
+    }),
   },
   {
     name: 'validation-status',
     values: ['422'],
     line: 'what does not fit the schemas: 422',
-    make: validationStatus,
+    // Malformed JSON still gets 400.
+    make: (status) => ({
+      turns: (reply) => (reply.outcome.misfit ? withStatus(reply, Number(status)) : reply),
+    }),
   },
-  { name: 'event-ids', line: 'event is evt_…, not a name', make: eventIds },
-  { name: 'error-message-only', line: 'errors have a message only', make: errorMessageOnly },
+  {
+    name: 'event-ids',
+    line: 'event is evt_…, not a name',
+    make: () => {
+      let count = 0;
+      const renamed = (body: Record<string, unknown>): Record<string, unknown> => {
+        if (typeof body['event'] !== 'string') return body;
+        count += 1;
+        return { ...body, event: `evt_${count.toString(36).padStart(8, '0')}` };
+      };
+      return {
+        restart: () => void (count = 0),
+        turns(reply) {
+          const { body } = reply.outcome;
+          if (!isRecord(body)) return reply;
+          const { contact } = body;
+          const inner = isRecord(contact) ? { contact: renamed(contact) } : {};
+          return withBody(reply, { ...renamed(body), ...inner });
+        },
+      };
+    },
+  },
+  {
+    name: 'error-message-only',
+    line: 'errors have a message only',
+    make: () => ({
+      turns(reply) {
+        const { status, body } = reply.outcome;
+        if (status < 400 || !isRecord(body)) return reply;
+        return withBody(reply, { message: body['message'] });
+      },
+    }),
+  },
   {
     name: 'retry-after-short',
     line: 'Retry-After is up to half a second short',
-    make: retryAfterShort,
+    make: () => ({
+      turns(reply) {
+        if (!reply.reading || reply.reading.allowed) return reply;
+        const seconds = String(Math.max(1, Math.round(reply.reading.resetMs / 1000)));
+        return { ...reply, headers: { ...reply.headers, 'retry-after': seconds } };
+      },
+    }),
   },
   {
     name: 'retry-after-stuck',
     line: 'a used-up limit says Retry-After: 1 for ever',
-    make: retryAfterStuck,
+    // As if a counter that has reached its limit had lost its expiry.
+    make: () => {
+      const stuck = new Map<Organization, Set<Route>>();
+      const stuckIn = (organization: Organization): Set<Route> => {
+        const known = stuck.get(organization) ?? new Set();
+        stuck.set(organization, known);
+        return known;
+      };
+      return {
+        restart: () => stuck.clear(),
+        answers: ({ route }, organization) =>
+          stuckIn(organization).has(route) ? rateLimited(route, '1') : undefined,
+        turns(reply) {
+          const { route, organization, outcome, reading } = reply;
+          if (route && organization && reading?.remaining === 0) stuckIn(organization).add(route);
+          if (outcome.status !== 429) return reply;
+          const said = { 'x-ratelimit-remaining': '0', 'retry-after': '1' };
+          return { ...reply, headers: { ...reply.headers, ...said } };
+        },
+      };
+    },
   },
   {
     name: 'headers',
     values: ['reset', 'none', 'none-templates'],
     line: 'rate limits: seconds left, no headers, none on templates',
-    make: headers,
+    // reset: X-RateLimit-Reset holds the seconds left, without X-RateLimit-Window.
+    // none, none-templates: a 429 still has Retry-After.
+    make: (which) => ({
+      turns(reply) {
+        const others = Object.entries(reply.headers).filter(
+          ([name]) => !name.startsWith('x-ratelimit-'),
+        );
+        if (which === 'none' || (which !== 'reset' && reply.route?.startsWith('templates.')))
+          return { ...reply, headers: Object.fromEntries(others) };
+        if (which !== 'reset' || !reply.reading) return reply;
+        const { 'x-ratelimit-window': _, ...rest } = reply.headers;
+        const left = String(Math.ceil(reply.reading.resetMs / 1000));
+        return { ...reply, headers: { ...rest, 'x-ratelimit-reset': left } };
+      },
+    }),
   },
-  { name: 'retry-after-body', line: 'a 429 repeats it as retryAfter', make: retryAfterBody },
+  {
+    name: 'retry-after-body',
+    line: 'a 429 repeats it as retryAfter',
+    make: () => ({
+      turns(reply) {
+        const { status, body } = reply.outcome;
+        if (status !== 429 || !isRecord(body)) return reply;
+        return withBody(reply, { ...body, retryAfter: Number(reply.headers['retry-after']) });
+      },
+    }),
+  },
 ];
 
 /**
@@ -188,3 +492,44 @@ export function spellings(): { text: string; line: string }[] {
     line,
   }));
 }
+
+/**
+ * Returns whether a request contains content but no variables. A creation request cannot state
+ * variables.
+ */
+function bringsContentAlone(question: QuirkRequest | undefined): boolean {
+  if (question?.route !== 'templates.create' && question?.route !== 'templates.update')
+    return false;
+  const body: unknown = JSON.parse(question.body);
+  if (!isRecord(body) || !Array.isArray(body['content'])) return false;
+  return question.route === 'templates.create' || body['variables'] === undefined;
+}
+
+type Contact = Record<string, unknown>;
+
+/** Applies `change` to every contact in a reply, wherever it occurs. */
+function eachContact(reply: Reply, change: (contact: Contact) => Contact): Reply {
+  const { route, outcome } = reply;
+  const { body, status } = outcome;
+  if (status >= 300 || !isRecord(body)) return reply;
+  if (route === 'contacts.retrieve') return withBody(reply, change(body));
+  const { contacts, contact } = body;
+  if (route === 'contacts.list' && Array.isArray(contacts)) {
+    return withBody(reply, { ...body, contacts: contacts.filter(isRecord).map(change) });
+  }
+  if (route === 'contacts.enrol' && isRecord(contact)) {
+    return withBody(reply, { ...body, contact: change(contact) });
+  }
+  return reply;
+}
+
+const readEnrolment = json(enrolment);
+
+/** Returns the enrolment in a request, or undefined if the request is not a valid enrolment. */
+function enrolmentIn({ route, body }: QuirkRequest) {
+  if (route !== 'contacts.enrol') return undefined;
+  const read = readEnrolment(body);
+  return read.ok ? read.value : undefined;
+}
+
+const elsewhere = new Set(['object', 'channels', 'properties', 'groups', 'event']);

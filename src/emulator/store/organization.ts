@@ -1,11 +1,11 @@
 import { Invalid } from '../../domain/errors.ts';
 import type { Ids } from '../shared/seeded-random.ts';
-import type { Channel, ContactRow } from '../shared/row-types.ts';
+import { remember } from './newest-first.ts';
+import type { Channel, ContactRow, SendRow, TestSend } from '../shared/row-types.ts';
 import { type Contacts, createContacts } from './contacts.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { createKeys, type Keys } from './api-keys.ts';
-import { createOutbox, type Outbox } from './outbox.ts';
-import type { Storage, StoredRow } from './storage.ts';
+import type { Shelf, Storage, StoredRow } from './storage.ts';
 import { createTemplates, type Templates } from './templates.ts';
 
 /** Holds everything that one organization has on the platform. */
@@ -143,3 +143,42 @@ const specified: PlatformBehaviour = {
   keepsCase: false,
   touches: false,
 };
+
+/** Holds the most recent test emails of one organization. */
+interface Outbox {
+  add(send: TestSend): void;
+  put(row: SendRow): void;
+  /** Returns all test emails, or the last `count`, oldest first. */
+  read(count?: number): TestSend[];
+  rows(): SendRow[];
+  clear(): void;
+}
+
+const KEEP = 1000;
+
+/** Creates an empty outbox. */
+function createOutbox(shelf: Shelf<SendRow>): Outbox {
+  const sends = remember<SendRow>(KEEP);
+  let count = 0;
+
+  return {
+    add(send) {
+      count += 1;
+      const row = { id: String(count), send };
+      sends.add(row);
+      shelf.keep(row);
+      // Memory holds at most twice the minimum, and so does the storage.
+      if (count > 2 * KEEP) shelf.drop(String(count - 2 * KEEP));
+    },
+    put(row) {
+      count = Math.max(count, Number(row.id));
+      sends.add(row);
+    },
+    read: (last) => sends.read(last).map(({ send }) => send),
+    rows: () => sends.read(),
+    clear() {
+      sends.clear();
+      count = 0;
+    },
+  };
+}

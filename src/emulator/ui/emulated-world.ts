@@ -4,7 +4,7 @@ import type { Route } from '../limits/route-limits.ts';
 import type { Accounts } from '../store/accounts.ts';
 import type { Channel, TestSend, UserRow } from '../shared/row-types.ts';
 import type { Organization } from '../store/organization.ts';
-import type { Recent } from '../store/recent-entries.ts';
+import type { Recent } from '../store/newest-first.ts';
 import {
   type ContactView,
   type DomainView,

@@ -13,13 +13,57 @@ import type { PlannedRecord, PlanView } from '../../engine/report/plan-view.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 import type { MissingRecord } from '../../store/tables/absence-counts.ts';
 import { systemClock } from '../../http/system-clock.ts';
-import { limitsFor, limitTexts, type UsedLimit } from './emulated-limits.ts';
 import type { Original } from './observe-original.ts';
 import { asRead, fillEmulator } from './platform-view.ts';
-import { type PlatformState, stateOf } from './platform-state.ts';
+import {
+  type PersonState,
+  type PlatformState,
+  sameState,
+  stateOf,
+  statesByKey,
+} from './platform-state.ts';
 import { sendInProcess } from './transports.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 import type { WorkingCopy } from './working-copy.ts';
+import { parseLimit, type Route, routes } from '../../emulator/limits/route-limits.ts';
+import type { RouteLimit } from '../../domain/route-limit.ts';
+import type { Key } from '../../domain/record.ts';
+
+/** The limit of a route, and where it comes from. */
+interface UsedLimit {
+  route: Route;
+  limit: number;
+  windowMs: number;
+  from: 'given' | 'seen' | 'assumed';
+}
+
+type Seen = Readonly<Record<string, Pick<RouteLimit, 'limit' | 'windowMs'> | undefined>>;
+
+/** The limits of the platform where enrolments and deletes are the slowest; others: 60 a minute. */
+const assumed: Partial<Record<Route, number>> = { 'contacts.enrol': 30, 'contacts.delete': 30 };
+const minuteMs = 60_000;
+
+/** Returns the limit of every route. Throws Invalid if a given limit cannot be read. */
+function limitsFor(given: readonly string[], seen: Seen): UsedLimit[] {
+  const stated = new Map(given.map(parseLimit));
+  return routes.map((route): UsedLimit => {
+    const own = stated.get(route) ?? stated.get('*');
+    if (own) {
+      const { requests: limit, windowSeconds } = own;
+      return { route, limit, windowMs: windowSeconds * 1000, from: 'given' };
+    }
+    const { limit, windowMs } = seen[route] ?? {};
+    if (limit !== undefined && limit > 0 && windowMs !== undefined && windowMs > 0) {
+      return { route, limit, windowMs, from: 'seen' };
+    }
+    return { route, limit: assumed[route] ?? 60, windowMs: minuteMs, from: 'assumed' };
+  });
+}
+
+/** Returns the limits as an emulator takes them. */
+function limitTexts(limits: readonly UsedLimit[]): string[] {
+  return limits.map(({ route, limit, windowMs }) => `${route}=${limit}/${windowMs / 1000}`);
+}
 
 /** A platform that is an emulator of the same seed must not draw the ids that are drawn here. */
 const idsApart = 0x5eed;
@@ -142,4 +186,60 @@ export async function rehearseRun(
 /** Returns the name of a record in `Rehearsed.changes`. */
 export function recordName({ kind, key }: Pick<PlannedRecord, 'kind' | 'key'>): string {
   return `${kind} ${key}`;
+}
+
+/** What one configuration does with a person. */
+export interface Outcome {
+  /** The contacts of the person in the end. */
+  states: readonly PersonState[];
+  changes: readonly PlannedRecord[];
+  /** Whether the person is recorded, and missing from the CRM after the run. */
+  isMissing: boolean;
+}
+
+/** Two configurations treat this person differently. */
+export interface PersonDifference {
+  key: Key;
+  one: Outcome;
+  other: Outcome;
+}
+
+/**
+ * Returns the people whose end state, absence or planned changes differ, in the order of their
+ * keys. Two changes are the same if they do the same in the same channels, whatever the reason.
+ */
+export function compareRehearsals(one: Rehearsed, other: Rehearsed): PersonDifference[] {
+  const [mine, theirs] = [outcomesOf(one), outcomesOf(other)];
+  const keys = new Set([...mine.keys(), ...theirs.keys()]);
+  return [...keys].toSorted().flatMap((key): PersonDifference[] => {
+    const [first, second] = [mine.of(key), theirs.of(key)];
+    const isSame =
+      first.isMissing === second.isMissing &&
+      first.states.length === second.states.length &&
+      first.states.every((state) => second.states.some((their) => sameState(state, their))) &&
+      changeText(first) === changeText(second);
+    return isSame ? [] : [{ key, one: first, other: second }];
+  });
+}
+
+function outcomesOf({ after, changes, missing }: Rehearsed) {
+  const gone = new Set(missing.after.map(({ key }) => key));
+  const states = statesByKey(after);
+  const planned = (key: Key) => changes.get(recordName({ kind: 'contact', key })) ?? [];
+  const changed = [...changes.values()].flatMap(([record]) =>
+    record?.kind === 'contact' ? [record.key] : [],
+  );
+  return {
+    keys: () => [...states.keys(), ...changed, ...gone],
+    of: (key: Key): Outcome => ({
+      states: states.get(key) ?? [],
+      changes: planned(key),
+      isMissing: gone.has(key),
+    }),
+  };
+}
+
+function changeText({ changes }: Outcome): string {
+  const texts = changes.map(({ op, held, parts }) => JSON.stringify([op, held, parts.toSorted()]));
+  return texts.toSorted().join();
 }

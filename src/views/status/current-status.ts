@@ -14,7 +14,7 @@ import type { Config } from '../../config/config.ts';
 import { tickWords } from '../../compose/queues/run-schedule.ts';
 import { byWords } from '../../compose/output/decision-words.ts';
 import { lasting, size, range } from '../../compose/output/format-values.ts';
-import { progressForms } from '../../compose/progress/progress-text.ts';
+import { progressForms } from '../../compose/progress/progress-meter.ts';
 import { isLeased } from '../../store/database/writer-lease.ts';
 import { see } from '../lookup/seen-mirror.ts';
 import { missingWords } from '../lookup/missing-people.ts';

@@ -3,8 +3,12 @@ import { Busy, Invalid, Unavailable } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { size } from '../../compose/output/format-values.ts';
-import type { Fleet, FleetNode } from '../../compose/placement/fleet-store.ts';
-import { missingDiskWords, mirrorsWithoutDisk } from '../../compose/placement/missing-disks.ts';
+import {
+  type Fleet,
+  type FleetNode,
+  mirrorsWithoutDisk,
+  missingDiskWords,
+} from '../../compose/placement/fleet-store.ts';
 import { beginMove, type MoveNews, type MoveStore } from '../../compose/placement/move-store.ts';
 import type { Quick } from '../../compose/queues/redis-connections.ts';
 

@@ -1,6 +1,6 @@
 /** What a story is made of: runs, what people do beside them, and what happens to the machine. */
 import fc from 'fast-check';
-import { faultKinds } from '../../../src/emulator/faults/fault-kinds.ts';
+import { faultKinds } from '../../../src/emulator/faults/faults.ts';
 import { guardNames, type GuardClass } from '../../../src/domain/guard-classes.ts';
 import { act, who, type Act } from './actions.ts';
 import { pick, sometimes } from './random-draws.ts';

@@ -5,7 +5,7 @@
  */
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { refuse, toAnswer } from '../../../src/emulator/shared/api-answer.ts';
-import { whole, type Delivery } from '../../../src/emulator/faults/fault-kinds.ts';
+import { whole, type Delivery } from '../../../src/emulator/faults/faults.ts';
 import { Unavailable } from '../../../src/domain/errors.ts';
 import type { Answer, Request, Send } from '../../../src/domain/exchange.ts';
 import type { LoggedRequest } from '../../../src/emulator/ui/emulated-world.ts';

@@ -1,8 +1,7 @@
 /** A rehearsal in a simulated world, and the run that it foretells. */
 import { createHash } from 'node:crypto';
 import { createFaults, createReceive } from '../../../src/emulator/faults/faults.ts';
-import type { Emulator } from '../../../src/emulator/emulator.ts';
-import { routeOf } from '../../../src/emulator/request-handler.ts';
+import { type Emulator, routeOf } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { isExpected } from '../../../src/domain/errors.ts';
 import {
@@ -30,7 +29,7 @@ import { channels, mirrorOf, type Parts } from '../../support/engine/engine-stag
 import { fallbackOf, type Story } from '../story/story.ts';
 import type { CrmRecord } from './crm.ts';
 import { timeoutMs } from './faults.ts';
-import { configuredIn, placeOf, type Ground } from './process.ts';
+import { configuredIn, type Ground, placeOf } from './process.ts';
 import { readFiles } from './snapshot-files.ts';
 import { hour } from './world.ts';
 

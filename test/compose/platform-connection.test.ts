@@ -1,7 +1,7 @@
 /** Which answers of the platform are an outage of it, or of the API key. */
 import { createServer } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
-import { watchedTransport } from '../../src/compose/platform-watch.ts';
+import { watchedTransport } from '../../src/compose/platform-connection.ts';
 import { freePort } from '../support/waiting.ts';
 
 async function told(status: number | undefined, aheadMs = 0): Promise<string[]> {
