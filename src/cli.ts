@@ -243,7 +243,6 @@ function documented(argv: readonly string[], real: Shell) {
   };
 }
 
-/** Returns the configuration that a command line names. */
 function configIn(argv: readonly string[]): string {
   const at = argv.findIndex((word) => /^(-c|--config)/.test(word));
   const word = argv[at] ?? '';
@@ -251,7 +250,6 @@ function configIn(argv: readonly string[]): string {
   return word.replace(/^(-c|--config=)/, '') || defaultConfig;
 }
 
-/** Adds the command. If the command has parts, adds each part as a subcommand. */
 function attach(
   command: Command,
   module: CommandModule | CommandGroup,

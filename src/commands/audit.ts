@@ -93,7 +93,6 @@ async function verify(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Verifies an export. */
 function verifyFile(
   path: string,
   { flags, ...given }: { trusted: readonly string[]; kept: Head | undefined; flags: VerifyFlags },
@@ -145,7 +144,6 @@ async function show(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Returns the entries about a person, a template or a plan, oldest first. */
 async function rowsAbout(
   who: string,
   { log, seen }: Opened,

@@ -92,7 +92,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   return codeOfStop(shell.stop.reason);
 }
 
-/** Adds the user with a new password, which is printed once. */
 async function add(
   config: Config,
   { name, role }: { name: string; role: Role },

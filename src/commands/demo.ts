@@ -143,7 +143,6 @@ async function actThree(demo: Demo): Promise<void> {
   tell(demo, [nothingWritten('The run', passed)]);
 }
 
-/** Runs once, then checks the claims. */
 async function sync(demo: Demo, { people: claimed, templates }: Claims): Promise<Passed> {
   const { page, stage, shell } = demo;
   const { emulator, foreign, config } = stage;

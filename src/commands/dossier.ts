@@ -108,7 +108,6 @@ interface Writing extends Pick<Flags, 'format' | 'json'> {
   output: string;
 }
 
-/** Writes the dossier to a file, and says so. */
 function write(document: Dossier, { config, output, format, json }: Writing, shell: Shell): void {
   const signing = existingKey(config.audit.keyFile);
   if (!signing) {
@@ -126,7 +125,6 @@ function write(document: Dossier, { config, output, format, json }: Writing, she
   print({ document: { mirror, format: form, ...written, missing }, lines }, { json }, shell);
 }
 
-/** Says whether the signature of a dossier fits. */
 function verify(file: string, { publicKey, config, json }: Flags, shell: Shell): number {
   const path = resolve(file);
   const accepted = publicKey
@@ -155,7 +153,6 @@ function verify(file: string, { publicKey, config, json }: Flags, shell: Shell):
   return exitCode(found.fits && found.trusted ? 'done' : 'failed');
 }
 
-/** Returns the ids of the keys that signed the audit log, and of the one that signs now. */
 function keysOf(config: Config): string[] {
   const log = auditLogOf(config);
   try {

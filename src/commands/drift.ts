@@ -79,7 +79,6 @@ export async function run(command: Command, own: Shell): Promise<number> {
   }
 }
 
-/** Returns the mirror, which counts who is subscribed to channels that it does not name. */
 function countingChannels(mirror: Mirror, channels: Map<string, OtherChannel>): Mirror {
   const [firstLimit] = mirror.pageSizes;
   const parts = mirror.parts.map((part) => ({

@@ -57,7 +57,6 @@ export function options(command: Command): void {
     .addHelpText('after', legend);
 }
 
-/** Lists every algorithm, quirk and kind of fault, one per line. */
 function legend(): string {
   const faults = faultKinds.map(({ name, line }) => ({ text: name, line }));
   const counts = algorithms.map(({ name, line }) => ({ text: name, line }));
@@ -188,7 +187,6 @@ function readSeedFile(path: string | undefined): SeedFile | undefined {
 /** The share of a limit that a mirror leaves to other programs by default (platform.reserve). */
 const reserve = 0.1;
 const tried = 1000;
-/** A first load that takes longer than this is worth a hint. */
 const longMs = 2 * 60_000;
 
 /** Returns how long the enrolment of a thousand people in one channel takes under the limits. */

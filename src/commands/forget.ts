@@ -111,7 +111,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   );
 }
 
-/** Returns the address that a hash means if the snapshot knows it, and otherwise the word. */
 async function addressOf(word: string, config: Config): Promise<string> {
   const { snapshot } = see(config, true);
   try {
@@ -182,7 +181,6 @@ function alsoLines(also: readonly string[], { config }: PersonFlags): string[] {
   ];
 }
 
-/** Quotes a word for a shell if necessary. */
 function quoted(word: string): string {
   return /^[\w@./+-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

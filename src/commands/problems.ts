@@ -30,7 +30,6 @@ interface Flags extends LookFlags {
   all?: true;
 }
 
-/** The number of records in the JSON document and in the table, unless all are wanted. */
 const mostListed = 100;
 
 /** Declares the flags of `problems`. */
@@ -103,7 +102,6 @@ interface Sight {
   approvalOf: ApprovalOf;
 }
 
-/** Returns the records, with addresses and values only if they may be shown. */
 function rowsOf({ snapshot, found, isAsked, approvalOf }: Sight, addresses: boolean) {
   if (!snapshot) return [];
   const names = namesOf(snapshot, addresses);

@@ -44,9 +44,7 @@ interface Flags extends LookFlags {
   most?: string;
 }
 
-/** How many people are named, unless all are. */
 const mostNamed = 20;
-/** How often the progress line is redrawn. */
 const redrawMs = 100;
 
 /** Declares the flags of `rehearse`. */

@@ -69,7 +69,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Returns a line for each run, followed by the reason if it did not complete successfully. */
 function linesOf(runs: readonly ListedRun[], isVerbose: boolean): string[] {
   const [head = '', ...rows] = table([
     ['RUN', 'STARTED', 'MODE', 'STATUS', 'TOOK', ...(isVerbose ? ['REQUESTS'] : []), 'CHANGES'],

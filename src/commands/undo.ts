@@ -29,7 +29,6 @@ interface Flags extends PassFlags, ApproveFlags {
   agree?: string;
 }
 
-/** The operations that can be chosen. */
 const choices = ['opt_in', 'opt_out', 'create', 'update', 'archive'] as const;
 
 /** Declares the flags of `undo`. */
@@ -106,7 +105,6 @@ function planOf(undo: Undo, flags: Flags, shell: Shell): Pass {
   };
 }
 
-/** Shows the plan, and how to send exactly this one. */
 async function showPlan(flags: Flags, shell: Shell, undo: Undo): Promise<number> {
   const plan = planOf(undo, flags, shell);
   return pass(flags, shell, {
@@ -122,7 +120,6 @@ async function showPlan(flags: Flags, shell: Shell, undo: Undo): Promise<number>
   });
 }
 
-/** Sends what undoes the run; a person has agreed to it. */
 async function undoNow(flags: Flags, shell: Shell, undo: Undo): Promise<number> {
   const { by, reason = null } = deciderOf(flags, shell);
   return pass(flags, callingShell(flags, shell), {
@@ -145,7 +142,6 @@ async function undoNow(flags: Flags, shell: Shell, undo: Undo): Promise<number> 
   });
 }
 
-/** Shows the plan, asks, and sends exactly this plan. */
 async function undoWhenAgreed(flags: Flags, shell: Shell, undo: Undo): Promise<number> {
   const found = { changes: 0, hash: '', run: undo.run, waits: false };
   const code = await pass(flags, shell, {

@@ -121,7 +121,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** Returns the decision that the flags ask for; undefined for the list. */
 function askedIn(flags: Flags): { how: How; hash: string } | undefined {
   const hashes: Record<How, string | undefined> = {
     'opt-out': flags.optOut,
@@ -197,7 +196,6 @@ interface Found {
 
 const nobody: Found = { people: [], hash: '', decided: { 'opt-out': 0, acknowledge: 0 } };
 
-/** Returns the people that the flags select. */
 function foundIn({ unmanaged, meta }: Snapshot, { deleted, outOfScope, decided }: Which): Found {
   const isAll = deleted === outOfScope;
   const isMeant = ({ cause }: UnmanagedPart): boolean =>
@@ -219,7 +217,6 @@ function foundIn({ unmanaged, meta }: Snapshot, { deleted, outOfScope, decided }
   };
 }
 
-/** Collects the channels of each person. */
 function peopleIn(parts: readonly UnmanagedPart[]): Person[] {
   const people = new Map<string, Person>();
   for (const { key, part, cause, decided } of parts) {
@@ -300,7 +297,6 @@ const standing = {
   acknowledge: 'An operator has acknowledged that they stay subscribed.',
 } as const;
 
-/** Returns the command that lists the people whom the flags select. */
 function listing({ deleted, outOfScope, decided }: Which): string {
   return [
     'unmanaged',

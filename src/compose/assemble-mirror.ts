@@ -72,7 +72,6 @@ export async function assemble(
   return held ?? build(config, shell, { ...access, sources: await loadSources(config) });
 }
 
-/** Opens the files of the mirror and connects its parts; if that fails, closes all of them. */
 async function build(config: Config, shell: Shell, access: LoadedAccess): Promise<Assembled> {
   const opened = access.writes ? hold(config, access) : lookOn(config);
   const close = async (failure?: unknown): Promise<void> => {
@@ -168,7 +167,6 @@ function connected(
   };
 }
 
-/** Returns the mirror if this process has it open. */
 function heldBy(shell: Shell): Assembled | undefined {
   const held = shell.held?.();
   if (held) openAuditLog(held.mirror);
@@ -179,7 +177,15 @@ function heldBy(shell: Shell): Assembled | undefined {
  * Builds the mirror again with its own connections, for a run in parallel with others in this
  * process. Its requests take priority.
  */
-function besideOf(config: Config, mirror: Mirror, shared: SharedParts): Assembled {
+function besideOf(
+  config: Config,
+  mirror: Mirror,
+  shared: {
+    platform: ConnectedPlatform;
+    log: RequestLog | undefined;
+    sources: Sources;
+  },
+): Assembled {
   const requestLog = shared.log?.writer();
   const platform = shared.platform.urgent(requestLog?.record);
   const snapshot = mirror.snapshot.sibling();
@@ -200,14 +206,6 @@ function besideOf(config: Config, mirror: Mirror, shared: SharedParts): Assemble
   };
 }
 
-/** What the connections of one mirror have in common. */
-interface SharedParts {
-  platform: ConnectedPlatform;
-  log: RequestLog | undefined;
-  sources: Sources;
-}
-
-/** What is open of a mirror. */
 interface Opened {
   snapshot: Snapshot;
   ledger: DoNotContactList;

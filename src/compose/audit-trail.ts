@@ -19,19 +19,12 @@ type Place = Pick<Config, 'audit' | 'ledger'>;
 
 type Opened = Pick<Mirror, 'audit' | 'auditFault'>;
 
-/** The log of a process that writes. */
-export interface KeptTrail {
-  /** Opens the log, unless it is open: a worker lives longer than what prevents it. */
-  open(): Opened;
-  close(): void;
-}
-
 /** Opens the log for writing on demand. Says once for each reason that it cannot be opened. */
 export function keptTrail(
   place: Place,
   snapshot: Pick<Snapshot, 'meta' | 'transaction'>,
   note: (line: string) => void,
-): KeptTrail {
+) {
   let opened: Opened = {};
   const said = new Set<string>();
   const sayOnce = (line: string): void => {
@@ -39,13 +32,17 @@ export function keptTrail(
     said.add(line);
   };
   return {
-    open() {
+    /** Opens the log, unless it is open: a worker lives longer than what prevents it. */
+    open(): Opened {
       if (!opened.audit) opened = auditTrailOf(place, snapshot, sayOnce);
       return opened;
     },
     close: () => opened.audit?.log.close(),
   };
 }
+
+/** The log of a process that writes. */
+export type KeptTrail = ReturnType<typeof keptTrail>;
 
 /**
  * Opens the log for writing, and creates it and its key if there are none. If the snapshot knows a

@@ -257,10 +257,8 @@ function createPlayers(
   };
 }
 
-/** A request with any method, so that an unsupported method can be refused. */
 type AnyRequest = Omit<Request, 'method'> & { method: string };
 
-/** A parsed request. */
 interface Asked {
   method: string;
   /** The path without the query. */
@@ -270,16 +268,16 @@ interface Asked {
   body: string;
 }
 
-/** The parts of the emulator that a request passes through. */
-interface Ground {
-  accounts: Accounts;
-  meters: Meters;
-  quirks: Required<Quirk>;
-  clock: Pick<Clock, 'now' | 'monotonic'>;
-}
-
 /** Handles a request in the order described at `createEmulator`. */
-function ask(asked: Asked, ground: Ground): Reply {
+function ask(
+  asked: Asked,
+  ground: {
+    accounts: Accounts;
+    meters: Meters;
+    quirks: Required<Quirk>;
+    clock: Pick<Clock, 'now' | 'monotonic'>;
+  },
+): Reply {
   const { accounts, meters, quirks, clock } = ground;
   const found = findOperation(operations, asked);
   if ('allowed' in found) return noOperation(asked, found.allowed);
@@ -304,7 +302,6 @@ function ask(asked: Asked, ground: Ground): Reply {
   return { ...known, outcome, question };
 }
 
-/** Parses a request. */
 function read({ method, path, headers, body = '' }: AnyRequest): Asked {
   const mark = path.indexOf('?');
   const end = mark < 0 ? path.length : mark;
@@ -364,13 +361,11 @@ function admit(
   return { refusal: refuseBriefly(403, 'API keys are not accepted here: a session is required') };
 }
 
-/** Returns whether a key may use a method. GET needs read, and any other method needs write. */
 function permits({ permissions }: KeyRow, method: string): boolean {
   const needed = method === 'GET' ? 'read' : 'write';
   return permissions.split(',').some((permission) => permission.trim() === needed);
 }
 
-/** Returns the error response for a key without the required permission. */
 function forbidden(key: KeyRow, { method, brief }: Operation): ApiOutcome {
   const message = 'Unauthorized access';
   if (brief) return refuseBriefly(403, message);

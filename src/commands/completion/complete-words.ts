@@ -86,7 +86,6 @@ function offering(value: Value): Offer {
   };
 }
 
-/** Returns what kind of file the last word is, or undefined if it is none. */
 function fileKind(words: readonly string[]): 'file' | 'config' | undefined {
   const [before = '', word = ''] = words.slice(-2);
   const depth = commands[words.slice(0, 2).join(' ')] ? 2 : 1;

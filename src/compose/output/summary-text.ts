@@ -146,7 +146,6 @@ function writeBackLine(returns: Summary['returns'], writes: boolean): string[] {
   return [`  opt-outs made on the platform: ${parts.join(', ')}`];
 }
 
-/** Renders what explains a run to those who maintain it. */
 function internalLines({ run, plan, requests, certificate, ...summary }: Summary): Line[] {
   const routes = Object.entries(requests.byRoute).map(([route, n]) => `${route} ${withCommas(n)}`);
   const { source, platform } = certificate;

@@ -7,7 +7,6 @@ const borders =
   'top top-mid top-left top-right bottom bottom-mid bottom-left bottom-right ' +
   'left left-mid mid mid-mid right right-mid';
 
-/** How a table is laid out. */
 interface Layout {
   /** Spaces before each row. */
   indent?: number;

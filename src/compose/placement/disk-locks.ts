@@ -19,19 +19,6 @@ import { isLeased, type Lease, takeLease } from '../../store/database/writer-lea
 import type { FleetNode } from './fleet-store.ts';
 import { diskOf } from '../../store/database/snapshot-disk.ts';
 
-/** The locks of a worker on the disks that it has. */
-export interface DiskLocks {
-  /** Takes the lock on each of these folders, by the id of its disk. Never throws. */
-  hold(folders: ReadonlyMap<string, string>): void;
-  /** Looks for the locks of the other workers. Returns whether a free one has to be watched. */
-  check(nodes: readonly FleetNode[]): boolean;
-  /** The ids of the disks that this worker has to leave. */
-  readonly left: ReadonlySet<string>;
-  /** Releases the locks. */
-  close(): void;
-}
-
-/** Which worker this is, and when it started. */
 interface Self {
   node: string;
   since: number;
@@ -59,12 +46,14 @@ interface State extends Self {
 }
 
 /** Creates the locks. None is held yet. */
-export function createDiskLocks(self: Self): DiskLocks {
+export function createDiskLocks(self: Self) {
   const held = new Map<string, Held>();
   const state: State = { ...self, held, left: new Set(), free: new Map(), said: new Set() };
   return {
+    /** The ids of the disks that this worker has to leave. */
     left: state.left,
-    hold(folders) {
+    /** Takes the lock on each of these folders, by the id of its disk. Never throws. */
+    hold(folders: ReadonlyMap<string, string>): void {
       for (const [disk, folder] of folders) {
         if (held.has(disk)) continue;
         try {
@@ -74,7 +63,8 @@ export function createDiskLocks(self: Self): DiskLocks {
         }
       }
     },
-    check(nodes) {
+    /** Looks for the locks of the other workers. Returns whether a free one has to be watched. */
+    check(nodes: readonly FleetNode[]): boolean {
       const before = state.free;
       state.free = new Map();
       for (const other of nodes.filter(({ name }) => name !== self.node)) {
@@ -83,7 +73,8 @@ export function createDiskLocks(self: Self): DiskLocks {
       }
       return state.free.size > 0;
     },
-    close() {
+    /** Releases the locks. */
+    close(): void {
       for (const { folder, lease } of held.values()) {
         lease.release();
         rmSync(`${fileOf(folder, self.node)}-lease`, { force: true });
@@ -92,6 +83,9 @@ export function createDiskLocks(self: Self): DiskLocks {
     },
   };
 }
+
+/** The locks of a worker on the disks that it has. */
+export type DiskLocks = ReturnType<typeof createDiskLocks>;
 
 function fileOf(folder: string, node: string): string {
   return join(folder, `.crm-mirror-${node}`);
@@ -145,7 +139,6 @@ export interface LocalMirror {
   snapshot: string;
 }
 
-/** The disks of a worker. */
 interface Survey {
   /** Mirrors in a folder without an id are listed under ''. */
   disks: Record<string, { begun: string[]; bare: string[] }>;

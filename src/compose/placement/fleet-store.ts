@@ -54,7 +54,6 @@ export function recordOf(node: Omit<FleetNode, 'name' | 'isDraining' | 'beatAt'>
   return JSON.stringify({ host, since, disks, left });
 }
 
-/** Returns the names of the mirrors in a node's folder. */
 function mirrorsOf({ disks }: { disks: Disks }): string[] {
   return Object.values(disks).flatMap(({ begun, bare }) => [...begun, ...bare]);
 }

@@ -15,13 +15,6 @@ const plainMs = 10_000;
 /** How often to store the progress, which takes a transaction. */
 const storeMs = 2000;
 
-/** The progress line of a run. */
-export interface ProgressLine {
-  progress(progress: Progress): void;
-  foresees(forecast: Forecast): void;
-  close(): void;
-}
-
 /** Where the progress goes. */
 export interface ProgressOutlets {
   /** Redraws one line on a terminal; undefined if there is none. */
@@ -44,7 +37,7 @@ export function outletsOf(
 export function createProgress(
   { draw, say, store }: ProgressOutlets,
   mirror: Pick<Mirror, 'clock' | 'limits' | 'reserve'>,
-): ProgressLine {
+) {
   const { clock } = mirror;
   const meter = createMeter(mirror);
   let drawnMs = Number.NEGATIVE_INFINITY;
@@ -75,16 +68,19 @@ export function createProgress(
   if (draw ?? say) begin(show, draw ? waitingMs : plainMs);
   if (store) begin(keep, storeMs);
   return {
-    progress(progress) {
+    progress(progress: Progress): void {
       meter.hear(progress);
       const isDue = clock.monotonic() - drawnMs >= redrawMs || progress.done === progress.of;
       if (draw && isDue) show();
       isNews = true;
     },
-    foresees(forecast) {
+    foresees(forecast: Forecast): void {
       meter.foresee(forecast);
       isNews = true;
     },
     close: () => closed.abort(),
   };
 }
+
+/** The progress line of a run. */
+export type ProgressLine = ReturnType<typeof createProgress>;

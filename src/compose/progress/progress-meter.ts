@@ -36,14 +36,6 @@ export interface Measured {
   limit: { route: string; limit: number; windowMs: number } | null;
 }
 
-/** Collects the progress of one run. */
-export interface ProgressMeter {
-  hear(progress: Progress): void;
-  foresee(forecast: Forecast): void;
-  /** Returns the current progress; undefined before the first news. */
-  now(): Measured | undefined;
-}
-
 /** The latest progress of a record type, in monotonic milliseconds. */
 interface News extends Progress {
   sinceMs: number;
@@ -58,7 +50,7 @@ export function createMeter({
   clock,
   limits,
   reserve,
-}: Pick<Mirror, 'clock' | 'limits' | 'reserve'>): ProgressMeter {
+}: Pick<Mirror, 'clock' | 'limits' | 'reserve'>) {
   /** The latest progress by record type, newest last. */
   const news = new Map<string, News>();
   /** When each stage of a record type began; the rate is measured from then. */
@@ -75,12 +67,13 @@ export function createMeter({
   };
   return {
     hear,
-    foresee(told) {
+    foresee(told: Forecast): void {
       forecast = told;
       news.clear();
       for (const [kind, of] of changesOf(told)) hear({ stage: 'applying', kind, done: 0, of });
     },
-    now() {
+    /** Returns the current progress; undefined before the first news. */
+    now(): Measured | undefined {
       const all = [...news.values()];
       const one = all.findLast(({ done, of = 0 }) => done < of) ?? all.at(-1);
       if (!one) return undefined;
@@ -92,6 +85,9 @@ export function createMeter({
     },
   };
 }
+
+/** Collects the progress of one run. */
+export type ProgressMeter = ReturnType<typeof createMeter>;
 
 function measured(one: News, nowMs: number, rest: Rest): Omit<Measured, 'limit'> {
   const { stage: phase, kind, done, of, sinceMs, atMs } = one;
@@ -129,7 +125,6 @@ function leftOf(
   return Number.isFinite(ms) && ms > 0 ? ms : null;
 }
 
-/** Returns the known limit of the route on which the changes of a record type take longest. */
 function limitOf({ routes }: Pick<Forecast, 'routes'>, kind: string): Measured['limit'] {
   const slowest = routes.find(({ route }) => route.startsWith(`${kind}s.`));
   if (!slowest || slowest.limit === null || slowest.windowMs === null) return null;

@@ -13,12 +13,6 @@ import type { Seal } from './payload-encryption.ts';
 import { eventsOf, prefix } from './queue-names.ts';
 import { connectQuickly } from './redis-connections.ts';
 
-/** Writes the lists. No function throws, or waits for Redis: the deliveries are in the queue. */
-export interface DeliveryLog {
-  accepted(ids: readonly string[], heard: Heard): void;
-  refused(why: string): void;
-}
-
 /** An event that was accepted. */
 export interface LoggedEvent {
   /** When it arrived, in milliseconds since the epoch. */
@@ -54,7 +48,7 @@ interface Writing {
 }
 
 /** Creates the log on a connection, which the caller closes. */
-export function deliveryLogOf(redis: Redis, { mirror, clock, seal }: Writing): DeliveryLog {
+export function deliveryLogOf(redis: Redis, { mirror, clock, seal }: Writing) {
   const add = (list: 'accepted' | 'refused', entries: readonly object[]): void => {
     if (entries.length === 0) return;
     const place = placeOf(mirror, list);
@@ -67,7 +61,7 @@ export function deliveryLogOf(redis: Redis, { mirror, clock, seal }: Writing): D
     adding.exec().catch(() => undefined);
   };
   return {
-    accepted(ids, heard) {
+    accepted(ids: readonly string[], heard: Heard): void {
       const sealing = seal();
       if (!sealing) return;
       const at = clock.now();
@@ -78,9 +72,12 @@ export function deliveryLogOf(redis: Redis, { mirror, clock, seal }: Writing): D
         some.map((id) => ({ at, id: sealing.close(id, use), ...erased })),
       );
     },
-    refused: (why) => add('refused', [{ at: clock.now(), why }]),
+    refused: (why: string) => add('refused', [{ at: clock.now(), why }]),
   };
 }
+
+/** Writes the lists. No function throws, or waits for Redis: the deliveries are in the queue. */
+export type DeliveryLog = ReturnType<typeof deliveryLogOf>;
 
 /** What is read of the lists: a part of the accepted events, and the last refusals. */
 export interface LoggedDeliveries {

@@ -174,10 +174,9 @@ export async function countsOf(queue: Queue): Promise<QueueCounts> {
 
 /** Checks a job. `erased` is the signature of an erasure. */
 export const eventSchema = z.object({ id: z.string(), erased: z.string().optional() });
-type Data = z.infer<typeof eventSchema>;
 
 /** Returns the job for a record. Erasures are not merged with other events of the record. */
-function jobOf(data: Data) {
+function jobOf(data: z.infer<typeof eventSchema>) {
   const isErased = data.erased !== undefined;
   const deduplication = { id: deduplicationOf(data.id, isErased), keepLastIfActive: true };
   return { name: isErased ? 'erased' : 'event', data, opts: { ...jobOptions, deduplication } };

@@ -68,13 +68,6 @@ fleetChanged()
 
 const answer = z.tuple([z.number(), z.string(), z.number()]);
 
-/** The process in the fleet. */
-interface Membership {
-  record: string;
-  /** Whether Redis has this record. */
-  isTold: boolean;
-}
-
 /** Begins to beat, until it is closed. `name` is unique to this process. */
 export function createNodeHeartbeat(
   { redis, ask }: Quick,
@@ -85,7 +78,13 @@ export function createNodeHeartbeat(
   const over = new AbortController();
   const begun = Promise.withResolvers<void>();
   let woken = new AbortController();
-  let member: Membership | undefined;
+  let member:
+    | {
+        record: string;
+        /** Whether Redis has this record. */
+        isTold: boolean;
+      }
+    | undefined;
   let listener: ((changed: string) => void) | undefined;
   const checks = createChecks(clock);
   const beat = async (): Promise<void> => {

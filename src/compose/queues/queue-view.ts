@@ -13,24 +13,6 @@ export interface Depth extends QueueCounts {
   queue: 'runs' | 'events';
 }
 
-/** The queues to show. The caller closes the view. */
-export interface QueueView {
-  queues: readonly Queue[];
-  /** Returns the depth of each queue. Throws Unavailable while Redis is away. */
-  depths(): Promise<Depth[]>;
-  /**
-   * Returns the runs of the schedule that Redis has, soonest first, in milliseconds since the
-   * epoch. Throws Unavailable while Redis is away.
-   */
-  due(): Promise<{ tick: Tick; at: number }[]>;
-  /**
-   * Returns by which policy Redis drops keys when its memory is full; undefined if it drops none or
-   * does not say so. Throws Unavailable while Redis is away.
-   */
-  evictsBy(): Promise<string | undefined>;
-  close(): void;
-}
-
 /** Opens the view. */
 export function viewQueues({
   url,
@@ -40,7 +22,7 @@ export function viewQueues({
   url: string;
   mirror: string;
   connections?: Connections | undefined;
-}): QueueView {
+}) {
   const quick = connections.quick();
   const runs = quick.queue(runsOf(mirror));
   const events = quick.queue(eventsOf(mirror));
@@ -52,12 +34,24 @@ export function viewQueues({
   });
   return {
     queues: [runs, events],
+    /** Returns the depth of each queue. Throws Unavailable while Redis is away. */
     depths: () => Promise.all([depthOf('runs', runs), depthOf('events', events)]),
-    async due() {
+    /**
+     * Returns the runs of the schedule that Redis has, soonest first, in milliseconds since the
+     * epoch. Throws Unavailable while Redis is away.
+     */
+    async due(): Promise<{ tick: Tick; at: number }[]> {
       const all = await quick.ask(() => Promise.all([runs, looks].map(readDue)));
       return all.flat().toSorted((a, b) => a.at - b.at);
     },
+    /**
+     * Returns by which policy Redis drops keys when its memory is full; undefined if it drops none or
+     * does not say so. Throws Unavailable while Redis is away.
+     */
     evictsBy: async () => evictionPolicyIn(await quick.ask(() => quick.redis.info('memory'))),
     close: () => quick.close(),
   };
 }
+
+/** The queues to show. The caller closes the view. */
+export type QueueView = ReturnType<typeof viewQueues>;

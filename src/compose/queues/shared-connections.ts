@@ -20,13 +20,6 @@ export function ownConnections(url: string): Connections {
   return { quick: () => connectQuickly(url), patient: () => connectPatiently(url) };
 }
 
-/** Connections that the mirrors of a process share; the caller closes them at the end. */
-export interface SharedConnections {
-  /** Returns those to this Redis. The users do not close them. */
-  to(url: string): Connections;
-  close(): void;
-}
-
 /** Each queue listens to its connection. BullMQ adds to the number, so 0 does not mean any. */
 const mostListeners = 1_000_000;
 
@@ -34,7 +27,7 @@ const mostListeners = 1_000_000;
  * Creates the shared connections: three for each Redis, however many mirrors use them. `name` is
  * unique to this process.
  */
-export function shareConnections(name: string, clock: Clock): SharedConnections {
+export function shareConnections(name: string, clock: Clock) {
   const known = new Map<string, { connections: Connections; close(): void }>();
   const open = (url: string) => {
     const [quick, patient] = [connectQuickly(url), connectPatiently(url)];
@@ -69,7 +62,8 @@ export function shareConnections(name: string, clock: Clock): SharedConnections 
     return { connections, close };
   };
   return {
-    to(url) {
+    /** Returns those to this Redis. The users do not close them. */
+    to(url: string): Connections {
       const one = known.get(url) ?? open(url);
       known.set(url, one);
       return one.connections;
@@ -77,3 +71,6 @@ export function shareConnections(name: string, clock: Clock): SharedConnections 
     close: () => known.forEach((one) => one.close()),
   };
 }
+
+/** Connections that the mirrors of a process share; the caller closes them at the end. */
+export type SharedConnections = ReturnType<typeof shareConnections>;

@@ -74,7 +74,6 @@ export async function readDue(queue: Queue): Promise<{ tick: Tick; at: number }[
   return found;
 }
 
-/** Returns the id that BullMQ gives to the run of an entry that is due at this time. */
 function jobOf(tick: Tick, at: number | undefined): string {
   return `repeat:${tick}:${at}`;
 }

@@ -285,10 +285,8 @@ export const operations: readonly Operation[] = [
   }),
 ];
 
-/** Matches the characters that an id may contain. */
 const identifier = /^[\w.~-]{1,255}$/;
 
-/** Returns the error response for an unknown template. */
 function templateNotFound(id: string): ApiOutcome {
   const refusal = refuse(404, 'Template not found', {
     why: `The organization has no template with the id "${id}".`,
@@ -345,7 +343,6 @@ function findContacts(
   return { total: matches.length, rows: orders(matches).slice((page - 1) * limit, page * limit) };
 }
 
-/** Returns the error response for an unknown contact. */
 function contactNotFound(id: string): ApiOutcome {
   const refusal = refuse(404, 'Contact not found', {
     why: `The organization has no contact with the id "${id}".`,

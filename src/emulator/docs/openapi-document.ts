@@ -182,7 +182,6 @@ function simplify({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }):
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
 }
 
-/** The texts about an operation in the document, in addition to its schemas. */
 interface Description {
   tag: 'Contacts' | 'Templates' | 'Domains' | 'API keys';
   summary: string;
@@ -193,7 +192,6 @@ interface Description {
   refusals: Record<number, string>;
 }
 
-/** Holds the description of each operation. */
 const described: Record<Route, Description> = {
   'contacts.list': {
     tag: 'Contacts',

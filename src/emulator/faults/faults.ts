@@ -16,7 +16,6 @@ export type Delivery =
   /** Nothing arrives, and the connection stays open. */
   | { is: 'silence' };
 
-/** A kind of failure. */
 interface FaultKind {
   name: string;
   /** A one-line description for users. */
@@ -118,29 +117,21 @@ interface Fault {
   route: Route | undefined;
 }
 
-/** Decides which requests fail and how. */
-export interface Faults {
-  /** Replaces the faults. Throws Invalid if one cannot be parsed. */
-  choose(texts: readonly string[]): void;
-  /**
-   * Returns the fault for the next request to a route. If several apply, the one named first wins.
-   */
-  next(route: Route): { kind: FaultKind; random: Random } | undefined;
-  /** Restarts the random sequence, so that the same requests meet the same faults again. */
-  restart(): void;
-}
-
 /**
  * Creates the faults. They use their own random generator, which is seeded once from `random`, so
  * the same seed gives the same faults. Throws Invalid if one cannot be parsed.
  */
-export function createFaults(texts: readonly string[], random: Random): Faults {
+export function createFaults(texts: readonly string[], random: Random) {
   let faults = texts.map(parse);
   let seed: number | undefined;
   let own: Random | undefined;
   return {
-    choose: (others) => void (faults = others.map(parse)),
-    next(route) {
+    /** Replaces the faults. Throws Invalid if one cannot be parsed. */
+    choose: (others: readonly string[]) => void (faults = others.map(parse)),
+    /**
+     * Returns the fault for the next request to a route. If several apply, the one named first wins.
+     */
+    next(route: Route): { kind: FaultKind; random: Random } | undefined {
       if (faults.length === 0) return undefined;
       seed ??= Math.floor(random() * 2 ** 32);
       own ??= seeded(seed);
@@ -149,9 +140,13 @@ export function createFaults(texts: readonly string[], random: Random): Faults {
       const hit = here.find(({ rate }) => chance() < rate);
       return hit && { kind: hit.kind, random: chance };
     },
+    /** Restarts the random sequence, so that the same requests meet the same faults again. */
     restart: () => void (own = undefined),
   };
 }
+
+/** Decides which requests fail and how. */
+export type Faults = ReturnType<typeof createFaults>;
 
 function parse(text: string): Fault {
   const [, name = '', rate = '1', route = '*'] =
@@ -172,7 +167,6 @@ function parse(text: string): Fault {
   );
 }
 
-/** The platform at the other end of the connection. */
 interface Platform<Request> {
   /**
    * Returns the route of a request, or undefined if the request matches no operation; such a

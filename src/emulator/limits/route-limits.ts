@@ -34,24 +34,18 @@ export function isRoute(name: string): name is Route {
   return Object.hasOwn(defaults, name);
 }
 
-/** The limits of one organization. `take` counts one request. */
-interface Limits {
-  limitOf(route: Route): Limit;
-  take(route: Route, at: Instant): { limit: Limit; reading: MeterReading };
-}
-
 /**
  * Creates limits from texts such as `contacts.enrol=30/60` (30 requests in 60 seconds). `*=30/60`
  * applies to every route that is not named. Throws Invalid if a text cannot be parsed.
  */
-function createLimits(texts: readonly string[], algorithm: Algorithm): Limits {
+function createLimits(texts: readonly string[], algorithm: Algorithm) {
   const stated = new Map(texts.map(parseLimit));
   const meters = new Map<Route, Meter>();
   const limitOf = (route: Route): Limit => stated.get(route) ?? stated.get('*') ?? defaults[route];
 
   return {
     limitOf,
-    take(route, at) {
+    take(route: Route, at: Instant): { limit: Limit; reading: MeterReading } {
       const limit = limitOf(route);
       const meter = meters.get(route) ?? algorithm(limit);
       meters.set(route, meter);
@@ -60,31 +54,30 @@ function createLimits(texts: readonly string[], algorithm: Algorithm): Limits {
   };
 }
 
-/** The limits of each organization. */
-export interface Meters {
-  of(organization: { id: string }): Limits;
-  /** Returns the limit of a route, which is the same for every organization. */
-  limitOf(route: Route): Limit;
-  /** Resets all counts. */
-  clear(): void;
-}
+/** The limits of one organization. `take` counts one request. */
+type Limits = ReturnType<typeof createLimits>;
 
 /** Creates the limits. Throws Invalid if one cannot be parsed. */
-export function createMeters(texts: readonly string[], algorithm: Algorithm): Meters {
+export function createMeters(texts: readonly string[], algorithm: Algorithm) {
   const create = () => createLimits(texts, algorithm);
   // A limit that cannot be parsed must be refused now, not at the first request.
   const first = create();
   const meters = new Map([['', first]]);
   return {
+    /** Returns the limit of a route, which is the same for every organization. */
     limitOf: first.limitOf,
-    of({ id }) {
+    of({ id }: { id: string }): Limits {
       const known = meters.get(id) ?? create();
       meters.set(id, known);
       return known;
     },
+    /** Resets all counts. */
     clear: () => meters.clear(),
   };
 }
+
+/** The limits of each organization. */
+export type Meters = ReturnType<typeof createMeters>;
 
 /**
  * Returns the rate-limit headers of a response ("Limits 4") at `nowMs` since the epoch. An

@@ -525,7 +525,6 @@ function eachContact(reply: Reply, change: (contact: Contact) => Contact): Reply
 
 const readEnrolment = json(enrolment);
 
-/** Returns the enrolment in a request, or undefined if the request is not a valid enrolment. */
 function enrolmentIn({ route, body }: QuirkRequest) {
   if (route !== 'contacts.enrol') return undefined;
   const read = readEnrolment(body);

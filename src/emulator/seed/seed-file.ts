@@ -175,7 +175,6 @@ function offsetOf(document: Document, path: Path): number {
   return 0;
 }
 
-/** Formats a path, such as `people[3].email`. */
 function spell(path: Path): string {
   if (path.length === 0) return '(the file)';
   const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`));

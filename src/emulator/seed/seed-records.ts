@@ -9,27 +9,6 @@ import { findChannel, type Organization } from '../store/organization.ts';
 import type { NewTemplate } from '../store/templates.ts';
 import type { SeedFile, SeedOrganization } from './seed-file.ts';
 
-/**
- * Adds records to one organization before requests arrive. Throws Invalid for an unknown channel,
- * and if a unique value (an id, a key, a session, a domain name) is already taken.
- */
-export interface Seed {
-  channel(channel: Channel): void;
-  /**
-   * Adds a contact and returns its id. The email is stored as given, even if it differs from
-   * another one only in case.
-   */
-  contact(contact: SeededContact): string;
-  /** Adds a template and returns its id. */
-  template(template: NewTemplate): string;
-  /** Adds a domain and returns its id. */
-  domain(domain: NewDomain): string;
-  /** Adds a key and returns its secret, for the x-api-key header. */
-  key(key: NewKey): string;
-  /** Adds a member and returns the member's session, for the cookie. */
-  user(user: Omit<NewUser, 'organizationId'>): string;
-}
-
 /** A contact with its subscriptions. */
 export interface SeededContact extends NewContact {
   /** The subscriptions by channel id. */
@@ -37,15 +16,19 @@ export interface SeededContact extends NewContact {
 }
 
 /** Creates the functions that add records to an organization. */
-export function createSeed(accounts: Accounts, organization: Organization): Seed {
+export function createSeed(accounts: Accounts, organization: Organization) {
   const { channels, contacts, templates, domains, keys, now } = organization;
   return {
-    channel(channel) {
+    channel(channel: Channel): void {
       const { id } = channel;
       refuseTaken('channel', id, channels.has(id));
       organization.addChannel({ ...channel });
     },
-    contact({ channels: wanted = {}, ...contact }) {
+    /**
+     * Adds a contact and returns its id. The email is stored as given, even if it differs from
+     * another one only in case.
+     */
+    contact({ channels: wanted = {}, ...contact }: SeededContact): string {
       const { id } = contact;
       refuseTaken('contact', id, id !== undefined && contacts.byId(id) !== undefined);
       const memberships = Object.entries(wanted).map(([channelId, subscription]) => ({
@@ -58,26 +41,37 @@ export function createSeed(accounts: Accounts, organization: Organization): Seed
       }
       return row.id;
     },
-    template(template) {
+    /** Adds a template and returns its id. */
+    template(template: NewTemplate): string {
       const { id } = template;
       refuseTaken('template', id, id !== undefined && templates.byId(id) !== undefined);
       return templates.add(template, now()).id;
     },
-    domain(domain) {
+    /** Adds a domain and returns its id. */
+    domain(domain: NewDomain): string {
       const { id, domain: name } = domain;
       refuseTaken('domain', id, id !== undefined && domains.byId(id) !== undefined);
       refuseTaken('domain', name, domains.byName(name) !== undefined);
       return domains.add(domain, now()).id;
     },
-    key(key) {
+    /** Adds a key and returns its secret, for the x-api-key header. */
+    key(key: NewKey): string {
       const { id, secret } = key;
       refuseTaken('API key', id, id !== undefined && keys.byId(id) !== undefined);
       refuseTaken('API key', secret, secret !== undefined && accounts.byKey(secret) !== undefined);
       return keys.add(key, now()).secret;
     },
-    user: (user) => seedUser(accounts, { ...user, organizationId: organization.id }),
+    /** Adds a member and returns the member's session, for the cookie. */
+    user: (user: Omit<NewUser, 'organizationId'>) =>
+      seedUser(accounts, { ...user, organizationId: organization.id }),
   };
 }
+
+/**
+ * Adds records to one organization before requests arrive. Throws Invalid for an unknown channel,
+ * and if a unique value (an id, a key, a session, a domain name) is already taken.
+ */
+export type Seed = ReturnType<typeof createSeed>;
 
 /** Adds a user, with or without an organization, and returns the user's session. */
 export function seedUser({ users }: Accounts, user: NewUser): string {

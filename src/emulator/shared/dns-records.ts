@@ -14,7 +14,6 @@ interface Settings {
   isReceivingEmailEnabled: boolean;
 }
 
-/** The domain of the platform's own hosts. */
 const HOST = 'mail-platform.example';
 
 /**

@@ -94,18 +94,7 @@ export interface NewUser {
   organizationId?: string | null | undefined;
 }
 
-/** Holds the users of all organizations, and users without an organization. */
-export interface Users {
-  add(user: NewUser): UserRow;
-  put(row: UserRow): void;
-  byId(id: string): UserRow | undefined;
-  bySession(session: string): UserRow | undefined;
-  rows(): IterableIterator<UserRow>;
-  clear(): void;
-}
-
-/** Creates an empty list of users. */
-function createUsers(ids: Ids, shelf: Shelf<UserRow>): Users {
+function createUsers(ids: Ids, shelf: Shelf<UserRow>) {
   const byId = new Map<string, UserRow>();
   const bySession = new Map<string, UserRow>();
 
@@ -115,19 +104,28 @@ function createUsers(ids: Ids, shelf: Shelf<UserRow>): Users {
   }
 
   return {
-    add({ id = ids('user'), session = ids('session'), organizationId = null, name, email }) {
+    add({
+      id = ids('user'),
+      session = ids('session'),
+      organizationId = null,
+      name,
+      email,
+    }: NewUser): UserRow {
       const row = { id, name, email, session, organizationId };
       put(row);
       shelf.keep(row);
       return row;
     },
     put,
-    byId: (id) => byId.get(id),
-    bySession: (session) => bySession.get(session),
+    byId: (id: string) => byId.get(id),
+    bySession: (session: string) => bySession.get(session),
     rows: () => byId.values(),
-    clear() {
+    clear(): void {
       byId.clear();
       bySession.clear();
     },
   };
 }
+
+/** Holds the users of all organizations, and users without an organization. */
+export type Users = ReturnType<typeof createUsers>;

@@ -16,27 +16,10 @@ export interface NewKey {
   createdAt?: number | undefined;
 }
 
-/** Holds the API keys of one organization. */
-export interface Keys {
-  add(key: NewKey, now: number): KeyRow;
-  put(row: KeyRow): void;
-  byId(id: string): KeyRow | undefined;
-  /** Finds a key by its secret, even if it is disabled or revoked. */
-  bySecret(secret: string): KeyRow | undefined;
-  /** Counts one more request made with this key. */
-  count(row: KeyRow): void;
-  change(row: KeyRow, fields: { enabled?: boolean; revoked?: boolean }, now: number): void;
-  /** Generates a new secret for the key. The old secret becomes unknown immediately. */
-  rotate(row: KeyRow, now: number): void;
-  rows(): IterableIterator<KeyRow>;
-  clear(): void;
-}
-
-/** The prefix of every generated key. */
 const PREFIX = 'key_live';
 
 /** Creates the keys of an organization. */
-export function createKeys(ids: Ids, shelf: Shelf<KeyRow>, createdBy: KeyRow['createdBy']): Keys {
+export function createKeys(ids: Ids, shelf: Shelf<KeyRow>, createdBy: KeyRow['createdBy']) {
   const byId = new Map<string, KeyRow>();
   const bySecret = new Map<string, KeyRow>();
 
@@ -46,7 +29,7 @@ export function createKeys(ids: Ids, shelf: Shelf<KeyRow>, createdBy: KeyRow['cr
   }
 
   return {
-    add({ id = ids('key'), secret = ids(PREFIX), ...key }, now) {
+    add({ id = ids('key'), secret = ids(PREFIX), ...key }: NewKey, now: number): KeyRow {
       const createdAt = key.createdAt ?? now;
       const row: KeyRow = {
         id,
@@ -65,17 +48,20 @@ export function createKeys(ids: Ids, shelf: Shelf<KeyRow>, createdBy: KeyRow['cr
       return row;
     },
     put,
-    byId: (id) => byId.get(id),
-    bySecret: (secret) => bySecret.get(secret),
-    count(row) {
+    byId: (id: string) => byId.get(id),
+    /** Finds a key by its secret, even if it is disabled or revoked. */
+    bySecret: (secret: string) => bySecret.get(secret),
+    /** Counts one more request made with this key. */
+    count(row: KeyRow): void {
       row.requestCount += 1;
       shelf.keep(row);
     },
-    change(row, fields, now) {
+    change(row: KeyRow, fields: { enabled?: boolean; revoked?: boolean }, now: number): void {
       Object.assign(row, fields, { updatedAt: now });
       shelf.keep(row);
     },
-    rotate(row, now) {
+    /** Generates a new secret for the key. The old secret becomes unknown immediately. */
+    rotate(row: KeyRow, now: number): void {
       bySecret.delete(row.secret);
       row.secret = ids(PREFIX);
       row.updatedAt = now;
@@ -83,9 +69,12 @@ export function createKeys(ids: Ids, shelf: Shelf<KeyRow>, createdBy: KeyRow['cr
       shelf.keep(row);
     },
     rows: () => byId.values(),
-    clear() {
+    clear(): void {
       byId.clear();
       bySecret.clear();
     },
   };
 }
+
+/** Holds the API keys of one organization. */
+export type Keys = ReturnType<typeof createKeys>;

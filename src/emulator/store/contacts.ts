@@ -6,40 +6,6 @@ import type { Shelf } from './storage.ts';
 import { Invalid } from '../../domain/errors.ts';
 
 /**
- * Holds all contacts of one organization, indexed by id and email and listed with or without a
- * status.
- */
-export interface Contacts {
-  add(contact: NewContact, now: number): ContactRow;
-  /** Adds a stored row unchanged. */
-  put(row: ContactRow): void;
-  remove(contact: ContactRow): void;
-  byId(id: string): ContactRow | undefined;
-  /**
-   * Finds a contact by email, ignoring case unless `exact` is set. If several contacts share the
-   * email, returns the one added first.
-   */
-  byEmail(email: string, exact?: boolean): ContactRow | undefined;
-  /**
-   * Changes a contact. If another contact has the new email, ignoring case, throws Invalid and
-   * changes nothing.
-   */
-  change(contact: ContactRow, fields: ContactChange, now: number): void;
-  /** Adds a membership, or changes the subscription of an existing one. */
-  setMembership(contact: ContactRow, channel: Channel, subscription: Subscription): Membership;
-  removeMembership(contact: ContactRow, membership: Membership): void;
-  listed(status?: ContactStatus): Newest<ContactRow>;
-  /**
-   * Returns the contacts whose key may contain the text, newest first; undefined if these may be
-   * all.
-   */
-  holding(text: string): ContactRow[] | undefined;
-  /** Returns all rows in the order in which they were added. */
-  rows(): IterableIterator<ContactRow>;
-  clear(): void;
-}
-
-/**
  * Creates the contacts of an organization. `touchedAt` returns the new `updatedAt` of a contact
  * whose subscription changes, or undefined to leave it unchanged.
  */
@@ -47,7 +13,7 @@ export function createContacts(
   ids: Ids,
   shelf: Shelf<ContactRow>,
   touchedAt: () => number | undefined = () => undefined,
-): Contacts {
+) {
   const all = newestFirst<ContactRow>();
   const listings = createListings();
   const byId = new Map<string, ContactRow>();
@@ -62,23 +28,32 @@ export function createContacts(
   }
 
   return {
-    add(contact, now) {
+    add(contact: NewContact, now: number): ContactRow {
       const row = toRow(contact, { id: contact.id ?? ids('con'), serial: serial + 1, now });
       put(row);
       shelf.keep(row);
       return row;
     },
+    /** Adds a stored row unchanged. */
     put,
-    remove(row) {
+    remove(row: ContactRow): void {
       byEmail.remove(row);
       byId.delete(row.id);
       for (const listing of [all, listings[row.status]]) listing.remove(row);
       shelf.drop(row.id);
     },
-    byId: (id) => byId.get(id),
-    byEmail: (email, exact = false) =>
+    byId: (id: string) => byId.get(id),
+    /**
+     * Finds a contact by email, ignoring case unless `exact` is set. If several contacts share the
+     * email, returns the one added first.
+     */
+    byEmail: (email: string, exact: boolean = false) =>
       byEmail.of(email).find((row) => !exact || row.email === email),
-    change(row, fields, now) {
+    /**
+     * Changes a contact. If another contact has the new email, ignoring case, throws Invalid and
+     * changes nothing.
+     */
+    change(row: ContactRow, fields: ContactChange, now: number): void {
       const { status = row.status, email = row.email } = fields;
       if (email !== row.email) byEmail.move(row, email);
       if (status !== row.status) {
@@ -88,7 +63,8 @@ export function createContacts(
       Object.assign(row, fields, { updatedAt: now });
       shelf.keep(row);
     },
-    setMembership(row, channel, subscription) {
+    /** Adds a membership, or changes the subscription of an existing one. */
+    setMembership(row: ContactRow, channel: Channel, subscription: Subscription): Membership {
       const id = membershipIn(row, channel.id)?.id ?? ids('sub');
       const membership = { id, channel, subscription };
       row.memberships = withMembership(row.memberships, membership);
@@ -96,15 +72,20 @@ export function createContacts(
       shelf.keep(row);
       return membership;
     },
-    removeMembership(row, membership) {
+    removeMembership(row: ContactRow, membership: Membership): void {
       row.memberships = row.memberships.filter((one) => one !== membership);
       row.updatedAt = touchedAt() ?? row.updatedAt;
       shelf.keep(row);
     },
-    listed: (status) => (status === undefined ? all : listings[status]),
+    listed: (status?: ContactStatus) => (status === undefined ? all : listings[status]),
+    /**
+     * Returns the contacts whose key may contain the text, newest first; undefined if these may be
+     * all.
+     */
     holding: byEmail.holding,
+    /** Returns all rows in the order in which they were added. */
     rows: () => byId.values(),
-    clear() {
+    clear(): void {
       byId.clear();
       byEmail.clear();
       for (const listing of [all, ...Object.values(listings)]) listing.clear();
@@ -112,6 +93,12 @@ export function createContacts(
     },
   };
 }
+
+/**
+ * Holds all contacts of one organization, indexed by id and email and listed with or without a
+ * status.
+ */
+export type Contacts = ReturnType<typeof createContacts>;
 
 function createListings(): Record<ContactStatus, Newest<ContactRow>> {
   return { subscribed: newestFirst(), unsubscribed: newestFirst(), blocked: newestFirst() };
@@ -161,7 +148,6 @@ export function membershipIn(contact: ContactRow, channelId: string): Membership
   return contact.memberships.find(({ channel }) => channel.id === channelId);
 }
 
-/** Returns the row of a new contact. */
 function toRow(
   contact: NewContact,
   { id, serial, now }: { id: string; serial: number; now: number },
@@ -186,22 +172,7 @@ function toRow(
   };
 }
 
-/**
- * Indexes contacts by email. Several contacts with the same email keep the order in which they were
- * added.
- */
-export interface Emails {
-  of(email: string): readonly ContactRow[];
-  add(row: ContactRow): void;
-  remove(row: ContactRow): void;
-  /** Assigns this email to the contact. Throws Invalid if another contact has it, in any case. */
-  move(row: ContactRow, email: string): void;
-  holding: Contacts['holding'];
-  clear(): void;
-}
-
-/** Creates an empty index. */
-function createEmails(): Emails {
+function createEmails() {
   const rows = new Map<string, ContactRow[]>();
   const parts = createAddressIndex();
   const of = (email: string) => rows.get(emailKey(email)) ?? [];
@@ -222,7 +193,8 @@ function createEmails(): Emails {
     of,
     add,
     remove,
-    move(row, email) {
+    /** Assigns this email to the contact. Throws Invalid if another contact has it, in any case. */
+    move(row: ContactRow, email: string): void {
       const other = of(email).find((one) => one !== row);
       if (other) {
         const { id, email: taken } = other;
@@ -232,11 +204,11 @@ function createEmails(): Emails {
       Object.assign(row, { email, key: emailKey(email) });
       add(row);
     },
-    holding(text) {
+    holding(text: string): ContactRow[] | undefined {
       const found = parts.holding(text);
       return found && [...found].toSorted((a, b) => Number(isOlder(a, b)) - Number(isOlder(b, a)));
     },
-    clear() {
+    clear(): void {
       rows.clear();
       parts.clear();
     },
@@ -244,39 +216,32 @@ function createEmails(): Emails {
 }
 
 /**
- * Finds the contacts whose address may contain a text without reading all addresses. An address is
- * indexed by the characters before each @ in it.
+ * Indexes contacts by email. Several contacts with the same email keep the order in which they were
+ * added.
  */
-interface AddressIndex {
-  add(row: ContactRow): void;
-  remove(row: ContactRow): void;
-  /**
-   * Returns all contacts whose key contains the text, and perhaps others, in any order. Returns
-   * undefined if the text says too little.
-   */
-  holding(text: string): ReadonlySet<ContactRow> | undefined;
-  clear(): void;
-}
+export type Emails = ReturnType<typeof createEmails>;
 
-/** How many characters before an @ are indexed. */
 const width = 4;
 const nobody: ReadonlySet<ContactRow> = new Set();
 
-/** Creates an empty index. */
-function createAddressIndex(): AddressIndex {
+function createAddressIndex() {
   const rows = new Map<string, Set<ContactRow>>();
   return {
-    add(row) {
+    add(row: ContactRow): void {
       for (const name of namesIn(row.key)) {
         const known = rows.get(name);
         if (known) known.add(row);
         else rows.set(name, new Set([row]));
       }
     },
-    remove(row) {
+    remove(row: ContactRow): void {
       for (const name of namesIn(row.key)) rows.get(name)?.delete(row);
     },
-    holding(text) {
+    /**
+     * Returns all contacts whose key contains the text, and perhaps others, in any order. Returns
+     * undefined if the text says too little.
+     */
+    holding(text: string): ReadonlySet<ContactRow> | undefined {
       // In some searches % and _ stand for others.
       const name = namesIn(text).find((one) => !/[%_]/.test(one));
       return name === undefined ? undefined : (rows.get(name) ?? nobody);
@@ -285,7 +250,6 @@ function createAddressIndex(): AddressIndex {
   };
 }
 
-/** Returns the characters before each @ that has enough of them before it. */
 function namesIn(text: string): string[] {
   const names: string[] = [];
   for (let at = text.indexOf('@'); at >= 0; at = text.indexOf('@', at + 1)) {

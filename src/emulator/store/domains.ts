@@ -1,7 +1,7 @@
 import type { DomainCreateBody } from '../../platform/request-schemas.ts';
 import { recordsOf } from '../shared/dns-records.ts';
 import type { Ids } from '../shared/seeded-random.ts';
-import { type Newest, newestFirst } from './newest-first.ts';
+import { newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 import type { DomainRow } from '../shared/row-types.ts';
 
@@ -24,23 +24,8 @@ export type DomainChange = Partial<
   >
 >;
 
-/** Holds the sending domains of one organization. */
-export interface Domains {
-  add(domain: NewDomain, now: number): DomainRow;
-  put(row: DomainRow): void;
-  remove(row: DomainRow): void;
-  byId(id: string): DomainRow | undefined;
-  /** Finds a domain by its name, ignoring case. */
-  byName(domain: string): DomainRow | undefined;
-  change(row: DomainRow, fields: DomainChange, now: number): void;
-  listed(): Newest<DomainRow>;
-  /** Returns all rows in the order in which they were added. */
-  rows(): IterableIterator<DomainRow>;
-  clear(): void;
-}
-
 /** Creates the domains of an organization. */
-export function createDomains(ids: Ids, shelf: Shelf<DomainRow>): Domains {
+export function createDomains(ids: Ids, shelf: Shelf<DomainRow>) {
   const all = newestFirst<DomainRow>();
   const byId = new Map<string, DomainRow>();
   const byName = new Map<string, DomainRow>();
@@ -54,7 +39,7 @@ export function createDomains(ids: Ids, shelf: Shelf<DomainRow>): Domains {
   }
 
   return {
-    add(domain, now) {
+    add(domain: NewDomain, now: number): DomainRow {
       const id = domain.id ?? ids('dom');
       const createdAt = domain.createdAt ?? now;
       const isActive = domain.status === 'active';
@@ -86,21 +71,23 @@ export function createDomains(ids: Ids, shelf: Shelf<DomainRow>): Domains {
       return row;
     },
     put,
-    remove(row) {
+    remove(row: DomainRow): void {
       byId.delete(row.id);
       byName.delete(row.domain);
       all.remove(row);
       shelf.drop(row.id);
     },
-    byId: (id) => byId.get(id),
-    byName: (domain) => byName.get(domain.toLowerCase()),
-    change(row, fields, now) {
+    byId: (id: string) => byId.get(id),
+    /** Finds a domain by its name, ignoring case. */
+    byName: (domain: string) => byName.get(domain.toLowerCase()),
+    change(row: DomainRow, fields: DomainChange, now: number): void {
       Object.assign(row, fields, { updatedAt: now });
       shelf.keep(row);
     },
     listed: () => all,
+    /** Returns all rows in the order in which they were added. */
     rows: () => byId.values(),
-    clear() {
+    clear(): void {
       byId.clear();
       byName.clear();
       all.clear();
@@ -108,3 +95,6 @@ export function createDomains(ids: Ids, shelf: Shelf<DomainRow>): Domains {
     },
   };
 }
+
+/** Holds the sending domains of one organization. */
+export type Domains = ReturnType<typeof createDomains>;

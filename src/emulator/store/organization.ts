@@ -98,12 +98,10 @@ export function findChannel({ channels }: Pick<Organization, 'channels'>, id: st
   throw new Invalid(`no channel "${id}": use one of ${[...channels.keys()].join(', ')}`);
 }
 
-type Parts = Pick<
-  Organization,
-  'channels' | 'contacts' | 'templates' | 'domains' | 'keys' | 'outbox'
->;
-
-function* rowsOf(organization: string, parts: Parts): Generator<StoredRow> {
+function* rowsOf(
+  organization: string,
+  parts: Pick<Organization, 'channels' | 'contacts' | 'templates' | 'domains' | 'keys' | 'outbox'>,
+): Generator<StoredRow> {
   for (const row of parts.channels.values()) yield { kind: 'channel', organization, row };
   for (const row of parts.keys.rows()) yield { kind: 'key', organization, row };
   for (const row of parts.contacts.rows()) yield { kind: 'contact', organization, row };
@@ -144,25 +142,14 @@ const specified: PlatformBehaviour = {
   touches: false,
 };
 
-/** Holds the most recent test emails of one organization. */
-interface Outbox {
-  add(send: TestSend): void;
-  put(row: SendRow): void;
-  /** Returns all test emails, or the last `count`, oldest first. */
-  read(count?: number): TestSend[];
-  rows(): SendRow[];
-  clear(): void;
-}
-
 const KEEP = 1000;
 
-/** Creates an empty outbox. */
-function createOutbox(shelf: Shelf<SendRow>): Outbox {
+function createOutbox(shelf: Shelf<SendRow>) {
   const sends = remember<SendRow>(KEEP);
   let count = 0;
 
   return {
-    add(send) {
+    add(send: TestSend): void {
       count += 1;
       const row = { id: String(count), send };
       sends.add(row);
@@ -170,15 +157,18 @@ function createOutbox(shelf: Shelf<SendRow>): Outbox {
       // Memory holds at most twice the minimum, and so does the storage.
       if (count > 2 * KEEP) shelf.drop(String(count - 2 * KEEP));
     },
-    put(row) {
+    put(row: SendRow): void {
       count = Math.max(count, Number(row.id));
       sends.add(row);
     },
-    read: (last) => sends.read(last).map(({ send }) => send),
+    /** Returns all test emails, or the last `count`, oldest first. */
+    read: (last?: number) => sends.read(last).map(({ send }) => send),
     rows: () => sends.read(),
-    clear() {
+    clear(): void {
       sends.clear();
       count = 0;
     },
   };
 }
+
+type Outbox = ReturnType<typeof createOutbox>;

@@ -1,6 +1,6 @@
 import type { TemplateUpdateBody } from '../../platform/request-schemas.ts';
 import type { Ids } from '../shared/seeded-random.ts';
-import { type Newest, newestFirst } from './newest-first.ts';
+import { newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 import type { TemplateFields, TemplateRow } from '../shared/row-types.ts';
 
@@ -12,23 +12,8 @@ export interface NewTemplate extends TemplateUpdateBody {
   updatedAt?: number | undefined;
 }
 
-/** Holds all templates of one organization, except deleted ones. */
-export interface Templates {
-  add(template: NewTemplate, now: number): TemplateRow;
-  /** Adds a stored row unchanged. */
-  put(row: TemplateRow): void;
-  remove(row: TemplateRow): void;
-  byId(id: string): TemplateRow | undefined;
-  /** Overwrites only the given fields. */
-  change(row: TemplateRow, fields: TemplateUpdateBody, now: number): void;
-  listed(): Newest<TemplateRow>;
-  /** Returns all rows in the order in which they were added. */
-  rows(): IterableIterator<TemplateRow>;
-  clear(): void;
-}
-
 /** Creates the templates of an organization. */
-export function createTemplates(ids: Ids, shelf: Shelf<TemplateRow>): Templates {
+export function createTemplates(ids: Ids, shelf: Shelf<TemplateRow>) {
   const all = newestFirst<TemplateRow>();
   const byId = new Map<string, TemplateRow>();
   let serial = 0;
@@ -40,7 +25,10 @@ export function createTemplates(ids: Ids, shelf: Shelf<TemplateRow>): Templates 
   }
 
   return {
-    add({ id = ids('tpl'), createdAt, updatedAt, ...fields }, now) {
+    add(
+      { id = ids('tpl'), createdAt, updatedAt, ...fields }: NewTemplate,
+      now: number,
+    ): TemplateRow {
       const times = { createdAt: createdAt ?? now, updatedAt: updatedAt ?? createdAt ?? now };
       const row = { ...empty, id, serial: serial + 1, ...times };
       Object.assign(row, given(fields));
@@ -48,26 +36,32 @@ export function createTemplates(ids: Ids, shelf: Shelf<TemplateRow>): Templates 
       shelf.keep(row);
       return row;
     },
+    /** Adds a stored row unchanged. */
     put,
-    remove(row) {
+    remove(row: TemplateRow): void {
       byId.delete(row.id);
       all.remove(row);
       shelf.drop(row.id);
     },
-    byId: (id) => byId.get(id),
-    change(row, fields, now) {
+    byId: (id: string) => byId.get(id),
+    /** Overwrites only the given fields. */
+    change(row: TemplateRow, fields: TemplateUpdateBody, now: number): void {
       Object.assign(row, given(fields), { updatedAt: now });
       shelf.keep(row);
     },
     listed: () => all,
+    /** Returns all rows in the order in which they were added. */
     rows: () => byId.values(),
-    clear() {
+    clear(): void {
       byId.clear();
       all.clear();
       serial = 0;
     },
   };
 }
+
+/** Holds all templates of one organization, except deleted ones. */
+export type Templates = ReturnType<typeof createTemplates>;
 
 function given(fields: TemplateUpdateBody): TemplateUpdateBody {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));

@@ -17,7 +17,10 @@ interface Asked {
 }
 
 /** Holds every view under its name; each accepts `?organization=id` and `?count=100`. */
-const views: Record<string, { shows: string; look: Look }> = {
+const views: Record<
+  string,
+  { shows: string; look: (asked: { world: World; count: number }) => object }
+> = {
   state: {
     shows: 'everything there is, with at most so many of each kind of record',
     look: ({ world, count }) => world.state(count),
@@ -46,8 +49,6 @@ export const foreign: ApiOutcome = refuse(403, 'Forbidden', {
   why: 'The request comes from a page of another site (Origin).',
   fix: 'Ask from the emulator itself, or from a program that sends no Origin.',
 });
-
-type Look = (asked: { world: World; count: number }) => object;
 
 const readQuery = query(
   z.object({
@@ -143,7 +144,6 @@ function reset(emulator: Played): ApiOutcome {
   return { status: 200, body: { reset: true } };
 }
 
-/** A dashboard action, sent as a request to the console. */
 interface Act {
   does: string;
   /** The body fields with their types; `?` marks an optional field. */
@@ -159,7 +159,6 @@ const id = z.string();
 const person = { contact: id };
 const names = { firstName: z.string().optional(), lastName: z.string().optional() };
 
-/** Holds every action under its name. */
 const acts: ReadonlyMap<string, Act> = new Map([
   act(
     ['sign-up', 'a person signs up, or comes back: opted in to the channels (ids)'],

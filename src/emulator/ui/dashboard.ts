@@ -19,60 +19,17 @@ import type { NewKey } from '../store/api-keys.ts';
  * Changes the platform without the API: recipients sign up, opt out and complain, and colleagues
  * edit and delete. Throws Invalid for a record that does not exist.
  */
-export interface Dashboard extends People, Settings {}
+export type Dashboard = ReturnType<typeof createDashboard>;
 
 /** Creates the dashboard of an organization. */
-export function createDashboard(organization: Organization): Dashboard {
+export function createDashboard(organization: Organization) {
   return { ...peopleOf(organization), ...settingsOf(organization) };
 }
 
 /**
  * Actions of recipients, and actions of colleagues on contacts. A contact is named by id or email.
  */
-export interface People {
-  /** Signs a person up, whether new or returning: opts them in to each of the channels. */
-  signUp(person: SignUp): ContactView;
-  /** Opts the person out of one channel. */
-  leave(contact: string, channelId: string): ContactView;
-  /** Unsubscribes the person from all mail (status unsubscribed). The channels stay unchanged. */
-  unsubscribe(contact: string): ContactView;
-  /** Reverses an unsubscribe, a block and a suppression. */
-  resubscribe(contact: string): ContactView;
-  /** Blocks the person, as a colleague would (status blocked). */
-  block(contact: string): ContactView;
-  /** Records that mail bounced or was reported as spam. The status stays unchanged. */
-  suppress(contact: string, reason: string): ContactView;
-  /**
-   * Changes the given fields, as a colleague would. Throws Invalid if another contact has the new
-   * email, in any case.
-   */
-  editContact(contact: string, fields: ContactEdit): ContactView;
-  /**
-   * Removes the contact's row from a channel, as a colleague would. Throws Invalid if there is
-   * none.
-   */
-  removeFromChannel(contact: string, channelId: string): ContactView;
-  /** Deletes the contact and returns its last state. */
-  deleteContact(contact: string): ContactView;
-}
-
-interface SignUp {
-  email: string;
-  firstName?: string | undefined;
-  lastName?: string | undefined;
-  /** The ids of the channels to join. */
-  channels?: string[] | undefined;
-}
-
-interface ContactEdit {
-  /** Stored in the same form as the email of a sign-up. */
-  email?: string | undefined;
-  firstName?: string | undefined;
-  lastName?: string | undefined;
-}
-
-/** Creates the actions of recipients and colleagues for an organization. */
-function peopleOf(organization: Organization): People {
+function peopleOf(organization: Organization) {
   const { contacts, behaviour, now } = organization;
 
   /** Converts an email to its stored form. */
@@ -85,30 +42,62 @@ function peopleOf(organization: Organization): People {
   }
 
   return {
-    signUp({ channels = [], ...person }) {
+    /** Signs a person up, whether new or returning: opts them in to each of the channels. */
+    signUp({
+      channels = [],
+      ...person
+    }: {
+      email: string;
+      firstName?: string | undefined;
+      lastName?: string | undefined;
+      /** The ids of the channels to join. */
+      channels?: string[] | undefined;
+    }): ContactView {
       const entered = channels.map((id) => findChannel(organization, id));
       const email = kept(person.email);
       const contact = contacts.byEmail(email) ?? contacts.add({ ...person, email }, now());
       for (const channel of entered) contacts.setMembership(contact, channel, 'opt_in');
       return viewContact(contact);
     },
-    leave(who, channelId) {
+    /** Opts the person out of one channel. */
+    leave(who: string, channelId: string): ContactView {
       const contact = findContact(organization, who);
       contacts.setMembership(contact, findChannel(organization, channelId), 'opt_out');
       return change(who, {});
     },
-    unsubscribe: (who) => change(who, { status: 'unsubscribed' }),
-    block: (who) => change(who, { status: 'blocked' }),
-    resubscribe: (who) =>
+    /** Unsubscribes the person from all mail (status unsubscribed). The channels stay unchanged. */
+    unsubscribe: (who: string) => change(who, { status: 'unsubscribed' }),
+    /** Blocks the person, as a colleague would (status blocked). */
+    block: (who: string) => change(who, { status: 'blocked' }),
+    /** Reverses an unsubscribe, a block and a suppression. */
+    resubscribe: (who: string) =>
       change(who, { status: 'subscribed', suppressionReason: null, suppressedAt: null }),
-    suppress: (who, reason) => change(who, { suppressionReason: reason, suppressedAt: now() }),
-    editContact(who, fields) {
+    /** Records that mail bounced or was reported as spam. The status stays unchanged. */
+    suppress: (who: string, reason: string) =>
+      change(who, { suppressionReason: reason, suppressedAt: now() }),
+    /**
+     * Changes the given fields, as a colleague would. Throws Invalid if another contact has the new
+     * email, in any case.
+     */
+    editContact(
+      who: string,
+      fields: {
+        /** Stored in the same form as the email of a sign-up. */
+        email?: string | undefined;
+        firstName?: string | undefined;
+        lastName?: string | undefined;
+      },
+    ): ContactView {
       const contact = findContact(organization, who);
       const { firstName = contact.firstName, lastName = contact.lastName } = fields;
       const email = fields.email === undefined ? contact.email : kept(fields.email);
       return change(contact.id, { email, firstName, lastName });
     },
-    removeFromChannel(who, channelId) {
+    /**
+     * Removes the contact's row from a channel, as a colleague would. Throws Invalid if there is
+     * none.
+     */
+    removeFromChannel(who: string, channelId: string): ContactView {
       const contact = findContact(organization, who);
       const { id } = findChannel(organization, channelId);
       const membership = membershipIn(contact, id);
@@ -116,7 +105,8 @@ function peopleOf(organization: Organization): People {
       contacts.removeMembership(contact, membership);
       return change(contact.id, {});
     },
-    deleteContact(who) {
+    /** Deletes the contact and returns its last state. */
+    deleteContact(who: string): ContactView {
       const contact = findContact(organization, who);
       contacts.remove(contact);
       return viewContact(contact);
@@ -130,31 +120,6 @@ function findContact({ contacts }: Organization, who: string): ContactRow {
   throw new Invalid(`no contact "${who}": use the id or the email of one`);
 }
 
-/**
- * Actions of colleagues on templates, channels, domains and keys, which are named by id (a domain
- * also by its name), and the outcome of a domain check.
- */
-export interface Settings {
-  editTemplate(id: string, fields: TemplateUpdateBody): TemplateView;
-  /** Deletes the template and returns its last state. No operation finds it afterwards. */
-  deleteTemplate(id: string): TemplateView;
-  createChannel(channel: Channel): Channel;
-  /**
-   * Ends the check of the DNS records. `active` makes the domain verified; any other status does
-   * not.
-   */
-  settleDomain(domain: string, end: { status: string; reason?: string | undefined }): DomainView;
-  /** Deletes the domain and returns its last state. */
-  deleteDomain(domain: string): DomainView;
-  createKey(key: Pick<NewKey, 'name' | 'permissions'>): KeyWithSecret;
-  enableKey(id: string): KeyWithSecret;
-  disableKey(id: string): KeyWithSecret;
-  /** Revokes a key permanently. */
-  revokeKey(id: string): KeyWithSecret;
-  /** Generates a new secret. The old one becomes unknown immediately. */
-  rotateKey(id: string): KeyWithSecret;
-}
-
 /** A key with its secret, for people who use the emulator. */
 export interface KeyWithSecret extends KeyView {
   /** The value for the x-api-key header. */
@@ -162,9 +127,12 @@ export interface KeyWithSecret extends KeyView {
   revoked: boolean;
 }
 
-/** Creates the actions of colleagues for an organization. */
-function settingsOf(organization: Organization): Settings {
-  const { keys, now } = organization;
+/**
+ * Actions of colleagues on templates, channels, domains and keys, which are named by id (a domain
+ * also by its name), and the outcome of a domain check.
+ */
+function settingsOf(organization: Organization) {
+  const { templates, domains, keys, now } = organization;
 
   function changeKey(id: string, fields: { enabled?: boolean; revoked?: boolean }): KeyWithSecret {
     const key = findKey(organization, id);
@@ -173,43 +141,18 @@ function settingsOf(organization: Organization): Settings {
   }
 
   return {
-    ...contentOf(organization),
-    createKey: (key) => showKey(keys.add(key, now())),
-    enableKey: (id) => changeKey(id, { enabled: true }),
-    disableKey: (id) => changeKey(id, { enabled: false }),
-    revokeKey: (id) => changeKey(id, { revoked: true }),
-    rotateKey(id) {
-      const key = findKey(organization, id);
-      keys.rotate(key, now());
-      return showKey(key);
-    },
-  };
-}
-
-/** Returns a key with its secret. */
-export function showKey(key: KeyRow): KeyWithSecret {
-  return { ...viewKey(key), key: key.secret, revoked: key.revoked };
-}
-
-type Content = Pick<
-  Settings,
-  'editTemplate' | 'deleteTemplate' | 'createChannel' | 'settleDomain' | 'deleteDomain'
->;
-
-function contentOf(organization: Organization): Content {
-  const { templates, domains, now } = organization;
-  return {
-    editTemplate(id, fields) {
+    editTemplate(id: string, fields: TemplateUpdateBody): TemplateView {
       const template = findTemplate(organization, id);
       templates.change(template, fields, now());
       return viewTemplate(organization, template);
     },
-    deleteTemplate(id) {
+    /** Deletes the template and returns its last state. No operation finds it afterwards. */
+    deleteTemplate(id: string): TemplateView {
       const template = findTemplate(organization, id);
       templates.remove(template);
       return viewTemplate(organization, template);
     },
-    createChannel(channel) {
+    createChannel(channel: Channel): Channel {
       const { id } = channel;
       if (organization.channels.has(id)) {
         throw new Invalid(`channel "${id}" exists already: choose another id`);
@@ -217,7 +160,14 @@ function contentOf(organization: Organization): Content {
       organization.addChannel({ ...channel });
       return channel;
     },
-    settleDomain(who, { status, reason = '' }) {
+    /**
+     * Ends the check of the DNS records. `active` makes the domain verified; any other status does
+     * not.
+     */
+    settleDomain(
+      who: string,
+      { status, reason = '' }: { status: string; reason?: string | undefined },
+    ): DomainView {
       const domain = findDomain(organization, who);
       const verified = status === 'active';
       domains.change(
@@ -232,12 +182,28 @@ function contentOf(organization: Organization): Content {
       );
       return viewDomain(domain);
     },
-    deleteDomain(who) {
+    /** Deletes the domain and returns its last state. */
+    deleteDomain(who: string): DomainView {
       const domain = findDomain(organization, who);
       domains.remove(domain);
       return viewDomain(domain);
     },
+    createKey: (key: Pick<NewKey, 'name' | 'permissions'>) => showKey(keys.add(key, now())),
+    enableKey: (id: string) => changeKey(id, { enabled: true }),
+    disableKey: (id: string) => changeKey(id, { enabled: false }),
+    /** Revokes a key permanently. */
+    revokeKey: (id: string) => changeKey(id, { revoked: true }),
+    /** Generates a new secret. The old one becomes unknown immediately. */
+    rotateKey(id: string): KeyWithSecret {
+      const key = findKey(organization, id);
+      keys.rotate(key, now());
+      return showKey(key);
+    },
   };
+}
+
+export function showKey(key: KeyRow): KeyWithSecret {
+  return { ...viewKey(key), key: key.secret, revoked: key.revoked };
 }
 
 function findTemplate({ templates }: Organization, id: string): TemplateRow {

@@ -1,18 +1,10 @@
 import type { About } from '../shared/api-answer.ts';
-import { type KeyWithSecret, showKey } from './dashboard.ts';
+import { showKey } from './dashboard.ts';
 import type { Route } from '../limits/route-limits.ts';
 import type { Accounts } from '../store/accounts.ts';
-import type { Channel, TestSend, UserRow } from '../shared/row-types.ts';
 import type { Organization } from '../store/organization.ts';
 import type { Recent } from '../store/newest-first.ts';
-import {
-  type ContactView,
-  type DomainView,
-  type TemplateView,
-  viewContact,
-  viewDomain,
-  viewTemplate,
-} from '../api/answer-views.ts';
+import { type ContactView, viewContact, viewDomain, viewTemplate } from '../api/answer-views.ts';
 
 /** A request to the API, and the contact or template that it concerned, if known. */
 export interface LoggedRequest extends About {
@@ -27,33 +19,11 @@ export interface LoggedRequest extends About {
   fault?: string;
 }
 
-/** Shows the world. Records are listed newest first; requests and emails oldest first. */
-export interface World {
-  channels(): Channel[];
-  contacts(): ContactView[];
-  /** Finds a contact by id or email. */
-  contact(who: string): ContactView | undefined;
-  templates(): TemplateView[];
-  domains(): DomainView[];
-  keys(): KeyWithSecret[];
-  /** Returns the organization's own users with their sessions. */
-  users(): UserRow[];
-  /** Returns all test emails, or the last `count`. */
-  outbox(count?: number): TestSend[];
-  /** Returns the requests of all organizations, or the last `count` of them. */
-  requests(count?: number): LoggedRequest[];
-  /**
-   * Returns the whole state, with at most the newest `count` records, emails and requests of each
-   * kind.
-   */
-  state(count: number): object;
-}
-
 /** Creates the view of an organization. */
 export function createWorld(
   organization: Organization,
   { accounts, requests }: { accounts: Accounts; requests: Recent<LoggedRequest> },
-): World {
+) {
   const { channels, contacts, templates, domains, keys, outbox } = organization;
   const listed = contacts.listed();
   const show = {
@@ -72,17 +42,25 @@ export function createWorld(
   return {
     channels: () => [...channels.values()],
     contacts: () => show.contacts(listed.size),
-    contact(who) {
+    /** Finds a contact by id or email. */
+    contact(who: string): ContactView | undefined {
       const row = contacts.byId(who) ?? contacts.byEmail(who);
       return row && viewContact(row);
     },
     templates: () => show.templates(templates.listed().size),
     domains: () => show.domains(domains.listed().size),
     keys: show.keys,
+    /** Returns the organization's own users with their sessions. */
     users: show.users,
+    /** Returns all test emails, or the last `count`. */
     outbox: outbox.read,
+    /** Returns the requests of all organizations, or the last `count` of them. */
     requests: requests.read,
-    state: (count) => ({
+    /**
+     * Returns the whole state, with at most the newest `count` records, emails and requests of each
+     * kind.
+     */
+    state: (count: number) => ({
       organizationId: organization.id,
       name: organization.name,
       channels: [...channels.values()],
@@ -104,3 +82,6 @@ export function createWorld(
     }),
   };
 }
+
+/** Shows the world. Records are listed newest first; requests and emails oldest first. */
+export type World = ReturnType<typeof createWorld>;

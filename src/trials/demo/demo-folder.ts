@@ -66,7 +66,6 @@ export function writePeople({ people }: Pick<Folder, 'people'>, text: string): v
   utimesSync(people, seconds, seconds);
 }
 
-/** Returns the example configuration with the paths of this folder. */
 function configIn(example: string): string {
   const document = parseDocument(example);
   document.setIn(['snapshot'], './acme.sqlite');

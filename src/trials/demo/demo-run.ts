@@ -26,7 +26,6 @@ import type { Folder } from './demo-folder.ts';
 import { counted } from '../../domain/values/counted.ts';
 
 const everyMs = 3_000;
-/** How many records of each kind of change the demo names. */
 const mostNamed = 3;
 
 /** A completed run. */
@@ -88,7 +87,6 @@ interface Planned {
   samples: Sample[];
 }
 
-/** Renders the counts and the samples; names are shown, because nobody in them is real. */
 function linesOf(
   summary: Summary,
   mirror: Mirror,
@@ -113,44 +111,34 @@ function linesOf(
 
 const width = 96;
 
-/** The demo's output. */
-export interface DemoPage {
-  title(text: string): void;
-  /** Prints paragraphs, folded. */
-  say(...paragraphs: string[]): void;
-  /** Prints a command as a user would type it. */
-  command(text: string): void;
-  /**
-   * Prints lines unchanged, except that a sentence that is too long is folded and indented. Table
-   * rows are never folded.
-   */
-  lines(lines: readonly Line[]): void;
-  /** Prints a subject with its description below. */
-  item(subject: string, text: string): void;
-}
-
 /** Creates the demo's output. */
-export function createPage({ print }: Pick<Shell, 'print'>): DemoPage {
+export function createPage({ print }: Pick<Shell, 'print'>) {
   const put = (text: string, indent: { first: string; rest: string }): void => {
     for (const line of fold(text, indent)) print(line);
   };
   return {
-    title(text) {
+    title(text: string): void {
       print('');
       print(text);
       print('='.repeat(text.length));
     },
-    say(...paragraphs) {
+    /** Prints paragraphs, folded. */
+    say(...paragraphs: string[]): void {
       for (const text of paragraphs) {
         print('');
         put(text, { first: '', rest: '' });
       }
     },
-    command(text) {
+    /** Prints a command as a user would type it. */
+    command(text: string): void {
       print('');
       print(`$ ${text}`);
     },
-    lines(lines) {
+    /**
+     * Prints lines unchanged, except that a sentence that is too long is folded and indented. Table
+     * rows are never folded.
+     */
+    lines(lines: readonly Line[]): void {
       for (const line of lines) {
         if (typeof line !== 'string') {
           print(line);
@@ -162,14 +150,17 @@ export function createPage({ print }: Pick<Shell, 'print'>): DemoPage {
         else put(line.trim(), { first: indent, rest: `${indent}    ` });
       }
     },
-    item(subject, text) {
+    /** Prints a subject with its description below. */
+    item(subject: string, text: string): void {
       print(`  ${subject}`);
       put(text, { first: '      ', rest: '      ' });
     },
   };
 }
 
-/** Folds text at word boundaries. */
+/** The demo's output. */
+export type DemoPage = ReturnType<typeof createPage>;
+
 function fold(text: string, { first, rest }: { first: string; rest: string }): string[] {
   const lines: string[] = [];
   let line = first;

@@ -86,7 +86,6 @@ function standingOf(world: World, key: Key): string {
   return one.join(' and ');
 }
 
-/** The state of the platform before a run. */
 interface Before {
   /** `<email> <channel>` for each person who unsubscribed from the channel or from all mail. */
   left: ReadonlySet<string>;
@@ -147,7 +146,6 @@ export function tellSafety({ emulator, before, foreign, people, passed }: After)
   ];
 }
 
-/** Returns whether all records of the person are valid, at least one says yes, and none says no. */
 function isWanted(
   { email, channelId = '' }: LoggedRequest,
   people: readonly DesiredRow[],

@@ -28,7 +28,6 @@ interface Passing {
   gone?(id: string): void;
 }
 
-/** Returns the platform, whose records pass these functions when they are listed or retrieved. */
 function passingThrough<P extends Reading>(platform: P, passing: Passing): P {
   const { contacts, templates } = platform;
   return {

@@ -37,14 +37,14 @@ interface UsedLimit {
   from: 'given' | 'seen' | 'assumed';
 }
 
-type Seen = Readonly<Record<string, Pick<RouteLimit, 'limit' | 'windowMs'> | undefined>>;
-
 /** The limits of the platform where enrolments and deletes are the slowest; others: 60 a minute. */
 const assumed: Partial<Record<Route, number>> = { 'contacts.enrol': 30, 'contacts.delete': 30 };
 const minuteMs = 60_000;
 
-/** Returns the limit of every route. Throws Invalid if a given limit cannot be read. */
-function limitsFor(given: readonly string[], seen: Seen): UsedLimit[] {
+function limitsFor(
+  given: readonly string[],
+  seen: Readonly<Record<string, Pick<RouteLimit, 'limit' | 'windowMs'> | undefined>>,
+): UsedLimit[] {
   const stated = new Map(given.map(parseLimit));
   return routes.map((route): UsedLimit => {
     const own = stated.get(route) ?? stated.get('*');
@@ -60,7 +60,6 @@ function limitsFor(given: readonly string[], seen: Seen): UsedLimit[] {
   });
 }
 
-/** Returns the limits as an emulator takes them. */
 function limitTexts(limits: readonly UsedLimit[]): string[] {
   return limits.map(({ route, limit, windowMs }) => `${route}=${limit}/${windowMs / 1000}`);
 }

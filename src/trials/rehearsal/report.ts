@@ -117,7 +117,6 @@ function approvalLines({ summary, config }: Rehearsed, { file }: Shown): string[
     });
 }
 
-/** Says what would wait for a canary, because a rehearsal is about one run. */
 function canaryLines({ summary: { canaries = [], deferred } }: Rehearsed): string[] {
   return canaries
     .filter(({ state }) => state === 'applying' || state === 'waiting')
@@ -130,7 +129,6 @@ function canaryLines({ summary: { canaries = [], deferred } }: Rehearsed): strin
     });
 }
 
-/** Returns a line for each route: its requests, and the limit with its origin. */
 function routeLines({ summary: { requests }, limits }: Rehearsed): Line[] {
   const rows = limits.flatMap(({ route, limit, windowMs, from }): Line[][] => {
     const n = requests.byRoute[route] ?? 0;
@@ -152,7 +150,6 @@ function routeLines({ summary: { requests }, limits }: Rehearsed): Line[] {
   return [...styledTable(rows, { indent: 2, right: [1] }), ...refused];
 }
 
-/** Says how many recorded people would be missing from the CRM, and what becomes of them. */
 function missingLines({ missing: { before, after }, config }: Rehearsed): string[] {
   if (after.length === 0 && before === 0) return [];
   const who = counted(after.length, 'person', 'people');

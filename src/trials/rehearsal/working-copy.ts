@@ -10,7 +10,6 @@ import { readKey } from '../../store/do-not-contact/list-key.ts';
 import { backUp, type BackupPart, copyOfText } from '../../store/database/database-backup.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 
-/** The files that a mirror writes. */
 type Files = Pick<Config, 'snapshot' | 'ledger'>;
 
 /** A mirror that is open for reading, and its files. */
