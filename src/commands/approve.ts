@@ -6,12 +6,12 @@ import type { ApprovalSignature } from '../store/guards/plan-approvals.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
 import { nothingLeft, unknownPlan } from '../engine/report/decision-errors.ts';
-import { guardNames, guardRows, type GuardClass } from '../domain/guard-classes.ts';
+import { guardNames, guardRows } from '../domain/guard-classes.ts';
 import { approvePlan, type Decided, isAnyLeft } from '../engine/guard/plan-decisions.ts';
 import { signPlan, toSign } from '../engine/guard/signed-decisions.ts';
 import { needsSignature, sayPending, signing } from '../engine/report/approval-rules.ts';
 import { heldWords } from '../views/status/attention-list.ts';
-import { change, type LookFlags, print } from '../app/snapshot-command.ts';
+import { change, print } from '../app/snapshot-command.ts';
 import {
   decodeSignature,
   encodeSignature,
@@ -62,57 +62,51 @@ interface SigningFlags {
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<DecisionFlags & SigningFlags>();
-  if (flags.newKey !== undefined) return makeKey(flags.newKey, flags, shell);
+  if (flags.newKey !== undefined) {
+    const publicKey = newKey(flags.newKey);
+    const lines = [
+      `The private key is in ${flags.newKey}. Only its owner may have it.`,
+      'The public key, for policy.approvers.keys:',
+      publicKey,
+    ];
+    print({ document: { keyFile: flags.newKey, publicKey }, lines }, flags, shell);
+    return exitCode('done');
+  }
   const wanted = wantedOf(command, shell);
   const at = Date.now();
-  const signature = signatureOf(flags, wanted, shell);
+  const { sign: signs } = flags;
+  let signature = flags.signature === undefined ? undefined : decodeSignature(flags.signature);
+  if (!signature && signs !== undefined) {
+    if (flags.by !== undefined) {
+      throw new Invalid('--by: the key tells who signs', { fix: 'leave it out' });
+    }
+    signature = signatureWith(signs, loadConfig(flags.config, shell.env), wanted);
+  }
   const { calling } = wanted;
   const argv = calling.argv &&
     signature && [...calling.argv, `--signature=${encodeSignature(signature)}`];
   return change(flags, argv ? { ...calling, argv } : calling, ({ config, snapshot }) => {
     refuseForeign(command, config);
-    const decided = approve(snapshot, wanted, { config, at, signature, signs: flags.sign });
+    const { approvers, mirror } = config;
+    const decided = approve(snapshot, wanted, { approvers, at, signature, signs });
+    const { held, rest, part = null, signed } = decided;
+    const signatures = signed && { by: signed.by, need: signed.need };
+    const isApproved = isAnyLeft(held) && !isPending(signed);
+    const approval = {
+      approved: isApproved ? wanted.plan : null,
+      part,
+      held,
+      rest,
+      by: isApproved ? (signed?.by.join(', ') ?? wanted.by) : null,
+      reason: isApproved ? (wanted.reason ?? null) : null,
+      until: isApproved ? instant(at + weekMs) : null,
+    };
+    const undoes = snapshot?.awaitingApproval.get(wanted.plan)?.undoes ?? undefined;
     return {
-      document: documentOf(decided, { config, wanted, at }),
-      lines: linesOf(decided, wanted, {
-        at,
-        undoes: snapshot?.awaitingApproval.get(wanted.plan)?.undoes ?? undefined,
-      }),
+      document: { mirror, ...approval, signatures },
+      lines: linesOf(decided, wanted, { at, undoes }),
     };
   });
-}
-
-function makeKey(file: string, { json }: LookFlags, shell: Shell): number {
-  const key = newKey(file);
-  const lines = [
-    `The private key is in ${file}. Only its owner may have it.`,
-    'The public key, for policy.approvers.keys:',
-    key,
-  ];
-  print({ document: { keyFile: file, publicKey: key }, lines }, { json }, shell);
-  return exitCode('done');
-}
-
-/** Returns the signature that a caller gave, or makes one. Throws Invalid. */
-function signatureOf(
-  { config, sign, signature, by }: DecisionFlags & SigningFlags,
-  wanted: Wanted,
-  shell: Shell,
-): ApprovalSignature | undefined {
-  if (signature !== undefined) return decodeSignature(signature);
-  if (sign === undefined) return undefined;
-  if (by !== undefined) {
-    throw new Invalid('--by: the key tells who signs', { fix: 'leave it out' });
-  }
-  return signatureWith(sign, loadConfig(config, shell.env), wanted);
-}
-
-interface Approving {
-  config: Config;
-  at: number;
-  signature: ApprovalSignature | undefined;
-  /** The key file; undefined if the caller did not ask for a signature. */
-  signs: string | undefined;
 }
 
 /** What was approved, or who has signed it so far. */
@@ -123,7 +117,18 @@ type Approved = Decided & {
 function approve(
   snapshot: Snapshot | undefined,
   wanted: Wanted,
-  { config: { approvers }, at, signature, signs }: Approving,
+  {
+    approvers,
+    at,
+    signature,
+    signs,
+  }: {
+    approvers: Config['approvers'];
+    at: number;
+    signature: ApprovalSignature | undefined;
+    /** The key file; undefined if the caller did not ask for a signature. */
+    signs: string | undefined;
+  },
 ): Approved {
   const { plan, only, by, caller } = wanted;
   if (!snapshot?.awaitingApproval.get(plan)) {
@@ -148,32 +153,6 @@ function approve(
   return decided;
 }
 
-function documentOf(
-  { held, rest, part: own, signed }: Approved,
-  { config: { mirror }, wanted, at }: { config: Config; wanted: Wanted; at: number },
-): object {
-  const part = own ?? null;
-  const signatures = signed && { by: signed.by, need: signed.need };
-  if (!isAnyLeft(held) || isPending(signed)) {
-    const none = { approved: null, part, held, rest, by: null, reason: null, until: null };
-    return { mirror, ...none, signatures };
-  }
-  const { plan } = wanted;
-  const by = signed?.by.join(', ') ?? wanted.by;
-  const until = instant(at + weekMs);
-  return {
-    mirror,
-    approved: plan,
-    part,
-    held,
-    rest,
-    by,
-    reason: wanted.reason ?? null,
-    until,
-    signatures,
-  };
-}
-
 function isPending(signed: Approved['signed']): boolean {
   return signed !== undefined && signed.by.length < signed.need;
 }
@@ -187,6 +166,8 @@ function linesOf(
   const words = heldWords(held, undoes);
   if (!isAnyLeft(held)) return [nothingLeft(wanted.plan)];
   const until = instant(at + weekMs);
+  const guards = guardNames.filter((guard) => held[guard] > 0);
+  const later = guards.map((guard) => guardRows[guard].words.doneLater ?? '');
   const partLine = part === undefined ? [] : [`This part has the hash ${part}.`];
   const more = [...partLine, ...leftOutLines(decided, wanted)];
   if (signed && part !== undefined && isPending(signed)) {
@@ -201,14 +182,9 @@ function linesOf(
   return [
     `Approved: ${words}${signed === undefined ? '' : ` (signed by ${signed.by.join(', ')})`}.`,
     undoes === undefined
-      ? `The next runs do it${doneLater(held)}. ` +
+      ? `The next runs do it${later.join('')}. ` +
         `The approval ends when a full run has ended well, or at ${until}.`
       : `Only \`crm-mirror undo ${undoes} --yes\` does it. The approval ends at ${until}.`,
     ...more,
   ];
-}
-
-function doneLater(held: Record<GuardClass, number>): string {
-  const later = guardNames.filter((guard) => held[guard] > 0);
-  return later.map((guard) => guardRows[guard].words.doneLater ?? '').join('');
 }

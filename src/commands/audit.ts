@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { knownHead } from '../store/audit/audit-trail.ts';
-import type { AuditLog, Checkpoint, Head } from '../store/audit/audit-log.ts';
+import type { AuditLog } from '../store/audit/audit-log.ts';
 import type { StoredEntry } from '../store/audit/audit-entry.ts';
 import { verifyLog } from '../store/audit/verify-log.ts';
 import {
@@ -82,7 +82,17 @@ async function verify(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<VerifyFlags>();
   const trusted = (flags.publicKey ?? []).map((file) => readFileSync(file, 'utf8'));
   const kept = flags.head === undefined ? undefined : headIn(flags.head);
-  if (flags.file !== undefined) return verifyFile(flags.file, { trusted, kept, flags }, shell);
+  if (flags.file !== undefined) {
+    const file = resolve(flags.file);
+    const found = verifyExport(file, { trusted, kept });
+    const whole = found.faults.length === 0;
+    print(
+      { document: { file, whole, ...found }, lines: exportLines(file, found, kept) },
+      flags,
+      shell,
+    );
+    return exitCode(whole ? 'done' : 'failed');
+  }
   return withLog(flags, shell, ({ log, seen }) => {
     const known = seen.snapshot && knownHead(seen.snapshot.meta);
     const found = verifyLog(log, { known, kept, trusted });
@@ -91,19 +101,6 @@ async function verify(command: Command, shell: Shell): Promise<number> {
     const document = { mirror, log: log.id, whole: found.faults.length === 0, ...found };
     return { document, lines: verificationLines(`The audit log of ${mirror}`, found), code };
   });
-}
-
-function verifyFile(
-  path: string,
-  { flags, ...given }: { trusted: readonly string[]; kept: Head | undefined; flags: VerifyFlags },
-  shell: Shell,
-): number {
-  const file = resolve(path);
-  const found = verifyExport(file, given);
-  const whole = found.faults.length === 0;
-  const lines = exportLines(file, found, given.kept);
-  print({ document: { file, whole, ...found }, lines }, flags, shell);
-  return exitCode(whole ? 'done' : 'failed');
 }
 
 interface ShowFlags extends LookFlags {
@@ -199,7 +196,7 @@ async function exportAll(command: Command, shell: Shell): Promise<number> {
     const code = codeOf({ log, seen }, shell);
     const count = { entries: 0 };
     const since = sinceOf(flags.since, seen.now) ?? 0;
-    const lines = exported(log, { since, format: flags.format, count });
+    const lines = exported(log, since, flags.format, count);
     if (path === undefined) for (const line of lines) shell.print(line);
     else writeLines(path, lines);
     const told =
@@ -213,11 +210,9 @@ async function exportAll(command: Command, shell: Shell): Promise<number> {
 
 function* exported(
   log: AuditLog,
-  {
-    since,
-    format,
-    count,
-  }: { since: number; format: ExportFlags['format']; count: { entries: number } },
+  since: number,
+  format: ExportFlags['format'],
+  count: { entries: number },
 ): Generator<string> {
   const documentOf = documentsOf(log);
   const signed = new Map(log.checkpoints().map((one) => [one.seq, one]));
@@ -227,34 +222,27 @@ function* exported(
     count.entries += 1;
     const entry = { ...documentOf(row), hash: row.hash.toString('hex') };
     if (format === 'csv') yield csvOf(entry);
-    else yield JSON.stringify({ ...entry, ...proofOf(row, { log, before, signed }) });
+    else {
+      // What others need to verify the entry: what the hash covers, and the signature.
+      const previous = before?.hash ?? log.hashAt(row.seq - 1);
+      const one = signed.get(row.seq);
+      const checkpoint = one && {
+        log: log.id,
+        at: one.at,
+        publicKey: one.publicKey,
+        signature: one.signature.toString('base64'),
+      };
+      const proof = {
+        text: row.body,
+        /** Null if the entry before it was removed as too old: an entry `pruning` has its hash. */
+        previousHash: previous?.toString('hex') ?? null,
+        checkpoint: checkpoint ?? null,
+      };
+      yield JSON.stringify({ ...entry, ...proof });
+    }
     before = row;
   }
 }
-
-/** Returns what others need to verify an entry: what the hash covers, and the signature. */
-function proofOf(
-  { seq, body }: StoredEntry,
-  { log, before, signed }: { log: AuditLog; before: StoredEntry | undefined; signed: Signed },
-) {
-  const previous = before?.hash ?? log.hashAt(seq - 1);
-  const checkpoint = signed.get(seq);
-  return {
-    text: body,
-    /** Null if the entry before it was removed as too old: an entry `pruning` has its hash. */
-    previousHash: previous?.toString('hex') ?? null,
-    checkpoint: checkpoint
-      ? {
-          log: log.id,
-          at: checkpoint.at,
-          publicKey: checkpoint.publicKey,
-          signature: checkpoint.signature.toString('base64'),
-        }
-      : null,
-  };
-}
-
-type Signed = ReadonlyMap<number, Checkpoint>;
 
 interface Opened {
   log: AuditLog;

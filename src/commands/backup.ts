@@ -83,12 +83,6 @@ function placesOf(file: string, { path, keyFile }: { path: string; keyFile: stri
   return { file, key: keyCopied ? `${file}-key` : keyFile, keyCopied };
 }
 
-interface Files {
-  snapshot: string;
-  ledger: Places;
-  audit: Places;
-}
-
 interface Copying {
   config: Config;
   snapshot: Snapshot;
@@ -101,7 +95,7 @@ interface Copying {
  * older than the snapshot expects. Throws Invalid if one of them or a key cannot be used.
  */
 async function* copiesOf(
-  files: Files,
+  files: { snapshot: string; ledger: Places; audit: Places },
   { config, snapshot, now, signal }: Copying,
 ): AsyncGenerator<BackupPart> {
   yield snapshot.copy(files.snapshot, { at: now, signal });

@@ -67,7 +67,15 @@ export async function run(command: Command, own: Shell): Promise<number> {
     const document = { mirror: config.mirror, status, certificate, reasons, groups };
     const isRead = status !== 'failed' && status !== 'interrupted';
     if (flags.json) shell.print(JSON.stringify(document, null, 2));
-    else if (isRead) linesOf(config.mirror, groups).forEach((line) => shell.print(line));
+    else if (isRead && groups.length === 0) {
+      shell.print(`Nothing differs on the platform that ${config.mirror} does not mend.`);
+    } else if (isRead) {
+      const causes = counted(groups.length, 'cause');
+      shell.print(
+        `On the platform of ${config.mirror}, ${causes} of differences that no run mends:`,
+      );
+      for (const line of groups.flatMap(groupLines)) shell.print(line);
+    }
     if (!isRead) {
       for (const reason of reasons) shell.note(`crm-mirror: ${reason}`);
       return status === 'interrupted' ? codeOfStop(shell.stop.reason) : exitCode('failed');
@@ -98,12 +106,6 @@ function countingChannels(mirror: Mirror, channels: Map<string, OtherChannel>): 
     },
   }));
   return { ...mirror, parts };
-}
-
-function linesOf(mirror: string, groups: readonly DriftGroup[]): string[] {
-  if (groups.length === 0) return [`Nothing differs on the platform that ${mirror} does not mend.`];
-  const title = `On the platform of ${mirror}, ${counted(groups.length, 'cause')} of differences that no run mends:`;
-  return [title, ...groups.flatMap(groupLines)];
 }
 
 function groupLines(group: DriftGroup): string[] {

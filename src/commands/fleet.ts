@@ -123,23 +123,6 @@ async function status(command: Command, shell: Shell): Promise<number> {
       moves.push({ mirror, from, to, state });
   });
   const withoutDisk = missing.map(({ name, diskHost: host }) => ({ mirror: name, host }));
-  const going = moves.map(
-    ({ mirror, from, to }) => `${mirror} is being moved from ${from} to ${to}.`,
-  );
-  const lines = [
-    ...linesOf(nodes, { withoutHome, unusable }),
-    ...missingDiskWords(missing),
-    ...going,
-  ];
-  print({ document: { nodes, withoutHome, withoutDisk, moves, unusable }, lines }, flags, shell);
-  return exitCode(unusable.length === 0 ? 'done' : 'failed');
-}
-
-function linesOf(
-  nodes: readonly Row[],
-  { withoutHome, unusable }: Record<'withoutHome' | 'unusable', readonly string[]>,
-): string[] {
-  const head = ['node', 'host', 'since', 'mirrors', 'weight', 'draining'];
   const rows = nodes.map((row) => [
     row.node,
     row.host,
@@ -148,17 +131,21 @@ function linesOf(
     row.weight.toFixed(1),
     row.draining ? 'yes' : 'no',
   ]);
-  const free = withoutHome.length;
-  return [
+  const head = ['node', 'host', 'since', 'mirrors', 'weight', 'draining'];
+  const lines = [
     ...(rows.length > 0
       ? table([head, ...rows], { right: [3, 4] })
       : ['No worker of a folder is alive.']),
     '',
-    free === 0
+    withoutHome.length === 0
       ? `Every ${unusable.length === 0 ? '' : 'other '}mirror is served.`
-      : `${counted(free, 'mirror')} without a home: ${withoutHome.join(', ')}`,
+      : `${counted(withoutHome.length, 'mirror')} without a home: ${withoutHome.join(', ')}`,
     ...(unusable.length === 0 ? [] : [`Not known, see above: ${unusable.join(', ')}`]),
+    ...missingDiskWords(missing),
+    ...moves.map(({ mirror, from, to }) => `${mirror} is being moved from ${from} to ${to}.`),
   ];
+  print({ document: { nodes, withoutHome, withoutDisk, moves, unusable }, lines }, flags, shell);
+  return exitCode(unusable.length === 0 ? 'done' : 'failed');
 }
 
 async function drain(command: Command, shell: Shell): Promise<number> {

@@ -1,17 +1,10 @@
 /** `crm-mirror init`: proposes a configuration for a source, and writes it. */
 import type { Command } from 'commander';
-import {
-  withAnswerLine,
-  choicesOf,
-  declareFlags,
-  type Flags,
-  flagsOf,
-} from '../app/init/init-flags.ts';
+import { withAnswerLine, choicesOf, declareFlags, flagsOf } from '../app/init/init-flags.ts';
 import { described, previewOf } from '../app/init/describe-proposal.ts';
 import { platformChannels } from '../app/init/platform-channels.ts';
-import { type Choices, type Proposal, propose } from '../app/init/propose-columns.ts';
+import { type Proposal, propose } from '../app/init/propose-columns.ts';
 import { readSample } from '../app/init/sample/read-sample.ts';
-import type { Sample } from '../app/init/sample/sample.ts';
 import { Undecided } from '../app/init/sample/undecided.ts';
 import { mirrorName, refuseExisting, writeConfiguration } from '../app/init/mirror-file.ts';
 import type { Shell } from '../compose/process-shell.ts';
@@ -44,7 +37,14 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const { channels: platform, note } = await platformChannels(shell);
   if (note !== undefined) shell.note(`crm-mirror: ${note}`);
   const choices = choicesOf(flags, { asTheyAre, platform });
-  const proposal = proposed(sample, choices, { ...flags, source: sample.named ?? source });
+  let proposal: Proposal;
+  try {
+    proposal = propose(sample, choices);
+  } catch (error) {
+    // A refusal names the command line that decides all columns.
+    const named = { ...flags, source: sample.named ?? source };
+    throw error instanceof Undecided ? withAnswerLine(error, named) : error;
+  }
   for (const line of described(sample, proposal, asTheyAre)) shell.print(line);
   shell.print('');
   for (const line of previewOf(sample, proposal, { asTheyAre })) shell.print(line);
@@ -53,13 +53,4 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   }
   const mirror = flags.mirror ?? mirrorName(sample.origin);
   return writeConfiguration({ output, mirror, sample, proposal }, shell);
-}
-
-/** Proposes all columns. A refusal names the command line that decides all of it. */
-function proposed(sample: Sample, choices: Choices, flags: Flags): Proposal {
-  try {
-    return propose(sample, choices);
-  } catch (error) {
-    throw error instanceof Undecided ? withAnswerLine(error, flags) : error;
-  }
 }

@@ -65,13 +65,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-interface Left extends PlatformOptOut {
-  email: string;
-}
-
-interface Leaver extends Left {
-  crmIds: string[];
-}
+type Left = PlatformOptOut & { email: string };
+type Leaver = Left & { crmIds: string[] };
 
 /**
  * Returns all opt-outs, or those not earlier than `since`, in the order in which they became known.

@@ -4,8 +4,7 @@ import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { bind, boundTo, bindingState } from '../engine/account/account-binding.ts';
-import type { Account } from '../engine/context/mirror-context.ts';
-import { prove, strange, type AccountProof } from '../engine/account/account-proof.ts';
+import { prove, strange } from '../engine/account/account-proof.ts';
 import { accountOf, withSnapshot } from '../compose/assemble-mirror.ts';
 import { connect } from '../compose/platform-connection.ts';
 import { orHandOver } from '../app/remote/worker-handover.ts';
@@ -39,11 +38,27 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const platform = connect(config, shell);
     try {
       const was = boundTo(snapshot).url ?? null;
-      const proof = await move(snapshot, accountOf(config, platform), shell);
+      const account = accountOf(config, platform);
+      const standing = bindingState(snapshot, account);
+      // The next run binds a snapshot that contains no record.
+      const isFit = standing === 'free' || standing === 'ours';
+      const proof = isFit ? undefined : await prove(snapshot, account, shell.stop);
+      if (proof && !proof.same) throw strange(proof);
+      if (proof) bind(snapshot, account);
       const { mirror } = config;
       const { url } = config.platform;
       const document = { mirror, was, url, moved: proof !== undefined, proof: proof ?? null };
-      print({ document, lines: [lineOf(document)] }, flags, shell);
+      const isHere = was === url;
+      let line = isHere
+        ? `The snapshot of ${mirror} belongs to ${url} and this key already.`
+        : `The snapshot of ${mirror} has no record: the next run binds it.`;
+      if (proof) {
+        const to = isHere
+          ? `belongs to another key of ${url} now`
+          : `has moved from ${was} to ${url}`;
+        line = `The snapshot of ${mirror} ${to}; proven to be the same organization: ${proof.how}.`;
+      }
+      print({ document, lines: [line] }, flags, shell);
       return exitCode('done');
     } finally {
       await platform.close();
@@ -53,39 +68,4 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   return held
     ? act(held.mirror.snapshot)
     : orHandOver(config, shell, async () => withSnapshot(config, act));
-}
-
-/**
- * Returns the proof, or undefined if the snapshot is already bound there, or contains no record so
- * that the next run binds it. Throws Invalid if it is another organization.
- */
-async function move(
-  snapshot: Snapshot,
-  account: Account,
-  shell: Shell,
-): Promise<AccountProof | undefined> {
-  const standing = bindingState(snapshot, account);
-  if (standing === 'free' || standing === 'ours') return undefined;
-  const proof = await prove(snapshot, account, shell.stop);
-  if (!proof.same) throw strange(proof);
-  bind(snapshot, account);
-  return proof;
-}
-
-interface Document {
-  mirror: string;
-  was: string | null;
-  url: string;
-  proof: AccountProof | null;
-}
-
-function lineOf({ mirror, was, url, proof }: Document): string {
-  if (!proof) {
-    return was === url
-      ? `The snapshot of ${mirror} belongs to ${url} and this key already.`
-      : `The snapshot of ${mirror} has no record: the next run binds it.`;
-  }
-  const how = `proven to be the same organization: ${proof.how}`;
-  if (was === url) return `The snapshot of ${mirror} belongs to another key of ${url} now; ${how}.`;
-  return `The snapshot of ${mirror} has moved from ${was} to ${url}; ${how}.`;
 }

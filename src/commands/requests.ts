@@ -86,7 +86,13 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 
 function filterOf(flags: Flags, { config, snapshot, now }: Seen): RequestFilter {
   const { run, route, failed } = flags;
-  if (route !== undefined) refuseUnknown(route);
+  const routes = [...new Set(Object.values(operations).map((one) => one.route))];
+  const isKnown = routes.some((one) => one === route || one.startsWith(`${route}.`));
+  if (route !== undefined && !isKnown) {
+    throw new Invalid(`--route ${route}: there is no such route`, {
+      fix: `write one of ${routes.join(', ')}`,
+    });
+  }
   const word = flags.person === undefined ? undefined : wordOf(flags.person);
   const isMeant = word !== undefined && snapshot ? namedBy(word, snapshot) : () => false;
   if (word !== undefined && !/^#|@/.test(word)) {
@@ -103,14 +109,6 @@ function filterOf(flags: Flags, { config, snapshot, now }: Seen): RequestFilter 
     failed,
     person: word?.startsWith('#') ? (key) => isMeant({ kind: 'contact', key }) : word,
   };
-}
-
-function refuseUnknown(route: string): void {
-  const routes = [...new Set(Object.values(operations).map((one) => one.route))];
-  if (routes.some((one) => one === route || one.startsWith(`${route}.`))) return;
-  throw new Invalid(`--route ${route}: there is no such route`, {
-    fix: `write one of ${routes.join(', ')}`,
-  });
 }
 
 function emptyWords({ config: { mirror, requests } }: Seen, isThere: boolean): string {

@@ -83,7 +83,24 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const { file, mirror } = loadConfig(flags.config, shell.env);
-  const asked = askedIn(flags);
+  const hashes: Record<How, string | undefined> = {
+    'opt-out': flags.optOut,
+    acknowledge: flags.acknowledge,
+    withdraw: flags.withdraw,
+  };
+  const [asked, second] = hows.flatMap((how) => {
+    const hash = hashes[how];
+    return hash === undefined ? [] : [{ how, hash }];
+  });
+  if (asked && second) {
+    const names = `--${asked.how} and --${second.how}`;
+    throw new Invalid(`${names} are two decisions`, { fix: 'give one of them' });
+  }
+  if (asked?.how === 'withdraw' && flags.decided === undefined) {
+    throw new Invalid('--withdraw takes a decision back, and nothing is decided about this list', {
+      fix: 'add --decided opt-out or --decided acknowledge, with the hash of that list',
+    });
+  }
   if (!asked) {
     return look(flags, shell, ({ snapshot, names }) => {
       if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet: ${firstRun}`);
@@ -119,28 +136,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const document = { mirror, decided: stores, people: meant.length, protected: left };
     return { document, lines: sayDecided(how, { n: meant.length, left, flags }) };
   });
-}
-
-function askedIn(flags: Flags): { how: How; hash: string } | undefined {
-  const hashes: Record<How, string | undefined> = {
-    'opt-out': flags.optOut,
-    acknowledge: flags.acknowledge,
-    withdraw: flags.withdraw,
-  };
-  const [asked, second] = hows.flatMap((how) => {
-    const hash = hashes[how];
-    return hash === undefined ? [] : [{ how, hash }];
-  });
-  if (asked && second) {
-    const names = `--${asked.how} and --${second.how}`;
-    throw new Invalid(`${names} are two decisions`, { fix: 'give one of them' });
-  }
-  if (asked?.how === 'withdraw' && flags.decided === undefined) {
-    throw new Invalid('--withdraw takes a decision back, and nothing is decided about this list', {
-      fix: 'add --decided opt-out or --decided acknowledge, with the hash of that list',
-    });
-  }
-  return asked;
 }
 
 const hows: readonly How[] = ['opt-out', 'acknowledge', 'withdraw'];
@@ -201,8 +196,15 @@ function foundIn({ unmanaged, meta }: Snapshot, { deleted, outOfScope, decided }
   const isMeant = ({ cause }: UnmanagedPart): boolean =>
     isAll || (unmanagedCauses[cause].as === 'deleted') === (deleted === true);
   const all = unmanaged.list('contact').filter(isMeant);
-  const having = (how: How): Person[] =>
-    peopleIn(all.filter((part) => part.decided === decisions[how].stores));
+  const having = (how: How): Person[] => {
+    const found = new Map<string, Person>();
+    for (const { key, part, cause, decided } of all) {
+      if (decided !== decisions[how].stores) continue;
+      const known = found.get(key) ?? { key, cause, decided, parts: [], ...unmanagedCauses[cause] };
+      found.set(key, { ...known, parts: [...known.parts, part] });
+    }
+    return [...found.values()];
+  };
   // Nothing is decided about those whose decision was withdrawn, and about all others.
   const people = having(decided ?? 'withdraw');
   const hash = createHash('sha256');
@@ -215,15 +217,6 @@ function foundIn({ unmanaged, meta }: Snapshot, { deleted, outOfScope, decided }
     hash: people.length === 0 ? '' : hash.digest('hex').slice(0, 16),
     decided: { 'opt-out': having('opt-out').length, acknowledge: having('acknowledge').length },
   };
-}
-
-function peopleIn(parts: readonly UnmanagedPart[]): Person[] {
-  const people = new Map<string, Person>();
-  for (const { key, part, cause, decided } of parts) {
-    const person = people.get(key) ?? { key, cause, decided, parts: [], ...unmanagedCauses[cause] };
-    people.set(key, { ...person, parts: [...person.parts, part] });
-  }
-  return [...people.values()];
 }
 
 function listOf(

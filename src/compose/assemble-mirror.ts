@@ -68,7 +68,8 @@ export async function assemble(
   shell: Shell,
   access: MirrorAccess,
 ): Promise<Assembled> {
-  const held = access.writes ? heldBy(shell) : undefined;
+  const held = access.writes ? shell.held?.() : undefined;
+  if (held) openAuditLog(held.mirror);
   return held ?? build(config, shell, { ...access, sources: await loadSources(config) });
 }
 
@@ -108,7 +109,14 @@ function connected(
   const { writes, standIns, sources } = access;
   const { snapshot, ledger: doNotContact, lease, notes } = opened;
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
-  sayLost(snapshot, doNotContact, shell);
+  const known = boundDoNotContactList(snapshot.meta);
+  if (known !== undefined && known.id !== doNotContact.id) {
+    shell.note(
+      'crm-mirror: the do-not-contact list of this snapshot is given up, and the one that is there, or ' +
+        'a new one, takes its place: of later opt-outs and erasures it knows only what the snapshot ' +
+        'and the platform still show',
+    );
+  }
   const { clock = systemClock, random = Math.random } = standIns ?? {};
   const trail = lease && !standIns ? keptTrail(config, snapshot, shell.note) : undefined;
   opened.trail = trail;
@@ -165,12 +173,6 @@ function connected(
     platform,
     sibling: () => besideOf(config, mirror, { platform, log, sources }),
   };
-}
-
-function heldBy(shell: Shell): Assembled | undefined {
-  const held = shell.held?.();
-  if (held) openAuditLog(held.mirror);
-  return held;
 }
 
 /**
@@ -282,16 +284,6 @@ function lookOn({ snapshot: path, ledger }: Config): Opened {
     snapshot.close();
     throw error;
   }
-}
-
-function sayLost({ meta }: Snapshot, { id }: DoNotContactList, shell: Shell): void {
-  const known = boundDoNotContactList(meta);
-  if (known === undefined || known.id === id) return;
-  shell.note(
-    'crm-mirror: the do-not-contact list of this snapshot is given up, and the one that is there, or ' +
-      'a new one, takes its place: of later opt-outs and erasures it knows only what the snapshot ' +
-      'and the platform still show',
-  );
 }
 
 function sayAside(path: string, aside: string): string {

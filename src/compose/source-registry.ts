@@ -5,7 +5,7 @@
 import type { Config } from '../config/config.ts';
 import { traitsOf } from '../config/schema/source-types.ts';
 import { systemClock } from '../http/system-clock.ts';
-import { flagsIn, type ListedFlag } from '../records/contact/values/field-statement.ts';
+import { flagsIn } from '../records/contact/values/field-statement.ts';
 import { vocabulary } from '../records/contact/values/value-vocabulary.ts';
 import { Invalid } from '../domain/errors.ts';
 import { standardInput } from '../sources/shared/files/standard-input.ts';
@@ -95,19 +95,17 @@ function optOutsOf({ unsubscribed, channels }: Pick<Contacts, 'unsubscribed' | '
     const { optOut: field, yes, no } = subscription;
     return [{ field, yes, no }];
   });
-  return [...all, ...byChannel].map(optOutOf);
-}
-
-function optOutOf(stated: ListedFlag['stated']) {
-  if (typeof stated === 'object' && 'when' in stated) return stated;
-  const { field, ...own } = typeof stated === 'string' ? { field: stated } : stated;
-  const read = vocabulary('unsubscribed', own, systemClock.now);
-  const says = (value: unknown): 'yes' | 'no' | 'unknown' => {
-    const found = read(value);
-    if (typeof found === 'object') return 'unknown';
-    return found === 'yes' ? 'yes' : 'no';
-  };
-  return { field, says };
+  return [...all, ...byChannel].map((stated) => {
+    if (typeof stated === 'object' && 'when' in stated) return stated;
+    const { field, ...own } = typeof stated === 'string' ? { field: stated } : stated;
+    const read = vocabulary('unsubscribed', own, systemClock.now);
+    const says = (value: unknown): 'yes' | 'no' | 'unknown' => {
+      const found = read(value);
+      if (typeof found === 'object') return 'unknown';
+      return found === 'yes' ? 'yes' : 'no';
+    };
+    return { field, says };
+  });
 }
 
 /** Loads the write-back. HubSpot, Salesforce and SQL use the connection of their source. */

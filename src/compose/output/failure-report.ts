@@ -27,7 +27,10 @@ export interface Failure {
 export function explain(error: unknown): Failure {
   if (isExpected(error)) {
     const text = error.problems.map((one) => visibleLine(renderProblem(one))).join('\n');
-    return { problem: error.problems[0], text, code: codeOf(error) };
+    let code = exitCode(error instanceof Busy ? 'busy' : 'failed');
+    if (error instanceof Invalid) code = exitCode('invalid');
+    if (error instanceof Interrupted) code = codeOfStop(error);
+    return { problem: error.problems[0], text, code };
   }
   const path = pathFault(error);
   if (path) return failure(path, exitCode('invalid'));
@@ -52,12 +55,6 @@ function failure(problem: Fault, code: number): Failure {
   return { problem, text: renderProblem(problem), code };
 }
 
-function codeOf(error: Error): number {
-  if (error instanceof Interrupted) return codeOfStop(error);
-  if (error instanceof Invalid) return exitCode('invalid');
-  return exitCode(error instanceof Busy ? 'busy' : 'failed');
-}
-
 function isLocked(error: unknown): boolean {
   return error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY');
 }
@@ -80,6 +77,9 @@ function pathFault(error: unknown): Fault | undefined {
   return { reason: `${String(error.path)}: ${what}`, fix: 'correct the path in the configuration' };
 }
 
+const faultCodes =
+  /^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|DQUOT))/;
+
 /**
  * Explains an error of the disk, the file system or SQLite, which is not a bug. Returns undefined
  * for other errors.
@@ -89,39 +89,26 @@ function storageFault(error: unknown): Fault | undefined {
   if (!(error instanceof Error)) return undefined;
   const file = 'path' in error ? String(error.path) : 'a file of this mirror';
   if (isDiskFull(error)) {
-    return {
-      reason: `${file}: the disk is full; nothing is lost`,
-      fix: 'free some space there, and where temporary files go, then run again',
-    };
+    const fix = 'free some space there, and where temporary files go, then run again';
+    return { reason: `${file}: the disk is full; nothing is lost`, fix };
   }
   if (isLocked(error)) {
-    return {
-      reason: `${file}: it is in use by another process`,
-      fix: 'wait for it, then run again',
-    };
+    const fix = 'wait for it, then run again';
+    return { reason: `${file}: it is in use by another process`, fix };
   }
   if (code.startsWith('SQLITE_READONLY') || code === 'EROFS') {
-    return {
-      reason: `${file}: it cannot be written (read-only)`,
-      fix: 'mend its permissions or its disk',
-    };
+    const fix = 'mend its permissions or its disk';
+    return { reason: `${file}: it cannot be written (read-only)`, fix };
   }
   if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
-    return {
-      reason: `${file}: this is not a readable database`,
-      fix: 'restore a backup, or, if it is the snapshot, run again: `sync` sets it aside and begins anew',
-    };
+    const fix =
+      'restore a backup, or, if it is the snapshot, run again: `sync` sets it aside and begins anew';
+    return { reason: `${file}: this is not a readable database`, fix };
   }
-  if (
-    /^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|DQUOT))/.test(
-      code,
-    )
-  ) {
+  if (faultCodes.test(code)) {
     const where = code.startsWith('SQLITE_') ? `${file}: ` : '';
-    return {
-      reason: `${where}${error.message} (${code})`,
-      fix: 'mend the disk or the permissions, then run again',
-    };
+    const fix = 'mend the disk or the permissions, then run again';
+    return { reason: `${where}${error.message} (${code})`, fix };
   }
   return undefined;
 }

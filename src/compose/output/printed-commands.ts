@@ -8,7 +8,9 @@ const without: ReadonlySet<string> = new Set(['init', 'demo', 'emulator', 'schem
 
 /** Returns a command line: `crm-mirror approve 539b73071770e947 -c m.yaml` */
 export function commandLine(words: string, config: string): string {
-  return `crm-mirror ${words}${optionFor(config)}`;
+  if (config === defaultConfig) return `crm-mirror ${words}`;
+  const file = /^[\w./-]+$/.test(config) ? config : JSON.stringify(config);
+  return `crm-mirror ${words} -c ${file}`;
 }
 
 /** Adds the configuration to the commands that a text quotes as \`crm-mirror …\`. */
@@ -17,9 +19,4 @@ export function withConfig(text: string, config: string): string {
     const isNamed = / (-c|--config)\b/.test(rest) || without.has(name) || rest === ' --help';
     return isNamed ? quoted : `\`${commandLine(`${name}${rest}`, config)}\``;
   });
-}
-
-function optionFor(config: string): string {
-  if (config === defaultConfig) return '';
-  return ` -c ${/^[\w./-]+$/.test(config) ? config : JSON.stringify(config)}`;
 }

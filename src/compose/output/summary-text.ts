@@ -23,14 +23,23 @@ export interface RunView {
 export function renderSummary(summary: Summary, view: RunView): Line[] {
   const counts = [...countRows(view.groups, view.writes), ...adoptedRows(summary)];
   const approvals = view.approvals.map((text) => lineOf('  ', styled('magenta', '!'), ` ${text}`));
+  const people = (n: number): string => (n === 0 ? 'nobody' : counted(n, 'person', 'people'));
+  const { contacts, templates, only, mode } = summary;
+  const { optIns, protect } = contacts.prevented;
+  const isAsked = only !== 'templates' && (contacts.desired > 0 || mode === 'single');
   const changes = [...styledTable(counts, { indent: 2, right: [2] }), ...approvals];
   return [
     styled('bold', titleOf(summary, view)),
     ...apart(changes),
     ...apart([
-      ...sizeLines(summary),
-      ...sayUnmanaged(summary.contacts.unmanaged).map((line) => `  ${line}`),
-      ...policyLines(summary, view.policy),
+      ...sizeLine(`CRM ${counted(contacts.desired, 'person', 'people')}`, contacts, isAsked),
+      ...sizeLine(`source ${counted(templates.desired, 'template')}`, templates, false),
+      ...sayUnmanaged(contacts.unmanaged).map((line) => `  ${line}`),
+      // What settings prevent is stated also if that is nothing.
+      ...(view.policy.optIns
+        ? [`  optIns is off: ${people(optIns)} would have been opted in`]
+        : []),
+      ...(view.policy.protect ? [`  protected: ${people(protect)} would have been changed`] : []),
       ...writeBackLine(summary.returns, view.writes),
     ]),
     ...apart(view.isVerbose ? internalLines(summary) : []),
@@ -59,18 +68,15 @@ function titleOf(summary: Summary, { writes, groups }: RunView): string {
     return `${what}failed${n === 0 ? '' : `, incomplete with ${changes}`}. Nothing is sent.`;
   }
   const changes = n === 0 ? 'nothing was changed' : counted(n, 'change');
-  const left = status === 'interrupted' ? remaining(summary) : 0;
-  const rest = left > 0 ? ` ${counted(left, 'change')} ${left === 1 ? 'remains' : 'remain'}.` : '';
-  return `${what}${changes} in ${lasting(ms)}. ${endings[status]}${rest}`;
-}
-
-/** Returns how many planned changes were neither made nor await approval. */
-function remaining(summary: Summary): number {
   const planned = [summary.contacts, summary.templates].flatMap(({ changes, applied }) =>
     Object.entries(applied).map(([op, done]) => (changes[op] ?? 0) - done),
   );
-  const held = Object.values(heldIn(summary)).reduce((sum, n) => sum + n, 0);
-  return planned.reduce((sum, n) => sum + n, 0) - held;
+  const sum = (counts: readonly number[]): number => counts.reduce((all, n) => all + n, 0);
+  // Those that were neither made nor await approval.
+  const missing = sum(planned) - sum(Object.values(heldIn(summary)));
+  const left = status === 'interrupted' ? missing : 0;
+  const rest = left > 0 ? ` ${counted(left, 'change')} ${left === 1 ? 'remains' : 'remain'}.` : '';
+  return `${what}${changes} in ${lasting(ms)}. ${endings[status]}${rest}`;
 }
 
 const endings: Record<Summary['status'], string> = {
@@ -81,30 +87,15 @@ const endings: Record<Summary['status'], string> = {
   interrupted: 'It was interrupted; the next run goes on from there.',
 };
 
-type Sizes = Pick<
-  Summary['contacts'],
-  'desired' | 'observed' | 'conflicts' | 'rejected' | 'invalid' | 'skipped'
->;
+type Sizes = Record<'desired' | 'observed' | 'conflicts' | 'rejected' | 'invalid', number> & {
+  skipped?: number;
+};
 
-/** Renders what both sides contain; a record type that neither side has is left out. */
-function sizeLines({ contacts, templates, only, mode }: Summary): Line[] {
-  const people = counted(contacts.desired, 'person', 'people');
-  const found = counted(templates.desired, 'template');
-  const isAsked = only !== 'templates' && (contacts.desired > 0 || mode === 'single');
-  return [
-    ...(isAsked || isAny(contacts) ? [sizeLine(`CRM ${people}`, contacts)] : []),
-    ...(isAny({ ...templates, skipped: 0 })
-      ? [sizeLine(`source ${found}`, { ...templates, skipped: 0 })]
-      : []),
-  ];
-}
-
-function isAny({ desired, observed, conflicts, rejected, invalid, skipped }: Sizes): boolean {
-  return desired + observed + conflicts + rejected + invalid + skipped > 0;
-}
-
-function sizeLine(first: string, sizes: Sizes): Line {
-  const { observed, conflicts, rejected, invalid, skipped } = sizes;
+/** Renders what both sides contain of a record type; no line if neither side has any. */
+function sizeLine(first: string, sizes: Sizes, isAsked: boolean): Line[] {
+  const { desired, observed, conflicts, rejected, invalid, skipped = 0 } = sizes;
+  const isAny = desired + observed + conflicts + rejected + invalid + skipped > 0;
+  if (!isAsked && !isAny) return [];
   const rest: [word: string, n: number, why?: string][] = [
     ['skipped', skipped, ' (no address)'],
     ['invalid', invalid],
@@ -113,17 +104,7 @@ function sizeLine(first: string, sizes: Sizes): Line {
   ];
   const some = rest.filter(([, n]) => n > 0);
   const parts = some.map(([word, n, why = '']) => `${word} ${withCommas(n)}${why}`);
-  return `  ${[first, `platform ${withCommas(observed)}`, ...parts].join(' · ')}`;
-}
-
-/** States what settings prevent, also if that is nothing. */
-function policyLines({ contacts }: Summary, policy: RunView['policy']): Line[] {
-  const people = (n: number): string => (n === 0 ? 'nobody' : counted(n, 'person', 'people'));
-  const { optIns, protect } = contacts.prevented;
-  return [
-    ...(policy.optIns ? [`  optIns is off: ${people(optIns)} would have been opted in`] : []),
-    ...(policy.protect ? [`  protected: ${people(protect)} would have been changed`] : []),
-  ];
+  return [`  ${[first, `platform ${withCommas(observed)}`, ...parts].join(' · ')}`];
 }
 
 /** Returns no line if all counts are 0. */
