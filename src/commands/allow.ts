@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
-import { Invalid } from '../domain/errors.ts';
 import { all, type Entry } from '../domain/do-not-contact.ts';
 import { allow, type Allowed } from '../engine/erasure/allow-contact.ts';
 import { lookOptions } from '../app/snapshot-command.ts';
 import { personOptions, withPerson, type PersonFlags } from '../app/run/person-command.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
-import { reasonOf } from '../compose/output/reason-option.ts';
+import { reasonOf, requiredText } from '../compose/output/reason-option.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { instant } from '../compose/output/format-values.ts';
 
@@ -14,7 +13,6 @@ interface Flags extends PersonFlags {
   by?: string;
 }
 
-/** Declares the flags of `allow`. */
 export function options(command: Command): void {
   personOptions(lookOptions(command))
     .requiredOption('--reason <text>', 'why; the do-not-contact list keeps it, with the date')
@@ -36,10 +34,8 @@ export function options(command: Command): void {
  * again. Sends nothing. The exit code is 1 if the CRM could not be read.
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
-  const reason = reasonOf(command.opts<Flags>().reason);
-  if (!reason) {
-    throw new Invalid('--reason: it is empty', { fix: 'say why this person may come back' });
-  }
+  const fix = 'say why this person may come back';
+  const reason = requiredText('--reason', command.opts<Flags>().reason, fix);
   const by = reasonOf(command.opts<Flags>().by ?? operatorName(shell), '--by') ?? '';
   return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
     const { stop: signal, abort } = shell;

@@ -5,16 +5,21 @@ import { reach, type ReachFlags } from '../app/platform-command.ts';
 import { lookOptions } from '../app/snapshot-command.ts';
 import type { CommandPart, Shell } from '../compose/process-shell.ts';
 
-/** The parts of `api-key`. */
 export const parts: readonly CommandPart[] = [
-  { name: 'enable', summary: 'switch an API key on; one that is on stays on', options, run },
+  {
+    name: 'enable',
+    summary: 'switch an API key on; one that is on stays on',
+    options: (command) => {
+      lookOptions(command)
+        .argument('<id>', 'the id of the key, not the key')
+        .addHelpText(
+          'after',
+          '\nA disabled key cannot enable itself: configure another one for this.',
+        );
+    },
+    run,
+  },
 ];
-
-function options(command: Command): void {
-  lookOptions(command)
-    .argument('<id>', 'the id of the key, not the key')
-    .addHelpText('after', '\nA disabled key cannot enable itself: configure another one for this.');
-}
 
 async function run(command: Command, shell: Shell): Promise<number> {
   const [id = ''] = command.args;

@@ -10,7 +10,6 @@ const oldestMs = 86_400_000;
 /** The tolerated difference between the clocks of two machines. */
 const aheadMs = 300_000;
 
-/** Declares the flags of `apply`. */
 export function options(command: Command): void {
   runOptions(command)
     .argument('<file>', 'what `crm-mirror plan --out` has written')

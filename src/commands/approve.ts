@@ -29,7 +29,6 @@ import type { Shell } from '../compose/process-shell.ts';
 import { instant } from '../compose/output/format-values.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 
-/** Declares the flags of `approve`. */
 export function options(command: Command): void {
   partOptions(command)
     .option('--reason <text>', 'why; it is stored and shown, so name no address in it')

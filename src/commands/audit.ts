@@ -33,24 +33,64 @@ import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { counted } from '../domain/values/counted.ts';
 
-/** The parts of `audit`. */
 export const parts: readonly CommandPart[] = [
   {
     name: 'verify',
     summary: 'prove that no entry was changed, removed, added or moved',
-    options: verifyOptions,
+    options: (command) => {
+      lookOptions(command)
+        .option(
+          '--public-key <file...>',
+          'accept only these keys (PEM), so that a log that was signed anew is found',
+        )
+        .option('--file <file>', 'verify an export in JSON lines instead, without a configuration')
+        .option(
+          '--head <seq:hash>',
+          'an end of this log that you kept elsewhere (head in the JSON), so that a cut end is found',
+        )
+        .addHelpText(
+          'after',
+          '\nThe exit code is 0 only if the log is whole. It reads the log only and works during a run.',
+        );
+    },
     run: verify,
   },
   {
     name: 'show',
     summary: 'show every write about one person: why, who allowed it, and what came of it',
-    options: showOptions,
+    options: (command) => {
+      lookOptions(command)
+        .argument(
+          '<record>',
+          'an address, a hash, a CRM id, the key of a template, the hash of a plan, or the mark of a person in an export',
+        )
+        .option('--since <time>', 'only entries from then on: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
+        .addHelpText(
+          'after',
+          '\nThe oldest first. The log itself contains no address: it is found by a keyed hash, which\n' +
+            '`forget` drops. It reads the log only and works during a run.',
+        );
+    },
     run: show,
   },
   {
     name: 'export',
     summary: 'write the log for others, a line for each entry',
-    options: exportOptions,
+    options: (command) => {
+      lookOptions(command)
+        .option('--since <time>', 'only entries from then on: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
+        .addOption(
+          new Option('--format <format>', 'jsonl: a JSON document a line; csv: for a spreadsheet')
+            .choices(['jsonl', 'csv'])
+            .default('jsonl'),
+        )
+        .option('--output <file>', 'write to this file, which must not exist, and not to stdout')
+        .addHelpText(
+          'after',
+          '\nIt contains no address: people are marks of this log (person), which `audit show` finds by\n' +
+            'the address. It reads the log only and works during a run.',
+        );
+    },
     run: exportAll,
   },
 ];
@@ -59,23 +99,6 @@ interface VerifyFlags extends LookFlags {
   file?: string;
   head?: string;
   publicKey?: string[];
-}
-
-function verifyOptions(command: Command): void {
-  lookOptions(command)
-    .option(
-      '--public-key <file...>',
-      'accept only these keys (PEM), so that a log that was signed anew is found',
-    )
-    .option('--file <file>', 'verify an export in JSON lines instead, without a configuration')
-    .option(
-      '--head <seq:hash>',
-      'an end of this log that you kept elsewhere (head in the JSON), so that a cut end is found',
-    )
-    .addHelpText(
-      'after',
-      '\nThe exit code is 0 only if the log is whole. It reads the log only and works during a run.',
-    );
 }
 
 async function verify(command: Command, shell: Shell): Promise<number> {
@@ -105,20 +128,6 @@ async function verify(command: Command, shell: Shell): Promise<number> {
 
 interface ShowFlags extends LookFlags {
   since?: string;
-}
-
-function showOptions(command: Command): void {
-  lookOptions(command)
-    .argument(
-      '<record>',
-      'an address, a hash, a CRM id, the key of a template, the hash of a plan, or the mark of a person in an export',
-    )
-    .option('--since <time>', 'only entries from then on: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
-    .addHelpText(
-      'after',
-      '\nThe oldest first. The log itself contains no address: it is found by a keyed hash, which\n' +
-        '`forget` drops. It reads the log only and works during a run.',
-    );
 }
 
 async function show(command: Command, shell: Shell): Promise<number> {
@@ -166,22 +175,6 @@ interface ExportFlags extends LookFlags {
   since?: string;
   format: 'jsonl' | 'csv';
   output?: string;
-}
-
-function exportOptions(command: Command): void {
-  lookOptions(command)
-    .option('--since <time>', 'only entries from then on: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
-    .addOption(
-      new Option('--format <format>', 'jsonl: a JSON document a line; csv: for a spreadsheet')
-        .choices(['jsonl', 'csv'])
-        .default('jsonl'),
-    )
-    .option('--output <file>', 'write to this file, which must not exist, and not to stdout')
-    .addHelpText(
-      'after',
-      '\nIt contains no address: people are marks of this log (person), which `audit show` finds by\n' +
-        'the address. It reads the log only and works during a run.',
-    );
 }
 
 async function exportAll(command: Command, shell: Shell): Promise<number> {

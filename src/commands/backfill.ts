@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import { pass, passOptions, writingOptions, type PassFlags } from '../app/run/run-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
 
-/** Declares the flags of `backfill`. */
 export function options(command: Command): void {
   writingOptions(passOptions(command)).addHelpText(
     'after',

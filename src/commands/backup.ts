@@ -12,7 +12,6 @@ import { look, lookOptions, type LookFlags } from '../app/snapshot-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { instant, size } from '../compose/output/format-values.ts';
 
-/** Declares the flags of `backup`. */
 export function options(command: Command): void {
   lookOptions(command)
     .argument('<file>', 'where the copy goes; nothing is overwritten')

@@ -27,7 +27,6 @@ import {
   checkSnapshot,
 } from '../app/check/surroundings.ts';
 
-/** Declares the flags of `check`. */
 export function options(command: Command): void {
   lookOptions(command).option(
     '--addresses',

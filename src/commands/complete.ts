@@ -3,7 +3,6 @@ import { completionsOf } from './completion/complete-words.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 
-/** Declares the arguments of `complete`, which the scripts of `completion` call. */
 export function options(command: Command): void {
   command.argument('[words...]', 'the words of a command line after --');
 }

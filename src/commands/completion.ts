@@ -5,7 +5,6 @@ import { exitCode } from '../compose/output/exit-codes.ts';
 
 const shells = ['bash', 'zsh', 'fish'];
 
-/** Declares the argument of `completion`. */
 export function options(command: Command): void {
   command
     .addArgument(command.createArgument('<shell>', 'bash, zsh or fish').choices(shells))

@@ -29,7 +29,6 @@ interface Flags {
 
 const defaultPort = 8081;
 
-/** Declares the flags of `console`. */
 export function options(command: Command): void {
   command
     .option('-c, --config <file...>', 'the configuration; several: a mirror each', [

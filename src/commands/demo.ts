@@ -25,7 +25,6 @@ import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { withCommas } from '../domain/values/counted.ts';
 
-/** Declares the flags of `demo`. */
 export function options(command: Command): void {
   command.option('--dir <folder>', 'an empty or new folder for what is left');
 }

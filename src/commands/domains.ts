@@ -8,7 +8,6 @@ import { once, reach, type Reached, type ReachFlags } from '../app/platform-comm
 import { lookOptions } from '../app/snapshot-command.ts';
 import type { CommandPart, Shell } from '../compose/process-shell.ts';
 
-/** The parts of `domains`. */
 export const parts: readonly CommandPart[] = [
   {
     name: 'list',
@@ -19,7 +18,20 @@ export const parts: readonly CommandPart[] = [
   {
     name: 'create',
     summary: 'add a domain; prints its DNS records',
-    options: described,
+    options: (command) => {
+      lookOptions(command)
+        .argument('<domain>', 'as news.example.com')
+        .option(
+          '--return-path <label>',
+          "the return path's subdomain (the platform's default: inbound)",
+        )
+        .option('--tracking <label>', "the tracking subdomain (the platform's default: tracking)")
+        .option('--click-tracking', 'count clicks')
+        .option('--open-tracking', 'count opens')
+        .option('--tls <mode>', 'opportunistic or enforced')
+        .option('--no-sending', 'send no email from it')
+        .option('--no-receiving', 'receive no email at it');
+    },
     run: create,
   },
   {
@@ -28,7 +40,19 @@ export const parts: readonly CommandPart[] = [
     options: named,
     run: verify,
   },
-  { name: 'nameservers', summary: 'who answers for a domain', options: cookied, run: nameservers },
+  {
+    name: 'nameservers',
+    summary: 'who answers for a domain',
+    options: (command) => {
+      named(command);
+      command.addHelpText(
+        'after',
+        `\nThe platform takes no API key for this. Put the cookie of a signed-in browser into ` +
+          `${cookieName}:\nname=value, where the name ends in .session_token.`,
+      );
+    },
+    run: nameservers,
+  },
 ];
 
 /** The cookie comes from the environment, because any process could read it on a command line. */
@@ -36,15 +60,6 @@ const cookieName = 'PLATFORM_SESSION_COOKIE';
 
 function named(command: Command): void {
   lookOptions(command).argument('<domain>', 'the domain, or its id on the platform');
-}
-
-function cookied(command: Command): void {
-  named(command);
-  command.addHelpText(
-    'after',
-    `\nThe platform takes no API key for this. Put the cookie of a signed-in browser into ` +
-      `${cookieName}:\nname=value, where the name ends in .session_token.`,
-  );
 }
 
 interface CreateFlags extends ReachFlags {
@@ -55,21 +70,6 @@ interface CreateFlags extends ReachFlags {
   tls?: string;
   sending: boolean;
   receiving: boolean;
-}
-
-function described(command: Command): void {
-  lookOptions(command)
-    .argument('<domain>', 'as news.example.com')
-    .option(
-      '--return-path <label>',
-      "the return path's subdomain (the platform's default: inbound)",
-    )
-    .option('--tracking <label>', "the tracking subdomain (the platform's default: tracking)")
-    .option('--click-tracking', 'count clicks')
-    .option('--open-tracking', 'count opens')
-    .option('--tls <mode>', 'opportunistic or enforced')
-    .option('--no-sending', 'send no email from it')
-    .option('--no-receiving', 'receive no email at it');
 }
 
 async function list(command: Command, shell: Shell): Promise<number> {

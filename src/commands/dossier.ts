@@ -29,7 +29,6 @@ interface Flags extends LookFlags {
   publicKey?: string[];
 }
 
-/** Declares the flags of `dossier`. */
 export function options(command: Command): void {
   namingOptions(command)
     .argument('[person]', 'an address, a CRM id, or a hash (#9cc428f416d4)')

@@ -21,7 +21,6 @@ interface Flags extends LookFlags, QuietFlags {
   exitCode?: true;
 }
 
-/** Declares the flags of `drift`. */
 export function options(command: Command): void {
   verboseOptions(namingOptions(command))
     .option('--all', 'name every record, not three of each cause')

@@ -34,7 +34,6 @@ interface Flags {
 
 const defaultChannels = ['ch_news=Newsletter', 'ch_product=Product updates'];
 
-/** Declares the flags of `emulator`. */
 export function options(command: Command): void {
   command
     .option('--port <n>', 'port to listen on; 0 picks a free one', '4010')

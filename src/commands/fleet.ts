@@ -36,7 +36,6 @@ import { weightOf } from '../compose/placement/place-mirrors.ts';
 import { connectQuickly, type Quick } from '../compose/queues/redis-connections.ts';
 import { namedTwice, workable, type Workable } from '../worker/workable-config.ts';
 
-/** The parts of `fleet`. */
 export const parts: readonly CommandPart[] = [
   {
     name: 'status',
@@ -47,13 +46,24 @@ export const parts: readonly CommandPart[] = [
   {
     name: 'drain',
     summary: 'have a worker give all its mirrors away and take none, before it is stopped',
-    options: drainOptions,
+    options: (command) => {
+      command.argument('<node>', 'the name of a worker in `fleet status`, or how it begins');
+      fleetOptions(command);
+      command.option('--undo', 'let it have mirrors again');
+    },
     run: drain,
   },
   {
     name: 'move',
     summary: 'copy a mirror to the disk of another worker, which serves it from then on',
-    options: moveOptions,
+    options: (command) => {
+      command.argument('<mirror>', 'the name of a mirror');
+      fleetOptions(command);
+      command.requiredOption(
+        '--to <node>',
+        'the name of a worker in `fleet status`, or how it begins',
+      );
+    },
     run: move,
   },
 ];
@@ -71,18 +81,6 @@ function fleetOptions(command: Command): void {
     .option('-c, --config <file>', 'the configuration of one mirror')
     .option('--mirrors <folder>', 'the folder of configurations that the workers serve')
     .option('--json', 'print one JSON document');
-}
-
-function drainOptions(command: Command): void {
-  command.argument('<node>', 'the name of a worker in `fleet status`, or how it begins');
-  fleetOptions(command);
-  command.option('--undo', 'let it have mirrors again');
-}
-
-function moveOptions(command: Command): void {
-  command.argument('<mirror>', 'the name of a mirror');
-  fleetOptions(command);
-  command.requiredOption('--to <node>', 'the name of a worker in `fleet status`, or how it begins');
 }
 
 interface Row {

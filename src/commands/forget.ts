@@ -19,7 +19,6 @@ interface Flags extends PersonFlags {
   yes?: true;
 }
 
-/** Declares the flags of `forget`. */
 export function options(command: Command): void {
   const named = personOptions(namingOptions(command));
   named

@@ -10,7 +10,6 @@ import { mirrorName, refuseExisting, writeConfiguration } from '../app/init/mirr
 import type { Shell } from '../compose/process-shell.ts';
 import { Invalid } from '../domain/errors.ts';
 
-/** Declares the argument and flags of `init`. */
 export function options(command: Command): void {
   declareFlags(command);
 }

@@ -11,22 +11,24 @@ import { headOf } from '../worker/notifications/notice-delivery.ts';
 import type { Message, Sink } from '../worker/notifications/sink.ts';
 import { sinksOf } from '../worker/notifications/sinks.ts';
 
-/** The parts of `notify`. */
 export const parts: readonly CommandPart[] = [
-  { name: 'test', summary: 'send a test message to every receiver of `notices`', options, run },
+  {
+    name: 'test',
+    summary: 'send a test message to every receiver of `notices`',
+    options: (command) => {
+      lookOptions(command)
+        .option('--to <name>', 'only to this receiver: its name, or its kind if it has no name')
+        .addHelpText(
+          'after',
+          '\nEach receiver gets one message, whatever its events and level. Nothing is sent again.',
+        );
+    },
+    run,
+  },
 ];
 
 interface Flags extends LookFlags {
   to?: string;
-}
-
-function options(command: Command): void {
-  lookOptions(command)
-    .option('--to <name>', 'only to this receiver: its name, or its kind if it has no name')
-    .addHelpText(
-      'after',
-      '\nEach receiver gets one message, whatever its events and level. Nothing is sent again.',
-    );
 }
 
 /** Sends a test message to each receiver. The exit code is 1 if one of them did not take it. */

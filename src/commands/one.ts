@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
-import type { Mode } from '../engine/context/mirror-context.ts';
 import { pass, runOptions, type PassFlags } from '../app/run/run-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
@@ -9,7 +8,6 @@ interface Flags extends PassFlags {
   id?: string;
 }
 
-/** Declares the flags of `one`. */
 export function options(command: Command): void {
   runOptions(command)
     .argument('[person]', 'an address, a CRM id, or a hash (#9cc428f416d4)')
@@ -26,9 +24,15 @@ export function options(command: Command): void {
 /** Updates one person now. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
-  const mode = modeOf(command.args[0], flags.id);
+  const [who] = command.args;
+  const { id } = flags;
+  if ((who === undefined) === (id === undefined) || id === '') {
+    throw new Invalid('a person or --id is needed, and only one of them', {
+      fix: 'name the person, or the id of their record in the CRM',
+    });
+  }
   return pass({ ...flags, only: 'contacts' }, shell, {
-    mode,
+    mode: id === undefined ? { single: who ?? '' } : { record: id },
     writes: true,
     begins({ parts, name }) {
       const canReadOne = parts.some(({ type, source }) => type.name === 'contact' && source.one);
@@ -46,14 +50,5 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       if (flags.json) shell.note(why);
       else shell.print(why);
     },
-  });
-}
-
-/** Returns what to update. Throws Invalid unless there is either a person or an id. */
-function modeOf(who: string | undefined, id: string | undefined): Mode {
-  if (id !== undefined && id !== '' && who === undefined) return { record: id };
-  if (who !== undefined && id === undefined) return { single: who };
-  throw new Invalid('a person or --id is needed, and only one of them', {
-    fix: 'name the person, or the id of their record in the CRM',
   });
 }

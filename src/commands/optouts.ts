@@ -18,7 +18,6 @@ interface Flags extends LookFlags {
   spreadsheet?: boolean;
 }
 
-/** Declares the flags of `optouts`. */
 export function options(command: Command): void {
   lookOptions(command)
     .option(
@@ -51,7 +50,13 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const since = sinceOf(flags.since, now);
     const remembered = snapshot ? rememberedIn(snapshot, config, shell) : [];
     if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
-    const optOuts = (snapshot ? leavers(snapshot, since, remembered) : []).map(told);
+    const optOuts = (snapshot ? leavers(snapshot, since, remembered) : []).map(
+      ({ after, by, ...one }) => {
+        const { email, crmIds, channel, cause } = one;
+        const times = { after: after === null ? null : timeOf(after), by: timeOf(by) };
+        return { email, crmIds, channel, cause, ...times };
+      },
+    );
     const document = { mirror: config.mirror, since: since === null ? null : timeOf(since) };
     const rows = optOuts.flatMap(({ email, crmIds, channel, cause, after, by }) => {
       const ids = crmIds.length === 0 ? [''] : crmIds;
@@ -117,17 +122,6 @@ function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] 
     );
     return [];
   }
-}
-
-function told({ email, crmIds, channel, cause, after, by }: Leaver) {
-  return {
-    email,
-    crmIds,
-    channel,
-    cause,
-    after: after === null ? null : timeOf(after),
-    by: timeOf(by),
-  };
 }
 
 /** Formats the time in full, because a rounded range could exclude the moment itself. */

@@ -9,7 +9,6 @@ import { exitCode } from '../compose/output/exit-codes.ts';
 
 interface Flags extends LookFlags, DeciderFlags {}
 
-/** Declares the flags of `pause`. */
 export function options(command: Command): void {
   deciderOptions(lookOptions(command), 'why; `status` shows it').addHelpText(
     'after',

@@ -25,7 +25,6 @@ interface Flags extends PassFlags {
   all?: true;
 }
 
-/** Declares the flags of `plan`. */
 export function options(command: Command): void {
   passOptions(command)
     .option('--fast', 'compare the CRM with what is recorded, list nothing')

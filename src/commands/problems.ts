@@ -32,7 +32,6 @@ interface Flags extends LookFlags {
 
 const mostListed = 100;
 
-/** Declares the flags of `problems`. */
 export function options(command: Command): void {
   namingOptions(command)
     .option('--class <class>', 'only rejected, invalid, conflict or held (awaiting approval) ones')

@@ -12,7 +12,6 @@ import { lookOptions, print, type LookFlags } from '../app/snapshot-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 
-/** Declares the flags of `rebind`. */
 export function options(command: Command): void {
   lookOptions(command).addHelpText(
     'after',

@@ -47,7 +47,6 @@ interface Flags extends LookFlags {
 const mostNamed = 20;
 const redrawMs = 100;
 
-/** Declares the flags of `rehearse`. */
 export function options(command: Command): void {
   namingOptions(command)
     .option('--full', 'rehearse a full run (the default)')

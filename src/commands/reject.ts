@@ -19,7 +19,6 @@ import type { Shell } from '../compose/process-shell.ts';
 import { instant } from '../compose/output/format-values.ts';
 import { commandLine } from '../compose/output/printed-commands.ts';
 
-/** Declares the flags of `reject`. */
 export function options(command: Command): void {
   partOptions(command)
     .requiredOption('--reason <text>', 'why; it is stored and shown, so name no address in it')

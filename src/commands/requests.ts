@@ -29,7 +29,6 @@ interface Flags extends LookFlags {
 
 const shownUsually = 20;
 
-/** Declares the flags of `requests`. */
 export function options(command: Command): void {
   verboseOption(namingOptions(command))
     .option('--person <who>', 'only requests about this person: an address or a hash')
@@ -60,8 +59,20 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const { newest, more } = found ?? { newest: [], more: 0 };
     const isPlain = flags.addresses ?? shell.terminal;
     const shown = isPlain ? newest : newest.map((one) => masked(one, names));
-    const document = { mirror, since: timeOf(filter.since), requests: shown.map(told), more };
-    if (shown.length === 0) return { document, lines: [emptyWords(seen, found !== undefined)] };
+    const told = shown.map(
+      ({ at, run, route, method, path, status, failure, ms, attempt, ...one }) => {
+        const { person, requestId, size, rows, request, answer } = one;
+        const sent = { at: timeOf(at), run, route, method, path, status, failure, ms, attempt };
+        return { ...sent, person, requestId, size, rows, request, answer };
+      },
+    );
+    const document = { mirror, since: timeOf(filter.since), requests: told, more };
+    if (shown.length === 0) {
+      let why = `No requests of ${mirror} are logged yet; a run logs them in ${requests.path}`;
+      if (found !== undefined) why = `No such requests of ${mirror} are logged`;
+      if (!requests.isOn) why = `The requests of ${mirror} are not logged (requests.log is off)`;
+      return { document, lines: [why] };
+    }
     const rest = `… and ${withCommas(more)} more (--last ${last + more} shows all)`;
     const [head = '', ...rows] = table(
       [
@@ -109,19 +120,6 @@ function filterOf(flags: Flags, { config, snapshot, now }: Seen): RequestFilter 
     failed,
     person: word?.startsWith('#') ? (key) => isMeant({ kind: 'contact', key }) : word,
   };
-}
-
-function emptyWords({ config: { mirror, requests } }: Seen, isThere: boolean): string {
-  if (!requests.isOn) return `The requests of ${mirror} are not logged (requests.log is off)`;
-  if (isThere) return `No such requests of ${mirror} are logged`;
-  return `No requests of ${mirror} are logged yet; a run logs them in ${requests.path}`;
-}
-
-function told(one: LoggedRequest) {
-  const { at, run, route, method, path, status, failure, ms, attempt } = one;
-  const { person, requestId, size, rows, request, answer } = one;
-  const sent = { at: timeOf(at), run, route, method, path, status, failure, ms, attempt };
-  return { ...sent, person, requestId, size, rows, request, answer };
 }
 
 function textsOf(one: LoggedRequest | undefined, isVerbose: boolean): string[] {

@@ -4,7 +4,7 @@ import { settleConflict } from '../engine/erasure/settle-conflict.ts';
 import { lookOptions } from '../app/snapshot-command.ts';
 import { personOptions, withPerson, type PersonFlags } from '../app/run/person-command.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
-import { reasonOf } from '../compose/output/reason-option.ts';
+import { requiredText } from '../compose/output/reason-option.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { instant } from '../compose/output/format-values.ts';
 
@@ -17,7 +17,6 @@ interface Flags extends PersonFlags {
   by?: string;
 }
 
-/** Declares the flags of `resolve`. */
 export function options(command: Command): void {
   personOptions(lookOptions(command))
     .requiredOption('--channel <id>', 'the channel of the conflict')
@@ -49,9 +48,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     });
   }
   const as: 'in' | 'out' = flags.in ? 'in' : 'out';
-  const reason = filled('--reason', reasonOf(flags.reason));
-  const evidence = filled('--evidence', reasonOf(flags.evidence, '--evidence'));
-  const by = filled('--by', reasonOf(flags.by ?? operatorName(shell), '--by'));
+  const fix = 'fill it: the decision is kept with it';
+  const reason = requiredText('--reason', flags.reason, fix);
+  const evidence = requiredText('--evidence', flags.evidence, fix);
+  const by = requiredText('--by', flags.by ?? operatorName(shell), fix);
   return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
     const caller = operatorName(shell);
     const asked = { part, key, channel, as, by, caller, reason, evidence };
@@ -67,9 +67,4 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       code: 0,
     };
   });
-}
-
-function filled(option: string, text: string | undefined): string {
-  if (text) return text;
-  throw new Invalid(`${option}: it is empty`, { fix: 'fill it: the decision is kept with it' });
 }

@@ -9,7 +9,6 @@ import { exitCode } from '../compose/output/exit-codes.ts';
 
 interface Flags extends LookFlags, DeciderFlags {}
 
-/** Declares the flags of `resume`. */
 export function options(command: Command): void {
   deciderOptions(lookOptions(command), 'why').addHelpText(
     'after',

@@ -13,7 +13,6 @@ interface Flags extends LookFlags, DeciderFlags {}
 
 type Named = Pick<RecordProblem, 'kind' | 'key'>;
 
-/** Declares the flags of `retry`. */
 export function options(command: Command): void {
   deciderOptions(namingOptions(command), 'why; the audit log keeps it')
     .argument('[record]', 'an address, a hash or the key of a template; everything when left out')

@@ -36,7 +36,6 @@ interface Flags extends LookFlags {
 const runsShown = 20;
 const changesShown = 100;
 
-/** Declares the flags of `runs`. */
 export function options(command: Command): void {
   verboseOption(namingOptions(command))
     .argument('[id]', 'one run, with its changes')
@@ -101,6 +100,8 @@ function tellOne(
     });
   }
   const run = history.tellRun(kept, history.runningOf(snapshot, leased));
+  const { plan, requests, certificate } = run;
+  const yes = (value: boolean) => (value ? 'yes' : 'no');
   const counts = history.tellChanges(snapshot, id);
   const listed = snapshot.outcomes.gravest(id, last);
   const more = totalOf(counts) - listed.length;
@@ -110,7 +111,16 @@ function tellOne(
     lines: [
       `Run ${id} of ${config.mirror}: ${history.statusWords(run)} (${run.mode}, ${history.tookWords(run)})`,
       `started ${run.startedAt}, ended ${run.endedAt ?? '–'}`,
-      ...(isVerbose ? internalsOf(run) : []),
+      ...(isVerbose && plan !== null ? [`plan ${plan}`] : []),
+      ...(isVerbose && requests
+        ? [`requests ${requests.total}, delayed by a rate limit ${requests.rateLimited}`]
+        : []),
+      ...(isVerbose && certificate
+        ? [
+            `complete readings: source ${yes(certificate.source)}, ` +
+              `platform ${yes(certificate.platform)}`,
+          ]
+        : []),
       ...(askedWords(run) === '' ? [] : [`asked for by ${askedWords(run)}`]),
       ...(run.undoes === undefined ? [] : [`undoes run ${run.undoes}`]),
       ...fullWords(run),
@@ -121,22 +131,6 @@ function tellOne(
       ...(more > 0 ? [`  … and ${more} more (--last ${last + more} shows all)`] : []),
     ],
   };
-}
-
-function internalsOf({ plan, requests, certificate }: history.ToldRun): string[] {
-  const yes = (value: boolean) => (value ? 'yes' : 'no');
-  return [
-    ...(plan === null ? [] : [`plan ${plan}`]),
-    ...(requests
-      ? [`requests ${requests.total}, delayed by a rate limit ${requests.rateLimited}`]
-      : []),
-    ...(certificate
-      ? [
-          `complete readings: source ${yes(certificate.source)}, ` +
-            `platform ${yes(certificate.platform)}`,
-        ]
-      : []),
-  ];
 }
 
 function lineOf({ kind, key, op, part, outcome, reason, fix, approval }: ToldChange): string {

@@ -6,7 +6,6 @@ import { editorSchema } from '../config/editor-schema.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 
-/** Declares the help text of `schema`. */
 export function options(command: Command): void {
   command.description('print the JSON Schema of the configuration, for editors');
 }

@@ -25,28 +25,74 @@ import { resetRecord } from '../engine/erasure/reset-record.ts';
 import { createLog } from '../app/run/run-log.ts';
 import { personOptions, type PersonFlags, withPerson } from '../app/run/person-command.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
-import { reasonOf } from '../compose/output/reason-option.ts';
+import { requiredText } from '../compose/output/reason-option.ts';
 import { instant } from '../compose/output/format-values.ts';
 
-/** The parts of `state`. */
 export const parts: readonly CommandPart[] = [
-  { name: 'list', summary: 'list what is recorded', options: listOptions, run: list },
+  {
+    name: 'list',
+    summary: 'list what is recorded',
+    options: (command) => {
+      filterOptions(namingOptions(command))
+        .option('--limit <n>', `how many at most (${listed})`)
+        .addHelpText(
+          'after',
+          `\n${filterHelp}\nReads the snapshot only and changes nothing, so it works during a run.`,
+        );
+    },
+    run: list,
+  },
   {
     name: 'show',
     summary: 'show everything that is recorded of one person or template',
-    options: showOptions,
+    options: (command) => {
+      namingOptions(command)
+        .argument('<record>', 'an address, a hash, a CRM id, or the key or name of a template')
+        .addHelpText(
+          'after',
+          '\nReads the snapshot only, works during a run, and changes nothing. `explain` reads the CRM\n' +
+            'and the platform too, and says what a run would do.',
+        );
+    },
     run: show,
   },
   {
     name: 'export',
     summary: 'write everything that is recorded, a line for each record',
-    options: exportOptions,
+    options: (command) => {
+      filterOptions(namingOptions(command))
+        .addOption(
+          new Option('--format <format>', 'jsonl: a JSON document a line; csv: a line a channel')
+            .choices(['jsonl', 'csv'])
+            .default('jsonl'),
+        )
+        .option('--output <file>', 'write to this file, which must not exist, and not to stdout')
+        .addHelpText(
+          'after',
+          `\n${filterHelp}\nPeople are hashes, in a file too, unless --addresses is given. The file is readable for\n` +
+            'you alone (0600), and no cell of the CSV is a formula to a spreadsheet. With --output, --json\n' +
+            'prints how many records were written.',
+        );
+    },
     run: exportAll,
   },
   {
     name: 'reset',
     summary: 'have the next run read one person again, and decide anew',
-    options: resetOptions,
+    options: (command) => {
+      personOptions(lookOptions(command))
+        .requiredOption('--reason <text>', 'why')
+        .option('--by <name>', 'who decides (the user and host that call it)')
+        .addHelpText(
+          'after',
+          '\nForgets how the platform last showed the person, what the last run decided, and refusals. It\n' +
+            'sends nothing: the next run, a fast one too, reads the person on the platform and decides by\n' +
+            'the ordinary rules. What protects the person is kept: every opt-out and who made it, the\n' +
+            'do-not-contact list, what an operator decided, what awaits approval, and whose contact it is.\n' +
+            'While the outcome of a change of the person is unknown, it exits with 75.\n\n' +
+            'Reason and name are logged: name no address in them.',
+        );
+    },
     run: reset,
   },
 ];
@@ -55,15 +101,6 @@ const listed = 50;
 
 interface ListFlags extends LookFlags, FilterFlags {
   limit?: string;
-}
-
-function listOptions(command: Command): void {
-  filterOptions(namingOptions(command))
-    .option('--limit <n>', `how many at most (${listed})`)
-    .addHelpText(
-      'after',
-      `\n${filterHelp}\nReads the snapshot only and changes nothing, so it works during a run.`,
-    );
 }
 
 async function list(command: Command, shell: Shell): Promise<number> {
@@ -94,16 +131,6 @@ function limitOf(text: string | undefined): number {
   throw new Invalid(`--limit ${text}: write a number from 1 on`);
 }
 
-function showOptions(command: Command): void {
-  namingOptions(command)
-    .argument('<record>', 'an address, a hash, a CRM id, or the key or name of a template')
-    .addHelpText(
-      'after',
-      '\nReads the snapshot only, works during a run, and changes nothing. `explain` reads the CRM\n' +
-        'and the platform too, and says what a run would do.',
-    );
-}
-
 async function show(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<LookFlags>();
   return look(flags, shell, async ({ config, snapshot, names }) => {
@@ -121,22 +148,6 @@ async function show(command: Command, shell: Shell): Promise<number> {
 interface ExportFlags extends LookFlags, FilterFlags {
   format: 'jsonl' | 'csv';
   output?: string;
-}
-
-function exportOptions(command: Command): void {
-  filterOptions(namingOptions(command))
-    .addOption(
-      new Option('--format <format>', 'jsonl: a JSON document a line; csv: a line a channel')
-        .choices(['jsonl', 'csv'])
-        .default('jsonl'),
-    )
-    .option('--output <file>', 'write to this file, which must not exist, and not to stdout')
-    .addHelpText(
-      'after',
-      `\n${filterHelp}\nPeople are hashes, in a file too, unless --addresses is given. The file is readable for\n` +
-        'you alone (0600), and no cell of the CSV is a formula to a spreadsheet. With --output, --json\n' +
-        'prints how many records were written.',
-    );
 }
 
 async function exportAll(command: Command, shell: Shell): Promise<number> {
@@ -183,25 +194,11 @@ interface ResetFlags extends PersonFlags {
   by?: string;
 }
 
-function resetOptions(command: Command): void {
-  personOptions(lookOptions(command))
-    .requiredOption('--reason <text>', 'why')
-    .option('--by <name>', 'who decides (the user and host that call it)')
-    .addHelpText(
-      'after',
-      '\nForgets how the platform last showed the person, what the last run decided, and refusals. It\n' +
-        'sends nothing: the next run, a fast one too, reads the person on the platform and decides by\n' +
-        'the ordinary rules. What protects the person is kept: every opt-out and who made it, the\n' +
-        'do-not-contact list, what an operator decided, what awaits approval, and whose contact it is.\n' +
-        'While the outcome of a change of the person is unknown, it exits with 75.\n\n' +
-        'Reason and name are logged: name no address in them.',
-    );
-}
-
 async function reset(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<ResetFlags>();
-  const reason = filled('--reason', reasonOf(flags.reason));
-  const by = filled('--by', reasonOf(flags.by ?? operatorName(shell), '--by'));
+  const fix = 'fill it: it is logged with the reset';
+  const reason = requiredText('--reason', flags.reason, fix);
+  const by = requiredText('--by', flags.by ?? operatorName(shell), fix);
   return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
     const done = resetRecord(mirror, { part, key, by, caller: operatorName(shell), reason });
     const told = { person: hash, by, reason, at: instant(done.at) };
@@ -220,9 +217,4 @@ async function reset(command: Command, shell: Shell): Promise<number> {
       code: 0,
     };
   });
-}
-
-function filled(option: string, text: string | undefined): string {
-  if (text) return text;
-  throw new Invalid(`${option}: it is empty`, { fix: 'fill it: it is logged with the reset' });
 }

@@ -12,7 +12,6 @@ import { counted } from '../domain/values/counted.ts';
 import { askRedis } from '../views/status/mirror-health.ts';
 import { calmOf, rowsOf } from '../views/status/current-status.ts';
 
-/** Declares the flags of `status`. */
 export function options(command: Command): void {
   verboseOption(namingOptions(command)).addHelpText(
     'after',

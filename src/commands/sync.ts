@@ -22,7 +22,6 @@ interface Flags extends PassFlags, ApproveFlags {
   notify?: true;
 }
 
-/** Declares the flags of `sync`. */
 export function options(command: Command): void {
   writingOptions(passOptions(command))
     .option('--notify', 'report problems to the receivers of `notices`')

@@ -9,9 +9,27 @@ import { once, reach, type Reached, type ReachFlags } from '../app/platform-comm
 import { lookOptions } from '../app/snapshot-command.ts';
 import type { CommandPart, Shell } from '../compose/process-shell.ts';
 
-/** The parts of `template`. */
 export const parts: readonly CommandPart[] = [
-  { name: 'test', summary: 'send one template to an address', options, run },
+  {
+    name: 'test',
+    summary: 'send one template to an address',
+    options: (command) => {
+      lookOptions(command)
+        .argument(
+          '<key>',
+          "the template's key in the source, or its exact name or id on the platform",
+        )
+        .requiredOption('--to <address>', 'who gets it')
+        .option('--var <name=value...>', 'values for its variables; others have their defaults')
+        .option('--from <address>', "instead of the template's sender")
+        .option('--subject <text>', "instead of the template's subject")
+        .addHelpText(
+          'after',
+          '\nWhat the platform has is sent: `sync` first what changed in the source.',
+        );
+    },
+    run,
+  },
 ];
 
 interface Flags extends ReachFlags {
@@ -19,19 +37,6 @@ interface Flags extends ReachFlags {
   var?: readonly string[];
   from?: string;
   subject?: string;
-}
-
-function options(command: Command): void {
-  lookOptions(command)
-    .argument('<key>', "the template's key in the source, or its exact name or id on the platform")
-    .requiredOption('--to <address>', 'who gets it')
-    .option('--var <name=value...>', 'values for its variables; others have their defaults')
-    .option('--from <address>', "instead of the template's sender")
-    .option('--subject <text>', "instead of the template's subject")
-    .addHelpText(
-      'after',
-      '\nWhat the platform has is sent: `sync` first what changed in the source.',
-    );
 }
 
 async function run(command: Command, shell: Shell): Promise<number> {

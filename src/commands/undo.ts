@@ -31,7 +31,6 @@ interface Flags extends PassFlags, ApproveFlags {
 
 const choices = ['opt_in', 'opt_out', 'create', 'update', 'archive'] as const;
 
-/** Declares the flags of `undo`. */
 export function options(command: Command): void {
   writingOptions(runOptions(command))
     .argument('<run>', 'the id of a run, as `crm-mirror runs` lists it, or last (undos left out)')

@@ -49,7 +49,6 @@ interface Flags extends LookFlags, DeciderFlags, Which {
   withdraw?: string;
 }
 
-/** Declares the flags of `unmanaged`. */
 export function options(command: Command): void {
   deciderOptions(namingOptions(command), 'why; the audit log keeps it')
     .option('--deleted', 'only people whom the CRM marks as deleted')

@@ -26,7 +26,6 @@ interface Flags extends QuietFlags {
   acceptLostSnapshot?: boolean;
 }
 
-/** Declares the flags of `worker`. */
 export function options(command: Command): void {
   quietOptions(command)
     .option('-c, --config <file...>', 'the configuration; several: a mirror each', [

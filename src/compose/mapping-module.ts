@@ -23,7 +23,14 @@ const loaded = new Map<string, LoadedMap>();
 export function loadMap(path: string): LoadedMap {
   const known = loaded.get(path);
   if (known) return known;
-  const text = textOf(path);
+  let text: Buffer;
+  try {
+    text = readSmallFile(path);
+  } catch (error) {
+    throw new Invalid(`${path}: contacts.map cannot be read (${codeOf(error) ?? 'unknown'})`, {
+      fix: 'correct the path',
+    });
+  }
   const found = moduleAt(path);
   const map = memberOf(found, 'default');
   if (!isMap(map)) {
@@ -36,23 +43,12 @@ export function loadMap(path: string): LoadedMap {
     });
   }
   const saysReads = reads.length > 0;
-  const fresh = { name: path, map, reads, saysReads, hash: hash('sha256', text) };
+  const fresh = { name: path, map, reads, saysReads, hash: hash('sha256', text.toString('utf8')) };
   loaded.set(path, fresh);
   return fresh;
 }
 
 const example = 'write export default function map(record) { return { ...record }; }';
-
-function textOf(path: string): string {
-  try {
-    return readSmallFile(path).toString('utf8');
-  } catch (error) {
-    const code = codeOf(error) ?? 'unknown';
-    throw new Invalid(`${path}: contacts.map cannot be read (${code})`, {
-      fix: 'correct the path',
-    });
-  }
-}
 
 function moduleAt(path: string): unknown {
   try {
@@ -69,18 +65,14 @@ function moduleAt(path: string): unknown {
       });
     }
     const name = error instanceof Error ? error.name : 'it throws';
-    const line = lineOf(error);
-    throw new Invalid(`${path}${line}: cannot be loaded (${code ?? name})`, {
+    // Node reports the line of the error in the first line of the stack.
+    const stack = error instanceof Error ? (error.stack ?? '') : '';
+    const line = /^\S*:(\d+)$/m.exec(stack.split('\n')[0] ?? '')?.[1];
+    const place = line === undefined ? '' : `:${line}`;
+    throw new Invalid(`${path}${place}: cannot be loaded (${code ?? name})`, {
       fix: `try: node ${path}`,
     });
   }
-}
-
-/** Returns the line number of an error that Node reports, from the first line of the stack. */
-function lineOf(error: unknown): string {
-  const stack = error instanceof Error ? (error.stack ?? '') : '';
-  const line = /^\S*:(\d+)$/m.exec(stack.split('\n')[0] ?? '')?.[1];
-  return line === undefined ? '' : `:${line}`;
 }
 
 function memberOf(value: unknown, name: string): unknown {

@@ -118,7 +118,10 @@ export function createEmulator(options: EmulatorOptions): Emulator {
   const accounts = openAccounts(options, { storage, behaviour: quirks.behaviour });
   const requests = remember<LoggedRequest>(options.keepRequests ?? 100_000);
   const player = createPlayers(accounts, requests);
-  const begin = once(() => storeBeginning(storage, accounts));
+  const begin = once(() => {
+    storage.save();
+    storage.begin(accounts.rows());
+  });
 
   function log({ method, path }: AnyRequest, seen: Omit<LoggedRequest, 'at' | 'method' | 'path'>) {
     requests.add({ at: timestamp(clock.now()), method, path, ...seen });
@@ -167,11 +170,6 @@ export function createEmulator(options: EmulatorOptions): Emulator {
   };
   const playWith = createConsole(emulator);
   return emulator;
-}
-
-function storeBeginning(storage: Storage, accounts: Accounts): void {
-  storage.save();
-  storage.begin(accounts.rows());
 }
 
 /** Returns a function that runs `act` once. If `act` throws, the next call repeats it. */
@@ -280,7 +278,21 @@ function ask(
 ): Reply {
   const { accounts, meters, quirks, clock } = ground;
   const found = findOperation(operations, asked);
-  if ('allowed' in found) return noOperation(asked, found.allowed);
+  if ('allowed' in found) {
+    const { method, path } = asked;
+    const allow = found.allowed.join(', ');
+    const isPath = found.allowed.length > 0;
+    const outcome = isPath
+      ? refuse(405, 'Method not allowed', {
+          why: `${path} does not accept ${method}.`,
+          fix: `Use ${allow}.`,
+        })
+      : refuse(404, 'Not found', {
+          why: `The API has no path ${path}.`,
+          fix: 'Compare the path with the API reference.',
+        });
+    return { route: null, outcome, headers: isPath ? { allow } : {} };
+  }
   const { operation, id } = found;
   const { route, method } = operation;
   const admitted = admit(accounts, operation, asked.headers);
@@ -313,22 +325,6 @@ function read({ method, path, headers, body = '' }: AnyRequest): Asked {
 export function routeOf(request: AnyRequest): Route | undefined {
   const found = findOperation(operations, read(request));
   return 'operation' in found ? found.operation.route : undefined;
-}
-
-function noOperation({ method, path }: Asked, allowed: readonly string[]): Reply {
-  if (allowed.length === 0) {
-    const outcome = refuse(404, 'Not found', {
-      why: `The API has no path ${path}.`,
-      fix: 'Compare the path with the API reference.',
-    });
-    return { route: null, outcome, headers: {} };
-  }
-  const allow = allowed.join(', ');
-  const outcome = refuse(405, 'Method not allowed', {
-    why: `${path} does not accept ${method}.`,
-    fix: `Use ${allow}.`,
-  });
-  return { route: null, outcome, headers: { allow } };
 }
 
 /**

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { sealIn } from '../../src/compose/queues/payload-encryption.ts';
-import { fleetKeys } from '../../src/compose/queues/fleet-keys.ts';
+import { fleetKeys } from '../../src/compose/queues/queue-names.ts';
 import { connectQuickly } from '../../src/compose/queues/redis-connections.ts';
 import { partUse } from '../../src/worker/moves/move-side.ts';
 import { receiveMirror } from '../../src/worker/moves/receive-mirror.ts';

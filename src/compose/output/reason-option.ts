@@ -17,3 +17,10 @@ export function reasonOf(text: string | undefined, option = '--reason'): string 
   if (reason.length <= reasonAtMost) return reason;
   throw new Invalid(`${option}: ${reason.length} characters`, { fix: `at most ${reasonAtMost}` });
 }
+
+/** Returns the text like `reasonOf`; `fix` is the remedy if it is missing or empty. */
+export function requiredText(option: string, text: string | undefined, fix: string): string {
+  const filled = reasonOf(text, option);
+  if (filled) return filled;
+  throw new Invalid(`${option}: it is empty`, { fix });
+}

@@ -83,7 +83,20 @@ export function placeMirrors(
 ): Map<string, string> {
   const takers = nodes.filter(({ isDraining }) => !isDraining).toSorted(byName);
   const places = placesOn(takers);
-  const all = mirrors.map((mirror) => candidateOf(mirror, places)).toSorted(heaviestFirst);
+  const candidates = mirrors.map((mirror): Candidate => {
+    const known = places.get(mirror.name) ?? [];
+    const begun = known.filter(({ isBegun }) => isBegun);
+    let allowed = begun.length > 0 ? begun : known;
+    if (mirror.disk !== undefined) allowed = known.filter(({ disk }) => disk === mirror.disk);
+    const nodes = allowed.map(({ node }) => node);
+    let ranked: readonly string[] | undefined;
+    const rank = (): readonly string[] => {
+      const scored = nodes.map((node) => ({ node, score: scoreOf(mirror.name, node) }));
+      return scored.toSorted((a, b) => (a.score < b.score ? 1 : -1)).map(({ node }) => node);
+    };
+    return { ...mirror, weight: weightOf(mirror), nodes, ranked: () => (ranked ??= rank()) };
+  });
+  const all = candidates.toSorted((a, b) => b.weight - a.weight || byName(a, b));
   const placeable = all.filter((one) => one.nodes.length > 0);
   const total = placeable.reduce((sum, { weight }) => sum + weight, 0);
   const most = (total / Math.max(1, takers.length)) * bound;
@@ -126,34 +139,8 @@ function placesOn(nodes: readonly PlacedNode[]): Map<string, Place[]> {
   return places;
 }
 
-function candidateOf(mirror: PlacedMirror, places: ReadonlyMap<string, Place[]>): Candidate {
-  const nodes = allowed(mirror, places.get(mirror.name) ?? []).map(({ node }) => node);
-  let ranked: readonly string[] | undefined;
-  return {
-    ...mirror,
-    weight: weightOf(mirror),
-    nodes,
-    ranked: () => (ranked ??= rank(mirror.name, nodes)),
-  };
-}
-
-function rank(mirror: string, nodes: readonly string[]): readonly string[] {
-  const scored = nodes.map((node) => ({ node, score: scoreOf(mirror, node) }));
-  return scored.toSorted((a, b) => (a.score < b.score ? 1 : -1)).map(({ node }) => node);
-}
-
-function allowed({ disk }: PlacedMirror, places: readonly Place[]): readonly Place[] {
-  if (disk !== undefined) return places.filter((place) => place.disk === disk);
-  const begun = places.filter(({ isBegun }) => isBegun);
-  return begun.length > 0 ? begun : places;
-}
-
 function byName(a: { name: string }, b: { name: string }): number {
   return a.name < b.name ? -1 : 1;
-}
-
-function heaviestFirst(a: Candidate, b: Candidate): number {
-  return b.weight - a.weight || byName(a, b);
 }
 
 /** Returns the random weight of a node for a mirror, as digits that compare as text. */

@@ -32,9 +32,8 @@
  * that it has lost the mirror. It can only lose it after its own key was gone, which it notices.
  */
 import { z } from 'zod';
-import { aliveMs, fleetChanged, fleetKeys } from './fleet-keys.ts';
+import { aliveMs, fleetChanged, fleetKeys, prefix } from './queue-names.ts';
 import { nodeKeys } from './node-heartbeat.ts';
-import { prefix } from './queue-names.ts';
 import type { Quick } from './redis-connections.ts';
 
 /** A worker's claim to a mirror. */
@@ -50,7 +49,7 @@ export interface Candidate {
   acceptLost: boolean;
   /** Whether this worker was told to stand by within the last fifteen seconds. */
   stoodBy: boolean;
-  /** The disk of the snapshot, as fleet-keys.ts describes it; '' if its folder has no id. */
+  /** The disk of the snapshot, as queue-names.ts describes it; '' if its folder has no id. */
   disk: string;
 }
 

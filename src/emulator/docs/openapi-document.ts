@@ -58,6 +58,17 @@ export function describeApi(): Document {
     const one = { [operation.method.toLowerCase()]: describe(operation) };
     paths[operation.path] = { ...paths[operation.path], ...one };
   }
+  // With a reference wherever one schema contains another.
+  const registry = z.registry<{ id: string }>();
+  for (const [id, schema] of Object.entries(answers)) registry.add(schema, { id });
+  const { schemas } = z.toJSONSchema(registry, {
+    uri: (id) => `#/components/schemas/${id}`,
+    override: simplify,
+  });
+  const named: Record<string, JsonSchema> = {};
+  for (const [name, { $id: _id, $schema: _dialect, ...schema }] of Object.entries(schemas)) {
+    named[name] = schema;
+  }
   return {
     openapi: '3.1.0',
     info: { title: 'Email platform, emulated', version: '1', description: about },
@@ -66,7 +77,7 @@ export function describeApi(): Document {
     tags: [...new Set(Object.values(described).map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
     components: {
-      schemas: answerSchemas(),
+      schemas: named,
       securitySchemes: {
         apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' },
         session: {
@@ -82,7 +93,20 @@ export function describeApi(): Document {
 
 function describe({ route, path, schemas, session, sends, brief }: Operation): DescribedOperation {
   const { tag, summary, description, success, refusals } = described[route];
-  const headers = limitHeaders(sends);
+  const headers = {
+    'X-RateLimit-Limit': header('How many requests the window allows.'),
+    'X-RateLimit-Remaining': header('How many are left.'),
+    ...(sends
+      ? { 'X-RateLimit-Reset': header('When the window ends, in seconds since the epoch.') }
+      : { 'X-RateLimit-Window': header('The length of the window in seconds.') }),
+  };
+  const inPath = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = '']): Parameter => {
+    return { name, in: 'path', required: true, schema: { type: 'string' } };
+  });
+  const { properties = {}, required = [] } = schemas.query ? toSchema(schemas.query) : {};
+  const inQuery = Object.entries(properties).map(([name, schema]): Parameter => {
+    return { name, in: 'query', required: required.includes(name), schema };
+  });
   const refusal = answerOf(brief ? 'BriefRefusal' : 'Refusal');
   const always = {
     401: session ? 'No valid session' : 'Missing, invalid, revoked or disabled API key',
@@ -106,35 +130,12 @@ function describe({ route, path, schemas, session, sends, brief }: Operation): D
     tags: [tag],
     summary,
     description,
-    parameters: [...pathParameters(path), ...queryParameters(schemas.query)],
+    parameters: [...inPath, ...inQuery],
     ...(schemas.body && {
       requestBody: { required: true, content: json(toSchema(schemas.body)) },
     }),
     responses,
     ...(session && { security: [{ session: [] }] }),
-  };
-}
-
-function pathParameters(path: string): Parameter[] {
-  return Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = '']) => {
-    return { name, in: 'path', required: true, schema: { type: 'string' } };
-  });
-}
-
-function queryParameters(schema: z.ZodType | undefined): Parameter[] {
-  const { properties = {}, required = [] } = schema ? toSchema(schema) : {};
-  return Object.entries(properties).map(([name, property]) => {
-    return { name, in: 'query', required: required.includes(name), schema: property };
-  });
-}
-
-function limitHeaders(sends: boolean): Record<string, unknown> {
-  return {
-    'X-RateLimit-Limit': header('How many requests the window allows.'),
-    'X-RateLimit-Remaining': header('How many are left.'),
-    ...(sends
-      ? { 'X-RateLimit-Reset': header('When the window ends, in seconds since the epoch.') }
-      : { 'X-RateLimit-Window': header('The length of the window in seconds.') }),
   };
 }
 
@@ -156,21 +157,6 @@ function toSchema(schema: z.ZodType): JsonSchema {
     override: simplify,
   });
   return rest;
-}
-
-/** Returns every response schema, with a reference wherever one schema contains another. */
-function answerSchemas(): Record<string, JsonSchema> {
-  const registry = z.registry<{ id: string }>();
-  for (const [id, schema] of Object.entries(answers)) registry.add(schema, { id });
-  const { schemas } = z.toJSONSchema(registry, {
-    uri: (id) => `#/components/schemas/${id}`,
-    override: simplify,
-  });
-  const named: Record<string, JsonSchema> = {};
-  for (const [name, { $id: _id, $schema: _dialect, ...schema }] of Object.entries(schemas)) {
-    named[name] = schema;
-  }
-  return named;
 }
 
 /**
