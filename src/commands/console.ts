@@ -61,14 +61,17 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const access = sharedAccessRules(configs);
   const key = randomBytes(24).toString('base64url');
   const isOwn = access.users === undefined && access.proxy === undefined;
-  const { host = '127.0.0.1' } = flags;
   const user = { name: operatorName(shell), role: 'operator', seesAddresses: true } as const;
   const failed = (error: unknown): void =>
     shell.note(`crm-mirror: console: ${explain(error).text}`);
   const mirrors = configs.map((config) => consoleMirror(config, shell, { clock: systemClock }));
+  const { host = '127.0.0.1', port = `${defaultPort}` } = flags;
+  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) {
+    throw new Invalid(`--port ${port}: it is no port`, { fix: 'write a number from 0 to 65535' });
+  }
   const server = createServer({
     host,
-    port: portOf(flags.port),
+    port: Number(port),
     clock: systemClock,
     failed,
     register: (app) =>
@@ -105,10 +108,4 @@ async function add(
     shell.note(`crm-mirror: ${config.file} does not name this file yet: add server.users`);
   }
   return exitCode('done');
-}
-
-function portOf(text = `${defaultPort}`): number {
-  const port = Number(text);
-  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
-  throw new Invalid(`--port ${text}: it is no port`, { fix: 'write a number from 0 to 65535' });
 }

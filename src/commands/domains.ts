@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import { table } from '../compose/output/table.ts';
 import type { Domain } from '../platform/answer-schemas.ts';
-import { domainCreateBody, type DomainCreateBody } from '../platform/request-schemas.ts';
+import { domainCreateBody } from '../platform/request-schemas.ts';
 import { cell } from '../compose/output/visible-text.ts';
 import { once, reach, type Reached, type ReachFlags } from '../app/platform-command.ts';
 import { lookOptions } from '../app/snapshot-command.ts';
@@ -104,21 +104,9 @@ function shown(domains: readonly Domain[]): string[] {
 
 async function create(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<CreateFlags>();
-  const body = bodyOf(command.args[0] ?? '', flags);
-  return reach(flags, shell, async ({ platform, signal }) => {
-    const look = 'crm-mirror domains list tells';
-    const made = await once(platform.domains.create(body, { signal }), look);
-    return { document: made, lines: [...shown([made]), ...recordsOf(made)] };
-  });
-}
-
-/**
- * Returns the body of the request. It omits whatever the flags omit, so that the platform's
- * defaults apply. Throws Invalid for a wrong value.
- */
-function bodyOf(domain: string, flags: CreateFlags): DomainCreateBody {
-  const said = {
-    domain: domain.trim().replace(/\.$/, ''),
+  // What the flags omit is omitted, so that the platform's defaults apply.
+  const parsed = domainCreateBody.safeParse({
+    domain: (command.args[0] ?? '').trim().replace(/\.$/, ''),
     custom_return_path: flags.returnPath,
     tracking: flags.tracking,
     click_tracking: flags.clickTracking,
@@ -126,12 +114,17 @@ function bodyOf(domain: string, flags: CreateFlags): DomainCreateBody {
     tls: flags.tls,
     sending_email: flags.sending ? undefined : false,
     receiving_email: flags.receiving ? undefined : false,
-  };
-  const parsed = domainCreateBody.safeParse(said);
-  if (parsed.success) return parsed.data;
-  const [field] = parsed.error.issues[0]?.path ?? [];
-  const { reason, fix } = mend[String(field)] ?? { reason: 'this domain cannot be created' };
-  throw new Invalid(reason, { fix });
+  });
+  if (!parsed.success) {
+    const [field] = parsed.error.issues[0]?.path ?? [];
+    const { reason, fix } = mend[String(field)] ?? { reason: 'this domain cannot be created' };
+    throw new Invalid(reason, { fix });
+  }
+  return reach(flags, shell, async ({ platform, signal }) => {
+    const look = 'crm-mirror domains list tells';
+    const made = await once(platform.domains.create(parsed.data, { signal }), look);
+    return { document: made, lines: [...shown([made]), ...recordsOf(made)] };
+  });
 }
 
 const label = 'write labels of letters, digits and inner hyphens, with dots between them';

@@ -141,7 +141,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 function openEmulator(flags: Flags, shell: Shell): Emulator {
   const seedFile = readSeedFile(flags.seedFile);
   const random = seeded(parseWhole('--seed', flags.seed, Number.MAX_SAFE_INTEGER));
-  const apiKey = parseKey(flags.key);
+  const { key: apiKey } = flags;
+  if (apiKey !== undefined && !/^[\w.~-]+$/.test(apiKey)) {
+    throw new Invalid('--key: use letters, digits and . _ ~ - only');
+  }
   const channels = (flags.channel ?? (seedFile ? [] : defaultChannels)).map((text) => {
     const [, id, name, byDefault] =
       /^([\w.~-]+)(?:=(.+?))?(?::(opt_in|opt_out))?$/.exec(text) ?? [];
@@ -207,9 +210,4 @@ async function serveAt(emulator: Emulator, port: number) {
     if (code === 'EACCES') throw new Invalid(`--port ${port}: not allowed to listen here; ${mend}`);
     throw error;
   }
-}
-
-function parseKey(key: string | undefined): string | undefined {
-  if (key === undefined || /^[\w.~-]+$/.test(key)) return key;
-  throw new Invalid('--key: use letters, digits and . _ ~ - only');
 }

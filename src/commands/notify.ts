@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
@@ -37,7 +36,16 @@ async function run(command: Command, shell: Shell): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
   const sinks = sinksOf(config, systemClock);
   try {
-    const chosen = choose(sinks, flags, config);
+    const { to } = flags;
+    if (sinks.length === 0) {
+      const fix = 'add notices: { to: [ … ] }, as docs/notifications.md shows';
+      throw new Invalid(`${config.file} names no receiver of notifications`, { fix });
+    }
+    const chosen = to === undefined ? sinks : sinks.filter(({ name }) => name === to);
+    if (chosen.length === 0) {
+      const fix = `use ${sinks.map(({ name }) => name).join(' or ')}`;
+      throw new Invalid(`--to ${to}: notices has no receiver of this name`, { fix });
+    }
     const reason = `this is a test of the notifications about the mirror ${config.mirror}`;
     const title = 'test of the notifications';
     const item = { type: 'mirror.test', level: 'info', title, reason, fix: '' } as const;
@@ -53,17 +61,6 @@ async function run(command: Command, shell: Shell): Promise<number> {
   } finally {
     await Promise.all(sinks.map(async (sink) => sink.close()));
   }
-}
-
-function choose(sinks: readonly Sink[], { to }: Flags, { file }: Config): readonly Sink[] {
-  if (sinks.length === 0) {
-    const fix = 'add notices: { to: [ … ] }, as docs/notifications.md shows';
-    throw new Invalid(`${file} names no receiver of notifications`, { fix });
-  }
-  const chosen = to === undefined ? sinks : sinks.filter(({ name }) => name === to);
-  if (chosen.length > 0) return chosen;
-  const names = sinks.map(({ name }) => name).join(' or ');
-  throw new Invalid(`--to ${to}: notices has no receiver of this name`, { fix: `use ${names}` });
 }
 
 async function test({ name, kind, host, deliver }: Sink, message: Message, shell: Shell) {

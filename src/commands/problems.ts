@@ -76,7 +76,14 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     };
     const none = ['No problems are recorded.'];
     const lines: Line[] = groups.length === 0 ? none : renderGroups(groups).slice(1);
-    if (flags.all && rows.length > 0) lines.push('', ...listOf(rows));
+    if (flags.all && rows.length > 0) {
+      const cells = rows.map(({ class: of, cause, key, crmIds, place, part, reason }) => {
+        const channel = part.replace(/^opt_(in|out)\b/, 'opt $1');
+        return [classWords[of], cause, key, crmIds.join(' '), place ?? '', channel, reason];
+      });
+      const head = ['class', 'cause', 'record', 'CRM id', 'place', 'channel', 'reason'];
+      lines.push('', ...table([head, ...cells]));
+    }
     if (file) lines.push('', `${counted(file.records, 'record')} written to ${file.path}`);
     return { document, lines };
   });
@@ -126,23 +133,6 @@ function values(found: readonly ProblemGroup[], addresses: boolean) {
     const one = known.get(`${option ?? ''} ${wordOf(text)}`);
     return shownValue({ text, records: one?.records ?? 1 }, addresses);
   };
-}
-
-type Row = ReturnType<typeof rowsOf>[number];
-
-function listOf(rows: readonly Row[]): string[] {
-  const cells = rows.map(({ class: of, cause, key, crmIds, place, part, reason }) => {
-    return [
-      classWords[of],
-      cause,
-      key,
-      crmIds.join(' '),
-      place ?? '',
-      part.replace(/^opt_(in|out)\b/, 'opt $1'),
-      reason,
-    ];
-  });
-  return table([['class', 'cause', 'record', 'CRM id', 'place', 'channel', 'reason'], ...cells]);
 }
 
 const columns = [

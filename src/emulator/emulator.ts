@@ -8,7 +8,7 @@ import {
   timestamp,
   toAnswer,
 } from './shared/api-answer.ts';
-import { arrange, createSeed, type Seed } from './seed/seed-records.ts';
+import { arrange, createSeed, type Seed, type SeedFile } from './seed/seed-file.ts';
 import { CONSOLE, createConsole, foreign, isForeign } from './ui/console.ts';
 import { createFaults, createReceive, type Delivery } from './faults/faults.ts';
 import { findAlgorithm } from './limits/algorithms.ts';
@@ -19,11 +19,10 @@ import {
   rateLimited,
   type Route,
 } from './limits/route-limits.ts';
-import { answerPage } from './docs/reference-page.ts';
+import { answerPage } from './docs/openapi-document.ts';
 import { createQuirks, type Quirk, type Reply } from './quirks/quirks.ts';
 import { letters } from './shared/seeded-random.ts';
 import { type Recent, remember } from './store/newest-first.ts';
-import type { SeedFile } from './seed/seed-file.ts';
 import { type Accounts, createAccounts } from './store/accounts.ts';
 import type { Channel, KeyRow } from './shared/row-types.ts';
 import type { Organization, PlatformBehaviour } from './store/organization.ts';

@@ -86,7 +86,6 @@ export type TemplateUpdateBody = z.infer<typeof templateUpdateBody>;
 
 /** The query of GET /api/template/v1/list. */
 export const templateListQuery = z.object({ page, limit: limit.meta({ default: 20 }) });
-export type TemplateListQuery = z.infer<typeof templateListQuery>;
 
 /** The body of POST /api/template/v1/{id}/test. */
 export const testSendBody = z.object({
@@ -137,4 +136,3 @@ export type DomainCreateBody = z.infer<typeof domainCreateBody>;
  * paged ("Limits" 2).
  */
 export const domainListQuery = z.object({ page, limit: limit.meta({ default: 20 }) });
-export type DomainListQuery = z.infer<typeof domainListQuery>;

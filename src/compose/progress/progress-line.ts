@@ -81,6 +81,3 @@ export function createProgress(
     close: () => closed.abort(),
   };
 }
-
-/** The progress line of a run. */
-export type ProgressLine = ReturnType<typeof createProgress>;

@@ -86,9 +86,6 @@ export function createMeter({
   };
 }
 
-/** Collects the progress of one run. */
-export type ProgressMeter = ReturnType<typeof createMeter>;
-
 function measured(one: News, nowMs: number, rest: Rest): Omit<Measured, 'limit'> {
   const { stage: phase, kind, done, of, sinceMs, atMs } = one;
   const elapsedMs = nowMs - sinceMs;

@@ -173,7 +173,7 @@ export async function countsOf(queue: Queue): Promise<QueueCounts> {
 }
 
 /** Checks a job. `erased` is the signature of an erasure. */
-export const eventSchema = z.object({ id: z.string(), erased: z.string().optional() });
+const eventSchema = z.object({ id: z.string(), erased: z.string().optional() });
 
 /** Returns the job for a record. Erasures are not merged with other events of the record. */
 function jobOf(data: z.infer<typeof eventSchema>) {

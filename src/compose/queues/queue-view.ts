@@ -45,8 +45,8 @@ export function viewQueues({
       return all.flat().toSorted((a, b) => a.at - b.at);
     },
     /**
-     * Returns by which policy Redis drops keys when its memory is full; undefined if it drops none or
-     * does not say so. Throws Unavailable while Redis is away.
+     * Returns by which policy Redis drops keys when its memory is full; undefined if it drops none
+     * or does not say so. Throws Unavailable while Redis is away.
      */
     evictsBy: async () => evictionPolicyIn(await quick.ask(() => quick.redis.info('memory'))),
     close: () => quick.close(),

@@ -129,7 +129,8 @@ export function createFaults(texts: readonly string[], random: Random) {
     /** Replaces the faults. Throws Invalid if one cannot be parsed. */
     choose: (others: readonly string[]) => void (faults = others.map(parse)),
     /**
-     * Returns the fault for the next request to a route. If several apply, the one named first wins.
+     * Returns the fault for the next request to a route. If several apply, the one named first
+     * wins.
      */
     next(route: Route): { kind: FaultKind; random: Random } | undefined {
       if (faults.length === 0) return undefined;

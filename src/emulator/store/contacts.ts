@@ -43,16 +43,10 @@ export function createContacts(
       shelf.drop(row.id);
     },
     byId: (id: string) => byId.get(id),
-    /**
-     * Finds a contact by email, ignoring case unless `exact` is set. If several contacts share the
-     * email, returns the one added first.
-     */
+    /** Finds a contact by email, ignoring case unless `exact`; of several, the one added first. */
     byEmail: (email: string, exact: boolean = false) =>
       byEmail.of(email).find((row) => !exact || row.email === email),
-    /**
-     * Changes a contact. If another contact has the new email, ignoring case, throws Invalid and
-     * changes nothing.
-     */
+    /** Throws Invalid, and changes nothing, if another contact has the new email, in any case. */
     change(row: ContactRow, fields: ContactChange, now: number): void {
       const { status = row.status, email = row.email } = fields;
       if (email !== row.email) byEmail.move(row, email);
@@ -172,6 +166,10 @@ function toRow(
   };
 }
 
+/**
+ * Indexes contacts by email. Several contacts with the same email keep the order in which they were
+ * added.
+ */
 function createEmails() {
   const rows = new Map<string, ContactRow[]>();
   const parts = createAddressIndex();
@@ -214,12 +212,6 @@ function createEmails() {
     },
   };
 }
-
-/**
- * Indexes contacts by email. Several contacts with the same email keep the order in which they were
- * added.
- */
-export type Emails = ReturnType<typeof createEmails>;
 
 const width = 4;
 const nobody: ReadonlySet<ContactRow> = new Set();

@@ -26,6 +26,14 @@ export function createDashboard(organization: Organization) {
   return { ...peopleOf(organization), ...settingsOf(organization) };
 }
 
+interface SignUp {
+  email: string;
+  firstName?: string | undefined;
+  lastName?: string | undefined;
+  /** The ids of the channels to join. */
+  channels?: string[] | undefined;
+}
+
 /**
  * Actions of recipients, and actions of colleagues on contacts. A contact is named by id or email.
  */
@@ -43,16 +51,7 @@ function peopleOf(organization: Organization) {
 
   return {
     /** Signs a person up, whether new or returning: opts them in to each of the channels. */
-    signUp({
-      channels = [],
-      ...person
-    }: {
-      email: string;
-      firstName?: string | undefined;
-      lastName?: string | undefined;
-      /** The ids of the channels to join. */
-      channels?: string[] | undefined;
-    }): ContactView {
+    signUp({ channels = [], ...person }: SignUp): ContactView {
       const entered = channels.map((id) => findChannel(organization, id));
       const email = kept(person.email);
       const contact = contacts.byEmail(email) ?? contacts.add({ ...person, email }, now());

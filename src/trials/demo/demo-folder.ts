@@ -39,7 +39,11 @@ const sample = fileURLToPath(new URL('../../../config/', import.meta.url));
  * empty.
  */
 export function makeFolder(dir: string | undefined): Folder {
-  const path = dir === undefined ? numbered() : own(resolve(dir));
+  const path = dir === undefined ? numbered() : resolve(dir);
+  if (dir !== undefined) mkdirSync(path, { recursive: true });
+  if (dir !== undefined && readdirSync(path).length > 0) {
+    throw new Invalid(`--dir ${path}: the folder is not empty; name a new one`);
+  }
   const folder: Folder = {
     path,
     config: join(path, 'mirror.yaml'),
@@ -75,12 +79,6 @@ function configIn(example: string): string {
   document.commentBefore =
     document.commentBefore?.replace(/^ yaml-language-server.*\n\s*\n/, '') ?? null;
   return document.toString({ lineWidth: 0 });
-}
-
-function own(path: string): string {
-  mkdirSync(path, { recursive: true });
-  if (readdirSync(path).length === 0) return path;
-  throw new Invalid(`--dir ${path}: the folder is not empty; name a new one`);
 }
 
 /**

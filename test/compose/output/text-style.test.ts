@@ -39,7 +39,7 @@ test('a table aligns columns by the width that people see', () => {
 
 test('colours are taken from the stream and the environment', () => {
   const program =
-    'import("./src/cli/output/text-style.ts").then(({ takesColors }) => ' +
+    'import("./src/compose/output/text-style.ts").then(({ takesColors }) => ' +
     'process.stdout.write(String(takesColors(process.stdout))))';
   const coloured = (env: Record<string, string>): string =>
     spawnSync(process.execPath, ['-e', program], { env, encoding: 'utf8' }).stdout;
