@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { all, type Entry } from '../domain/do-not-contact.ts';
-import { allow, type Allowed } from '../engine/erasure/allow-contact.ts';
+import { allow, type Allowed } from '../engine/erasure/person-decisions.ts';
 import { lookOptions } from '../app/snapshot-command.ts';
 import { personOptions, withPerson, type PersonFlags } from '../app/run/person-command.ts';
 import { operatorName } from '../compose/output/operator-name.ts';

@@ -5,11 +5,9 @@ import { Invalid } from '../domain/errors.ts';
 import type { ApprovalSignature } from '../store/guards/plan-approvals.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
-import { nothingLeft, unknownPlan } from '../engine/report/decision-errors.ts';
+import { nothingLeft, unknownPlan, needsSignature, sayPending, signing } from '../engine/report/guard-text.ts';
 import { guardNames, guardRows } from '../domain/guard-classes.ts';
-import { approvePlan, type Decided, isAnyLeft } from '../engine/guard/plan-decisions.ts';
-import { signPlan, toSign } from '../engine/guard/signed-decisions.ts';
-import { needsSignature, sayPending, signing } from '../engine/report/approval-rules.ts';
+import { approvePlan, type Decided, isAnyLeft, signPlan, toSign } from '../engine/guard/plan-decisions.ts';
 import { heldWords } from '../views/status/attention-list.ts';
 import { change, print } from '../app/snapshot-command.ts';
 import {

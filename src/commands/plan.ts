@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { changeCount } from '../engine/report/run-summary.ts';
-import { renderForecast } from '../engine/report/forecast-text.ts';
+import { renderForecast } from '../engine/report/duration-forecast.ts';
 import { apart } from '../compose/output/summary-text.ts';
 import { counted } from '../domain/values/counted.ts';
 import { absenceRulesOf } from '../compose/mirror-parts.ts';

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
-import { nothingLeft, unknownPlan } from '../engine/report/decision-errors.ts';
-import { rejectedForMs } from '../engine/report/approval-rules.ts';
+import { nothingLeft, unknownPlan, rejectedForMs } from '../engine/report/guard-text.ts';
 import { type Decided, isAnyLeft, rejectPlan } from '../engine/guard/plan-decisions.ts';
 import type { Config } from '../config/config.ts';
 import type { Snapshot } from '../store/snapshot.ts';

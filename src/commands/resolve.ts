@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
-import { settleConflict } from '../engine/erasure/settle-conflict.ts';
+import { settleConflict } from '../engine/erasure/person-decisions.ts';
 import { lookOptions } from '../app/snapshot-command.ts';
 import { personOptions, withPerson, type PersonFlags } from '../app/run/person-command.ts';
 import { operatorName } from '../compose/output/operator-name.ts';

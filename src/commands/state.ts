@@ -21,7 +21,7 @@ import { namesOf } from '../views/lookup/person-names.ts';
 import type { CommandPart, Shell } from '../compose/process-shell.ts';
 import { counted } from '../domain/values/counted.ts';
 import { table } from '../compose/output/table.ts';
-import { resetRecord } from '../engine/erasure/reset-record.ts';
+import { resetRecord } from '../engine/erasure/person-decisions.ts';
 import { createLog } from '../app/run/run-log.ts';
 import { personOptions, type PersonFlags, withPerson } from '../app/run/person-command.ts';
 import { operatorName } from '../compose/output/operator-name.ts';

@@ -7,7 +7,7 @@ import { isLeased } from '../store/database/writer-lease.ts';
 import { deciderOf, type DeciderFlags } from '../app/run/decider-options.ts';
 import { pass, passOptions, writingOptions, type PassFlags } from '../app/run/run-command.ts';
 import { createLog, hushed } from '../app/run/run-log.ts';
-import type { FullCode } from '../engine/report/full-reasons.ts';
+import type { FullCode } from '../engine/report/run-summary.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
 

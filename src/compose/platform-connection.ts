@@ -17,7 +17,7 @@ import { openRequestLog, type RequestLog } from '../store/request-log/request-lo
 import { lasting } from './output/format-values.ts';
 import type { Shell } from './process-shell.ts';
 import type { Answer } from '../domain/exchange.ts';
-import { isTold, sayDifference } from '../engine/context/clock-difference.ts';
+import { isTold, sayDifference } from '../engine/context/platform-knowledge.ts';
 import { createSend } from '../http/send-request.ts';
 import type { OutageRecord } from '../store/health-file.ts';
 

@@ -1,11 +1,16 @@
 /** Begins a run: gives it an id, and handles the unfinished work of earlier runs. */
 import { Invalid, type Problem } from '../domain/errors.ts';
-import { createCircuitBreaker } from './context/circuit-breaker.ts';
+import {
+  createCircuitBreaker,
+  holds,
+  quarantineOf,
+  sayQuarantine,
+} from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
 import type { Snapshot } from '../store/snapshot.ts';
-import { needsSignature } from './report/approval-rules.ts';
+import { needsSignature } from './report/guard-text.ts';
 import type { RecordType } from '../records/record-type.ts';
-import type { FullCode } from './report/full-reasons.ts';
+import type { FullCode } from './report/run-summary.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Started } from './context/run-state.ts';
 import type { RunContext } from './context/run-context.ts';
@@ -19,9 +24,7 @@ import {
   mappingOf,
 } from './context/mirror-context.ts';
 import { bindDoNotContactList } from './context/do-not-contact-binding.ts';
-import { holds, quarantineOf, sayQuarantine } from './context/platform-quarantine.ts';
-import { askOnce } from './context/clock-difference.ts';
-import { createFacts, restoredUntil } from './context/platform-knowledge.ts';
+import { askOnce, createFacts, restoredUntil } from './context/platform-knowledge.ts';
 import { selectionOf } from './context/people-selection.ts';
 import { createTally } from './context/run-tally.ts';
 import { invalidateCursor, loadCursors } from './finish/source-cursor.ts';

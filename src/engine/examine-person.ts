@@ -3,16 +3,16 @@ import type { Change } from '../domain/change.ts';
 import { type ExpectedError, Interrupted, isExpected } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import type { Decision, RecordType, States } from '../records/record-type.ts';
-import { proveOwn } from './account/account-proof.ts';
+import { proveOwn } from './account/account-binding.ts';
 import { decideChanges } from './plan/decide-changes.ts';
 import type { RunGate } from './plan/run-gates.ts';
-import { holds, quarantineOf } from './context/platform-quarantine.ts';
+import { holds, quarantineOf } from './context/circuit-breaker.ts';
 import type { RunContext } from './context/run-context.ts';
 import type { Mirror, RunOptions } from './context/mirror-context.ts';
 import { readSource, type SourceRead } from './read/source-read.ts';
 import { beginRun } from './begin-run.ts';
 import { lookUp, type PersonFindings } from './observe/person-observation.ts';
-import { type Findings, noFindings } from './context/run-findings.ts';
+import { type Findings, noFindings } from './context/run-state.ts';
 import { statesOf } from './read/record-states.ts';
 
 /** The findings and the decision that a run would reach now. */

@@ -1,26 +1,41 @@
 /**
  * Plans and applies the changes of a run for each record type. Stores what each step returns
  * immediately, so that a run that fails later still reports it.
+ *
+ * A long run applies in slices and checks between them whether the source is unchanged, so that in
+ * hour 50 of a first load it does not send what was true only in hour 0.
+ *
+ *   the source is unchanged                 the run continues with the plan
+ *   it changed, and was read completely     the rest is planned again, based on its new content
+ *   it changed, and is not certified now    only opt-outs are planned, and the run reports it
+ *   it cannot be read now                   nothing more is sent, and the run reports it
+ *   it changed, and the user agreed to      nothing more is sent, because it would be another plan
+ *   the plan
+ *
+ * Such a reading does not count absences.
  */
 import pLimit from 'p-limit';
-import type { RecordType } from '../records/record-type.ts';
-import { apply } from './apply/apply-changes.ts';
+import type { RecordType, States } from '../records/record-type.ts';
+import { apply, recover } from './apply/apply-changes.ts';
 import type { ApplyContext } from './apply/apply-context.ts';
-import { recover } from './apply/outcome-recovery.ts';
-import { each } from './context/work-in-parts.ts';
+import { each, untilDone, inTurns } from './context/work-in-parts.ts';
 import { type MirrorPart, onlyKey, type ToUndo } from './context/mirror-context.ts';
 import type { RunContext } from './context/run-context.ts';
-import { findingsOf, type RunState } from './context/run-state.ts';
+import { findingsOf, type RunState, type Findings } from './context/run-state.ts';
 import { sayStopped } from './finish/summarize-run.ts';
 import { applyGuards, applyGuardsAtOnce } from './guard/apply-guards.ts';
-import type { Problem } from '../domain/errors.ts';
+import { type Problem, Interrupted, isExpected } from '../domain/errors.ts';
 import { noteDecision } from './guard/plan-decisions.ts';
 import { commitPlan } from './plan/commit-plan.ts';
 import { decideAgain, decideChanges } from './plan/decide-changes.ts';
 import { forecastPassed, forecastRun, readPlan } from './plan/run-forecast.ts';
 import { candidatesOf } from './plan/select-candidates.ts';
 import { listInvalid, listUnread } from './read/invalid-records.ts';
-import { readAgain, sliceMs, withdrawOutdated } from './read/time-slice.ts';
+import { readSource } from './read/source-read.ts';
+import { readingOf, statesOf } from './read/record-states.ts';
+import type { Change } from '../domain/change.ts';
+import type { ChangeGroup } from '../store/staging/staging.ts';
+import type { PlannedRecord, PlanView } from './report/run-summary.ts';
 
 /** Finds the records that need a decision, and the channels that are lost on the platform. */
 export async function selectCandidates(state: RunState, type: RecordType): Promise<void> {
@@ -196,4 +211,119 @@ function applyingOf(
       return decideAgain({ run, type, known, tally }, { key, isSettled, review });
     },
   };
+}
+
+/** The length of a slice, in milliseconds. */
+const sliceMs = 10 * 60_000;
+
+/**
+ * Withdraws the rest of a plan if its source has changed since it was read. Returns what is then
+ * known for the record type, or undefined if the source is unchanged.
+ */
+async function withdrawOutdated(
+  run: RunContext,
+  type: RecordType,
+  findings: Findings,
+): Promise<Findings | undefined> {
+  if (!type.needsCertificate || findings.still()) return undefined;
+  const { slicing, staging, stage, transaction } = run.snapshot;
+  await untilDone(run, () => transaction(() => slicing.withdraw(run.id, type.name)));
+  stage(() => {
+    staging.forgetDesired(type.name);
+    slicing.assumeDone(run.id, type.name);
+  });
+  return { ...findings, certified: false, still: () => false };
+}
+
+/** The result of reading a source again; `reason` states what is wrong with it. */
+interface ReadAgain {
+  /** Undefined if the source could not be read. */
+  findings?: Findings;
+  reason?: Problem;
+}
+
+/** Reads a source again, without counting absences. Throws Interrupted, and unexpected errors. */
+async function readAgain(run: RunContext, part: MirrorPart, before: Findings): Promise<ReadAgain> {
+  try {
+    const certificate = await readSource(run, part);
+    const findings = { ...before, ...readingOf(part.source, certificate) };
+    if (certificate.complete) return { findings };
+    const { why, fix } = certificate;
+    const reason = `${why}, so only opt-outs are applied from now on`;
+    return { findings, reason: { code: 'source-incomplete', reason, fix } };
+  } catch (error) {
+    if (!isExpected(error) || error instanceof Interrupted) throw error;
+    const { name } = part.type;
+    const reason = `the ${name}s could not be read again, so the rest waits: ${error.message}`;
+    return { reason: { code: 'source-left-out', reason } };
+  }
+}
+
+/** Counts the groups of the staged plan, and returns access to their records. */
+export async function viewPlan(state: RunState): Promise<PlanView> {
+  const { staging } = state.run.snapshot;
+  const groups = new Map<string, ChangeGroup>();
+  for await (const chunk of inTurns(state.run, staging.chunks())) {
+    for (const group of staging.groupsIn(chunk)) {
+      const name = `${group.kind} ${group.op} ${group.held}`;
+      const { n, own } = groups.get(name) ?? { n: 0, own: 0 };
+      groups.set(name, { ...group, n: n + group.n, own: own + group.own });
+    }
+  }
+  return {
+    groups: [...groups.values()],
+    records: (group, most) => recordsOf(state, group, most),
+    cannot: state.run.undo?.cannot(),
+  };
+}
+
+async function* recordsOf(
+  state: RunState,
+  group: ChangeGroup,
+  most: number,
+): AsyncGenerator<PlannedRecord> {
+  const { run, parts } = state;
+  const { staging } = run.snapshot;
+  const type = parts.find((part) => part.type.name === group.kind)?.type;
+  if (!type) return;
+  let last: PlannedRecord | undefined;
+  let count = 0;
+  // The changes of a record follow each other, possibly across the border of two chunks.
+  for await (const chunk of inTurns(run, staging.chunks())) {
+    for (const change of staging.groupedIn(chunk, group)) {
+      if (last && addPart(last, change)) continue;
+      if (last) yield last;
+      if (count === most) return;
+      count += 1;
+      last = shownOf(state, type, { change, group });
+    }
+  }
+  if (last) yield last;
+}
+
+/** Adds a change to a record. Returns false if it belongs to another one. */
+function addPart(record: PlannedRecord, { key, part }: Change): boolean {
+  if (record.key !== key) return false;
+  if (!record.parts.includes(part)) record.parts.push(part);
+  return true;
+}
+
+function shownOf(
+  state: RunState,
+  type: RecordType,
+  { change, group }: { change: Change; group: ChangeGroup },
+): PlannedRecord {
+  const { key, part } = change;
+  const { kind, op, held } = group;
+  const states = statesOf(state.run, type, { key, known: findingsOf(state, type) });
+  const parts = part === '' ? [] : [part];
+  return { kind, op, held, key, parts, reason: reasonOf(state, type, { change, states }) };
+}
+
+function reasonOf(
+  { run: { undo } }: RunState,
+  type: RecordType,
+  { change, states }: { change: Change; states: States },
+): string {
+  return undo ? `undoes what run ${undo.run} did` : type.reason(change, states);
 }

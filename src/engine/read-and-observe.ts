@@ -1,21 +1,32 @@
 /**
  * Reads the CRM and observes the platform for each record type of a run. Stores what each step
  * returns immediately, so that a run that fails later still reports it.
+ *
+ * It counts in how many readings, and for how long, people have been missing from the CRM. A
+ * certified reading of a full run counts once if the source is still unchanged after the platform
+ * has been listed. A plan counts nothing, and uses the counts of earlier runs. The platform's time
+ * is the `Date` header of the first response of its listing; without one, only our clock counts.
  */
 import { Busy, isExpected } from '../domain/errors.ts';
 import type { RecordType } from '../records/record-type.ts';
-import { each } from './context/work-in-parts.ts';
-import { isRecord, onlyKey } from './context/mirror-context.ts';
-import { excludePart, findingsOf, type RunState } from './context/run-state.ts';
-import { noFindings } from './context/run-findings.ts';
+import { each, inTurns } from './context/work-in-parts.ts';
+import { isRecord, onlyKey, mappingOf } from './context/mirror-context.ts';
+import {
+  excludePart,
+  findingsOf,
+  type RunState,
+  noFindings,
+  type Findings,
+} from './context/run-state.ts';
 import { type FirstPass, passOver, proveListing, sortListed } from './observe/certified-listing.ts';
-import { observePerson } from './observe/person-observation.ts';
-import { readReset } from './observe/reset-people.ts';
-import { countAbsences, isAbsenceShown } from './read/absence-count.ts';
-import { readPart } from './read/changed-records.ts';
-import { readPerson } from './read/person-read.ts';
+import { observePerson, readReset } from './observe/person-observation.ts';
+import { readPart, readPerson } from './read/partial-read.ts';
 import { readingOf } from './read/record-states.ts';
 import { sayMissing } from './read/source-read.ts';
+import { aheadOf } from './context/platform-knowledge.ts';
+import { type RunContext, supersededKeys } from './context/run-context.ts';
+import type { Key } from '../domain/record.ts';
+import { identityOf } from './context/person-identity.ts';
 
 /**
  * Locks the person that the run is about. If only the id of a CRM record is given, reads that
@@ -142,4 +153,66 @@ export async function findAbsences(state: RunState): Promise<void> {
     known.set(type, findings);
     if (run.writes) await countAbsences(run, type, findings);
   }
+}
+
+/** Returns whether absences count in this run. They do not in one about a few people. */
+function isAbsenceShown({ mode, selection }: RunContext, findings: Findings): boolean {
+  return mode === 'full' && !selection && findings.certified && findings.still();
+}
+
+/**
+ * Deletes the counts of people who are in the CRM again, and counts this reading for the others.
+ */
+async function countAbsences(
+  run: RunContext,
+  type: RecordType,
+  { absenceCounts, reading, listing }: Findings,
+): Promise<void> {
+  const { name } = type;
+  const { absence } = type.capabilities;
+  if (!absence) return;
+  const { absences, ranges, transaction } = run.snapshot;
+  const only = onlyKey(run);
+  transaction(() => {
+    if (only === undefined) absences.dropNamed(name);
+    else absences.dropIfNamed(name, only);
+  });
+  if (!absenceCounts) return;
+  const platformAt = listing?.platformStartedAt;
+  const times = { at: run.startedAt, platformAt, aheadMs: aheadOf(run) };
+  // If the process dies halfway, no person is counted twice for one reading.
+  for await (const range of inTurns(run, ranges.ofKeys(name))) {
+    const but = supersededKeys(run, type);
+    transaction(() => absences.count(name, range, { name: reading, ...times, ...absence, but }));
+  }
+}
+
+/** Stores what the records of this reading state. People who were erased are left out. */
+export async function storeStated(state: RunState): Promise<void> {
+  const { run, parts } = state;
+  if (run.undo) return;
+  const { stated, transaction } = run.snapshot;
+  const isAny = run.doNotContact.erased() !== undefined;
+  for (const { type } of parts) {
+    const { certified, whole } = findingsOf(state, type);
+    if (!type.capabilities.channels) continue;
+    const isLimited = run.selection !== undefined;
+    const isWhole = whole && onlyKey(run) === undefined;
+    for await (const range of inTurns(run, stated.ranges(type.name))) {
+      const erased = isAny ? erasedAmong(run, type, stated.newKeys(type.name, range)) : [];
+      const but = [...supersededKeys(run, type), ...erased];
+      const mapping = mappingOf(run) ?? '';
+      const reading = { but, certified: certified && !isLimited, whole: isWhole, mapping };
+      transaction(() => stated.store(type.name, range, { ...reading, at: run.clock.now() }));
+    }
+  }
+}
+
+/** Returns the keys of people who were erased under this address, or as a record with these ids. */
+function erasedAmong(run: RunContext, type: RecordType, keys: readonly Key[]): Key[] {
+  return keys.filter((key) =>
+    run.doNotContact
+      .concerning(identityOf(run, type, key))
+      .some(({ cause }) => cause === 'erasure'),
+  );
 }

@@ -6,7 +6,7 @@
  * been removed from it), it makes new decisions in a further round, with three rounds at most.
  */
 import { Busy, type ExpectedError, Invalid, isExpected } from '../domain/errors.ts';
-import { bindAccount, keepBinding } from './account/account-proof.ts';
+import { bindAccount, keepBinding } from './account/account-binding.ts';
 import { abandonLeftovers, beginRun } from './begin-run.ts';
 import {
   isRecord,
@@ -20,7 +20,7 @@ import { writeAuditLog } from './context/run-context.ts';
 import { finishRun } from './finish/finish-run.ts';
 import { invalidateCursorsAfter } from './finish/source-cursor.ts';
 import { applyGuards } from './guard/apply-guards.ts';
-import { readBackCanaries } from './guard/canary-read-back.ts';
+import { readBackCanaries } from './guard/canaries.ts';
 import { storeAwaitingApproval } from './guard/plan-approval.ts';
 import {
   applyInSlices,
@@ -29,11 +29,10 @@ import {
   selectCandidates,
   showPlan,
   writePlan,
+  viewPlan,
 } from './plan-and-apply.ts';
-import { viewPlan } from './plan/view-plan.ts';
-import { findAbsences, lockPerson, observe, readSources } from './read-and-observe.ts';
-import { keepDuplicates } from './read/person-read.ts';
-import { storeStated } from './read/stated-consents.ts';
+import { findAbsences, lockPerson, observe, readSources, storeStated } from './read-and-observe.ts';
+import { keepDuplicates } from './read/partial-read.ts';
 import type { Summary } from './report/run-summary.ts';
 import { counted } from '../domain/values/counted.ts';
 

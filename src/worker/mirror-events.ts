@@ -3,7 +3,7 @@
  * record that the CRM has erased, if the server that took the event has signed that.
  */
 import { Interrupted, Invalid } from '../domain/errors.ts';
-import { isUnloaded } from '../engine/context/first-load.ts';
+import { isUnloaded } from '../engine/context/run-context.ts';
 import { eraseTold } from '../engine/erasure/privacy-deletions.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { refusePaused } from '../compose/pause-mark.ts';

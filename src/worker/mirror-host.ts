@@ -22,7 +22,7 @@ import { readFileSync } from 'node:fs';
 import pLimit from 'p-limit';
 import { Busy, Interrupted, isExpected } from '../domain/errors.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
-import { isUnloaded } from '../engine/context/first-load.ts';
+import { isUnloaded } from '../engine/context/run-context.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
 import type { Heard, Worked } from '../compose/queues/event-queue.ts';
 import type { Tick } from '../compose/queues/run-schedule.ts';

@@ -1,7 +1,7 @@
 /** A canary, from the command line to the platform and back. */
 import { describe, expect, test } from 'vitest';
 import { openSnapshot } from '../../src/store/snapshot.ts';
-import { storedCanaries } from '../../src/engine/guard/canary-book.ts';
+import { storedCanaries } from '../../src/engine/guard/canaries.ts';
 import {
   ann,
   bob,

@@ -2,9 +2,9 @@
 import type { Config } from '../../config/config.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { readDoNotContactList } from '../../store/do-not-contact/list-file.ts';
-import { proveOwn } from '../../engine/account/account-proof.ts';
+import { proveOwn } from '../../engine/account/account-binding.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
-import { noteDifference } from '../../engine/context/clock-difference.ts';
+import { noteDifference } from '../../engine/context/platform-knowledge.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { whyNotWritable } from '../../store/database/snapshot-folder.ts';
 import type { Snapshot } from '../../store/snapshot.ts';

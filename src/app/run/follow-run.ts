@@ -2,7 +2,7 @@
  * Follows a run: prints how long it will take if that could surprise the user, shows its progress,
  * and stores that for `status`.
  */
-import { type Forecast, forecastAgain, leastMs } from '../../engine/report/duration-forecast.ts';
+import { type Forecast, forecastAgain, leastMs, renderForecast } from '../../engine/report/duration-forecast.ts';
 import type { Mirror, Progress } from '../../engine/context/mirror-context.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { createProgress, type ProgressOutlets } from '../../compose/progress/progress-line.ts';
@@ -10,7 +10,6 @@ import { enterRun } from '../../compose/progress/run-in-progress.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { intervalOf } from '../../config/schema/cron-pattern.ts';
-import { renderForecast } from '../../engine/report/forecast-text.ts';
 import { lasting } from '../../compose/output/format-values.ts';
 
 /**

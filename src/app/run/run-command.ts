@@ -4,8 +4,13 @@ import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { renderProblem, Invalid } from '../../domain/errors.ts';
 import { deferredCount } from '../../domain/guards/plan-rule.ts';
-import type { FullCode } from '../../engine/report/full-reasons.ts';
-import { nothingDone, type Plan, type Summary } from '../../engine/report/run-summary.ts';
+import {
+  type FullCode,
+  nothingDone,
+  type Plan,
+  type Summary,
+  type PlanView,
+} from '../../engine/report/run-summary.ts';
 import { renderGroups, shownGroups, type ShownGroup } from '../../compose/output/problem-groups.ts';
 import type { Line } from '../../compose/output/text-style.ts';
 import {
@@ -39,10 +44,9 @@ import { outletsOf } from '../../compose/progress/progress-line.ts';
 import { clearRestored, copiedAt } from '../../compose/snapshot-marks.ts';
 import { alertsIn } from '../../views/status/run-history.ts';
 import type { Shell } from '../../compose/process-shell.ts';
-import type { PlanView } from '../../engine/report/plan-view.ts';
 import { type LookFlags, namingOptions } from '../snapshot-command.ts';
 import { onlyOf, readOnlyPeople } from './only-people.ts';
-import { isFirstLoad } from '../../engine/context/first-load.ts';
+import { isFirstLoad } from '../../engine/context/run-context.ts';
 import { instant } from '../../compose/output/format-values.ts';
 
 /** The flags of these commands. */

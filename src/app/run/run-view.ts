@@ -2,10 +2,9 @@
  * Collects what a run is shown with: samples of its changes, what awaits approval, and what cannot
  * be undone.
  */
-import { aheadOf } from '../../engine/context/clock-difference.ts';
+import { aheadOf } from '../../engine/context/platform-knowledge.ts';
 import { guardNames, guardRows, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
-import type { PlannedRecord, PlanView } from '../../engine/report/plan-view.ts';
-import { heldIn, type Summary, type CannotUndo } from '../../engine/report/run-summary.ts';
+import { type PlannedRecord, type PlanView, heldIn, type Summary, type CannotUndo } from '../../engine/report/run-summary.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import {
   doneGroups,
@@ -21,8 +20,7 @@ import { type Line, styled } from '../../compose/output/text-style.ts';
 import { renderSummary } from '../../compose/output/summary-text.ts';
 import type { Config } from '../../config/config.ts';
 import { pendingApprovals } from '../../engine/guard/signed-approvals.ts';
-import { sayPending, signing } from '../../engine/report/approval-rules.ts';
-import { sayEnd } from '../../engine/report/guard-text.ts';
+import { sayPending, signing, sayEnd } from '../../engine/report/guard-text.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 import type { Names } from '../../views/lookup/person-names.ts';
 import { changeName } from '../../compose/output/change-words.ts';

@@ -3,8 +3,7 @@
  */
 import type { Op } from '../../domain/change.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
-import type { PlannedRecord } from '../../engine/report/plan-view.ts';
-import type { Summary } from '../../engine/report/run-summary.ts';
+import type { PlannedRecord, Summary } from '../../engine/report/run-summary.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { changeName } from './change-words.ts';
 import { styledTable } from './table.ts';

@@ -1,6 +1,5 @@
 /** Renders a plan or a run as lines of text: what changes, and what it is based on. */
-import type { FullReason } from '../../engine/report/full-reasons.ts';
-import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
+import { type FullReason, heldIn, type Summary } from '../../engine/report/run-summary.ts';
 import { adoptedRows, countRows, type CountedChanges } from './change-groups.ts';
 import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';

@@ -1,5 +1,5 @@
 /** Renders what changes while a page is open (live.ts sends the changes). */
-import { limitWords } from '../../engine/report/forecast-text.ts';
+import { limitWords } from '../../engine/report/duration-forecast.ts';
 import { lasting } from '../../compose/output/format-values.ts';
 import { progressForms } from '../../compose/progress/progress-meter.ts';
 import type { CurrentStatus } from '../../views/status/mirror-status.ts';

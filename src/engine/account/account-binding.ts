@@ -1,10 +1,30 @@
 /**
- * Stores in a snapshot which account it belongs to: the URL, a hash of the API key, and the
- * organization.
+ * Binds a snapshot to one platform, API key and organization, and proves that a new key belongs to
+ * the same organization. The recorded state is valid in that account only, because an opt-out that
+ * we made in one account may have been made by the person in another. Of the key, only a hash is
+ * stored.
+ *
+ *   the snapshot is bound to  the mirror uses      result
+ *   no account, or is empty   any account          bound before anything is recorded
+ *   platform A, key k         platform A, key k    the run continues without a check
+ *   platform A, key k         platform A, key l    the key is proven to belong to the same
+ *                                                  organization, or refused
+ *   platform A                platform B           refused; `rebind` proves the organization and
+ *                                                  moves the snapshot
+ *
+ * The proof is a template that names the organization. If no template does, more than half of a
+ * sample of 20 recorded records must exist in the account. The proof only reads; a failed read
+ * proves nothing.
  */
 import { createHmac } from 'node:crypto';
 import type { Snapshot } from '../../store/snapshot.ts';
-import type { Account } from '../context/mirror-context.ts';
+import type { Account, Mirror } from '../context/mirror-context.ts';
+import { contactKey } from '../../domain/values/contact-key.ts';
+import { Invalid, Rejected, type Problem } from '../../domain/errors.ts';
+import type { Platform } from '../../platform/api-client.ts';
+import { each } from '../context/work-in-parts.ts';
+import type { RunContext } from '../context/run-context.ts';
+import type { PlatformListing } from '../context/run-state.ts';
 
 const names = {
   url: 'platform-url',
@@ -16,7 +36,7 @@ const names = {
  * How a snapshot relates to an account. `free`: it is bound to no account, or it holds no record
  * that is valid in only one account.
  */
-export type BindingState = 'free' | 'ours' | 'other key' | 'other url';
+type BindingState = 'free' | 'ours' | 'other key' | 'other url';
 
 /** Compares this account with the one that the snapshot is bound to. */
 export function bindingState(snapshot: Snapshot, { url, apiKey }: Account): BindingState {
@@ -43,10 +63,7 @@ export function bind(snapshot: Snapshot, { url, apiKey }: Account): void {
 }
 
 /** Stores the organization of the account, or removes it if it is no longer known (undefined). */
-export function keepOrganization(
-  { meta, transaction }: Snapshot,
-  organization: string | undefined,
-): void {
+function keepOrganization({ meta, transaction }: Snapshot, organization: string | undefined): void {
   if (meta.get(names.organization) === organization) return;
   transaction(() => {
     if (organization === undefined) meta.drop(names.organization);
@@ -59,4 +76,163 @@ function hashed({ meta }: Snapshot, apiKey: string): string {
   return createHmac('sha256', meta.get('name-key') ?? '')
     .update(`platform-key:${apiKey}`)
     .digest('hex');
+}
+
+const sampled = 20;
+const atOnce = 5;
+
+/** The result of the proof. */
+export interface AccountProof {
+  same: boolean;
+  by: 'organization' | 'contacts' | 'templates';
+  /**
+   * How many of the `of` sampled records exist in the account; 0 of 0 if the organization is named.
+   */
+  found: number;
+  of: number;
+  /** The proof in words. */
+  how: string;
+}
+
+/** Returns the error for an account that failed the proof. */
+export function strange({ how }: AccountProof): Invalid {
+  return new Invalid(
+    `platform.apiKey is not proven to be of the organization that the snapshot belongs to (${how})`,
+    { fix: 'correct the key, or name another snapshot to begin anew; nothing was sent' },
+  );
+}
+
+/**
+ * Proves whether the account belongs to the snapshot's organization. Throws the client's errors.
+ */
+export async function prove(
+  snapshot: Snapshot,
+  account: Account,
+  signal: AbortSignal,
+): Promise<AccountProof> {
+  const { platform } = account;
+  const bound = boundTo(snapshot).organization;
+  const shown = bound === undefined ? undefined : await organizationOf(platform, signal);
+  if (shown !== undefined) {
+    const same = shown === bound;
+    const how = `its templates name ${same ? 'the same' : 'another'} organization`;
+    return { same, by: 'organization', found: 0, of: 0, how };
+  }
+  const contacts = await contactsThere(snapshot, account, signal);
+  if (contacts.of > 0) return proofOf('contacts', contacts);
+  return proofOf('templates', await templatesThere(snapshot, platform, signal));
+}
+
+interface Count {
+  found: number;
+  of: number;
+}
+
+function proofOf(by: 'contacts' | 'templates', { found, of }: Count): AccountProof {
+  const how =
+    of === 0
+      ? 'nothing is recorded that could be looked for'
+      : `${found} of ${of} recorded ${by} that were looked for are there`;
+  return { same: found * 2 > of, by, found, of, how };
+}
+
+/**
+ * Returns the organization that a template names. Returns undefined if there is no template, if it
+ * names no organization, or if the key may not list templates.
+ */
+async function organizationOf(
+  { templates }: Account['platform'],
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const { templates: listed } = await templates.list({ page: 1, limit: 1 }, { signal });
+    return listed[0]?.organizationId ?? undefined;
+  } catch (error) {
+    if (error instanceof Rejected && error.status === 403) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Counts the sampled contacts that exist in the account. A platform shows an id to one organization
+ * only, but another platform may use the same id for another person. After a move to another
+ * platform, the address must therefore match too.
+ */
+async function contactsThere(
+  snapshot: Snapshot,
+  { url, platform: { contacts } }: Account,
+  signal: AbortSignal,
+): Promise<Count> {
+  const sample = snapshot.recorded.sample('contact', sampled);
+  const isMoved = boundTo(snapshot).url !== url;
+  let found = 0;
+  await each(sample, atOnce, async ({ id, key }) => {
+    const contact = await contacts.retrieve(id, { signal, person: key });
+    if (contact && (!isMoved || contactKey(contact.email) === key)) found += 1;
+  });
+  return { found, of: sample.length };
+}
+
+async function templatesThere(
+  { recorded }: Snapshot,
+  { templates }: Pick<Platform, 'templates'>,
+  signal: AbortSignal,
+): Promise<Count> {
+  const sample = recorded.sample('template', sampled);
+  if (sample.length === 0) return { found: 0, of: 0 };
+  const there = new Set<string>();
+  for await (const { id } of templates.all({}, { signal })) there.add(id);
+  return { found: sample.filter(({ id }) => there.has(id)).length, of: sample.length };
+}
+
+/**
+ * Proves that the recorded state is valid for the mirror's account. Returns the proof in words, or
+ * undefined if no proof was needed. Throws Invalid, and the errors of the requests.
+ */
+export async function proveOwn(
+  { snapshot, account }: Pick<Mirror, 'snapshot' | 'account'>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const standing = bindingState(snapshot, account);
+  if (standing === 'other url') {
+    const { url } = boundTo(snapshot);
+    const named = `the configuration names ${account.url}`;
+    throw new Invalid(`the snapshot belongs to the platform at ${url}, ${named}`, {
+      fix:
+        'correct platform.url; if it is the same organization, move the ' +
+        'snapshot with `crm-mirror rebind`; else name another snapshot to begin anew',
+    });
+  }
+  if (standing !== 'other key') return undefined;
+  const proof = await prove(snapshot, account, signal);
+  if (!proof.same) throw strange(proof);
+  return proof.how;
+}
+
+/**
+ * Binds the snapshot to a new API key after proving that it belongs to the same organization.
+ * Returns the notes for the summary. Throws the errors of the proof.
+ */
+export async function bindAccount(run: RunContext, account: Account): Promise<Problem[]> {
+  const { snapshot, stop, writes } = run;
+  const how = await proveOwn({ snapshot, account }, stop);
+  if (how === undefined) return [];
+  if (writes) bind(snapshot, account);
+  const reason =
+    `platform.apiKey is not the one before, but of the same organization (${how}); ` +
+    `the snapshot ${writes ? 'belongs' : 'will belong'} to the new key`;
+  return [{ code: 'note', reason }];
+}
+
+/** Binds a free snapshot, and stores the organization as soon as a listing names it. */
+export function keepBinding(
+  snapshot: Snapshot,
+  account: Account,
+  listings: readonly PlatformListing[],
+): void {
+  const isFree = bindingState(snapshot, account) === 'free';
+  const { key, organization } = boundTo(snapshot);
+  if (isFree || key === undefined) bind(snapshot, account);
+  const shown = listings.flatMap((listing) => listing.organization ?? [])[0];
+  keepOrganization(snapshot, isFree ? shown : (organization ?? shown));
 }

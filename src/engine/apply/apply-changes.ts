@@ -1,20 +1,43 @@
 /**
  * Sends the planned changes. The journal stores the state `sent` on disk before a request is sent,
  * and the recorded state changes in the same transaction that writes `acked`.
+ *
+ * For changes that were sent but got no response, it finds out the outcome: it reads, and never
+ * sends a change again. A creation or a delete may still arrive until one timeout has passed since
+ * it was sent. If the read fails, the change keeps its state for the next run.
+ *
+ * It remembers which content of a template was sent as a test to which addresses, so that nobody
+ * gets the same test twice. A claim is on disk before the test is sent: after a crash in between,
+ * the test counts as sent.
  */
+import { z } from 'zod';
 import { isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import { NotSent } from '../../domain/errors.ts';
 import type { Answer } from '../../domain/exchange.ts';
 import type { Key } from '../../domain/record.ts';
 import { plannedAgain } from '../../store/tables/journal.ts';
-import type { SendOutcome } from '../../records/record-type.ts';
-import { isFresh, isSuperseded, type RunContext, writeAuditLog } from '../context/run-context.ts';
+import { type SendOutcome, outcomeOf, type TestClaim } from '../../records/record-type.ts';
+import {
+  isFresh,
+  isSuperseded,
+  type RunContext,
+  writeAuditLog,
+  openChanges,
+} from '../context/run-context.ts';
 import { isTooLate } from '../guard/change-windows.ts';
-import { type ApplyContext, isPastSlice, knownOf } from './apply-context.ts';
+import {
+  type ApplyContext,
+  isPastSlice,
+  knownOf,
+  beginInFlight,
+  endInFlight,
+  isForbidden,
+  rememberDeleted,
+} from './apply-context.ts';
 import { each, inTurns, pagesOf } from '../context/work-in-parts.ts';
-import { beginInFlight, endInFlight, isForbidden, rememberDeleted } from './in-flight.ts';
-import { claimTest, releaseTest } from './test-claims.ts';
 import { recordOutcome } from './record-outcome.ts';
+import { metaValue } from '../../store/database/meta-table.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 
 const peopleAtOnce = 32;
 const pageOfKeys = 500;
@@ -162,7 +185,7 @@ function dropStale(
 }
 
 /** Adds the record's id to a change that was planned before the record was created. */
-export function withTarget({ run, type }: ApplyContext, change: JournaledChange): JournaledChange {
+function withTarget({ run, type }: ApplyContext, change: JournaledChange): JournaledChange {
   if (change.op === 'create' || change.target !== undefined) return change;
   return { ...change, target: run.snapshot.recorded.get(type.name, change.key)?.id };
 }
@@ -248,4 +271,98 @@ async function tryOnce(
   if (outcome.is !== 'held') return outcome;
   if (isBarred) return { is: 'stale', observed: undefined, why: outcome.why };
   return late ?? outcome;
+}
+
+/**
+ * Recovers the changes of one record type that have no known outcome and that no other run is
+ * working on.
+ */
+export async function recover(applying: ApplyContext): Promise<void> {
+  const { run, type, breaker } = applying;
+  for (const open of openChanges(run, type.name)) {
+    if (run.stop.aborted || breaker.stopped()) return;
+    // The run that has locked the person recovers this change.
+    if (!beginInFlight(applying, open.key)) continue;
+    try {
+      await recoverOne(applying, open);
+    } finally {
+      endInFlight(applying, open.key);
+    }
+  }
+}
+
+async function recoverOne(applying: ApplyContext, open: JournaledChange): Promise<void> {
+  const { run, type, toBeListed } = applying;
+  const change = withTarget(applying, open);
+  await passTimeout(applying, change);
+  const outcome = await find(applying, change);
+  if (outcome) await recordOutcome(applying, change, { outcome });
+  const isNews = outcome?.is === 'acked' && (outcome.undone || outcome.observed !== undefined);
+  const news = isNews || (outcome?.is === 'acked' && change.op === 'create');
+  if (!news) return;
+  // A listing that follows is newer, and shows which other record has the address.
+  if (!toBeListed) run.snapshot.staging.assume(type.name, change.key);
+  run.snapshot.candidates.add(type.name, change.key);
+}
+
+async function find(
+  applying: ApplyContext,
+  change: JournaledChange,
+): Promise<SendOutcome | undefined> {
+  const { run, type, breaker } = applying;
+  // An opt-out is sent without a prior read, and the person may have unsubscribed since an earlier
+  // read.
+  const unseen = change.op === 'opt_out' && !knownOf(applying, change).fresh;
+  const late = change.run !== run.id || unseen || !isFresh(run, change.sentAt ?? 0);
+  try {
+    const recorded = run.snapshot.recorded.get(type.name, change.key);
+    const facts = run.facts.known();
+    return await type.recover(change, { late, facts, recorded, signal: run.abort });
+  } catch (error) {
+    const outcome = outcomeOf(error);
+    if (outcome.is !== 'rejected') breaker.note(type, change, outcome);
+    return undefined;
+  }
+}
+
+/**
+ * Waits until the request can no longer arrive. A request of another run was sent before this run
+ * began.
+ */
+async function passTimeout(
+  { run, timeoutMs }: ApplyContext,
+  change: JournaledChange,
+): Promise<void> {
+  const mayArrive = change.op === 'create' || change.op === 'delete';
+  if (!mayArrive || change.sentAt === undefined) return;
+  const sentAt = change.run === run.id ? change.sentAt : run.startedAt;
+  const wait = sentAt + timeoutMs - run.clock.now();
+  if (wait > 0) await run.clock.sleep(wait, run.stop);
+}
+
+const name = 'template tests';
+
+/** By key of the template: a fingerprint of what was tested last, and the addresses. */
+const stored = z.record(z.string(), z.object({ content: z.string(), to: z.array(z.string()) }));
+
+/** Claims a test. Returns false if it was claimed before. */
+function claimTest(snapshot: Snapshot, { key, content, to }: TestClaim): boolean {
+  const tests = metaValue(snapshot.meta, name, stored) ?? {};
+  const last = tests[key];
+  const sent = last?.content === content ? last.to : [];
+  if (sent.includes(to)) return false;
+  write(snapshot, { ...tests, [key]: { content, to: [...sent, to] } });
+  return true;
+}
+
+/** Gives a claim back, because the test was certainly not sent. */
+function releaseTest(snapshot: Snapshot, { key, content, to }: TestClaim): void {
+  const tests = metaValue(snapshot.meta, name, stored) ?? {};
+  const last = tests[key];
+  if (last?.content !== content) return;
+  write(snapshot, { ...tests, [key]: { content, to: last.to.filter((one) => one !== to) } });
+}
+
+function write({ meta, transaction }: Snapshot, tests: z.infer<typeof stored>): void {
+  transaction(() => meta.set(name, JSON.stringify(tests)));
 }

@@ -1,13 +1,19 @@
-/** Declares what all sends for one record type share, and decides how fresh the known state is. */
+/**
+ * Declares what all sends for one record type share, decides how fresh the known state is, and
+ * tracks the records that have a request in flight with their entries in the do-not-contact list.
+ * No other run touches such a record until the outcome is recorded, so the list is queried once for
+ * each request.
+ */
 import type { LimitFunction } from 'p-limit';
 import { type Change, isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import type { KnownRecord, RecordType } from '../../records/record-type.ts';
 import type { Entry, Identity } from '../../domain/do-not-contact.ts';
-import type { Key } from '../../domain/record.ts';
+import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { isFresh, type RunContext } from '../context/run-context.ts';
-import type { Findings } from '../context/run-findings.ts';
+import type { Findings } from '../context/run-state.ts';
 import type { RunTally } from '../context/run-tally.ts';
+import { identityWith } from '../context/person-identity.ts';
 
 /** Shared by all sends for one record type. */
 export interface ApplyContext {
@@ -23,7 +29,7 @@ export interface ApplyContext {
   tally: RunTally;
   /** Limits changes whose records are read again to one at a time. */
   oneByOne: LimitFunction;
-  /** Records that have a request in flight (in-flight.ts). */
+  /** Records that have a request in flight. */
   inFlight: Map<Key, InFlightRecord>;
   /**
    * Makes a new decision for a record immediately after its creation, because its other changes
@@ -40,7 +46,7 @@ export interface ApplyContext {
 }
 
 /** A record that has a request in flight. */
-export interface InFlightRecord {
+interface InFlightRecord {
   /** The record's ids in this reading of the source. */
   ids: readonly string[];
   who: Identity;
@@ -82,4 +88,71 @@ export function knownOf(
 export function isPastSlice({ run, type, known, endsAt }: ApplyContext, change: Change): boolean {
   if (!type.needsCertificate || isStatedOptOut(change)) return false;
   return run.clock.now() >= endsAt && !known.still();
+}
+
+/** Call before sending. Returns false if another run has locked the person: do not send. */
+export function beginInFlight({ run, type, inFlight: entered }: ApplyContext, key: Key): boolean {
+  const about = ask(run, type, key);
+  if (type.capabilities.personRead && !run.locks.beginInFlight(run.id, key, about.ids))
+    return false;
+  entered.set(key, about);
+  return true;
+}
+
+/** Call when the outcome is recorded. */
+export function endInFlight({ run, inFlight: entered }: ApplyContext, key: Key): void {
+  entered.delete(key);
+  run.locks.endInFlight(run.id, key);
+}
+
+/**
+ * Returns the identity as it was when the request began, or the current one if no request is in
+ * flight.
+ */
+export function identityInFlight(
+  { run, type, inFlight: entered }: ApplyContext,
+  key: Key,
+): InFlightRecord {
+  return entered.get(key) ?? ask(run, type, key);
+}
+
+function ask(run: RunContext, type: RecordType, key: Key): InFlightRecord {
+  const ids = run.snapshot.staging.idsOf(type.name, key);
+  const who = identityWith(run, type, { key, ids });
+  let entries: readonly Entry[] | undefined;
+  return { ids, who, entries: () => (entries ??= run.doNotContact.concerning(who)) };
+}
+
+/** Returns whether the do-not-contact list forbids a change that is about to be sent. */
+export function isForbidden(applying: ApplyContext, change: Change): boolean {
+  const { doNotContact } = applying.type.capabilities;
+  return doNotContact?.forbids(change, identityInFlight(applying, change.key).entries()) ?? false;
+}
+
+/** Adds a person to the do-not-contact list, if required, before their contact is deleted. */
+export function rememberDeleted(applying: ApplyContext, { key }: Change): void {
+  const { run, type } = applying;
+  const row = run.snapshot.recorded.get(type.name, key);
+  const adds = (row && type.capabilities.doNotContact?.memories(row)) ?? [];
+  if (adds.length === 0) return;
+  run.doNotContact.write(
+    [{ ...identityInFlight(applying, key).who, adds, ends: [] }],
+    run.clock.now(),
+  );
+}
+
+/** Updates the list after an acknowledged change; `after` is the resulting recorded row. */
+export function rememberAcknowledged(
+  applying: ApplyContext,
+  change: Change,
+  after: RecordedRow | undefined,
+): void {
+  const { run, type } = applying;
+  const { doNotContact } = type.capabilities;
+  if (!doNotContact) return;
+  const { who, entries } = identityInFlight(applying, change.key);
+  const news = doNotContact.learn(change, after, entries());
+  if (news.adds.length + news.ends.length > 0) {
+    run.doNotContact.write([{ ...who, ...news }], run.clock.now());
+  }
 }

@@ -1,4 +1,7 @@
-/** Declares what every step of a run needs, and provides the lookups that steps use. */
+/**
+ * Declares what every step of a run needs, and provides the lookups that steps use. The first load
+ * of a mirror ends with the first completed full run whose source contained at least one person.
+ */
 import { closeEntries, drain, noteFault } from '../../store/audit/audit-trail.ts';
 import type { Problem } from '../../domain/errors.ts';
 import type { CanaryPolicy } from '../../domain/guards/canary.ts';
@@ -13,6 +16,7 @@ import type { UndoneRun } from './undo-run.ts';
 import { untilDone } from './work-in-parts.ts';
 import { type Mirror, onlyKey, type RunOptions } from './mirror-context.ts';
 import type { RecordType } from '../../records/record-type.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 
 type OfMirror =
   | 'snapshot'
@@ -125,4 +129,27 @@ export async function closeAuditLog(
   const unwritten = await writeAuditLog(audited);
   const fault = unwritten ?? (audit && closeEntries(audit, snapshot, { at: clock.now(), prunes }));
   return noteFault(snapshot, fault);
+}
+
+/** The meta key of the full run that ended the first load. */
+const loaded = 'loaded';
+
+/** Returns whether the mirror is still being loaded for the first time. */
+export function isFirstLoad({
+  firstLoad,
+  snapshot,
+}: Pick<RunContext, 'firstLoad' | 'snapshot'>): boolean {
+  return firstLoad === true || snapshot.meta.get(loaded) === undefined;
+}
+
+/** Returns whether no full run of a mirror with people has ended yet. */
+export function isUnloaded({ parts, snapshot }: Pick<Mirror, 'parts' | 'snapshot'>): boolean {
+  return (
+    parts.some(({ type }) => type.name === 'contact') && isFirstLoad({ snapshot, firstLoad: false })
+  );
+}
+
+/** Ends the first load if it has not ended yet. Must be called within a transaction. */
+export function endFirstLoad({ meta }: Snapshot, run: string): void {
+  if (meta.get(loaded) === undefined) meta.set(loaded, run);
 }

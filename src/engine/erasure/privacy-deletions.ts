@@ -12,16 +12,23 @@
  *
  * Each id that is known for the person is requested from the CRM. The CRM is not read for further
  * ids.
+ *
+ * Events erase in 24 hours as many people as the guard for deletes allows for one run, and twice as
+ * many in seven days. Otherwise anyone able to send events could have all people erased, and
+ * nothing would bring them back.
  */
+import { z } from 'zod';
 import type { Deadlines } from '../../records/capabilities.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { LockedPeople } from '../context/person-locks.ts';
 import { type Certificate, forget } from './forget-person.ts';
 import type { Mirror, MirrorPart } from '../context/mirror-context.ts';
 import { shortHash } from '../context/person-identity.ts';
-import { personIsLocked, idsAt, most, rowOf } from '../read/person-read.ts';
-import { passesGuard } from './erasure-guard.ts';
+import { personIsLocked, idsAt, mostRecords, rowOf } from '../read/partial-read.ts';
 import { begun, keep, unfinishedIn } from './pending/unfinished-erasures.ts';
+import type { RecordType } from '../../records/record-type.ts';
+import { metaValue } from '../../store/database/meta-table.ts';
+import { judge, weekMs } from '../report/guard-rules.ts';
 
 /** Holds the result of a privacy deletion. */
 export interface Erased {
@@ -100,7 +107,7 @@ async function goneOf(
   leave: Deadlines,
 ): Promise<string[] | undefined> {
   const others = idsAt(mirror, part.type, key).filter((other) => other !== id);
-  if (others.length > most) return undefined;
+  if (others.length > mostRecords) return undefined;
   const gone = [id];
   for (const other of others) {
     const row = await ask(part, other, leave);
@@ -140,4 +147,41 @@ function peopleOf(mirror: Mirror, part: MirrorPart, id: string): LockedPeople {
   ]);
   const ids = [...keys].flatMap((key) => idsAt(mirror, part.type, key));
   return { keys: [...keys], ids: [...new Set([id, ...ids])] };
+}
+
+const name = 'erased-by-events';
+const dayMs = 86_400_000;
+
+/** The times of the erasures, in milliseconds since the epoch. */
+const times = z.array(z.number());
+
+/**
+ * Returns whether one more person may be erased, and counts the person if so. An erasure always
+ * passes if `forget` has begun it or was called for it. Call it within a transaction.
+ */
+function passesGuard(
+  { snapshot, guards, clock }: Pick<Mirror, 'snapshot' | 'guards' | 'clock'>,
+  type: RecordType,
+  key: Key,
+): boolean {
+  const { meta, shaping } = snapshot;
+  const its = shortHash(meta, key);
+  const before = unfinishedIn(snapshot).find(({ hash }) => hash === its);
+  if (before?.by === 'forget' && !before.held) return true;
+  const now = clock.now();
+  const week = (metaValue(meta, name, times) ?? []).filter((at) => at > now - weekMs);
+  const volume = {
+    guard: 'delete',
+    fresh: 1,
+    all: week.filter((at) => at > now - dayMs).length + 1,
+    unapproved: 1,
+    week: week.length,
+    get of() {
+      return shaping.owned(type.name).all;
+    },
+  } as const;
+  // Events arrive one by one, so the guard's rules about the shape of a plan do not apply.
+  if (judge(volume, guards.delete)) return false;
+  meta.set(name, JSON.stringify([...week, now]));
+  return true;
 }

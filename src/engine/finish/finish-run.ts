@@ -1,30 +1,31 @@
-/** Ends a run: stores what the next runs need, and returns the summary. */
+/**
+ * Ends a run: stores what the next runs need and the figures that plots are drawn from, and returns
+ * the summary.
+ */
 import { guardNames } from '../../domain/guard-classes.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { closeApprovals, countAwaitingApproval } from '../guard/plan-approval.ts';
 import { sayDeferred } from '../guard/change-windows.ts';
-import { sayCanaries } from '../guard/tell-canaries.ts';
-import { closeCanaries } from '../guard/close-canaries.ts';
+import { sayCanaries, closeCanaries } from '../guard/canaries.ts';
 import type { RunState } from '../context/run-state.ts';
 import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
 import { closeAuditLog, type RunContext, supersededKeys } from '../context/run-context.ts';
-import { noteDifference, storeDifference } from '../context/clock-difference.ts';
-import { keepRestored } from '../context/platform-knowledge.ts';
+import { noteDifference, storeDifference, keepRestored } from '../context/platform-knowledge.ts';
 import { isRecord, onlyKey } from '../context/mirror-context.ts';
-import { storeReadingFacts } from '../read/incremental-read.ts';
+import { storeReadingFacts } from '../read/partial-read.ts';
 import { groupFound } from './group-found-problems.ts';
 import { summaryOf } from './summarize-run.ts';
 import type { Summary } from '../report/run-summary.ts';
 import { reportOptOuts } from '../write-back/report-opt-outs.ts';
 import { closeHolds, holdWithheld } from '../guard/approval-holds.ts';
 import { storeLimits } from '../plan/run-forecast.ts';
-import { storeQuarantine } from '../context/platform-quarantine.ts';
+import { storeQuarantine } from '../context/circuit-breaker.ts';
 import type { JournalTally } from '../../store/tables/journal.ts';
 import { eachPart, inTurns, untilDone } from '../context/work-in-parts.ts';
-import { countPeople, type Ended, keepFigures } from './keep-figures.ts';
 import { storeCursors } from './source-cursor.ts';
 import { findErased, noteUnfinished } from '../erasure/pending/unfinished-erasures.ts';
+import type { OptOutDay } from '../../store/tables/run-figures.ts';
 
 /** Ends a run, whatever the outcome of its work. */
 export async function finishRun(found: RunState): Promise<Summary> {
@@ -192,4 +193,72 @@ async function tallyOf(run: RunContext): Promise<JournalTally[]> {
   const all: JournalTally[] = [];
   for await (const some of inTurns(run, run.snapshot.journal.tally(run.id))) all.push(...some);
   return all;
+}
+
+/** What a full run counts among all recorded people. */
+interface PeopleCounts {
+  /** The number of people subscribed, by channel. */
+  subscribed: Map<string, number>;
+  /** The opt-outs made on the platform since people were last counted. */
+  made: OptOutDay[];
+}
+
+/** Counts the recorded people, and lets other tasks run in between if there are many. */
+async function countPeople(run: RunContext): Promise<PeopleCounts> {
+  const { figures, ranges } = run.snapshot;
+  const since = figures.countedAt() ?? 0;
+  const counts: PeopleCounts = { subscribed: new Map(), made: [] };
+  for await (const range of inTurns(run, ranges.ofRecorded('contact'))) {
+    for (const { channel, n } of figures.subscribed(range)) {
+      counts.subscribed.set(channel, (counts.subscribed.get(channel) ?? 0) + n);
+    }
+    counts.made.push(...figures.madeSince(range, since));
+    if (typeof range.upTo !== 'string') break;
+  }
+  return counts;
+}
+
+/** The results of a run that the figures are made of. */
+interface Ended {
+  summary: Summary;
+  done: readonly JournalTally[];
+  counts: PeopleCounts | undefined;
+}
+
+/** Stores the figures. Must be called within the transaction that stores the end of the run. */
+function keepFigures({ run, mirror }: RunState, { summary, done, counts }: Ended): void {
+  const { snapshot, clock, id } = run;
+  const { figures, runs } = snapshot;
+  const at = clock.now();
+  for (const of of figures.optOutsOf(id, at)) figures.addOptOuts(of);
+  for (const of of counts?.made ?? []) figures.addOptOuts(of);
+  if (onlyKey(run) !== undefined) return;
+  const { requests, ms } = summary;
+  const proven = runs.proven();
+  const acked = done.filter(({ state }) => state === 'acked');
+  figures.add({
+    run: id,
+    at,
+    mode: summary.mode,
+    ms,
+    requests: requests.total,
+    refused: requests.rateLimited,
+    used: shareUsed(summary, mirror.limits()),
+    proofMs: proven ? at - proven.startedAt : null,
+    changed: acked.reduce((sum, { n }) => sum + n, 0),
+    changes: JSON.stringify(done.map(({ kind, op, state, n }) => ({ kind, op, state, n }))),
+    people: counts ? JSON.stringify(Object.fromEntries(counts.subscribed)) : null,
+  });
+}
+
+/** Returns the largest share of a route's limit that the requests took up, or null if unknown. */
+function shareUsed(
+  { requests: { byRoute }, ms }: Summary,
+  limits: ReturnType<RunState['mirror']['limits']>,
+): number | null {
+  const shares = Object.entries(limits).flatMap(([route, { limit, windowMs }]) => {
+    if (limit === undefined || windowMs === undefined) return [];
+    return Math.min(1, (byRoute[route] ?? 0) / (limit * Math.max(1, ms / windowMs)));
+  });
+  return shares.length === 0 ? null : Math.max(...shares);
 }

@@ -3,11 +3,10 @@ import { guardNames, type GuardClass, guardRows } from '../../domain/guard-class
 import type { Key } from '../../domain/record.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { findingsNamed } from '../context/run-findings.ts';
-import type { RunState } from '../context/run-state.ts';
+import { findingsNamed, type RunState } from '../context/run-state.ts';
 import { inTurns } from '../context/work-in-parts.ts';
 import { groupProblems, type ProblemGroup, type ProblemGroups } from '../report/problem-groups.ts';
-import { sayRejected } from '../write-back/report-delivery.ts';
+import { sayRejected } from '../write-back/report-opt-outs.ts';
 import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';
 
 /** Collects the problems that the summary counts, except for what awaits approval. */

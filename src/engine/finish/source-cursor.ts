@@ -18,8 +18,7 @@ import { z } from 'zod';
 import type { RecordType } from '../../records/record-type.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
-import type { Status } from '../report/run-summary.ts';
-import type { FullCode } from '../report/full-reasons.ts';
+import type { Status, FullCode } from '../report/run-summary.ts';
 import { hasDeferred } from '../guard/change-windows.ts';
 import type { RunState, Started } from '../context/run-state.ts';
 import {

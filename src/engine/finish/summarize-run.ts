@@ -7,9 +7,9 @@ import {
   renderProblem,
 } from '../../domain/errors.ts';
 import type { Stop } from '../../records/record-type.ts';
-import { canariesOf } from '../guard/tell-canaries.ts';
+import { canariesOf } from '../guard/canaries.ts';
 import { countDeferred } from '../guard/change-windows.ts';
-import type { RunState } from '../context/run-state.ts';
+import { type RunState, findingsNamed } from '../context/run-state.ts';
 import type { JournalTally } from '../../store/tables/journal.ts';
 import { openChanges, type RunContext } from '../context/run-context.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
@@ -21,15 +21,13 @@ import {
   splitHeld,
   type Status,
   type Summary,
+  fullReasons,
 } from '../report/run-summary.ts';
-import { fullReasons } from '../report/full-reasons.ts';
 import type { ProblemGroups } from '../report/problem-groups.ts';
 import { withHeld } from './group-found-problems.ts';
 import { modeName, onlyKey } from '../context/mirror-context.ts';
 import type { Reported } from '../write-back/report-opt-outs.ts';
-import { findingsNamed } from '../context/run-findings.ts';
-import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
-import { sayUnfinished } from '../erasure/pending/erasure-text.ts';
+import { unfinishedIn, sayUnfinished } from '../erasure/pending/unfinished-erasures.ts';
 import { isAnyLeft } from '../guard/plan-decisions.ts';
 import { countUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted } from '../../domain/values/counted.ts';

@@ -2,8 +2,10 @@
  * Applies the guards to the plan. Withheld changes are neither journaled nor sent, and every run
  * plans them again. They are stored under the hash of the plan that showed them, until a person
  * approves them or, for stated opt-outs, until their holding time is over. Changes that a person
- * has rejected are removed from the plan before anything is counted (see plan-decisions.ts).
+ * has rejected are removed from the plan before anything is counted (see plan-decisions.ts). What
+ * is withheld is reported as a problem of the run, with the way to approve it.
  */
+import { z } from 'zod';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import {
   type ChangeVolume,
@@ -16,22 +18,21 @@ import {
 } from '../report/guard-rules.ts';
 import { approveThisPlan } from './plan-approval.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
-import type { RunState } from '../context/run-state.ts';
-import { isFirstLoad } from '../context/first-load.ts';
-import { beginHolds, endsOf } from './approval-holds.ts';
+import { type RunState, findingsNamed } from '../context/run-state.ts';
+import { isFirstLoad } from '../context/run-context.ts';
+import { beginHolds, endsOf, hashToHold } from './approval-holds.ts';
 import { isClosedNow } from './change-windows.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { noteVolume, othersOf, populationOf } from './guard-population.ts';
-import { holdSwapped, shapeOf } from './change-shape.ts';
-import { applyCanaries, failedCanary, passApproved } from './canary-slice.ts';
+import { holdSwapped, shapeOf, holdWithdrawn } from './change-shape.ts';
+import { applyCanaries, failedCanary, passApproved } from './canaries.ts';
 import { applyRules, askedBefore } from './plan-rules.ts';
-import { firstReason, tellHeld, type Withheld } from './tell-held.ts';
-import { hashToHold } from './withheld-batch.ts';
-import { holdWithdrawn } from './withdrawn-opt-outs.ts';
-import { findingsNamed } from '../context/run-findings.ts';
 import { eachPart } from '../context/work-in-parts.ts';
 import type { Approval } from '../../store/guards/plan-approvals.ts';
 import type { Guarded } from '../../store/database/key-range.ts';
+import { explainHeld, whyOf } from '../report/guard-text.ts';
+import { type Meta, metaValue } from '../../store/database/meta-table.ts';
+import type { PlanAwaitingApproval } from '../../store/guards/awaiting-approval.ts';
 
 /** Applies the guards to one round of decisions, and yields to other tasks in between. */
 export async function applyGuards(context: RunState): Promise<void> {
@@ -258,4 +259,72 @@ function* volumeOf(
       volume.all >= guardRows[of].holdsAllFrom && (yield* othersOf(context, of, 1)) === 0,
     of: isCounted ? yield* populationOf(context, of, asked) : 0,
   };
+}
+
+/** A class with withheld changes, why, and their number. */
+interface Withheld {
+  found: HoldReason;
+  volume: ChangeVolume;
+  n: number;
+}
+
+/** Reports it as a problem of the run. */
+function tellHeld(context: RunState, { found, volume, n }: Withheld): void {
+  const { run, tally, review } = context;
+  const { awaitingApproval } = run.snapshot;
+  const { guard: of } = volume;
+  if (run.writes && !run.undo) keepReason(context, { found, volume });
+  const { heldAs } = review;
+  const isTimed = timedGuards.has(of);
+  // A later round may withhold a few more changes; the report states the total.
+  const told = { ...volume, fresh: n + (isTimed ? review.unplanned : 0) };
+  // An earlier plan also shows the people that this run has not read. A plan that no run has held
+  // cannot be approved, and a later round adds nothing to the plan of the run.
+  const current = awaitingApproval.current().filter(({ undoes }) => undoes === null || run.undo);
+  const isFirst = review.rounds === 0;
+  const isToKeep = run.writes && isFirst;
+  const isKept = current.some((one) => one.plan === heldAs && (isFirst || one.held[of] > 0));
+  const isOwn = isToKeep || isKept;
+  const shown = isOwn && told.fresh === n ? heldAs : largestOf(current, of);
+  const { holdForMs } = run.guards[of];
+  const since = awaitingApproval.oldest(of, endsOf(run, of)) ?? run.clock.now();
+  const fault = explainHeld(found, told, {
+    limit: run.guards[of],
+    plan: shown ?? (isToKeep ? heldAs : undefined),
+    signs: run.approvers !== undefined,
+    undoes: run.undo?.run,
+    until: isTimed && holdForMs !== undefined ? since + holdForMs : undefined,
+  });
+  tally.held({
+    kind: guardRows[of].recordType,
+    key: of,
+    class: 'held',
+    part: '',
+    cause: 'awaiting-approval',
+    ...fault,
+  });
+}
+
+const nameOfReasons = 'reasons of holds';
+const reasons = z.record(z.string(), z.string());
+
+/** Returns why changes of a class that still wait were withheld when their hold began. */
+function firstReason(meta: Meta, of: GuardClass): string | undefined {
+  return metaValue(meta, nameOfReasons, reasons)?.[of];
+}
+
+/** Stores the reason of a hold that begins, with its numbers. */
+function keepReason({ run }: RunState, { found, volume }: Omit<Withheld, 'n'>): void {
+  const { awaitingApproval, meta, transaction } = run.snapshot;
+  const { guard: of } = volume;
+  const isStanding = awaitingApproval.oldest(of) !== undefined;
+  if (found.by === 'earlier run' || (isStanding && firstReason(meta, of) !== undefined)) return;
+  const says = whyOf(found, volume, run.guards[of]);
+  const kept = { ...metaValue(meta, nameOfReasons, reasons), [of]: says };
+  transaction(() => meta.set(nameOfReasons, JSON.stringify(kept)));
+}
+
+function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): string | undefined {
+  const [largest] = plans.toSorted((a, b) => b.held[of] - a.held[of]);
+  return largest && largest.held[of] > 0 ? largest.plan : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * Carries the changes that guards withhold from one run to the next, range by range because there
- * may be many.
+ * Names the changes that guards withhold, and carries them from one run to the next, range by range
+ * because there may be many.
  *
  * A stated opt-out is held for `holdFor` at most, by the platform's clock. A late opt-out is worse
  * than one that has to be undone, so that a hold also ends without that clock.
@@ -11,16 +11,18 @@
  *                                             begins when it is known
  *   a backup is restored                      times are absolute, so expired holds stay expired
  */
+import { hash } from 'node:crypto';
 import type { RecordType } from '../../records/record-type.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import type { Began } from '../../store/guards/approval-holds.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
-import { aheadOf, confirmDifference, nowByKnown } from '../context/clock-difference.ts';
+import { aheadOf, confirmDifference, nowByKnown } from '../context/platform-knowledge.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { inTurns } from '../context/work-in-parts.ts';
+import { inTurns, eachPart } from '../context/work-in-parts.ts';
 import { yielding } from '../plan/commit-plan.ts';
-import { eachWithheld } from './withheld-batch.ts';
+import { planning } from '../report/run-summary.ts';
+import type { Guarded } from '../../store/database/key-range.ts';
 
 /** Holds, in later runs too, the changes that this run withholds. A new hold starts now. */
 export function* addHolds(run: RunContext): Generator<undefined, void> {
@@ -109,4 +111,56 @@ export async function holdWithheld(run: RunContext): Promise<void> {
 export function endsOf(run: RunContext, guard: GuardClass): Began {
   const { holdForMs = Infinity } = run.guards[guard];
   return { by: run.clock.now() - holdForMs, aheadMs: aheadOf(run) };
+}
+
+/** The changes that a run withholds, named by a hash of their content. */
+export interface Batch {
+  name: string;
+  /** The number of changes. */
+  size: number;
+}
+
+/** Names and counts the changes that a run withholds. */
+export function* batchOf({ snapshot }: RunContext): Generator<undefined, Batch> {
+  const content = planning();
+  const stated = planning();
+  let size = 0;
+  yield* eachWithheld(snapshot, (guarded) => {
+    const changes = snapshot.guarded.withheld(guarded);
+    content.add(changes);
+    stated.add(changes.filter((change) => change.stated === 1));
+    size += changes.length;
+  });
+  return { name: `${content.done().hash}-${stated.done().hash}`, size };
+}
+
+/** Returns whether a plan is not stored, or shows all changes that this run withholds. */
+function* showsWithheld({ snapshot }: RunContext, plan: string): Generator<undefined, boolean> {
+  let all = true;
+  yield* eachWithheld(snapshot, (guarded) => {
+    all &&= snapshot.awaitingApproval.shows(plan, guarded);
+  });
+  return all;
+}
+
+/** Calls `work` for each range of what the run withholds. */
+function* eachWithheld(
+  { guarded }: RunContext['snapshot'],
+  work: (guarded: Guarded) => void,
+): Generator<undefined> {
+  for (const guard of guardNames) {
+    yield* eachPart(guarded.withheldRanges(guard), (range) => work({ ...range, guard }));
+  }
+}
+
+/**
+ * Returns the hash under which a person approves what the run withholds. It is the hash of the
+ * plan, unless an earlier run stored this plan without some of the changes that are withheld now:
+ * an approval, even if it is repeated, must cover only what it showed. Plans of `undo` always keep
+ * the hash of the plan, because only that command makes their changes.
+ */
+export function* hashToHold({ run, plan }: RunState): Generator<undefined, string | undefined> {
+  if (!plan || run.undo || (yield* showsWithheld(run, plan.hash))) return plan?.hash;
+  const { name } = yield* batchOf(run);
+  return hash('sha256', JSON.stringify([plan.hash, name])).slice(0, 16);
 }

@@ -3,12 +3,11 @@ import { z } from 'zod';
 import { guardRows, type GuardClass, type PopulationName } from '../../domain/guard-classes.ts';
 import { judge, mostOf, type ChangeVolume } from '../report/guard-rules.ts';
 import { type Meta, metaValue } from '../../store/database/meta-table.ts';
-import type { RunState } from '../context/run-state.ts';
+import { type RunState, findingsNamed } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { eachPart } from '../context/work-in-parts.ts';
 import { channelsOf, ownedOf } from './change-shape.ts';
-import { findingsNamed } from '../context/run-findings.ts';
 
 const dayMs = 86_400_000;
 

@@ -17,13 +17,12 @@ import {
 import { localTime } from '../../domain/values/local-time.ts';
 import { median } from '../../domain/values/median.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
-import { isFirstLoad } from '../context/first-load.ts';
+import { isFirstLoad, type RunContext } from '../context/run-context.ts';
 import { mappingOf, onlyKey } from '../context/mirror-context.ts';
-import type { RunContext } from '../context/run-context.ts';
 import type { RunState } from '../context/run-state.ts';
 import { eachPart } from '../context/work-in-parts.ts';
 import { type Meta, metaValue } from '../../store/database/meta-table.ts';
-import { failedCanary } from './canary-slice.ts';
+import { failedCanary } from './canaries.ts';
 import { populationOf } from './guard-population.ts';
 
 /** How many runs `usual` is about. */

@@ -29,7 +29,7 @@ import type { HeldChange } from '../../store/guards/plan-parts.ts';
 import { boundTo } from '../account/account-binding.ts';
 import type { Approvers } from '../context/mirror-context.ts';
 import { weekMs } from '../report/guard-rules.ts';
-import { sayPending, signing } from '../report/approval-rules.ts';
+import { sayPending, signing } from '../report/guard-text.ts';
 
 /** The tolerated difference between the clocks of two machines. */
 const aheadMs = 300_000;

@@ -6,21 +6,24 @@
  * stated. "Before" is by the platform's own clock: the Date of its response, or the newest record
  * on page one. If the count falls short, the list is read again with other page boundaries and
  * merged with the first pass. Then the recorded records that appeared in neither pass are requested
- * one by one.
+ * one by one. Each costs a request, so their number is limited, and each run starts at a random
+ * one.
  *
  * The first passes of all record types are indexed in one step, so all of them come before any
  * proof.
  */
-import type { RecordType, Page } from '../../records/record-type.ts';
+import type { RecordType, Page, FoundRecord } from '../../records/record-type.ts';
 import { type Evidence, evidenceOf, type NamedParts } from '../../records/platform-facts.ts';
-import type { ObservedRow } from '../../domain/record.ts';
+import type { ObservedRow, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { each, inTurns } from '../context/work-in-parts.ts';
-import { findMissing } from './missing-records.ts';
 import type { Mirror, MirrorPart } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { reasonOf } from '../read/source-read.ts';
-import type { PlatformListing } from '../context/run-findings.ts';
+import type { PlatformListing } from '../context/run-state.ts';
+import { RateLimited, Rejected, Unavailable } from '../../domain/errors.ts';
+import type { KeyRange } from '../../store/database/key-range.ts';
+import type { Random } from '../../domain/clock.ts';
 
 /** What the first page stated: the number of records, and the time of that statement. */
 interface Claim {
@@ -177,4 +180,75 @@ function beginning(first: Page): number {
 
 function* range(from: number, to: number): Generator<number> {
   for (let number = from; number <= to; number += 1) yield number;
+}
+
+const askedAtOnce = 16;
+const askedAtLeast = 500;
+const askedShare = 0.02;
+
+/**
+ * Adds the records that are found to the listing, and notes those that are gone. A refused route or
+ * an unavailable platform ends the search; any other refused request concerns only its record.
+ * Records that were not requested remain unknown. Throws on a refused key and on an interruption.
+ */
+async function findMissing(
+  run: RunContext,
+  type: RecordType,
+  { breaker, random }: { breaker: CircuitBreaker; random: Random },
+): Promise<void> {
+  const { personRead } = type.capabilities;
+  if (!personRead) return;
+  const { recorded } = run.snapshot;
+  const most = Math.max(askedAtLeast, Math.floor(recorded.count(type.name) * askedShare));
+  const rows = await unlisted({ ...run, random }, type.name, most);
+  let isOver = false;
+  let done = 0;
+  await each(rows, askedAtOnce, async (row) => {
+    if (run.stop.aborted) throw reasonOf(run.stop);
+    if (isOver) return;
+    try {
+      learn(run, row, await personRead.find(row, run.stop));
+    } catch (error) {
+      const refused = error instanceof Rejected && error.status !== 401;
+      const unwell = error instanceof Unavailable || error instanceof RateLimited;
+      if (!refused && !unwell) throw error;
+      isOver ||= unwell || breaker.refuses(error);
+    }
+    done += 1;
+    run.progress({ stage: 'listing', kind: type.name, done, of: rows.length });
+  });
+}
+
+/** Returns at most `most` records that no page showed, in key order. */
+export async function unlisted(
+  run: Pick<Mirror, 'snapshot' | 'clock' | 'random'>,
+  kind: RecordTypeName,
+  most: number,
+): Promise<RecordedRow[]> {
+  const { recorded, ranges } = run.snapshot;
+  const counts: { range: KeyRange; n: number }[] = [];
+  for await (const range of inTurns(run, ranges.ofRecorded(kind))) {
+    counts.push({ range, n: recorded.countUnlisted(kind, range) });
+  }
+  const over = Math.max(0, counts.reduce((sum, { n }) => sum + n, 0) - most);
+  let after = Math.floor(run.random() * (over + 1));
+  const rows: RecordedRow[] = [];
+  for (const { range, n } of counts) {
+    const count = most - rows.length;
+    if (after < n) rows.push(...recorded.unlisted(kind, { range, after, count }));
+    after = Math.max(0, after - n);
+  }
+  return rows;
+}
+
+function learn(
+  { snapshot, clock }: RunContext,
+  { kind, key }: RecordedRow,
+  { is, rows }: FoundRecord,
+): void {
+  const { staging } = snapshot;
+  snapshot.stage(() => {
+    staging.addObserved(rows, is === 'whole' ? key : undefined);
+    if (is === 'whole') staging.addLooked(kind, key, clock.now());
+  });
 }

@@ -9,7 +9,7 @@ import { keptBackBy, type RunGate, type RunGateFacts } from './run-gates.ts';
 import { latestByPlatform } from '../context/platform-knowledge.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { displayNameOf, identityOf, noListChanges } from '../context/person-identity.ts';
-import type { Findings } from '../context/run-findings.ts';
+import type { Findings } from '../context/run-state.ts';
 import { statesOf } from '../read/record-states.ts';
 import type { Parked } from '../../store/tables/known-problems.ts';
 import type { RunTally } from '../context/run-tally.ts';

@@ -8,7 +8,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { displayNameOf, identityOf } from '../context/person-identity.ts';
-import type { Findings } from '../context/run-findings.ts';
+import type { Findings } from '../context/run-state.ts';
 import type { Unread } from '../../store/tables/retry-later.ts';
 import type { RunTally } from '../context/run-tally.ts';
 import { inTurns, pagesOf } from '../context/work-in-parts.ts';

@@ -3,11 +3,10 @@ import type { Entry } from '../../domain/do-not-contact.ts';
 import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { RecordType, States } from '../../records/record-type.ts';
 import type { Source } from '../../sources/source.ts';
-import { isFirstLoad } from '../context/first-load.ts';
+import { isFirstLoad, type RunContext } from '../context/run-context.ts';
 import { mappingOf } from '../context/mirror-context.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
-import type { RunContext } from '../context/run-context.ts';
-import type { Findings } from '../context/run-findings.ts';
+import type { Findings } from '../context/run-state.ts';
 import type { SourceRead } from './source-read.ts';
 import { identityOf } from '../context/person-identity.ts';
 

@@ -6,12 +6,12 @@ import { countUnknown } from '../../domain/unknown-words.ts';
 import type { KeyRange } from '../../store/database/key-range.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
-import type { FullCode } from '../report/full-reasons.ts';
+import type { FullCode } from '../report/run-summary.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
 import { inTurns } from '../context/work-in-parts.ts';
-import type { Sizes } from '../context/run-findings.ts';
+import type { Sizes } from '../context/run-state.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 
 /**

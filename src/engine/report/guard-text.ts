@@ -1,10 +1,10 @@
-/** Describes what awaits approval, why it does, and how to approve it. */
+/** Describes what awaits approval: why it does, how to approve it, and why that is not possible. */
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { guardRows, type Limit } from '../../domain/guard-classes.ts';
 import type { AskedClass } from '../../domain/guards/plan-rule.ts';
 import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
-import { signing } from './approval-rules.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
+import { Invalid } from '../../domain/errors.ts';
 
 interface ToExplain {
   limit: Limit;
@@ -113,4 +113,65 @@ export function whyOf(held: HoldReason, volume: ChangeVolume, limit: Limit): str
 export function waitWords(of: AskedClass, n: number, until: string): string {
   const { recordType, words } = guardRows[of];
   return `${countWords(recordType, n)} ${words.planned} ${n === 1 ? 'waits' : 'wait'} for ${until}`;
+}
+
+/** The time after which a rejected change awaits approval again, in milliseconds. */
+export const rejectedForMs = 30 * 86_400_000;
+
+/** Returns the command with which an approver signs. */
+export function signing(plan: string): string {
+  return `approve ${plan} --sign KEYFILE`;
+}
+
+/** Formats how far an approval is: "1 of 2 approvals (ada), needs one more" */
+export function sayPending({ by, need }: { by: readonly string[]; need: number }): string {
+  const more = need - by.length;
+  const who = by.length === 0 ? '' : ` (${by.join(', ')})`;
+  return `${by.length} of ${need} approvals${who}, needs ${more === 1 ? 'one' : more} more`;
+}
+
+/** Returns the error for an approval without a signature. */
+export function needsSignature({ need }: { need: number }, plan: string): Invalid {
+  const many = need === 1 ? 'a signature' : `${need} signatures`;
+  return new Invalid(`an approval needs ${many} (policy.approvers)`, {
+    fix: `sign it: \`crm-mirror ${signing(plan)}\``,
+  });
+}
+
+/** Returns the error for rejecting a plan of `undo`. */
+export function undoNotRejectable(undoes: string): Invalid {
+  return new Invalid(`only \`crm-mirror undo ${undoes}\` makes these changes`, {
+    fix: 'nothing: if it is not called again, nothing of this is done',
+  });
+}
+
+/** States that nothing of the plan is left to approve or reject. */
+export function nothingLeft(plan: string, to: 'approve' | 'reject' = 'approve'): string {
+  return `nothing of the plan ${plan} is left to ${to}: it was done, rejected, or is no longer wanted`;
+}
+
+/**
+ * Returns the error for a plan without held changes, and names the plans that can be approved
+ * instead.
+ */
+export function unknownPlan(
+  current: readonly { plan: string }[],
+  plan: string,
+  own?: string,
+): Invalid {
+  const mine = own === undefined ? '' : `, and this run plans ${own}`;
+  const reason = `no change awaits approval under ${plan}${mine}`;
+  if (current.length === 0) return new Invalid(`${reason}; nothing awaits approval at all`);
+  const now = current.map((one) => one.plan).join(', ');
+  const fix = `approve one of these: ${now}; \`crm-mirror status\` says what they are`;
+  return new Invalid(reason, { fix });
+}
+
+/** Returns the error for rejecting opt-outs that the CRM states. */
+export function notRejectable(people: number): Invalid {
+  const reason = `${countWords('contact', people)} to be opted out because the CRM says so cannot be rejected`;
+  const fix =
+    'correct the CRM, or approve them; to reject the other changes, name them with --guard, --op, ' +
+    '--channel or --people';
+  return new Invalid(reason, { fix });
 }

@@ -1,20 +1,20 @@
 /**
- * Defines the plan of a run and its summary, the document that --json prints and tables are built
- * from.
+ * Defines the plan of a run, what people see of it, and the summary of the run: the document that
+ * --json prints and tables are built from.
  */
 import { createHash } from 'node:crypto';
 import type { Change, Op } from '../../domain/change.ts';
 import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
 import type { AskedClass } from '../../domain/guards/plan-rule.ts';
-import { canonicalJson, type RecordTypeName } from '../../domain/record.ts';
+import { canonicalJson, type RecordTypeName, type Key } from '../../domain/record.ts';
 import type { ProblemCode } from '../../domain/errors.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { UnmanagedPeople } from '../../domain/unmanaged-people.ts';
 import type { Stop } from '../../records/record-type.ts';
 import type { ToldCanary } from './canary-text.ts';
 import type { ProblemGroup } from './problem-groups.ts';
-import type { FullReason } from './full-reasons.ts';
 import type { Forecast } from './duration-forecast.ts';
+import type { ChangeGroup } from '../../store/staging/staging.ts';
 
 export type Status = 'done' | 'held' | 'rejected' | 'failed' | 'interrupted';
 
@@ -229,7 +229,7 @@ export interface Plan {
 }
 
 /** A plan under construction: its changes are added in plan order, each once. */
-export interface Planning {
+interface Planning {
   add(changes: Iterable<Change>): void;
   done(): Plan;
 }
@@ -249,4 +249,66 @@ export function planning(): Planning {
     },
     done: () => ({ hash: hash.digest('hex').slice(0, 16), changes: counts }),
   };
+}
+
+/** A plan that can be looked at. It can be used until the next run of its mirror begins. */
+export interface PlanView {
+  /** The groups, each once. */
+  groups: readonly ChangeGroup[];
+  /** Yields the first records of a group, in plan order. Yields to other tasks in between. */
+  records(group: ChangeGroup, most: number): AsyncIterable<PlannedRecord>;
+  /** What cannot be undone, in a run that undoes another. */
+  cannot?: readonly CannotUndo[] | undefined;
+}
+
+/** The changes of one record in one group. */
+export interface PlannedRecord extends Pick<ChangeGroup, 'kind' | 'op' | 'held'> {
+  key: Key;
+  /** The parts of the record that change; none for the whole record. */
+  parts: string[];
+  /** The words of the rule that decided. */
+  reason: string;
+}
+
+/**
+ * Names the reasons why a run compares everything with the platform (mode `full`), or why a fast
+ * run reads the whole source although the source can report what has changed.
+ */
+
+/** The words of each reason, by its code. The codes stay the same. */
+const words = {
+  // Why a run compares everything.
+  asked: 'it was asked for with --full',
+  usual: 'a run compares everything unless --fast is given',
+  schedule: 'the schedule has a full run',
+  backfill: 'backfill compares everything',
+  'first-load': 'no full run has ended well yet, so nothing is known of the platform',
+  'plan-file': 'the plan that is applied is one of a full run',
+  'snapshot-restored': 'the snapshot was restored from a backup, and the platform not listed since',
+  'snapshot-lost': 'the snapshot was damaged or lost, and a new one has begun',
+  // Why a fast run reads the whole source.
+  'no-cursor':
+    'the last run left no place to go on from: it left work, was killed, or was the first',
+  'person-open':
+    'something was decided or left open for one person, who may not be among the changes',
+  'mapping-changed': 'the configuration reads the CRM in another way than before',
+  'run-died': 'an earlier run ended before its work was done',
+  'cursor-lost': 'the source cannot tell any more what has changed since the last run',
+  'changes-many': 'too many records have changed to read them one by one',
+  'people-many': 'people with unfinished work, or their other records, cannot be read one by one',
+  sample: 'only some people are chosen, which a reading of the changes does not show',
+} as const satisfies Record<string, string>;
+
+/** The code of a reason. */
+export type FullCode = keyof typeof words;
+
+/** A reason as the JSON documents show it. */
+export interface FullReason {
+  code: string;
+  reason: string;
+}
+
+/** Returns the reasons, each once. */
+export function fullReasons(codes: readonly FullCode[]): FullReason[] {
+  return [...new Set(codes)].map((code) => ({ code, reason: words[code] }));
 }

@@ -24,7 +24,7 @@ import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';
 import type { KeyRange } from '../../store/database/key-range.ts';
 import type { WriteBack } from '../../sources/write-back.ts';
 import type { RunContext } from '../context/run-context.ts';
-import type { Findings } from '../context/run-findings.ts';
+import type { Findings } from '../context/run-state.ts';
 import { inTurns } from '../context/work-in-parts.ts';
 import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
 

@@ -1,14 +1,28 @@
 /**
- * The last step of a run: reports to the CRM who unsubscribed on the platform (docs/write-back.md).
+ * The last step of a run: reports to the CRM who unsubscribed on the platform (docs/write-back.md),
+ * within the limits of one run, and journals each opt-out like a change. A failure is stored and
+ * printed, and the run continues.
  */
-import type { Problem } from '../../domain/errors.ts';
+import {
+  type Problem,
+  isExpected,
+  Interrupted,
+  Invalid,
+  RateLimited,
+  type ExpectedError,
+} from '../../domain/errors.ts';
 import type { WriteBackSummary } from '../report/run-summary.ts';
-import type { RunState } from '../context/run-state.ts';
+import { type RunState, findingsNamed } from '../context/run-state.ts';
 import { isRecord, onlyKey } from '../context/mirror-context.ts';
-import { type Finding, findOptOutsToReport } from './find-opt-outs.ts';
-import { findingsNamed } from '../context/run-findings.ts';
-import { noteStuck, sayRejected, deliverReports } from './report-delivery.ts';
+import { type Finding, findOptOutsToReport, isStillOut } from './find-opt-outs.ts';
 import { counted } from '../../domain/values/counted.ts';
+import type { Key } from '../../domain/record.ts';
+import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import type { ReportResult } from '../../sources/write-back.ts';
+import type { RunTally } from '../context/run-tally.ts';
+import { inTurns } from '../context/work-in-parts.ts';
+import { retrySchedules } from '../../domain/retry-schedules.ts';
 
 const listed = 100;
 
@@ -69,4 +83,254 @@ function listKnown({ run, tally }: RunState, kind: 'contact' | 'template'): void
 function sayStuck(waiting: number, { message }: Error): Problem {
   const reason = `${counted(waiting, 'opt-out')} could not be reported to the CRM; the next run tries again: ${message}`;
   return { code: 'write-back-stuck', reason };
+}
+
+/**
+ * The maximum number of opt-outs, and the maximum time, of one run. The rest waits for the next
+ * run.
+ */
+const mostTold = 1_000;
+const mostMs = 60_000;
+
+type ReportDelivery = Pick<Finding, 'run' | 'type' | 'returns'> & { tally: RunTally };
+
+/** The result of one delivery. */
+interface DeliveryAccount {
+  told: number;
+  /** The reason why the delivery stopped early; undefined if it did not. */
+  failure: ExpectedError | undefined;
+}
+
+/**
+ * Reports to the CRM all opt-outs that are due, or those of one person. Returns expected errors.
+ */
+async function deliverReports(
+  delivery: ReportDelivery,
+  key: Key | undefined,
+): Promise<DeliveryAccount> {
+  const { run, type } = delivery;
+  const account: DeliveryAccount = { told: 0, failure: undefined };
+  const { optOutReports, transaction } = run.snapshot;
+  const endsAt = run.clock.now() + mostMs;
+  try {
+    transaction(() => optOutReports.doubt(type.name, run.locks.others(run.id)));
+    findArrived(delivery);
+    for await (const due of inTurns(run, batchesOf(delivery, { key, endsAt })))
+      await tellSome(delivery, due, account);
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+    if (!(error instanceof Interrupted)) account.failure = error;
+  }
+  return account;
+}
+
+/** Yields the opt-outs that are due, a request at a time, within the limits of one run. */
+function* batchesOf(
+  { run, type, returns }: ReportDelivery,
+  { key, endsAt }: { key: Key | undefined; endsAt: number },
+): Generator<ReturnedRow[]> {
+  let before = '';
+  for (let tried = 0; tried < mostTold; tried += returns.most) {
+    const at = run.clock.now();
+    if (run.stop.aborted || at >= endsAt) return;
+    const count = Math.min(returns.most, mostTold - tried);
+    const due = run.snapshot.optOutReports.due(type.name, { at, count, key });
+    // Opt-outs that other runs have taken remain due; without this check the loop would not end.
+    const which = due.map(({ seq }) => seq).join();
+    if (due.length === 0 || which === before) return;
+    before = which;
+    yield due;
+  }
+}
+
+/**
+ * Finds out which opt-outs with an unknown outcome have arrived, for a source where reporting twice
+ * differs from reporting once.
+ */
+function findArrived(delivery: ReportDelivery): void {
+  const { run, type, returns } = delivery;
+  const { optOutReports, transaction } = run.snapshot;
+  if (!returns.arrived) return;
+  const open = optOutReports.unknown(type.name);
+  if (open.length === 0) return;
+  const there = returns.arrived(open.map((row) => spelledForCrm(delivery, row)));
+  const at = run.clock.now();
+  transaction(() => {
+    for (const { seq, id } of open)
+      optOutReports.move(seq, there.has(id) ? 'acked' : 'planned', { at });
+  });
+}
+
+/**
+ * Reports opt-outs in one request. If the CRM refuses all of them because of one, reports them one
+ * by one. Throws the failure after storing it.
+ */
+async function tellSome(
+  delivery: ReportDelivery,
+  due: readonly ReturnedRow[],
+  account: DeliveryAccount,
+): Promise<void> {
+  try {
+    account.told += await tellBatch(delivery, due);
+  } catch (error) {
+    const isTogether = delivery.returns.reportsTogether && due.length > 1;
+    if (!(error instanceof Invalid) || !isTogether) throw error;
+    for (const one of due) account.told += await tellBatch(delivery, [one]).catch(failed);
+    throw error;
+  }
+}
+
+/**
+ * Counts nothing for a failure that is already stored with its opt-out. Rethrows unexpected errors.
+ */
+function failed(error: unknown): number {
+  if (!isExpected(error)) throw error;
+  return 0;
+}
+
+/**
+ * Reports a batch and returns how many opt-outs the CRM accepted. Throws the failure after storing
+ * it.
+ */
+async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]): Promise<number> {
+  const { run, returns } = delivery;
+  const batch = claim(delivery, due);
+  if (batch.length === 0) return 0;
+  const answers: ReportResult[] = [];
+  let failure: ExpectedError | undefined;
+  try {
+    for await (const told of returns.tell(
+      batch.map((row) => spelledForCrm(delivery, row)),
+      run.abort,
+    )) {
+      const { email } = batch[answers.length] ?? { email: '' };
+      answers.push(told);
+      const isLast = batch.slice(answers.length).every((row) => row.email !== email);
+      if (isLast) run.locks.endInFlight(run.id, email);
+    }
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+    failure = error;
+  } finally {
+    for (const { email } of batch) run.locks.endInFlight(run.id, email);
+  }
+  settle(delivery, batch, { answers, failure });
+  if (failure) throw failure;
+  return answers.filter(({ is }) => is === 'told').length;
+}
+
+/** Returns the report with the CRM's own spelling of the address, which it can look up. */
+function spelledForCrm({ run, type }: ReportDelivery, report: ReturnedRow): ReturnedRow {
+  const rows = run.snapshot.staging.desired(type.name, report.email);
+  const row = rows.find(({ id }) => id === report.crmId);
+  return { ...report, email: (row && type.optOuts.spelling(row)) ?? report.email };
+}
+
+/**
+ * Marks opt-outs as sent, on disk before the request is sent, and returns them. Drops opt-outs of
+ * people who are subscribed again, and opt-outs that the CRM no longer accepts. Skips opt-outs that
+ * another run has taken.
+ */
+function claim(delivery: ReportDelivery, due: readonly ReturnedRow[]): ReturnedRow[] {
+  const { run, returns } = delivery;
+  const { optOutReports, transaction } = run.snapshot;
+  const at = run.clock.now();
+  return transaction(() => {
+    const [still, back] = parted(due, (row) => returns.takes(row) && isStillOut(delivery, row));
+    for (const { seq } of back) optOutReports.drop(seq);
+    const free = still.filter(({ email, crmId }) =>
+      run.locks.beginInFlight(run.id, email, [crmId]),
+    );
+    for (const { seq } of free) optOutReports.move(seq, 'sent', { at, run: run.id });
+    return free;
+  });
+}
+
+/**
+ * Stores the outcome of each opt-out in a batch. Without a response the outcome is unknown, unless
+ * the failure shows that nothing arrived.
+ */
+function settle(
+  { run, type, tally }: ReportDelivery,
+  batch: readonly ReturnedRow[],
+  { answers, failure }: { answers: readonly ReportResult[]; failure: ExpectedError | undefined },
+): void {
+  const { optOutReports, transaction } = run.snapshot;
+  const at = run.clock.now();
+  const rest = failure instanceof Invalid || failure instanceof RateLimited ? 'planned' : 'unknown';
+  transaction(() => {
+    for (const [nth, row] of batch.entries()) {
+      const told = answers[nth];
+      const { seq, email: key, channel: part } = row;
+      if (!told) optOutReports.move(seq, rest, { at, tried: nth === answers.length });
+      else if (told.is === 'told') optOutReports.move(seq, 'acked', { at });
+      else {
+        const { reason, fix } = told;
+        optOutReports.move(seq, 'rejected', {
+          at,
+          reason,
+          fix,
+          retryAt: at + retrySchedules.rejectedReport.firstMs,
+          tried: true,
+        });
+        const of = { kind: type.name, key, part };
+        const problem = { ...of, class: 'rejected', cause: 'crm-refused' } as const;
+        tally.notReported(
+          { ...problem, reason: sayRejected(reason), fix },
+          row.state !== 'rejected',
+        );
+      }
+    }
+  });
+}
+
+/** Returns the problem's reason for an opt-out that the CRM rejected. */
+export function sayRejected(reason: string): string {
+  return `the CRM refused this opt-out: ${reason}`;
+}
+
+/** Splits a list into the items that pass the test and those that do not. */
+function parted<T>(all: readonly T[], is: (one: T) => boolean): [T[], T[]] {
+  return [all.filter(is), all.filter((one) => !is(one))];
+}
+
+const name = 'returns';
+
+/** Since when, in milliseconds since the epoch, nothing can be reported to the CRM, and why. */
+interface DeliveryStop {
+  since: number;
+  reason: string;
+  fix: string | undefined;
+}
+
+/** The stored text is `<since> <reason> → <fix>`, without the arrow if there is no fix. */
+const storedStop = {
+  encode: (since: number, failure: ExpectedError): string => `${since} ${failure.message}`,
+  decode(text: string): DeliveryStop {
+    const [, since, reason = '', fix] = /^(\S*) ?(.*?)(?: → (.*))?$/s.exec(text) ?? [];
+    return { since: Number(since), reason, fix };
+  },
+};
+
+/** Returns why nothing can be reported to the CRM, or undefined if no obstacle is known. */
+export function stuckIn({ meta }: Pick<Snapshot, 'meta'>): DeliveryStop | undefined {
+  const text = meta.get(name);
+  return text === undefined ? undefined : storedStop.decode(text);
+}
+
+/**
+ * Stores that nothing can be reported to the CRM, or that reporting works again. `at` is in
+ * milliseconds since the epoch.
+ */
+function noteStuck(
+  { meta, transaction }: Snapshot,
+  { failure }: DeliveryAccount,
+  at: number,
+): void {
+  const before = stuckIn({ meta });
+  if (!failure && !before) return;
+  transaction(() => {
+    if (!failure) meta.drop(name);
+    else meta.set(name, storedStop.encode(before?.since ?? at, failure));
+  });
 }

@@ -3,7 +3,7 @@ import { renameSync, writeFileSync } from 'node:fs';
 import type { LoggedRequest } from '../../emulator/ui/emulated-world.ts';
 import type { Config } from '../../config/config.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
-import type { PlanView } from '../../engine/report/plan-view.ts';
+import type { PlanView, Summary } from '../../engine/report/run-summary.ts';
 import { type CountedChanges, doneGroups } from '../../compose/output/change-groups.ts';
 import { renderGroups, shownGroups } from '../../compose/output/problem-groups.ts';
 import { renderSummary } from '../../compose/output/summary-text.ts';
@@ -16,7 +16,6 @@ import {
   sampleLines,
   samplesOf,
 } from '../../app/run/run-view.ts';
-import type { Summary } from '../../engine/report/run-summary.ts';
 import { run } from '../../engine/run.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
 import { createProgress } from '../../compose/progress/progress-line.ts';

@@ -11,10 +11,9 @@ import { styledTable } from '../../compose/output/table.ts';
 import { type Line, lineOf, styled } from '../../compose/output/text-style.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import { signing } from '../../engine/report/approval-rules.ts';
-import { limitWords } from '../../engine/report/forecast-text.ts';
-import { countWords } from '../../engine/report/guard-text.ts';
-import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
+import { signing, countWords } from '../../engine/report/guard-text.ts';
+import { limitWords } from '../../engine/report/duration-forecast.ts';
+import { heldIn, type Summary, type PlannedRecord } from '../../engine/report/run-summary.ts';
 import {
   changedPeople,
   changedTemplates,
@@ -25,7 +24,6 @@ import {
 import { type Outcome, type PersonDifference, recordName, type Rehearsed } from './rehearse-run.ts';
 import { deferredCount } from '../../domain/guards/plan-rule.ts';
 import { type ShownGroup, shownGroups } from '../../compose/output/problem-groups.ts';
-import type { PlannedRecord } from '../../engine/report/plan-view.ts';
 
 /** How a rehearsal is shown. */
 export interface Shown {

@@ -7,12 +7,11 @@ import type { ProblemCause, ProblemClass } from '../../domain/record-problem.ts'
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { heldGroup, refusedReports } from '../../engine/finish/group-found-problems.ts';
 import { groupProblems, type ProblemGroup } from '../../engine/report/problem-groups.ts';
-import { sayRejected } from '../../engine/write-back/report-delivery.ts';
-import { approvingUndo } from '../../engine/report/guard-text.ts';
+import { sayRejected } from '../../engine/write-back/report-opt-outs.ts';
+import { approvingUndo, rejectedForMs } from '../../engine/report/guard-text.ts';
 import { byWords } from '../../compose/output/decision-words.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Config } from '../../config/config.ts';
-import { rejectedForMs } from '../../engine/report/approval-rules.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
 import { approvalsInForce } from '../../engine/guard/signed-approvals.ts';
 import type { RecordDecision } from '../../store/guards/plan-approvals.ts';

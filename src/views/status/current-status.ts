@@ -1,10 +1,9 @@
 /**
  * Reads the current status of a mirror, as data and as text for the console and the terminal.
  */
-import { sayPending } from '../../engine/report/approval-rules.ts';
+import { sayPending, waitWords } from '../../engine/report/guard-text.ts';
 import { canaryWords, sliceWords, type ToldCanary } from '../../engine/report/canary-text.ts';
-import { limitWords } from '../../engine/report/forecast-text.ts';
-import { waitWords } from '../../engine/report/guard-text.ts';
+import { limitWords } from '../../engine/report/duration-forecast.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { guardRows } from '../../domain/guard-classes.ts';
 import { canaryBounds } from '../../domain/guards/canary.ts';

@@ -4,7 +4,7 @@
  * Redis is away or may lose data, or the snapshot cannot be read. From Redis come the next runs.
  */
 import type { Config } from '../../config/config.ts';
-import { clockFix } from '../../engine/context/clock-difference.ts';
+import { clockFix } from '../../engine/context/platform-knowledge.ts';
 import { readHealth, type Outage, type OutagePart, silentMs } from '../../store/health-file.ts';
 import { instant } from '../../compose/output/format-values.ts';
 import { ago, type Attention } from './attention.ts';

@@ -2,9 +2,13 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { publicKeyOf } from '../../../src/domain/values/ed25519-key.ts';
-import { approvePlan, rejectPlan } from '../../../src/engine/guard/plan-decisions.ts';
+import {
+  approvePlan,
+  rejectPlan,
+  signPlan,
+  toSign,
+} from '../../../src/engine/guard/plan-decisions.ts';
 import { signPart } from '../../../src/engine/guard/signed-approvals.ts';
-import { signPlan, toSign } from '../../../src/engine/guard/signed-decisions.ts';
 import type { RunOptions } from '../../../src/engine/context/mirror-context.ts';
 import { exportOf, flag, hour, mirrored, range } from '../../support/engine/change-volume.ts';
 import type { Stage, StageOptions } from '../../support/engine/engine-stage.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../../src/domain/errors.ts';
-import { storedDifference } from '../../../src/engine/context/clock-difference.ts';
+import { storedDifference } from '../../../src/engine/context/platform-knowledge.ts';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 import { approve, exportOf, hour, person, range } from '../../support/engine/change-volume.ts';
 

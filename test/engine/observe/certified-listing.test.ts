@@ -6,7 +6,7 @@ import { openSnapshot } from '../../../src/store/snapshot.ts';
 import type { CircuitBreaker } from '../../../src/engine/context/circuit-breaker.ts';
 import type { Mirror } from '../../../src/engine/context/mirror-context.ts';
 import type { RunContext } from '../../../src/engine/context/run-context.ts';
-import type { PlatformListing } from '../../../src/engine/context/run-findings.ts';
+import type { PlatformListing } from '../../../src/engine/context/run-state.ts';
 import { passOver, proveListing } from '../../../src/engine/observe/certified-listing.ts';
 
 const NOON = Date.UTC(2026, 10, 20, 12);

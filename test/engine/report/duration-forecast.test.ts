@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { RouteLimit } from '../../../src/domain/route-limit.ts';
-import { forecast, forecastAgain, restOf } from '../../../src/engine/report/duration-forecast.ts';
+import {
+  forecast,
+  forecastAgain,
+  restOf,
+  renderForecast,
+} from '../../../src/engine/report/duration-forecast.ts';
 import { lasting } from '../../../src/compose/output/format-values.ts';
-import { renderForecast } from '../../../src/engine/report/forecast-text.ts';
 
 const limit = (more: Partial<RouteLimit> = {}): RouteLimit => ({
   limit: 30,

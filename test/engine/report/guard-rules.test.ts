@@ -10,8 +10,7 @@ import {
   type HoldReason,
   type ChangeVolume,
 } from '../../../src/engine/report/guard-rules.ts';
-import { judgeSwap } from '../../../src/engine/guard/change-shape.ts';
-import { judgeWithdrawn } from '../../../src/engine/guard/withdrawn-opt-outs.ts';
+import { judgeSwap, judgeWithdrawn } from '../../../src/engine/guard/change-shape.ts';
 import { explainHeld } from '../../../src/engine/report/guard-text.ts';
 
 const limit: Limit = { percent: 10, floor: 10 };

@@ -1,7 +1,7 @@
 /** What a person does at the command line between runs: forgets somebody, or allows them again. */
 import { existsSync, readFileSync } from 'node:fs';
 import { readAuditLog } from '../../../src/store/audit/audit-log.ts';
-import { allow } from '../../../src/engine/erasure/allow-contact.ts';
+import { allow } from '../../../src/engine/erasure/person-decisions.ts';
 import { forget, type Certificate } from '../../../src/engine/erasure/forget-person.ts';
 import type { Mirror, MirrorPart } from '../../../src/engine/context/mirror-context.ts';
 import { closeAuditLog } from '../../../src/engine/context/run-context.ts';

@@ -7,8 +7,7 @@ import {
   rejectPlan,
   type PartFilter,
 } from '../../../src/engine/guard/plan-decisions.ts';
-import { resetRecord } from '../../../src/engine/erasure/reset-record.ts';
-import { settleConflict } from '../../../src/engine/erasure/settle-conflict.ts';
+import { resetRecord, settleConflict } from '../../../src/engine/erasure/person-decisions.ts';
 import { addressOf } from '../../support/engine/sample-people.ts';
 import type { Shown } from '../checks/approvals.ts';
 import { checkAudit } from '../checks/audit-checks.ts';

@@ -1,10 +1,10 @@
+import { expect } from 'vitest';
 import { compileRule } from '../../../src/config/schema/rule-condition.ts';
 import type { AskedClass, PlanRule } from '../../../src/domain/guards/plan-rule.ts';
-import { expect } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
 import { openStage, type Stage, type StageOptions } from './engine-stage.ts';
 import type { CanaryPolicy } from '../../../src/domain/guards/canary.ts';
-import { storedCanaries } from '../../../src/engine/guard/canary-book.ts';
+import { storedCanaries } from '../../../src/engine/guard/canaries.ts';
 
 // A mirror whose guards hold changes of more than three people.
 

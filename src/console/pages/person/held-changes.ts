@@ -1,7 +1,7 @@
 /** Tells what awaits a decision about one person, what is approved and what is rejected. */
 import { guardRows, type GuardClass } from '../../../domain/guard-classes.ts';
 import type { Key } from '../../../domain/record.ts';
-import { rejectedForMs } from '../../../engine/report/approval-rules.ts';
+import { rejectedForMs } from '../../../engine/report/guard-text.ts';
 import { weekMs } from '../../../engine/report/guard-rules.ts';
 import { approvalFinder } from '../../../views/lookup/standing-problems.ts';
 import { changeName } from '../../../compose/output/change-words.ts';

@@ -2,7 +2,7 @@
 import { guardNames, guardRows } from '../../../domain/guard-classes.ts';
 import { deferredCount } from '../../../domain/guards/plan-rule.ts';
 import { counted, withCommas } from '../../../domain/values/counted.ts';
-import { limitWords } from '../../../engine/report/forecast-text.ts';
+import { limitWords } from '../../../engine/report/duration-forecast.ts';
 import { countWords } from '../../../engine/report/guard-text.ts';
 import { heldIn } from '../../../engine/report/run-summary.ts';
 import { changeName, stateWords } from '../../../compose/output/change-words.ts';

@@ -1,0 +1,266 @@
+/**
+ * Carries out what an operator decides about one person: that the person may come back (`allow`),
+ * how a conflict is settled (`resolve`), and that the last look at the person on the platform is
+ * forgotten (`state reset`). After a reset, the next run reads the person there again, and decides
+ * by the ordinary rules. What protects a person is never forgotten:
+ *
+ *   fact                                                       after a reset
+ *   opt-ins and opt-outs by channel: who made them, why and    kept: each counts as before
+ *     when, and which may be defaults of the platform
+ *   the contacts as last shown, renamed ones, and all mail     kept: they tell a new opt-out
+ *   created, adopted or noted; ids of platform and CRM         kept: nobody becomes ours, or not
+ *   contacts.protect, as the CRM last stated it                kept
+ *   what an operator decided (`resolve`, `allow`)              kept
+ *   the do-not-contact list: erasures, opt-outs                kept: it is not touched
+ *   how long the person is missing from the CRM                kept
+ *   what awaits approval, since when; the counts of guards     kept
+ *   changes without an outcome                                 kept: the reset is refused
+ *   the fingerprint of what the platform last showed           forgotten: read again
+ *   the CRM record for which nothing was left to do            forgotten: decided again
+ *   refusals by the platform and the CRM, and their delays     released: tried again
+ */
+import type { Deadlines, Settled, SettlementAsked } from '../../records/capabilities.ts';
+import type { RecordType } from '../../records/record-type.ts';
+import { all, type Entry } from '../../domain/do-not-contact.ts';
+import type { Key } from '../../domain/record.ts';
+import { addDecision } from '../../store/audit/audit-trail.ts';
+import { invalidateCursor } from '../finish/source-cursor.ts';
+import { bindDoNotContactList } from '../context/do-not-contact-binding.ts';
+import type { Mirror, MirrorPart } from '../context/mirror-context.ts';
+import { type CrmReading, readNames } from './forget-person.ts';
+import { identityOf } from '../context/person-identity.ts';
+import { end } from './pending/unfinished-erasures.ts';
+import { Invalid, Busy } from '../../domain/errors.ts';
+import { createPersonLocks } from '../context/person-locks.ts';
+import { examine } from '../examine-person.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { markReset } from '../observe/person-observation.ts';
+
+export interface Allowed {
+  /** The time of the change, in milliseconds since the epoch. */
+  at: number;
+  taken: readonly Entry[];
+  /**
+   * Entries created for other addresses that concerned the person through a CRM id. They remain
+   * with those addresses and no longer concern the person.
+   */
+  freed: readonly Entry[];
+  /** Whether the recorded row of a vanished contact was dropped. */
+  dropped: boolean;
+  /**
+   * The channels from which we opted the person out because the CRM stated it, and whose opt-outs
+   * are released (row 16).
+   */
+  released: readonly string[];
+  /**
+   * How the CRM was read. If it was not read, entries found only by an id may still concern the
+   * person.
+   */
+  crm: CrmReading;
+}
+
+/** The person who may come back, who decided it, and why. */
+interface Allowing {
+  part: MirrorPart;
+  key: Key;
+  reason: string;
+  by: string;
+  /** The user and the host that gave the command; undefined if no command did. */
+  caller?: string | undefined;
+}
+
+/**
+ * Ends every entry of the do-not-contact list that concerns the person, drops what would create one
+ * again, and releases the opt-outs that we sent because the CRM stated them. Sends nothing. Throws
+ * Interrupted, and unexpected errors.
+ */
+export async function allow(
+  mirror: Mirror,
+  { part, key, reason, by, caller }: Allowing,
+  leave: Deadlines,
+): Promise<Allowed> {
+  bindDoNotContactList(mirror);
+  const at = mirror.clock.now();
+  const crm = await readNames(mirror, part, leave);
+  const who = identityOf(mirror, part.type, key);
+  const entries = mirror.doNotContact.concerning(who);
+  const taken = entries.filter(({ through }) => through === 'address');
+  const freed = entries.filter(({ through }) => through === 'id');
+  const isErased = taken.some(({ cause }) => cause === 'erasure');
+  const isOperators = taken.some(({ cause }) => cause === 'operator');
+  const dropped = dropVanished(mirror, part.type, key);
+  const ends = taken.map(({ seq }) => ({ seq, why: `allow: ${reason}` }));
+  const frees = freed.map(({ seq }) => seq);
+  if (entries.length > 0) mirror.doNotContact.write([{ ...who, adds: [], ends, frees }], at);
+  const released = mirror.snapshot.transaction(() => {
+    const about = entries.map(entryText).join('; ') || null;
+    const decision = {
+      at,
+      what: 'allow',
+      name: by,
+      reason,
+      about,
+      evidence: null,
+      as: caller ?? null,
+    };
+    addDecision(mirror.snapshot, decision, key);
+    end(mirror.snapshot, key);
+    // The person's record may not be among the changes that an incremental reading returns.
+    invalidateCursor(mirror.snapshot, part.type);
+    return release(mirror, part.type, { key, isErased, isOperators });
+  });
+  return { at, taken, freed, dropped, released, crm };
+}
+
+/** Names an entry of the do-not-contact list for the audit log, without the person. */
+function entryText({ cause, part, by, through }: Entry): string {
+  const scope = part === all ? '' : ` of ${part}`;
+  const other = through === 'id' ? ' (of another address, found by the CRM id)' : '';
+  return `${cause}${scope}, listed ${new Date(by).toISOString()}${other}`;
+}
+
+/**
+ * Releases opt-outs of ours and returns their channels, and records that an erasure was revoked.
+ * Call it within a transaction.
+ */
+function release(
+  { snapshot: { recorded } }: Mirror,
+  { name, capabilities: { erasure } }: RecordType,
+  { key, isErased, isOperators }: { key: Key; isErased: boolean; isOperators: boolean },
+): string[] {
+  const row = recorded.get(name, key);
+  const released = row && erasure?.release(row);
+  const next = isErased ? erasure?.unerased(key, released?.row ?? row) : released?.row;
+  // An operator's opt-out had settled the person, and the next run has to decide anew.
+  const undecided = row && isOperators ? { ...row, desired: undefined } : undefined;
+  const changed = next ?? undecided;
+  if (changed) recorded.put(changed);
+  return released?.parts ?? [];
+}
+
+/**
+ * Drops the recorded row of a vanished contact, because the next run would otherwise add the person
+ * to the list again. Returns whether there was one. Call it before the list is written: if the
+ * process dies in between, the list still protects the person.
+ */
+function dropVanished({ snapshot }: Mirror, { name, capabilities }: RecordType, key: Key): boolean {
+  const { recorded, transaction } = snapshot;
+  return transaction(() => {
+    const row = recorded.get(name, key);
+    if (!row || row.id !== undefined) return false;
+    if (capabilities.doNotContact?.memories(row).length === 0) return false;
+    recorded.drop(name, key);
+    return true;
+  });
+}
+
+/** The person, and how the conflict is to be settled. */
+interface Settling extends Omit<SettlementAsked, 'settlement'> {
+  part: MirrorPart;
+  key: Key;
+  by: string;
+  /** The user and the host that gave the command. */
+  caller: string;
+  reason: string;
+  evidence: string;
+}
+
+/**
+ * Reads both sides, and records the settlement if it is allowed. Sends nothing. Returns its time,
+ * in milliseconds since the epoch. Throws Invalid if it is refused, and the errors of the readings.
+ */
+export async function settleConflict(
+  mirror: Mirror,
+  settling: Settling,
+  { signal: stop, abort }: Deadlines,
+): Promise<number> {
+  const { part, key, channel, as, by, caller, reason, evidence } = settling;
+  const { type } = part;
+  bindDoNotContactList(mirror);
+  // The examination is no run of this process, so it counts in locks of its own.
+  const reader = { ...mirror, locks: createPersonLocks() };
+  const options = { key, offline: false, stop, abort, progress: () => undefined };
+  const found = await examine(reader, options);
+  if (found?.source instanceof Error) throw found.source;
+  if (found?.unread instanceof Error) throw found.unread;
+  if (!found?.source.complete) {
+    throw new Invalid('the CRM was not read completely, so nothing is resolved', {
+      fix: '`crm-mirror check` tells why',
+    });
+  }
+  const at = mirror.clock.now();
+  const settlement = { at, by, reason, evidence };
+  const settled: Settled = type.settle?.(found.states, {
+    channel,
+    as,
+    settlement,
+  }) ?? { refused: { reason: `a ${type.name} has no channels`, fix: 'name a person' } };
+  if ('refused' in settled) {
+    const { reason: why, fix } = settled.refused;
+    throw new Invalid(why, { fix });
+  }
+  const { adds, ends, frees = [], row } = settled;
+  if (adds.length + ends.length + frees.length > 0) {
+    mirror.doNotContact.write([{ ...identityOf(mirror, type, key), adds, ends, frees }], at);
+  }
+  mirror.snapshot.transaction(() => {
+    if (row) mirror.snapshot.recorded.put(row);
+    const about = `${channel}: ${as}`;
+    const decision = { at, what: 'resolve', name: by, reason, about, evidence, as: caller };
+    addDecision(mirror.snapshot, decision, key);
+    // The person's record may not be among the changes that an incremental reading returns.
+    invalidateCursor(mirror.snapshot, type);
+  });
+  return at;
+}
+
+/** What a reset forgot. */
+export interface Reset {
+  /** The time of the reset, in milliseconds since the epoch. */
+  at: number;
+  /** Whether the person is recorded, and is read again. */
+  recorded: boolean;
+  /** The number of refused changes that the next run tries again. */
+  changes: number;
+  /** The number of refused reports to the CRM that the next run tries again. */
+  reports: number;
+}
+
+/** The person to reset, who decided it, and why. */
+interface Resetting {
+  part: MirrorPart;
+  key: Key;
+  by: string;
+  /** The user and the host that gave the command. */
+  caller: string;
+  reason: string;
+}
+
+/**
+ * Resets one person. Sends nothing. Throws Busy while a change of the person has no known outcome,
+ * because what the platform shows may then be our own doing.
+ */
+export function resetRecord(
+  { snapshot, clock }: Mirror,
+  { part: { type }, key, by, caller, reason }: Resetting,
+): Reset {
+  const { journal, retryLater, optOutReports, transaction } = snapshot;
+  const { name } = type;
+  return transaction(() => {
+    const open = journal.open(name).filter((change) => change.key === key).length;
+    if (open > 0) {
+      throw new Busy(`the outcome of ${counted(open, 'change')} of this person is not known yet`, {
+        fix: 'reset the person after the next run, which reads it from the platform',
+      });
+    }
+    const recorded = markReset(snapshot, type, key);
+    const changes = retryLater.release({ kind: name, key });
+    const reports = optOutReports.release(name, key);
+    // The person's record may not be among the changes that an incremental reading returns.
+    if (recorded || changes > 0) invalidateCursor(snapshot, type);
+    const at = clock.now();
+    const why = { reason, about: null, evidence: null };
+    addDecision(snapshot, { at, what: 'state reset', name: by, ...why, as: caller }, key);
+    return { at, recorded, changes, reports };
+  });
+}
