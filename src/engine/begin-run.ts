@@ -37,34 +37,66 @@ import { createGroupCommit } from './context/group-commit.ts';
  * that begins must end with `locks.end`.
  */
 export function beginRun(mirror: Mirror, options: RunOptions): Started {
-  const { snapshot, locks, approvers } = mirror;
-  if (options.approve && approvers) throw needsSignature(approvers, options.approve.plan);
-  if (options.approve) refuseOtherPlan(snapshot, options.approve.plan, options.undo);
+  const { snapshot, locks, approvers, doNotContact } = mirror;
+  const { mode, writes, firstLoad, restored, stop, abort, progress, approve } = options;
+  if (approve && approvers) throw needsSignature(approvers, approve.plan);
+  if (approve) refuseOtherPlan(snapshot, approve.plan, options.undo);
   const clock = even(mirror.clock);
   const startedAt = clock.now();
   const quarantine = quarantineOf(snapshot.meta);
-  if (options.writes) openAuditLog(mirror);
+  if (writes) openAuditLog(mirror);
   const isHeld = holds(quarantine, startedAt);
-  const quarantined = isHeld && options.writes;
-  const said = isHeld ? [sayQuarantine(quarantine)] : [];
-  const notes = mirror.notes.map((reason): Problem => ({ code: 'note', reason }));
-  const run = contextOf(mirror, options, { clock, startedAt, quarantined });
+  const quarantined = isHeld && writes;
+  const inQuarantine = isHeld ? [sayQuarantine(quarantine)] : [];
+  const id = newId(mirror, startedAt);
+  const run: RunContext = {
+    id,
+    startedAt,
+    clock,
+    snapshot,
+    doNotContact,
+    audit: mirror.audit,
+    auditFault: mirror.auditFault,
+    approvers,
+    locks,
+    mode,
+    writes,
+    firstLoad,
+    restored,
+    stop,
+    abort,
+    progress,
+    quarantined,
+    platformNow: mirror.platformNow,
+    parts: mirror.parts,
+    guards: mirror.guards,
+    restoredUntil: restoredUntil(snapshot),
+    rules: mirror.rules ?? [],
+    windows: mirror.windows ?? [],
+    canary: mirror.canary,
+    timezone: mirror.timezone ?? 'UTC',
+    facts: createFacts(snapshot, writes),
+    groupCommit: createGroupCommit(snapshot, clock),
+    selection: selectionOf(mirror, options.onlyPeople),
+    undo: options.undo && undoneRun(snapshot, options.undo, id),
+    askPlatformTime: askOnce(mirror.account.platform, stop),
+  };
   const begun = mirror.parts.filter(
     ({ type }) => !options.only || options.only === `${type.name}s`,
   );
   snapshot.staging.clear();
   snapshot.candidates.clear();
-  if (options.writes) bindDoNotContactList({ ...mirror, clock });
-  const { cursors, cursorless } = options.writes
-    ? start(run, begun, askedOf(mirror, options, run))
-    : loadCursors(mirror, begun, options);
-  const { unsigned, ...approved } = approvalsOf(run, options.approve);
-  notes.push(...unsigned);
+  if (writes) bindDoNotContactList({ ...mirror, clock });
+  const { cursors, cursorless } = writes
+    ? snapshot.transaction(() => start(run, begun, options))
+    : loadCursors(snapshot, begun, options);
+  const { unsigned, ...approved } = approvalsOf(run, approve);
+  const notes = mirror.notes.map((reason): Problem => ({ code: 'note', reason }));
   const { ended: endedBefore } = locks.count();
   // This comes last, because a run that has begun must end.
-  mirror.requestLog?.setRun(run.id);
-  locks.begin(run.id, onlyKey(options) === undefined ? 'all' : 'one');
-  const { keys, ids } = locks.superseded(run.id);
+  mirror.requestLog?.setRun(id);
+  locks.begin(id, onlyKey(options) === undefined ? 'all' : 'one');
+  const { keys, ids } = locks.superseded(id);
   return {
     mirror,
     options,
@@ -77,9 +109,38 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
     ...approved,
     tally: createTally(snapshot),
     breaker: createCircuitBreaker(),
-    reasons: quarantined ? said : [],
-    notes: quarantined ? notes : [...notes, ...said],
+    reasons: quarantined ? inQuarantine : [],
+    notes: [...notes, ...unsigned, ...(quarantined ? [] : inQuarantine)],
   };
+}
+
+/**
+ * Stores that the run began, and marks changes that earlier runs left open as unknown. Returns the
+ * cursors. Call it within a transaction.
+ */
+function start(run: RunContext, parts: readonly MirrorPart[], options: RunOptions) {
+  const { snapshot, locks, id, mode, startedAt: at, undo } = run;
+  const { by = { by: 'program' }, onlyPeople }: RunOptions = options;
+  const others = locks.others(id);
+  const isAlone = onlyKey(run) !== undefined;
+  let isLeft = false;
+  for (const { type } of parts) {
+    snapshot.unaudited.addUnanswered(type.name, at, others);
+    snapshot.journal.doubt(type.name, others);
+    if (!isAlone && snapshot.journal.hasLeft(type.name, others)) isLeft = true;
+  }
+  // A run about a few people tries a mapping, so the next one about all people is its first.
+  const mapping = onlyPeople ? null : (mappingOf(run) ?? null);
+  const asked = { by: by.by, name: by.name ?? null, mapping, undoes: undo?.run };
+  snapshot.runs.start({ id, mode: modeName(mode), at, asked: JSON.stringify(asked) });
+  const since = loadCursors(snapshot, parts, run);
+  // Only a reading of everything shows what an undone person needs next.
+  if (undo) parts.forEach(({ type }) => invalidateCursor(snapshot, type));
+  if (!isLeft) return since;
+  // A run that died may have left work for people whose records never change again, so everything
+  // is read.
+  const died = parts.map(({ type }): [RecordType, FullCode] => [type, 'run-died']);
+  return { cursors: new Map<RecordType, string>(), cursorless: new Map(died) };
 }
 
 /** Refuses to approve a plan in a run that does not make its changes. Throws Invalid. */
@@ -99,87 +160,6 @@ function refuseOtherPlan(snapshot: Snapshot, plan: string, undo: RunOptions['und
   });
 }
 
-function contextOf(
-  mirror: Mirror,
-  options: RunOptions,
-  own: Pick<RunContext, 'clock' | 'startedAt' | 'quarantined'>,
-): RunContext {
-  const { snapshot, doNotContact, audit, auditFault } = mirror;
-  const { approvers, locks, platformNow, parts, guards } = mirror;
-  const { mode, writes, firstLoad, restored, stop, abort, progress } = options;
-  const ofMirror = {
-    snapshot,
-    doNotContact,
-    audit,
-    auditFault,
-    approvers,
-    locks,
-    platformNow,
-    parts,
-    guards,
-  };
-  const ofOptions = { mode, writes, firstLoad, restored, stop, abort, progress };
-  const id = idOf(mirror, own.startedAt);
-  return {
-    ...ofMirror,
-    ...ofOptions,
-    ...own,
-    id,
-    restoredUntil: restoredUntil(snapshot),
-    rules: mirror.rules ?? [],
-    windows: mirror.windows ?? [],
-    canary: mirror.canary,
-    timezone: mirror.timezone ?? 'UTC',
-    facts: createFacts(snapshot, writes),
-    groupCommit: createGroupCommit(snapshot, own.clock),
-    selection: selectionOf(mirror, options.onlyPeople),
-    undo: options.undo && undoneRun(snapshot, options.undo, id),
-    askPlatformTime: askOnce(mirror.account.platform, stop),
-  };
-}
-
-/**
- * Stores that the run began, and marks changes that earlier runs left open as unknown. Returns the
- * cursors.
- */
-function start(
-  run: RunContext,
-  parts: readonly MirrorPart[],
-  asked: string,
-): ReturnType<typeof loadCursors> {
-  const { snapshot, locks, id, mode, startedAt: at } = run;
-  const others = locks.others(id);
-  const isAlone = onlyKey(run) !== undefined;
-  return snapshot.transaction(() => {
-    let isLeft = false;
-    for (const { type } of parts) {
-      snapshot.unaudited.addUnanswered(type.name, at, others);
-      snapshot.journal.doubt(type.name, others);
-      if (!isAlone && snapshot.journal.hasLeft(type.name, others)) isLeft = true;
-    }
-    snapshot.runs.start({ id, mode: modeName(mode), at, asked });
-    const since = loadCursors(run, parts, run);
-    // Only a reading of everything shows what an undone person needs next.
-    if (run.undo) parts.forEach(({ type }) => invalidateCursor(snapshot, type));
-    if (!isLeft) return since;
-    // A run that died may have left work for people whose records never change again, so everything
-    // is read.
-    const died = parts.map(({ type }): [RecordType, FullCode] => [type, 'run-died']);
-    return { cursors: new Map(), cursorless: new Map(died) };
-  });
-}
-
-/** Returns what asked for the run, as the audit log needs it. */
-function askedOf(
-  { parts }: Mirror,
-  { by = { by: 'program' }, onlyPeople }: RunOptions,
-  { undo }: RunContext,
-): string {
-  // A run about a few people tries a mapping, so the next one about all people is its first.
-  const mapping = onlyPeople ? null : (mappingOf({ parts }) ?? null);
-  return JSON.stringify({ by: by.by, name: by.name ?? null, mapping, undoes: undo?.run });
-}
-
 /** Abandons the planned changes of runs that have ended; they are not sent any more. */
 export async function abandonLeftovers(
   run: RunContext,
@@ -195,7 +175,7 @@ export async function abandonLeftovers(
 }
 
 /** Returns a new id. The random part distinguishes runs that begin within the same second. */
-function idOf({ snapshot, random }: Mirror, at: number): string {
+function newId({ snapshot, random }: Mirror, at: number): string {
   const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
   for (;;) {
     const own = Math.floor(random() * 0x10000);

@@ -2,16 +2,15 @@
 import type { Change } from '../domain/change.ts';
 import { type ExpectedError, Interrupted, isExpected } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
-import type { Decision, RecordType, States } from '../records/record-type.ts';
+import type { Decision, States } from '../records/record-type.ts';
 import { proveOwn } from './account/account-binding.ts';
 import { decideChanges } from './plan/decide-changes.ts';
 import type { RunGate } from './plan/run-gates.ts';
 import { holds, quarantineOf } from './context/circuit-breaker.ts';
-import type { RunContext } from './context/run-context.ts';
 import type { Mirror, RunOptions } from './context/mirror-context.ts';
 import { readSource, type SourceRead } from './read/source-read.ts';
 import { beginRun } from './begin-run.ts';
-import { lookUp, type PersonFindings } from './observe/person-observation.ts';
+import { lookUp } from './observe/person-observation.ts';
 import { type Findings, noFindings } from './context/run-state.ts';
 import { statesOf } from './read/record-states.ts';
 
@@ -31,28 +30,18 @@ export interface Examined {
   keptBack: { change: Change; gate: RunGate }[];
 }
 
-/** The person to examine, and how. */
-export interface Examination extends Pick<RunOptions, 'stop' | 'abort' | 'progress'> {
-  key: Key;
-  /** Whether to skip reading the platform. */
-  offline: boolean;
-}
+type Examination = Omit<RunOptions, 'mode' | 'writes' | 'only'> & { key: Key; offline: boolean };
 
 /**
- * Examines a person. Returns undefined if the mirror has no contacts. Throws Interrupted, and
- * unexpected errors.
+ * Examines a person; `offline` skips reading the platform. Returns undefined if the mirror has no
+ * contacts. Throws Interrupted, and unexpected errors.
  */
 export async function examine(
   mirror: Mirror,
   { key, offline, ...options }: Examination,
 ): Promise<Examined | undefined> {
   const mode = { single: key };
-  const started = beginRun(mirror, {
-    ...options,
-    mode,
-    writes: false,
-    only: 'contacts',
-  });
+  const started = beginRun(mirror, { ...options, mode, writes: false, only: 'contacts' });
   const { tally, begun } = started;
   const { meta, retryLater } = mirror.snapshot;
   // A run that writes nothing ignores the quarantine, but the result describes the next run that
@@ -66,31 +55,19 @@ export async function examine(
   const certified = 'complete' in source && source.complete;
   const lost = new Set(retryLater.parts(type.name).map((one) => one.part));
   const known: Findings = { ...noFindings, certified, whole: certified, lost };
-  const asking = { account: mirror.account, key, known };
-  const looked = offline ? 'not asked' : await attempt(ask(run, type, asking));
+  const look = async (): Promise<undefined> => {
+    // The recorded state is valid only for the account of the snapshot.
+    await proveOwn(mirror, run.stop);
+    await lookUp(run, type, { key, known });
+  };
+  const unread = offline ? 'not asked' : await attempt(look());
   const states = statesOf(run, type, { key, known });
   run.snapshot.candidates.add(type.name, key);
   const keptBack: Examined['keptBack'] = [];
-  const hear = (change: Change, gate: RunGate) => void keptBack.push({ change, gate });
-  await decideChanges({ run, type, known, tally, onKeptBack: hear });
-  return {
-    source,
-    unread: looked,
-    states,
-    decision: type.decide(states),
-    sends: [...run.snapshot.staging.planned()],
-    keptBack,
-  };
-}
-
-/** Reads the person on the platform, if the recorded state is valid for its account. */
-async function ask(
-  run: RunContext,
-  type: RecordType,
-  { account, ...single }: PersonFindings & Pick<Mirror, 'account'>,
-): Promise<undefined> {
-  await proveOwn({ snapshot: run.snapshot, account }, run.stop);
-  await lookUp(run, type, single);
+  const onKeptBack = (change: Change, gate: RunGate) => void keptBack.push({ change, gate });
+  await decideChanges({ run, type, known, tally, onKeptBack });
+  const decision = type.decide(states);
+  return { source, unread, states, decision, sends: [...run.snapshot.staging.planned()], keptBack };
 }
 
 /** Returns the result of the work, or the expected error that ended it. */

@@ -15,13 +15,12 @@
  * Such a reading does not count absences.
  */
 import pLimit from 'p-limit';
-import type { RecordType, States } from '../records/record-type.ts';
+import type { RecordType } from '../records/record-type.ts';
 import { apply, recover } from './apply/apply-changes.ts';
 import type { ApplyContext } from './apply/apply-context.ts';
 import { each, untilDone, inTurns } from './context/work-in-parts.ts';
-import { type MirrorPart, onlyKey, type ToUndo } from './context/mirror-context.ts';
-import type { RunContext } from './context/run-context.ts';
-import { findingsOf, type RunState, type Findings } from './context/run-state.ts';
+import { type MirrorPart, onlyKey } from './context/mirror-context.ts';
+import { findingsOf, type RunState } from './context/run-state.ts';
 import { sayStopped } from './finish/summarize-run.ts';
 import { applyGuards, applyGuardsAtOnce } from './guard/apply-guards.ts';
 import { type Problem, Interrupted, isExpected } from '../domain/errors.ts';
@@ -29,11 +28,10 @@ import { noteDecision } from './guard/plan-decisions.ts';
 import { commitPlan } from './plan/commit-plan.ts';
 import { decideAgain, decideChanges } from './plan/decide-changes.ts';
 import { forecastPassed, forecastRun, readPlan } from './plan/run-forecast.ts';
-import { candidatesOf } from './plan/select-candidates.ts';
+import { addCandidates, findLostChannels } from './plan/select-candidates.ts';
 import { listInvalid, listUnread } from './read/invalid-records.ts';
 import { readSource } from './read/source-read.ts';
 import { readingOf, statesOf } from './read/record-states.ts';
-import type { Change } from '../domain/change.ts';
 import type { ChangeGroup } from '../store/staging/staging.ts';
 import type { PlannedRecord, PlanView } from './report/run-summary.ts';
 
@@ -41,7 +39,8 @@ import type { PlannedRecord, PlanView } from './report/run-summary.ts';
 export async function selectCandidates(state: RunState, type: RecordType): Promise<void> {
   const { run, known, tally, reasons, notes } = state;
   const findings = findingsOf(state, type);
-  const losses = await candidatesOf(run, type, findings);
+  await addCandidates(run, type, findings);
+  const losses = await findLostChannels(run, type, findings.listing);
   known.set(type, { ...findings, lost: new Set(losses.map(({ part }) => part)) });
   run.snapshot.stage(() => {
     for (const loss of losses) tally.notice(loss);
@@ -86,7 +85,11 @@ export async function showPlan(state: RunState): Promise<void> {
     return;
   }
   options.agrees?.(plan);
-  noteUndo(run, options.undo?.decision);
+  const decision = options.undo?.decision;
+  if (!run.undo || !decision) return;
+  // The audit log states who undoes a run, and why.
+  const about = { plan: run.undo.run, at: run.clock.now(), ...decision };
+  run.snapshot.transaction(() => noteDecision(run.snapshot, 'undo', about));
 }
 
 /**
@@ -96,23 +99,14 @@ export async function showPlan(state: RunState): Promise<void> {
 export async function writePlan(state: RunState, more?: () => void): Promise<void> {
   const { run, options, mirror, passed, forecast } = state;
   const changes = await commitPlan(run, more);
-  for (const { type } of state.parts) passed[type.name] += sumOf(changes[type.name]);
+  for (const { type } of state.parts) {
+    for (const n of Object.values(changes[type.name])) passed[type.name] += n;
+  }
   if (!forecast || state.isForeseen) return;
   const types = state.parts.map(({ type }) => type);
   state.forecast = forecastPassed(run, forecast, { types, plan: { changes }, mirror });
   state.isForeseen = true;
   options.foresees?.(state.forecast);
-}
-
-function sumOf(counts: Readonly<Record<string, number>>): number {
-  return Object.values(counts).reduce((sum, n) => sum + n, 0);
-}
-
-/** Remembers for the audit log who undoes a run, and why. */
-function noteUndo({ snapshot, clock, undo }: RunContext, decision: ToUndo['decision']): void {
-  if (!undo || !decision) return;
-  const about = { plan: undo.run, at: clock.now(), ...decision };
-  snapshot.transaction(() => noteDecision(snapshot, 'undo', about));
 }
 
 /**
@@ -129,48 +123,55 @@ export async function applyInSlices(state: RunState): Promise<void> {
     const { slicing } = run.snapshot;
     const remaining = state.parts.filter(({ type }) => slicing.hasPlanned(run.id, type.name));
     if (remaining.length === 0) return;
-    for (const part of remaining) {
-      if (await readChanged(state, part)) await planAgain(state, part.type);
-    }
+    for (const part of remaining) await planAgain(state, part);
   }
 }
 
 /**
- * Checks, between two slices, whether a source is unchanged since it was read, and reads it again
- * if not. Returns whether the remaining changes of the part have to be planned again.
+ * Withdraws the rest of the plan for a record type if its source has changed since it was read, and
+ * plans it again based on the current source. Throws Interrupted, and unexpected errors.
  */
-async function readChanged(state: RunState, part: MirrorPart): Promise<boolean> {
-  const { run, known, reasons, options } = state;
-  const { type } = part;
-  const outdated = await withdrawOutdated(run, type, findingsOf(state, type));
-  if (!outdated) return false;
+async function planAgain(state: RunState, part: MirrorPart): Promise<void> {
+  const { run, known, reasons, tally } = state;
+  const { type, source } = part;
+  const { name } = type;
+  const before = findingsOf(state, type);
+  if (!type.needsCertificate || before.still()) return;
+  const { slicing, staging, stage, transaction } = run.snapshot;
+  await untilDone(run, () => transaction(() => slicing.withdraw(run.id, name)));
+  stage(() => {
+    staging.forgetDesired(name);
+    slicing.assumeDone(run.id, name);
+  });
+  const outdated = { ...before, certified: false, still: () => false };
   known.set(type, outdated);
-  if (options.agrees) {
-    reasons.push({
-      code: 'source-changed',
-      reason: `the ${type.name}s of the CRM have changed since the plan was agreed to`,
-      fix: 'plan again',
-    });
-    return false;
+  if (state.options.agrees) {
+    const reason = `the ${name}s of the CRM have changed since the plan was agreed to`;
+    reasons.push({ code: 'source-changed', reason, fix: 'plan again' });
+    return;
   }
-  const { findings, reason } = await readAgain(run, part, outdated);
-  if (findings) known.set(type, findings);
-  if (reason !== undefined) reasons.push(reason);
-  return findings !== undefined;
-}
-
-/** Plans the remaining changes of a record type again, based on the current source. */
-async function planAgain(state: RunState, type: RecordType): Promise<void> {
-  const { run, tally } = state;
+  try {
+    const read = await readSource(run, part);
+    known.set(type, { ...outdated, ...readingOf(source, read) });
+    if (!read.complete) {
+      const reason = `${read.why}, so only opt-outs are applied from now on`;
+      reasons.push({ code: 'source-incomplete', reason, fix: read.fix });
+    }
+  } catch (error) {
+    if (!isExpected(error) || error instanceof Interrupted) throw error;
+    const reason = `the ${name}s could not be read again, so the rest waits: ${error.message}`;
+    reasons.push({ code: 'source-left-out', reason });
+    return;
+  }
   await selectCandidates(state, type);
   const findings = findingsOf(state, type);
   await decideChanges({ run, type, tally, known: findings });
   await listInvalid(run, type, { tally, findings });
   await applyGuards(state);
   // What was withdrawn and is not planned again is not sent.
-  state.passed[type.name] = tally.outcomeCount(type.name);
+  state.passed[name] = tally.outcomeCount(name);
   await writePlan(state);
-  run.snapshot.candidates.clear(type.name);
+  run.snapshot.candidates.clear(name);
 }
 
 /**
@@ -185,81 +186,37 @@ export async function recoverAll(state: RunState, toBeListed: boolean): Promise<
 async function eachApplied(
   state: RunState,
   step: (applying: ApplyContext) => Promise<void>,
-  own: Pick<ApplyContext, 'endsAt' | 'toBeListed'>,
+  when: { endsAt: number; toBeListed: boolean },
 ): Promise<void> {
-  const { parts } = state;
-  await each(parts, parts.length, ({ type }) => step(applyingOf(state, type, own)));
-}
-
-function applyingOf(
-  state: RunState,
-  type: RecordType,
-  own: Pick<ApplyContext, 'endsAt' | 'toBeListed'>,
-): ApplyContext {
-  const { run, breaker, tally, mirror } = state;
-  const known = findingsOf(state, type);
-  const shared = { run, type, breaker, tally, known };
-  return {
-    ...shared,
-    ...own,
-    passed: state.passed[type.name],
-    timeoutMs: mirror.timeoutMs,
-    oneByOne: pLimit(1),
-    inFlight: new Map(),
-    replan(key, isSettled) {
-      const review = (): void => applyGuardsAtOnce(state);
-      return decideAgain({ run, type, known, tally }, { key, isSettled, review });
-    },
-  };
+  const { run, breaker, tally, mirror, parts } = state;
+  await each(parts, parts.length, async ({ type }) => {
+    const known = findingsOf(state, type);
+    await step({
+      run,
+      type,
+      breaker,
+      tally,
+      known,
+      ...when,
+      passed: state.passed[type.name],
+      timeoutMs: mirror.timeoutMs,
+      oneByOne: pLimit(1),
+      inFlight: new Map(),
+      replan(key, isSettled) {
+        const review = (): void => applyGuardsAtOnce(state);
+        return decideAgain({ run, type, known, tally }, { key, isSettled, review });
+      },
+    });
+  });
 }
 
 /** The length of a slice, in milliseconds. */
 const sliceMs = 10 * 60_000;
 
 /**
- * Withdraws the rest of a plan if its source has changed since it was read. Returns what is then
- * known for the record type, or undefined if the source is unchanged.
+ * Counts the groups of the staged plan, and returns access to their records. The reason for a
+ * change takes a decision of its own, so a large plan costs no more than its samples.
  */
-async function withdrawOutdated(
-  run: RunContext,
-  type: RecordType,
-  findings: Findings,
-): Promise<Findings | undefined> {
-  if (!type.needsCertificate || findings.still()) return undefined;
-  const { slicing, staging, stage, transaction } = run.snapshot;
-  await untilDone(run, () => transaction(() => slicing.withdraw(run.id, type.name)));
-  stage(() => {
-    staging.forgetDesired(type.name);
-    slicing.assumeDone(run.id, type.name);
-  });
-  return { ...findings, certified: false, still: () => false };
-}
-
-/** The result of reading a source again; `reason` states what is wrong with it. */
-interface ReadAgain {
-  /** Undefined if the source could not be read. */
-  findings?: Findings;
-  reason?: Problem;
-}
-
-/** Reads a source again, without counting absences. Throws Interrupted, and unexpected errors. */
-async function readAgain(run: RunContext, part: MirrorPart, before: Findings): Promise<ReadAgain> {
-  try {
-    const certificate = await readSource(run, part);
-    const findings = { ...before, ...readingOf(part.source, certificate) };
-    if (certificate.complete) return { findings };
-    const { why, fix } = certificate;
-    const reason = `${why}, so only opt-outs are applied from now on`;
-    return { findings, reason: { code: 'source-incomplete', reason, fix } };
-  } catch (error) {
-    if (!isExpected(error) || error instanceof Interrupted) throw error;
-    const { name } = part.type;
-    const reason = `the ${name}s could not be read again, so the rest waits: ${error.message}`;
-    return { reason: { code: 'source-left-out', reason } };
-  }
-}
-
-/** Counts the groups of the staged plan, and returns access to their records. */
 export async function viewPlan(state: RunState): Promise<PlanView> {
   const { staging } = state.run.snapshot;
   const groups = new Map<string, ChangeGroup>();
@@ -284,46 +241,25 @@ async function* recordsOf(
 ): AsyncGenerator<PlannedRecord> {
   const { run, parts } = state;
   const { staging } = run.snapshot;
-  const type = parts.find((part) => part.type.name === group.kind)?.type;
+  const { kind, op, held } = group;
+  const type = parts.find((part) => part.type.name === kind)?.type;
   if (!type) return;
   let last: PlannedRecord | undefined;
   let count = 0;
   // The changes of a record follow each other, possibly across the border of two chunks.
   for await (const chunk of inTurns(run, staging.chunks())) {
     for (const change of staging.groupedIn(chunk, group)) {
-      if (last && addPart(last, change)) continue;
+      const { key, part } = change;
+      if (last?.key === key && !last.parts.includes(part)) last.parts.push(part);
+      if (last?.key === key) continue;
       if (last) yield last;
       if (count === most) return;
       count += 1;
-      last = shownOf(state, type, { change, group });
+      const reason = run.undo
+        ? `undoes what run ${run.undo.run} did`
+        : type.reason(change, statesOf(run, type, { key, known: findingsOf(state, type) }));
+      last = { kind, op, held, key, parts: part === '' ? [] : [part], reason };
     }
   }
   if (last) yield last;
-}
-
-/** Adds a change to a record. Returns false if it belongs to another one. */
-function addPart(record: PlannedRecord, { key, part }: Change): boolean {
-  if (record.key !== key) return false;
-  if (!record.parts.includes(part)) record.parts.push(part);
-  return true;
-}
-
-function shownOf(
-  state: RunState,
-  type: RecordType,
-  { change, group }: { change: Change; group: ChangeGroup },
-): PlannedRecord {
-  const { key, part } = change;
-  const { kind, op, held } = group;
-  const states = statesOf(state.run, type, { key, known: findingsOf(state, type) });
-  const parts = part === '' ? [] : [part];
-  return { kind, op, held, key, parts, reason: reasonOf(state, type, { change, states }) };
-}
-
-function reasonOf(
-  { run: { undo } }: RunState,
-  type: RecordType,
-  { change, states }: { change: Change; states: States },
-): string {
-  return undo ? `undoes what run ${undo.run} did` : type.reason(change, states);
 }

@@ -11,20 +11,14 @@ import { Busy, isExpected } from '../domain/errors.ts';
 import type { RecordType } from '../records/record-type.ts';
 import { each, inTurns } from './context/work-in-parts.ts';
 import { isRecord, onlyKey, mappingOf } from './context/mirror-context.ts';
-import {
-  excludePart,
-  findingsOf,
-  type RunState,
-  noFindings,
-  type Findings,
-} from './context/run-state.ts';
+import { excludePart, findingsOf, type RunState, noFindings } from './context/run-state.ts';
 import { type FirstPass, passOver, proveListing, sortListed } from './observe/certified-listing.ts';
 import { observePerson, readReset } from './observe/person-observation.ts';
 import { readPart, readPerson } from './read/partial-read.ts';
 import { readingOf } from './read/record-states.ts';
 import { sayMissing } from './read/source-read.ts';
 import { aheadOf } from './context/platform-knowledge.ts';
-import { type RunContext, supersededKeys } from './context/run-context.ts';
+import { supersededKeys } from './context/run-context.ts';
 import type { Key } from '../domain/record.ts';
 import { identityOf } from './context/person-identity.ts';
 
@@ -63,7 +57,7 @@ export async function readSources(state: RunState): Promise<void> {
       mirror.outages?.works(`${type.name}s`);
       if (read.because) because.push(read.because);
       known.set(type, { ...noFindings, ...readingOf(source, read) });
-      notes.push(...sayMissing(run.snapshot, type.name, read.sizes));
+      notes.push(...sayMissing(run.snapshot, type.name, read.sizes.missing));
       if (type.capabilities.personRead && run.selection && read.whole) {
         run.selection.choose(type.name);
         notes.push(...run.selection.say(read.sizes.valid));
@@ -72,16 +66,12 @@ export async function readSources(state: RunState): Promise<void> {
       const reason = `${read.why}, so only opt-outs are applied`;
       reasons.push({ code: 'source-incomplete', reason, fix: read.fix });
     } catch (error) {
-      noteUnread(state, type, error);
+      // A run that was stopped, or a file in use, is no outage.
+      if (isExpected(error) && !(error instanceof Busy) && !run.stop.aborted)
+        mirror.outages?.failed(`${type.name}s`, error.problems[0], 'surely');
       excludePart(state, part, error);
     }
   }
-}
-
-/** Records that a source cannot be read, unless the run was stopped or the file is in use. */
-function noteUnread({ mirror, run }: RunState, { name }: RecordType, error: unknown): void {
-  if (!isExpected(error) || error instanceof Busy || run.stop.aborted) return;
-  mirror.outages?.failed(`${name}s`, error.problems[0], 'surely');
 }
 
 /**
@@ -92,7 +82,14 @@ function noteUnread({ mirror, run }: RunState, { name }: RecordType, error: unkn
  */
 export async function observe(state: RunState): Promise<void> {
   const { run, mirror, breaker, lock, known } = state;
-  if (run.mode === 'fast') return observeReset(state);
+  if (run.mode === 'fast') {
+    // Only a reading of the whole source tells what the CRM wants for people who were reset.
+    for (const { type } of state.parts) {
+      const read = findingsOf(state, type);
+      if (read.whole) state.notes.push(...(await readReset(run, type, read)));
+    }
+    return undefined;
+  }
   const key = onlyKey(run);
   if (key !== undefined) {
     return eachObserved(state, (type) =>
@@ -117,22 +114,8 @@ export async function observe(state: RunState): Promise<void> {
   });
 }
 
-/**
- * Reads the people who were reset. Only a reading of the whole source tells what the CRM wants for
- * them.
- */
-async function observeReset(state: RunState): Promise<void> {
-  for (const { type } of state.parts) {
-    const known = findingsOf(state, type);
-    if (known.whole) state.notes.push(...(await readReset(state.run, type, known)));
-  }
-}
-
 /** Does the work for all record types in parallel, and leaves out a type that fails. */
-async function eachObserved(
-  state: RunState,
-  work: (type: RecordType) => Promise<void>,
-): Promise<void> {
+async function eachObserved(state: RunState, work: (type: RecordType) => Promise<void>) {
   const { parts, breaker } = state;
   await each(parts, parts.length, async (part) => {
     try {
@@ -143,76 +126,65 @@ async function eachObserved(
   });
 }
 
-/** Decides whether absences count in this run, and counts them. */
+/**
+ * Decides whether absences count in this run, which they do not in one about a few people. Deletes
+ * the counts of people who are in the CRM again, and counts this reading for the others.
+ */
 export async function findAbsences(state: RunState): Promise<void> {
   const { run, known } = state;
+  const { absences, ranges, transaction } = run.snapshot;
+  const only = onlyKey(run);
   for (const { type } of state.parts) {
+    const { name, capabilities } = type;
+    const { absence } = capabilities;
     const read = known.get(type);
-    if (!read || !type.capabilities.absence) continue;
-    const findings = { ...read, absenceCounts: isAbsenceShown(run, read) };
-    known.set(type, findings);
-    if (run.writes) await countAbsences(run, type, findings);
+    if (!read || !absence) continue;
+    const isFull = run.mode === 'full' && !run.selection;
+    const absenceCounts = isFull && read.certified && read.still();
+    known.set(type, { ...read, absenceCounts });
+    if (!run.writes) continue;
+    transaction(() => {
+      if (only === undefined) absences.dropNamed(name);
+      else absences.dropIfNamed(name, only);
+    });
+    if (!absenceCounts) continue;
+    const platformAt = read.listing?.platformStartedAt;
+    const times = { at: run.startedAt, platformAt, aheadMs: aheadOf(run) };
+    // If the process dies halfway, no person is counted twice for one reading.
+    for await (const range of inTurns(run, ranges.ofKeys(name))) {
+      const but = supersededKeys(run, type);
+      const reading = { name: read.reading, ...times, ...absence, but };
+      transaction(() => absences.count(name, range, reading));
+    }
   }
-}
-
-/** Returns whether absences count in this run. They do not in one about a few people. */
-function isAbsenceShown({ mode, selection }: RunContext, findings: Findings): boolean {
-  return mode === 'full' && !selection && findings.certified && findings.still();
 }
 
 /**
- * Deletes the counts of people who are in the CRM again, and counts this reading for the others.
+ * Stores what the records of this reading state about each person, for the guards of later runs. It
+ * comes after what the run withholds is stored, and before anything is sent: if the run is
+ * interrupted, the next one knows what this one has read, and still knows what awaits approval.
+ * People who were erased, under this address or as a record with these ids, are left out.
  */
-async function countAbsences(
-  run: RunContext,
-  type: RecordType,
-  { absenceCounts, reading, listing }: Findings,
-): Promise<void> {
-  const { name } = type;
-  const { absence } = type.capabilities;
-  if (!absence) return;
-  const { absences, ranges, transaction } = run.snapshot;
-  const only = onlyKey(run);
-  transaction(() => {
-    if (only === undefined) absences.dropNamed(name);
-    else absences.dropIfNamed(name, only);
-  });
-  if (!absenceCounts) return;
-  const platformAt = listing?.platformStartedAt;
-  const times = { at: run.startedAt, platformAt, aheadMs: aheadOf(run) };
-  // If the process dies halfway, no person is counted twice for one reading.
-  for await (const range of inTurns(run, ranges.ofKeys(name))) {
-    const but = supersededKeys(run, type);
-    transaction(() => absences.count(name, range, { name: reading, ...times, ...absence, but }));
-  }
-}
-
-/** Stores what the records of this reading state. People who were erased are left out. */
 export async function storeStated(state: RunState): Promise<void> {
   const { run, parts } = state;
   if (run.undo) return;
   const { stated, transaction } = run.snapshot;
   const isAny = run.doNotContact.erased() !== undefined;
+  const mapping = mappingOf(run) ?? '';
   for (const { type } of parts) {
-    const { certified, whole } = findingsOf(state, type);
     if (!type.capabilities.channels) continue;
-    const isLimited = run.selection !== undefined;
-    const isWhole = whole && onlyKey(run) === undefined;
+    const { certified: isCertified, whole: isWhole } = findingsOf(state, type);
+    const certified = isCertified && run.selection === undefined;
+    const whole = isWhole && onlyKey(run) === undefined;
+    const isErased = (key: Key): boolean =>
+      run.doNotContact
+        .concerning(identityOf(run, type, key))
+        .some(({ cause }) => cause === 'erasure');
     for await (const range of inTurns(run, stated.ranges(type.name))) {
-      const erased = isAny ? erasedAmong(run, type, stated.newKeys(type.name, range)) : [];
+      const erased = isAny ? stated.newKeys(type.name, range).filter(isErased) : [];
       const but = [...supersededKeys(run, type), ...erased];
-      const mapping = mappingOf(run) ?? '';
-      const reading = { but, certified: certified && !isLimited, whole: isWhole, mapping };
-      transaction(() => stated.store(type.name, range, { ...reading, at: run.clock.now() }));
+      const reading = { but, certified, whole, mapping, at: run.clock.now() };
+      transaction(() => stated.store(type.name, range, reading));
     }
   }
-}
-
-/** Returns the keys of people who were erased under this address, or as a record with these ids. */
-function erasedAmong(run: RunContext, type: RecordType, keys: readonly Key[]): Key[] {
-  return keys.filter((key) =>
-    run.doNotContact
-      .concerning(identityOf(run, type, key))
-      .some(({ cause }) => cause === 'erasure'),
-  );
 }

@@ -5,12 +5,13 @@
  * If a run learns something while it applies changes (a person is found on the platform, or has
  * been removed from it), it makes new decisions in a further round, with three rounds at most.
  */
-import { Busy, type ExpectedError, Invalid, isExpected } from '../domain/errors.ts';
+import { Busy, Invalid, isExpected } from '../domain/errors.ts';
 import { bindAccount, keepBinding } from './account/account-binding.ts';
 import { abandonLeftovers, beginRun } from './begin-run.ts';
 import {
   isRecord,
   type Mirror,
+  type MirrorPart,
   modeName,
   onlyKey,
   type RunOptions,
@@ -46,7 +47,12 @@ const mostRounds = 3;
 export async function run(mirror: Mirror, options: RunOptions): Promise<Summary> {
   const state = stateOf(beginRun(mirror, options));
   try {
-    state.failure = await failureOf(work(state));
+    try {
+      await work(state);
+    } catch (error) {
+      if (!isExpected(error)) throw error;
+      state.failure = error;
+    }
     const summary = await finishRun(state);
     if (state.failure instanceof Invalid || state.failure instanceof Busy) throw state.failure;
     return summary;
@@ -63,6 +69,7 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
 async function work(state: RunState): Promise<void> {
   const { mirror, options } = state;
   const { writes, stop } = options;
+  const { snapshot } = state.run;
   const keepsAll = writes && onlyKey(options) === undefined;
   if (writes) await writeAuditLog(state.run);
   if (keepsAll) await abandonLeftovers(state.run, state.parts);
@@ -72,7 +79,8 @@ async function work(state: RunState): Promise<void> {
   if (writes) await recoverAll(state, ['full', 'undo'].includes(modeName(options.mode)));
   if (!isRecord(options.mode)) await readSources(state);
   await observe(state);
-  if (writes) keepBinding(state.run.snapshot, mirror.account, listingsOf(state));
+  const listings = [...state.known.values()].flatMap(({ listing }) => listing ?? []);
+  if (writes) keepBinding(snapshot, mirror.account, listings);
   await readBackCanaries(state);
   await findAbsences(state);
   for (const { type } of state.parts) await selectCandidates(state, type);
@@ -83,48 +91,28 @@ async function work(state: RunState): Promise<void> {
     if (!state.plan) await showPlan(state);
     await applyGuards(state);
     if (options.shows) await options.shows(await viewPlan(state), round);
-    if (!writes || isLeftForNextRun(state, round)) break;
+    if (!writes) break;
+    if (round > (options.agrees ? 1 : mostRounds)) {
+      noteChangesLeft(state);
+      break;
+    }
     await writePlan(state, await storeAwaitingApproval(state, round));
     if (round === 1) await storeStated(state);
-    state.run.snapshot.candidates.clear();
+    snapshot.candidates.clear();
     await applyInSlices(state);
-    if (!hasNewCandidates(state)) break;
+    if (stop.aborted || state.breaker.stopped()) break;
+    // Has the run learned something that requires another decision?
+    const isNew = ({ type }: MirrorPart) => snapshot.candidates.next(type.name, '', 1).length > 0;
+    if (!state.parts.some(isNew)) break;
   }
   if (keepsAll && !stop.aborted) await keepDuplicates(state, 'done');
 }
 
-/**
- * Returns the expected error that ended the work, or undefined if there was none. Rethrows
- * unexpected errors.
- */
-async function failureOf(working: Promise<void>): Promise<ExpectedError | undefined> {
-  try {
-    await working;
-    return undefined;
-  } catch (error) {
-    if (!isExpected(error)) throw error;
-    return error;
-  }
-}
-
-/** Returns whether the last round is over; if so, reports the changes left to the next run. */
-function isLeftForNextRun({ run, options, reasons }: RunState, round: number): boolean {
-  if (round <= (options.agrees ? 1 : mostRounds)) return false;
-  const left = run.snapshot.guarded.countPassing();
-  if (left > 0) {
-    const reason = `${counted(left, 'change')} could not be made in this run`;
-    const fix = run.undo ? `run \`crm-mirror undo ${run.undo.run}\` again` : 'run again';
-    reasons.push({ code: 'changes-left', reason, fix });
-  }
-  return true;
-}
-
-function listingsOf({ known }: RunState) {
-  return [...known.values()].flatMap(({ listing }) => listing ?? []);
-}
-
-/** Returns whether the run has learned something that requires another decision. */
-function hasNewCandidates({ run, parts, breaker }: RunState): boolean {
-  if (run.stop.aborted || breaker.stopped()) return false;
-  return parts.some(({ type }) => run.snapshot.candidates.next(type.name, '', 1).length > 0);
+/** Reports the changes that the last round leaves to the next run. */
+function noteChangesLeft({ run: { snapshot, undo }, reasons }: RunState): void {
+  const left = snapshot.guarded.countPassing();
+  if (left === 0) return;
+  const reason = `${counted(left, 'change')} could not be made in this run`;
+  const fix = undo ? `run \`crm-mirror undo ${undo.run}\` again` : 'run again';
+  reasons.push({ code: 'changes-left', reason, fix });
 }

@@ -106,7 +106,7 @@ function checkValues(
     const level = isDecisiveOption(what) ? 'fail' : 'note';
     return { what, level, found: renderProblem({ reason: sayUnknown(words, { asTheyAre }), fix }) };
   });
-  for (const { reason, fix } of sayMissing(snapshot, kind, source.counts)) {
+  for (const { reason, fix } of sayMissing(snapshot, kind, source.counts.missing)) {
     findings.push(note('people who are missing', reason, fix));
   }
   const { garbled } = source;

@@ -21,7 +21,6 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import type { Account, Mirror } from '../context/mirror-context.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
 import { Invalid, Rejected, type Problem } from '../../domain/errors.ts';
-import type { Platform } from '../../platform/api-client.ts';
 import { each } from '../context/work-in-parts.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { PlatformListing } from '../context/run-state.ts';
@@ -59,15 +58,6 @@ export function bind(snapshot: Snapshot, { url, apiKey }: Account): void {
   transaction(() => {
     meta.set(names.url, url);
     meta.set(names.key, hashed(snapshot, apiKey));
-  });
-}
-
-/** Stores the organization of the account, or removes it if it is no longer known (undefined). */
-function keepOrganization({ meta, transaction }: Snapshot, organization: string | undefined): void {
-  if (meta.get(names.organization) === organization) return;
-  transaction(() => {
-    if (organization === undefined) meta.drop(names.organization);
-    else meta.set(names.organization, organization);
   });
 }
 
@@ -123,12 +113,10 @@ export async function prove(
   return proofOf('templates', await templatesThere(snapshot, platform, signal));
 }
 
-interface Count {
-  found: number;
-  of: number;
-}
-
-function proofOf(by: 'contacts' | 'templates', { found, of }: Count): AccountProof {
+function proofOf(
+  by: 'contacts' | 'templates',
+  { found, of }: { found: number; of: number },
+): AccountProof {
   const how =
     of === 0
       ? 'nothing is recorded that could be looked for'
@@ -162,7 +150,7 @@ async function contactsThere(
   snapshot: Snapshot,
   { url, platform: { contacts } }: Account,
   signal: AbortSignal,
-): Promise<Count> {
+): Promise<{ found: number; of: number }> {
   const sample = snapshot.recorded.sample('contact', sampled);
   const isMoved = boundTo(snapshot).url !== url;
   let found = 0;
@@ -175,9 +163,9 @@ async function contactsThere(
 
 async function templatesThere(
   { recorded }: Snapshot,
-  { templates }: Pick<Platform, 'templates'>,
+  { templates }: Account['platform'],
   signal: AbortSignal,
-): Promise<Count> {
+): Promise<{ found: number; of: number }> {
   const sample = recorded.sample('template', sampled);
   if (sample.length === 0) return { found: 0, of: 0 };
   const there = new Set<string>();
@@ -234,5 +222,11 @@ export function keepBinding(
   const { key, organization } = boundTo(snapshot);
   if (isFree || key === undefined) bind(snapshot, account);
   const shown = listings.flatMap((listing) => listing.organization ?? [])[0];
-  keepOrganization(snapshot, isFree ? shown : (organization ?? shown));
+  const next = isFree ? shown : (organization ?? shown);
+  const { meta, transaction } = snapshot;
+  if (meta.get(names.organization) === next) return;
+  transaction(() => {
+    if (next === undefined) meta.drop(names.organization);
+    else meta.set(names.organization, next);
+  });
 }

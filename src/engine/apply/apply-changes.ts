@@ -42,11 +42,26 @@ import type { Snapshot } from '../../store/snapshot.ts';
 const peopleAtOnce = 32;
 const pageOfKeys = 500;
 
-/** Sends the planned changes of one record type, phase by phase, until the slice ends. */
+/**
+ * Sends the planned changes of one record type, phase by phase, until the slice ends. The changes
+ * of one record are sent in order. If a creation returns the contact as the platform made it, a new
+ * decision is made for the record immediately, so that the person does not stay subscribed if the
+ * CRM states an opt-out.
+ */
 export async function apply(applying: ApplyContext): Promise<void> {
-  for (const phase of applying.type.phases) {
+  const { run, type } = applying;
+  const { journal } = run.snapshot;
+  for (const phase of type.phases) {
     await each(planned(applying, phase), peopleAtOnce, async ([key, changes]) => {
-      await applyTo(applying, key, changes).finally(() => endInFlight(applying, key));
+      try {
+        if (!(await sendAll(applying, changes))) return;
+        for (const next of type.phases) {
+          const more = journal.planned({ run: run.id, kind: type.name, phase: next }, key);
+          await sendAll(applying, more, true);
+        }
+      } finally {
+        endInFlight(applying, key);
+      }
     });
   }
 }
@@ -75,27 +90,9 @@ async function* planned(applying: ApplyContext, phase: number): AsyncGenerator<P
 }
 
 /**
- * Sends the changes of one record in order. If a response brings news about the record, the rest of
- * its plan is dropped. If a creation returns the contact as the platform made it, a new decision is
- * made for the record immediately, so that the person does not stay subscribed if the CRM states an
- * opt-out.
- */
-async function applyTo(
-  applying: ApplyContext,
-  key: Key,
-  first: readonly JournaledChange[],
-): Promise<void> {
-  const { run, type } = applying;
-  if (!(await sendAll(applying, first))) return;
-  const part = { run: run.id, kind: type.name };
-  for (const next of type.phases) {
-    await sendAll(applying, run.snapshot.journal.planned({ ...part, phase: next }, key), true);
-  }
-}
-
-/**
- * Sends the changes of one record. Returns whether a new decision was made for the record and more
- * changes are planned. `urgent`: opt-outs are sent even if the run was asked to stop.
+ * Sends the changes of one record. If a response brings news about the record, the rest of its plan
+ * is dropped. Returns whether a new decision was made for the record and more changes are planned.
+ * `urgent`: opt-outs are sent even if the run was asked to stop.
  */
 async function sendAll(
   applying: ApplyContext,
@@ -114,7 +111,7 @@ async function sendAll(
       dropStale(run, [change], 'its creation did not come to pass');
       continue;
     }
-    const heard: Heard = {};
+    const heard: Attempt['heard'] = {};
     const stop = stays ? run.abort : run.stop;
     const attempted = await attempt(applying, change, { stop, heard, isFollowUp: urgent });
     if (typeof attempted === 'string') {
@@ -124,7 +121,9 @@ async function sendAll(
       continue;
     }
     breaker.note(type, change, attempted);
-    const outcome = whetherActed(attempted);
+    // An attempt before the stop may have acted.
+    const isOpenStop = attempted.is === 'stopped' && attempted.acted === 'maybe';
+    const outcome = isOpenStop ? ({ is: 'unknown', why: attempted.why } as const) : attempted;
     const isMade = change.op === 'create';
     const brought = isMade && outcome.is === 'acked' && outcome.observed;
     // After a creation without a known outcome the contact may not exist, so nothing else is sent
@@ -143,20 +142,10 @@ async function sendAll(
   return false;
 }
 
-/** Returns the outcome to record: if an attempt before the stop may have acted, it is unknown. */
-function whetherActed(outcome: SendOutcome): SendOutcome {
-  const isOpen = outcome.is === 'stopped' && outcome.acted === 'maybe';
-  return isOpen ? { is: 'unknown', why: outcome.why } : outcome;
-}
-
-/** The platform's answer to a change, once there is one. */
-interface Heard {
-  answer?: Answer;
-}
-
 interface Attempt {
   stop: AbortSignal;
-  heard: Heard;
+  /** Receives the platform's answer, once there is one. */
+  heard: { answer?: Answer };
   /** Whether the change completes a creation, which no window interrupts. */
   isFollowUp: boolean;
 }
@@ -278,34 +267,30 @@ async function tryOnce(
  * working on.
  */
 export async function recover(applying: ApplyContext): Promise<void> {
-  const { run, type, breaker } = applying;
+  const { run, type, breaker, toBeListed } = applying;
+  const { staging, candidates } = run.snapshot;
   for (const open of openChanges(run, type.name)) {
     if (run.stop.aborted || breaker.stopped()) return;
     // The run that has locked the person recovers this change.
     if (!beginInFlight(applying, open.key)) continue;
     try {
-      await recoverOne(applying, open);
+      const change = withTarget(applying, open);
+      await passTimeout(applying, change);
+      const outcome = await findOutcome(applying, change);
+      if (outcome) await recordOutcome(applying, change, { outcome });
+      if (outcome?.is !== 'acked') continue;
+      const isNews = outcome.undone || outcome.observed !== undefined || change.op === 'create';
+      if (!isNews) continue;
+      // A listing that follows is newer, and shows which other record has the address.
+      if (!toBeListed) staging.assume(type.name, change.key);
+      candidates.add(type.name, change.key);
     } finally {
       endInFlight(applying, open.key);
     }
   }
 }
 
-async function recoverOne(applying: ApplyContext, open: JournaledChange): Promise<void> {
-  const { run, type, toBeListed } = applying;
-  const change = withTarget(applying, open);
-  await passTimeout(applying, change);
-  const outcome = await find(applying, change);
-  if (outcome) await recordOutcome(applying, change, { outcome });
-  const isNews = outcome?.is === 'acked' && (outcome.undone || outcome.observed !== undefined);
-  const news = isNews || (outcome?.is === 'acked' && change.op === 'create');
-  if (!news) return;
-  // A listing that follows is newer, and shows which other record has the address.
-  if (!toBeListed) run.snapshot.staging.assume(type.name, change.key);
-  run.snapshot.candidates.add(type.name, change.key);
-}
-
-async function find(
+async function findOutcome(
   applying: ApplyContext,
   change: JournaledChange,
 ): Promise<SendOutcome | undefined> {
@@ -329,10 +314,7 @@ async function find(
  * Waits until the request can no longer arrive. A request of another run was sent before this run
  * began.
  */
-async function passTimeout(
-  { run, timeoutMs }: ApplyContext,
-  change: JournaledChange,
-): Promise<void> {
+async function passTimeout({ run, timeoutMs }: ApplyContext, change: JournaledChange) {
   const mayArrive = change.op === 'create' || change.op === 'delete';
   if (!mayArrive || change.sentAt === undefined) return;
   const sentAt = change.run === run.id ? change.sentAt : run.startedAt;

@@ -91,17 +91,17 @@ export function isPastSlice({ run, type, known, endsAt }: ApplyContext, change: 
 }
 
 /** Call before sending. Returns false if another run has locked the person: do not send. */
-export function beginInFlight({ run, type, inFlight: entered }: ApplyContext, key: Key): boolean {
-  const about = ask(run, type, key);
+export function beginInFlight({ run, type, inFlight }: ApplyContext, key: Key): boolean {
+  const about = identify(run, type, key);
   if (type.capabilities.personRead && !run.locks.beginInFlight(run.id, key, about.ids))
     return false;
-  entered.set(key, about);
+  inFlight.set(key, about);
   return true;
 }
 
 /** Call when the outcome is recorded. */
-export function endInFlight({ run, inFlight: entered }: ApplyContext, key: Key): void {
-  entered.delete(key);
+export function endInFlight({ run, inFlight }: ApplyContext, key: Key): void {
+  inFlight.delete(key);
   run.locks.endInFlight(run.id, key);
 }
 
@@ -109,14 +109,11 @@ export function endInFlight({ run, inFlight: entered }: ApplyContext, key: Key):
  * Returns the identity as it was when the request began, or the current one if no request is in
  * flight.
  */
-export function identityInFlight(
-  { run, type, inFlight: entered }: ApplyContext,
-  key: Key,
-): InFlightRecord {
-  return entered.get(key) ?? ask(run, type, key);
+export function identityInFlight({ run, type, inFlight }: ApplyContext, key: Key): InFlightRecord {
+  return inFlight.get(key) ?? identify(run, type, key);
 }
 
-function ask(run: RunContext, type: RecordType, key: Key): InFlightRecord {
+function identify(run: RunContext, type: RecordType, key: Key): InFlightRecord {
   const ids = run.snapshot.staging.idsOf(type.name, key);
   const who = identityWith(run, type, { key, ids });
   let entries: readonly Entry[] | undefined;

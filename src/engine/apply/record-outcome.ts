@@ -5,7 +5,6 @@ import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { WriteOutcome } from '../../store/audit/audit-entry.ts';
 import type { Acknowledged, SendOutcome } from '../../records/record-type.ts';
 import { alreadyThere } from '../../store/tables/journal.ts';
-import type { Times } from '../../store/tables/absence-counts.ts';
 import { type ApplyContext, identityInFlight, rememberAcknowledged } from './apply-context.ts';
 import { desiredFingerprint } from '../plan/decide-changes.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
@@ -20,8 +19,9 @@ interface Outcome {
 }
 
 /**
- * Records an outcome in the journal, the recorded state, the problems and the run's candidates.
- * Then calls `follow` in the same transaction; `isSettled` states whether the record is as desired.
+ * Records an outcome in the journal, the recorded state, the problems, the audit log and the run's
+ * candidates. Then calls `follow` in the same transaction; `isSettled` states whether the record is
+ * as desired.
  */
 export async function recordOutcome(
   applying: ApplyContext,
@@ -29,7 +29,7 @@ export async function recordOutcome(
   { outcome, answer, follow }: Outcome,
 ): Promise<void> {
   const { run, type } = applying;
-  const { journal } = run.snapshot;
+  const { journal, unaudited } = run.snapshot;
   const at = run.clock.now();
   await run.groupCommit(() => {
     let isSettled = false;
@@ -43,27 +43,18 @@ export async function recordOutcome(
     } else if (outcome.is === 'unknown') {
       journal.move(change.seq, 'unknown', { at, reason: outcome.why });
     } else journal.move(change.seq, 'planned', { at });
-    noteForAudit(applying, change, { outcome, answer });
+    const word = auditWord(outcome);
+    if (word !== undefined) {
+      const status = outcome.is === 'rejected' ? outcome.status : answer?.status;
+      const request = answer && requestIdOf(answer);
+      unaudited.addOutcome(change.seq, { at, outcome: word, status, request });
+    }
     follow?.(isSettled);
   });
   applying.tally.outcome(type, change, outcome);
   const done = applying.tally.outcomeCount(type.name);
   const of = Math.max(done, applying.passed);
   run.progress({ stage: 'applying', kind: type.name, done, of });
-}
-
-/** Remembers for the audit log what became of a change that was sent. */
-function noteForAudit(
-  { run }: ApplyContext,
-  { seq }: JournaledChange,
-  { outcome, answer }: Outcome,
-): void {
-  const word = auditWord(outcome);
-  if (word === undefined) return;
-  const status = outcome.is === 'rejected' ? outcome.status : answer?.status;
-  const request = answer && requestIdOf(answer);
-  const at = run.clock.now();
-  run.snapshot.unaudited.addOutcome(seq, { at, outcome: word, status, request });
 }
 
 /** Returns the outcome as the audit log names it; undefined if the platform did nothing. */
@@ -84,48 +75,47 @@ function acknowledge(
   change: JournaledChange,
   outcome: Extract<SendOutcome, { is: 'acked' }>,
 ): boolean {
-  const { run, type } = applying;
-  const { journal, recorded, problems, unmanaged, absences } = run.snapshot;
+  const { run, type, toBeListed } = applying;
+  const { journal, recorded, problems, unmanaged, absences, staging, candidates } = run.snapshot;
+  const { key, op } = change;
   const times = { at: run.clock.now(), latest: latestNow(run) };
   const { at } = times;
-  const before = recorded.get(type.name, change.key);
-  const wanted = change.op === 'create' ? wantedOf(applying, change.key) : undefined;
+  const before = recorded.get(type.name, key);
+  const [first, duplicate] = op === 'create' ? staging.desired(type.name, key) : [];
+  const wanted = duplicate ? undefined : first?.fingerprint;
   // A renamed contact may be opted out under both keys. In that case, the second opt-out finds the
   // contact already opted out by the first.
-  const found = outcome.found && !(change.op === 'opt_out' && journal.isDone(change));
+  const found = outcome.found && !(op === 'opt_out' && journal.isDone(change));
   const doubtful = outcome.doubtful || (found && isUnderWayElsewhere(applying, change));
-  const row = type.acknowledge(before, change, { ...outcome, found, doubtful, ...times, wanted });
+  const ack = { ...outcome, found, doubtful, ...times };
+  const row = type.acknowledge(before, change, { ...ack, wanted });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else journal.move(change.seq, 'acked', { at, reason: outcome.wasThere ? alreadyThere : null });
   if (outcome.evidence) run.facts.learn(outcome.evidence);
   rememberAcknowledged(applying, change, row);
-  if (outcome.renamed) {
-    // The listing contains the contact under its former key.
-    run.snapshot.staging.assume(type.name, change.key);
-    run.snapshot.candidates.add(type.name, change.key);
-  } else if (outcome.more) {
-    run.snapshot.staging.assume(type.name, change.key);
-    run.snapshot.candidates.add(type.name, change.key);
-  } else if (row?.seenAt === at) run.snapshot.staging.addSighted(type.name, change.key, at);
+  if (outcome.renamed || outcome.more) {
+    // The listing contains a renamed contact under its former key.
+    staging.assume(type.name, key);
+    candidates.add(type.name, key);
+  } else if (row?.seenAt === at) staging.addSighted(type.name, key, at);
   if (row) recorded.put(row);
-  else recorded.drop(type.name, change.key);
-  dropOlderLook(applying, change.key);
+  else recorded.drop(type.name, key);
+  // The observation of a record that needs a new decision is older than the change just made, but
+  // that of a listing that follows is newer.
+  if (!toBeListed && candidates.has(type.name, key)) staging.assume(type.name, key);
   problems.drop(change);
-  if (change.op === 'opt_out') unmanaged.mend(type.name, change.key, change.part);
-  if (change.op === 'opt_out')
-    acknowledgeElsewhere(applying, change, { ...outcome, found, doubtful, ...times });
-  if (change.op === 'opt_out') absences.waitAnew(type.name, change.key, timesNow(applying));
-  if (change.op !== 'opt_out') reconsiderFormer(applying, change.key);
+  if (op === 'opt_out') {
+    unmanaged.mend(type.name, key, change.part);
+    acknowledgeElsewhere(applying, change, ack);
+    absences.waitAnew(type.name, key, { at, platformAt: platformNowByListing(applying, at) });
+  } else reconsiderFormer(applying, key);
   return row?.desired !== undefined;
 }
 
-/**
- * Drops the observation of a record that needs a new decision, because it is older than the change
- * just made. If a listing follows, its observation is newer, so nothing is dropped.
- */
-function dropOlderLook({ run, type, toBeListed }: ApplyContext, key: Key): void {
-  const { candidates, staging } = run.snapshot;
-  if (!toBeListed && candidates.has(type.name, key)) staging.assume(type.name, key);
+/** Returns the platform's time, extrapolated from the listing. */
+function platformNowByListing({ known: { listing } }: ApplyContext, at: number) {
+  if (listing?.platformStartedAt === undefined) return undefined;
+  return listing.platformStartedAt + at - listing.startedAt;
 }
 
 /** Returns whether an unanswered request under another key of the contact may have opted it out. */
@@ -155,23 +145,6 @@ function acknowledgeElsewhere(
     const row = type.acknowledge(other, { ...change, key: other.key }, { ...ack, elsewhere: true });
     if (row) recorded.put(row);
   }
-}
-
-/**
- * Returns the current time by both clocks. The platform's time is extrapolated from the listing.
- */
-function timesNow({ run, known: { listing } }: ApplyContext): Times {
-  const at = run.clock.now();
-  const platformAt =
-    listing?.platformStartedAt === undefined
-      ? undefined
-      : listing.platformStartedAt + at - listing.startedAt;
-  return { at, platformAt };
-}
-
-function wantedOf({ run, type }: ApplyContext, key: Key): string | undefined {
-  const [row, duplicate] = run.snapshot.staging.desired(type.name, key);
-  return duplicate ? undefined : row?.fingerprint;
 }
 
 /**
@@ -212,6 +185,23 @@ function reconsider({ run, type, known, toBeListed }: ApplyContext, key: Key): v
 }
 
 /**
+ * Replaces the listed state of a record with what was read just now, and requests a new decision.
+ * If another listing follows, that listing is newer still, so nothing is replaced.
+ */
+function replaceObserved(
+  { run, type, toBeListed }: ApplyContext,
+  key: Key,
+  rows: readonly ObservedRow[],
+): void {
+  const { staging, candidates } = run.snapshot;
+  candidates.add(type.name, key);
+  if (toBeListed) return;
+  staging.forgetObserved(type.name, key);
+  stageObservation(run, type, { key, rows });
+  staging.addLooked(type.name, key, run.clock.now());
+}
+
+/**
  * Records a rejection. The change waits until the record changes; an opt-out is retried after 1, 2,
  * 4 … hours, at most daily.
  */
@@ -246,21 +236,4 @@ function reject(
     since: before?.since ?? at,
     run: run.id,
   });
-}
-
-/**
- * Replaces the listed state of a record with what was read just now, and requests a new decision.
- * If another listing follows, that listing is newer still, so nothing is replaced.
- */
-function replaceObserved(
-  { run, type, toBeListed }: ApplyContext,
-  key: Key,
-  rows: readonly ObservedRow[],
-): void {
-  const { staging, candidates } = run.snapshot;
-  candidates.add(type.name, key);
-  if (toBeListed) return;
-  staging.forgetObserved(type.name, key);
-  stageObservation(run, type, { key, rows });
-  staging.addLooked(type.name, key, run.clock.now());
 }

@@ -32,28 +32,6 @@ import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 import type { RunContext } from './run-context.ts';
 
-export interface CircuitBreaker {
-  /** Returns whether this change must not be sent. */
-  holds(type: RecordType, change: Change): boolean;
-  /**
-   * Returns whether the change needs a read before it is sent, and the route of that read is
-   * stopped.
-   */
-  blinds(type: RecordType, change: Change): boolean;
-  /** Counts the outcome of a change. */
-  note(type: RecordType, change: Change, outcome: SendOutcome): void;
-  /** Returns whether an error means that a route may not be used; if so, stops that route. */
-  refuses(error: unknown): boolean;
-  /** Returns what was stopped and why, each stop once. */
-  reasons(): Problem[];
-  /** Returns the verdict on the platform, based on the outcomes of the whole run. */
-  verdict(): BreakerVerdict;
-  /** Returns whether the whole run is stopped. */
-  stopped(): boolean;
-  /** Returns whether more than single channels are stopped: the run, most of it, or a route. */
-  endsEarly(type: RecordType): boolean;
-}
-
 /**
  * The verdict on all attempts, not counting 409s. `refused`: over 40 % of fewer than 20 were
  * rejected. `stopped`: over 40 % of at least 20 were rejected at some time, and most of the run was
@@ -61,107 +39,99 @@ export interface CircuitBreaker {
  */
 type BreakerVerdict = 'nothing' | 'fine' | 'refused' | 'stopped';
 
-type Stop = (scope: string, why: Omit<Problem, 'code'>) => void;
-
 const personOps: readonly Op[] = ['create', 'opt_in', 'opt_out', 'delete'];
 const unanswered = 5;
 const attemptsAtLeast = 20;
 const rejectedAtMost = 0.4;
 const strangersAtMost = 5;
 
-/** Creates a circuit breaker with nothing stopped. */
-export function createCircuitBreaker(): CircuitBreaker {
-  const stops = new Map<string, Problem>();
-  const stop: Stop = (scope, why) => {
-    if (!stops.has(scope)) stops.set(scope, { code: 'circuit-open', ...why });
-  };
-  const refusals = countRefusals(stop);
-  let silence = 0;
+export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
 
-  function noteSilence(why: string): void {
-    silence += 1;
-    if (silence < unanswered) return;
-    const count = `${unanswered} requests in a row had no usable answer`;
-    const fix = 'run again when the platform is well';
-    stop('run', { reason: `${count}, the last: ${why}`, fix });
+/** Creates a circuit breaker with nothing stopped. */
+export function createCircuitBreaker() {
+  const stops = new Map<string, Problem>();
+  const strangers = new Map<string, number>();
+  const proven = new Set<string>();
+  let silence = 0;
+  let attempted = 0;
+  let rejected = 0;
+
+  function stop(scope: string, why: { reason: string; fix?: string }): void {
+    if (!stops.has(scope)) stops.set(scope, { code: 'circuit-open', ...why });
+  }
+
+  function noteRejected(change: Change, scope: string, status: number): void {
+    if (status === 409) return;
+    attempted += 1;
+    rejected += 1;
+    if (status === 404 && change.op === 'create' && change.part !== '') {
+      const count = (strangers.get(scope) ?? 0) + 1;
+      strangers.set(scope, count);
+      const reason = `the platform answered 404 to ${count} people in ${change.part}`;
+      if (!proven.has(scope) && count >= strangersAtMost)
+        stop(scope, { reason, fix: 'is that channel there?' });
+    }
+    if (attempted < attemptsAtLeast || rejected / attempted <= rejectedAtMost) return;
+    const count = `${rejected} of ${attempted}`;
+    const reason = `the platform refused ${count} changes; only opt-outs are still sent`;
+    stop('most', { reason, fix: 'see the problems' });
   }
 
   return {
-    holds: (type, change) =>
+    /** Returns whether this change must not be sent. */
+    holds: (type: RecordType, change: Change): boolean =>
       stops.has('run') ||
       stops.has(type.route(change.op)) ||
       (change.part !== '' && stops.has(partOf(type, change))) ||
       (stops.has('most') && !isStatedOptOut(change)),
-    blinds: (type, { op }) => op !== 'opt_out' && stops.has(type.lookRoute(op)),
-    note(type, change, outcome) {
-      if (outcome.is === 'unsent' || outcome.is === 'unknown') return noteSilence(outcome.why);
+    /**
+     * Returns whether the change needs a read before it is sent, and the route of that read is
+     * stopped.
+     */
+    blinds: (type: RecordType, { op }: Change): boolean =>
+      op !== 'opt_out' && stops.has(type.lookRoute(op)),
+    /** Counts the outcome of a change. */
+    note(type: RecordType, change: Change, outcome: SendOutcome): void {
+      const part = partOf(type, change);
+      if (outcome.is === 'unsent' || outcome.is === 'unknown') {
+        silence += 1;
+        const reason = `${unanswered} requests in a row had no usable answer, the last: ${outcome.why}`;
+        if (silence >= unanswered)
+          stop('run', { reason, fix: 'run again when the platform is well' });
+        return;
+      }
       if (outcome.is === 'held' || outcome.is === 'stale') return;
       silence = 0;
-      if (outcome.is === 'acked') refusals.acked(type, change);
-      else if (outcome.is === 'rejected') refusals.rejected(type, change, outcome.status);
-      else stop(scopeOf(type, change, outcome), { reason: outcome.why });
+      if (outcome.is === 'acked') {
+        attempted += 1;
+        if (change.op === 'create') proven.add(part);
+      } else if (outcome.is === 'rejected') noteRejected(change, part, outcome.status);
+      else if (outcome.scope === 'route') stop(outcome.route, { reason: outcome.why });
+      else stop(outcome.scope === 'run' ? 'run' : part, { reason: outcome.why });
     },
-    refuses(error) {
+    /** Returns whether an error means that a route may not be used; if so, stops that route. */
+    refuses(error: unknown): boolean {
       const outcome = error instanceof Rejected ? outcomeOf(error) : undefined;
       if (outcome?.is !== 'stopped' || outcome.scope !== 'route') return false;
       stop(outcome.route, { reason: outcome.why });
       return true;
     },
-    reasons: () => [...stops.values()],
-    verdict: () => (stops.has('most') ? 'stopped' : refusals.verdict()),
-    stopped: () => stops.has('run'),
-    endsEarly(type) {
+    /** Returns what was stopped and why, each stop once. */
+    reasons: (): Problem[] => [...stops.values()],
+    /** Returns the verdict on the platform, based on the outcomes of the whole run. */
+    verdict(): BreakerVerdict {
+      if (stops.has('most')) return 'stopped';
+      if (attempted === 0) return 'nothing';
+      return rejected / attempted > rejectedAtMost ? 'refused' : 'fine';
+    },
+    /** Returns whether the whole run is stopped. */
+    stopped: (): boolean => stops.has('run'),
+    /** Returns whether more than single channels are stopped: the run, most of it, or a route. */
+    endsEarly(type: RecordType): boolean {
       const routes = personOps.flatMap((op) => [type.route(op), type.lookRoute(op)]);
       return ['run', 'most', ...routes].some((scope) => stops.has(scope));
     },
   };
-}
-
-/** Counts acknowledged and rejected changes for the rows of the table that need these counts. */
-function countRefusals(stop: Stop) {
-  const strangers = new Map<string, number>();
-  const proven = new Set<string>();
-  let attempted = 0;
-  let rejected = 0;
-
-  function noteStranger(scope: string, part: string): void {
-    const count = (strangers.get(scope) ?? 0) + 1;
-    strangers.set(scope, count);
-    if (proven.has(scope) || count < strangersAtMost) return;
-    const reason = `the platform answered 404 to ${count} people in ${part}`;
-    stop(scope, { reason, fix: 'is that channel there?' });
-  }
-
-  return {
-    acked(type: RecordType, change: Change): void {
-      attempted += 1;
-      if (change.op === 'create') proven.add(partOf(type, change));
-    },
-    rejected(type: RecordType, change: Change, status: number): void {
-      if (status === 409) return;
-      attempted += 1;
-      rejected += 1;
-      const isStranger = status === 404 && change.op === 'create' && change.part !== '';
-      if (isStranger) noteStranger(partOf(type, change), change.part);
-      if (attempted < attemptsAtLeast || rejected / attempted <= rejectedAtMost) return;
-      const count = `${rejected} of ${attempted}`;
-      const reason = `the platform refused ${count} changes; only opt-outs are still sent`;
-      stop('most', { reason, fix: 'see the problems' });
-    },
-    verdict(): BreakerVerdict {
-      if (attempted === 0) return 'nothing';
-      return rejected / attempted > rejectedAtMost ? 'refused' : 'fine';
-    },
-  };
-}
-
-function scopeOf(
-  type: RecordType,
-  change: Change,
-  stopped: SendOutcome & { is: 'stopped' },
-): string {
-  if (stopped.scope === 'route') return stopped.route;
-  return stopped.scope === 'run' ? 'run' : partOf(type, change);
 }
 
 function partOf(type: RecordType, { part }: Change): string {

@@ -14,40 +14,11 @@
  */
 import type { Key } from '../../domain/record.ts';
 
-/** The locks that the runs of one process share. */
-export interface PersonLocks {
-  /** Returns the ids of the other runs in progress. */
-  others(run: string): string[];
-  /** Counts the runs about all people that have begun and those that have ended so far. */
-  count(): { begun: number; ended: number };
-  /**
-   * Call when a run begins: a run about all people, which may be superseded, or about one person.
-   */
-  begin(run: string, about: 'all' | 'one'): void;
-  /** Call when a run ends, whatever its outcome. */
-  end(run: string): void;
-  /**
-   * Locks these people as soon as no other run has locked them and nothing is in flight for them.
-   */
-  take(people: LockedPeople): Promise<PersonLock>;
-  /** Returns the people that other runs have locked since this run began. */
-  superseded(run: string): Superseded;
-  /** Call before sending a request. Returns false if the person is superseded: do not send it. */
-  beginInFlight(run: string, key: Key, ids: readonly string[]): boolean;
-  /** Call when the outcome of the request is recorded. */
-  endInFlight(run: string, key: Key): void;
-}
-
 /** Identifies people by everything that another run may know them by. */
 export interface LockedPeople {
   keys: readonly Key[];
   /** Ids of their records in the source. */
   ids: readonly string[];
-}
-
-interface Superseded {
-  keys: ReadonlySet<Key>;
-  ids: ReadonlySet<string>;
 }
 
 /** The lock that one run holds. */
@@ -57,64 +28,103 @@ export interface PersonLock {
   release(): void;
 }
 
-/** A run about all people. */
-interface WholeRun {
-  superseded: { keys: Set<Key>; ids: Set<string> };
-  /** People who have a request in flight, with their ids. */
-  inFlight: Map<Key, readonly string[]>;
+interface Sets {
+  keys: Set<Key>;
+  ids: Set<string>;
 }
 
-/** The people that one lock covers. */
-interface Own {
-  keys: Key[];
-  ids: string[];
-}
+/** The locks that the runs of one process share. The lease keeps out runs of other processes. */
+export type PersonLocks = ReturnType<typeof createPersonLocks>;
 
-const nobody: Superseded = { keys: new Set(), ids: new Set() };
-
-interface State {
-  /** How many runs about all people have begun so far. */
-  begun: number;
+/** Creates locks without any run. */
+export function createPersonLocks() {
+  const noSets = (): Sets => ({ keys: new Set<Key>(), ids: new Set<string>() });
+  const taken = noSets();
+  const nobody = noSets();
+  /** The runs about all people: who is superseded, and who has a request in flight. */
+  const runs = new Map<string, { superseded: Sets; inFlight: Map<Key, readonly string[]> }>();
   /** The runs about one person. */
-  alone: Set<string>;
-  /** The runs about all people. */
-  runs: Map<string, WholeRun>;
-  taken: { keys: Set<Key>; ids: Set<string> };
+  const alone = new Set<string>();
   /** Callbacks that wake the callers waiting for a lock. */
-  waiting: (() => void)[];
-}
+  const waiting: (() => void)[] = [];
+  let begun = 0;
 
-/** Creates locks without any run. The lease keeps out runs of other processes. */
-export function createPersonLocks(): PersonLocks {
-  const taken = { keys: new Set<Key>(), ids: new Set<string>() };
-  const state: State = { begun: 0, alone: new Set(), runs: new Map(), taken, waiting: [] };
-  const { alone, runs, waiting } = state;
+  function wake(): void {
+    for (const one of waiting.splice(0)) one();
+  }
+
+  /**
+   * Locks the people if no other run has locked them and nothing is in flight for them. In either
+   * case they become superseded for the runs about all people, which then send nothing more for
+   * them, so that the wait ends.
+   */
+  function takeNow(people: LockedPeople, own: Sets): boolean {
+    for (const { superseded } of runs.values()) {
+      for (const key of people.keys) superseded.keys.add(key);
+      for (const id of people.ids) superseded.ids.add(id);
+    }
+    const keys = people.keys.filter((key) => !own.keys.has(key));
+    const ids = people.ids.filter((id) => !own.ids.has(id));
+    if (keys.some((key) => taken.keys.has(key)) || ids.some((id) => taken.ids.has(id)))
+      return false;
+    for (const { inFlight } of runs.values()) {
+      const idsInFlight = [...inFlight.values()].flat();
+      if (keys.some((key) => inFlight.has(key))) return false;
+      if (ids.some((id) => idsInFlight.includes(id))) return false;
+    }
+    for (const key of keys) for (const set of [taken.keys, own.keys]) set.add(key);
+    for (const id of ids) for (const set of [taken.ids, own.ids]) set.add(id);
+    return true;
+  }
+
   return {
-    others: (run) => [...runs.keys(), ...alone].filter((other) => other !== run),
-    count: () => ({ begun: state.begun, ended: state.begun - runs.size }),
-    begin(run, about) {
+    /** Returns the ids of the other runs in progress. */
+    others: (run: string): string[] => [...runs.keys(), ...alone].filter((other) => other !== run),
+    /** Counts the runs about all people that have begun and those that have ended so far. */
+    count: () => ({ begun, ended: begun - runs.size }),
+    /**
+     * Call when a run begins: a run about all people, which may be superseded, or about one person.
+     */
+    begin(run: string, about: 'all' | 'one'): void {
       if (about === 'one') {
         alone.add(run);
         return;
       }
       const superseded = { keys: new Set(taken.keys), ids: new Set(taken.ids) };
-      state.begun += 1;
+      begun += 1;
       runs.set(run, { superseded, inFlight: new Map() });
     },
-    end(run) {
+    /** Call when a run ends, whatever its outcome. */
+    end(run: string): void {
       alone.delete(run);
       runs.delete(run);
-      wake(state);
+      wake();
     },
-    async take(people) {
-      const own: Own = { keys: [], ids: [] };
-      while (!takeNow(state, people, own)) {
+    /**
+     * Locks these people as soon as no other run has locked them and nothing is in flight for them.
+     */
+    async take(people: LockedPeople): Promise<PersonLock> {
+      const own = noSets();
+      while (!takeNow(people, own)) {
         await new Promise<void>((resolve) => waiting.push(resolve));
       }
-      return { extend: (more) => takeNow(state, more, own), release: () => release(state, own) };
+      return {
+        extend: (more) => takeNow(more, own),
+        release() {
+          for (const key of own.keys) taken.keys.delete(key);
+          for (const id of own.ids) taken.ids.delete(id);
+          own.keys.clear();
+          own.ids.clear();
+          wake();
+        },
+      };
     },
-    superseded: (run) => runs.get(run)?.superseded ?? nobody,
-    beginInFlight(run, key, ids) {
+    /** Returns the people that other runs have locked since this run began. */
+    superseded(run: string): { keys: ReadonlySet<Key>; ids: ReadonlySet<string> } {
+      return runs.get(run)?.superseded ?? nobody;
+    },
+    /** Call before sending a request. Returns false if the person is superseded: do not send it. */
+    beginInFlight(run: string, key: Key, ids: readonly string[]): boolean {
       const whole = runs.get(run);
       if (!whole) return true;
       const { superseded, inFlight } = whole;
@@ -122,45 +132,9 @@ export function createPersonLocks(): PersonLocks {
       inFlight.set(key, ids);
       return true;
     },
-    endInFlight(run, key) {
-      if (runs.get(run)?.inFlight.delete(key)) wake(state);
+    /** Call when the outcome of the request is recorded. */
+    endInFlight(run: string, key: Key): void {
+      if (runs.get(run)?.inFlight.delete(key)) wake();
     },
   };
-}
-
-function wake({ waiting }: State): void {
-  for (const one of waiting.splice(0)) one();
-}
-
-function isFree({ runs, taken }: State, { keys, ids }: LockedPeople): boolean {
-  if (keys.some((key) => taken.keys.has(key)) || ids.some((id) => taken.ids.has(id))) return false;
-  return [...runs.values()].every(({ inFlight }) => {
-    const has = [...inFlight.values()].flat();
-    return !keys.some((key) => inFlight.has(key)) && !ids.some((id) => has.includes(id));
-  });
-}
-
-/**
- * Locks the people if all are free. In either case they become superseded for the runs about all
- * people, which then send nothing more for them, so that the wait ends.
- */
-function takeNow(state: State, people: LockedPeople, own: Own): boolean {
-  for (const { superseded } of state.runs.values()) {
-    for (const key of people.keys) superseded.keys.add(key);
-    for (const id of people.ids) superseded.ids.add(id);
-  }
-  const keys = people.keys.filter((key) => !own.keys.includes(key));
-  const ids = people.ids.filter((id) => !own.ids.includes(id));
-  if (!isFree(state, { keys, ids })) return false;
-  for (const key of keys) state.taken.keys.add(key);
-  for (const id of ids) state.taken.ids.add(id);
-  own.keys.push(...keys);
-  own.ids.push(...ids);
-  return true;
-}
-
-function release(state: State, own: Own): void {
-  for (const key of own.keys.splice(0)) state.taken.keys.delete(key);
-  for (const id of own.ids.splice(0)) state.taken.ids.delete(id);
-  wake(state);
 }

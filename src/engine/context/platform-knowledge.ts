@@ -31,22 +31,17 @@ export function factsIn({ meta }: Pick<Snapshot, 'meta'>): PlatformFacts {
 }
 
 /** The facts that one run knows about the platform. */
-export interface LearnedFacts {
-  known(): PlatformFacts;
-  learn(evidence: Evidence): void;
-}
+export type LearnedFacts = ReturnType<typeof createFacts>;
 
 /** Starts with the facts in the snapshot. The run stores what it learns only if it writes. */
-export function createFacts(
-  { meta, transaction }: Pick<Snapshot, 'meta' | 'transaction'>,
-  writes: boolean,
-): LearnedFacts {
-  let now = factsIn({ meta });
+export function createFacts(snapshot: Snapshot, writes: boolean) {
+  const { meta, transaction } = snapshot;
+  let now = factsIn(snapshot);
   return {
-    known: () => now,
-    learn(evidence) {
+    known: (): PlatformFacts => now,
+    learn(evidence: Evidence): void {
       // Another run of this process may have stored something in the meantime.
-      now = withEvidence(writes ? factsIn({ meta }) : now, evidence);
+      now = withEvidence(writes ? factsIn(snapshot) : now, evidence);
       const text = canonicalJson(now);
       if (writes && text !== meta.get(factsName)) transaction(() => meta.set(factsName, text));
     },
@@ -125,11 +120,6 @@ export function nowByKnown(clocks: Clocks): CanaryTime {
   return { at, platformAt: aheadMs === null ? null : Math.floor(at - aheadMs) };
 }
 
-/** Returns whether our clock alone proves nothing. */
-function areApart(aheadMs: number | null): boolean {
-  return Math.abs(aheadMs ?? 0) > apartMs;
-}
-
 /** Returns whether a difference is large enough to be said. */
 export function isTold(aheadMs: number | null): aheadMs is number {
   return Math.abs(aheadMs ?? 0) > toldMs;
@@ -145,7 +135,8 @@ export function sayDifference(aheadMs: number): Omit<Problem, 'code'> {
   const long = hours < 48 ? `${hours} hours` : `${Math.round(hours / 24)} days`;
   const many = minutes < 120 ? `${minutes} minutes` : long;
   const is = aheadMs > 0 ? 'ahead of' : 'behind';
-  const so = areApart(aheadMs) ? ', so that nothing that waits becomes due by it alone' : '';
+  const so =
+    Math.abs(aheadMs) > apartMs ? ', so that nothing that waits becomes due by it alone' : '';
   const reason = `the clock of this machine is ${many} ${is} that of the platform${so}`;
   return { reason, fix: clockFix };
 }

@@ -3,7 +3,7 @@
  * those that cannot be undone.
  */
 import { Invalid } from '../../domain/errors.ts';
-import type { DoneChange, Op } from '../../domain/change.ts';
+import type { DoneChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { NotUndone } from '../../records/record-type.ts';
@@ -13,69 +13,55 @@ import type { CannotUndo } from '../report/run-summary.ts';
 import type { ToUndo } from './mirror-context.ts';
 
 /** The run that is undone. */
-export interface UndoneRun {
-  readonly run: string;
-  /** Yields the chunks of what the run has changed. */
-  chunks(): Iterable<Stretch>;
-  /** Makes the records that the run has changed candidates, those of one chunk. */
-  select(kind: RecordTypeName, chunk: Stretch): void;
-  /** Returns the changes of one record that are to be undone, oldest first. */
-  changesOf(kind: RecordTypeName, key: Key): DoneChange[];
-  /** Returns when a change of any run to a record was last acknowledged, by our clock. */
-  lastAt(kind: RecordTypeName, key: Key): number | undefined;
-  /** Notes what of one record cannot be undone. Only the first decision about a record counts. */
-  note(record: { kind: RecordTypeName; key: Key }, cannot: readonly NotUndone[]): void;
-  /** Returns what cannot be undone, grouped by reason; the largest group comes first. */
-  cannot(): CannotUndo[];
-}
+export type UndoneRun = ReturnType<typeof undoneRun>;
+
+const mostNamed = 3;
 
 /**
  * Finds the run to undo. Throws Invalid if there is no such run, if it has changed nothing, or if
  * it is not known what became of its changes. `by`: the run that undoes it.
  */
-export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo, by: string): UndoneRun {
-  const run = word === 'last' ? lastRun(snapshot) : word;
+export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo, by: string) {
+  const run = word === 'last' ? findLastRun(snapshot) : word;
   refuseUnfit(snapshot, run);
   const { runChanges } = snapshot;
   const groups = new Map<string, CannotUndo>();
   const noted = new Set<string>();
   return {
     run,
-    chunks: () => runChanges.chunks(run),
-    select: (kind, chunk) => snapshot.stage(() => runChanges.select({ run, kind }, chunk)),
-    changesOf(kind, key) {
+    /** Yields the chunks of what the run has changed. */
+    chunks: (): Iterable<Stretch> => runChanges.chunks(run),
+    /** Makes the records that the run has changed candidates, those of one chunk. */
+    select: (kind: RecordTypeName, chunk: Stretch): void =>
+      snapshot.stage(() => runChanges.select({ run, kind }, chunk)),
+    /** Returns the changes of one record that are to be undone, oldest first. */
+    changesOf(kind: RecordTypeName, key: Key): DoneChange[] {
       const all = runChanges.of({ run, kind, by }, key);
-      const isNew = all.some(({ op }) => op === 'create');
-      return ops ? all.filter((done) => isAsked(done, ops, isNew)) : all;
+      if (!ops) return all;
+      // A creation includes the further channels of the person and the second step of a template.
+      const isPart = all.some(({ op }) => op === 'create') && ops.includes('create');
+      return all.filter(
+        ({ op }) => ops.includes(op) || (isPart && (op === 'opt_in' || op === 'complete')),
+      );
     },
-    lastAt: (kind, key) => runChanges.lastAt(kind, key),
-    note({ kind, key }, cannot) {
-      const name = `${kind} ${key}`;
-      if (noted.has(name)) return;
-      noted.add(name);
-      for (const one of cannot) addTo(groups, { kind, key, ...one });
+    /** Returns when a change of any run to a record was last acknowledged, by our clock. */
+    lastAt: (kind: RecordTypeName, key: Key): number | undefined => runChanges.lastAt(kind, key),
+    /** Notes what of one record cannot be undone. Only the first decision about a record counts. */
+    note({ kind, key }: { kind: RecordTypeName; key: Key }, cannot: readonly NotUndone[]): void {
+      const record = `${kind} ${key}`;
+      if (noted.has(record)) return;
+      noted.add(record);
+      for (const { op, part: channel, rule, reason } of cannot) {
+        const name = `${kind} ${op} ${rule} ${reason}`;
+        const group = groups.get(name) ?? { kind, op, rule, reason, count: 0, records: [] };
+        group.count += 1;
+        if (group.records.length < mostNamed) group.records.push({ key, channel });
+        groups.set(name, group);
+      }
     },
-    cannot: () => [...groups.values()].toSorted((a, b) => b.count - a.count),
+    /** Returns what cannot be undone, grouped by reason; the largest group comes first. */
+    cannot: (): CannotUndo[] => [...groups.values()].toSorted((a, b) => b.count - a.count),
   };
-}
-
-/** A creation includes the further channels of the person and the second step of a template. */
-function isAsked({ op }: DoneChange, ops: readonly Op[], isNew: boolean): boolean {
-  const isPart = isNew && (op === 'opt_in' || op === 'complete');
-  return ops.includes(op) || (isPart && ops.includes('create'));
-}
-
-const mostNamed = 3;
-
-function addTo(
-  groups: Map<string, CannotUndo>,
-  { kind, key, op, part: channel, rule, reason }: NotUndone & { kind: RecordTypeName; key: Key },
-): void {
-  const name = `${kind} ${op} ${rule} ${reason}`;
-  const group = groups.get(name) ?? { kind, op, rule, reason, count: 0, records: [] };
-  group.count += 1;
-  if (group.records.length < mostNamed) group.records.push({ key, channel });
-  groups.set(name, group);
 }
 
 const mostLooked = 1000;
@@ -84,10 +70,11 @@ const mostLooked = 1000;
  * Returns the newest run that has changed anything, and that is not an undo: a user who repeats the
  * command does not want to do again what was undone. Throws Invalid if there is none.
  */
-function lastRun(snapshot: Snapshot): string {
-  const runs = snapshot.runs.newest(mostLooked);
-  const states = ['acked', 'sent', 'unknown'];
-  const found = runs.find(({ id, mode }) => mode !== 'undo' && isAny(snapshot, id, states));
+function findLastRun(snapshot: Snapshot): string {
+  const found = snapshot.runs.newest(mostLooked).find(({ id, mode }) => {
+    const states = mode === 'undo' ? undefined : statesOf(snapshot, id);
+    return ['acked', 'sent', 'unknown'].some((state) => states?.has(state));
+  });
   if (found) return found.id;
   throw new Invalid('no run has changed anything, so there is nothing to undo', {
     fix: '`crm-mirror runs` lists the runs',
@@ -118,11 +105,6 @@ function refuseUnfit(snapshot: Snapshot, id: string): void {
       fix: '`crm-mirror runs` lists what each run has changed',
     });
   }
-}
-
-function isAny(snapshot: Snapshot, run: string, states: readonly string[]): boolean {
-  const found = statesOf(snapshot, run);
-  return states.some((state) => found.has(state));
 }
 
 function statesOf({ journal }: Snapshot, run: string): Map<string, number> {

@@ -59,11 +59,11 @@ export function* pagesOf<Row>(next: (last?: Row) => readonly Row[]): Generator<r
   for (let rows = next(); rows.length > 0; rows = next(rows.at(-1))) yield rows;
 }
 
+/** Work in steps, for a caller that lets other tasks run between them. */
+export type Steps<End = void> = Generator<undefined, End>;
+
 /** Does the work for each part, for a caller that takes the turns. Ends when it returns false. */
-export function* eachPart<P>(
-  parts: Iterable<P>,
-  work: (part: P) => boolean | void,
-): Generator<undefined> {
+export function* eachPart<P>(parts: Iterable<P>, work: (part: P) => boolean | void): Steps {
   for (const part of parts) {
     if (work(part) === false) return;
     yield;

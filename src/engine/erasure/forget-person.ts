@@ -14,7 +14,7 @@ import {
   Interrupted,
   renderProblem,
 } from '../../domain/errors.ts';
-import { all, type RememberedOptOut } from '../../domain/do-not-contact.ts';
+import { all, type Identity, type RememberedOptOut } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
 import { proveOwn } from '../account/account-binding.ts';
 import { bindDoNotContactList } from '../context/do-not-contact-binding.ts';
@@ -27,19 +27,6 @@ import { eraseFromLog, erasureWrite } from '../../store/audit/audit-trail.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
 import { readSource } from '../read/source-read.ts';
 import { beginRun } from '../begin-run.ts';
-
-/** The person to forget. */
-interface Person {
-  part: MirrorPart;
-  key: Key;
-  /**
-   * All ids that the CRM has for the address, if each was requested individually. In that case the
-   * CRM is not read.
-   */
-  ids?: readonly string[];
-  /** Who asks for it, for the audit log. */
-  by: string;
-}
 
 /** The result of all attempts since the first. Times are in milliseconds since the epoch. */
 export interface Certificate {
@@ -68,20 +55,24 @@ export interface Certificate {
 
 /**
  * Forgets the person and returns what was done; every expected failure, including an interruption,
- * is part of the result. Throws Invalid, before anything is written, if the snapshot belongs to
- * another platform. Rethrows unexpected errors.
+ * is part of the result. `ids`: all ids that the CRM has for the address, if each was requested
+ * individually; in that case the CRM is not read. `by`: who asks for it, for the audit log. Throws
+ * Invalid, before anything is written, if the snapshot belongs to another platform. Rethrows
+ * unexpected errors.
  */
 export async function forget(
   mirror: Mirror,
-  { part, key, ids, by }: Person,
+  { part, key, ids, by }: { part: MirrorPart; key: Key; ids?: readonly string[]; by: string },
   leave: Deadlines,
 ): Promise<Certificate> {
+  const { snapshot, clock, timeoutMs } = mirror;
+  const { type } = part;
   // On another platform, not finding the person would prove nothing.
   const unproven = await failureOf(async () => void (await proveOwn(mirror, leave.signal)));
   if (unproven instanceof Invalid) throw unproven;
   bindDoNotContactList(mirror);
-  const at = mirror.clock.now();
-  const whoNow = (): Who => (ids ? { key, ids: [...ids] } : identityOf(mirror, part.type, key));
+  const at = clock.now();
+  const whoNow = (): Identity => (ids ? { key, ids: [...ids] } : identityOf(mirror, type, key));
   const entry = enter(mirror, whoNow(), at);
   const account = accountOf(mirror, key, { since: entry.since, by });
   const certificate: Certificate = {
@@ -91,17 +82,25 @@ export async function forget(
     verified: false,
     scrubbed: false,
     crm: { read: false, certified: false, why: 'not asked' },
-    also: alsoOf(mirror, part.type, key),
+    also: alsoOf(mirror, type, key),
     failure: undefined,
   };
   const failure = await failureOf(async () => {
     certificate.crm = ids ? asked : await readNames(mirror, part, leave);
     const who = whoNow();
     certificate.entry = enter(mirror, who, at);
-    certificate.also = alsoOf(mirror, part.type, key);
+    certificate.also = alsoOf(mirror, type, key);
     if (unproven) throw unproven;
-    certificate.verified = await erase(mirror, { type: part.type, key, account }, leave);
-    account.purge(part.type, who.ids);
+    const isOpen = snapshot.journal.open(type.name).some((change) => change.key === key);
+    // A request that an earlier process sent may still arrive.
+    if (isOpen) await clock.sleep(timeoutMs, leave.signal);
+    const recorded = snapshot.recorded.get(type.name, key);
+    const known = account.done().found ?? [];
+    const tell = (deed: Deed): void => account.tell(type, deed);
+    const { erasure } = type.capabilities;
+    certificate.verified = (await erasure?.erase({ key, recorded, known, tell }, leave)) ?? true;
+    account.looked();
+    account.purge(type, who.ids);
     certificate.scrubbed = true;
   });
   return { ...certificate, done: account.done(), failure };
@@ -133,36 +132,11 @@ async function failureOf(work: () => Promise<void>): Promise<ExpectedError | und
   }
 }
 
-interface Erasure {
-  type: RecordType;
-  key: Key;
-  account: ErasureAccount;
-}
-
-async function erase(
-  { snapshot, clock, timeoutMs }: Mirror,
-  { type, key, account }: Erasure,
-  leave: Deadlines,
-): Promise<boolean> {
-  const isOpen = snapshot.journal.open(type.name).some((change) => change.key === key);
-  // A request that an earlier process sent may still arrive.
-  if (isOpen) await clock.sleep(timeoutMs, leave.signal);
-  const recorded = snapshot.recorded.get(type.name, key);
-  const known = account.done().found ?? [];
-  const tell = (deed: Deed): void => account.tell(type, deed);
-  const isCertain =
-    (await type.capabilities.erasure?.erase({ key, recorded, known, tell }, leave)) ?? true;
-  account.looked();
-  return isCertain;
-}
-
-type Who = ReturnType<typeof identityOf>;
-
 /**
  * Writes the erasure to the list, unless it is already there. A repeated request keeps the time of
  * the first.
  */
-function enter({ doNotContact }: Mirror, who: Who, at: number): Certificate['entry'] {
+function enter({ doNotContact }: Mirror, who: Identity, at: number): Certificate['entry'] {
   const standing = () =>
     doNotContact
       .concerning(who)
@@ -180,16 +154,13 @@ function enter({ doNotContact }: Mirror, who: Who, at: number): Certificate['ent
   return { ledger: doNotContact.id, seq, since: by };
 }
 
-/** The record of one erasure; see `accountOf`. */
-type ErasureAccount = ReturnType<typeof accountOf>;
-
 /**
  * Records that the erasure has begun, and returns its record: `done` returns what has been done so
  * far, and each of the other functions records one more step.
  */
 function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by: string }) {
-  const { snapshot, clock } = mirror;
-  const { transaction, recorded, purge } = snapshot;
+  const { snapshot, clock, audit, auditFault } = mirror;
+  const { transaction, recorded, purge, journal, unaudited } = snapshot;
   const noteWrite = erasureWritesIn(mirror);
   let now = begun(snapshot, key, since);
   const note = (next: Unfinished, also?: () => void): void => {
@@ -212,11 +183,18 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
   return {
     done: (): Unfinished => now,
     looked: () => note({ ...now, found: now.found ?? [] }),
-    tell: (type: RecordType, deed: Deed) =>
-      note(withDeed(now, deed), () => {
+    tell(type: RecordType, deed: Deed): void {
+      let next = now;
+      if (deed.is === 'opted out') next = { ...now, optedOut: now.optedOut + 1 };
+      else if (deed.is !== 'sending' && deed.is !== 'refused') {
+        // Each contact is counted once.
+        next = { ...now, [deed.is]: [...new Set([...(now[deed.is] ?? []), deed.id])] };
+      }
+      note(next, () => {
         if (deed.is === 'opted out') optedOut(type, deed);
         if (deed.is !== 'found') noteWrite(deed);
-      }),
+      });
+    },
     /**
      * Drops the person's key in the audit log, deletes the person from the request log, then from
      * the snapshot's tables and file, and ends the erasure. If a log cannot be written, throws
@@ -227,10 +205,33 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
       const row = recorded.get(type.name, key);
       const known = row ? (type.capabilities.personRead?.idsOf(row) ?? []) : [];
       const contacts = [...new Set([...known, ...(now.found ?? []), ...now.deleted])];
-      eraseFromAudit(mirror, type, { key, by });
+      // The outcome of changes that an earlier process sent is never found out, because the
+      // person's rows are deleted.
+      const open = journal.open(type.name).filter((one) => one.key === key && one.state === 'sent');
+      const outcome = { outcome: 'unknown', status: undefined, request: undefined } as const;
+      const at = clock.now();
+      if (open.length > 0)
+        transaction(() => open.forEach(({ seq }) => unaudited.addOutcome(seq, { at, ...outcome })));
+      if (auditFault !== undefined) {
+        const reason = `the audit log cannot be opened (${auditFault}), so it still has the key`;
+        throw new Unavailable(reason, { fix: 'mend that, and forget them again', acted: 'no' });
+      }
+      if (audit) eraseFromLog(audit, snapshot, { key, at: clock.now(), by });
       mirror.requestLog?.forget({ address: key, contacts });
       transaction(() => {
-        now = withPurged(now, purge.rows(type.name, key, ids));
+        // The rows deleted now are added to those of earlier attempts.
+        const more = purge.rows(type.name, key, ids);
+        const sum = (of: keyof Purged): number => (now.purged?.[of] ?? 0) + more[of];
+        const purged = {
+          recorded: sum('recorded'),
+          origins: sum('origins'),
+          problems: sum('problems'),
+          changes: sum('changes'),
+          absences: sum('absences'),
+          held: sum('held'),
+          returned: sum('returned'),
+        };
+        now = { ...now, purged };
         keep(snapshot, { ...now, key: undefined, told: undefined });
         // It is no longer known who else had this address, so the source has to be read completely.
         invalidateCursor(snapshot, type);
@@ -244,34 +245,6 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
       transaction(() => end(snapshot, key));
     },
   };
-}
-
-/** Drops the person's key in the audit log. Throws Unavailable or Busy if that is not possible. */
-function eraseFromAudit(
-  mirror: Mirror,
-  type: RecordType,
-  { key, by }: { key: Key; by: string },
-): void {
-  const { audit, auditFault, snapshot, clock } = mirror;
-  noteOpen(mirror, type, key);
-  if (auditFault !== undefined) {
-    const reason = `the audit log cannot be opened (${auditFault}), so it still has the key`;
-    throw new Unavailable(reason, { fix: 'mend that, and forget them again', acted: 'no' });
-  }
-  if (audit) eraseFromLog(audit, snapshot, { key, at: clock.now(), by });
-}
-
-/**
- * Remembers for the audit log the changes that an earlier process sent: their outcome is never
- * found out, because the person's rows are deleted.
- */
-function noteOpen({ snapshot, clock }: Mirror, { name }: RecordType, key: Key): void {
-  const { journal, unaudited, transaction } = snapshot;
-  const open = journal.open(name).filter((one) => one.key === key && one.state === 'sent');
-  if (open.length === 0) return;
-  const at = clock.now();
-  const unknown = { at, outcome: 'unknown', status: undefined, request: undefined };
-  transaction(() => open.forEach(({ seq }) => unaudited.addOutcome(seq, unknown)));
 }
 
 /**
@@ -305,31 +278,6 @@ function erasureWritesIn({ snapshot: { unaudited }, clock }: Mirror): (deed: Dee
   };
 }
 
-/** Adds a step; each contact is counted once. */
-function withDeed(one: Unfinished, deed: Deed): Unfinished {
-  if (deed.is === 'sending' || deed.is === 'refused') return one;
-  if (deed.is === 'opted out') return { ...one, optedOut: one.optedOut + 1 };
-  return { ...one, [deed.is]: [...new Set([...(one[deed.is] ?? []), deed.id])] };
-}
-
-/** Adds the rows deleted now to those of earlier attempts. */
-function withPurged(one: Unfinished, more: Purged): Unfinished {
-  const before = one.purged;
-  const sum = (of: keyof Purged): number => (before?.[of] ?? 0) + more[of];
-  return {
-    ...one,
-    purged: {
-      recorded: sum('recorded'),
-      origins: sum('origins'),
-      problems: sum('problems'),
-      changes: sum('changes'),
-      absences: sum('absences'),
-      held: sum('held'),
-      returned: sum('returned'),
-    },
-  };
-}
-
 /** How the source was read. If it was not read, or is not certified, ids may be missing. */
 export interface CrmReading {
   read: boolean;
@@ -346,16 +294,8 @@ export async function readNames(
   part: MirrorPart,
   { signal: stop, abort }: Deadlines,
 ): Promise<CrmReading> {
-  const progress = (): void => undefined;
-  const mode = 'fast';
-  const { run } = beginRun(mirror, {
-    mode,
-    writes: false,
-    only: 'contacts',
-    stop,
-    abort,
-    progress,
-  });
+  const options = { writes: false, only: 'contacts', stop, abort } as const;
+  const { run } = beginRun(mirror, { mode: 'fast', ...options, progress: () => undefined });
   try {
     const certificate = await readSource(run, part);
     if (certificate.complete) return { read: true, certified: true, why: null };

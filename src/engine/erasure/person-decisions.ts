@@ -93,16 +93,14 @@ export async function allow(
   const frees = freed.map(({ seq }) => seq);
   if (entries.length > 0) mirror.doNotContact.write([{ ...who, adds: [], ends, frees }], at);
   const released = mirror.snapshot.transaction(() => {
-    const about = entries.map(entryText).join('; ') || null;
-    const decision = {
-      at,
-      what: 'allow',
-      name: by,
-      reason,
-      about,
-      evidence: null,
-      as: caller ?? null,
-    };
+    // The audit log names the entries without the person.
+    const texts = entries.map((entry) => {
+      const scope = entry.part === all ? '' : ` of ${entry.part}`;
+      const other = entry.through === 'id' ? ' (of another address, found by the CRM id)' : '';
+      return `${entry.cause}${scope}, listed ${new Date(entry.by).toISOString()}${other}`;
+    });
+    const why = { reason, about: texts.join('; ') || null, evidence: null };
+    const decision = { at, what: 'allow', name: by, ...why, as: caller ?? null };
     addDecision(mirror.snapshot, decision, key);
     end(mirror.snapshot, key);
     // The person's record may not be among the changes that an incremental reading returns.
@@ -110,13 +108,6 @@ export async function allow(
     return release(mirror, part.type, { key, isErased, isOperators });
   });
   return { at, taken, freed, dropped, released, crm };
-}
-
-/** Names an entry of the do-not-contact list for the audit log, without the person. */
-function entryText({ cause, part, by, through }: Entry): string {
-  const scope = part === all ? '' : ` of ${part}`;
-  const other = through === 'id' ? ' (of another address, found by the CRM id)' : '';
-  return `${cause}${scope}, listed ${new Date(by).toISOString()}${other}`;
 }
 
 /**
@@ -226,25 +217,22 @@ export interface Reset {
   reports: number;
 }
 
-/** The person to reset, who decided it, and why. */
-interface Resetting {
-  part: MirrorPart;
-  key: Key;
-  by: string;
-  /** The user and the host that gave the command. */
-  caller: string;
-  reason: string;
-}
-
 /**
  * Resets one person. Sends nothing. Throws Busy while a change of the person has no known outcome,
  * because what the platform shows may then be our own doing.
  */
 export function resetRecord(
   { snapshot, clock }: Mirror,
-  { part: { type }, key, by, caller, reason }: Resetting,
+  {
+    part,
+    key,
+    by,
+    caller,
+    reason,
+  }: { part: MirrorPart } & Record<'key' | 'by' | 'caller' | 'reason', string>,
 ): Reset {
   const { journal, retryLater, optOutReports, transaction } = snapshot;
+  const { type } = part;
   const { name } = type;
   return transaction(() => {
     const open = journal.open(name).filter((change) => change.key === key).length;

@@ -30,7 +30,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import { metaValue } from '../../store/database/meta-table.ts';
 import { judge, weekMs } from '../report/guard-rules.ts';
 
-/** Holds the result of a privacy deletion. */
+/** The result of a privacy deletion. */
 export interface Erased {
   /**
    * What remains to be done with the event: nothing, handle it like any other event, or try it
@@ -45,6 +45,12 @@ export interface Erased {
 export type ErasedOne = { person: string } & (
   { is: 'shared' | 'held' } | { is: 'forgotten' | 'failed'; told: Certificate }
 );
+
+interface Wanted {
+  part: MirrorPart;
+  id: string;
+  key: Key;
+}
 
 /**
  * Handles the privacy deletion of the CRM record `id`. Throws Busy while another run has locked one
@@ -64,21 +70,11 @@ export async function eraseTold(mirror: Mirror, id: string, leave: Deadlines): P
     }
     const people: ErasedOne[] = [];
     for (const key of keys) people.push(await eraseOne(mirror, { part, id, key }, leave));
-    return { rest: restOf(people), people };
+    if (people.some(({ is }) => is === 'failed')) return { rest: 'again', people };
+    return { rest: people.some(({ is }) => is === 'shared') ? 'event' : 'nothing', people };
   } finally {
     taken.release();
   }
-}
-
-function restOf(people: readonly ErasedOne[]): Erased['rest'] {
-  if (people.some(({ is }) => is === 'failed')) return 'again';
-  return people.some(({ is }) => is === 'shared') ? 'event' : 'nothing';
-}
-
-interface Wanted {
-  part: MirrorPart;
-  id: string;
-  key: Key;
 }
 
 async function eraseOne(mirror: Mirror, wanted: Wanted, leave: Deadlines): Promise<ErasedOne> {
@@ -159,11 +155,7 @@ const times = z.array(z.number());
  * Returns whether one more person may be erased, and counts the person if so. An erasure always
  * passes if `forget` has begun it or was called for it. Call it within a transaction.
  */
-function passesGuard(
-  { snapshot, guards, clock }: Pick<Mirror, 'snapshot' | 'guards' | 'clock'>,
-  type: RecordType,
-  key: Key,
-): boolean {
+function passesGuard({ snapshot, guards, clock }: Mirror, type: RecordType, key: Key): boolean {
   const { meta, shaping } = snapshot;
   const its = shortHash(meta, key);
   const before = unfinishedIn(snapshot).find(({ hash }) => hash === its);

@@ -2,6 +2,7 @@
  * Ends a run: stores what the next runs need and the figures that plots are drawn from, and returns
  * the summary.
  */
+import { type Steps, eachPart, inTurns, untilDone } from '../context/work-in-parts.ts';
 import { guardNames } from '../../domain/guard-classes.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { weekMs } from '../report/guard-rules.ts';
@@ -22,7 +23,6 @@ import { closeHolds, holdWithheld } from '../guard/approval-holds.ts';
 import { storeLimits } from '../plan/run-forecast.ts';
 import { storeQuarantine } from '../context/circuit-breaker.ts';
 import type { JournalTally } from '../../store/tables/journal.ts';
-import { eachPart, inTurns, untilDone } from '../context/work-in-parts.ts';
 import { storeCursors } from './source-cursor.ts';
 import { findErased, noteUnfinished } from '../erasure/pending/unfinished-erasures.ts';
 import type { OptOutDay } from '../../store/tables/run-figures.ts';
@@ -30,12 +30,11 @@ import type { OptOutDay } from '../../store/tables/run-figures.ts';
 /** Ends a run, whatever the outcome of its work. */
 export async function finishRun(found: RunState): Promise<Summary> {
   const { run, breaker } = found;
-  const { reason, note }: ReturnType<typeof storeQuarantine> = run.writes
+  const { writes, mode } = run;
+  const { reason, note }: ReturnType<typeof storeQuarantine> = writes
     ? storeQuarantine(run, breaker)
     : {};
-  const unwritten = run.writes
-    ? await closeAuditLog(run, { prunes: run.mode === 'full' })
-    : undefined;
+  const unwritten = writes ? await closeAuditLog(run, { prunes: mode === 'full' }) : undefined;
   closeCanaries(found);
   const notes = [note, unwritten].filter((one) => one !== undefined);
   const state = {
@@ -49,12 +48,18 @@ export async function finishRun(found: RunState): Promise<Summary> {
       ...notes,
     ],
   };
-  if (run.writes) {
-    await keepOrigins(state);
-    await holdWithheld(run);
+  const { recorded, ranges, transaction, journal } = run.snapshot;
+  for (const { type } of run.writes ? state.parts : []) {
+    // The ids found by a certified reading are stored whatever the outcome of the run.
+    if (!state.known.get(type)?.certified) continue;
+    for await (const range of inTurns(run, ranges.ofStrangeIds(type.name))) {
+      transaction(() => recorded.adoptOrigins(type.name, range, run.startedAt));
+    }
   }
+  if (run.writes) await holdWithheld(run);
   const reported = await reportOptOuts(state);
-  const done = await tallyOf(run);
+  const done: JournalTally[] = [];
+  for await (const some of inTurns(run, journal.tally(run.id))) done.push(...some);
   const people = state.parts.find(({ type }) => type.capabilities.erasure)?.type;
   const looked = run.writes && run.mode === 'full' ? people : undefined;
   const erased = looked ? await findErased(run, looked) : [];
@@ -85,10 +90,18 @@ export async function finishRun(found: RunState): Promise<Summary> {
 function keep(state: RunState, ended: Ended): RecordType[] {
   const { run } = state;
   const { summary } = ended;
-  const { runs, journal } = run.snapshot;
+  const { runs, journal, problems } = run.snapshot;
   const { id } = run;
   const at = run.clock.now();
-  if (!run.undo) keepParked(state);
+  for (const { type } of run.undo ? [] : state.parts) {
+    const knowledge = state.known.get(type);
+    if (!knowledge?.certified) continue;
+    const { whole, sizes } = knowledge;
+    if (whole) storeReadingFacts(run.snapshot, type.name, sizes);
+    if (whole && type.capabilities.personRead) run.selection?.store();
+    const but = supersededKeys(run, type);
+    if (onlyKey(run) === undefined) problems.dropUnnamed(type.name, { but, whole });
+  }
   const { problems: _, groups: __, reasonCodes: ___, cannot: ____, ...kept } = summary;
   const { status, plan } = summary;
   // Most events cause no change, and their runs would only fill the list of runs.
@@ -105,25 +118,12 @@ function keep(state: RunState, ended: Ended): RecordType[] {
   return closeApprovals(state);
 }
 
-function keepParked({ run, parts, known }: RunState): void {
-  const { problems } = run.snapshot;
-  const isWhole = onlyKey(run) === undefined;
-  for (const { type } of parts) {
-    const knowledge = known.get(type);
-    if (!knowledge?.certified) continue;
-    const { whole, sizes } = knowledge;
-    if (whole) storeReadingFacts(run.snapshot, type.name, sizes);
-    if (whole && type.capabilities.personRead) run.selection?.store();
-    if (isWhole) problems.dropUnnamed(type.name, { but: supersededKeys(run, type), whole });
-  }
-}
-
 /**
  * Stores the problems that the run noticed, and deletes those that it no longer noticed. This comes
  * after the end of the run is stored: if the process dies halfway, some problems are listed as new
  * again, but none is lost.
  */
-function* keepNoticed({ run, parts, known, plan }: RunState): Generator<undefined, void> {
+function* keepNoticed({ run, parts, known, plan }: RunState): Steps {
   const { problems, ranges, transaction } = run.snapshot;
   const by = { run: run.id, at: run.clock.now() };
   const only = onlyKey(run);
@@ -146,10 +146,7 @@ function* keepNoticed({ run, parts, known, plan }: RunState): Generator<undefine
 }
 
 /** Deletes rows that are too old. It scans all of them, so a run about one person skips it. */
-async function prune(
-  run: RunContext,
-  { keepMs, audit, auditFault }: RunState['mirror'],
-): Promise<void> {
+async function prune(run: RunContext, { keepMs, audit, auditFault }: RunState['mirror']) {
   const { snapshot, clock } = run;
   const {
     runs,
@@ -177,52 +174,29 @@ async function prune(
   await untilDone(run, () => transaction(() => journal.prune(before)));
 }
 
-/** Stores the ids found by a certified reading, whatever the outcome of the run. */
-async function keepOrigins({ run, parts, known }: RunState): Promise<void> {
-  const { recorded, ranges, transaction } = run.snapshot;
-  for (const { type } of parts) {
-    if (!known.get(type)?.certified) continue;
-    for await (const range of inTurns(run, ranges.ofStrangeIds(type.name))) {
-      transaction(() => recorded.adoptOrigins(type.name, range, run.startedAt));
-    }
-  }
-}
-
-/** Counts the run's changes by their states. */
-async function tallyOf(run: RunContext): Promise<JournalTally[]> {
-  const all: JournalTally[] = [];
-  for await (const some of inTurns(run, run.snapshot.journal.tally(run.id))) all.push(...some);
-  return all;
-}
-
-/** What a full run counts among all recorded people. */
-interface PeopleCounts {
-  /** The number of people subscribed, by channel. */
-  subscribed: Map<string, number>;
-  /** The opt-outs made on the platform since people were last counted. */
-  made: OptOutDay[];
-}
-
-/** Counts the recorded people, and lets other tasks run in between if there are many. */
-async function countPeople(run: RunContext): Promise<PeopleCounts> {
+/**
+ * Counts the recorded people who are subscribed, by channel, and the opt-outs made on the platform
+ * since people were last counted.
+ */
+async function countPeople(run: RunContext) {
   const { figures, ranges } = run.snapshot;
   const since = figures.countedAt() ?? 0;
-  const counts: PeopleCounts = { subscribed: new Map(), made: [] };
+  const subscribed = new Map<string, number>();
+  const made: OptOutDay[] = [];
   for await (const range of inTurns(run, ranges.ofRecorded('contact'))) {
-    for (const { channel, n } of figures.subscribed(range)) {
-      counts.subscribed.set(channel, (counts.subscribed.get(channel) ?? 0) + n);
-    }
-    counts.made.push(...figures.madeSince(range, since));
+    for (const { channel, n } of figures.subscribed(range))
+      subscribed.set(channel, (subscribed.get(channel) ?? 0) + n);
+    made.push(...figures.madeSince(range, since));
     if (typeof range.upTo !== 'string') break;
   }
-  return counts;
+  return { subscribed, made };
 }
 
 /** The results of a run that the figures are made of. */
 interface Ended {
   summary: Summary;
   done: readonly JournalTally[];
-  counts: PeopleCounts | undefined;
+  counts: Awaited<ReturnType<typeof countPeople>> | undefined;
 }
 
 /** Stores the figures. Must be called within the transaction that stores the end of the run. */
@@ -235,6 +209,11 @@ function keepFigures({ run, mirror }: RunState, { summary, done, counts }: Ended
   if (onlyKey(run) !== undefined) return;
   const { requests, ms } = summary;
   const proven = runs.proven();
+  // The largest share of a route's limit that the requests took up.
+  const shares = Object.entries(mirror.limits()).flatMap(([route, { limit, windowMs }]) => {
+    if (limit === undefined || windowMs === undefined) return [];
+    return Math.min(1, (requests.byRoute[route] ?? 0) / (limit * Math.max(1, ms / windowMs)));
+  });
   const acked = done.filter(({ state }) => state === 'acked');
   figures.add({
     run: id,
@@ -243,22 +222,10 @@ function keepFigures({ run, mirror }: RunState, { summary, done, counts }: Ended
     ms,
     requests: requests.total,
     refused: requests.rateLimited,
-    used: shareUsed(summary, mirror.limits()),
+    used: shares.length === 0 ? null : Math.max(...shares),
     proofMs: proven ? at - proven.startedAt : null,
     changed: acked.reduce((sum, { n }) => sum + n, 0),
     changes: JSON.stringify(done.map(({ kind, op, state, n }) => ({ kind, op, state, n }))),
     people: counts ? JSON.stringify(Object.fromEntries(counts.subscribed)) : null,
   });
-}
-
-/** Returns the largest share of a route's limit that the requests took up, or null if unknown. */
-function shareUsed(
-  { requests: { byRoute }, ms }: Summary,
-  limits: ReturnType<RunState['mirror']['limits']>,
-): number | null {
-  const shares = Object.entries(limits).flatMap(([route, { limit, windowMs }]) => {
-    if (limit === undefined || windowMs === undefined) return [];
-    return Math.min(1, (byRoute[route] ?? 0) / (limit * Math.max(1, ms / windowMs)));
-  });
-  return shares.length === 0 ? null : Math.max(...shares);
 }

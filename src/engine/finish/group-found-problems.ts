@@ -1,8 +1,6 @@
 /** Groups all problems that a run has found by cause. The list of problems has a limit. */
 import { guardNames, type GuardClass, guardRows } from '../../domain/guard-classes.ts';
-import type { Key } from '../../domain/record.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import type { RunContext } from '../context/run-context.ts';
 import { findingsNamed, type RunState } from '../context/run-state.ts';
 import { inTurns } from '../context/work-in-parts.ts';
 import { groupProblems, type ProblemGroup, type ProblemGroups } from '../report/problem-groups.ts';
@@ -35,19 +33,15 @@ export async function groupFound(state: RunState): Promise<ProblemGroups> {
       if (isPartial) found.add(name, problems.counted.unread(name, range));
     }
   }
-  if (state.mirror.returns) addRefusedReports(run, found, only);
+  if (state.mirror.returns) {
+    const all = run.snapshot.optOutReports.rejected('contact', mostReports);
+    const ours = all.filter(({ email }) => only === undefined || email === only);
+    found.add('contact', refusedReports(ours));
+  }
   return found;
 }
 
 const mostReports = 1_000_000;
-
-function addRefusedReports(run: RunContext, found: ProblemGroups, only: Key | undefined): void {
-  const all = run.snapshot.optOutReports.rejected('contact', mostReports);
-  found.add(
-    'contact',
-    refusedReports(all.filter(({ email }) => [undefined, email].includes(only))),
-  );
-}
 
 /** Returns the opt-outs that the CRM refused, in the form in which problems are grouped. */
 export function refusedReports(rows: readonly ReturnedRow[]) {
@@ -66,23 +60,27 @@ export function refusedReports(rows: readonly ReturnedRow[]) {
 /** Returns the groups, with what awaits approval in each guard class. */
 export function withHeld(
   found: ProblemGroups,
-  { tally }: Pick<RunState, 'tally'>,
+  { tally }: RunState,
   held: Record<GuardClass, number>,
 ): ProblemGroup[] {
   const told = tally.problems().filter((one) => one.class === 'held');
   for (const guard of guardNames.filter((of) => held[of] > 0)) {
-    found.put(heldGroup(guard, held[guard], told.find(({ key }) => key === guard) ?? unsaid));
+    found.put(
+      heldGroup(
+        guard,
+        held[guard],
+        told.find(({ key }) => key === guard) ?? { reason: '', fix: '' },
+      ),
+    );
   }
   return found.groups();
 }
-
-const unsaid = { reason: '', fix: '' };
 
 /** Returns the group of what awaits approval because of a guard. */
 export function heldGroup(
   guard: GuardClass,
   count: number,
-  { reason, fix }: Pick<ProblemGroup, 'reason' | 'fix'>,
+  { reason, fix }: { reason: string; fix: string },
 ): ProblemGroup {
   const kind = guardRows[guard].recordType;
   const about = { class: 'held', kind, cause: 'awaiting-approval' } as const;

@@ -15,67 +15,51 @@
  *                                       of date
  */
 import { z } from 'zod';
+import type { Snapshot } from '../../store/snapshot.ts';
+import { type Mode, type MirrorPart, onlyKey } from '../context/mirror-context.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Status, FullCode } from '../report/run-summary.ts';
 import { hasDeferred } from '../guard/change-windows.ts';
-import type { RunState, Started } from '../context/run-state.ts';
-import {
-  type Mirror,
-  type MirrorPart,
-  onlyKey,
-  type RunOptions,
-} from '../context/mirror-context.ts';
+import type { RunState } from '../context/run-state.ts';
 import { countAwaitingApproval } from '../guard/plan-approval.ts';
 
 const stored = z.object({ manner: z.string(), cursor: z.string() });
 const spoilt = 'spoilt';
 const nameOf = (kind: RecordTypeName): string => `cursor of ${kind}s`;
 
-type Cursors = Pick<Started, 'cursors' | 'cursorless'>;
-
 /**
  * Returns the cursors by record type, and why others have none. A run that writes removes them from
  * the snapshot.
  */
 export function loadCursors(
-  { snapshot: { meta } }: Pick<Mirror, 'snapshot'>,
+  { meta }: Snapshot,
   parts: readonly MirrorPart[],
-  { mode, writes }: Pick<RunOptions, 'mode' | 'writes'>,
-): Cursors {
+  { mode, writes }: { mode: Mode; writes: boolean },
+) {
   const cursors = new Map<RecordType, string>();
   const cursorless = new Map<RecordType, FullCode>();
   if (onlyKey({ mode }) !== undefined || mode === 'undo') return { cursors, cursorless };
   for (const { type, manner } of parts) {
     const text = meta.get(nameOf(type.name));
     if (writes && text !== undefined) meta.drop(nameOf(type.name));
-    const found = cursorIn(text, manner);
-    if ('cursor' in found) cursors.set(type, found.cursor);
-    else cursorless.set(type, found.none);
+    if (text === undefined) cursorless.set(type, 'no-cursor');
+    else if (text === spoilt) cursorless.set(type, 'person-open');
+    else {
+      const found = stored.parse(JSON.parse(text));
+      if (found.manner === manner) cursors.set(type, found.cursor);
+      else cursorless.set(type, 'mapping-changed');
+    }
   }
   return { cursors, cursorless };
-}
-
-/** Returns the stored cursor, or why it cannot be used. */
-function cursorIn(
-  text: string | undefined,
-  manner: string | undefined,
-): { cursor: string } | { none: FullCode } {
-  if (text === undefined) return { none: 'no-cursor' };
-  if (text === spoilt) return { none: 'person-open' };
-  const found = stored.parse(JSON.parse(text));
-  return found.manner === manner ? { cursor: found.cursor } : { none: 'mapping-changed' };
 }
 
 /**
  * Invalidates the cursor, because a person with unfinished work may have no later change in the
  * source.
  */
-export function invalidateCursor(
-  { meta }: Pick<Mirror['snapshot'], 'meta'>,
-  { name }: RecordType,
-): void {
+export function invalidateCursor({ meta }: Snapshot, { name }: RecordType): void {
   meta.set(nameOf(name), spoilt);
 }
 
@@ -94,20 +78,16 @@ function overlapped({ run, endedBefore }: RunState): boolean {
   return run.locks.count().begun > endedBefore;
 }
 
-function endedWell(state: RunState, { name }: RecordType, status: Status): boolean {
-  if (hasDeferred(state.run, name)) return false;
-  if (status !== 'held') return status === 'done' || status === 'rejected';
-  const held = countAwaitingApproval(state);
-  return guardNames.every((guard) => guardRows[guard].recordType !== name || held[guard] === 0);
-}
-
 /** Stores the cursors when a run that writes has ended. */
 export function storeCursors(state: RunState, status: Status): void {
   const { run, begun, parts, known, cursors: since } = state;
   const { meta } = run.snapshot;
+  const held = countAwaitingApproval(state);
   for (const { type, manner } of begun) {
     const name = nameOf(type.name);
-    const isWell = endedWell(state, type, status);
+    const isFree = guardNames.every((of) => guardRows[of].recordType !== type.name || !held[of]);
+    const hasEnded = status === 'held' ? isFree : status === 'done' || status === 'rejected';
+    const isWell = hasEnded && !hasDeferred(run, type.name);
     if (onlyKey(run) !== undefined) {
       if (!isWell && (state.plan || overlapped(state))) invalidateCursor(run.snapshot, type);
       continue;

@@ -1,19 +1,13 @@
 /** Summarizes a run that has ended: its status, its counts, and the reasons if it failed. */
-import {
-  type ExpectedError,
-  Interrupted,
-  type Problem,
-  Rejected,
-  renderProblem,
-} from '../../domain/errors.ts';
+import { Interrupted, type Problem, Rejected, renderProblem } from '../../domain/errors.ts';
 import type { Stop } from '../../records/record-type.ts';
 import { canariesOf } from '../guard/canaries.ts';
 import { countDeferred } from '../guard/change-windows.ts';
 import { type RunState, findingsNamed } from '../context/run-state.ts';
 import type { JournalTally } from '../../store/tables/journal.ts';
-import { openChanges, type RunContext } from '../context/run-context.ts';
+import { openChanges } from '../context/run-context.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
-import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
 import {
   type ChangeCounts,
   type KindSummary,
@@ -51,6 +45,11 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
   const template = kindSummary(state, 'template', done);
   const reasons = reasonsOf(state, done);
   const stuck = reported?.stuck;
+  const { heldAs } = state.review;
+  const known = [...state.known.values()];
+  const listings = known.flatMap(({ listing }) => listing ?? []);
+  const count = (wanted: JournalTally['state']): number =>
+    done.reduce((sum, one) => sum + (one.state === wanted ? one.n : 0), 0);
   const erasures = unfinishedIn(run.snapshot);
   const split = splitHeld(held);
   const canaries = canariesOf(state);
@@ -65,11 +64,15 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
   return {
     run: run.id,
     mirror: mirror.name,
-    status: statusOf(state, { reasons, unfinished, held, stuck }),
+    status: statusOf(state, held, {
+      reasons: reasons.length,
+      unfinished,
+      stuck: stuck !== undefined,
+    }),
     mode: modeName(run.mode),
     only: options.only ?? null,
     plan: state.plan?.hash ?? '',
-    ...heldAsIn(state),
+    ...(heldAs !== undefined && heldAs !== state.plan?.hash && { heldAs }),
     contacts: {
       ...contact,
       held: split.contacts,
@@ -82,11 +85,14 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
     templates: { ...template, held: split.templates },
     deferred: countDeferred(run),
     ...(canaries && { canaries }),
-    attempted: attemptedIn(done),
+    attempted: { sent: count('acked') + count('rejected'), refused: count('rejected') },
     returns: reported?.summary ?? null,
     requests: mirror.requests(),
     forecast: state.forecast ?? null,
-    certificate: certificateOf(state),
+    certificate: {
+      source: known.length === 0 ? null : known.every(({ certified }) => certified),
+      platform: listings.length === 0 ? null : listings.every(({ complete }) => complete),
+    },
     problems: tally.problems(),
     groups,
     fullBecause: fullReasons(state.because),
@@ -103,96 +109,47 @@ function kindSummary(
   kind: RecordTypeName,
   done: readonly JournalTally[],
 ): KindSummary & { invalid: number } {
-  const { run, tally } = state;
-  const { staging } = run.snapshot;
-  const adopt = tally.counts().adopted[kind];
-  const { planned, acked, refused } = journaled(state, kind, done);
-  const changes = run.writes ? planned : foreseen(state, kind);
-  const only = onlyKey(run);
-  const sizes = only === undefined ? sizesOf(state, kind) : sizesOfOne(run, kind, only);
-  const { desired, observed, parked } = sizes;
-  const { invalid: unread = 0, conflicts = 0 } = state.unread.get(kind) ?? {};
-  const invalid = sizes.invalid + unread;
-  return {
-    desired,
-    observed,
-    changes: shownCounts(kind, { ...changes, adopt }, 'changes'),
-    applied: shownCounts(kind, acked, 'applied'),
-    refused,
-    rejected: parked + staging.countNoticed(kind, 'rejected'),
-    conflicts: staging.countNoticed(kind, 'conflict') + conflicts,
-    invalid,
-  };
-}
-
-/**
- * Counts what a plan would do, by operation, without the changes that a person has rejected and
- * those that wait for a window or a canary.
- */
-function foreseen({ run, plan }: RunState, kind: RecordTypeName): Record<string, number> {
-  const counts = { ...plan?.changes[kind] };
-  const { awaitingApproval, guarded } = run.snapshot;
-  for (const { op, n } of [...awaitingApproval.refusedOps(kind), ...guarded.deferred.ops(kind)])
-    counts[op] = (counts[op] ?? 0) - n;
-  return counts;
-}
-
-function sizesOf({ run, known }: RunState, kind: RecordTypeName) {
-  const { recorded, problems } = run.snapshot;
-  const { sizes, listing } = findingsNamed(known, kind);
-  const { valid, invalid } = sizes;
-  const observed = listing?.size ?? recorded.count(kind);
-  return { desired: valid, observed, invalid, parked: problems.countParked(kind) };
-}
-
-/** Counts only the person that a run is about, even if more was read for it. */
-function sizesOfOne({ snapshot }: RunContext, kind: RecordTypeName, key: Key) {
-  const { staging, problems } = snapshot;
-  const rows = staging.desired(kind, key);
-  const invalid = rows.filter((row) => row.invalid).length;
-  return {
-    desired: rows.length > invalid ? 1 : 0,
-    observed: staging.observed(kind, key).length,
-    invalid,
-    parked: problems.parked(kind, key).length > 0 ? 1 : 0,
-  };
-}
-
-/**
- * Counts the changes that this run planned, except stale ones, those that were acknowledged, and
- * those that were refused.
- */
-function journaled(
-  { run }: RunState,
-  kind: RecordTypeName,
-  done: readonly JournalTally[],
-): { planned: ChangeCounts; acked: ChangeCounts; refused: number } {
+  const { run, tally, plan, known } = state;
+  const { staging, guarded, awaitingApproval, recorded, problems } = run.snapshot;
+  // Stale changes are not counted as planned.
   const planned: ChangeCounts = {};
   const acked: ChangeCounts = {};
   let refused = 0;
-  for (const { kind: of, op, state, n } of done) {
-    if (of !== kind) continue;
-    if (state !== 'stale') planned[op] = (planned[op] ?? 0) + n;
-    if (state === 'acked') acked[op] = (acked[op] ?? 0) + n;
-    if (state === 'rejected') refused += n;
+  for (const { op, state: is, n } of done.filter((one) => one.kind === kind)) {
+    if (is !== 'stale') planned[op] = (planned[op] ?? 0) + n;
+    if (is === 'acked') acked[op] = (acked[op] ?? 0) + n;
+    if (is === 'rejected') refused += n;
   }
-  for (const { op, n } of run.snapshot.guarded.withheldOps(kind)) {
-    planned[op] = (planned[op] ?? 0) + n;
+  for (const { op, n } of guarded.withheldOps(kind)) planned[op] = (planned[op] ?? 0) + n;
+  // A plan would not do what a person has rejected, nor what waits for a window or a canary.
+  const foreseen: Record<string, number> = { ...plan?.changes[kind] };
+  const without = [...awaitingApproval.refusedOps(kind), ...guarded.deferred.ops(kind)];
+  for (const { op, n } of without) foreseen[op] = (foreseen[op] ?? 0) - n;
+  const changes = { ...(run.writes ? planned : foreseen), adopt: tally.counts().adopted[kind] };
+  const { sizes, listing } = findingsNamed(known, kind);
+  let { valid: desired, invalid } = sizes;
+  let observed = listing?.size ?? recorded.count(kind);
+  let parked = problems.countParked(kind);
+  const only = onlyKey(run);
+  if (only !== undefined) {
+    // Only the person that the run is about counts, even if more was read for it.
+    const rows = staging.desired(kind, only);
+    invalid = rows.filter((row) => row.invalid).length;
+    desired = rows.length > invalid ? 1 : 0;
+    observed = staging.observed(kind, only).length;
+    parked = problems.parked(kind, only).length > 0 ? 1 : 0;
   }
-  return { planned, acked, refused };
-}
-
-function attemptedIn(done: readonly JournalTally[]): Summary['attempted'] {
-  const count = (wanted: JournalTally['state']): number =>
-    done.reduce((sum, { state, n }) => sum + (state === wanted ? n : 0), 0);
-  const refused = count('rejected');
-  return { sent: count('acked') + refused, refused };
-}
-
-interface Ending extends Pick<Done, 'held'> {
-  reasons: readonly Problem[];
-  unfinished: boolean;
-  stuck: Problem | undefined;
+  const unread = state.unread.get(kind);
+  return {
+    desired,
+    observed,
+    changes: shownCounts(kind, changes, 'changes'),
+    applied: shownCounts(kind, acked, 'applied'),
+    refused,
+    rejected: parked + staging.countNoticed(kind, 'rejected'),
+    conflicts: staging.countNoticed(kind, 'conflict') + (unread?.conflicts ?? 0),
+    invalid: invalid + (unread?.invalid ?? 0),
+  };
 }
 
 /**
@@ -201,31 +158,26 @@ interface Ending extends Pick<Done, 'held'> {
  */
 function statusOf(
   { run, tally, failure, notes }: RunState,
-  { reasons, unfinished, held, stuck }: Ending,
+  held: Record<GuardClass, number>,
+  { reasons, unfinished, stuck }: { reasons: number; unfinished: boolean; stuck: boolean },
 ): Status {
-  if (reasons.length > 0) return 'failed';
+  if (reasons > 0) return 'failed';
   if (failure || run.stop.aborted) return 'interrupted';
   if (isAnyLeft(held)) return 'held';
   const { news, optOutsFailed } = tally.counts();
-  if (news > 0 || optOutsFailed > 0 || stuck !== undefined) return 'rejected';
+  if (news > 0 || optOutsFailed > 0 || stuck) return 'rejected';
   const isUnlogged = notes.some(({ code }) => code === 'audit-log');
   return (unfinished && run.writes) || isUnlogged ? 'rejected' : 'done';
-}
-
-function certificateOf({ known }: RunState): Summary['certificate'] {
-  const all = [...known.values()];
-  const listings = all.flatMap(({ listing }) => listing ?? []);
-  return {
-    source: all.length === 0 ? null : all.every(({ certified }) => certified),
-    platform: listings.length === 0 ? null : listings.every(({ complete }) => complete),
-  };
 }
 
 /** Returns the reasons why a run failed. `tally` counts the changes of the run. */
 function reasonsOf(state: RunState, tally: readonly JournalTally[]): Problem[] {
   const { run, breaker, failure, parts } = state;
   const reasons = [...state.reasons, ...breaker.reasons()];
-  if (failure && !(failure instanceof Interrupted)) reasons.push(...problemsOf(failure));
+  // Of a refusal, only the message is reported. The explanation may be long, and is listed with the
+  // records.
+  if (failure instanceof Rejected) reasons.push({ code: 'rejected', reason: failure.message });
+  else if (failure && !(failure instanceof Interrupted)) reasons.push(...failure.problems);
   if (!run.writes) return reasons;
   const unknown = parts.flatMap(({ type }) => openChanges(run, type.name)).length;
   if (unknown > 0) {
@@ -245,15 +197,6 @@ function reasonsOf(state: RunState, tally: readonly JournalTally[]): Problem[] {
   return reasons;
 }
 
-/**
- * For a refusal, only the message is reported. The explanation may be long, and is listed with the
- * records.
- */
-function problemsOf(failure: ExpectedError): readonly Problem[] {
-  if (!(failure instanceof Rejected)) return failure.problems;
-  return [{ code: 'rejected', reason: failure.message }];
-}
-
 /** Returns a note for each setting that prevents changes, with the number of people affected. */
 export function sayStopped({ protect, optIns }: Record<Stop, number>): Problem[] {
   const people = (n: number): string => (n === 1 ? '1 person' : `${n} people`);
@@ -270,8 +213,4 @@ export function sayStopped({ protect, optIns }: Record<Stop, number>): Problem[]
     });
   }
   return notes;
-}
-
-function heldAsIn({ plan, review: { heldAs } }: RunState): Pick<Summary, 'heldAs'> {
-  return heldAs === undefined || heldAs === plan?.hash ? {} : { heldAs };
 }

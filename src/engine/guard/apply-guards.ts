@@ -6,6 +6,7 @@
  * is withheld is reported as a problem of the run, with the way to approve it.
  */
 import { z } from 'zod';
+import { type Steps, eachPart } from '../context/work-in-parts.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import {
   type ChangeVolume,
@@ -27,17 +28,14 @@ import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { holdSwapped, shapeOf, holdWithdrawn } from './change-shape.ts';
 import { applyCanaries, failedCanary, passApproved } from './canaries.ts';
 import { applyRules, askedBefore } from './plan-rules.ts';
-import { eachPart } from '../context/work-in-parts.ts';
-import type { Approval } from '../../store/guards/plan-approvals.ts';
 import type { Guarded } from '../../store/database/key-range.ts';
 import { explainHeld, whyOf } from '../report/guard-text.ts';
 import { type Meta, metaValue } from '../../store/database/meta-table.ts';
-import type { PlanAwaitingApproval } from '../../store/guards/awaiting-approval.ts';
 
 /** Applies the guards to one round of decisions, and yields to other tasks in between. */
-export async function applyGuards(context: RunState): Promise<void> {
-  await beginHolds(context);
-  await yielding(context.run, steps(context, 'run'));
+export async function applyGuards(state: RunState): Promise<void> {
+  await beginHolds(state);
+  await yielding(state.run, steps(state, 'run'));
 }
 
 /**
@@ -45,132 +43,110 @@ export async function applyGuards(context: RunState): Promise<void> {
  * acknowledged. Opt-outs from channels that came with the creation, and template fields that only
  * an update can set, count as part of the creation.
  */
-export function applyGuardsAtOnce(context: RunState): void {
-  withoutYielding(steps(context, 'creation'));
+export function applyGuardsAtOnce(state: RunState): void {
+  withoutYielding(steps(state, 'creation'));
 }
 
-/** What caused a round of decisions: a run, or the creation of one record. */
-type Cause = 'run' | 'creation';
-
-function* steps(context: RunState, cause: Cause): Generator<undefined, void> {
-  const { guarded, awaitingApproval } = context.run.snapshot;
+function* steps(state: RunState, cause: 'run' | 'creation'): Steps {
+  const { run, parts, review } = state;
+  const { guarded, awaitingApproval } = run.snapshot;
   const hasRejections = awaitingApproval.rejections().length > 0;
-  const names = new Set(context.parts.map(({ type }) => type.name));
+  const names = new Set(parts.map(({ type }) => type.name));
   const classes = guardNames.filter((of) => names.has(guardRows[of].recordType));
-  const { rules, windows, canary } = context.run;
+  const { rules, windows, canary } = run;
   const isRuled = rules.length > 0 || windows.length > 0 || canary !== undefined;
   const withheld: Withheld[] = [];
-  if (cause === 'run') yield* holdSwapped(context);
+  if (cause === 'run') yield* holdSwapped(state);
   for (const of of classes) {
     const { withoutHeldOf } = guardRows[of];
     // Nobody can reject an opt-out that the CRM states.
-    if (hasRejections && !timedGuards.has(of) && !context.run.undo)
-      yield* eachRangeOf(context, of, awaitingApproval.refuse);
+    if (hasRejections && !timedGuards.has(of) && !run.undo)
+      yield* eachRangeOf(state, of, awaitingApproval.refuse);
     if (withoutHeldOf) {
-      yield* eachRangeOf(context, of, (range) => guarded.keepOut(range, withoutHeldOf));
+      yield* eachRangeOf(state, of, (range) => guarded.keepOut(range, withoutHeldOf));
     }
-    withheld.push(...(yield* guardOne(context, of, cause)));
-    if (!isRuled) yield* eachRangeOf(context, of, guarded.pass);
+    withheld.push(...(yield* guardOne(state, of, cause)));
+    if (!isRuled) yield* eachRangeOf(state, of, guarded.pass);
   }
   if (cause === 'run') {
-    withheld.push(...(yield* ruleAll(context, classes)));
-    yield* deferAll(context, classes);
+    passApproved(state);
+    const none = { fresh: 0, all: 0, unapproved: 0, week: 0, of: 0 };
+    for (const [guard, says] of yield* applyRules(state, classes)) {
+      if (review.held.has(guard)) continue;
+      const found = review.withdrawn.get(guard) ?? says;
+      withheld.push({ found, volume: { guard, ...none }, n: guarded.countWithheld(guard) });
+    }
+    yield* deferAll(state, classes);
   }
-  if (isRuled) for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
-  if (context.review.rounds === 0) context.review.heldAs = yield* hashToHold(context);
-  for (const one of withheld) tellHeld(context, one);
-  if (context.review.rounds === 0 && (yield* approveThisPlan(context))) {
-    yield* deferAll(context, classes);
-    for (const of of classes) yield* eachRangeOf(context, of, guarded.pass);
-    passApproved(context);
+  if (isRuled) for (const of of classes) yield* eachRangeOf(state, of, guarded.pass);
+  if (review.rounds === 0) review.heldAs = yield* hashToHold(state);
+  for (const one of withheld) reportHeld(state, one);
+  if (review.rounds === 0 && (yield* approveThisPlan(state))) {
+    yield* deferAll(state, classes);
+    for (const of of classes) yield* eachRangeOf(state, of, guarded.pass);
+    passApproved(state);
   }
-  context.review.rounds += 1;
-}
-
-/** Applies the rules and failed canaries, and returns what they withhold. */
-function* ruleAll(
-  context: RunState,
-  classes: readonly GuardClass[],
-): Generator<undefined, Withheld[]> {
-  const { held, withdrawn } = context.review;
-  const { countWithheld } = context.run.snapshot.guarded;
-  passApproved(context);
-  const none = { fresh: 0, all: 0, unapproved: 0, week: 0, of: 0 };
-  return [...(yield* applyRules(context, classes))]
-    .filter(([guard]) => !held.has(guard))
-    .map(([guard, says]) => ({
-      found: withdrawn.get(guard) ?? says,
-      volume: { guard, ...none },
-      n: countWithheld(guard),
-    }));
+  review.rounds += 1;
 }
 
 /** Leaves to a later run what no window allows now, and what waits for a canary. */
-function* deferAll(context: RunState, classes: readonly GuardClass[]): Generator<undefined, void> {
-  const { deferred } = context.run.snapshot.guarded;
-  for (const of of classes.filter((one) => isClosedNow(context.run, one)))
-    yield* eachRangeOf(context, of, deferred.defer);
-  yield* applyCanaries(context, classes);
+function* deferAll(state: RunState, classes: readonly GuardClass[]): Steps {
+  const { deferred } = state.run.snapshot.guarded;
+  for (const of of classes.filter((one) => isClosedNow(state.run, one)))
+    yield* eachRangeOf(state, of, deferred.defer);
+  yield* applyCanaries(state, classes);
 }
 
 function* eachRangeOf(
   { run: { snapshot } }: RunState,
   guard: GuardClass,
   work: (guarded: Guarded) => void,
-): Generator<undefined> {
+): Steps {
   yield* eachPart(snapshot.guarded.ranges(guard), (range) => {
     snapshot.stage(() => work({ ...range, guard }));
   });
 }
 
+/** A class with withheld changes, why, and their number. */
+interface Withheld {
+  found: HoldReason;
+  volume: ChangeVolume;
+  n: number;
+}
+
 /** Applies the guard of a class, and returns what it withholds. */
-function* guardOne(
-  context: RunState,
-  of: GuardClass,
-  cause: Cause,
-): Generator<undefined, Withheld[]> {
-  const { run } = context;
-  const { held, withdrawn } = context.review;
-  const { guarded } = run.snapshot;
+function* guardOne(state: RunState, of: GuardClass, cause: 'run' | 'creation'): Steps<Withheld[]> {
+  const { run, review } = state;
+  const { guarded, meta } = run.snapshot;
   const isAboutOne = cause === 'creation' || onlyKey(run) !== undefined;
   const neverHolds = isAboutOne && guardRows[of].exempt.includes('single run');
-  const { stands, fresh } = yield* sift(context, of, { cause, neverHolds });
+  const { stands, fresh } = yield* sift(state, of, { cause, neverHolds });
   if (neverHolds) {
-    if (fresh > 0) noteVolume(run, of, yield* volumeOf(context, of, fresh));
+    if (fresh > 0) noteVolume(run, of, yield* volumeOf(state, of, fresh));
     return [];
   }
   const isTimed = timedGuards.has(of);
-  const unplanned = isTimed ? yield* countUnplanned(context, of) : 0;
-  if (isTimed) context.review.unplanned = unplanned;
-  const again = withdrawn.get(of);
-  if (fresh === 0 && !stands && unplanned === 0 && !again) return [];
-  const limit = run.guards[of];
-  const volume = yield* volumeOf(context, of, fresh);
-  let judged = held.get(of) ?? judge(volume, limit);
-  if (!judged && hasShape(volume, limit)) judged = judgeShape(yield* shapeOf(run, of));
-  if (judged) {
-    held.set(of, judged);
-    yield* eachRangeOf(context, of, guarded.withhold);
-  }
+  const unplanned = isTimed ? yield* countUnplanned(state, of) : 0;
+  if (isTimed) review.unplanned = unplanned;
+  const withdrawn = review.withdrawn.get(of);
   const isHeldBefore = stands || unplanned > 0;
-  const why = judged ?? (isHeldBefore ? heldBefore(context, of) : undefined);
-  const found = again ?? (why && outOfBounds(context, of)) ?? why;
-  return found ? [{ found, volume, n: guarded.countWithheld(of) }] : [];
-}
-
-/** Returns what was found in a canary: it tells the approver more than a number does. */
-function outOfBounds({ review }: RunState, of: GuardClass): HoldReason | undefined {
+  if (fresh === 0 && !isHeldBefore && !withdrawn) return [];
+  const limit = run.guards[of];
+  const volume = yield* volumeOf(state, of, fresh);
+  let found = review.held.get(of) ?? judge(volume, limit);
+  if (!found && hasShape(volume, limit)) found = judgeShape(yield* shapeOf(run, of));
+  if (found) {
+    review.held.set(of, found);
+    yield* eachRangeOf(state, of, guarded.withhold);
+  }
+  // What an earlier run withheld stays withheld until it is approved or no longer wanted.
+  if (isHeldBefore)
+    found ??= { by: 'earlier run', says: askedBefore(meta, of) ?? firstReason(meta, of) };
+  // What was found in a canary tells the approver more than a number does.
   const failed = failedCanary(review, of);
-  return failed && { by: 'canary', says: failed.says };
-}
-
-/**
- * Returns the reason for changes that an earlier run withheld: they stay withheld until they are
- * approved or no longer wanted.
- */
-function heldBefore({ run }: RunState, of: GuardClass): HoldReason {
-  const { meta } = run.snapshot;
-  return { by: 'earlier run', says: askedBefore(meta, of) ?? firstReason(meta, of) };
+  if (found && failed) found = { by: 'canary', says: failed.says };
+  found = withdrawn ?? found;
+  return found ? [{ found, volume, n: guarded.countWithheld(of) }] : [];
 }
 
 /**
@@ -178,29 +154,31 @@ function heldBefore({ run }: RunState, of: GuardClass): HoldReason {
  * run held. Returns whether anything was held earlier, and how many people or templates are new.
  */
 function* sift(
-  context: RunState,
+  state: RunState,
   of: GuardClass,
-  { cause, neverHolds }: { cause: Cause; neverHolds: boolean },
-): Generator<undefined, { stands: boolean; fresh: number }> {
-  const { run } = context;
-  const { guarded } = run.snapshot;
-  const approvals = approvalsOf(context, of);
+  { cause, neverHolds }: { cause: 'run' | 'creation'; neverHolds: boolean },
+): Steps<{ stands: boolean; fresh: number }> {
+  const { run, review } = state;
+  const { guarded, meta } = run.snapshot;
+  // What was approved before a canary failed does not count.
+  const since = failedCanary(review, of)?.approvalsGiven ?? -1;
+  const approvals = state.approvals.filter(({ approvalsGiven }) => approvalsGiven > since);
   // What a rule withholds may be exempt from the limit, or be stated by the CRM later.
   const canAsk = (run.rules.length > 0 || run.canary !== undefined) && !timedGuards.has(of);
-  const isAsked = canAsk && askedBefore(run.snapshot.meta, of) !== undefined;
+  const isAsked = canAsk && askedBefore(meta, of) !== undefined;
   const standing = isAsked ? guarded.asked : guarded;
   const { exempt } = guardRows[of];
   const isExempt =
     (exempt.includes('creation') && cause === 'creation') ||
-    (exempt.includes('first load') && isFirstLoad(run) && !context.review.held.has(of));
-  yield* eachRangeOf(context, of, (range) => {
+    (exempt.includes('first load') && isFirstLoad(run) && !review.held.has(of));
+  yield* eachRangeOf(state, of, (range) => {
     guarded.follow(range);
     for (const approval of approvals) guarded.approve(approval, range);
   });
-  yield* holdWithdrawn(context, of);
+  yield* holdWithdrawn(state, of);
   let stands = false;
   let fresh = 0;
-  yield* eachRangeOf(context, of, (range) => {
+  yield* eachRangeOf(state, of, (range) => {
     if (isExempt) guarded.exempt(range);
     if (timedGuards.has(of) && !neverHolds) {
       guarded.expire(range, endsOf(run, of));
@@ -212,19 +190,11 @@ function* sift(
   return { stands, fresh };
 }
 
-/** Returns the approvals that count: what was approved before a canary failed does not. */
-function approvalsOf({ approvals, review }: RunState, of: GuardClass): readonly Approval[] {
-  const failed = failedCanary(review, of);
-  const isLater = ({ approvalsGiven }: Approval) =>
-    !failed || approvalsGiven > failed.approvalsGiven;
-  return approvals.filter(isLater);
-}
-
 /** Counts the people with held opt-outs that an incremental reading did not contain. */
-function* countUnplanned(context: RunState, of: GuardClass): Generator<undefined, number> {
-  const { snapshot } = context.run;
+function* countUnplanned(state: RunState, of: GuardClass): Steps<number> {
+  const { snapshot } = state.run;
   const { recordType: kind } = guardRows[of];
-  const { whole, certified } = findingsNamed(context.known, kind);
+  const { whole, certified } = findingsNamed(state.known, kind);
   let n = 0;
   if (whole && certified) return n;
   yield* eachPart(snapshot.awaitingApproval.ranges(of, kind), (range) => {
@@ -233,13 +203,9 @@ function* countUnplanned(context: RunState, of: GuardClass): Generator<undefined
   return n;
 }
 
-function* volumeOf(
-  context: RunState,
-  of: GuardClass,
-  fresh: number,
-): Generator<undefined, ChangeVolume> {
-  const { run } = context;
-  const { held } = context.review;
+function* volumeOf(state: RunState, of: GuardClass, fresh: number): Steps<ChangeVolume> {
+  const { run } = state;
+  const { held } = state.review;
   const { guarded } = run.snapshot;
   const volume = { guard: of, fresh, all: 0, unapproved: 0, week: 0 };
   // Stated opt-outs that are held or approved do not count against later ones.
@@ -255,76 +221,52 @@ function* volumeOf(
   const isCounted = held.has(of) || !isFew(volume, run.guards[of]);
   return {
     ...volume,
-    isEverybody:
-      volume.all >= guardRows[of].holdsAllFrom && (yield* othersOf(context, of, 1)) === 0,
-    of: isCounted ? yield* populationOf(context, of, asked) : 0,
+    isEverybody: volume.all >= guardRows[of].holdsAllFrom && (yield* othersOf(state, of, 1)) === 0,
+    of: isCounted ? yield* populationOf(state, of, asked) : 0,
   };
 }
 
-/** A class with withheld changes, why, and their number. */
-interface Withheld {
-  found: HoldReason;
-  volume: ChangeVolume;
-  n: number;
-}
-
-/** Reports it as a problem of the run. */
-function tellHeld(context: RunState, { found, volume, n }: Withheld): void {
-  const { run, tally, review } = context;
-  const { awaitingApproval } = run.snapshot;
+/** Reports what is withheld as a problem of the run, and stores the reason of a hold that begins. */
+function reportHeld(state: RunState, { found, volume, n }: Withheld): void {
+  const { run, tally, review } = state;
+  const { awaitingApproval, meta, transaction } = run.snapshot;
   const { guard: of } = volume;
-  if (run.writes && !run.undo) keepReason(context, { found, volume });
+  const limit = run.guards[of];
+  const isNew = awaitingApproval.oldest(of) === undefined || firstReason(meta, of) === undefined;
+  if (run.writes && !run.undo && found.by !== 'earlier run' && isNew) {
+    const kept = { ...metaValue(meta, nameOfReasons, reasons), [of]: whyOf(found, volume, limit) };
+    transaction(() => meta.set(nameOfReasons, JSON.stringify(kept)));
+  }
   const { heldAs } = review;
   const isTimed = timedGuards.has(of);
   // A later round may withhold a few more changes; the report states the total.
-  const told = { ...volume, fresh: n + (isTimed ? review.unplanned : 0) };
+  const total = { ...volume, fresh: n + (isTimed ? review.unplanned : 0) };
   // An earlier plan also shows the people that this run has not read. A plan that no run has held
   // cannot be approved, and a later round adds nothing to the plan of the run.
   const current = awaitingApproval.current().filter(({ undoes }) => undoes === null || run.undo);
   const isFirst = review.rounds === 0;
   const isToKeep = run.writes && isFirst;
   const isKept = current.some((one) => one.plan === heldAs && (isFirst || one.held[of] > 0));
-  const isOwn = isToKeep || isKept;
-  const shown = isOwn && told.fresh === n ? heldAs : largestOf(current, of);
-  const { holdForMs } = run.guards[of];
+  const isOwn = (isToKeep || isKept) && total.fresh === n;
+  const [largest] = current
+    .filter(({ held }) => held[of] > 0)
+    .toSorted((a, b) => b.held[of] - a.held[of]);
+  const plan = isOwn ? heldAs : largest?.plan;
   const since = awaitingApproval.oldest(of, endsOf(run, of)) ?? run.clock.now();
-  const fault = explainHeld(found, told, {
-    limit: run.guards[of],
-    plan: shown ?? (isToKeep ? heldAs : undefined),
+  const fault = explainHeld(found, total, {
+    limit,
+    plan: plan ?? (isToKeep ? heldAs : undefined),
     signs: run.approvers !== undefined,
     undoes: run.undo?.run,
-    until: isTimed && holdForMs !== undefined ? since + holdForMs : undefined,
+    until: isTimed && limit.holdForMs !== undefined ? since + limit.holdForMs : undefined,
   });
-  tally.held({
-    kind: guardRows[of].recordType,
-    key: of,
-    class: 'held',
-    part: '',
-    cause: 'awaiting-approval',
-    ...fault,
-  });
+  const about = { kind: guardRows[of].recordType, key: of, class: 'held', part: '' } as const;
+  tally.held({ ...about, cause: 'awaiting-approval', ...fault });
 }
 
 const nameOfReasons = 'reasons of holds';
 const reasons = z.record(z.string(), z.string());
 
-/** Returns why changes of a class that still wait were withheld when their hold began. */
 function firstReason(meta: Meta, of: GuardClass): string | undefined {
   return metaValue(meta, nameOfReasons, reasons)?.[of];
-}
-
-/** Stores the reason of a hold that begins, with its numbers. */
-function keepReason({ run }: RunState, { found, volume }: Omit<Withheld, 'n'>): void {
-  const { awaitingApproval, meta, transaction } = run.snapshot;
-  const { guard: of } = volume;
-  const isStanding = awaitingApproval.oldest(of) !== undefined;
-  if (found.by === 'earlier run' || (isStanding && firstReason(meta, of) !== undefined)) return;
-  const says = whyOf(found, volume, run.guards[of]);
-  const kept = { ...metaValue(meta, nameOfReasons, reasons), [of]: says };
-  transaction(() => meta.set(nameOfReasons, JSON.stringify(kept)));
-}
-
-function largestOf(plans: readonly PlanAwaitingApproval[], of: GuardClass): string | undefined {
-  const [largest] = plans.toSorted((a, b) => b.held[of] - a.held[of]);
-  return largest && largest.held[of] > 0 ? largest.plan : undefined;
 }

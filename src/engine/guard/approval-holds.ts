@@ -12,6 +12,8 @@
  *   a backup is restored                      times are absolute, so expired holds stay expired
  */
 import { hash } from 'node:crypto';
+import { type Steps, inTurns, eachPart } from '../context/work-in-parts.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import type { Began } from '../../store/guards/approval-holds.ts';
@@ -19,13 +21,12 @@ import { findingsOf, type RunState } from '../context/run-state.ts';
 import { aheadOf, confirmDifference, nowByKnown } from '../context/platform-knowledge.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { inTurns, eachPart } from '../context/work-in-parts.ts';
 import { yielding } from '../plan/commit-plan.ts';
 import { planning } from '../report/run-summary.ts';
 import type { Guarded } from '../../store/database/key-range.ts';
 
 /** Holds, in later runs too, the changes that this run withholds. A new hold starts now. */
-export function* addHolds(run: RunContext): Generator<undefined, void> {
+export function* addHolds(run: RunContext): Steps {
   // Only the command `undo` makes these changes, so that they make nobody wait in other runs.
   if (run.undo) return;
   const { snapshot } = run;
@@ -42,17 +43,17 @@ export function* addHolds(run: RunContext): Generator<undefined, void> {
  * opt-outs also end after any certified reading of all people, because every run plans these
  * opt-outs, and once an opt-out is acknowledged.
  */
-export async function closeHolds(context: RunState, settled: readonly RecordType[]): Promise<void> {
-  const { run, parts, known, failure } = context;
+export async function closeHolds(state: RunState, settled: readonly RecordType[]): Promise<void> {
+  const { run, parts, known, failure } = state;
   for (const guard of guardNames) {
     const isTimed = timedGuards.has(guard);
     const { recordType: name } = guardRows[guard];
     const type = parts.find((part) => part.type.name === name)?.type;
     if (!type) continue;
-    const { whole, certified } = findingsOf(context, type);
+    const { whole, certified } = findingsOf(state, type);
     const isRead = known.has(type) && onlyKey(run) === undefined && whole && certified;
-    const tells = isTimed && isRead && !failure && !run.stop.aborted && context.plan !== undefined;
-    if (tells || settled.includes(type)) await endObsolete(context, { guard, type });
+    const tells = isTimed && isRead && !failure && !run.stop.aborted && state.plan !== undefined;
+    if (tells || settled.includes(type)) await endObsolete(state, { guard, type });
     if (isTimed)
       run.snapshot.transaction(() => run.snapshot.awaitingApproval.dropDone(guard, run.id));
   }
@@ -121,7 +122,7 @@ export interface Batch {
 }
 
 /** Names and counts the changes that a run withholds. */
-export function* batchOf({ snapshot }: RunContext): Generator<undefined, Batch> {
+export function* batchOf({ snapshot }: RunContext): Steps<Batch> {
   const content = planning();
   const stated = planning();
   let size = 0;
@@ -134,20 +135,8 @@ export function* batchOf({ snapshot }: RunContext): Generator<undefined, Batch> 
   return { name: `${content.done().hash}-${stated.done().hash}`, size };
 }
 
-/** Returns whether a plan is not stored, or shows all changes that this run withholds. */
-function* showsWithheld({ snapshot }: RunContext, plan: string): Generator<undefined, boolean> {
-  let all = true;
-  yield* eachWithheld(snapshot, (guarded) => {
-    all &&= snapshot.awaitingApproval.shows(plan, guarded);
-  });
-  return all;
-}
-
 /** Calls `work` for each range of what the run withholds. */
-function* eachWithheld(
-  { guarded }: RunContext['snapshot'],
-  work: (guarded: Guarded) => void,
-): Generator<undefined> {
+function* eachWithheld({ guarded }: Snapshot, work: (guarded: Guarded) => void) {
   for (const guard of guardNames) {
     yield* eachPart(guarded.withheldRanges(guard), (range) => work({ ...range, guard }));
   }
@@ -159,8 +148,13 @@ function* eachWithheld(
  * an approval, even if it is repeated, must cover only what it showed. Plans of `undo` always keep
  * the hash of the plan, because only that command makes their changes.
  */
-export function* hashToHold({ run, plan }: RunState): Generator<undefined, string | undefined> {
-  if (!plan || run.undo || (yield* showsWithheld(run, plan.hash))) return plan?.hash;
+export function* hashToHold({ run, plan }: RunState): Steps<string | undefined> {
+  if (!plan || run.undo) return plan?.hash;
+  let showsAll = true;
+  yield* eachWithheld(run.snapshot, (guarded) => {
+    showsAll &&= run.snapshot.awaitingApproval.shows(plan.hash, guarded);
+  });
+  if (showsAll) return plan.hash;
   const { name } = yield* batchOf(run);
   return hash('sha256', JSON.stringify([plan.hash, name])).slice(0, 16);
 }

@@ -9,6 +9,7 @@
  */
 import { hash } from 'node:crypto';
 import { advance, bookOf, type Canary, type CanaryBook, canaryBook, type CanaryEvent, type CanaryPolicy, seedOf, sliceSize, canaryBounds, endOf, type CanaryCounts, mended, waitedMs } from '../../domain/guards/canary.ts';
+import { type Steps, eachPart, each } from '../context/work-in-parts.ts';
 import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
 import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 import { isFirstLoad } from '../context/run-context.ts';
@@ -23,7 +24,6 @@ import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { SentChange } from '../../store/guards/guarded-changes.ts';
-import { eachPart, each } from '../context/work-in-parts.ts';
 import { mostOf } from '../report/guard-rules.ts';
 import { populationOf } from './guard-population.ts';
 import { Interrupted, isExpected, type Problem } from '../../domain/errors.ts';
@@ -96,10 +96,7 @@ function hasher(seed: string) {
 }
 
 /** Begins the canaries that are due, and leaves what waits for a canary to a later run. */
-export function* applyCanaries(
-  state: RunState,
-  classes: readonly GuardClass[],
-): Generator<undefined, void> {
+export function* applyCanaries(state: RunState, classes: readonly GuardClass[]): Steps {
   const { run, review } = state;
   if (!run.canary || !review.canaries) return;
   const { guarded, stage } = run.snapshot;
@@ -143,11 +140,7 @@ export function passApproved(state: RunState): void {
   }
 }
 
-function* beginIfDue(
-  state: RunState,
-  guard: AskedClass,
-  policy: CanaryPolicy,
-): Generator<undefined, void> {
+function* beginIfDue(state: RunState, guard: AskedClass, policy: CanaryPolicy) {
   const { mirror, run, review } = state;
   const { guarded } = run.snapshot;
   const isTemplate = guardRows[guard].recordType === 'template';
@@ -185,7 +178,7 @@ function* firstOf(
   { run: { snapshot } }: RunState,
   guard: AskedClass,
   { seed, most, among }: { seed: string; most: number; among: (key: Key) => boolean },
-): Generator<undefined, { key: Key; hash: string }[]> {
+): Steps<{ key: Key; hash: string }[]> {
   const { guarded } = snapshot;
   const hashOf = hasher(seed);
   let first: { key: Key; hash: string }[] = [];

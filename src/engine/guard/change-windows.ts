@@ -13,33 +13,31 @@ import type { RecordTypeName } from '../../domain/record.ts';
 import { countWords, waitWords } from '../report/guard-text.ts';
 import type { RunContext } from '../context/run-context.ts';
 
-type Windowed = Pick<RunContext, 'windows' | 'timezone' | 'clock' | 'snapshot' | 'undo'>;
-
 /** Returns whether no window allows a class now. */
-export function isClosedNow({ windows, timezone, clock }: Windowed, guard: GuardClass): boolean {
+export function isClosedNow({ windows, timezone, clock }: RunContext, guard: GuardClass): boolean {
   return windows.length > 0 && isClosed(windows, guard, { at: clock.now(), timezone });
 }
 
 /** Returns whether a change must not be sent now. */
-export function isTooLate(run: Windowed, { guard, seq }: JournaledChange): boolean {
+export function isTooLate(run: RunContext, { guard, seq }: JournaledChange): boolean {
   if (guard === undefined || !isClosedNow(run, guard)) return false;
   return !run.snapshot.guarded.deferred.isUrgent(seq);
 }
 
 /** Counts the records with changes that are left to a later run, by class. */
-export function countDeferred({ snapshot }: Windowed): Record<AskedClass, number> {
+export function countDeferred({ snapshot }: RunContext): Record<AskedClass, number> {
   const { count } = snapshot.guarded.deferred;
   return { delete: count('delete'), opt_in: count('opt_in'), template: count('template') };
 }
 
 /** Returns whether changes of a record type are left to a later run. */
-export function hasDeferred(run: Windowed, kind: RecordTypeName): boolean {
+export function hasDeferred(run: RunContext, kind: RecordTypeName): boolean {
   const counts = countDeferred(run);
   return askedClasses.some((of) => guardRows[of].recordType === kind && counts[of] > 0);
 }
 
 /** States what waits for a window, and until when. */
-export function sayDeferred(run: Windowed): Problem[] {
+export function sayDeferred(run: RunContext): Problem[] {
   const { windows, timezone, clock, snapshot, undo } = run;
   const { count } = snapshot.guarded.deferred;
   return askedClasses

@@ -1,17 +1,18 @@
 /** Counts the records that a guard's percentage refers to. This is slow, so it works in parts. */
 import { z } from 'zod';
+import { type Steps, eachPart } from '../context/work-in-parts.ts';
 import { guardRows, type GuardClass, type PopulationName } from '../../domain/guard-classes.ts';
 import { judge, mostOf, type ChangeVolume } from '../report/guard-rules.ts';
 import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 import { type RunState, findingsNamed } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { eachPart } from '../context/work-in-parts.ts';
 import { channelsOf, ownedOf } from './change-shape.ts';
 
 const dayMs = 86_400_000;
 
-type Count = (context: RunState, of: GuardClass, asked: number) => Generator<undefined, number>;
+const counted = z.object({ at: z.number(), n: z.number() });
+const nameOfCount = 'subscribed';
 
 /**
  * Counts the records that a percentage refers to, each record once. `asked` is the number of them
@@ -21,15 +22,36 @@ type Count = (context: RunState, of: GuardClass, asked: number) => Generator<und
  *   known        ours, including those adopted by this run
  *   subscribed   ours, including those adopted by this run, and subscribed in at least one channel
  *                of the mirror: as the platform shows it, or as recorded if nothing was listed.
- *                Counted before the run's own opt-outs
+ *                Counted before the run's own opt-outs. A run about one person uses a count from
+ *                the last day, if any
  *   wanted       in the source, and asking for something
  */
-const populations: Readonly<Record<PopulationName, Count>> = {
+const populations: Readonly<
+  Record<PopulationName, (state: RunState, of: GuardClass, asked: number) => Steps<number>>
+> = {
   *owned({ run }, of) {
     return (yield* ownedOf(run, guardRows[of].recordType)).all;
   },
-  known: knownOf,
-  subscribed: subscribedOf,
+  *known({ run }, of) {
+    const { shaping } = run.snapshot;
+    const { recordType: kind } = guardRows[of];
+    let n = 0;
+    yield* eachPart(shaping.spansOfKnown(kind), (range) => {
+      n += shaping.known(kind, range);
+    });
+    return n;
+  },
+  *subscribed(state, of, asked) {
+    const { snapshot, clock, writes } = state.run;
+    const at = clock.now();
+    const isAlone = onlyKey(state.run) !== undefined;
+    const kept = isAlone ? metaValue(snapshot.meta, nameOfCount, counted) : undefined;
+    if (kept && Math.abs(at - kept.at) < dayMs) return kept.n;
+    const n = asked + (yield* othersOf(state, of));
+    const text = JSON.stringify({ at, n });
+    if (writes) snapshot.transaction(() => snapshot.meta.set(nameOfCount, text));
+    return n;
+  },
   // eslint-disable-next-line require-yield
   *wanted({ known }, of) {
     return findingsNamed(known, guardRows[of].recordType).sizes.wanted;
@@ -37,58 +59,21 @@ const populations: Readonly<Record<PopulationName, Count>> = {
 };
 
 /** Counts the records that the percentage of a class refers to, once in a run. */
-export function* populationOf(
-  context: RunState,
-  of: GuardClass,
-  asked: number,
-): Generator<undefined, number> {
-  const { population } = context.review;
-  return (population[of] ??= yield* populations[guardRows[of].population](context, of, asked));
+export function* populationOf(state: RunState, of: GuardClass, asked: number): Steps<number> {
+  const { population } = state.review;
+  return (population[of] ??= yield* populations[guardRows[of].population](state, of, asked));
 }
 
 /** Counts the subscribed people that the class does not change in this run, up to `enough`. */
-export function* othersOf(
-  context: RunState,
-  guard: GuardClass,
-  enough = Infinity,
-): Generator<undefined, number> {
-  const { shaping } = context.run.snapshot;
+export function* othersOf(state: RunState, guard: GuardClass, enough = Infinity): Steps<number> {
+  const { shaping } = state.run.snapshot;
   const { recordType: name } = guardRows[guard];
-  const channels = channelsOf(context, guard);
+  const channels = channelsOf(state, guard);
   let n = 0;
   yield* eachPart(shaping.spansOfKnown(name), (range) => {
     n += shaping.subscribed(name, { ...range, guard }, channels);
     return n < enough;
   });
-  return n;
-}
-
-function* knownOf({ run }: RunState, guard: GuardClass): Generator<undefined, number> {
-  const { shaping } = run.snapshot;
-  const { recordType: kind } = guardRows[guard];
-  let n = 0;
-  yield* eachPart(shaping.spansOfKnown(kind), (range) => {
-    n += shaping.known(kind, range);
-  });
-  return n;
-}
-
-const counted = z.object({ at: z.number(), n: z.number() });
-const nameOfCount = 'subscribed';
-
-/** Counts the subscribed people. A run about one person uses a count from the last day, if any. */
-function* subscribedOf(
-  context: RunState,
-  of: GuardClass,
-  asked: number,
-): Generator<undefined, number> {
-  const { meta, transaction } = context.run.snapshot;
-  const at = context.run.clock.now();
-  const isAlone = onlyKey(context.run) !== undefined;
-  const kept = isAlone ? metaValue(meta, nameOfCount, counted) : undefined;
-  if (kept && Math.abs(at - kept.at) < dayMs) return kept.n;
-  const n = asked + (yield* othersOf(context, of));
-  if (context.run.writes) transaction(() => meta.set(nameOfCount, JSON.stringify({ at, n })));
   return n;
 }
 

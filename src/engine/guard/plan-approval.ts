@@ -3,13 +3,13 @@
  * showed the changes. It ends with the first full run that began after the approval and could do
  * everything, and after seven days at the latest.
  */
+import type { Steps } from '../context/work-in-parts.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { byGuard, type GuardClass, guardNames, timedGuards } from '../../domain/guard-classes.ts';
-import type { Problem } from '../../domain/errors.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import { nothingLeft, unknownPlan, rejectedForMs } from '../report/guard-text.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
-import type { RunState, Started } from '../context/run-state.ts';
+import type { RunState } from '../context/run-state.ts';
 import { endFirstLoad, type RunContext } from '../context/run-context.ts';
 import { addHolds, holdWithheld, type Batch, batchOf } from './approval-holds.ts';
 import { hasDeferred } from './change-windows.ts';
@@ -25,7 +25,7 @@ import { approvalsInForce, sayUnsigned } from './signed-approvals.ts';
 export function approvalsOf(
   { snapshot, writes, clock, approvers, undo }: RunContext,
   approve: ToApprove | undefined,
-): Pick<Started, 'approvals' | 'rejections' | 'hasApproved'> & { unsigned: Problem[] } {
+) {
   const { awaitingApproval, transaction } = snapshot;
   const at = clock.now();
   if (writes && awaitingApproval.rejections().length > 0)
@@ -55,17 +55,17 @@ export function approvalsOf(
  * did. An earlier plan with nothing left to approve only adds a note. Throws Invalid if there is no
  * such plan.
  */
-export function* approveThisPlan(context: RunState): Generator<undefined, boolean> {
-  const { run, approvals } = context;
+export function* approveThisPlan(state: RunState): Steps<boolean> {
+  const { run, approvals } = state;
   const { snapshot } = run;
-  const asked = context.options.approve;
-  if (!asked || context.hasApproved) return false;
+  const asked = state.options.approve;
+  if (!asked || state.hasApproved) return false;
   const { plan: approve, by, reason, caller } = asked;
   if (approvals.some((one) => one.plan === approve)) return false;
-  const own = context.review.heldAs ?? '';
+  const own = state.review.heldAs ?? '';
   if (approve !== own) {
     if (snapshot.awaitingApproval.get(approve)) {
-      context.notes.push({ code: 'note', reason: nothingLeft(approve) });
+      state.notes.push({ code: 'note', reason: nothingLeft(approve) });
       return false;
     }
     throw unknownPlan(snapshot.awaitingApproval.current(), approve, own);
@@ -75,15 +75,15 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
   yield* addHolds(run);
   const batch = yield* batchOf(run);
   snapshot.transaction(() => {
-    keepPlan(context, batch);
+    keepPlan(state, batch);
     snapshot.awaitingApproval.approve(own, decision);
     noteDecision(snapshot, 'approve', { plan: own, caller, ...decision });
   });
   snapshot.guarded.release(own);
-  context.review.held.clear();
-  context.review.withdrawn.clear();
-  context.review.asked.clear();
-  context.tally.released(guardNames);
+  state.review.held.clear();
+  state.review.withdrawn.clear();
+  state.review.asked.clear();
+  state.tally.released(guardNames);
   const given = snapshot.awaitingApproval.approvalOf(own);
   if (given) approvals.push(given);
   return true;
@@ -94,12 +94,12 @@ export function* approveThisPlan(context: RunState): Generator<undefined, boolea
  * run; call it in the transaction that writes the rest of the plan. Later rounds add nothing to the
  * plan.
  */
-export async function storeAwaitingApproval(context: RunState, round: number): Promise<() => void> {
-  const { run } = context;
+export async function storeAwaitingApproval(state: RunState, round: number): Promise<() => void> {
+  const { run } = state;
   await holdWithheld(run);
   if (round > 1) return () => undefined;
   const batch = await yielding(run, batchOf(run));
-  return () => keepPlan(context, batch);
+  return () => keepPlan(state, batch);
 }
 
 /**
@@ -107,19 +107,19 @@ export async function storeAwaitingApproval(context: RunState, round: number): P
  * could make a decision. The name of the batch is computed again if another run has locked some of
  * its people since.
  */
-function keepPlan(context: RunState, before: Batch): void {
-  const { run, review } = context;
+function keepPlan(state: RunState, before: Batch): void {
+  const { run, review } = state;
   const { awaitingApproval, guarded } = run.snapshot;
   const { heldAs: plan } = review;
   if (plan === undefined) return;
   const mode = modeName(run.mode);
   // Earlier plans also show the people that this run has not read, so they stay current.
-  if (review.unplanned === 0) awaitingApproval.clear(mode, clearing(run, couldAll(context)));
+  if (review.unplanned === 0) awaitingApproval.clear(mode, clearing(run, couldAll(state)));
   const size = guarded.countChanges();
   if (size === 0) return;
   const { name: batch } = size === before.size ? before : withoutYielding(batchOf(run));
   awaitingApproval.keep({ plan, batch, size, mode, at: run.clock.now() });
-  if (!run.undo) awaitingApproval.supersede(plan, context.approvals);
+  if (!run.undo) awaitingApproval.supersede(plan, state.approvals);
 }
 
 /**
@@ -129,24 +129,24 @@ function keepPlan(context: RunState, before: Batch): void {
  * concerns only these record types. Failures of another record type or of a single channel do not
  * matter.
  */
-export function closeApprovals(context: RunState): RecordType[] {
-  const { run, approvals, breaker, failure, known } = context;
+export function closeApprovals(state: RunState): RecordType[] {
+  const { run, approvals, breaker, failure, known } = state;
   const { snapshot, mode, stop } = run;
   const isDone = !failure && !stop.aborted && !breaker.stopped();
-  if (run.undo && isDone && !context.parts.some(({ type }) => hasDeferred(run, type.name))) {
-    const own = approvals.filter(({ plan, whole }) => (whole ?? plan) === context.plan?.hash);
+  if (run.undo && isDone && !state.parts.some(({ type }) => hasDeferred(run, type.name))) {
+    const own = approvals.filter(({ plan, whole }) => (whole ?? plan) === state.plan?.hash);
     for (const { plan } of own) snapshot.awaitingApproval.end(plan, run.clock.now());
   }
   // A run about a few people releases only theirs, and completes no first load.
   if (mode !== 'full' || failure || stop.aborted || run.selection) return [];
-  const whole = wholeKinds(context).filter(
+  const whole = wholeKinds(state).filter(
     (type) => !breaker.endsEarly(type) && !hasDeferred(run, type.name),
   );
   const at = run.clock.now();
-  if (whole.some((type) => type.name === 'contact' && namesAny(known, type))) {
+  if (whole.some((type) => type.name === 'contact' && (known.get(type)?.sizes.valid ?? 0) > 0)) {
     endFirstLoad(snapshot, run.id);
   }
-  const could = couldAll(context);
+  const could = couldAll(state);
   // If the export was rewritten meanwhile, no further deletes were sent.
   const settled = whole.filter(
     (type) => could.includes(type) && (!type.capabilities.absence || known.get(type)?.still()),
@@ -160,18 +160,13 @@ export function closeApprovals(context: RunState): RecordType[] {
   return settled;
 }
 
-/** Returns whether any record could be read: an export without people completes no first load. */
-function namesAny(known: RunState['known'], type: RecordType): boolean {
-  return (known.get(type)?.sizes.valid ?? 0) > 0;
-}
-
 /**
  * Returns the record types for which everything was planned; a first load, for example, deletes
  * nobody.
  */
-function couldAll(context: RunState): RecordType[] {
-  const { run, known } = context;
-  return wholeKinds(context).filter(
+function couldAll(state: RunState): RecordType[] {
+  const { run, known } = state;
+  return wholeKinds(state).filter(
     (type) =>
       !type.capabilities.absence ||
       (!run.firstLoad && (run.mode !== 'full' || known.get(type)?.absenceCounts)),

@@ -104,18 +104,34 @@ export function approvePlan(
   });
 }
 
-/** Chooses what can be approved, and counts it and what is left out. */
-function toApprove(
+/**
+ * Chooses what can be approved, and counts it and what is left out: no run could make the opt-ins
+ * of new people to a further channel whose creation is neither among the changes nor approved.
+ */
+export function toApprove(
   snapshot: Snapshot,
   { plan, only }: { plan: string; only: PartFilter },
   verified: { approvers: Approvers | undefined; now: number },
 ) {
+  const { awaitingApproval } = snapshot;
   const { chosen, others, unknown } = choose(snapshot, plan, only);
-  const { made, unmade } = withoutUncreated(snapshot, chosen, verified);
-  const covered = approvedBy(snapshot, approvalsInForce(snapshot, verified));
+  const inForce = approvalsInForce(snapshot, verified);
+  const created = new Set(chosen.filter(({ op }) => op === 'create').map(({ key }) => key));
+  const isCreated = (key: string): boolean =>
+    created.has(key) ||
+    awaitingApproval
+      .decisionsOn('contact', key, verified.now - weekMs)
+      .some(
+        ({ is, op, plan: by }) =>
+          is === 'approved' && op === 'create' && inForce.some((one) => one.plan === by),
+      );
+  const isMade = ({ isFurther, key }: HeldChange): boolean => isFurther === 0 || isCreated(key);
+  const made = chosen.filter(isMade);
+  const unmade = chosen.filter((change) => !isMade(change));
+  const covered = approvedBy(snapshot, inForce);
   const left = [...others, ...unmade].filter((change) => !covered.has(nameOf(change)));
-  const counts = { held: countOf(made), rest: countOf(left) };
-  return { made, told: { ...noneLeft, ...counts, uncreated: peopleIn(unmade), unknown } };
+  const counts = { held: countOf(made), rest: countOf(left), uncreated: peopleIn(unmade) };
+  return { made, told: { ...noneLeft, ...counts, unknown } };
 }
 
 /**
@@ -131,7 +147,9 @@ export function rejectPlan(
   if (undoes !== null) throw undoNotRejectable(undoes);
   return transaction(() => {
     const { chosen: all, others, unknown } = choose(snapshot, plan, only);
-    const covered = approvedElsewhere(snapshot, plan, { approvers, now: decision.at });
+    const inForce = approvalsInForce(snapshot, { approvers, now: decision.at });
+    const elsewhere = inForce.filter((one) => one.plan !== plan);
+    const covered = approvedBy(snapshot, elsewhere);
     const chosen = all.filter((change) => !covered.has(nameOf(change)));
     const stated = chosen.filter(({ guard }) => timedGuards.has(guard));
     if (stated.length > 0) throw notRejectable(peopleIn(stated));
@@ -153,7 +171,7 @@ export function rejectPlan(
 
 /** Remembers a decision about a plan or a run for the audit log. Call it within a transaction. */
 export function noteDecision(
-  snapshot: Pick<Snapshot, 'unaudited'>,
+  snapshot: Snapshot,
   what: 'approve' | 'reject' | 'undo',
   {
     plan: about,
@@ -172,16 +190,6 @@ export function noteDecision(
     evidence: null,
     as: caller,
   });
-}
-
-/** Returns the names of the changes that are approved under another hash. */
-function approvedElsewhere(
-  snapshot: Snapshot,
-  plan: string,
-  verified: Parameters<typeof approvalsInForce>[1],
-): ReadonlySet<string> {
-  const others = approvalsInForce(snapshot, verified).filter((one) => one.plan !== plan);
-  return approvedBy(snapshot, others);
 }
 
 function approvedBy(
@@ -213,20 +221,15 @@ export function isWhole({ channel, op, guard, people }: PartFilter): boolean {
   return [channel, op, guard, people].every((one) => one === undefined);
 }
 
-interface Chosen {
-  chosen: HeldChange[];
-  others: HeldChange[];
-  unknown: number[];
-}
-
-function choose(snapshot: Snapshot, plan: string, only: PartFilter): Chosen {
+function choose(snapshot: Snapshot, plan: string, only: PartFilter) {
   const waiting = snapshot.awaitingApproval.waiting(plan);
   const ids = only.people ? snapshot.awaitingApproval.idsIn(plan) : [];
   const { keys, unknown } = peopleOf(snapshot, { waiting, ids }, only.people);
   const { channel, op, guard } = only;
   const isChosen = (change: HeldChange): boolean =>
     (channel === undefined || change.part === channel) &&
-    (op === undefined || shownOp(change) === op) &&
+    // The further channels of a new person are shown as part of the creation.
+    (op === undefined || (change.isFurther === 1 ? 'create' : change.op) === op) &&
     (guard === undefined || change.guard === guard) &&
     (keys === undefined || (change.kind === 'contact' && keys.has(change.key)));
   const chosen = waiting.filter(isChosen);
@@ -260,31 +263,6 @@ function peopleOf(
   return { keys, unknown };
 }
 
-/**
- * Separates the opt-ins of new people to a further channel whose creation is neither among the
- * changes nor approved: no run could make them.
- */
-function withoutUncreated(
-  snapshot: Snapshot,
-  changes: readonly HeldChange[],
-  { approvers, now }: { approvers: Approvers | undefined; now: number },
-): { made: HeldChange[]; unmade: HeldChange[] } {
-  const inForce = approvalsInForce(snapshot, { approvers, now }).map(({ plan }) => plan);
-  const created = new Set(changes.filter(({ op }) => op === 'create').map(({ key }) => key));
-  const isCreated = (key: string): boolean =>
-    created.has(key) ||
-    snapshot.awaitingApproval
-      .decisionsOn('contact', key, now - weekMs)
-      .some(({ is, op, plan }) => is === 'approved' && op === 'create' && inForce.includes(plan));
-  const isMade = ({ isFurther, key }: HeldChange): boolean => isFurther === 0 || isCreated(key);
-  return { made: changes.filter(isMade), unmade: changes.filter((change) => !isMade(change)) };
-}
-
-/** Returns the operation under which plans show a change. */
-function shownOp({ op, isFurther }: HeldChange): string {
-  return isFurther === 1 ? 'create' : op;
-}
-
 function nameOf({ kind, key, op, part, guard }: HeldChange): string {
   // To be in a channel is the same wish, whether the person has to be created for it or not.
   return JSON.stringify([kind, key, op === 'create' ? 'opt_in' : op, part, guard]);
@@ -306,11 +284,16 @@ export function isAnyLeft(held: Record<GuardClass, number>): boolean {
 /**
  * Signs what awaits approval under a plan, or a part of it; the part is approved once enough
  * approvers have signed it. Signing the hash of a part signs all of it, so that everybody signs the
- * same changes.
+ * same changes. `caller`: the user and the host that gave the command, for the audit log.
  */
 export function signPlan(
   snapshot: Snapshot,
-  { plan, only, signature, caller }: ToSign,
+  {
+    plan,
+    only,
+    signature,
+    caller,
+  }: { plan: string; only: PartFilter; signature: ApprovalSignature; caller: string },
   verified: { approvers: Approvers; now: number },
 ): Decided & { by: string[]; isNew: boolean; next: string } {
   const { awaitingApproval, transaction } = snapshot;
@@ -327,14 +310,6 @@ export function signPlan(
     }
     return { part, ...told, ...signed, next };
   });
-}
-
-interface ToSign {
-  plan: string;
-  only: PartFilter;
-  signature: ApprovalSignature;
-  /** The user and the host that gave the command, for the audit log. */
-  caller: string;
 }
 
 /**

@@ -7,11 +7,13 @@
  * that later runs can state it for changes that still wait.
  */
 import { z } from 'zod';
+import { type Steps, eachPart } from '../context/work-in-parts.ts';
 import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
 import {
   askedBy,
   askedClasses,
   type CountedOp,
+  countedOps,
   type PlanFacts,
 } from '../../domain/guards/plan-rule.ts';
 import { localTime } from '../../domain/values/local-time.ts';
@@ -20,7 +22,6 @@ import type { HoldReason } from '../report/guard-rules.ts';
 import { isFirstLoad, type RunContext } from '../context/run-context.ts';
 import { mappingOf, onlyKey } from '../context/mirror-context.ts';
 import type { RunState } from '../context/run-state.ts';
-import { eachPart } from '../context/work-in-parts.ts';
 import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 import { failedCanary } from './canaries.ts';
 import { populationOf } from './guard-population.ts';
@@ -30,25 +31,27 @@ const mostRuns = 30;
 
 /** Withholds what the rules ask about. Returns the classes concerned, each with the reason. */
 export function* applyRules(
-  context: RunState,
+  state: RunState,
   classes: readonly GuardClass[],
-): Generator<undefined, [GuardClass, AskedReason][]> {
-  const { run, review } = context;
+): Steps<[GuardClass, AskedReason][]> {
+  const { run, review } = state;
   if (onlyKey(run) !== undefined) return [];
   if (review.rounds === 0 && run.rules.length > 0) {
-    review.asked = askedBy(run.rules, yield* factsOf(context, classes));
+    review.asked = askedBy(run.rules, yield* factsOf(state, classes));
   }
   const found: [GuardClass, AskedReason][] = [];
   for (const guard of classes) {
-    const reason = reasonFor(context, guard);
-    if (reason === undefined) continue;
+    const canary = failedCanary(review, guard)?.says;
+    const asks = [canary, review.asked.get(guard)].filter((one) => one !== undefined);
+    if (asks.length === 0) continue;
     let isAny = false;
     yield* eachPart(run.snapshot.guarded.ranges(guard), (range) => {
       run.snapshot.stage(() => {
         isAny = run.snapshot.guarded.asked.withhold({ ...range, guard }) || isAny;
       });
     });
-    if (isAny) found.push([guard, reason]);
+    if (isAny)
+      found.push([guard, { by: canary === undefined ? 'rule' : 'canary', says: asks.join('; ') }]);
   }
   if (run.writes) keepReasons(run, found);
   return found;
@@ -57,24 +60,13 @@ export function* applyRules(
 /** Why a rule or a canary asks for an approval. */
 type AskedReason = Extract<HoldReason, { by: 'rule' | 'canary' }>;
 
-/** Returns why a class awaits approval: because of a failed canary, a rule, or both. */
-function reasonFor({ review }: RunState, guard: GuardClass): AskedReason | undefined {
-  const canary = failedCanary(review, guard);
-  const says = review.asked.get(guard);
-  if (!canary) return says === undefined ? undefined : { by: 'rule', says };
-  return { by: 'canary', says: says === undefined ? canary.says : `${canary.says}; ${says}` };
-}
-
 /** Gathers what the rules know. What is slow to count is counted only if a rule reads it. */
-function* factsOf(
-  context: RunState,
-  classes: readonly GuardClass[],
-): Generator<undefined, PlanFacts> {
-  const { run } = context;
+function* factsOf(state: RunState, classes: readonly GuardClass[]): Steps<PlanFacts> {
+  const { run } = state;
   const { guarded, runs } = run.snapshot;
   const reads = (name: keyof PlanFacts) =>
     run.rules.some(({ when: { names } }) => names.includes(name));
-  const plan = { ...noChanges(), people: 0 };
+  const plan = { ...noChanges, people: 0 };
   const percent: PlanFacts['percent'] = {};
   for (const guard of askedClasses) {
     const { configKey, recordType } = guardRows[guard];
@@ -88,41 +80,33 @@ function* factsOf(
     }
     if (recordType === 'contact') plan.people += records;
     if (reads('percent')) {
-      const of = records === 0 ? 0 : yield* populationOf(context, guard, records);
+      const of = records === 0 ? 0 : yield* populationOf(state, guard, records);
       percent[configKey] = records === 0 ? 0 : (records * 100) / Math.max(of, records);
     }
   }
   const { weekday, hour } = localTime(run.clock.now(), run.timezone);
+  const now = mappingOf(run);
+  const last = runs.lastMapping(run.id);
   return {
     plan,
     percent,
-    usual: reads('usual') ? usualOf(run) : { ...noChanges(), runs: 0 },
+    usual: reads('usual') ? usualOf(run) : { ...noChanges, runs: 0 },
     hour,
     weekday,
     mode: run.mode === 'fast' ? 'fast' : 'full',
-    mapping_changed: isMappingChanged(mappingOf(run), runs.lastMapping(run.id)),
+    mapping_changed: last !== undefined && now !== undefined && last !== now,
     templates_published: reads('templates_published') ? guarded.asked.published() : 0,
     first_load: isFirstLoad(run),
   };
 }
 
-function isMappingChanged(now: string | undefined, last: string | undefined): boolean {
-  return last !== undefined && now !== undefined && last !== now;
-}
-
-function noChanges(): Record<CountedOp, number> {
-  return { create: 0, opt_in: 0, opt_out: 0, delete: 0, update: 0, archive: 0 };
-}
-
 /** Adds to the counts of an operation. To create a person is to opt them in, too. */
 function count(counts: Record<CountedOp, number>, op: string, n: number): void {
   if (op === 'create') counts.opt_in += n;
-  if (isCounted(counts, op)) counts[op] += n;
+  for (const one of countedOps) if (one === op) counts[one] += n;
 }
 
-function isCounted(counts: Record<CountedOp, number>, op: string): op is CountedOp {
-  return Object.hasOwn(counts, op);
-}
+const noChanges = { create: 0, opt_in: 0, opt_out: 0, delete: 0, update: 0, archive: 0 };
 
 const stored = z.array(
   z.object({ kind: z.string(), op: z.string(), state: z.string(), n: z.number() }),
@@ -132,7 +116,7 @@ const stored = z.array(
 function usualOf({ snapshot: { figures }, mode }: RunContext): PlanFacts['usual'] {
   const earlier = figures.lastChanges(mode === 'fast' ? 'fast' : 'full', mostRuns);
   const counts = earlier.map(({ run, changes }) => {
-    const done = noChanges();
+    const done = { ...noChanges };
     for (const { kind, op, state, n } of stored.parse(JSON.parse(changes))) {
       if (state !== 'acked' || (kind === 'template' && op === 'create')) continue;
       if (op !== 'opt_out') count(done, op, n);
@@ -141,16 +125,9 @@ function usualOf({ snapshot: { figures }, mode }: RunContext): PlanFacts['usual'
     done.opt_out = outs.reduce((sum, { n }) => sum + n, 0);
     return done;
   });
-  const of = (op: CountedOp) => Math.floor(median(counts.map((one) => one[op])));
-  return {
-    create: of('create'),
-    opt_in: of('opt_in'),
-    opt_out: of('opt_out'),
-    delete: of('delete'),
-    update: of('update'),
-    archive: of('archive'),
-    runs: counts.length,
-  };
+  const usual = { ...noChanges, runs: counts.length };
+  for (const op of countedOps) usual[op] = Math.floor(median(counts.map((one) => one[op])));
+  return usual;
 }
 
 const nameOfReasons = 'asked by rules';

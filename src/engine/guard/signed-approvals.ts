@@ -108,19 +108,17 @@ export function sayUnsigned(snapshot: Snapshot, { approvers, now }: Verified): P
     });
 }
 
+/** What a signature states, besides the part, and who has to sign. */
+type Statement = Omit<ApprovalSignature, 'signature'> & { approvers: Approvers };
+
 /** Signs a part with the key of an approver. */
 export function signPart(
   snapshot: Snapshot,
   about: SignedPart,
-  { approvers, key, ...told }: Omit<ApprovalSignature, 'signature'> & Signing,
+  { approvers, key, ...signed }: Statement & { key: KeyObject },
 ): ApprovalSignature {
-  const text = statementOf(snapshot, about, { approvers, ...told });
-  return { ...told, signature: sign(null, Buffer.from(text), key).toString('base64') };
-}
-
-interface Signing {
-  approvers: Approvers;
-  key: KeyObject;
+  const text = statementOf(snapshot, about, { approvers, ...signed });
+  return { ...signed, signature: sign(null, Buffer.from(text), key).toString('base64') };
 }
 
 /**
@@ -176,7 +174,6 @@ function validSignatures(
   });
 }
 
-/** Returns a stored part with the changes that it has now. */
 function storedPart({ awaitingApproval }: Snapshot, part: string): SignedPart {
   const whole = awaitingApproval.wholeOf(part) ?? part;
   return { whole, part, changes: awaitingApproval.shown(part) };
@@ -186,7 +183,7 @@ function storedPart({ awaitingApproval }: Snapshot, part: string): SignedPart {
 function statementOf(
   snapshot: Snapshot,
   { whole, part, changes }: SignedPart,
-  { approvers, name, at, reason }: Omit<ApprovalSignature, 'signature'> & { approvers: Approvers },
+  { approvers, name, at, reason }: Statement,
 ): string {
   const rows = changes.map((one) =>
     JSON.stringify([one.kind, one.key, one.op, one.part, one.target, one.guard, one.body, one.ids]),

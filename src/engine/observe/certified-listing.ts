@@ -12,7 +12,7 @@
  * The first passes of all record types are indexed in one step, so all of them come before any
  * proof.
  */
-import type { RecordType, Page, FoundRecord } from '../../records/record-type.ts';
+import type { RecordType, Page } from '../../records/record-type.ts';
 import { type Evidence, evidenceOf, type NamedParts } from '../../records/platform-facts.ts';
 import type { ObservedRow, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
@@ -66,13 +66,6 @@ export async function passOver(
   };
 }
 
-/** A first pass to prove, and what the proof needs in addition. */
-interface Proving {
-  first: FirstPass;
-  breaker: CircuitBreaker;
-  mirror: Pick<Mirror, 'pageSizes' | 'random'>;
-}
-
 /**
  * Proves that staging has all records of a record type, and reads more if the first pass does not
  * show it. Also stores the facts about the platform that the pages prove.
@@ -80,32 +73,30 @@ interface Proving {
 export async function proveListing(
   run: RunContext,
   type: RecordType,
-  proving: Proving,
+  {
+    first: { claim, ...listing },
+    breaker,
+    mirror,
+  }: { first: FirstPass; breaker: CircuitBreaker; mirror: Pick<Mirror, 'pageSizes' | 'random'> },
 ): Promise<PlatformListing> {
-  const { evidence } = proving.first.claim;
-  if (evidence) run.facts.learn(evidence);
-  const listing = await prove(run, type, proving);
   const { staging } = run.snapshot;
-  if (type.keyedById) staging.resolveKeys(type.name);
-  return { ...listing, size: staging.countObserved(type.name) };
-}
-
-/** The first page's total counts, because records created since then need not be in the listing. */
-async function prove(
-  run: RunContext,
-  type: RecordType,
-  { first: { claim, ...listing }, breaker, mirror }: Proving,
-): Promise<Omit<PlatformListing, 'size'>> {
-  const { staging } = run.snapshot;
+  if (claim.evidence) run.facts.learn(claim.evidence);
+  // The first page's total counts, because records created since then need not be in the listing.
   const isProven = (): boolean => staging.countCreatedBy(type.name, claim.began) >= claim.total;
-  if (isProven()) return { ...listing, complete: true };
-  const [, ...others] = mirror.pageSizes;
-  for (const limit of others) {
-    await turnPages(run, type, { limit, add: staging.addObserved });
-    if (isProven()) break;
+  let complete = isProven();
+  let { endedAt } = listing;
+  if (!complete) {
+    for (const limit of mirror.pageSizes.slice(1)) {
+      await turnPages(run, type, { limit, add: staging.addObserved });
+      complete = isProven();
+      if (complete) break;
+    }
+    if (!complete) await findMissing(run, type, { breaker, random: mirror.random });
+    complete ||= isProven();
+    endedAt = run.clock.now();
   }
-  if (!isProven()) await findMissing(run, type, { breaker, random: mirror.random });
-  return { ...listing, complete: isProven(), endedAt: run.clock.now() };
+  if (type.keyedById) staging.resolveKeys(type.name);
+  return { ...listing, endedAt, complete, size: staging.countObserved(type.name) };
 }
 
 /**
@@ -166,16 +157,10 @@ async function turnPages(
   }
   stageRows();
   const { total, date, organization } = first;
+  const began = Math.max(first.date ?? 0, ...first.rows.map((row) => row.createdAt ?? 0));
   const names = type.capabilities.channels?.names ?? [];
   const evidence = evidenceOf({ pages: parts, count: seen, parts: names });
-  return { total, began: beginning(first), date, organization, evidence };
-}
-
-function beginning(first: Page): number {
-  const created = first.rows.map((row) => row.createdAt ?? 0);
-  const newest = Math.max(0, ...created);
-  const began = Math.max(first.date ?? 0, newest);
-  return began === 0 ? Number.MAX_SAFE_INTEGER : began;
+  return { total, began: began || Number.MAX_SAFE_INTEGER, date, organization, evidence };
 }
 
 function* range(from: number, to: number): Generator<number> {
@@ -198,7 +183,7 @@ async function findMissing(
 ): Promise<void> {
   const { personRead } = type.capabilities;
   if (!personRead) return;
-  const { recorded } = run.snapshot;
+  const { recorded, staging, stage } = run.snapshot;
   const most = Math.max(askedAtLeast, Math.floor(recorded.count(type.name) * askedShare));
   const rows = await unlisted({ ...run, random }, type.name, most);
   let isOver = false;
@@ -207,7 +192,11 @@ async function findMissing(
     if (run.stop.aborted) throw reasonOf(run.stop);
     if (isOver) return;
     try {
-      learn(run, row, await personRead.find(row, run.stop));
+      const { is, rows: found } = await personRead.find(row, run.stop);
+      stage(() => {
+        staging.addObserved(found, is === 'whole' ? row.key : undefined);
+        if (is === 'whole') staging.addLooked(row.kind, row.key, run.clock.now());
+      });
     } catch (error) {
       const refused = error instanceof Rejected && error.status !== 401;
       const unwell = error instanceof Unavailable || error instanceof RateLimited;
@@ -239,16 +228,4 @@ export async function unlisted(
     after = Math.max(0, after - n);
   }
   return rows;
-}
-
-function learn(
-  { snapshot, clock }: RunContext,
-  { kind, key }: RecordedRow,
-  { is, rows }: FoundRecord,
-): void {
-  const { staging } = snapshot;
-  snapshot.stage(() => {
-    staging.addObserved(rows, is === 'whole' ? key : undefined);
-    if (is === 'whole') staging.addLooked(kind, key, clock.now());
-  });
 }

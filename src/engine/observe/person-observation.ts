@@ -96,11 +96,7 @@ const nameOf = (kind: RecordTypeName): string => `reset of ${kind}s`;
  * Marks a person to be read again. Returns whether the person is recorded. Call it within a
  * transaction.
  */
-export function markReset(
-  { recorded, meta }: Snapshot,
-  { name }: Pick<RecordType, 'name'>,
-  key: Key,
-): boolean {
+export function markReset({ recorded, meta }: Snapshot, { name }: RecordType, key: Key): boolean {
   const isRecorded = recorded.reset(name, key);
   if (isRecorded) meta.set(nameOf(name), 'yes');
   return isRecorded;
@@ -126,14 +122,11 @@ export async function readReset(
       await lookUp(run, type, { key, known });
     } catch (error) {
       if (!isExpected(error) || error instanceof Interrupted) throw error;
-      return [noteOf(keys.length - at, error.message)];
+      const people = counted(keys.length - at, 'reset person', 'reset people');
+      const reason = `${people} could not be read again: ${error.message}`;
+      return [{ code: 'note', reason, fix: 'the next run tries again' }];
     }
     candidates.add(name, key);
   }
   return [];
-}
-
-function noteOf(people: number, why: string): Problem {
-  const reason = `${counted(people, 'reset person', 'reset people')} could not be read again: ${why}`;
-  return { code: 'note', reason, fix: 'the next run tries again' };
 }

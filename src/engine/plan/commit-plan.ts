@@ -11,10 +11,10 @@
  *   the rest, in one transaction   nothing of it is written: a renamed person is recorded under
  *                                  both keys, or under neither
  */
+import { type Steps, untilDone } from '../context/work-in-parts.ts';
 import type { Plan } from '../report/run-summary.ts';
 import type { Stretch } from '../../store/database/plan-chunks.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
-import { untilDone } from '../context/work-in-parts.ts';
 
 const remarksAtOnce = 500;
 
@@ -27,7 +27,7 @@ export async function commitPlan(run: RunContext, more?: () => void): Promise<Pl
 }
 
 /** Runs the steps and lets other tasks run in between. Skips people that another run has locked. */
-export async function yielding<T>(run: RunContext, taken: Generator<undefined, T>): Promise<T> {
+export async function yielding<T>(run: RunContext, taken: Steps<T>): Promise<T> {
   const { value } = await untilDone(run, () => {
     dropSuperseded(run);
     const step = taken.next();
@@ -42,9 +42,9 @@ export function commitNow(run: RunContext): void {
 }
 
 /** Writes the plan in steps. Each step is atomic. */
-function* steps(run: RunContext, more?: () => void): Generator<undefined, Plan['changes']> {
+function* steps(run: RunContext, more?: () => void): Steps<Plan['changes']> {
   const { snapshot, clock, id } = run;
-  const { staging, journal, transaction } = snapshot;
+  const { staging, journal, ranges, transaction } = snapshot;
   const counts: Plan['changes'] = { contact: {}, template: {} };
   const adopt = (stretch?: Stretch): void => {
     for (const { kind, op } of journal.adopt(id, clock.now(), stretch))
@@ -58,7 +58,14 @@ function* steps(run: RunContext, more?: () => void): Generator<undefined, Plan['
     if (whole) transaction(() => adopt(whole));
     last = chunk;
   }
-  yield* recordAlone(run);
+  for (const { type } of run.parts) {
+    for (const range of ranges.ofNoted(type.name)) {
+      // The last range is recorded below; it contains everything if there is little.
+      if (typeof range.upTo !== 'string') continue;
+      yield;
+      transaction(() => staging.adoptAlone(type.name, range));
+    }
+  }
   yield;
   transaction(() => {
     more?.();
@@ -70,7 +77,7 @@ function* steps(run: RunContext, more?: () => void): Generator<undefined, Plan['
   return counts;
 }
 
-function* updateDoNotContact({ snapshot, doNotContact, clock }: RunContext): Generator<undefined> {
+function* updateDoNotContact({ snapshot, doNotContact, clock }: RunContext): Steps {
   let after = 0;
   for (;;) {
     yield;
@@ -85,20 +92,8 @@ function* updateDoNotContact({ snapshot, doNotContact, clock }: RunContext): Gen
   }
 }
 
-/** Records all ranges except the last, which contains everything if there is little. */
-function* recordAlone({ snapshot, parts }: RunContext): Generator<undefined> {
-  const { ranges, staging, transaction } = snapshot;
-  for (const { type } of parts) {
-    for (const range of ranges.ofNoted(type.name)) {
-      if (typeof range.upTo !== 'string') continue;
-      yield;
-      transaction(() => staging.adoptAlone(type.name, range));
-    }
-  }
-}
-
 /** Runs all steps without yielding. */
-export function withoutYielding<T>(taken: Generator<undefined, T>): T {
+export function withoutYielding<T>(taken: Steps<T>): T {
   for (;;) {
     const { done, value } = taken.next();
     if (done) return value;

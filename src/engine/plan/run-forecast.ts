@@ -43,7 +43,7 @@ export function storeLimits(meta: Meta, seen: Record<string, RouteLimit>, at: nu
 }
 
 /** Summarizes the staged changes in parts, because there may be many. */
-export async function readPlan(run: Pick<RunContext, 'snapshot' | 'clock'>): Promise<Plan> {
+export async function readPlan(run: RunContext): Promise<Plan> {
   const { staging } = run.snapshot;
   const plan = planning();
   for await (const chunk of inTurns(run, staging.chunks())) plan.add(staging.plannedIn(chunk));
@@ -53,7 +53,7 @@ export async function readPlan(run: Pick<RunContext, 'snapshot' | 'clock'>): Pro
 /** The plan to forecast, and the platform's limits as the mirror knows them. */
 interface Forecasting {
   types: readonly RecordType[];
-  plan: Pick<Plan, 'changes'>;
+  plan: { changes: Plan['changes'] };
   mirror: Pick<Mirror, 'limits' | 'reserve'>;
 }
 
@@ -72,7 +72,7 @@ export function forecastRun(run: RunContext, { types, plan, mirror }: Forecastin
 
 /** Counts the requests of these changes by route. */
 function needsOf(
-  { mode }: Pick<RunContext, 'mode'>,
+  { mode }: RunContext,
   types: readonly RecordType[],
   changes: Plan['changes'],
 ): Needs {
@@ -91,7 +91,7 @@ function needsOf(
 
 /** Forecasts the changes of a plan that the guards let pass. */
 export function forecastPassed(
-  run: Pick<RunContext, 'mode'>,
+  run: RunContext,
   whole: Forecast,
   { types, plan, mirror }: Forecasting,
 ): Forecast {

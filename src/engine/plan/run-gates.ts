@@ -26,13 +26,20 @@ export const runGates: readonly RunGate[] = [
     id: 'outcome-open',
     asks: 'an earlier request for this record has no known outcome, so only stated opt-outs are sent',
     holds: (change, { open }) =>
-      open.length > 0 && (!isStatedOptOut(change) || isOpen(change, open)),
+      open.length > 0 &&
+      (!isStatedOptOut(change) ||
+        // Is one of the changes with an unknown outcome the same opt-out?
+        open.some(
+          ({ op, part, target }) =>
+            op === 'opt_out' && part === change.part && target === change.target,
+        )),
   },
   {
     id: 'refused-before',
     asks: 'the platform refused the change, or the creation that it depends on: opt-outs are retried later, other changes after the record changes or `retry` is called',
     holds: (change, { refused }) =>
-      refused.includes(change) || (change.target === undefined && refused.some(isCreation)),
+      refused.includes(change) ||
+      (change.target === undefined && refused.some(({ op }) => op === 'create')),
   },
   {
     id: 'quarantined',
@@ -44,14 +51,4 @@ export const runGates: readonly RunGate[] = [
 /** Returns the gate that withholds the change, or undefined if none does. */
 export function keptBackBy(change: Change, facts: RunGateFacts): RunGate | undefined {
   return runGates.find(({ holds }) => holds(change, facts));
-}
-
-/** Returns whether one of the changes with an unknown outcome is the same opt-out. */
-function isOpen({ part, target }: Change, open: readonly JournaledChange[]): boolean {
-  return open.some((one) => one.op === 'opt_out' && one.part === part && one.target === target);
-}
-
-/** A refused creation also holds back the changes that depend on it. */
-function isCreation({ op }: Change): boolean {
-  return op === 'create';
 }

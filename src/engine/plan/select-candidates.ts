@@ -13,6 +13,7 @@
  * A lost channel remains a known problem until a certified listing shows otherwise. Until then
  * every run fails because of it, as it does for a channel that the platform does not know.
  */
+import type { RecordTypeName, Key, RecordedRow } from '../../domain/record.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { inTurns, pagesOf } from '../context/work-in-parts.ts';
@@ -20,21 +21,14 @@ import { onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { Findings, PlatformListing } from '../context/run-state.ts';
 import { keysOf } from '../observe/person-observation.ts';
-import type { Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { Parts } from '../../records/capabilities.ts';
 
-/** Stages the candidates. Returns a problem for each lost channel. */
-export async function candidatesOf(
+/** Stages the candidates. */
+export async function addCandidates(
   run: RunContext,
   type: RecordType,
   findings: Findings,
-): Promise<RecordProblem[]> {
-  await addCandidates(run, type, findings);
-  const lost = await lostParts(run, type, findings.listing);
-  return [...lost].map((part) => lossOf(type, part));
-}
-
-async function addCandidates(run: RunContext, type: RecordType, findings: Findings): Promise<void> {
+): Promise<void> {
   const { candidates, ranges, stage } = run.snapshot;
   const { name, decidesAbsent } = type;
   const key = onlyKey(run);
@@ -63,63 +57,45 @@ const membersAtLeast = 10;
 const pageOfRows = 500;
 
 /**
- * Returns the lost channels. Call it after the candidates are selected, because only candidates are
- * counted.
+ * Returns a problem for each lost channel. Call it after the candidates are selected, because only
+ * candidates are counted.
  */
-async function lostParts(
+export async function findLostChannels(
   run: RunContext,
-  { name, capabilities: { channels: parts } }: RecordType,
+  { name, capabilities: { channels } }: RecordType,
   listing: PlatformListing | undefined,
-): Promise<Set<string>> {
-  if (!parts) return new Set();
-  const before = listing?.complete
-    ? []
-    : run.snapshot.retryLater.parts(name).map((one) => one.part);
-  const lost = new Set(parts.names.filter((part) => before.includes(part)));
-  if (!listing) return lost;
-  const losses = await countLosses(run, name, parts);
-  for (const [part, count] of losses) if (count * 2 <= membersAtLeast) losses.delete(part);
-  const found = losses.size === 0 ? [] : await exceeding(losses, { run, name, parts });
-  return new Set([...lost, ...found]);
-}
-
-/** Returns the problem of a lost channel. */
-function lossOf({ name }: RecordType, part: string): RecordProblem {
-  return {
-    kind: name,
-    key: part,
-    class: 'conflict',
-    part,
-    cause: 'channel-lost',
-    reason:
-      'more than half of the people recorded in this channel have no subscription there any more, ' +
-      'so this counts as an opt-out of nobody, and nobody is opted in',
-    fix: 'restore the channel on the platform, or take it out of the configuration',
-  };
-}
-
-/** Counts, for each channel, the candidates that have lost it. */
-async function countLosses(
-  run: RunContext,
-  name: RecordType['name'],
-  parts: Parts,
-): Promise<Map<string, number>> {
-  const { candidates, recorded, staging } = run.snapshot;
-  const losses = new Map<string, number>();
-  const pages = pagesOf((last: Key = '') => candidates.next(name, last, pageOfRows));
-  for await (const keys of inTurns(run, pages)) {
-    const rows = keys.flatMap((key) => recorded.get(name, key) ?? []);
-    for (const part of rows.flatMap((row) => lossesOf(row, staging.observed(name, row.key), parts)))
-      losses.set(part, (losses.get(part) ?? 0) + 1);
+): Promise<RecordProblem[]> {
+  if (!channels) return [];
+  const { retryLater, candidates, recorded, staging } = run.snapshot;
+  const before = listing?.complete ? [] : retryLater.parts(name).map((one) => one.part);
+  const lost = new Set(channels.names.filter((part) => before.includes(part)));
+  if (listing) {
+    // Who was not listed has lost no channel.
+    const lostBy = (row: RecordedRow): string[] => {
+      const observed = staging.observed(name, row.key);
+      const left = new Set(observed.flatMap(channels.shown));
+      return observed.length === 0 ? [] : membersOf(row, channels).filter((one) => !left.has(one));
+    };
+    const losses = new Map<string, number>();
+    const pages = pagesOf((last: Key = '') => candidates.next(name, last, pageOfRows));
+    for await (const keys of inTurns(run, pages)) {
+      const rows = keys.flatMap((key) => recorded.get(name, key) ?? []);
+      for (const part of rows.flatMap(lostBy)) losses.set(part, (losses.get(part) ?? 0) + 1);
+    }
+    for (const [part, count] of losses) if (count * 2 <= membersAtLeast) losses.delete(part);
+    const found = losses.size === 0 ? [] : await exceeding(losses, { run, name, channels });
+    for (const part of found) lost.add(part);
   }
-  return losses;
+  const reason =
+    'more than half of the people recorded in this channel have no subscription there any more, ' +
+    'so this counts as an opt-out of nobody, and nobody is opted in';
+  const fix = 'restore the channel on the platform, or take it out of the configuration';
+  const problem = { class: 'conflict', cause: 'channel-lost', reason, fix } as const;
+  return [...lost].map((part) => ({ kind: name, key: part, part, ...problem }));
 }
 
-/** Returns the channels that a person has lost; none if the person was not listed. */
-function lossesOf(row: RecordedRow, observed: ObservedRow[], parts: Parts): string[] {
-  if (observed.length === 0) return [];
-  const left = new Set(observed.flatMap(parts.shown));
-  return membersOf(row, parts).filter((part) => !left.has(part));
+function membersOf(row: RecordedRow, { names, recorded }: Parts): string[] {
+  return recorded(row).filter((part) => names.includes(part));
 }
 
 /**
@@ -127,7 +103,7 @@ function lossesOf(row: RecordedRow, observed: ObservedRow[], parts: Parts): stri
  */
 async function exceeding(
   losses: Map<string, number>,
-  { run, name, parts }: { run: RunContext; name: RecordType['name']; parts: Parts },
+  { run, name, channels }: { run: RunContext; name: RecordTypeName; channels: Parts },
 ): Promise<string[]> {
   const { recorded, staging } = run.snapshot;
   const members = new Map([...losses.keys()].map((part) => [part, 0]));
@@ -136,15 +112,11 @@ async function exceeding(
   for await (const rows of inTurns(run, pages)) {
     if (![...losses.keys()].some(isOpen)) break;
     for (const row of rows) {
-      const counted = membersOf(row, parts).filter((part) => losses.has(part));
+      const counted = membersOf(row, channels).filter((part) => losses.has(part));
       if (counted.length === 0 || staging.observed(name, row.key).length === 0) continue;
       for (const part of counted) members.set(part, (members.get(part) ?? 0) + 1);
     }
   }
   const isLost = (part: string) => isOpen(part) && (members.get(part) ?? 0) >= membersAtLeast;
   return [...losses.keys()].filter(isLost);
-}
-
-function membersOf(row: RecordedRow, { names, recorded }: Parts): string[] {
-  return recorded(row).filter((part) => names.includes(part));
 }

@@ -3,7 +3,7 @@
  * file move.
  */
 import type { RecordProblem } from '../../domain/record-problem.ts';
-import type { DesiredRow, Fault, Key } from '../../domain/record.ts';
+import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
@@ -46,10 +46,17 @@ function noticeOne(
   { row, tally }: { row: DesiredRow; tally: RunTally },
 ): void {
   if (!row.invalid) return;
-  const { key, isErased } = nameOf(run, type, row);
-  const isOptOut = row.invalid.mayOptOut && isWaiting(run, type, row);
-  const fault = isOptOut ? maybeOptOut(row.invalid) : row.invalid;
-  const { cause = 'unreadable-record', about, reason, fix, option, value } = fault;
+  const { unreadableOptOuts } = run.snapshot;
+  const { key, isErased } = nameRecord(run, type, row);
+  const isLost = row.invalid.cause === 'address-invalid';
+  // An opt-out may wait if the person is subscribed, or if nobody knows who it is.
+  const urgent =
+    row.invalid.mayOptOut && (unreadableOptOuts.isSubscribed(type.name, row) ?? isLost);
+  const { about, fix, option, value } = row.invalid;
+  const isUnsure = urgent && !isLost;
+  const reason = isUnsure
+    ? `${row.invalid.reason}, and may say that this person, who is subscribed, wants no mail`
+    : row.invalid.reason;
   // Other places than lines of a file name the record by its id.
   const place = isErased && !/^(line|row) \d+$/.test(row.place) ? undefined : row.place;
   const problem: RecordProblem = {
@@ -57,38 +64,23 @@ function noticeOne(
     key,
     class: 'invalid',
     part: '',
-    cause,
-    about: about ?? reason,
+    cause: urgent ? 'opt-out-unreadable' : (row.invalid.cause ?? 'unreadable-record'),
+    about: isUnsure ? reason : (about ?? reason),
     option,
     place,
     ...(isErased ? {} : { value, crmId: row.id === '' ? undefined : row.id }),
     reason: place === undefined ? reason : `${place}: ${reason}`,
     fix,
-    ...(isOptOut && { urgent: true }),
+    ...(urgent && { urgent: true }),
   };
   tally.notice(problem, onlyKey(run) === undefined ? option : undefined);
-}
-
-/** Returns whether an opt-out may wait: the person is subscribed, or nobody knows who it is. */
-function isWaiting({ snapshot }: RunContext, { name }: RecordType, row: DesiredRow): boolean {
-  const isLost = row.invalid?.cause === 'address-invalid';
-  return snapshot.unreadableOptOuts.isSubscribed(name, row) ?? isLost;
-}
-
-const waiting = 'opt-out-unreadable';
-
-/** Returns the fault of a record that may say that a subscribed person wants no mail. */
-function maybeOptOut({ reason, fix, ...fault }: Fault): Fault {
-  if (fault.cause === 'address-invalid') return { ...fault, cause: waiting, reason, fix };
-  const told = `${reason}, and may say that this person, who is subscribed, wants no mail`;
-  return { ...fault, cause: waiting, about: told, reason: told, fix };
 }
 
 /**
  * Returns a record's name for problems: its key or, without a key, its id or place. Of a person who
  * was erased, nothing but a hash is stored.
  */
-function nameOf(
+function nameRecord(
   run: RunContext,
   type: RecordType,
   { key, id, place }: DesiredRow,

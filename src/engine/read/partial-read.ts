@@ -9,8 +9,9 @@
  * cursor, if the source no longer knows it, if too much has changed, or if a person with unfinished
  * work has a record that cannot be requested.
  */
-import type { DesiredRow, RecordTypeName, Key } from '../../domain/record.ts';
 import { z } from 'zod';
+import type { Snapshot } from '../../store/snapshot.ts';
+import type { DesiredRow, RecordTypeName, Key } from '../../domain/record.ts';
 import { withSerialsRead } from '../../domain/date-columns.ts';
 import { metaValue } from '../../store/database/meta-table.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
@@ -20,41 +21,29 @@ import { inTurns, each } from '../context/work-in-parts.ts';
 import { type Sizes, type RunState, type Findings, noFindings } from '../context/run-state.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { FullCode } from '../report/run-summary.ts';
-import type { Certificate, Source, SourceRecord } from '../../sources/source.ts';
+import type { Certificate, SourceRecord } from '../../sources/source.ts';
 import { type MirrorPart, modeName } from '../context/mirror-context.ts';
 import { desiredOf, endingIn, readSource, type SourceRead, reasonOf } from './source-read.ts';
 import { Busy } from '../../domain/errors.ts';
-import type { LockedPeople, PersonLock } from '../context/person-locks.ts';
+import type { PersonLock } from '../context/person-locks.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 
 const stagedAtOnce = 1_000;
 
-/**
- * Returns the rows with their serial numbers of Excel read as the last complete reading has them. A
- * few records do not show what their columns hold.
- */
-function withKnownColumns(
-  run: Pick<RunContext, 'snapshot'>,
+const storedColumns = z.array(z.string());
+
+/** Stages some records, and returns the sizes of this reading. */
+async function stageRows(
+  run: RunContext,
   kind: RecordTypeName,
-  rows: readonly DesiredRow[],
-): DesiredRow[] {
-  const known = dateColumnsIn(run.snapshot, kind);
-  return rows.map((row) => withSerialsRead(row, known));
-}
-
-function dateColumnsIn({ meta }: RunContext['snapshot'], kind: RecordTypeName): string[] {
-  return metaValue(meta, dateColumnsOf(kind), z.array(z.string())) ?? [];
-}
-
-const dateColumnsOf = (kind: RecordTypeName): string => `date columns of ${kind}s`;
-
-/** Stages a few records. Returns how many of them identify no person. */
-async function stageIncremental(
-  run: Pick<RunContext, 'snapshot' | 'clock'>,
-  kind: RecordTypeName,
-  rows: readonly DesiredRow[],
-): Promise<number> {
-  const { staging, stage } = run.snapshot;
+  found: readonly DesiredRow[],
+): Promise<Sizes> {
+  const { snapshot } = run;
+  const { staging, stage, meta } = snapshot;
+  // A few records do not show what their columns hold, so serial numbers of Excel are read as the
+  // last complete reading has them.
+  const dateColumns = metaValue(meta, dateColumnsOf(kind), storedColumns) ?? [];
+  const rows = found.map((row) => withSerialsRead(row, dateColumns));
   const count = Math.ceil(rows.length / stagedAtOnce);
   const starts = Array.from({ length: count }, (_, nth) => nth * stagedAtOnce);
   for await (const start of inTurns(run, starts)) {
@@ -73,23 +62,10 @@ async function stageIncremental(
     staging.nameByOrigin(kind, rows.length);
     skipped = staging.skipUnknown(kind);
   });
-  return skipped;
-}
-
-/**
- * Returns the sizes of an incremental reading. `wanted` is the count of the last complete reading
- * plus the records added since. Without such a count, it is the number of recorded records, counted
- * when a guard needs it.
- */
-function incrementalSizes(
-  { snapshot }: Pick<RunContext, 'snapshot'>,
-  kind: RecordTypeName,
-  { rows, skipped }: { rows: readonly DesiredRow[]; skipped: number },
-): Sizes {
   const unknown = countUnknown();
   rows.forEach(unknown.add);
-  const invalid = snapshot.staging.countInvalid(kind);
-  const before = snapshot.meta.get(wantedOf(kind));
+  const invalid = staging.countInvalid(kind);
+  const before = meta.get(wantedOf(kind));
   const news = rows.filter((row) => row.wants && !row.invalid).length;
   return {
     valid: rows.length - invalid - skipped,
@@ -97,12 +73,16 @@ function incrementalSizes(
     skipped,
     missing: 0,
     unknown: unknown.words(),
-    dateColumns: dateColumnsIn(snapshot, kind),
+    dateColumns,
+    // The count of the last complete reading plus the records added since. Without such a count,
+    // it is the number of recorded records, counted when a guard needs it.
     get wanted() {
       return before === undefined ? snapshot.recorded.count(kind) : Number(before) + news;
     },
   };
 }
+
+const dateColumnsOf = (kind: RecordTypeName): string => `date columns of ${kind}s`;
 
 const wantedOf = (kind: RecordTypeName): string => `wanted of ${kind}s`;
 
@@ -111,7 +91,7 @@ const wantedOf = (kind: RecordTypeName): string => `wanted of ${kind}s`;
  * be called within a transaction.
  */
 export function storeReadingFacts(
-  { meta }: RunContext['snapshot'],
+  { meta }: Snapshot,
   kind: RecordTypeName,
   { wanted, dateColumns }: Sizes,
 ): void {
@@ -126,33 +106,21 @@ const mostChanges = 10_000;
 const mostAsked = 500;
 const askedAtOnce = 4;
 
-/** The cursor of a source, or why there is none. */
-interface CursorFound {
-  cursor: string | undefined;
-  without: FullCode | undefined;
-}
-
-/** Reads what the run needs from a source: its changes if they suffice, otherwise everything. */
+/**
+ * Reads what the run needs from a source: its changes if they suffice, otherwise everything. If
+ * there is no cursor, `without` states why.
+ */
 export async function readPart(
   run: RunContext,
   part: MirrorPart,
-  found: CursorFound,
+  { cursor, without = 'no-cursor' }: { cursor: string | undefined; without: FullCode | undefined },
 ): Promise<SourceRead> {
   if (modeName(run.mode) !== 'fast' || !part.source.changes) return readSource(run, part);
-  const changes = await changesOf(run, part, found);
-  return typeof changes === 'string'
-    ? { ...(await readSource(run, part)), because: changes }
-    : changes;
-}
-
-async function changesOf(
-  run: RunContext,
-  part: MirrorPart,
-  { cursor, without = 'no-cursor' }: CursorFound,
-): Promise<SourceRead | FullCode> {
+  let read: SourceRead | FullCode = without;
   // Which people are chosen shows in a reading of the whole source only.
-  if (run.selection) return 'sample';
-  return cursor === undefined ? without : readChanges(run, part, cursor);
+  if (run.selection) read = 'sample';
+  else if (cursor !== undefined) read = await readChanges(run, part, cursor);
+  return typeof read === 'string' ? { ...(await readSource(run, part)), because: read } : read;
 }
 
 /** Reads the changes. Returns the reason if everything has to be read. */
@@ -162,41 +130,13 @@ async function readChanges(
   since: string,
 ): Promise<SourceRead | FullCode> {
   const { type, source } = part;
-  const told = await readAllChanges(run, type, source.changes?.(since, requestOf(run, type)));
-  if (typeof told === 'string') return told;
-  if (!(await readRelated(run, part, told))) return 'people-many';
-  const found = [...told.rows.values(), ...told.nameless];
-  const rows = withKnownColumns(run, type.name, found);
-  const skipped = await stageIncremental(run, type.name, rows);
-  const sizes = incrementalSizes(run, type.name, { rows, skipped });
-  return { ...told.certificate, whole: false, sizes };
-}
-
-function requestOf({ stop }: RunContext, { fields }: RecordType) {
-  return { fields, signal: stop };
-}
-
-interface Changes {
-  /** The current records by id. */
-  rows: Map<string, DesiredRow>;
-  /**
-   * Ids that occurred more than once in the source, so it is unknown which record is the newest.
-   */
-  twice: Set<string>;
-  /** Records without an id, which cannot be requested. */
-  nameless: DesiredRow[];
-  certificate: Certificate;
-}
-
-async function readAllChanges(
-  run: RunContext,
-  type: RecordType,
-  changes: ReturnType<NonNullable<Source['changes']>> | undefined,
-): Promise<Changes | FullCode> {
+  // The current records by id. Of ids that occur more than once, it is unknown which record is the
+  // newest; records without an id cannot be requested.
   const rows = new Map<string, DesiredRow>();
   const twice = new Set<string>();
   const nameless: DesiredRow[] = [];
   const end: { certificate?: Certificate | 'lost' } = {};
+  const changes = source.changes?.(since, { fields: type.fields, signal: run.stop });
   if (!changes) return 'cursor-lost';
   for await (const some of endingIn(changes, (last) => (end.certificate = last))) {
     for (const record of some) {
@@ -212,7 +152,9 @@ async function readAllChanges(
   }
   const { certificate } = end;
   if (certificate === undefined || certificate === 'lost') return 'cursor-lost';
-  return { rows, twice, nameless, certificate };
+  if (!(await readRelated(run, part, { rows, twice }))) return 'people-many';
+  const sizes = await stageRows(run, type.name, [...rows.values(), ...nameless]);
+  return { ...certificate, whole: false, sizes };
 }
 
 /**
@@ -222,17 +164,23 @@ async function readAllChanges(
 async function readRelated(
   run: RunContext,
   part: MirrorPart,
-  { rows, twice }: Pick<Changes, 'rows' | 'twice'>,
+  { rows, twice }: { rows: Map<string, DesiredRow>; twice: ReadonlySet<string> },
 ): Promise<boolean> {
   const { type, source } = part;
-  const waiting = waitingKeys(run, type);
+  const { candidates, retryLater } = run.snapshot;
+  // Among them are people with a change whose outcome this run has just found out.
+  const waiting = new Set([
+    ...openChanges(run, type.name).map(({ key }) => key),
+    ...candidates.next(type.name, '', mostChanges),
+    ...retryLater.due(type.name, run.clock.now()),
+  ]);
   // The ids of people who are not recorded are not all known.
-  if (waiting.some((key) => !run.snapshot.recorded.get(type.name, key))) return false;
+  if ([...waiting].some((key) => !run.snapshot.recorded.get(type.name, key))) return false;
   const asked = new Set([...rows.keys()].filter((id) => !twice.has(id)));
   let others = 0;
   let next = [
     ...twice,
-    ...waiting.flatMap((key) => idsAt(run, type, key)),
+    ...[...waiting].flatMap((key) => idsAt(run, type, key)),
     ...relatedIds(run, type, [...rows.values()]),
   ];
   for (;;) {
@@ -242,7 +190,7 @@ async function readRelated(
     if (others > mostAsked) return false;
     const found: DesiredRow[] = [];
     await each(fresh, askedAtOnce, async (id) => {
-      const record = await source.one?.(id, requestOf(run, type));
+      const record = await source.one?.(id, { fields: type.fields, signal: run.stop });
       asked.add(id);
       if (!record) rows.delete(id);
       if (!record) return;
@@ -252,15 +200,6 @@ async function readRelated(
     });
     next = relatedIds(run, type, found);
   }
-}
-
-/** Returns the people with an open change, or with a refused change that is due again. */
-function waitingKeys(run: RunContext, { name }: RecordType): Key[] {
-  const { candidates, retryLater } = run.snapshot;
-  const open = openChanges(run, name).map(({ key }) => key);
-  // People with a change whose outcome this run has just found out.
-  const found = candidates.next(name, '', mostChanges);
-  return [...new Set([...open, ...found, ...retryLater.due(name, run.clock.now())])];
 }
 
 /** Returns all ids of records that share a current or former key with these records. */
@@ -282,49 +221,36 @@ export function personIsLocked(): Busy {
   return new Busy('another run is at this person', { fix: 'run again when it has ended' });
 }
 
-/** The records that the source currently has for a person. */
-interface PersonRecords {
-  rows: DesiredRow[];
-  /** Every key that the records have or had; the current one is the first. */
-  keys: Key[];
-  /** The ids of all records that were requested. */
-  ids: string[];
-  complete: boolean;
-}
-
-/** The result of reading a person. */
-interface PersonRead {
-  /** Keeps other runs from the person until it is released. */
-  lock: PersonLock;
-  /** The person's key; undefined if this record belongs to no known person and never did. */
-  key: Key | undefined;
-  findings: Findings;
-}
-
 /**
- * Locks the person of the record with this id, and stages the person's records in the source.
- * Throws the source's errors, and Busy if the person's address changes on every attempt.
+ * Locks the person of the record with this id, and stages the person's records in the source. The
+ * key is undefined if the record belongs to no known person and never did. Throws the source's
+ * errors, and Busy if the person's address changes on every attempt.
  */
 export async function readPerson(
   run: RunContext,
   part: MirrorPart,
   id: string,
-): Promise<PersonRead> {
-  let people: LockedPeople = { keys: keysOf(run, part, id), ids: [id] };
+): Promise<{ lock: PersonLock; key: Key | undefined; findings: Findings }> {
+  const locked = { keys: new Set(keysOf(run, part, id)), ids: new Set([id]) };
   for (let tries = 0; tries < retrySchedules.personRead.tries; tries += 1) {
-    const taken = await run.locks.take(people);
+    const lock = await run.locks.take({ keys: [...locked.keys], ids: [...locked.ids] });
     try {
-      const asked = await readRecords(run, part, id);
+      const { rows, keys, ids } = await readRecords(run, part, id);
       // A record that was read before its key was locked may be out of date.
-      if (isAmong(asked, people)) {
-        return { lock: taken, ...(await stage(run, part, asked)) };
+      if (keys.every((one) => locked.keys.has(one)) && ids.every((one) => locked.ids.has(one))) {
+        const certified = ids.length <= mostRecords;
+        const sizes = await stageRows(run, part.type.name, rows);
+        const readAt = run.clock.now();
+        const still = (): boolean => isFresh(run, readAt);
+        return { lock, key: keys[0], findings: { ...noFindings, certified, sizes, still } };
       }
-      people = union(asked, people);
+      for (const one of keys) locked.keys.add(one);
+      for (const one of ids) locked.ids.add(one);
     } catch (error) {
-      taken.release();
+      lock.release();
       throw error;
     }
-    taken.release();
+    lock.release();
   }
   throw personIsLocked();
 }
@@ -334,7 +260,7 @@ export async function readPerson(
  * read one record. Deletes people who were erased in the meantime.
  */
 export async function keepDuplicates(
-  { run, parts, known }: Pick<RunState, 'run' | 'parts' | 'known'>,
+  { run, parts, known }: RunState,
   when: 'read' | 'done',
 ): Promise<void> {
   const { ranges, duplicates, transaction } = run.snapshot;
@@ -356,17 +282,6 @@ export async function keepDuplicates(
   }
 }
 
-function isAmong({ keys, ids }: LockedPeople, people: LockedPeople): boolean {
-  return (
-    keys.every((key) => people.keys.includes(key)) && ids.every((id) => people.ids.includes(id))
-  );
-}
-
-function union(one: LockedPeople, other: LockedPeople): LockedPeople {
-  const united = (of: keyof LockedPeople) => [...new Set([...one[of], ...other[of]])];
-  return { keys: united('keys'), ids: united('ids') };
-}
-
 /** Returns the keys that the record was last observed with. */
 function keysOf({ snapshot }: RunContext, { type }: MirrorPart, id: string): Key[] {
   return snapshot.recorded.ofOrigins(type.name, [id], '').map(({ key }) => key);
@@ -374,20 +289,19 @@ function keysOf({ snapshot }: RunContext, { type }: MirrorPart, id: string): Key
 
 /** Returns the known ids of a person's records in the source, without repetitions. */
 export function idsAt(
-  { snapshot }: Pick<RunContext, 'snapshot'>,
+  { snapshot }: { snapshot: Snapshot },
   { name }: RecordType,
   key: Key,
 ): string[] {
-  return [
-    ...new Set([...snapshot.recorded.originsOf(name, key), ...snapshot.duplicates.of(name, key)]),
-  ];
+  const { recorded, duplicates } = snapshot;
+  return [...new Set([...recorded.originsOf(name, key), ...duplicates.of(name, key)])];
 }
 
-async function readRecords(
-  run: RunContext,
-  part: MirrorPart,
-  first: string,
-): Promise<PersonRecords> {
+/**
+ * Reads the records that the source currently has for a person. Returns with them every key that
+ * they have or had, the current one first, and the ids of all records that were requested.
+ */
+async function readRecords(run: RunContext, part: MirrorPart, first: string) {
   const { type, source } = part;
   const ids = [first];
   const now = new Set<Key>();
@@ -407,7 +321,6 @@ async function readRecords(
     rows,
     keys: [...new Set([...now, ...before])],
     ids,
-    complete: ids.length <= mostRecords,
   };
 }
 
@@ -415,17 +328,4 @@ async function readRecords(
 export function rowOf(type: RecordType, id: string, record: SourceRecord): DesiredRow {
   const row = desiredOf(type, record);
   return row.id === '' ? { ...row, id } : row;
-}
-
-async function stage(
-  run: RunContext,
-  { type }: MirrorPart,
-  { rows: found, keys: [key], complete }: PersonRecords,
-): Promise<Omit<PersonRead, 'lock'>> {
-  const rows = withKnownColumns(run, type.name, found);
-  const skipped = await stageIncremental(run, type.name, rows);
-  const sizes = incrementalSizes(run, type.name, { rows, skipped });
-  const readAt = run.clock.now();
-  const still = (): boolean => isFresh(run, readAt);
-  return { key, findings: { ...noFindings, certified: complete, sizes, still } };
 }

@@ -11,10 +11,7 @@ import type { SourceRead } from './source-read.ts';
 import { identityOf } from '../context/person-identity.ts';
 
 /** Returns what reading the source has found. */
-export function readingOf(
-  source: Source,
-  read: SourceRead,
-): Pick<Findings, 'certified' | 'whole' | 'cursor' | 'reading' | 'sizes' | 'still'> {
+export function readingOf(source: Source, read: SourceRead) {
   const { complete: certified, reading, whole, sizes } = read;
   const cursor = read.complete ? read.cursor : undefined;
   const still = (): boolean => source.still?.(reading) ?? false;
@@ -27,118 +24,85 @@ export function statesOf(
   type: RecordType,
   { key, known }: { key: Key; known: Findings },
 ): States {
-  const { staging, recorded, problems } = run.snapshot;
-  const row = recorded.get(type.name, key);
-  const entries = type.capabilities.doNotContact
+  const { snapshot, selection } = run;
+  const { staging, recorded, problems, stated } = snapshot;
+  const { name, capabilities } = type;
+  const { listing } = known;
+  const row = recorded.get(name, key);
+  const entries = capabilities.doNotContact
     ? run.doNotContact.concerning(identityOf(run, type, key))
     : [];
-  const looked = staging.lookedAt(type.name, key) ?? outrun(known, { row, entries });
-  const observed = looked === 'assumed' ? [] : staging.observed(type.name, key);
-  const listed = known.listing?.complete;
-  const isListed = typeof looked === 'number' || (listed && looked === undefined);
-  const sight = isListed ? 'listed' : 'assumed';
-  const by = typeof looked === 'number' ? looked : (known.listing?.endedAt ?? run.clock.now());
+  // If the list has an entry that is newer than the listing, the opt-out was observed in another
+  // way, and the recorded state is newer than the listing.
+  const isNewer = ({ seq, through }: Entry): boolean =>
+    through === 'address' && seq > (listing?.knownEntries ?? Infinity);
+  const isOutrun = row?.id !== undefined && entries.some(isNewer);
+  const looked = staging.lookedAt(name, key) ?? (isOutrun ? 'assumed' : undefined);
+  const observed = looked === 'assumed' ? [] : staging.observed(name, key);
+  const lookedAt = typeof looked === 'number' ? looked : undefined;
+  const isListed = lookedAt !== undefined || (listing?.complete && looked === undefined);
+  const by = lookedAt ?? listing?.endedAt ?? run.clock.now();
   const assumedId = isListed ? undefined : row?.id;
-  const desired = staging.desired(type.name, key);
+  const desired = staging.desired(name, key);
   const isNamed = desired.length > 0;
   const successors = isNamed ? [] : successorsOf(run, type, { key, known, inDetail: true });
   const isGone = desired.every(({ presence }) => presence !== 'present');
+  const statedOut = (): string[] =>
+    stated.optOutsOf(name, { key, ids: staging.idsOf(name, key), mapping: mappingOf(run) ?? '' });
+  // A backup that was put back may lack a contact of ours that is older than it.
+  const isOld = ({ createdAt = Infinity }: ObservedRow): boolean => createdAt <= run.restoredUntil;
   return {
     key,
     desired,
     recorded: row,
     former: formerOf(run, type, { key, known, desired, observed, assumedId }),
     successors,
-    renamed: row ? renamedOf(run, type, { row, known, isListed: sight === 'listed' }) : [],
-    origins: row ? recorded.originsOf(type.name, key) : [],
-    statedOut: isNamed ? statedOutOf(run, type, key) : [],
-    parked: problems.parked(type.name, key).map(({ part }) => part),
+    renamed: row ? renamedOf(run, type, { row, known, isListed: isListed === true }) : [],
+    origins: row ? recorded.originsOf(name, key) : [],
+    statedOut: isNamed && capabilities.channels ? statedOut() : [],
+    parked: problems.parked(name, key).map(({ part }) => part),
     entries,
     observed,
-    sight,
+    sight: isListed ? 'listed' : 'assumed',
     certified: known.certified,
-    restored: run.restored === true || (row === undefined && observed.some(isFromBefore(run))),
+    restored: run.restored === true || (row === undefined && observed.some(isOld)),
     ...(isGone ? goneStates(run, type, { key, known, isNamed, successors }) : stays),
-    at: typeof looked === 'number' ? looked : (known.listing?.startedAt ?? run.clock.now()),
+    at: lookedAt ?? listing?.startedAt ?? run.clock.now(),
     by,
     latest: by + latestNow(run) - run.clock.now(),
     lost: known.lost,
-    ...(isUnchosen(run, type, key) && { unchosen: true }),
+    ...(capabilities.personRead && selection && !selection.has(key) && { unchosen: true }),
     facts: run.facts.known(),
   };
 }
 
-/** Returns whether the run is limited to other people. */
-/** Returns whether a contact may be one of ours that a backup, which was put back, lacks. */
-function isFromBefore({ restoredUntil }: RunContext) {
-  return ({ createdAt }: ObservedRow): boolean => (createdAt ?? Infinity) <= restoredUntil;
-}
-
-function isUnchosen({ selection }: RunContext, { capabilities }: RecordType, key: Key): boolean {
-  return capabilities.personRead !== undefined && selection !== undefined && !selection.has(key);
-}
-
-/** Returns the parts for which one of the key's records is known to have stated an opt-out. */
-function statedOutOf(run: RunContext, { name, capabilities }: RecordType, key: Key) {
-  if (!capabilities.channels) return [];
-  const { stated, staging } = run.snapshot;
-  const ids = staging.idsOf(name, key);
-  return stated.optOutsOf(name, { key, ids, mapping: mappingOf(run) ?? '' });
-}
-
 const stays = { strays: false, absence: undefined, mayDelete: false };
 
-interface Gone extends Pick<States, 'key' | 'successors'> {
-  known: Findings;
-  isNamed: boolean;
-}
-
-/** Collects what matters only for a record that is not present in the source. */
+/**
+ * Collects what matters only for a record that is not present in the source. A run without a
+ * listing may delete, too, because each contact is read before it is deleted.
+ */
 function goneStates(
   run: RunContext,
   { name }: RecordType,
-  { key, known, isNamed, successors }: Gone,
-): Pick<States, keyof typeof stays | 'unmanagedOut'> {
+  {
+    key,
+    known,
+    isNamed,
+    successors,
+  }: { key: Key; known: Findings; isNamed: boolean; successors: States['successors'] },
+) {
+  const { recorded, absences, unmanaged } = run.snapshot;
   const mayHaveStrays = successors.length > 0 || (known.whole && isNamed);
+  const isShown = run.mode === 'full' ? known.listing?.complete === true : run.restored !== true;
+  const mayDelete = isShown && !isFirstLoad(run) && !run.selection;
   return {
-    strays: mayHaveStrays && run.snapshot.recorded.hasStrays(name, key),
-    absence: known.absenceCounts ? run.snapshot.absences.get(name, key) : undefined,
+    strays: mayHaveStrays && recorded.hasStrays(name, key),
+    absence: known.absenceCounts ? absences.get(name, key) : undefined,
     // Only a complete reading proves that no other person has the old address.
-    mayDelete: mayDelete(run, known) && (successors.length === 0 || known.whole),
-    unmanagedOut: isNamed ? run.snapshot.unmanaged.decided(name, key, 'opt_out') : [],
+    mayDelete: mayDelete && (successors.length === 0 || known.whole),
+    unmanagedOut: isNamed ? unmanaged.decided(name, key, 'opt_out') : [],
   };
-}
-
-/**
- * Returns whether this run may delete. Without a listing this is possible too, because each contact
- * is read before it is deleted.
- */
-function mayDelete(run: RunContext, { listing }: Findings): boolean {
-  if (isFirstLoad(run) || run.selection) return false;
-  return run.mode === 'full' ? listing?.complete === true : run.restored !== true;
-}
-
-/**
- * Returns 'assumed' if the do-not-contact list has an entry for the person that is newer than the
- * listing. In that case the recorded state is newer than the listing, because the opt-out was
- * observed in another way.
- */
-function outrun(
-  { listing }: Findings,
-  { row, entries }: { row: RecordedRow | undefined; entries: readonly Entry[] },
-): 'assumed' | undefined {
-  if (!listing || row?.id === undefined) return undefined;
-  const isNew = ({ seq, through }: Entry) => through === 'address' && seq > listing.knownEntries;
-  return entries.some(isNew) ? 'assumed' : undefined;
-}
-
-interface Seen {
-  key: Key;
-  known: Findings;
-  desired: readonly DesiredRow[];
-  observed: readonly ObservedRow[];
-  /** The recorded platform id, if the platform was not read. */
-  assumedId: string | undefined;
 }
 
 /**
@@ -148,7 +112,20 @@ interface Seen {
 function formerOf(
   { snapshot }: RunContext,
   type: RecordType,
-  { key, known, desired, observed, assumedId }: Seen,
+  {
+    key,
+    known,
+    desired,
+    observed,
+    assumedId,
+  }: {
+    key: Key;
+    known: Findings;
+    desired: readonly DesiredRow[];
+    observed: readonly ObservedRow[];
+    /** The recorded platform id, if the platform was not read. */
+    assumedId: string | undefined;
+  },
 ): States['former'] {
   const { staging, recorded } = snapshot;
   const shown = observed.length > 0 ? observed.map(({ id }) => id) : [assumedId ?? []].flat();

@@ -10,7 +10,7 @@ import type { FullCode } from '../report/run-summary.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { MirrorPart } from '../context/mirror-context.ts';
-import { inTurns } from '../context/work-in-parts.ts';
+import { inTurns, pagesOf } from '../context/work-in-parts.ts';
 import type { Sizes } from '../context/run-state.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 
@@ -78,14 +78,27 @@ export async function readSource(
   const { certificate } = end;
   if (!certificate) throw new TypeError('a reading ended without a word on how');
   const dateColumns = columns.names();
-  for await (const rows of inTurns(run, undecidedOf(run, type.name))) {
+  // The records that have waited for the other values of their columns.
+  const undecided = pagesOf(() => {
+    let rows: DesiredRow[] = [];
+    stage(() => (rows = staging.takeUndecided(type.name, decidedAtOnce)));
+    return rows;
+  });
+  for await (const rows of inTurns(run, undecided)) {
     add(rows.map((row) => withSerialsRead(row, dateColumns)));
   }
   await sortIn(run, type.name);
-  if (count === 0) refuseEmpty(run, type.name);
-  const { all, skipped } = await resolveIds(run, type.name, count);
-  const counts = await sizesOf(run, type.name, all);
-  const sizes = { ...counts, skipped, unknown: unknown.words(), dateColumns };
+  const known = count === 0 ? run.snapshot.recorded.count(type.name) : 0;
+  // If records are known, an empty reading is a failure, not data.
+  if (known > 0) {
+    throw new Unavailable(
+      `the source of ${type.name}s is empty, but ${known} are recorded: ` +
+        'taken for a failed export, nothing was changed',
+      { fix: 'export it again', acted: 'no' },
+    );
+  }
+  const counts = await resolveIds(run, type.name, count);
+  const sizes = { ...counts, unknown: unknown.words(), dateColumns };
   return { ...withAddresses(run, type.name, certificate), whole: true, sizes };
 }
 
@@ -120,9 +133,9 @@ const missingAtMost = { people: 10, share: 0.05 };
  * was cut between two rows. Nothing else follows from one such reading.
  */
 export function sayMissing(
-  { recorded }: Pick<Snapshot, 'recorded'>,
+  { recorded }: Snapshot,
   kind: RecordTypeName,
-  { missing }: Pick<Sizes, 'missing'>,
+  missing: number,
 ): Problem[] {
   if (kind !== 'contact' || missing <= missingAtMost.people) return [];
   const known = recorded.count(kind);
@@ -133,41 +146,14 @@ export function sayMissing(
 }
 
 /**
- * Throws Unavailable if records are known, because an empty reading is then a failure, not data.
- */
-function refuseEmpty({ snapshot }: Pick<RunContext, 'snapshot'>, kind: RecordTypeName): void {
-  const known = snapshot.recorded.count(kind);
-  if (known === 0) return;
-  throw new Unavailable(
-    `the source of ${kind}s is empty, but ${known} are recorded: ` +
-      'taken for a failed export, nothing was changed',
-    { fix: 'export it again', acted: 'no' },
-  );
-}
-
-/**
- * Yields everything that a reading yields, then passes its return value to `told`. Closes the
- * reading if the
- * caller stops early.
+ * Yields everything that a reading yields, then passes its return value to `ended`. Closes the
+ * reading if the caller stops early.
  */
 export async function* endingIn<End>(
   reading: AsyncGenerator<SourceRecord[], End>,
-  told: (end: End) => void,
+  ended: (end: End) => void,
 ): AsyncGenerator<SourceRecord[], void> {
-  told(yield* reading);
-}
-
-/** Yields the records that wait for the other values of their columns. */
-function* undecidedOf(
-  { snapshot: { staging, stage } }: ReadingRun,
-  kind: RecordTypeName,
-): Generator<DesiredRow[], void> {
-  for (;;) {
-    let rows: DesiredRow[] = [];
-    stage(() => (rows = staging.takeUndecided(kind, decidedAtOnce)));
-    if (rows.length === 0) return;
-    yield rows;
-  }
+  ended(yield* reading);
 }
 
 async function sortIn(run: ReadingRun, kind: RecordTypeName): Promise<void> {
@@ -181,41 +167,28 @@ async function sortIn(run: ReadingRun, kind: RecordTypeName): Promise<void> {
 }
 
 /**
- * Finds ids that several records share, and names invalid records by the keys of their ids. Returns
- * the ranges of all keys, including the names added here, and how many records identify no person.
+ * Finds ids that several records share, names invalid records by the keys of their ids, and counts
+ * the `count` staged records.
  */
-async function resolveIds(
-  run: ReadingRun,
-  kind: RecordTypeName,
-  count: number,
-): Promise<{ all: readonly KeyRange[]; skipped: number }> {
-  const { staging, ranges, stage: staged } = run.snapshot;
+async function resolveIds(run: ReadingRun, kind: RecordTypeName, count: number) {
+  const { staging, ranges, stage, absences } = run.snapshot;
+  // The ranges of all keys, including the names added below.
   const all: KeyRange[] = [];
-  staged(() => staging.noteStrange(kind, 'keyless'));
+  stage(() => staging.noteStrange(kind, 'keyless'));
   for await (const range of inTurns(run, ranges.ofKeys(kind))) {
     all.push(range);
-    staged(() => staging.noteStrange(kind, range));
+    stage(() => staging.noteStrange(kind, range));
   }
   for await (const range of inTurns(run, ranges.ofIds(kind))) {
-    staged(() => staging.findSharedIds(kind, range));
+    stage(() => staging.findSharedIds(kind, range));
   }
-  let skipped = 0;
+  const sizes = { valid: 0, wanted: 0, invalid: 0, missing: 0, skipped: 0 };
   const nameInvalid = (): void => {
     staging.invalidateSharedIds(kind, sharedId);
     staging.nameByOrigin(kind, count);
-    skipped = staging.skipUnknown(kind);
+    sizes.skipped = staging.skipUnknown(kind);
   };
-  for await (const work of inTurns(run, [nameInvalid])) staged(work);
-  return { all, skipped };
-}
-
-async function sizesOf(
-  run: ReadingRun,
-  kind: RecordTypeName,
-  all: readonly KeyRange[],
-): Promise<Pick<Sizes, 'valid' | 'wanted' | 'invalid' | 'missing'>> {
-  const { staging, absences } = run.snapshot;
-  const sizes = { valid: 0, wanted: 0, invalid: 0, missing: 0 };
+  for await (const work of inTurns(run, [nameInvalid])) stage(work);
   for await (const range of inTurns(run, all)) {
     const { valid, wanted } = staging.countDesired(kind, range);
     sizes.valid += valid;

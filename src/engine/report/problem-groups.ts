@@ -42,22 +42,13 @@ export interface SimilarProblems extends Omit<
   value: string | null;
 }
 
-/** Collects problems, part by part. */
-export interface ProblemGroups {
-  add(kind: RecordTypeName, found: Iterable<Omit<SimilarProblems, 'kind'>>): void;
-  /** Adds a group as it is. */
-  put(group: ProblemGroup): void;
-  /** Returns the groups: the most urgent first, then by class and size. */
-  groups(): ProblemGroup[];
-}
-
 /** The maximum number of groups with the same cause; further reasons share one group. */
 const mostReasons = 20;
 const mostValues = 1_000;
 const mostSamples = 3;
 
 /** Created when it is first needed, which few runs do. */
-let inOrder: Intl.Collator | undefined;
+let inOrder: Intl.Collator['compare'] | undefined;
 
 const valued: ReadonlySet<ProblemCause> = new Set([
   'opt-out-unreadable',
@@ -65,12 +56,15 @@ const valued: ReadonlySet<ProblemCause> = new Set([
   'date-in-future',
 ]);
 
+/** Collects problems, part by part. */
+export type ProblemGroups = ReturnType<typeof groupProblems>;
+
 interface Collected extends Omit<ProblemGroup, 'values'> {
   byName: Map<string, { text: string; unknown: UnknownValue['unknown']; records: number }>;
 }
 
 /** Creates an empty collection. */
-export function groupProblems(): ProblemGroups {
+export function groupProblems() {
   const found = new Map<string, Collected>();
   const reasons = new Map<string, number>();
   const whole: ProblemGroup[] = [];
@@ -101,43 +95,43 @@ export function groupProblems(): ProblemGroups {
     return group;
   };
   return {
-    add(kind, all) {
-      for (const one of all) addTo(groupOf(kind, one), one);
+    add(kind: RecordTypeName, all: Iterable<Omit<SimilarProblems, 'kind'>>): void {
+      for (const one of all) {
+        const { n, cause, value, samples } = one;
+        const group = groupOf(kind, one);
+        group.count += n;
+        // Lines of a file stand in their order.
+        inOrder ??= new Intl.Collator('en', { numeric: true }).compare;
+        const compare = inOrder;
+        group.samples = [...group.samples, ...samples]
+          .toSorted((a, b) => compare(a.place ?? a.key, b.place ?? b.key))
+          .slice(0, mostSamples);
+        if (!valued.has(cause) || value === null) continue;
+        const known = group.byName.get(wordOf(value));
+        const unknown = cause === 'date-in-future' ? 'future' : 'word';
+        if (known) known.records += n;
+        else if (group.byName.size >= mostValues) group.others += n;
+        else group.byName.set(wordOf(value), { text: value, unknown, records: n });
+      }
     },
-    put: (group) => void whole.push(group),
-    groups: () => [...whole, ...[...found.values()].map(finished)].toSorted(byUrgency),
+    /** Adds a group as it is. */
+    put: (group: ProblemGroup): void => void whole.push(group),
+    /** Returns the groups: the most urgent first, then by class and size. */
+    groups(): ProblemGroup[] {
+      const collected = [...found.values()].map(({ byName, ...group }) => ({
+        ...group,
+        values: [...byName.values()].toSorted((a, b) => b.records - a.records),
+      }));
+      return [...whole, ...collected].toSorted(
+        (a, b) => rankOf(a) - rankOf(b) || b.count - a.count || (a.reason < b.reason ? -1 : 1),
+      );
+    },
   };
-}
-
-function addTo(group: Collected, { n, cause, value, samples }: Omit<SimilarProblems, 'kind'>) {
-  group.count += n;
-  group.samples = [...group.samples, ...samples].toSorted(byPlace).slice(0, mostSamples);
-  if (!valued.has(cause) || value === null) return;
-  const known = group.byName.get(wordOf(value));
-  const unknown = cause === 'date-in-future' ? 'future' : 'word';
-  if (known) known.records += n;
-  else if (group.byName.size >= mostValues) group.others += n;
-  else group.byName.set(wordOf(value), { text: value, unknown, records: n });
-}
-
-function finished({ byName, ...group }: Collected): ProblemGroup {
-  const values = [...byName.values()].toSorted((a, b) => b.records - a.records);
-  return { ...group, values };
-}
-
-/** Puts lines of a file in their order. */
-function byPlace(a: Sample, b: Sample): number {
-  inOrder ??= new Intl.Collator('en', { numeric: true });
-  return inOrder.compare(a.place ?? a.key, b.place ?? b.key);
 }
 
 /** Causes for which somebody is still written to against their will come first. */
 const urgent: readonly ProblemCause[] = ['opt-out-refused', 'renamed-claimed'];
 const classes: readonly ProblemClass[] = ['held', 'rejected', 'invalid', 'conflict'];
-
-function byUrgency(a: ProblemGroup, b: ProblemGroup): number {
-  return rankOf(a) - rankOf(b) || b.count - a.count || (a.reason < b.reason ? -1 : 1);
-}
 
 function rankOf({ cause, class: of, option = '' }: ProblemGroup): number {
   // Nobody but a person can tell what these records say.

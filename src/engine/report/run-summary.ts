@@ -184,11 +184,15 @@ export function splitHeld({ template, ...people }: Record<GuardClass, number>) {
 }
 
 /** Combines the counts of the two places again. */
-export function heldIn({ contacts, templates }: HeldCounts): Record<GuardClass, number> {
+export function heldIn({
+  contacts,
+  templates,
+}: {
+  contacts: { held: Summary['contacts']['held'] };
+  templates: { held: number };
+}): Record<GuardClass, number> {
   return { ...byGuard(() => templates.held), ...contacts.held };
 }
-
-type HeldCounts = { [K in 'contacts' | 'templates']: Pick<Summary[K], 'held'> };
 
 const shownOps: Record<RecordTypeName, { changes: (keyof ChangeCounts)[]; applied: Op[] }> = {
   contact: {
@@ -228,18 +232,15 @@ export interface Plan {
   changes: Record<RecordTypeName, ChangeCounts>;
 }
 
-/** A plan under construction: its changes are added in plan order, each once. */
-interface Planning {
-  add(changes: Iterable<Change>): void;
-  done(): Plan;
-}
-
-/** Collects the changes of a plan. Whether a guard holds a change makes no difference. */
-export function planning(): Planning {
+/**
+ * Collects the changes of a plan, in plan order and each once. Whether a guard holds a change makes
+ * no difference.
+ */
+export function planning() {
   const hash = createHash('sha256');
   const counts: Record<RecordTypeName, ChangeCounts> = { contact: {}, template: {} };
   return {
-    add(changes) {
+    add(changes: Iterable<Change>): void {
       for (const { kind, key, op, part, target, body, phase, guard } of changes) {
         // The keys are in the order of canonical JSON, which saves sorting them.
         const named = { body, guard, key, kind, op, part, phase, target };
@@ -247,7 +248,7 @@ export function planning(): Planning {
         counts[kind][op] = (counts[kind][op] ?? 0) + 1;
       }
     },
-    done: () => ({ hash: hash.digest('hex').slice(0, 16), changes: counts }),
+    done: (): Plan => ({ hash: hash.digest('hex').slice(0, 16), changes: counts }),
   };
 }
 

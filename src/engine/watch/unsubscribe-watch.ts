@@ -70,7 +70,7 @@ export interface Watching {
 const name = 'sentinel';
 const pageSize = 100;
 /** The share of the route's limit that a listing uses in a window. */
-const share = 0.25;
+const limitShare = 0.25;
 /** The limit to assume if the route's is not known. */
 const unknown = { pages: 10, windowMs: 60_000 };
 /** At most this many runs are in progress together. */
@@ -100,23 +100,34 @@ type Listing = NonNullable<State['listing']>;
 /** Checks once. Throws Invalid for a mirror without contacts, and the errors of the requests. */
 export async function watch(mirror: Mirror, watching: Watching): Promise<Sighting> {
   const { snapshot, account } = mirror;
+  const { meta, transaction } = snapshot;
   const departing = { mirror, type: peopleOf(mirror), restored: watching.restored ?? false };
   const { type } = departing;
   const idle = { pages: 0, learnt: 0 };
-  const standing = bindingState(snapshot, account);
-  if (standing === 'other key' || standing === 'other url') return { is: 'unproven', ...idle };
+  const binding = bindingState(snapshot, account);
+  if (binding === 'other key' || binding === 'other url') return { is: 'unproven', ...idle };
   const asking = { signal: watching.stop, abort: watching.abort };
   const counts = await type.departures.counts(asking);
   storeDifference(mirror);
   if (!counts) return { is: 'uncounted', ...idle };
-  const before = stateOf(mirror);
-  const listing = before && (before.listing ?? begun(before, counts, underWay(mirror, type)));
+  const before = metaValue(meta, name, stored);
+  let listing = before?.listing;
+  if (before && !listing) {
+    const open = snapshot.journal.open(type.name).map(({ seq }) => `change ${seq}`);
+    const now = [...runsUnderWay(mirror), ...open];
+    const rose = (way: string): boolean => (counts[way] ?? 0) > (before.counts[way] ?? 0);
+    const ways = Object.keys(counts);
+    // A listing starts with the ways whose count rose.
+    const ordered = [...ways.filter(rose), ...ways.filter((way) => !rose(way))];
+    const isOver = before.sibling.some((one) => !now.includes(one));
+    if (isOver || ways.some(rose)) listing = { counts, ways: ordered, page: 1, seen: 0 };
+  }
   if (before && listing) return list(departing, { before, listing, counts, asking });
-  keep(mirror, { sibling: [], spent: [], ...before, counts });
+  const text = JSON.stringify({ sibling: [], spent: [], ...before, counts });
+  if (meta.get(name) !== text) transaction(() => meta.set(name, text));
   return { is: 'still', ...idle };
 }
 
-/** Returns the record type that can list who unsubscribed. */
 function peopleOf({ name: mirror, parts }: Mirror): Departing['type'] {
   for (const { type } of parts) {
     const { departures } = type.capabilities;
@@ -127,36 +138,31 @@ function peopleOf({ name: mirror, parts }: Mirror): Departing['type'] {
   });
 }
 
-/** Begins a listing if there is a reason for one, starting with the ways whose count rose. */
-function begun(
-  { counts: before, sibling }: State,
-  counts: UnsubscribeCounts,
-  now: readonly string[],
-): Listing | undefined {
-  const rose = (way: string): boolean => (counts[way] ?? 0) > (before[way] ?? 0);
-  const ways = Object.keys(counts);
-  const isOver = sibling.some((one) => !now.includes(one));
-  if (!isOver && !ways.some(rose)) return undefined;
-  const ordered = [...ways.filter(rose), ...ways.filter((way) => !rose(way))];
-  return { counts, ways: ordered, page: 1, seen: 0 };
-}
-
-/** A listing to continue. */
-interface Listed {
-  before: State;
-  listing: Listing;
-  counts: UnsubscribeCounts;
-  asking: Parameters<UnsubscribeListing['list']>[1];
-}
-
-/** Lists as many pages as the limit currently allows, and records each as it arrives. */
+/**
+ * Lists as many pages as the limit currently allows, given the pages requested within the last
+ * window, and records each as it arrives.
+ */
 async function list(
   departing: Departing,
-  { before, listing, counts, asking }: Listed,
+  {
+    before,
+    listing,
+    counts,
+    asking,
+  }: {
+    before: State;
+    listing: Listing;
+    counts: UnsubscribeCounts;
+    asking: Parameters<UnsubscribeListing['list']>[1];
+  },
 ): Promise<Sighting> {
   const { mirror, type } = departing;
-  const { clock } = mirror;
-  const { most, spent } = mayList(mirror, type.departures, before.spent);
+  const { clock, snapshot } = mirror;
+  const { limit, windowMs = unknown.windowMs } = mirror.limits()[type.departures.route] ?? {};
+  const now = clock.now();
+  const spent = before.spent.filter(({ at }) => at <= now && at > now - windowMs);
+  const share = limit === undefined ? unknown.pages : Math.max(1, Math.floor(limit * limitShare));
+  const most = spent.reduce((rest, one) => rest - one.pages, share);
   const sibling = before.listing ? before.sibling : [];
   let state: State = { ...before, listing, sibling };
   let overlaps = listing.page > 1 && most > 1;
@@ -172,12 +178,11 @@ async function list(
     const next = overlaps ? state : turned(state, state.listing, { found, counts });
     overlaps = false;
     const runs = runsUnderWay(mirror);
-    const departed = recordUnsubscribed(departing, { rows: found.rows, at, by }, ({ open }) => {
-      const named = new Set([...next.sibling, ...runs, ...open.map(changeName)]);
+    learnt += recordUnsubscribed(departing, { rows: found.rows, at, by }, (open) => {
+      const named = new Set([...next.sibling, ...runs, ...open.map((seq) => `change ${seq}`)]);
       state = { ...next, sibling: [...named], spent: [...spent, { at: by, pages }] };
-      mirror.snapshot.meta.set(name, JSON.stringify(state));
+      snapshot.meta.set(name, JSON.stringify(state));
     });
-    learnt += departed.learnt;
   }
   return { is: state.listing ? 'listing' : 'listed', pages, learnt };
 }
@@ -208,23 +213,6 @@ function lower(began: UnsubscribeCounts, now: UnsubscribeCounts): UnsubscribeCou
 }
 
 /**
- * Returns how many pages may be requested now, given the pages requested within the last window.
- */
-function mayList(
-  { limits, clock }: Mirror,
-  { route }: UnsubscribeListing,
-  before: State['spent'],
-): { most: number; spent: State['spent'] } {
-  const { limit, windowMs = unknown.windowMs } = limits()[route] ?? {};
-  const most = limit === undefined ? unknown.pages : Math.max(1, Math.floor(limit * share));
-  const now = clock.now();
-  const spent = before.filter(({ at }) => at <= now && at > now - windowMs);
-  return { most: spent.reduce((rest, { pages }) => rest - pages, most), spent };
-}
-
-const changeName = (seq: number): string => `change ${seq}`;
-
-/**
  * Names the runs in progress. A run may record people from a listing that is older than ours until
  * it has written its plan, and after that until it has ended.
  */
@@ -233,22 +221,6 @@ function runsUnderWay({ snapshot: { runs, journal } }: Mirror): string[] {
     .newest(runsAtOnce)
     .filter(({ endedAt, mode }) => endedAt === null && mode !== 'single')
     .map(({ id }) => `run ${id}, ${journal.holds(id) ? 'sending' : 'reading'}`);
-}
-
-/** Names the runs in progress and the open changes, as `sibling` stores them. */
-function underWay(mirror: Mirror, type: RecordType): string[] {
-  const open = mirror.snapshot.journal.open(type.name);
-  return [...runsUnderWay(mirror), ...open.map(({ seq }) => changeName(seq))];
-}
-
-function stateOf({ snapshot: { meta } }: Mirror): State | undefined {
-  return metaValue(meta, name, stored);
-}
-
-/** Stores the state, unless it is stored already. */
-function keep({ snapshot: { meta, transaction } }: Mirror, state: State): void {
-  const text = JSON.stringify(state);
-  if (meta.get(name) !== text) transaction(() => meta.set(name, text));
 }
 
 /** The mirror and record type that are watched. */
@@ -267,23 +239,17 @@ interface Sight {
   by: number;
 }
 
-/** The result of recording. */
-interface Departed {
-  /** The number of people newly known to have unsubscribed. */
-  learnt: number;
-  /** The open changes because of which people were not recorded. */
-  open: number[];
-}
-
 /**
- * Records the listed people who are recorded or planned; `more` is called in the same transaction.
- * It does not yield, so other writes to the snapshot come before or after it.
+ * Records the listed people who are recorded or planned, and returns how many are newly known to
+ * have unsubscribed; `more` is called in the same transaction, with the open changes because of
+ * which people were not recorded. It does not yield, so other writes to the snapshot come before or
+ * after it.
  */
 function recordUnsubscribed(
   departing: Departing,
   sight: Sight,
-  more: (departed: Departed) => void,
-): Departed {
+  more: (open: readonly number[]) => void,
+): number {
   const { type, mirror } = departing;
   const { snapshot, doNotContact, clock } = mirror;
   const changes = snapshot.journal.open(type.name);
@@ -294,21 +260,23 @@ function recordUnsubscribed(
   for (const [key, observed] of peopleIn(departing, sight.rows, isOpen)) {
     open.push(...changes.filter((change) => change.key === key).map(({ seq }) => seq));
     if (isOpen.has(key)) continue;
-    const states = statesOf(departing, key, { ...sight, observed });
+    const states = statesOf(departing, key, { ...sight, rows: observed });
     const { note, news = noListChanges } = type.decide(states);
     const { adds, ends } = news;
     if (adds.length + ends.length > 0)
       remarks.push({ ...identityOf(mirror, type, key), adds, ends });
-    if (note && isNews(note, states.recorded)) notes.push(note);
+    // This does not decide which contact of a person is ours: if their contact is gone or has
+    // another id now, only the do-not-contact list is updated.
+    const { recorded: row } = states;
+    const isNews = !row || note?.body !== row.body || note.shown !== row.shown;
+    if (note && isNews && (!row || note.id === row.id)) notes.push(note);
   }
   doNotContact.write(remarks, clock.now());
-  const learnt = new Set([...remarks, ...notes].map(({ key }) => key)).size;
-  const departed = { learnt, open };
   snapshot.transaction(() => {
     for (const note of notes) snapshot.recorded.put(note);
-    more(departed);
+    more(open);
   });
-  return departed;
+  return new Set([...remarks, ...notes].map(({ key }) => key)).size;
 }
 
 /**
@@ -341,7 +309,7 @@ function peopleIn(
 function statesOf(
   { mirror, type, restored }: Departing,
   key: Key,
-  { observed, at, by }: Omit<Sight, 'rows'> & { observed: readonly ObservedRow[] },
+  { rows: observed, at, by }: Sight,
 ): States {
   const { snapshot, doNotContact } = mirror;
   const recorded = snapshot.recorded.get(type.name, key);
@@ -369,14 +337,4 @@ function statesOf(
     lost: new Set(snapshot.retryLater.parts(type.name).map(({ part }) => part)),
     facts: factsIn(snapshot),
   };
-}
-
-/**
- * Returns whether a note contains anything new. This does not decide which contact of a person is
- * ours: if their contact is gone or has another id now, only the do-not-contact list is updated.
- */
-function isNews(note: RecordedRow, recorded: RecordedRow | undefined): boolean {
-  if (!recorded) return true;
-  if (note.id !== recorded.id) return false;
-  return note.body !== recorded.body || note.shown !== recorded.shown;
 }

@@ -71,11 +71,27 @@ export async function findOptOutsToReport(
   key: Key | undefined,
 ): Promise<FoundOptOuts> {
   const { run, type } = finding;
+  const { optOutReports, ranges, transaction } = run.snapshot;
   const found: FoundOptOuts = { waiting: 0, leftOut: 0, doubtful: 0 };
   const look = (keys: KeyRange | Key): void => {
-    const barred = run.snapshot.optOutReports.barred(type.name, keys);
-    const within = barred.filter((one) => !one.startsWith('#'));
-    const steps = stepsFor(finding, keys, within);
+    const isErased = run.doNotContact.erased() ?? (() => false);
+    const rows = new Map(optOutReports.of(type.name, keys).map((row) => [nameOf(row), row]));
+    // The opt-outs of an interrupted erasure are ours, not the person's.
+    const isBegun = new Set(unfinishedIn(run.snapshot).map((one) => one.key));
+    const barred = optOutReports.barred(type.name, keys).filter((one) => !one.startsWith('#'));
+    const people = [...leavers(finding, keys), ...barred.map((one) => remembered(finding, one))];
+    const outs = people
+      .filter((one) => !isErased(one.key) && !isBegun.has(one.key))
+      .flatMap((one) => one.outs.map((out) => ({ email: one.key, ...out })))
+      .flatMap((out) => idsOf(run, type.name, out.email).map((crmId) => ({ crmId, ...out })));
+    const steps = outs.map((out): Step => {
+      const row = rows.get(nameOf(out));
+      rows.delete(nameOf(out));
+      const { cause } = out;
+      if (cause === 'doubtful') return doubtOf(finding, { ...out, cause: 'opt_out' }, row);
+      return stepOf(finding, { ...out, cause }, row);
+    });
+    steps.push(...[...rows.values()].map((row) => endOf(finding, row)));
     for (const { waits, leftOut, doubtful } of steps) {
       found.waiting += waits;
       if (leftOut) found.leftOut += 1;
@@ -83,67 +99,36 @@ export async function findOptOutsToReport(
     }
     const writes = steps.flatMap(({ write }) => write ?? []);
     if (!run.writes || writes.length === 0) return;
-    run.snapshot.transaction(() => {
+    transaction(() => {
       for (const write of writes) write();
     });
   };
-  const { ranges } = run.snapshot;
   if (key !== undefined) look(key);
   else for await (const range of inTurns(run, ranges.ofKeys(type.name, peopleAtOnce))) look(range);
   return found;
 }
 
-function stepsFor(finding: Finding, keys: KeyRange | Key, barred: readonly Key[]): Step[] {
-  const { run, type } = finding;
-  const { optOutReports } = run.snapshot;
-  const rows = new Map(optOutReports.of(type.name, keys).map((row) => [nameOf(row), row]));
-  const isErased = run.doNotContact.erased() ?? (() => false);
-  // The opt-outs of an interrupted erasure are ours, not the person's.
-  const isBegun = new Set(unfinishedIn(run.snapshot).map((one) => one.key));
-  const steps: Step[] = [];
-  const people = [...leavers(finding, keys), ...barred.map((key) => remembered(finding, key))];
-  for (const { key, outs } of people) {
-    if (isErased(key) || isBegun.has(key)) continue;
-    for (const out of outs) {
-      for (const crmId of idsOf(run, type.name, key)) {
-        const at = { email: key, crmId, ...out };
-        const row = rows.get(nameOf(at));
-        rows.delete(nameOf(at));
-        steps.push(stepFor(finding, at, row));
-      }
-    }
-  }
-  return [...steps, ...[...rows.values()].map((row) => endOf(finding, row))];
-}
-
-const nameOf = ({
-  email,
-  crmId,
-  channel,
-}: Pick<OptOutReport, 'email' | 'crmId' | 'channel'>): string =>
-  JSON.stringify([email, crmId, channel]);
-
-interface Person {
-  key: Key;
-  outs: PlatformOptOut[];
+function nameOf({ email, crmId, channel }: { email: string; crmId: string; channel: string }) {
+  return JSON.stringify([email, crmId, channel]);
 }
 
 /**
  * Returns the recorded people who unsubscribed. A plan also includes people just observed, who are
  * noted but not recorded.
  */
-function leavers({ run, type }: Finding, keys: KeyRange | Key): Person[] {
+function leavers({ run, type }: Finding, keys: KeyRange | Key) {
   const { optOutReports } = run.snapshot;
   const rows = new Map(optOutReports.leavers(type.name, keys).map((row) => [row.key, row]));
   if (!run.writes) for (const row of optOutReports.noted(type.name, keys)) rows.set(row.key, row);
+  const facts = run.facts.known();
   return [...rows.values()].map((row) => ({
     key: row.key,
-    outs: type.optOuts.recorded(row, run.facts.known()),
+    outs: type.optOuts.recorded(row, facts),
   }));
 }
 
 /** Returns the opt-outs in the do-not-contact list for a person who is not recorded. */
-function remembered({ run, type }: Finding, key: Key): Person {
+function remembered({ run, type }: Finding, key: Key) {
   const entries = run.doNotContact.concerning({ key, ids: [] });
   const outs = new Map<string, PlatformOptOut>();
   for (const entry of entries) {
@@ -172,14 +157,6 @@ function idsOf({ snapshot }: RunContext, kind: RecordTypeName, key: Key): string
 }
 
 type One = Omit<OptOutReport, 'id'>;
-
-type Outgoing = Omit<One, 'cause'> & Pick<PlatformOptOut, 'cause'>;
-
-function stepFor(finding: Finding, at: Outgoing, row: ReturnedRow | undefined): Step {
-  const { cause } = at;
-  if (cause === 'doubtful') return doubtOf(finding, { ...at, cause: 'opt_out' }, row);
-  return stepOf(finding, { ...at, cause }, row);
-}
 
 function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
   const { run, returns } = finding;
@@ -225,44 +202,37 @@ function doubtOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step
   };
 }
 
-function add({ run, type }: Finding, one: One, state: 'planned' | 'needless'): void {
-  const row = { ...one, id: idOf(run, one), state, at: run.clock.now() };
-  run.snapshot.optOutReports.add(type.name, row);
-}
-
 /**
- * Returns the id of an opt-out. It stays the same while the snapshot knows when the opt-out was
- * observed, and does not reveal the person.
+ * Stores an opt-out. Its id stays the same while the snapshot knows when the opt-out was observed,
+ * and does not reveal the person.
  */
-function idOf({ snapshot }: RunContext, { email, crmId, channel, by }: One): string {
-  const secret = snapshot.meta.get('name-key') ?? '';
-  const text = JSON.stringify([email, crmId, channel, by]);
-  return `ret_${createHmac('sha256', secret).update(text).digest('hex').slice(0, 32)}`;
+function add({ run, type }: Finding, one: One, state: 'planned' | 'needless'): void {
+  const { meta, optOutReports } = run.snapshot;
+  const text = JSON.stringify([one.email, one.crmId, one.channel, one.by]);
+  const hash = createHmac('sha256', meta.get('name-key') ?? '')
+    .update(text)
+    .digest('hex');
+  const id = `ret_${hash.slice(0, 32)}`;
+  optOutReports.add(type.name, { ...one, id, state, at: run.clock.now() });
 }
-
-type Verdict = 'tell' | 'needless' | 'unread';
 
 /** Compares the opt-out with what the CRM now states in the record, under any address. */
-function verdictOn({ run, type, conclusive }: Finding, one: One): Verdict {
-  const rows = standing(run, type.name, one);
+function verdictOn({ run, type, conclusive }: Finding, one: One): 'tell' | 'needless' | 'unread' {
+  const { staging, recorded } = run.snapshot;
+  const { email, crmId } = one;
+  const keys = crmId === '' ? [email] : staging.keysOf(type.name, [crmId]);
+  const rows = keys
+    .flatMap((key) => staging.desired(type.name, key))
+    .filter(({ id }) => id === crmId);
   if (rows.length === 0) return conclusive ? 'needless' : 'unread';
   const present = rows.filter(({ presence }) => presence === 'present');
   // A bounce concerns only the address, so records with another address do not count.
-  const of = one.cause === 'bounce' ? present.filter(({ key }) => key === one.email) : present;
+  const of = one.cause === 'bounce' ? present.filter(({ key }) => key === email) : present;
   if (of.length === 0) return 'needless';
   // The CRM's consent may be newer than the opt-out; the consent decision comes first.
-  const rowOf = ({ key }: DesiredRow) => run.snapshot.recorded.get(type.name, key ?? one.email);
+  const rowOf = ({ key }: DesiredRow) => recorded.get(type.name, key ?? email);
   if (of.some((row) => type.optOuts.isNewer(row, one, rowOf(row)))) return 'unread';
   return of.some((row) => type.optOuts.saysSo(row, one)) ? 'needless' : 'tell';
-}
-
-function standing(
-  { snapshot: { staging } }: RunContext,
-  kind: RecordTypeName,
-  { email, crmId }: One,
-): DesiredRow[] {
-  const keys = crmId === '' ? [email] : staging.keysOf(kind, [crmId]);
-  return keys.flatMap((key) => staging.desired(kind, key)).filter(({ id }) => id === crmId);
 }
 
 /**
@@ -286,8 +256,8 @@ function endOf(finding: Finding, row: ReturnedRow): Step {
 
 /** Returns whether the person is currently unsubscribed and is known to have done it. */
 export function isStillOut(
-  { run, type }: Pick<Finding, 'run' | 'type'>,
-  { email, channel }: Pick<OptOutReport, 'email' | 'channel'>,
+  { run, type }: { run: RunContext; type: Finding['type'] },
+  { email, channel }: { email: string; channel: string },
 ): boolean {
   if (run.doNotContact.erased()?.(email)) return false;
   const row = run.snapshot.recorded.get(type.name, email);

@@ -3,6 +3,7 @@
  * within the limits of one run, and journals each opt-out like a change. A failure is stored and
  * printed, and the run continues.
  */
+import type { Meta } from '../../store/database/meta-table.ts';
 import {
   type Problem,
   isExpected,
@@ -18,7 +19,6 @@ import { type Finding, findOptOutsToReport, isStillOut } from './find-opt-outs.t
 import { counted } from '../../domain/values/counted.ts';
 import type { Key } from '../../domain/record.ts';
 import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';
-import type { Snapshot } from '../../store/snapshot.ts';
 import type { ReportResult } from '../../sources/write-back.ts';
 import type { RunTally } from '../context/run-tally.ts';
 import { inTurns } from '../context/work-in-parts.ts';
@@ -40,9 +40,10 @@ export interface Reported {
  * this mirror, or this kind of run, reports nothing.
  */
 export async function reportOptOuts(state: RunState): Promise<Reported | undefined> {
-  const { run, begun, known, failure, options, tally } = state;
+  const { run, begun, known, failure: runFailure, options, tally } = state;
   const { returns } = state.mirror;
   const { snapshot, writes } = run;
+  const { optOutReports, meta, transaction } = snapshot;
   const type = begun.map((part) => part.type).find(({ capabilities }) => capabilities.optOuts);
   if (!returns || !type?.capabilities.optOuts || run.stop.aborted) return undefined;
   const of = { ...type, optOuts: type.capabilities.optOuts };
@@ -50,39 +51,36 @@ export async function reportOptOuts(state: RunState): Promise<Reported | undefin
   const conclusive = knowledge.certified && (knowledge.whole || isRecord(options.mode));
   const finding: Finding = { run, type: of, returns, known: knowledge, conclusive };
   const key = onlyKey(run);
-  const isRead = known.has(type) && !failure && key !== '';
+  const isRead = known.has(type) && !runFailure && key !== '';
   const found = isRead ? await findOptOutsToReport(finding, key) : undefined;
-  const before = snapshot.optOutReports.counts(type.name);
+  const before = optOutReports.counts(type.name);
   if (!writes) {
     const none = { waiting: before.waiting, leftOut: 0, doubtful: 0 };
     return { summary: { told: 0, rejected: before.rejected, ...(found ?? none) } };
   }
-  const account = await deliverReports({ ...finding, tally }, key);
-  noteStuck(snapshot, account, run.clock.now());
-  const { waiting, rejected } = snapshot.optOutReports.counts(type.name);
-  listKnown(state, type.name);
-  const { leftOut = 0, doubtful = 0 } = found ?? {};
-  const summary = { told: account.told, rejected, waiting, leftOut, doubtful };
-  return account.failure ? { summary, stuck: sayStuck(waiting, account.failure) } : { summary };
-}
-
-/**
- * Lists the opt-outs that the CRM rejected in earlier runs; those of this run are already listed.
- */
-function listKnown({ run, tally }: RunState, kind: 'contact' | 'template'): void {
-  if (onlyKey(run) !== undefined) return;
-  for (const row of run.snapshot.optOutReports.rejected(kind, listed)) {
-    const { email: key, channel: part, reason, fix } = row;
+  const { told, failure } = await deliverReports({ ...finding, tally }, key);
+  const stuckBefore = stuckIn(snapshot);
+  if (failure ?? stuckBefore) {
+    transaction(() => {
+      if (!failure) meta.drop(name);
+      else meta.set(name, storedStop.encode(stuckBefore?.since ?? run.clock.now(), failure));
+    });
+  }
+  const { waiting, rejected } = optOutReports.counts(type.name);
+  // Those that the CRM rejected in this run are already listed.
+  for (const row of key === undefined ? optOutReports.rejected(type.name, listed) : []) {
     if (row.endedAt !== null && row.endedAt >= run.startedAt) continue;
-    const of = { kind, key, part, fix: fix ?? '' };
-    const problem = { ...of, class: 'rejected', cause: 'crm-refused' } as const;
+    const { email, channel: part, reason, fix } = row;
+    const about = { kind: type.name, key: email, part, fix: fix ?? '' };
+    const problem = { ...about, class: 'rejected', cause: 'crm-refused' } as const;
     tally.notReported({ ...problem, reason: sayRejected(reason ?? '') }, false);
   }
-}
-
-function sayStuck(waiting: number, { message }: Error): Problem {
-  const reason = `${counted(waiting, 'opt-out')} could not be reported to the CRM; the next run tries again: ${message}`;
-  return { code: 'write-back-stuck', reason };
+  const { leftOut = 0, doubtful = 0 } = found ?? {};
+  const summary = { told, rejected, waiting, leftOut, doubtful };
+  if (!failure) return { summary };
+  const many = counted(waiting, 'opt-out');
+  const reason = `${many} could not be reported to the CRM; the next run tries again: ${failure.message}`;
+  return { summary, stuck: { code: 'write-back-stuck', reason } };
 }
 
 /**
@@ -94,34 +92,39 @@ const mostMs = 60_000;
 
 type ReportDelivery = Pick<Finding, 'run' | 'type' | 'returns'> & { tally: RunTally };
 
-/** The result of one delivery. */
-interface DeliveryAccount {
-  told: number;
-  /** The reason why the delivery stopped early; undefined if it did not. */
-  failure: ExpectedError | undefined;
-}
-
 /**
- * Reports to the CRM all opt-outs that are due, or those of one person. Returns expected errors.
+ * Reports to the CRM all opt-outs that are due, or those of one person. Returns the expected error
+ * that stopped the delivery early, if any.
  */
 async function deliverReports(
   delivery: ReportDelivery,
   key: Key | undefined,
-): Promise<DeliveryAccount> {
-  const { run, type } = delivery;
-  const account: DeliveryAccount = { told: 0, failure: undefined };
+): Promise<{ told: number; failure?: ExpectedError }> {
+  const { run, type, returns } = delivery;
   const { optOutReports, transaction } = run.snapshot;
   const endsAt = run.clock.now() + mostMs;
+  let told = 0;
+  const count = (n: number): void => void (told += n);
   try {
     transaction(() => optOutReports.doubt(type.name, run.locks.others(run.id)));
-    findArrived(delivery);
+    // If reporting twice differs from reporting once, the source tells which opt-outs with an
+    // unknown outcome have arrived.
+    const open = returns.arrived ? optOutReports.unknown(type.name) : [];
+    if (open.length > 0) {
+      const there = returns.arrived?.(open.map((row) => spelledForCrm(delivery, row)));
+      const at = run.clock.now();
+      transaction(() => {
+        for (const { seq, id } of open)
+          optOutReports.move(seq, there?.has(id) ? 'acked' : 'planned', { at });
+      });
+    }
     for await (const due of inTurns(run, batchesOf(delivery, { key, endsAt })))
-      await tellSome(delivery, due, account);
+      await tellSome(delivery, due, count);
   } catch (error) {
     if (!isExpected(error)) throw error;
-    if (!(error instanceof Interrupted)) account.failure = error;
+    if (!(error instanceof Interrupted)) return { told, failure: error };
   }
-  return account;
+  return { told };
 }
 
 /** Yields the opt-outs that are due, a request at a time, within the limits of one run. */
@@ -144,65 +147,55 @@ function* batchesOf(
 }
 
 /**
- * Finds out which opt-outs with an unknown outcome have arrived, for a source where reporting twice
- * differs from reporting once.
- */
-function findArrived(delivery: ReportDelivery): void {
-  const { run, type, returns } = delivery;
-  const { optOutReports, transaction } = run.snapshot;
-  if (!returns.arrived) return;
-  const open = optOutReports.unknown(type.name);
-  if (open.length === 0) return;
-  const there = returns.arrived(open.map((row) => spelledForCrm(delivery, row)));
-  const at = run.clock.now();
-  transaction(() => {
-    for (const { seq, id } of open)
-      optOutReports.move(seq, there.has(id) ? 'acked' : 'planned', { at });
-  });
-}
-
-/**
  * Reports opt-outs in one request. If the CRM refuses all of them because of one, reports them one
  * by one. Throws the failure after storing it.
  */
 async function tellSome(
   delivery: ReportDelivery,
   due: readonly ReturnedRow[],
-  account: DeliveryAccount,
+  count: (n: number) => void,
 ): Promise<void> {
   try {
-    account.told += await tellBatch(delivery, due);
+    count(await tellBatch(delivery, due));
   } catch (error) {
     const isTogether = delivery.returns.reportsTogether && due.length > 1;
     if (!(error instanceof Invalid) || !isTogether) throw error;
-    for (const one of due) account.told += await tellBatch(delivery, [one]).catch(failed);
+    // An expected failure is already stored with its opt-out.
+    const ignore = (failure: unknown): number => {
+      if (!isExpected(failure)) throw failure;
+      return 0;
+    };
+    for (const one of due) count(await tellBatch(delivery, [one]).catch(ignore));
     throw error;
   }
 }
 
 /**
- * Counts nothing for a failure that is already stored with its opt-out. Rethrows unexpected errors.
- */
-function failed(error: unknown): number {
-  if (!isExpected(error)) throw error;
-  return 0;
-}
-
-/**
- * Reports a batch and returns how many opt-outs the CRM accepted. Throws the failure after storing
- * it.
+ * Reports a batch and returns how many opt-outs the CRM accepted. Drops opt-outs of people who are
+ * subscribed again, and opt-outs that the CRM no longer accepts. Skips opt-outs that another run
+ * has taken. Throws the failure after storing it.
  */
 async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]): Promise<number> {
   const { run, returns } = delivery;
-  const batch = claim(delivery, due);
+  const { optOutReports, transaction } = run.snapshot;
+  const at = run.clock.now();
+  // The rest is marked as sent, on disk before the request is sent.
+  const batch = transaction(() => {
+    const isDue = (row: ReturnedRow) => returns.takes(row) && isStillOut(delivery, row);
+    const still = due.filter(isDue);
+    for (const row of due) if (!still.includes(row)) optOutReports.drop(row.seq);
+    const free = still.filter(({ email, crmId }) =>
+      run.locks.beginInFlight(run.id, email, [crmId]),
+    );
+    for (const { seq } of free) optOutReports.move(seq, 'sent', { at, run: run.id });
+    return free;
+  });
   if (batch.length === 0) return 0;
   const answers: ReportResult[] = [];
   let failure: ExpectedError | undefined;
   try {
-    for await (const told of returns.tell(
-      batch.map((row) => spelledForCrm(delivery, row)),
-      run.abort,
-    )) {
+    const reports = batch.map((row) => spelledForCrm(delivery, row));
+    for await (const told of returns.tell(reports, run.abort)) {
       const { email } = batch[answers.length] ?? { email: '' };
       answers.push(told);
       const isLast = batch.slice(answers.length).every((row) => row.email !== email);
@@ -214,7 +207,7 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
   } finally {
     for (const { email } of batch) run.locks.endInFlight(run.id, email);
   }
-  settle(delivery, batch, { answers, failure });
+  storeAnswers(delivery, batch, { answers, failure });
   if (failure) throw failure;
   return answers.filter(({ is }) => is === 'told').length;
 }
@@ -227,30 +220,10 @@ function spelledForCrm({ run, type }: ReportDelivery, report: ReturnedRow): Retu
 }
 
 /**
- * Marks opt-outs as sent, on disk before the request is sent, and returns them. Drops opt-outs of
- * people who are subscribed again, and opt-outs that the CRM no longer accepts. Skips opt-outs that
- * another run has taken.
- */
-function claim(delivery: ReportDelivery, due: readonly ReturnedRow[]): ReturnedRow[] {
-  const { run, returns } = delivery;
-  const { optOutReports, transaction } = run.snapshot;
-  const at = run.clock.now();
-  return transaction(() => {
-    const [still, back] = parted(due, (row) => returns.takes(row) && isStillOut(delivery, row));
-    for (const { seq } of back) optOutReports.drop(seq);
-    const free = still.filter(({ email, crmId }) =>
-      run.locks.beginInFlight(run.id, email, [crmId]),
-    );
-    for (const { seq } of free) optOutReports.move(seq, 'sent', { at, run: run.id });
-    return free;
-  });
-}
-
-/**
  * Stores the outcome of each opt-out in a batch. Without a response the outcome is unknown, unless
  * the failure shows that nothing arrived.
  */
-function settle(
+function storeAnswers(
   { run, type, tally }: ReportDelivery,
   batch: readonly ReturnedRow[],
   { answers, failure }: { answers: readonly ReportResult[]; failure: ExpectedError | undefined },
@@ -289,48 +262,22 @@ export function sayRejected(reason: string): string {
   return `the CRM refused this opt-out: ${reason}`;
 }
 
-/** Splits a list into the items that pass the test and those that do not. */
-function parted<T>(all: readonly T[], is: (one: T) => boolean): [T[], T[]] {
-  return [all.filter(is), all.filter((one) => !is(one))];
-}
-
 const name = 'returns';
-
-/** Since when, in milliseconds since the epoch, nothing can be reported to the CRM, and why. */
-interface DeliveryStop {
-  since: number;
-  reason: string;
-  fix: string | undefined;
-}
 
 /** The stored text is `<since> <reason> → <fix>`, without the arrow if there is no fix. */
 const storedStop = {
   encode: (since: number, failure: ExpectedError): string => `${since} ${failure.message}`,
-  decode(text: string): DeliveryStop {
+  decode(text: string) {
     const [, since, reason = '', fix] = /^(\S*) ?(.*?)(?: → (.*))?$/s.exec(text) ?? [];
     return { since: Number(since), reason, fix };
   },
 };
 
-/** Returns why nothing can be reported to the CRM, or undefined if no obstacle is known. */
-export function stuckIn({ meta }: Pick<Snapshot, 'meta'>): DeliveryStop | undefined {
+/**
+ * Returns since when, in milliseconds since the epoch, nothing can be reported to the CRM, and why;
+ * undefined if no obstacle is known.
+ */
+export function stuckIn({ meta }: { meta: Meta }) {
   const text = meta.get(name);
   return text === undefined ? undefined : storedStop.decode(text);
-}
-
-/**
- * Stores that nothing can be reported to the CRM, or that reporting works again. `at` is in
- * milliseconds since the epoch.
- */
-function noteStuck(
-  { meta, transaction }: Snapshot,
-  { failure }: DeliveryAccount,
-  at: number,
-): void {
-  const before = stuckIn({ meta });
-  if (!failure && !before) return;
-  transaction(() => {
-    if (!failure) meta.drop(name);
-    else meta.set(name, storedStop.encode(before?.since ?? at, failure));
-  });
 }

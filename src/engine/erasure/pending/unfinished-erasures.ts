@@ -7,11 +7,10 @@
  * back.
  */
 import { z } from 'zod';
+import { type Meta, metaValue } from '../../../store/database/meta-table.ts';
 import type { RecordType } from '../../../records/record-type.ts';
 import type { Key } from '../../../domain/record.ts';
-import { metaValue } from '../../../store/database/meta-table.ts';
 import type { Purged } from '../../../store/tables/record-purge.ts';
-import type { Snapshot } from '../../../store/snapshot.ts';
 import { type RunContext, supersededKeys } from '../../context/run-context.ts';
 import { shortHash } from '../../context/person-identity.ts';
 import { inTurns } from '../../context/work-in-parts.ts';
@@ -60,7 +59,7 @@ const unfinished = z.object({
 export type Unfinished = z.infer<typeof unfinished>;
 
 /** Returns all unfinished erasures. */
-export function unfinishedIn({ meta }: Pick<Snapshot, 'meta'>): Unfinished[] {
+export function unfinishedIn({ meta }: { meta: Meta }): Unfinished[] {
   return metaValue(meta, name, z.array(unfinished)) ?? [];
 }
 
@@ -68,7 +67,7 @@ export function unfinishedIn({ meta }: Pick<Snapshot, 'meta'>): Unfinished[] {
  * Returns the erasure in its state at the start of this attempt, including everything that earlier
  * attempts did.
  */
-export function begun({ meta }: Pick<Snapshot, 'meta'>, key: Key, since: number): Unfinished {
+export function begun({ meta }: { meta: Meta }, key: Key, since: number): Unfinished {
   const hash = shortHash(meta, key);
   const before = unfinishedIn({ meta }).find((one) => one.hash === hash);
   const now = { hash, key, by: 'forget', held: undefined } as const;
@@ -78,12 +77,12 @@ export function begun({ meta }: Pick<Snapshot, 'meta'>, key: Key, since: number)
 /**
  * Stores the erasure, replacing what was stored for the same person. Call it within a transaction.
  */
-export function keep(snapshot: Pick<Snapshot, 'meta'>, one: Unfinished): void {
+export function keep(snapshot: { meta: Meta }, one: Unfinished): void {
   put(snapshot, [...unfinishedIn(snapshot).filter(({ hash }) => hash !== one.hash), one]);
 }
 
 /** Removes the erasure, because it is done or no longer wanted. Call it within a transaction. */
-export function end(snapshot: Pick<Snapshot, 'meta'>, key: Key): void {
+export function end(snapshot: { meta: Meta }, key: Key): void {
   const its = shortHash(snapshot.meta, key);
   put(
     snapshot,
@@ -91,7 +90,7 @@ export function end(snapshot: Pick<Snapshot, 'meta'>, key: Key): void {
   );
 }
 
-function put({ meta }: Pick<Snapshot, 'meta'>, all: readonly Unfinished[]): void {
+function put({ meta }: { meta: Meta }, all: readonly Unfinished[]): void {
   if (all.length > 0) meta.set(name, JSON.stringify(all));
   else if (meta.get(name) !== undefined) meta.drop(name);
 }
