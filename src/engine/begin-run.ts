@@ -114,10 +114,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   };
 }
 
-/**
- * Stores that the run began, and marks changes that earlier runs left open as unknown. Returns the
- * cursors. Call it within a transaction.
- */
+/** Stores that the run began. Returns the cursors. Call it within a transaction. */
 function start(run: RunContext, parts: readonly MirrorPart[], options: RunOptions) {
   const { snapshot, locks, id, mode, startedAt: at, undo } = run;
   const { by = { by: 'program' }, onlyPeople }: RunOptions = options;

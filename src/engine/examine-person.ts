@@ -70,7 +70,6 @@ export async function examine(
   return { source, unread, states, decision, sends: [...run.snapshot.staging.planned()], keptBack };
 }
 
-/** Returns the result of the work, or the expected error that ended it. */
 async function attempt<T>(work: Promise<T>): Promise<T | ExpectedError> {
   try {
     return await work;

@@ -124,10 +124,7 @@ function proofOf(
   return { same: found * 2 > of, by, found, of, how };
 }
 
-/**
- * Returns the organization that a template names. Returns undefined if there is no template, if it
- * names no organization, or if the key may not list templates.
- */
+/** Returns the organization that a template names, unless the key may not list templates. */
 async function organizationOf(
   { templates }: Account['platform'],
   signal: AbortSignal,

@@ -24,7 +24,7 @@ import {
   writeAuditLog,
   openChanges,
 } from '../context/run-context.ts';
-import { isTooLate } from '../guard/change-windows.ts';
+import { isTooLate } from '../guard/plan-rules.ts';
 import {
   type ApplyContext,
   isPastSlice,
@@ -68,10 +68,7 @@ export async function apply(applying: ApplyContext): Promise<void> {
 
 type PlannedRecord = [Key, JournaledChange[]];
 
-/**
- * Returns the planned changes, grouped by record. No other code modifies a change before it is
- * sent.
- */
+/** Returns the planned changes by record. No other code modifies one before it is sent. */
 async function* planned(applying: ApplyContext, phase: number): AsyncGenerator<PlannedRecord> {
   const { run, type, breaker, endsAt } = applying;
   const part = { run: run.id, kind: type.name, phase };
@@ -310,10 +307,7 @@ async function findOutcome(
   }
 }
 
-/**
- * Waits until the request can no longer arrive. A request of another run was sent before this run
- * began.
- */
+/** Waits until the request can no longer arrive; another run sent it before this one began. */
 async function passTimeout({ run, timeoutMs }: ApplyContext, change: JournaledChange) {
   const mayArrive = change.op === 'create' || change.op === 'delete';
   if (!mayArrive || change.sentAt === undefined) return;
@@ -328,23 +322,21 @@ const name = 'template tests';
 const stored = z.record(z.string(), z.object({ content: z.string(), to: z.array(z.string()) }));
 
 /** Claims a test. Returns false if it was claimed before. */
-function claimTest(snapshot: Snapshot, { key, content, to }: TestClaim): boolean {
-  const tests = metaValue(snapshot.meta, name, stored) ?? {};
+function claimTest({ meta, transaction }: Snapshot, { key, content, to }: TestClaim): boolean {
+  const tests = metaValue(meta, name, stored) ?? {};
   const last = tests[key];
   const sent = last?.content === content ? last.to : [];
   if (sent.includes(to)) return false;
-  write(snapshot, { ...tests, [key]: { content, to: [...sent, to] } });
+  const now = { ...tests, [key]: { content, to: [...sent, to] } };
+  transaction(() => meta.set(name, JSON.stringify(now)));
   return true;
 }
 
 /** Gives a claim back, because the test was certainly not sent. */
-function releaseTest(snapshot: Snapshot, { key, content, to }: TestClaim): void {
-  const tests = metaValue(snapshot.meta, name, stored) ?? {};
+function releaseTest({ meta, transaction }: Snapshot, { key, content, to }: TestClaim): void {
+  const tests = metaValue(meta, name, stored) ?? {};
   const last = tests[key];
   if (last?.content !== content) return;
-  write(snapshot, { ...tests, [key]: { content, to: last.to.filter((one) => one !== to) } });
-}
-
-function write({ meta, transaction }: Snapshot, tests: z.infer<typeof stored>): void {
-  transaction(() => meta.set(name, JSON.stringify(tests)));
+  const now = { ...tests, [key]: { content, to: last.to.filter((one) => one !== to) } };
+  transaction(() => meta.set(name, JSON.stringify(now)));
 }

@@ -45,7 +45,6 @@ export interface ApplyContext {
   passed: number;
 }
 
-/** A record that has a request in flight. */
 interface InFlightRecord {
   /** The record's ids in this reading of the source. */
   ids: readonly string[];

@@ -11,7 +11,6 @@ import { latestNow } from '../context/platform-knowledge.ts';
 import { stageObservation } from '../observe/person-observation.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
-/** The outcome of a change, and the platform's answer if there was one. */
 interface Outcome {
   outcome: SendOutcome;
   answer?: Answer | undefined;
@@ -112,7 +111,6 @@ function acknowledge(
   return row?.desired !== undefined;
 }
 
-/** Returns the platform's time, extrapolated from the listing. */
 function platformNowByListing({ known: { listing } }: ApplyContext, at: number) {
   if (listing?.platformStartedAt === undefined) return undefined;
   return listing.platformStartedAt + at - listing.startedAt;
@@ -172,10 +170,7 @@ function reconsiderFormer(applying: ApplyContext, key: Key): void {
   }
 }
 
-/**
- * Requests a new decision for a record. If the record was changed after it was observed, the
- * decision is based on the recorded state.
- */
+/** Requests a new decision, by the recorded state if that is newer than the observation. */
 function reconsider({ run, type, known, toBeListed }: ApplyContext, key: Key): void {
   const { staging, candidates, journal } = run.snapshot;
   const seenAt = staging.lookedAt(type.name, key) ?? known.listing?.startedAt;
@@ -201,10 +196,7 @@ function replaceObserved(
   staging.addLooked(type.name, key, run.clock.now());
 }
 
-/**
- * Records a rejection. The change waits until the record changes; an opt-out is retried after 1, 2,
- * 4 … hours, at most daily.
- */
+/** Records a rejection. The change waits until the record changes, an opt-out for a while. */
 function reject(
   applying: ApplyContext,
   change: JournaledChange,

@@ -171,28 +171,23 @@ export function storeQuarantine(
   run: RunContext,
   breaker: CircuitBreaker,
 ): { reason?: Problem; note?: Problem } {
-  if (run.quarantined) return {};
   const { meta, transaction } = run.snapshot;
+  const now = run.clock.now();
   const before = quarantineOf(meta);
-  if (holds(before, run.clock.now()) && before.until - before.delayMs >= run.startedAt) return {};
-  const next = nextQuarantine(before, breaker.verdict(), run.clock.now());
-  if (next === before) return {};
-  transaction(() => (next ? meta.set(name, JSON.stringify(next)) : meta.drop(name)));
-  if (next) return { reason: sayQuarantine(next) };
-  const reason = 'the quarantine is over: the platform took what this run sent';
-  return { note: { code: 'note', reason } };
-}
-
-function nextQuarantine(
-  before: Quarantine | undefined,
-  verdict: BreakerVerdict,
-  now: number,
-): Quarantine | undefined {
-  if (verdict === 'nothing') return before;
-  if (verdict === 'fine' || (verdict === 'refused' && !before)) return undefined;
+  const isNew = holds(before, now) && before.until - before.delayMs >= run.startedAt;
+  const verdict = breaker.verdict();
+  if (run.quarantined || isNew || verdict === 'nothing') return {};
+  if (!before && verdict !== 'stopped') return {};
+  if (verdict === 'fine') {
+    transaction(() => meta.drop(name));
+    const reason = 'the quarantine is over: the platform took what this run sent';
+    return { note: { code: 'note', reason } };
+  }
   const { firstMs, factor, longestMs } = retrySchedules.quarantine;
   const delayMs = before ? Math.min(factor * before.delayMs, longestMs) : firstMs;
-  return { since: before?.since ?? now, until: now + delayMs, delayMs };
+  const next = { since: before?.since ?? now, until: now + delayMs, delayMs };
+  transaction(() => meta.set(name, JSON.stringify(next)));
+  return { reason: sayQuarantine(next) };
 }
 
 /** States since when and until when the quarantine is in force. */

@@ -7,10 +7,7 @@ import type { KnownLedger } from '../../store/do-not-contact/list-file.ts';
 import type { Meta } from '../../store/database/meta-table.ts';
 import type { Mirror } from './mirror-context.ts';
 
-/**
- * The meta keys of the list's id, and of the number of writes that the snapshot has taken into
- * account.
- */
+/** The meta keys of the list's id, and of the number of writes taken into account. */
 const names = { id: 'ledger', reached: 'ledger-reached' } as const;
 
 const pageOfRows = 500;
@@ -27,40 +24,32 @@ export function boundDoNotContactList(meta: Meta): KnownLedger | undefined {
  * snapshot is not bound to yet first receives all recorded facts, because either the list or the
  * snapshot may be new.
  */
-export function bindDoNotContactList(mirror: Mirror): void {
-  const { snapshot, doNotContact } = mirror;
-  const { meta, transaction } = snapshot;
+export function bindDoNotContactList({ snapshot, doNotContact, parts, clock }: Mirror): void {
+  const { meta, transaction, recorded } = snapshot;
   const keep = (reached: number) => meta.set(names.reached, String(reached));
   const known = boundDoNotContactList(meta);
+  const isBound = known?.id === doNotContact.id;
   // While the snapshot is still bound to another list, the count of this one is not stored.
   const hear = (reached: number) => meta.get(names.id) === doNotContact.id && keep(reached);
   doNotContact.follow((reached) => transaction(() => void hear(reached)));
-  if (known?.id !== doNotContact.id) fill(mirror);
-  const reached = doNotContact.reached();
-  if (known?.id !== doNotContact.id || known.reached !== reached) {
-    transaction(() => {
-      meta.set(names.id, doNotContact.id);
-      keep(reached);
-    });
-  }
-}
-
-function fill({ parts, snapshot, doNotContact, clock }: Mirror): void {
-  for (const { type } of parts) {
-    for (let after: Key | undefined = ''; after !== undefined && type.capabilities.doNotContact;) {
-      const rows: RecordedRow[] = snapshot.recorded.next(type.name, after, pageOfRows);
-      const { memories } = type.capabilities.doNotContact;
-      const remarks = rows.map((row) => ({
-        key: row.key,
-        ids: snapshot.recorded.originsOf(type.name, row.key),
-        adds: memories(row),
-        ends: [],
-      }));
-      doNotContact.write(
-        remarks.filter(({ adds }) => adds.length > 0),
-        clock.now(),
-      );
+  for (const { type } of isBound ? [] : parts) {
+    const memories = type.capabilities.doNotContact?.memories;
+    if (!memories) continue;
+    for (let after: Key | undefined = ''; after !== undefined;) {
+      const rows: RecordedRow[] = recorded.next(type.name, after, pageOfRows);
+      const remarks = rows.map((row) => {
+        const ids = recorded.originsOf(type.name, row.key);
+        return { key: row.key, ids, adds: memories(row), ends: [] };
+      });
+      const news = remarks.filter(({ adds }) => adds.length > 0);
+      doNotContact.write(news, clock.now());
       after = rows.at(-1)?.key;
     }
   }
+  const reached = doNotContact.reached();
+  if (isBound && known.reached === reached) return;
+  transaction(() => {
+    meta.set(names.id, doNotContact.id);
+    keep(reached);
+  });
 }

@@ -29,15 +29,9 @@ export interface PeopleSelection {
   store(): void;
 }
 
-interface Selecting {
-  snapshot: Snapshot;
-  name: string;
-  sample?: number | undefined;
-}
-
 /** Returns the selection of a run, or undefined if it may change everybody. */
 export function selectionOf(
-  { snapshot, name, sample }: Selecting,
+  { snapshot, name, sample }: { snapshot: Snapshot; name: string; sample?: number | undefined },
   only: OnlyPeople | undefined,
 ): PeopleSelection | undefined {
   if (only) return listedPeople(snapshot, only);

@@ -3,17 +3,16 @@
  * address.
  */
 import { createHmac, hash } from 'node:crypto';
+import type { Snapshot } from '../../store/snapshot.ts';
 import type { Entry, Identity, ListChanges } from '../../domain/do-not-contact.ts';
-import type { Key, RecordedRow } from '../../domain/record.ts';
+import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import type { Meta } from '../../store/database/meta-table.ts';
-import type { RecordType } from '../../records/record-type.ts';
-import type { Mirror } from './mirror-context.ts';
 
 /**
  * Returns a short keyed hash (#9cc428f416d4) that stands for an address. It is the same in every
  * run of one mirror, because its secret is created with the snapshot.
  */
-export function shortHash({ get }: Pick<Meta, 'get'>, key: Key): string {
+export function shortHash({ get }: { get: Meta['get'] }, key: Key): string {
   const secret = get('name-key') ?? '';
   return `#${createHmac('sha256', secret).update(key).digest('hex').slice(0, 12)}`;
 }
@@ -24,7 +23,7 @@ const block = 64;
  * Returns a function that names addresses as `shortHash` does, for very many of them: it reads the
  * secret once, and computes the HMAC by two calls of `hash`, which takes half the time.
  */
-export function shortHasher({ get }: Pick<Meta, 'get'>): (key: Key) => string {
+export function shortHasher({ get }: { get: Meta['get'] }): (key: Key) => string {
   const secret = Buffer.alloc(block);
   secret.write(get('name-key') ?? '');
   const inner = Buffer.concat([secret.map((byte) => byte ^ 0x36), Buffer.alloc(4096)]);
@@ -58,8 +57,8 @@ export const noListChanges: ListChanges = { adds: [], ends: [] };
  * the current reading, and those that the record had while it was ours.
  */
 export function identityOf(
-  { snapshot }: Pick<Mirror, 'snapshot'>,
-  { name }: Pick<RecordType, 'name'>,
+  { snapshot }: { snapshot: Snapshot },
+  { name }: { name: RecordTypeName },
   key: Key,
 ): Identity {
   return identityWith({ snapshot }, { name }, { key, ids: snapshot.staging.idsOf(name, key) });
@@ -67,8 +66,8 @@ export function identityOf(
 
 /** Like `identityOf`, for callers that have already read the record's current CRM ids. */
 export function identityWith(
-  { snapshot }: Pick<Mirror, 'snapshot'>,
-  { name }: Pick<RecordType, 'name'>,
+  { snapshot }: { snapshot: Snapshot },
+  { name }: { name: RecordTypeName },
   { key, ids: currentIds }: Identity,
 ): Identity {
   const formerIds = snapshot.recorded.originsOf(name, key);

@@ -18,7 +18,7 @@ import { canonicalJson } from '../../domain/record.ts';
 import { metaValue, type Meta } from '../../store/database/meta-table.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Mirror, Account } from './mirror-context.ts';
-import { apartMs } from '../../domain/clock.ts';
+import { apartMs, type Clock } from '../../domain/clock.ts';
 import { isExpected, type Problem } from '../../domain/errors.ts';
 import type { CanaryTime } from '../../domain/guards/canary.ts';
 import type { RunContext } from './run-context.ts';
@@ -26,7 +26,7 @@ import type { RunContext } from './run-context.ts';
 const factsName = 'platform-facts';
 
 /** Returns the facts about the platform that the snapshot holds. */
-export function factsIn({ meta }: Pick<Snapshot, 'meta'>): PlatformFacts {
+export function factsIn({ meta }: { meta: Meta }): PlatformFacts {
   return metaValue(meta, factsName, platformFacts) ?? platformFacts.parse({});
 }
 
@@ -48,18 +48,25 @@ export function createFacts(snapshot: Snapshot, writes: boolean) {
   };
 }
 
+interface Clocks {
+  clock: Clock;
+  platformNow(): number | undefined;
+}
+
 /**
  * Returns the later of the two clocks' times, because either clock may be slow or may have been set
  * back.
  */
-export function latestNow({ clock, platformNow }: Pick<Mirror, 'clock' | 'platformNow'>): number {
+export function latestNow({ clock, platformNow }: Clocks): number {
   return Math.max(clock.now(), platformNow() ?? 0);
 }
+
+type StoredClocks = Clocks & { snapshot: Snapshot };
 
 const restoredName = 'restored-until';
 
 /** Stores until when the snapshot had not seen what a backup lacks. Call it in a transaction. */
-export function keepRestored(run: Pick<Mirror, 'clock' | 'platformNow' | 'snapshot'>): void {
+export function keepRestored(run: StoredClocks): void {
   run.snapshot.meta.set(restoredName, String(latestNow(run)));
 }
 
@@ -75,10 +82,7 @@ export function restoredUntil({ meta }: Mirror['snapshot']): number {
 const sameClockMs = 2_000;
 
 /** Returns the latest time that the platform's clock may have shown at a time of ours. */
-export function latestByPlatform(
-  { clock, platformNow }: Pick<Mirror, 'clock' | 'platformNow'>,
-  at: number,
-): number {
+export function latestByPlatform({ clock, platformNow }: Clocks, at: number): number {
   const now = clock.now();
   const ahead = (platformNow() ?? now) - now;
   return at + (Math.abs(ahead) < sameClockMs ? 0 : ahead) + sameClockMs;
@@ -90,8 +94,6 @@ const toldMs = 5 * minuteMs;
 const differenceName = 'clock difference';
 const difference = z.object({ aheadMs: z.number(), since: z.number() });
 
-type Clocks = Pick<Mirror, 'clock' | 'platformNow' | 'snapshot'>;
-
 /** Returns the last difference of over five minutes that was stored, unless it is over. */
 export function storedDifference(meta: Meta): z.infer<typeof difference> | undefined {
   return metaValue(meta, differenceName, difference);
@@ -101,20 +103,20 @@ export function storedDifference(meta: Meta): z.infer<typeof difference> | undef
  * Returns by how much our clock is ahead of the platform's, in milliseconds: now, or when the
  * platform last stated its time; null if it never did.
  */
-export function aheadOf(clocks: Clocks): number | null {
+export function aheadOf(clocks: StoredClocks): number | null {
   const { at, platformAt } = nowByBoth(clocks);
   if (platformAt !== null) return at - platformAt;
   return storedDifference(clocks.snapshot.meta)?.aheadMs ?? null;
 }
 
 /** Returns the time by both clocks; the platform's is known from its last response. */
-export function nowByBoth({ clock, platformNow }: Omit<Clocks, 'snapshot'>): CanaryTime {
+export function nowByBoth({ clock, platformNow }: Clocks): CanaryTime {
   const at = platformNow();
   return { at: clock.now(), platformAt: at === undefined ? null : Math.floor(at) };
 }
 
 /** Returns the same; while the platform states no time, its last known difference counts. */
-export function nowByKnown(clocks: Clocks): CanaryTime {
+export function nowByKnown(clocks: StoredClocks): CanaryTime {
   const at = clocks.clock.now();
   const aheadMs = aheadOf(clocks);
   return { at, platformAt: aheadMs === null ? null : Math.floor(at - aheadMs) };
@@ -142,13 +144,13 @@ export function sayDifference(aheadMs: number): Omit<Problem, 'code'> {
 }
 
 /** Returns a note about the difference if it is large. */
-export function noteDifference(mirror: Clocks): Problem[] {
+export function noteDifference(mirror: StoredClocks): Problem[] {
   const aheadMs = aheadOf(mirror);
   return isTold(aheadMs) ? [{ code: 'note', ...sayDifference(aheadMs) }] : [];
 }
 
 /** Stores the difference if it is large, or else that it is over. */
-export function storeDifference(mirror: Clocks): void {
+export function storeDifference(mirror: StoredClocks): void {
   const { clock, platformNow, snapshot } = mirror;
   if (platformNow() === undefined) return;
   const { meta, transaction } = snapshot;

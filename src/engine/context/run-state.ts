@@ -139,7 +139,7 @@ export function stateOf(started: Started): RunState {
 }
 
 /** Returns what the run has found for a record type so far. */
-export function findingsOf({ known }: Pick<RunState, 'known'>, type: RecordType): Findings {
+export function findingsOf({ known }: RunState, type: RecordType): Findings {
   return known.get(type) ?? noFindings;
 }
 
@@ -149,17 +149,14 @@ export function findingsOf({ known }: Pick<RunState, 'known'>, type: RecordType)
  */
 export function excludePart(state: RunState, part: MirrorPart, error: unknown): void {
   const isLast = state.parts.length === 1;
-  const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey(error);
+  const isRefusedKey = error instanceof Rejected && error.status === 401;
+  const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey;
   if (isLast || endsAll || !isExpected(error)) throw error;
   state.reasons.push({
     code: 'source-left-out',
     reason: `${part.type.name}s are left out: ${error.message}`,
   });
   state.parts = state.parts.filter((other) => other !== part);
-}
-
-function isRefusedKey(error: unknown): boolean {
-  return error instanceof Rejected && error.status === 401;
 }
 
 /** A listing of all records of one type on the platform. */

@@ -57,8 +57,8 @@ export function createTally(snapshot: Snapshot) {
     adopted: (kind: RecordTypeName): void => void (adopted[kind] += 1),
     /**
      * Stages a problem found while deciding, and lists it if it is new. A problem caused by an
-     * unknown word in the field that `option` names is only counted, and listed with that option. An
-     * opt-out that may be waiting is counted as one that failed.
+     * unknown word in the field that `option` names is only counted, and listed with that option.
+     * An opt-out that may be waiting is counted as one that failed.
      */
     notice({ urgent, ...problem }: RecordProblem, option?: string): void {
       const all = [...awaiting, ...Object.values(ranks).flat()];
@@ -142,10 +142,7 @@ export function createTally(snapshot: Snapshot) {
   };
 }
 
-/**
- * Lists unknown words, one line for each option. A line is new if one of its records is new, and
- * urgent if one of them is.
- */
+/** Lists unknown words, one line for each option: new or urgent if one of its records is. */
 function unknownWords() {
   const news = new Set<string>();
   const pressing = new Set<string>();
@@ -172,7 +169,6 @@ function unknownWords() {
   };
 }
 
-/** Builds the problem of a change that was refused before. */
 function refusal(
   about: { kind: RecordTypeName; key: Key; part: string; reason: string },
   { op, fix }: { op: Change['op']; fix: string },

@@ -15,7 +15,8 @@ export async function each<T>(
   work: (item: T) => Promise<void>,
 ): Promise<void> {
   const failures: unknown[] = [];
-  const rest = restOf(items);
+  const rest: Iterator<T> | AsyncIterator<T> =
+    Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
   const takeAll = async (): Promise<void> => {
     try {
       while (failures.length === 0) {
@@ -32,10 +33,6 @@ export async function each<T>(
   if (failures.length === 0) return;
   await rest.return?.();
   throw failures[0];
-}
-
-function restOf<T>(items: Iterable<T> | AsyncIterable<T>): Iterator<T> | AsyncIterator<T> {
-  return Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
 }
 
 /** What lets other tasks of the process run. */

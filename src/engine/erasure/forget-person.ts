@@ -118,10 +118,7 @@ function alsoOf({ snapshot, doNotContact }: Mirror, { name }: RecordType, key: K
   return snapshot.recorded.namesakes(name, key).filter((other) => !isErased(other));
 }
 
-/**
- * Returns the expected error that `work` throws, if any. Rethrows file system errors and unexpected
- * errors.
- */
+/** Returns the expected error that `work` throws, if any. Rethrows unexpected errors. */
 async function failureOf(work: () => Promise<void>): Promise<ExpectedError | undefined> {
   try {
     await work();
@@ -132,10 +129,7 @@ async function failureOf(work: () => Promise<void>): Promise<ExpectedError | und
   }
 }
 
-/**
- * Writes the erasure to the list, unless it is already there. A repeated request keeps the time of
- * the first.
- */
+/** Writes the erasure to the list, once: a repeated request keeps the time of the first. */
 function enter({ doNotContact }: Mirror, who: Identity, at: number): Certificate['entry'] {
   const standing = () =>
     doNotContact

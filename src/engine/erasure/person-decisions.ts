@@ -59,7 +59,6 @@ export interface Allowed {
   crm: CrmReading;
 }
 
-/** The person who may come back, who decided it, and why. */
 interface Allowing {
   part: MirrorPart;
   key: Key;
@@ -145,7 +144,6 @@ function dropVanished({ snapshot }: Mirror, { name, capabilities }: RecordType, 
   });
 }
 
-/** The person, and how the conflict is to be settled. */
 interface Settling extends Omit<SettlementAsked, 'settlement'> {
   part: MirrorPart;
   key: Key;

@@ -93,10 +93,7 @@ async function eraseOne(mirror: Mirror, wanted: Wanted, leave: Deadlines): Promi
   return { person, is: told.failure ? 'failed' : 'forgotten', told };
 }
 
-/**
- * Returns the ids of the person for which the CRM no longer has a record, or undefined if it still
- * has a record with this address.
- */
+/** Returns the ids without a record in the CRM; undefined if one still has the address. */
 async function goneOf(
   mirror: Mirror,
   { part, id, key }: Wanted,

@@ -7,7 +7,7 @@ import { guardNames } from '../../domain/guard-classes.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { closeApprovals, countAwaitingApproval } from '../guard/plan-approval.ts';
-import { sayDeferred } from '../guard/change-windows.ts';
+import { sayDeferred } from '../guard/plan-rules.ts';
 import { sayCanaries, closeCanaries } from '../guard/canaries.ts';
 import type { RunState } from '../context/run-state.ts';
 import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
@@ -145,7 +145,6 @@ function* keepNoticed({ run, parts, known, plan }: RunState): Steps {
   }
 }
 
-/** Deletes rows that are too old. It scans all of them, so a run about one person skips it. */
 async function prune(run: RunContext, { keepMs, audit, auditFault }: RunState['mirror']) {
   const { snapshot, clock } = run;
   const {
@@ -192,7 +191,6 @@ async function countPeople(run: RunContext) {
   return { subscribed, made };
 }
 
-/** The results of a run that the figures are made of. */
 interface Ended {
   summary: Summary;
   done: readonly JournalTally[];

@@ -21,7 +21,7 @@ import type { RecordType } from '../../records/record-type.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Status, FullCode } from '../report/run-summary.ts';
-import { hasDeferred } from '../guard/change-windows.ts';
+import { hasDeferred } from '../guard/plan-rules.ts';
 import type { RunState } from '../context/run-state.ts';
 import { countAwaitingApproval } from '../guard/plan-approval.ts';
 

@@ -2,7 +2,7 @@
 import { Interrupted, type Problem, Rejected, renderProblem } from '../../domain/errors.ts';
 import type { Stop } from '../../records/record-type.ts';
 import { canariesOf } from '../guard/canaries.ts';
-import { countDeferred } from '../guard/change-windows.ts';
+import { countDeferred } from '../guard/plan-rules.ts';
 import { type RunState, findingsNamed } from '../context/run-state.ts';
 import type { JournalTally } from '../../store/tables/journal.ts';
 import { openChanges } from '../context/run-context.ts';
@@ -26,7 +26,6 @@ import { isAnyLeft } from '../guard/plan-decisions.ts';
 import { countUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted } from '../../domain/values/counted.ts';
 
-/** Holds what a summary needs in addition to the state of the run. */
 interface Done {
   /** The result of reporting opt-outs to the CRM. */
   reported: Reported | undefined;
@@ -152,10 +151,7 @@ function kindSummary(
   };
 }
 
-/**
- * Returns the status. An unfinished erasure counts like a failed opt-out, and so does an audit log
- * that could not be written.
- */
+/** An unfinished erasure and an unwritten audit log count like a failed opt-out. */
 function statusOf(
   { run, tally, failure, notes }: RunState,
   held: Record<GuardClass, number>,

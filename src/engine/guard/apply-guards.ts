@@ -22,12 +22,11 @@ import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import { type RunState, findingsNamed } from '../context/run-state.ts';
 import { isFirstLoad } from '../context/run-context.ts';
 import { beginHolds, endsOf, hashToHold } from './approval-holds.ts';
-import { isClosedNow } from './change-windows.ts';
+import { isClosedNow, applyRules, askedBefore } from './plan-rules.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { noteVolume, othersOf, populationOf } from './guard-population.ts';
 import { holdSwapped, shapeOf, holdWithdrawn } from './change-shape.ts';
 import { applyCanaries, failedCanary, passApproved } from './canaries.ts';
-import { applyRules, askedBefore } from './plan-rules.ts';
 import type { Guarded } from '../../store/database/key-range.ts';
 import { explainHeld, whyOf } from '../report/guard-text.ts';
 import { type Meta, metaValue } from '../../store/database/meta-table.ts';
@@ -89,7 +88,6 @@ function* steps(state: RunState, cause: 'run' | 'creation'): Steps {
   review.rounds += 1;
 }
 
-/** Leaves to a later run what no window allows now, and what waits for a canary. */
 function* deferAll(state: RunState, classes: readonly GuardClass[]): Steps {
   const { deferred } = state.run.snapshot.guarded;
   for (const of of classes.filter((one) => isClosedNow(state.run, one)))
@@ -107,14 +105,12 @@ function* eachRangeOf(
   });
 }
 
-/** A class with withheld changes, why, and their number. */
 interface Withheld {
   found: HoldReason;
   volume: ChangeVolume;
   n: number;
 }
 
-/** Applies the guard of a class, and returns what it withholds. */
 function* guardOne(state: RunState, of: GuardClass, cause: 'run' | 'creation'): Steps<Withheld[]> {
   const { run, review } = state;
   const { guarded, meta } = run.snapshot;
@@ -226,7 +222,7 @@ function* volumeOf(state: RunState, of: GuardClass, fresh: number): Steps<Change
   };
 }
 
-/** Reports what is withheld as a problem of the run, and stores the reason of a hold that begins. */
+/** Reports what is withheld as a problem, and stores the reason of a hold that begins. */
 function reportHeld(state: RunState, { found, volume, n }: Withheld): void {
   const { run, tally, review } = state;
   const { awaitingApproval, meta, transaction } = run.snapshot;

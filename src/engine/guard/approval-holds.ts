@@ -135,7 +135,6 @@ export function* batchOf({ snapshot }: RunContext): Steps<Batch> {
   return { name: `${content.done().hash}-${stated.done().hash}`, size };
 }
 
-/** Calls `work` for each range of what the run withholds. */
 function* eachWithheld({ guarded }: Snapshot, work: (guarded: Guarded) => void) {
   for (const guard of guardNames) {
     yield* eachPart(guarded.withheldRanges(guard), (range) => work({ ...range, guard }));

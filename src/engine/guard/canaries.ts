@@ -60,7 +60,6 @@ function putCanary(state: RunState, guard: AskedClass, canary: Canary | undefine
   if (run.writes) run.snapshot.transaction(() => storeCanaries(state));
 }
 
-/** Moves the canary of a class, if there is one, to its next state. */
 function moveCanary(state: RunState, guard: AskedClass, event: CanaryEvent): void {
   const { run, review } = state;
   const before = review.canaries?.classes[guard];
@@ -86,7 +85,7 @@ export function memberOf({ seed, through }: { seed: string; through: string }) {
 }
 
 /** Returns the changes of a slice that have been sent and have an outcome. */
-export function sentOf({ guarded }: Snapshot, guard: AskedClass, canary: Canary): SentChange[] {
+function sentOf({ guarded }: Snapshot, guard: AskedClass, canary: Canary): SentChange[] {
   const isMember = memberOf(canary);
   return guarded.canary.sent(guard, canary.run).filter(({ key }) => isMember(key));
 }

@@ -116,10 +116,7 @@ export function* holdSwapped(state: RunState): Steps {
 
 const optIns = 'opt_in';
 
-/**
- * Counts who turns from `other` to yes and back, in all channels together and in each. Returns
- * nothing if few turn to yes.
- */
+/** Counts who turns from `other` to yes and back, in all channels and in each, if many do. */
 function* turnsOf(state: RunState, other: NotIn): Steps<Turns[]> {
   const { guarded, shaping, stated } = state.run.snapshot;
   const toYes: CountsByPart = new Map();

@@ -12,7 +12,7 @@ import { withoutYielding, yielding } from '../plan/commit-plan.ts';
 import type { RunState } from '../context/run-state.ts';
 import { endFirstLoad, type RunContext } from '../context/run-context.ts';
 import { addHolds, holdWithheld, type Batch, batchOf } from './approval-holds.ts';
-import { hasDeferred } from './change-windows.ts';
+import { hasDeferred } from './plan-rules.ts';
 import { modeName, type ToApprove } from '../context/mirror-context.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { approvePlan, isAnyLeft, noteDecision } from './plan-decisions.ts';
@@ -160,10 +160,7 @@ export function closeApprovals(state: RunState): RecordType[] {
   return settled;
 }
 
-/**
- * Returns the record types for which everything was planned; a first load, for example, deletes
- * nobody.
- */
+/** The record types for which everything was planned: a first load, say, deletes nobody. */
 function couldAll(state: RunState): RecordType[] {
   const { run, known } = state;
   return wholeKinds(state).filter(
@@ -173,10 +170,7 @@ function couldAll(state: RunState): RecordType[] {
   );
 }
 
-/**
- * Returns the record types with certified readings: of the source and, in a full run, of the
- * platform too.
- */
+/** The record types whose source, and in a full run platform, was read completely. */
 function wholeKinds({ run, parts, known }: RunState): RecordType[] {
   if (run.quarantined) return [];
   const types = parts.map(({ type }) => type);
@@ -192,7 +186,6 @@ function clearing(run: RunContext, judged: readonly RecordType[]) {
   return { but: othersThan(run, judged), before: run.clock.now() - weekMs };
 }
 
-/** Returns the names of the mirror's other record types. */
 function othersThan({ parts }: RunContext, kinds: readonly RecordType[]): RecordTypeName[] {
   const all = parts.map(({ type }) => type.name);
   return all.filter((name) => !kinds.some((type) => type.name === name));

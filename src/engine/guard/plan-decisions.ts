@@ -108,7 +108,7 @@ export function approvePlan(
  * Chooses what can be approved, and counts it and what is left out: no run could make the opt-ins
  * of new people to a further channel whose creation is neither among the changes nor approved.
  */
-export function toApprove(
+function toApprove(
   snapshot: Snapshot,
   { plan, only }: { plan: string; only: PartFilter },
   verified: { approvers: Approvers | undefined; now: number },

@@ -1,10 +1,15 @@
 /**
- * Applies the rules of the configuration to the plan of a run. A rule is judged once, on the whole
- * plan as the guards let it pass; what it withholds awaits approval like what a guard withholds. A
- * run about one person is not judged.
+ * Applies the rules and windows of the configuration to the plan of a run. A rule is judged once,
+ * on the whole plan as the guards let it pass; what it withholds awaits approval like what a guard
+ * withholds. A run about one person is not judged.
  *
  * A class that a rule withholds stays withheld in later rounds of the run. The reason is stored, so
  * that later runs can state it for changes that still wait.
+ *
+ * While no window allows changes, they are left to a later run. Nothing is withheld: the next run
+ * in the window plans them again. What the CRM states about one person is made at any time, and so
+ * are the opt-outs of `undo`. No run makes the other changes of an undo, so that the command has to
+ * be called again.
  */
 import { z } from 'zod';
 import { type Steps, eachPart } from '../context/work-in-parts.ts';
@@ -15,6 +20,7 @@ import {
   type CountedOp,
   countedOps,
   type PlanFacts,
+  type AskedClass,
 } from '../../domain/guards/plan-rule.ts';
 import { localTime } from '../../domain/values/local-time.ts';
 import { median } from '../../domain/values/median.ts';
@@ -25,6 +31,11 @@ import type { RunState } from '../context/run-state.ts';
 import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 import { failedCanary } from './canaries.ts';
 import { populationOf } from './guard-population.ts';
+import { isClosed, opening } from '../../domain/guards/change-window.ts';
+import type { JournaledChange } from '../../domain/change.ts';
+import type { Problem } from '../../domain/errors.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
+import { countWords, waitWords } from '../report/guard-text.ts';
 
 /** How many runs `usual` is about. */
 const mostRuns = 30;
@@ -57,7 +68,6 @@ export function* applyRules(
   return found;
 }
 
-/** Why a rule or a canary asks for an approval. */
 type AskedReason = Extract<HoldReason, { by: 'rule' | 'canary' }>;
 
 /** Gathers what the rules know. What is slow to count is counted only if a rule reads it. */
@@ -112,7 +122,6 @@ const stored = z.array(
   z.object({ kind: z.string(), op: z.string(), state: z.string(), n: z.number() }),
 );
 
-/** Returns the medians of the last runs of this mode that changed anything. */
 function usualOf({ snapshot: { figures }, mode }: RunContext): PlanFacts['usual'] {
   const earlier = figures.lastChanges(mode === 'fast' ? 'fast' : 'full', mostRuns);
   const counts = earlier.map(({ run, changes }) => {
@@ -155,4 +164,48 @@ function keepReasons({ snapshot }: RunContext, found: readonly [GuardClass, Aske
     if (Object.keys(kept).length === 0) meta.drop(nameOfReasons);
     else meta.set(nameOfReasons, JSON.stringify(kept));
   });
+}
+
+/** Returns whether no window allows a class now. */
+export function isClosedNow({ windows, timezone, clock }: RunContext, guard: GuardClass): boolean {
+  return windows.length > 0 && isClosed(windows, guard, { at: clock.now(), timezone });
+}
+
+/** Returns whether a change must not be sent now. */
+export function isTooLate(run: RunContext, { guard, seq }: JournaledChange): boolean {
+  if (guard === undefined || !isClosedNow(run, guard)) return false;
+  return !run.snapshot.guarded.deferred.isUrgent(seq);
+}
+
+/** Counts the records with changes that are left to a later run, by class. */
+export function countDeferred({ snapshot }: RunContext): Record<AskedClass, number> {
+  const { count } = snapshot.guarded.deferred;
+  return { delete: count('delete'), opt_in: count('opt_in'), template: count('template') };
+}
+
+/** Returns whether changes of a record type are left to a later run. */
+export function hasDeferred(run: RunContext, kind: RecordTypeName): boolean {
+  const counts = countDeferred(run);
+  return askedClasses.some((of) => guardRows[of].recordType === kind && counts[of] > 0);
+}
+
+/** States what waits for a window, and until when. */
+export function sayDeferred(run: RunContext): Problem[] {
+  const { windows, timezone, clock, snapshot, undo } = run;
+  const { count } = snapshot.guarded.deferred;
+  return askedClasses
+    .filter((of) => count(of, 'window') > 0)
+    .map((of): Problem => {
+      const { recordType } = guardRows[of];
+      const opens = opening(windows, of, { at: clock.now(), timezone });
+      const waiting = count(of, 'window');
+      if (undo) {
+        const what = `of this undo, changes to ${countWords(recordType, waiting)} are not made`;
+        const when = opens ? `from ${opens.words} on` : 'in more than two weeks';
+        const fix = `run \`crm-mirror undo ${undo.run}\` again ${when}`;
+        return { code: 'note', reason: `${what}: no window allows them now`, fix };
+      }
+      const until = opens?.words ?? 'longer than two weeks';
+      return { code: 'note', reason: `${waitWords(of, waiting, until)} (windows)` };
+    });
 }

@@ -108,7 +108,6 @@ export function sayUnsigned(snapshot: Snapshot, { approvers, now }: Verified): P
     });
 }
 
-/** What a signature states, besides the part, and who has to sign. */
 type Statement = Omit<ApprovalSignature, 'signature'> & { approvers: Approvers };
 
 /** Signs a part with the key of an approver. */
@@ -179,7 +178,6 @@ function storedPart({ awaitingApproval }: Snapshot, part: string): SignedPart {
   return { whole, part, changes: awaitingApproval.shown(part) };
 }
 
-/** Returns the text that an approver signs. */
 function statementOf(
   snapshot: Snapshot,
   { whole, part, changes }: SignedPart,

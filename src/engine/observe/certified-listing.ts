@@ -25,7 +25,6 @@ import { RateLimited, Rejected, Unavailable } from '../../domain/errors.ts';
 import type { KeyRange } from '../../store/database/key-range.ts';
 import type { Random } from '../../domain/clock.ts';
 
-/** What the first page stated: the number of records, and the time of that statement. */
 interface Claim {
   total: number;
   /** When the pass began by the platform's clock, in milliseconds since the epoch. */
@@ -37,10 +36,7 @@ interface Claim {
 }
 
 const pagesAtOnce = 16;
-/**
- * The number of records staged together, because a transaction costs about as much as staging a
- * page.
- */
+/** So many records, because a transaction costs about as much as staging a page. */
 const stagedAtOnce = 1_000;
 
 /** The first pass over a list. */
@@ -114,10 +110,7 @@ export async function sortListed(run: RunContext, parts: readonly MirrorPart[]):
   }
 }
 
-/**
- * Reads pages in parallel up to the stated total, then continues until the first page that is not
- * full.
- */
+/** Reads pages in parallel up to the stated total, then until one is not full. */
 async function turnPages(
   run: RunContext,
   type: RecordType,

@@ -92,7 +92,6 @@ function* updateDoNotContact({ snapshot, doNotContact, clock }: RunContext): Ste
   }
 }
 
-/** Runs all steps without yielding. */
 export function withoutYielding<T>(taken: Steps<T>): T {
   for (;;) {
     const { done, value } = taken.next();

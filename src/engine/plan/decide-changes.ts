@@ -24,7 +24,6 @@ interface Deciding {
   onKeptBack?: ((change: Change, gate: RunGate) => void) | undefined;
 }
 
-/** The number of decisions that can be made before other tasks need a turn. */
 const pageOfKeys = 100;
 
 /**

@@ -50,7 +50,6 @@ export async function readPlan(run: RunContext): Promise<Plan> {
   return plan.done();
 }
 
-/** The plan to forecast, and the platform's limits as the mirror knows them. */
 interface Forecasting {
   types: readonly RecordType[];
   plan: { changes: Plan['changes'] };
@@ -70,7 +69,6 @@ export function forecastRun(run: RunContext, { types, plan, mirror }: Forecastin
   });
 }
 
-/** Counts the requests of these changes by route. */
 function needsOf(
   { mode }: RunContext,
   types: readonly RecordType[],

@@ -98,9 +98,7 @@ function membersOf(row: RecordedRow, { names, recorded }: Parts): string[] {
   return recorded(row).filter((part) => names.includes(part));
 }
 
-/**
- * Returns the channels that over half of the members have lost. Stops counting as soon as possible.
- */
+/** Returns the channels that over half of the members have lost, counting no more than needed. */
 async function exceeding(
   losses: Map<string, number>,
   { run, name, channels }: { run: RunContext; name: RecordTypeName; channels: Parts },

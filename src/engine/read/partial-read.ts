@@ -32,7 +32,6 @@ const stagedAtOnce = 1_000;
 
 const storedColumns = z.array(z.string());
 
-/** Stages some records, and returns the sizes of this reading. */
 async function stageRows(
   run: RunContext,
   kind: RecordTypeName,
@@ -102,7 +101,6 @@ export function storeReadingFacts(
 
 /** The number of changed records above which everything is read, in batches and with all proofs. */
 const mostChanges = 10_000;
-/** The maximum number of other records that are requested one by one. */
 const mostAsked = 500;
 const askedAtOnce = 4;
 
@@ -202,7 +200,6 @@ async function readRelated(
   }
 }
 
-/** Returns all ids of records that share a current or former key with these records. */
 function relatedIds(run: RunContext, type: RecordType, rows: readonly DesiredRow[]): string[] {
   const { recorded, duplicates } = run.snapshot;
   const keys = rows.flatMap(({ key, id }) => [

@@ -105,10 +105,7 @@ function goneStates(
   };
 }
 
-/**
- * Returns the records with other keys that share an id with this one, on the platform or in the
- * source.
- */
+/** Returns the records with other keys that share an id, on the platform or in the source. */
 function formerOf(
   { snapshot }: RunContext,
   type: RecordType,

@@ -37,7 +37,6 @@ const sharedId = {
   fix: 'give every record an id of its own in the CRM',
 };
 
-/** What reading a source needs of a run. */
 type ReadingRun = Pick<RunContext, 'snapshot' | 'clock' | 'stop' | 'progress'>;
 
 /** Reads the whole source. Throws Unavailable if it is empty although records are known. */
@@ -102,10 +101,7 @@ export async function readSource(
   return { ...withAddresses(run, type.name, certificate), whole: true, sizes };
 }
 
-/**
- * Withdraws the certificate if most recorded people have lost their valid address, which means that
- * the column is empty, or another one.
- */
+/** Withdraws the certificate if the column of addresses is empty, or another one. */
 function withAddresses(
   { snapshot: { recorded, staging } }: ReadingRun,
   kind: RecordTypeName,

@@ -41,12 +41,10 @@ export function judgeCanary(
     const whose = at === 0 ? ` of ${counted(found.of, one, many)} of the canary` : '';
     return `${n}${whose} ${words[bound](found[bound])}`;
   });
-  return `${said.join(', ')} within ${minutes(afterMs)}`;
-}
-
-function minutes(ms: number): string {
-  const n = Math.max(1, Math.round(ms / 60_000));
-  return n < 120 ? counted(n, 'minute') : counted(Math.round(n / 60), 'hour');
+  const minutes = Math.max(1, Math.round(afterMs / 60_000));
+  const hours = Math.round(minutes / 60);
+  const within = minutes < 120 ? counted(minutes, 'minute') : counted(hours, 'hour');
+  return `${said.join(', ')} within ${within}`;
 }
 
 /** How a canary is shown: in `--json`, by `status` and in the console. */

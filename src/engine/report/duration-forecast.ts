@@ -60,25 +60,18 @@ export function forecast(needs: Needs, seen: Limits & { readMs: number }): Forec
   routes.sort((a, b) => (b.ms ?? 0) - (a.ms ?? 0));
   const isKnown = routes.every(({ ms }) => ms !== null);
   if (isKnown) return { readMs, routes, ms: leastMs({ routes }), assumed: [] };
-  const assumed = assumedLimits.map((limit) => ({
-    ...limit,
-    ms: leastMs({ routes: routes.map((one) => assuming(one, limit, reserve)) }),
-  }));
+  const assumed = assumedLimits.map((limit) => {
+    const known = { ...limit, others: 0, left: undefined };
+    const all = routes.map((one) =>
+      one.ms === null ? routeForecast({ ...one, reserve }, known) : one,
+    );
+    return { ...limit, ms: leastMs({ routes: all }) };
+  });
   return { readMs, routes, ms: null, assumed };
 }
 
-/** Returns the forecast of a route, under the assumed limit if its own is not known. */
-function assuming(
-  one: RouteForecast,
-  { limit, windowMs }: { limit: number; windowMs: number },
-  reserve: number,
-): RouteForecast {
-  if (one.ms !== null) return one;
-  return routeForecast({ ...one, reserve }, { limit, windowMs, others: 0, left: undefined });
-}
-
 /** Returns the minimum duration, based on the limits that are known. */
-export function leastMs({ routes }: Pick<Forecast, 'routes'>): number {
+export function leastMs({ routes }: { routes: readonly RouteForecast[] }): number {
   return longest(routes, ({ ms, windowMs }) => ({ ms: ms ?? 0, windowMs: windowMs ?? 0 })).ms;
 }
 
@@ -120,7 +113,7 @@ function isLook(route: string): boolean {
 }
 
 /** Counts the changes of each record type. */
-export function changesOf({ routes }: Pick<Forecast, 'routes'>): Map<string, number> {
+export function changesOf({ routes }: { routes: readonly RouteForecast[] }): Map<string, number> {
   const changes = new Map<string, number>();
   for (const { route, requests } of routes) {
     const kind = kindOf(route);
@@ -132,7 +125,7 @@ export function changesOf({ routes }: Pick<Forecast, 'routes'>): Map<string, num
 /** Forecasts the same requests again, using the limits that are known now. */
 export function forecastAgain({ routes, readMs }: Forecast, seen: Limits): Forecast {
   const needs = Object.fromEntries(routes.map(({ route, requests }) => [route, requests]));
-  const limits = Object.fromEntries(routes.map((one) => [one.route, newest(one, seen)]));
+  const limits = Object.fromEntries(routes.map((one) => [one.route, newest(one, seen.limits)]));
   return forecast(needs, { ...seen, limits, readMs });
 }
 
@@ -156,7 +149,7 @@ export function restOf(
   };
   return longest(ours, (one) => {
     const over = doneOf(one);
-    const seen = newest(one, { limits });
+    const seen = newest(one, limits);
     // A route already in use has only the rest of this window.
     const left = over > 0 ? seen.left : undefined;
     const ms = waitMs(one.requests - over, { ...seen, left }, reserve);
@@ -167,7 +160,7 @@ export function restOf(
 /** Returns the latest known limit of a route, or the earlier one if there is none. */
 function newest(
   { route, limit, windowMs, others }: RouteForecast,
-  { limits }: Pick<Limits, 'limits'>,
+  limits: Limits['limits'],
 ): RouteLimit {
   const seen = limits[route];
   if (seen?.limit !== undefined && seen.windowMs !== undefined) return seen;
@@ -197,10 +190,8 @@ function waitMs(
   return Math.ceil(Math.max(0, requests - (left ?? each)) / each) * windowMs;
 }
 
-/** Formats a duration in milliseconds. */
 type Range = (ms: number) => string;
 
-/** Reading times below this are not mentioned. */
 const longReadMs = 60_000;
 
 /**
@@ -211,34 +202,30 @@ export function renderForecast(forecast: Forecast, range: Range): string[] {
   const { readMs, routes, ms } = forecast;
   if (routes.length === 0) return [];
   const known = routes.filter((one) => one.ms !== null);
-  const lines = known.map((one) => lineOf(one, range));
+  const lines = known.map(({ route, requests, limit, windowMs, others }) => {
+    const words = limitWords({ limit: limit ?? 0, windowMs: windowMs ?? 0, others }, range);
+    return `  ${route}  ${requestWords(requests)}, ${words}`;
+  });
   const after = readMs < longReadMs ? '' : `, after ${range(readMs)} of reading both sides`;
-  const unknown = ms === null ? [unknownWords(forecast, range)] : [];
-  if (known.length === 0) return [`Duration unknown${after}: ${unknown.join('')}`];
   const least = leastMs({ routes });
-  const time = ms === null && least > 0 ? `at least ${range(least)}` : timeWords(least, range);
+  const names = routes
+    .filter((one) => one.ms === null)
+    .map(({ route, requests }) => `${route} (${requestWords(requests)})`);
+  const listed = new Intl.ListFormat('en').format(names);
+  const times = assumedWords(forecast.assumed, least, range);
+  const unknown = [`no rate limit observed yet for ${listed}.`, ...times].join(' ');
+  if (known.length === 0) return [`Duration unknown${after}: ${ms === null ? unknown : ''}`];
+  const about = least === 0 ? 'a moment' : `about ${range(least)}`;
+  const time = ms === null && least > 0 ? `at least ${range(least)}` : about;
   return [
     `Duration: ${time}${after}, by the rate limits observed so far:`,
     ...lines,
-    ...unknown.map(capitalized),
+    ...(ms === null ? [capitalized(unknown)] : []),
   ];
 }
 
-/** Returns the routes whose limit is not known, and the duration under each assumed limit. */
-function unknownWords({ routes, assumed }: Forecast, range: Range): string {
-  const names = routes
-    .filter(({ ms }) => ms === null)
-    .map(({ route, requests }) => `${route} (${requestWords(requests)})`);
-  const listed = new Intl.ListFormat('en').format(names);
-  const times = assumedWords({ assumed, least: leastMs({ routes }) }, range);
-  return [`no rate limit observed yet for ${listed}.`, ...times].join(' ');
-}
-
 /** Returns nothing if the routes with known limits take longer in any case. */
-function assumedWords(
-  { assumed, least }: Pick<Forecast, 'assumed'> & { least: number },
-  range: Range,
-): string[] {
+function assumedWords(assumed: Forecast['assumed'], least: number, range: Range): string[] {
   const slowest = assumed.at(-1);
   if (!slowest || (slowest.ms === least && least > 0)) return [];
   if (slowest.ms === 0) return [`At ${rateWords(slowest)} or more: a moment.`];
@@ -256,20 +243,8 @@ function rateWords({ limit, windowMs }: { limit: number; windowMs: number }): st
   return `${limit} a ${windowMs === 1000 ? 'second' : 'minute'}`;
 }
 
-function timeWords(ms: number, range: Range): string {
-  return ms === 0 ? 'a moment' : `about ${range(ms)}`;
-}
-
 function requestWords(requests: number): string {
   return `${withCommas(requests)} request${requests === 1 ? '' : 's'}`;
-}
-
-function lineOf(
-  { route, requests, limit, windowMs, others }: Forecast['routes'][number],
-  range: Range,
-): string {
-  const words = limitWords({ limit: limit ?? 0, windowMs: windowMs ?? 0, others }, range);
-  return `  ${route}  ${requestWords(requests)}, ${words}`;
 }
 
 /** Renders a limit as "30 every 60 s, 20 % used by others". */

@@ -70,9 +70,7 @@ export const weekMs = 7 * 86_400_000;
 /** Common page sizes of CRM exports, and of the programs that produce them. */
 const pages: readonly number[] = [100, 200, 250, 500, 1000];
 const oneDomainFrom = 0.9;
-/**
- * Compensates for floating-point rounding: 0.57 % of 10000 is computed as slightly less than 57.
- */
+/** For floating-point rounding: 0.57 % of 10000 is computed as slightly less than 57. */
 const rounding = 1e-6;
 
 export type HoldReason =
@@ -116,6 +114,6 @@ export function judgeShape({ domainShare, rows }: Shape): HoldReason | undefined
 }
 
 /** Returns the largest number of people that passes. */
-export function mostOf({ of }: Pick<ChangeVolume, 'of'>, { percent, floor }: Limit): number {
+export function mostOf({ of }: { of: number }, { percent, floor }: Limit): number {
   return Math.max(floor, Math.floor((of * percent) / 100 + rounding));
 }

@@ -203,10 +203,7 @@ function turned(
   return { ...state, counts: lower(began, counts), listing: undefined };
 }
 
-/**
- * Returns the lower counts, because people who resubscribed would otherwise hide as many new
- * opt-outs.
- */
+/** People who resubscribed would otherwise hide as many new opt-outs. */
 function lower(began: UnsubscribeCounts, now: UnsubscribeCounts): UnsubscribeCounts {
   const ways = Object.entries(began);
   return Object.fromEntries(ways.map(([way, count]) => [way, Math.min(count, now[way] ?? count)]));
@@ -223,7 +220,6 @@ function runsUnderWay({ snapshot: { runs, journal } }: Mirror): string[] {
     .map(({ id }) => `run ${id}, ${journal.holds(id) ? 'sending' : 'reading'}`);
 }
 
-/** The mirror and record type that are watched. */
 interface Departing {
   mirror: Mirror;
   type: RecordType & { readonly departures: UnsubscribeListing };
@@ -279,10 +275,7 @@ function recordUnsubscribed(
   return new Set([...remarks, ...notes].map(({ key }) => key)).size;
 }
 
-/**
- * Groups the rows by person: under the contact's own key, and under the key that the contact is
- * recorded with.
- */
+/** Groups the rows by person: under the contact's own key, and under recorded ones. */
 function peopleIn(
   { mirror, type }: Departing,
   rows: readonly ObservedRow[],
