@@ -52,9 +52,7 @@ export function createCircuitBreaker() {
   const stops = new Map<string, Problem>();
   const strangers = new Map<string, number>();
   const proven = new Set<string>();
-  let silence = 0;
-  let attempted = 0;
-  let rejected = 0;
+  let [silence, attempted, rejected] = [0, 0, 0];
 
   function stop(scope: string, why: { reason: string; fix?: string }): void {
     if (!stops.has(scope)) stops.set(scope, { code: 'circuit-open', ...why });
@@ -72,8 +70,8 @@ export function createCircuitBreaker() {
         stop(scope, { reason, fix: 'is that channel there?' });
     }
     if (attempted < attemptsAtLeast || rejected / attempted <= rejectedAtMost) return;
-    const count = `${rejected} of ${attempted}`;
-    const reason = `the platform refused ${count} changes; only opt-outs are still sent`;
+    const changes = `${rejected} of ${attempted} changes`;
+    const reason = `the platform refused ${changes}; only opt-outs are still sent`;
     stop('most', { reason, fix: 'see the problems' });
   }
 
@@ -84,10 +82,7 @@ export function createCircuitBreaker() {
       stops.has(type.route(change.op)) ||
       (change.part !== '' && stops.has(partOf(type, change))) ||
       (stops.has('most') && !isStatedOptOut(change)),
-    /**
-     * Returns whether the change needs a read before it is sent, and the route of that read is
-     * stopped.
-     */
+    /** Returns whether the read that the change needs before it is sent is stopped. */
     blinds: (type: RecordType, { op }: Change): boolean =>
       op !== 'opt_out' && stops.has(type.lookRoute(op)),
     /** Counts the outcome of a change. */

@@ -33,6 +33,39 @@ interface Sets {
   ids: Set<string>;
 }
 
+/** A run about all people: who is superseded, and who has a request in flight, with their ids. */
+interface WholeRun {
+  superseded: Sets;
+  inFlight: Map<Key, readonly string[]>;
+}
+
+/**
+ * Locks the people if no other run has locked them and nothing is in flight for them. In either
+ * case they become superseded for the runs about all people, which then send nothing more for them,
+ * so that the wait ends.
+ */
+function takeNow(
+  { taken, runs }: { taken: Sets; runs: ReadonlyMap<string, WholeRun> },
+  people: LockedPeople,
+  own: Sets,
+): boolean {
+  for (const { superseded } of runs.values()) {
+    for (const key of people.keys) superseded.keys.add(key);
+    for (const id of people.ids) superseded.ids.add(id);
+  }
+  const keys = people.keys.filter((key) => !own.keys.has(key));
+  const ids = people.ids.filter((id) => !own.ids.has(id));
+  if (keys.some((key) => taken.keys.has(key)) || ids.some((id) => taken.ids.has(id))) return false;
+  for (const { inFlight } of runs.values()) {
+    const idsInFlight = [...inFlight.values()].flat();
+    if (keys.some((key) => inFlight.has(key))) return false;
+    if (ids.some((id) => idsInFlight.includes(id))) return false;
+  }
+  for (const key of keys) for (const set of [taken.keys, own.keys]) set.add(key);
+  for (const id of ids) for (const set of [taken.ids, own.ids]) set.add(id);
+  return true;
+}
+
 /** The locks that the runs of one process share. The lease keeps out runs of other processes. */
 export type PersonLocks = ReturnType<typeof createPersonLocks>;
 
@@ -41,8 +74,7 @@ export function createPersonLocks() {
   const noSets = (): Sets => ({ keys: new Set<Key>(), ids: new Set<string>() });
   const taken = noSets();
   const nobody = noSets();
-  /** The runs about all people: who is superseded, and who has a request in flight. */
-  const runs = new Map<string, { superseded: Sets; inFlight: Map<Key, readonly string[]> }>();
+  const runs = new Map<string, WholeRun>();
   /** The runs about one person. */
   const alone = new Set<string>();
   /** Callbacks that wake the callers waiting for a lock. */
@@ -51,30 +83,6 @@ export function createPersonLocks() {
 
   function wake(): void {
     for (const one of waiting.splice(0)) one();
-  }
-
-  /**
-   * Locks the people if no other run has locked them and nothing is in flight for them. In either
-   * case they become superseded for the runs about all people, which then send nothing more for
-   * them, so that the wait ends.
-   */
-  function takeNow(people: LockedPeople, own: Sets): boolean {
-    for (const { superseded } of runs.values()) {
-      for (const key of people.keys) superseded.keys.add(key);
-      for (const id of people.ids) superseded.ids.add(id);
-    }
-    const keys = people.keys.filter((key) => !own.keys.has(key));
-    const ids = people.ids.filter((id) => !own.ids.has(id));
-    if (keys.some((key) => taken.keys.has(key)) || ids.some((id) => taken.ids.has(id)))
-      return false;
-    for (const { inFlight } of runs.values()) {
-      const idsInFlight = [...inFlight.values()].flat();
-      if (keys.some((key) => inFlight.has(key))) return false;
-      if (ids.some((id) => idsInFlight.includes(id))) return false;
-    }
-    for (const key of keys) for (const set of [taken.keys, own.keys]) set.add(key);
-    for (const id of ids) for (const set of [taken.ids, own.ids]) set.add(id);
-    return true;
   }
 
   return {
@@ -105,11 +113,11 @@ export function createPersonLocks() {
      */
     async take(people: LockedPeople): Promise<PersonLock> {
       const own = noSets();
-      while (!takeNow(people, own)) {
+      while (!takeNow({ taken, runs }, people, own)) {
         await new Promise<void>((resolve) => waiting.push(resolve));
       }
       return {
-        extend: (more) => takeNow(more, own),
+        extend: (more) => takeNow({ taken, runs }, more, own),
         release() {
           for (const key of own.keys) taken.keys.delete(key);
           for (const id of own.ids) taken.ids.delete(id);

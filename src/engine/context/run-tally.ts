@@ -36,22 +36,12 @@ export type RunTally = ReturnType<typeof createTally>;
 export function createTally(snapshot: Snapshot) {
   const adopted: Record<RecordTypeName, number> = { contact: 0, template: 0 };
   const done: Record<RecordTypeName, number> = { contact: 0, template: 0 };
-  let awaiting: ListedProblem[] = [];
-  const ranks: Record<'failed opt-outs' | 'new' | 'known', ListedProblem[]> = {
-    'failed opt-outs': [],
-    new: [],
-    known: [],
-  };
+  const { listed: awaitingNow, ...awaiting } = listAwaiting(snapshot);
+  const { ranks, list } = listByRank();
   const words = unknownWords();
   const stopped: Record<Stop, number> = { protect: 0, optIns: 0, sample: 0 };
   const sums = { news: 0, known: 0, optOutsFailed: 0 };
   const count = (isNew: boolean): void => void (sums[isNew ? 'news' : 'known'] += 1);
-  const list = (rank: keyof typeof ranks, problem: ListedProblem): void => {
-    const listed = ranks[rank];
-    const again = listed.some((one) => sameProblem(one, problem));
-    if (listed.length < most && !again) listed.push(problem);
-  };
-
   return {
     /** Counts a record that was found on the platform and is now ours. */
     adopted: (kind: RecordTypeName): void => void (adopted[kind] += 1),
@@ -61,7 +51,7 @@ export function createTally(snapshot: Snapshot) {
      * An opt-out that may be waiting is counted as one that failed.
      */
     notice({ urgent, ...problem }: RecordProblem, option?: string): void {
-      const all = [...awaiting, ...Object.values(ranks).flat()];
+      const all = [...awaitingNow(), ...Object.values(ranks).flat()];
       const again = all.some((one) => sameProblem(one, problem));
       const before = snapshot.problems.get(problem);
       const isConflict = problem.class === 'conflict';
@@ -74,12 +64,8 @@ export function createTally(snapshot: Snapshot) {
       else if (urgent) list('failed opt-outs', { ...problem, isNew });
       else if (isNew || !isConflict) list(isNew ? 'new' : 'known', { ...problem, isNew });
     },
-    /** Lists the unknown words of a source, one line for each option. */
     unknown: words.list,
-    /**
-     * Counts and lists a change that the platform refused before and that is not due for a retry
-     * yet.
-     */
+    /** Counts and lists a change that was refused before and that is not due for a retry yet. */
     parked({ op, kind, key, part }: Change, { reason, fix }: Fault): void {
       sums.known += 1;
       const isOptOut = op === 'opt_out';
@@ -93,40 +79,26 @@ export function createTally(snapshot: Snapshot) {
       sums.optOutsFailed += refused + waiting.length;
       for (const one of waiting)
         list('failed opt-outs', { ...one, ...waitingOptOut, isNew: false });
-      for (const one of optOuts)
-        list('failed opt-outs', refusal(one, { op: 'opt_out', fix: delays }));
+      const again = { op: 'opt_out', fix: delays } as const;
+      for (const one of optOuts) list('failed opt-outs', refusal(one, again));
     },
-    /** Lists what awaits approval in a guard class, replacing the earlier entry of that class. */
-    held(problem: RecordProblem): void {
-      const isNew = !snapshot.problems.get(problem);
-      snapshot.staging.addNoticed(problem);
-      awaiting = [...awaiting.filter((one) => !sameProblem(one, problem)), { ...problem, isNew }];
-    },
-    /**
-     * Removes the entries of these classes, because none of their changes awaits approval any more.
-     */
-    released(classes: readonly GuardClass[]): void {
-      const isOver = ({ key }: ListedProblem) => classes.some((of) => of === key);
-      for (const { kind, key } of awaiting.filter(isOver))
-        snapshot.staging.forgetNoticed(kind, key);
-      awaiting = awaiting.filter((one) => !isOver(one));
-    },
+    ...awaiting,
     /** Lists an opt-out that the CRM refuses; `isNew` if the CRM did not refuse it before. */
     notReported(problem: RecordProblem, isNew: boolean): void {
       count(isNew);
       list(isNew ? 'new' : 'known', { ...problem, isNew });
     },
     /** Counts the outcome of a change, and lists a rejected one. */
-    outcome({ name }: RecordType, { op, key, part }: Change, outcome: SendOutcome): void {
-      if (!leftUndone.has(outcome.is)) done[name] += 1;
+    outcome({ name: kind }: RecordType, { op, key, part }: Change, outcome: SendOutcome): void {
+      if (!leftUndone.has(outcome.is)) done[kind] += 1;
       if (outcome.is !== 'rejected') return;
       sums.news += 1;
       if (op === 'opt_out') sums.optOutsFailed += 1;
-      const { reason, fix } = outcome;
-      const problem = refusal({ kind: name, key, part, reason }, { op, fix });
+      const about = { kind, key, part, reason: outcome.reason };
+      const problem = refusal(about, { op, fix: outcome.fix });
       list(op === 'opt_out' ? 'failed opt-outs' : 'new', { ...problem, isNew: true });
     },
-    /** Returns the number of completed changes of a record type. */
+    /** Returns the number of completed changes. */
     outcomeCount: (kind: RecordTypeName): number => done[kind],
     /** Counts a record for which a setting prevents a change. */
     stopped: (by: Stop): void => void (stopped[by] += 1),
@@ -136,7 +108,7 @@ export function createTally(snapshot: Snapshot) {
       const listed = words.listed();
       const urgent = listed.filter(({ cause }) => cause === unreadable);
       const others = listed.filter(({ cause }) => cause !== unreadable);
-      const first = [...awaiting, ...urgent, ...ranks['failed opt-outs'], ...others];
+      const first = [...awaitingNow(), ...urgent, ...ranks['failed opt-outs'], ...others];
       return [...first, ...ranks.new, ...ranks.known].slice(0, most);
     },
   };
@@ -175,6 +147,37 @@ function refusal(
 ): ListedProblem {
   const cause = op === 'opt_out' ? 'opt-out-refused' : 'platform-refused';
   return { ...about, class: 'rejected', cause, fix, isNew: false };
+}
+
+/** Maintains the list of what awaits approval. */
+function listAwaiting({ problems, staging }: Snapshot) {
+  let awaiting: ListedProblem[] = [];
+  return {
+    /** Lists what awaits approval in a guard class, replacing the earlier entry of that class. */
+    held(problem: RecordProblem): void {
+      const isNew = !problems.get(problem);
+      staging.addNoticed(problem);
+      awaiting = [...awaiting.filter((one) => !sameProblem(one, problem)), { ...problem, isNew }];
+    },
+    /** Removes the entries of classes of which no change awaits approval any more. */
+    released(classes: readonly GuardClass[]): void {
+      const isOver = ({ key }: ListedProblem) => classes.some((of) => of === key);
+      for (const { kind, key } of awaiting.filter(isOver)) staging.forgetNoticed(kind, key);
+      awaiting = awaiting.filter((one) => !isOver(one));
+    },
+    listed: () => awaiting,
+  };
+}
+
+function listByRank() {
+  const failed: ListedProblem[] = [];
+  const ranks = { 'failed opt-outs': failed, new: failed.slice(), known: failed.slice() };
+  const list = (rank: keyof typeof ranks, problem: ListedProblem): void => {
+    const listed = ranks[rank];
+    const again = listed.some((one) => sameProblem(one, problem));
+    if (listed.length < most && !again) listed.push(problem);
+  };
+  return { ranks, list };
 }
 
 function sameProblem(a: RecordProblem, b: RecordProblem): boolean {

@@ -153,8 +153,8 @@ function enter({ doNotContact }: Mirror, who: Identity, at: number): Certificate
  * far, and each of the other functions records one more step.
  */
 function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by: string }) {
-  const { snapshot, clock, audit, auditFault } = mirror;
-  const { transaction, recorded, purge, journal, unaudited } = snapshot;
+  const { snapshot, clock } = mirror;
+  const { transaction, recorded, purge } = snapshot;
   const noteWrite = erasureWritesIn(mirror);
   let now = begun(snapshot, key, since);
   const note = (next: Unfinished, also?: () => void): void => {
@@ -199,18 +199,7 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
       const row = recorded.get(type.name, key);
       const known = row ? (type.capabilities.personRead?.idsOf(row) ?? []) : [];
       const contacts = [...new Set([...known, ...(now.found ?? []), ...now.deleted])];
-      // The outcome of changes that an earlier process sent is never found out, because the
-      // person's rows are deleted.
-      const open = journal.open(type.name).filter((one) => one.key === key && one.state === 'sent');
-      const outcome = { outcome: 'unknown', status: undefined, request: undefined } as const;
-      const at = clock.now();
-      if (open.length > 0)
-        transaction(() => open.forEach(({ seq }) => unaudited.addOutcome(seq, { at, ...outcome })));
-      if (auditFault !== undefined) {
-        const reason = `the audit log cannot be opened (${auditFault}), so it still has the key`;
-        throw new Unavailable(reason, { fix: 'mend that, and forget them again', acted: 'no' });
-      }
-      if (audit) eraseFromLog(audit, snapshot, { key, at: clock.now(), by });
+      eraseFromAudit(mirror, type, { key, by });
       mirror.requestLog?.forget({ address: key, contacts });
       transaction(() => {
         // The rows deleted now are added to those of earlier attempts.
@@ -239,6 +228,24 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
       transaction(() => end(snapshot, key));
     },
   };
+}
+
+/** Drops the person's key in the audit log. Throws Unavailable or Busy if that is not possible. */
+function eraseFromAudit(mirror: Mirror, type: RecordType, { key, by }: { key: Key; by: string }) {
+  const { snapshot, clock, audit, auditFault } = mirror;
+  const { journal, unaudited, transaction } = snapshot;
+  // The outcome of changes that an earlier process sent is never found out, because the person's
+  // rows are deleted.
+  const open = journal.open(type.name).filter((one) => one.key === key && one.state === 'sent');
+  const outcome = { outcome: 'unknown', status: undefined, request: undefined } as const;
+  const at = clock.now();
+  if (open.length > 0)
+    transaction(() => open.forEach(({ seq }) => unaudited.addOutcome(seq, { at, ...outcome })));
+  if (auditFault !== undefined) {
+    const reason = `the audit log cannot be opened (${auditFault}), so it still has the key`;
+    throw new Unavailable(reason, { fix: 'mend that, and forget them again', acted: 'no' });
+  }
+  if (audit) eraseFromLog(audit, snapshot, { key, at: clock.now(), by });
 }
 
 /**
