@@ -8,7 +8,7 @@ import { systemClock } from '../http/system-clock.ts';
 import { flagsIn } from '../records/contact/values/field-statement.ts';
 import { vocabulary } from '../records/contact/values/value-vocabulary.ts';
 import { Invalid } from '../domain/errors.ts';
-import { standardInput } from '../sources/shared/files/standard-input.ts';
+import { standardInput } from '../sources/shared/files/local-file.ts';
 import { mappedSource } from '../sources/shared/mapped-source.ts';
 import type { WriteBack } from '../sources/write-back.ts';
 import type { Source } from '../sources/source.ts';

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { csvSource } from '../../src/sources/csv/csv-source.ts';
-import { standardInput } from '../../src/sources/shared/files/standard-input.ts';
+import { standardInput } from '../../src/sources/shared/files/local-file.ts';
 import { rows } from '../support/sources/http-crm.ts';
 import { errorOf, readAll, scratch, virtualClock } from '../support/sources/source-reading.ts';
 

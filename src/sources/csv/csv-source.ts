@@ -9,11 +9,21 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { Source, SourceRecord } from '../source.ts';
-import { delimiterOf, isSeparatorLine, startOfLine } from './csv-header.ts';
-import { footerOf } from './footer.ts';
-import { brokenRow, type FileTally } from '../shared/files/file-tally.ts';
-import { type FileReading, type FileSurroundings, lineFile } from '../shared/files/line-file.ts';
-import { untilCut } from '../shared/files/record-batches.ts';
+import {
+  delimiterOf,
+  isSeparatorLine,
+  startOfLine,
+  chunkDecoder,
+  type ChunkDecoder,
+} from './csv-format.ts';
+import {
+  brokenRow,
+  type FileTally,
+  type FileReading,
+  type FileSurroundings,
+  lineFile,
+  untilCut,
+} from '../shared/files/line-file.ts';
 import {
   type Columns,
   columnsOf,
@@ -22,9 +32,7 @@ import {
   noHeader,
 } from '../shared/table-columns.ts';
 import type { CsvOptions } from './options.ts';
-import { findingParser, type FindingParser } from './find-again.ts';
-import type { Row } from './row-parser.ts';
-import { chunkDecoder, type ChunkDecoder } from './text-encoding.ts';
+import { findingParser, type FindingParser, type FoundRow, type Row } from './row-parser.ts';
 import { counted } from '../../domain/values/counted.ts';
 
 /** Returns the source of a CSV file. */
@@ -35,7 +43,6 @@ export function csvSource(options: CsvOptions, surroundings: FileSurroundings): 
   });
 }
 
-/** The facts gathered during a read, for its certificate. */
 interface Tally extends FileTally {
   /** Whether any byte so far is NUL. Fields are searched for NUL only in that case. */
   nul: boolean;
@@ -50,9 +57,9 @@ interface Reading extends FileReading {
 /** Yields one group of records for each chunk of the file. */
 async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
   const { name, tally } = reading;
-  const begun: Begun = {};
+  const begun: { table?: Table; isOver?: true } = {};
   try {
-    for await (const rows of rowsOf(reading)) yield groupOf(rows, begun, reading);
+    for await (const rows of readRows(reading)) yield groupRows(rows, begun, reading);
   } catch (error) {
     yield begun.table?.cut() ?? [];
     throw error;
@@ -65,16 +72,13 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
   yield begun.table.end();
 }
 
-/** Holds the table of the file after its header has been read. */
-interface Begun {
-  table?: Table;
-  /** Whether the records up to the row that stopped the reading have been yielded. */
-  isOver?: true;
-}
-
-function groupOf(
-  rows: ReturnType<FindingParser['take']>,
-  begun: Begun,
+/**
+ * Returns the records of some rows. `begun` gets the table once its header is read, and `isOver`
+ * once the records up to the row that stopped the reading have been returned.
+ */
+function groupRows(
+  rows: readonly FoundRow[],
+  begun: { table?: Table; isOver?: true },
   reading: Reading,
 ): SourceRecord[] {
   const { name, tally } = reading;
@@ -85,7 +89,7 @@ function groupOf(
     if (begun.table) begun.table.add(row, group);
     else if (!isSeparatorLine(row.fields)) {
       const header = rows.slice(rows.indexOf(row)).slice(0, NAMING_ROWS);
-      begun.table = tableOf(columnsIn(header, reading), tally);
+      begun.table = createTable(readHeader(header, reading), tally);
     }
   }
   const { stopped } = tally;
@@ -103,45 +107,55 @@ function headerRefusal(name: string, why: string): Invalid {
   return new Invalid(`${name}: the header row ${why}; ${QUOTE_FIX}`);
 }
 
-/** The rows under a header. */
-interface Table {
-  /** Adds a row. Puts the records that are certain now into `group`. */
-  add(row: Row, group: SourceRecord[]): void;
-  /** Returns the record of a row that was found again, if it is certain to be one. */
-  find(row: Row, asked: readonly string[]): SourceRecord[];
-  /** Returns the records of the rows held back, if the rest of the file cannot be read. */
-  cut(): SourceRecord[];
-  /** Returns the records of the rows held back at the end of the file. */
-  end(): SourceRecord[];
-}
+type Table = ReturnType<typeof createTable>;
 
-function tableOf(columns: Columns, tally: Tally): Table {
-  const footer = footerOf(columns.width);
-  const cut = () =>
-    footer.release().map(({ line }) => wrongWidth({ line, count: 1 }, columns, tally));
+/** Creates the reader of the rows under a header. */
+function createTable(columns: Columns, tally: Tally) {
+  const footer = createFooter(columns.width);
+  const wrongWidth = (line: number, count: number): SourceRecord => {
+    const quotes = 'put quotes around fields that hold the delimiter or a line break';
+    return brokenRow(tally, `line ${line}`, {
+      why: `has ${counted(count, 'field')} where the header has ${columns.width}`,
+      fix: count > columns.width ? quotes : `${EXCEL_FIX}, and ${quotes}`,
+    });
+  };
+  const toRecord = ({ line, fields, fault: why }: Row): SourceRecord => {
+    const where = `line ${line}`;
+    if (why !== undefined) return brokenRow(tally, where, { why, fix: QUOTE_FIX });
+    if (fields.length !== columns.width) return wrongWidth(line, fields.length);
+    for (const field of fields) {
+      const fault = fieldFault(field, tally.nul);
+      if (fault) return brokenRow(tally, where, fault);
+    }
+    return { where, value: columns.valueOf(fields) };
+  };
+  /** Returns the records of the rows held back, if the rest of the file cannot be read. */
+  const cut = () => footer.release().map((line) => wrongWidth(line, 1));
   const empty = columns.valueOf(Array.from({ length: columns.width }, () => ''));
   return {
-    add(row, group) {
+    /** Adds a row. Puts the records that are certain now into `group`. */
+    add(row: Row, group: SourceRecord[]): void {
       if (footer.takes(row)) return;
-      if (footer.isHolding()) group.push(...cut());
-      group.push(recordOf(row, columns, tally));
+      group.push(...cut(), toRecord(row));
     },
     cut,
-    find({ line, fields }, asked) {
+    /** Returns the record of a row that was found again, if it is certain to be one. */
+    find({ line, fields }: Row, asked: readonly string[]): SourceRecord[] {
       const isWhole = fields.length === columns.width && columns.width > 1;
       const isUsable = fields.every((field) => !fieldFault(field, tally.nul));
       const value = columns.valueOf(fields);
       const hasAddress = asked.some((name) => /^\s*[^\s@]+@[^\s@]+\s*$/.test(value[name] ?? ''));
       return isWhole && isUsable && hasAddress ? [{ where: `line ${line}`, value }] : [];
     },
-    end() {
+    /** Returns the records of the rows held back at the end of the file. */
+    end(): SourceRecord[] {
       if (!tally.lineEnded) return cut();
-      return footer.release().map(({ line }) => ({ where: `line ${line}`, value: { ...empty } }));
+      return footer.release().map((line) => ({ where: `line ${line}`, value: { ...empty } }));
     },
   };
 }
 
-function columnsIn(rows: readonly Row[], reading: Reading): Columns {
+function readHeader(rows: readonly Row[], reading: Reading): Columns {
   const [{ fault, fields } = { fault: undefined, fields: [] }] = rows;
   if (fault !== undefined) throw headerRefusal(reading.name, fault);
   if (fields.some((field) => field.includes('\0'))) {
@@ -152,16 +166,17 @@ function columnsIn(rows: readonly Row[], reading: Reading): Columns {
   return columnsOf(naming, reading);
 }
 
-/**
- * Yields the rows of each chunk. After a quoting error, these are rows that were found again.
- */
-async function* rowsOf(reading: Reading): AsyncGenerator<ReturnType<FindingParser['take']>> {
+/** Yields the rows of each chunk. After a quoting error, these are rows that were found again. */
+async function* readRows(reading: Reading): AsyncGenerator<FoundRow[]> {
   const { name, chunks, fields, tally, options, headerRow = 1 } = reading;
   let decoder: ChunkDecoder | undefined;
   let parser: FindingParser | undefined;
   try {
     for await (const bytes of chunks) {
-      if (!decoder) refuseArchive(bytes, name);
+      if (!decoder && bytes.subarray(0, 4).equals(Buffer.from('PK\u0003\u0004'))) {
+        const what = 'this is an Excel workbook, or another zip archive, and no CSV file';
+        throw new Invalid(`${name}: ${what}`, { fix: 'save the sheet as CSV in UTF-8' });
+      }
       decoder ??= chunkDecoder(bytes, options.encoding);
       const chunk = decoder.decode(bytes);
       if (!chunk) throw decoder.refusal(name, parser?.line() ?? 1);
@@ -185,14 +200,6 @@ async function* rowsOf(reading: Reading): AsyncGenerator<ReturnType<FindingParse
   }
 }
 
-/** Throws Invalid if a file begins like a zip archive, as workbooks do. */
-function refuseArchive(bytes: Buffer, name: string): void {
-  if (!bytes.subarray(0, 4).equals(Buffer.from('PK\u0003\u0004'))) return;
-  throw new Invalid(`${name}: this is an Excel workbook, or another zip archive, and no CSV file`, {
-    fix: 'save the sheet as CSV in UTF-8',
-  });
-}
-
 const QUOTE_FIX =
   'put quotes around the whole field, double each quote within it, and export the file again';
 
@@ -203,28 +210,30 @@ function stoppedAt(parser: FindingParser, why: string): NonNullable<Tally['stopp
   return { where: `line ${parser.line()}`, why, fix: QUOTE_FIX };
 }
 
-function recordOf({ line, fields, fault: why }: Row, columns: Columns, tally: Tally): SourceRecord {
-  const where = `line ${line}`;
-  if (why !== undefined) return brokenRow(tally, where, { why, fix: QUOTE_FIX });
-  if (fields.length !== columns.width) {
-    return wrongWidth({ line, count: fields.length }, columns, tally);
-  }
-  for (const field of fields) {
-    const fault = fieldFault(field, tally.nul);
-    if (fault) return brokenRow(tally, where, fault);
-  }
-  return { where, value: columns.valueOf(fields) };
-}
+/** Salesforce writes five. */
+const MOST_FOOTER_LINES = 20;
 
-function wrongWidth(
-  { line, count }: { line: number; count: number },
-  columns: Columns,
-  tally: Tally,
-): SourceRecord {
-  const found = counted(count, 'field');
-  const quotes = 'put quotes around fields that hold the delimiter or a line break';
-  return brokenRow(tally, `line ${line}`, {
-    why: `has ${found} where the header has ${columns.width}`,
-    fix: count > columns.width ? quotes : `${EXCEL_FIX}, and ${quotes}`,
-  });
+/**
+ * Recognizes the footer of a report: a total, a copyright, the name of its author. Each of its
+ * lines is a row of one cell, and the first one follows a blank line. Because they can be
+ * recognized only at the end of the file, they are held back until then. A file that was cut off in
+ * the first cell of a record looks the same. So without a last line break there is no footer,
+ * whatever `finalNewline` states. `width` is that of the header.
+ */
+function createFooter(width: number) {
+  const lines: number[] = [];
+  let hasRecords = false;
+  return {
+    /** Returns whether the row is held back. If not, the rows held before it are no footer. */
+    takes({ line, fields, isAfterBlank }: Row): boolean {
+      hasRecords ||= fields.length === width;
+      const isPart = hasRecords && width > 1 && fields.length === 1;
+      if (!isPart || lines.length === MOST_FOOTER_LINES) return false;
+      if (lines.length === 0 && !isAfterBlank) return false;
+      lines.push(line);
+      return true;
+    },
+    /** Returns the lines of the rows held back, and holds them no longer. */
+    release: () => lines.splice(0),
+  };
 }

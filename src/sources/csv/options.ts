@@ -5,8 +5,7 @@ import {
   refusePlacedFaults,
 } from '../shared/files/file-options.ts';
 import { headerRow } from '../shared/option-fields.ts';
-import { delimiters } from './csv-header.ts';
-import { encodings } from './text-encoding.ts';
+import { delimiters, encodings } from './csv-format.ts';
 
 /** The options of this source. */
 export const csvOptions = z

@@ -10,8 +10,8 @@
  *                                                            quote may reach beyond this row
  *   that is never closed                                     the end
  */
-import { CsvError, type InfoRecord, parse } from 'csv-parse';
-import type { Delimiter } from './csv-header.ts';
+import { CsvError, parse } from 'csv-parse';
+import type { Delimiter } from './csv-format.ts';
 
 /**
  * Limits memory use, not the size of a field. Without it, an unclosed quote would turn the rest of
@@ -34,39 +34,9 @@ export interface Row {
   isPlain?: boolean;
 }
 
-/** The text after the first line of a faulty row, from which the rows may be found again. */
-interface Rest {
-  text: Buffer;
-  /** Up to this offset, the text may belong to a field that the faulty row opened. */
-  doubtful: number;
-  /** The line on which it begins. */
-  line: number;
-}
-
-/** A parser that the caller feeds chunk by chunk. */
-export interface RowParser {
-  /**
-   * Parses a chunk. If the text cannot be read any further, returns the reason; `line()` then
-   * returns the line of the faulty row.
-   */
-  write(chunk: Buffer): Promise<string | undefined>;
-  /** Ends the text. Returns the same as `write`. */
-  end(): Promise<string | undefined>;
-  /** Returns the rows completed since the last call. */
-  take(): Row[];
-  /** Returns the line on which the incomplete row begins. */
-  line(): number;
-  /** Returns what follows the faulty row's first line, once the text cannot be read any further. */
-  rest(): Rest;
-  close(): void;
-}
-
 /** Creates a parser for one file, or, if wary, for the rest of one that begins on a line. */
-export function rowParser(
-  delimiter: Delimiter,
-  { isWary = false, line: first = 1 }: { isWary?: boolean; line?: number } = {},
-): RowParser {
-  let rows: Row[] = [];
+function rowParser(delimiter: Delimiter, first: number, isWary = false) {
+  const rows: Row[] = [];
   let stopped: { why: string; line: number } | undefined;
   const lines = lineCount(first);
   const bytes = recentBytes();
@@ -92,48 +62,46 @@ export function rowParser(
     },
   });
   const feed = async (call: (done: Done) => void): Promise<string | undefined> => {
-    const why = await settle(call);
+    const why = await new Promise<string | undefined>((resolve, reject) => {
+      call((error) => {
+        if (!error) resolve(undefined);
+        else if (error instanceof CsvError) resolve(explain(error));
+        else reject(error);
+      });
+    });
     return stopped?.why ?? why;
   };
+  const line = () => stopped?.line ?? lines.next(parser.info);
   // The callback of each call also receives its errors, so this listener only prevents a crash.
   parser.on('error', () => {});
   return {
-    write: (chunk) => {
+    /**
+     * Parses a chunk. If the text cannot be read any further, returns the reason; `line()` then
+     * returns the line of the faulty row.
+     */
+    write: (chunk: Buffer) => {
       bytes.add(chunk);
       return feed((done) => parser.write(chunk, done));
     },
+    /** Ends the text. Returns the same as `write`. */
     end: () => feed((done) => parser.end(done)),
-    take: () => {
-      const taken = rows;
-      rows = [];
-      return taken;
-    },
-    line: () => stopped?.line ?? lines.next(parser.info),
-    rest: () => {
-      const line = (stopped?.line ?? lines.next(parser.info)) + 1;
-      return { ...bytes.afterLine(stopped !== undefined), line };
-    },
+    /** Returns the rows completed since the last call. */
+    take: () => rows.splice(0),
+    /** Returns the line on which the incomplete row begins. */
+    line,
+    /** Returns what follows the faulty row's first line, once the text cannot be read any further. */
+    rest: () => ({ ...bytes.afterLine(stopped !== undefined), line: line() + 1 }),
     close: () => parser.destroy(),
   };
 }
 
 type Done = (error?: Error | null) => void;
 
-function settle(call: (done: Done) => void): Promise<string | undefined> {
-  return new Promise((resolve, reject) => {
-    call((error) => {
-      if (!error) resolve(undefined);
-      else if (error instanceof CsvError) resolve(reasonOf(error));
-      else reject(error);
-    });
-  });
-}
-
 /**
  * Returns the reason in this project's words. The library's messages quote the text, and the lines
  * that they name may be wrong.
  */
-function reasonOf({ code }: CsvError): string {
+function explain({ code }: CsvError): string {
   if (code === 'CSV_QUOTE_NOT_CLOSED') return 'opens a quote that is never closed';
   if (code === 'CSV_MAX_RECORD_SIZE') {
     return 'goes on for more than 32 MiB, most likely after a quote that is never closed';
@@ -171,8 +139,11 @@ function recentBytes() {
         .toString('utf8');
       return text.replace(/^[\uFEFF\r\n]+|[\r\n]+$/g, '');
     },
-    /** Returns what follows the first line of the last row, or of the one after it. */
-    afterLine(isLast: boolean): Pick<Rest, 'text' | 'doubtful'> {
+    /**
+     * Returns what follows the first line of the last row, or of the one after it. Up to `doubtful`,
+     * the text may belong to a field that the row opened.
+     */
+    afterLine(isLast: boolean): { text: Buffer; doubtful: number } {
       const from = (isLast ? before : last) - start;
       const text = whole().subarray(from);
       let at = 0;
@@ -196,7 +167,9 @@ function isWellQuoted(row: string, delimiter: Delimiter): boolean {
   let at = 0;
   while (at < row.length) {
     if (row[at] === '"') {
-      at = closingOf(row, at + 1) + 1;
+      at = row.indexOf('"', at + 1);
+      while (at !== -1 && row[at + 1] === '"') at = row.indexOf('"', at + 2);
+      at += 1;
       if (at === 0 || (at < row.length && row[at] !== delimiter)) return false;
     } else at = row.indexOf(delimiter, at);
     if (at === -1) return true;
@@ -205,14 +178,10 @@ function isWellQuoted(row: string, delimiter: Delimiter): boolean {
   return true;
 }
 
-/** Returns where the quote stands that closes a field; -1 if none does. */
-function closingOf(row: string, from: number): number {
-  let at = row.indexOf('"', from);
-  while (at !== -1 && row[at + 1] === '"') at = row.indexOf('"', at + 2);
-  return at;
+interface Counts {
+  lines: number;
+  empty_lines: number;
 }
-
-type Counts = Pick<InfoRecord, 'lines' | 'empty_lines'>;
 
 /**
  * Counts physical lines. csv-parse counts a CRLF within quotes twice, so its count serves only to
@@ -222,20 +191,84 @@ type Counts = Pick<InfoRecord, 'lines' | 'empty_lines'>;
 function lineCount(first: number) {
   let line = first;
   let seen: Counts = { lines: 0, empty_lines: 0 };
-  const next = (info: Pick<Counts, 'empty_lines'>) => line + info.empty_lines - seen.empty_lines;
+  const next = (info: { empty_lines: number }) => line + info.empty_lines - seen.empty_lines;
   return {
     next,
-    placeOf(fields: readonly string[], info: Counts): Pick<Row, 'line' | 'isAfterBlank'> {
+    placeOf(fields: readonly string[], info: Counts) {
       const start = next(info);
       const isAfterBlank = start > line;
-      const oneLine = info.lines - seen.lines === start - line + 1;
-      line = start + 1 + (oneLine ? 0 : breaksIn(fields));
+      const isOneLine = info.lines - seen.lines === start - line + 1;
+      const breaks = isOneLine ? [] : fields.flatMap((field) => field.match(/\r\n|\n|\r/g) ?? []);
+      line = start + 1 + breaks.length;
       seen = { lines: info.lines, empty_lines: info.empty_lines };
       return { line: start, isAfterBlank };
     },
   };
 }
 
-function breaksIn(fields: readonly string[]): number {
-  return fields.reduce((sum, field) => sum + (field.match(/\r\n|\n|\r/g)?.length ?? 0), 0);
+/** How often the rows are looked for again in one file. */
+const MOST_STARTS = 100;
+
+/** A row; `isFound` if it was found again. */
+export interface FoundRow extends Row {
+  isFound?: true;
+}
+
+export type FindingParser = ReturnType<typeof findingParser>;
+
+/**
+ * Creates a parser for one file, from the line `first` on; `write` and `end` return only the first
+ * reason. It reads on after a row that leaves the borders of the following rows in doubt, as far as
+ * a row can be found again for certain. The row opened a quote. If that one is a stray character,
+ * rows follow from the next line on; if it opened a field, the next lines are text of that field,
+ * and may even be rows that somebody pasted into it. So a row counts if all of this is true:
+ *
+ *   - read from the line after the faulty row, it is a row of one line outside of all quotes
+ *   - it holds no quote itself
+ *   - it lies behind the quote that the parser took for the closing one, if there was any: if there
+ *     was none, the first quote opened no field
+ *
+ * The caller also demands the header's width and an address. Nothing certifies such a reading, so
+ * that only opt-outs follow from it.
+ */
+export function findingParser(delimiter: Delimiter, first: number) {
+  let parser = rowParser(delimiter, first);
+  const rows: FoundRow[] = [];
+  let stoppedOn: number | undefined;
+  let doubtful = 0;
+  let starts = 0;
+  const collect = (): void => {
+    for (const row of parser.take()) {
+      if (stoppedOn === undefined) rows.push(row);
+      else if (row.isPlain && row.end > doubtful) rows.push({ ...row, isFound: true });
+    }
+  };
+  async function read(call: () => Promise<string | undefined>, isEnd: boolean) {
+    if (starts > MOST_STARTS) return undefined;
+    let why = await call();
+    collect();
+    const firstReason = stoppedOn === undefined ? why : undefined;
+    while (why !== undefined) {
+      stoppedOn ??= parser.line();
+      const rest = parser.rest();
+      parser.close();
+      starts += 1;
+      if (starts > MOST_STARTS) break;
+      doubtful = rest.doubtful;
+      parser = rowParser(delimiter, rest.line, true);
+      why = await parser.write(rest.text);
+      collect();
+      if (why !== undefined || !isEnd) continue;
+      why = await parser.end();
+      collect();
+    }
+    return firstReason;
+  }
+  return {
+    write: (chunk: Buffer) => read(() => parser.write(chunk), false),
+    end: () => read(() => parser.end(), true),
+    take: () => rows.splice(0),
+    line: () => stoppedOn ?? parser.line(),
+    close: () => parser.close(),
+  };
 }

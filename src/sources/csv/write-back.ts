@@ -6,15 +6,12 @@ import type { CsvReturnsOptions } from './options.ts';
 
 const head = 'return,email,crm id,channel,cause,after,by';
 
-/** Returns a write-back that appends to a CSV file. */
 export function csvReturns({ path }: CsvReturnsOptions): WriteBack {
-  return fileReturns(path, { head, lineOf });
-}
-
-function lineOf({ id, email, crmId, channel, cause, after, by }: OptOutReport): string {
-  const time = (at: number): string => new Date(at).toISOString();
-  const cells = [id, email, crmId, channel, cause, after === null ? '' : time(after), time(by)];
-  return cells.map(quoted).join(',');
+  const lineOf = ({ id, email, crmId, channel, cause, after, by }: OptOutReport) => {
+    const times = [after, by].map((at) => (at === null ? '' : new Date(at).toISOString()));
+    return [id, email, crmId, channel, cause, ...times].map(quoted).join(',');
+  };
+  return fileReturns(path, lineOf, head);
 }
 
 /**

@@ -1,6 +1,4 @@
-/**
- * Lists the templates in a directory by their file names alone, and derives a name for that state.
- */
+/** Lists the templates in a directory by their file names, and derives a name for that state. */
 import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import { lstat, readdir, stat } from 'node:fs/promises';
@@ -21,7 +19,6 @@ export interface Entry {
 /** Reasons why an entry at a template's location cannot be read as a template. */
 export type Unusable = 'broken link' | 'special file' | 'unreadable';
 
-/** One file of a template. */
 export interface DirectoryPart {
   where: string;
   size: number;
@@ -31,10 +28,7 @@ export interface DirectoryPart {
 const EXTENSIONS = ['.json', '.yaml', '.yml'];
 const FOLDER_PARTS = ['template.yaml', 'template.yml', 'content.json'];
 
-/**
- * Returns all templates, sorted by key, then by path. Throws Invalid if the directory does not
- * exist.
- */
+/** Returns all templates by key and path. Throws Invalid if the directory does not exist. */
 export async function listEntries(path: string): Promise<Entry[]> {
   const names = await readdir(path).catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && error.code === 'ENOTDIR') {
@@ -83,28 +77,23 @@ async function entryOf(path: string, name: string): Promise<Entry | undefined> {
     return { key, where: name, form: looked.fault, parts: [] };
   }
   const { stats } = looked;
-  if (stats.isDirectory()) return folderOf(path, name);
-  if (!isTemplate) return undefined;
-  if (!stats.isFile()) return { key, where: name, form: 'special file', parts: [] };
-  return { key, where: name, form: 'file', parts: [partOf(name, stats)] };
-}
-
-/** Returns a folder that contains one of a template's files, or undefined for other folders. */
-async function folderOf(path: string, name: string): Promise<Entry | undefined> {
+  if (stats.isFile() && isTemplate) {
+    return { key, where: name, form: 'file', parts: [partOf(name, stats)] };
+  }
+  if (!stats.isDirectory()) {
+    return isTemplate ? { key, where: name, form: 'special file', parts: [] } : undefined;
+  }
   const entry: Entry = { key: name, where: name, form: 'folder', parts: [] };
   for (const part of FOLDER_PARTS) {
     const where = `${name}/${part}`;
-    const looked = await look(path, where);
-    if ('stats' in looked) entry.parts.push(partOf(where, looked.stats));
-    else if (looked.fault !== 'gone') return { ...entry, where, form: looked.fault, parts: [] };
+    const inner = await look(path, where);
+    if ('stats' in inner) entry.parts.push(partOf(where, inner.stats));
+    else if (inner.fault !== 'gone') return { ...entry, where, form: inner.fault, parts: [] };
   }
   return entry.parts.length > 0 ? entry : undefined;
 }
 
-function partOf(
-  where: string,
-  { size, mtimeMs }: { size: number; mtimeMs: number },
-): DirectoryPart {
+function partOf(where: string, { size, mtimeMs }: Stats): DirectoryPart {
   return { where, size, mtimeMs };
 }
 

@@ -16,10 +16,7 @@ import { readTemplate, type Stated } from './template-file.ts';
 
 const BATCH_RECORDS = 20;
 
-/**
- * Returns the source of a directory. The directory is read again each time, in the order of the
- * keys.
- */
+/** Returns the source of a directory, which is read again each time, in the order of the keys. */
 export function directorySource({ path }: DirectoryOptions): Source {
   return {
     async *read({ signal }) {
@@ -30,8 +27,14 @@ export function directorySource({ path }: DirectoryOptions): Source {
       let batch: SourceRecord[] = [];
       for (const entry of entries) {
         signal.throwIfAborted();
-        const duplicates = entries.filter(({ key }) => key === entry.key);
-        const record = toRecord(entry, await statedBy(entry, { path, duplicates }));
+        const twins = entries.filter((one) => one !== entry && one.key === entry.key);
+        const others = twins.map(({ where }) => where).join(', ');
+        const duplicate = twins.length > 0 && {
+          where: entry.where,
+          why: `the key ${JSON.stringify(entry.key)} is also that of ${others}`,
+          fix: 'keep one of them, or rename the others',
+        };
+        const record = toRecord(entry, duplicate || (await readTemplate(entry, path)));
         if ('broken' in record) broken.push(record.where);
         batch.push(record);
         if (batch.length < BATCH_RECORDS) continue;
@@ -40,25 +43,17 @@ export function directorySource({ path }: DirectoryOptions): Source {
       }
       if (batch.length > 0) yield batch;
       signal.throwIfAborted();
-      const changed = readingOf(await listEntries(path)) !== reading;
-      return certificateOf(reading, flawsOf({ changed, broken }));
+      const flaws: Flaw[] = [];
+      if (readingOf(await listEntries(path)) !== reading) {
+        flaws.push({ why: 'the directory changed while it was read', fix: 'read it again' });
+      }
+      if (broken.length > 0) {
+        const fix = 'mend what is broken';
+        flaws.push(brokenFlaw('template', { count: broken.length, first: broken[0], fix }));
+      }
+      return certificateOf(reading, flaws);
     },
   };
-}
-
-async function statedBy(
-  entry: Entry,
-  { path, duplicates }: { path: string; duplicates: readonly Entry[] },
-): Promise<Stated> {
-  if (duplicates.length > 1) {
-    const others = duplicates.filter((twin) => twin !== entry).map(({ where }) => where);
-    return {
-      where: entry.where,
-      why: `the key ${JSON.stringify(entry.key)} is also that of ${others.join(', ')}`,
-      fix: 'keep one of them, or rename the others',
-    };
-  }
-  return readTemplate(entry, path);
 }
 
 function toRecord({ key, where }: Entry, stated: Stated): SourceRecord {
@@ -72,14 +67,4 @@ function toRecord({ key, where }: Entry, stated: Stated): SourceRecord {
     };
   }
   return { where, value: { name: key, ...value, key } };
-}
-
-function flawsOf({ changed, broken }: { changed: boolean; broken: readonly string[] }): Flaw[] {
-  const flaws: Flaw[] = [];
-  if (changed) flaws.push({ why: 'the directory changed while it was read', fix: 'read it again' });
-  if (broken.length > 0) {
-    const [first] = broken;
-    flaws.push(brokenFlaw('template', { count: broken.length, first, fix: 'mend what is broken' }));
-  }
-  return flaws;
 }

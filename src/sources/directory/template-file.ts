@@ -1,18 +1,11 @@
-/**
- * Reads one template from disk and returns the fields that it states, or the reason why it cannot
- * be read.
- */
+/** Reads one template from disk: the fields that it states, or why it cannot be read. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
-import { faultAt } from './json-syntax.ts';
 import type { Entry, DirectoryPart, Unusable } from './directory-listing.ts';
 
-/**
- * Limits the size of a file. No template comes near it, and a stray dump must not be loaded into
- * memory.
- */
+/** No template comes near this size, and a stray dump must not be loaded into memory. */
 const FILE_BYTES = 16 * 1024 * 1024;
 
 interface Broken {
@@ -21,7 +14,6 @@ interface Broken {
   fix: string;
 }
 
-/** The fields that a template states, or the reason why it cannot be read. */
 export type Stated = { value: Record<string, unknown> } | Broken;
 
 const mapping = z.record(z.string(), z.unknown());
@@ -92,23 +84,14 @@ async function parsePart({ where, size }: DirectoryPart, path: string): Promise<
     throw error;
   });
   if (bytes === undefined) return { where, ...UNUSABLE.unreadable };
-  const text = decode(bytes);
-  if (text === undefined) {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
     return { where, why: 'the text is not UTF-8', fix: 'save the file as UTF-8' };
   }
   return where.toLowerCase().endsWith('.json') ? parseJson(where, text) : parseYaml(where, text);
-}
-
-/**
- * Decodes a text and drops a byte order mark. Returns undefined if the bytes are not valid UTF-8.
- */
-function decode(bytes: Buffer): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch (error) {
-    if (error instanceof TypeError) return undefined;
-    throw error;
-  }
 }
 
 function parseJson(where: string, text: string): Parsed {
@@ -116,18 +99,13 @@ function parseJson(where: string, text: string): Parsed {
     return { parsed: JSON.parse(text) };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
+    const before = text.slice(0, faultAt(text)).split(/\r\n|\n|\r/);
     return {
-      where: `${where}:${positionOf(text, faultAt(text))}`,
+      where: `${where}:${before.length}:${(before.at(-1)?.length ?? 0) + 1}`,
       why: 'the JSON is malformed here',
       fix: 'mend the syntax: a comma, a quote or a bracket is missing, or one too many',
     };
   }
-}
-
-/** Returns the line and column, both counted from 1. */
-function positionOf(text: string, offset: number): string {
-  const before = text.slice(0, offset).split(/\r\n|\n|\r/);
-  return `${before.length}:${(before.at(-1)?.length ?? 0) + 1}`;
 }
 
 function parseYaml(where: string, text: string): Parsed {
@@ -147,4 +125,91 @@ function parseYaml(where: string, text: string): Parsed {
     if (!(error instanceof ReferenceError)) throw error;
     return { where, why: 'an alias (*name) cannot be resolved', fix: 'write the value out' };
   }
+}
+
+/**
+ * Returns the offset at which a text stops being JSON, because JSON.parse does not always report
+ * it: that of the first invalid token, or the length of the text if it merely ends early.
+ */
+export function faultAt(text: string): number {
+  const open: Bracket[] = [];
+  let expected: Expected = 'value';
+  let end = 0;
+  for (;;) {
+    const start = matchEnd(SPACE, text, end) ?? end;
+    const token = readToken(text, start);
+    if (token === undefined) return start;
+    if ('fault' in token) return token.fault;
+    const next = step(expected, token, open);
+    if (next === undefined) return start;
+    expected = next;
+    end = token.end;
+  }
+}
+
+type Bracket = '{' | '[';
+type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma or end';
+
+/** A string, another scalar, or one of the six punctuation marks. */
+interface Token {
+  kind: string;
+  end: number;
+}
+
+const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
+const SPACE = /[ \t\n\r]*/y;
+/** Matches a bounded part of a string: a long string would exhaust the regex engine. */
+const STRETCH = /[ !#-[\]-\uffff]{1,500}|\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
+
+function readToken(text: string, start: number): Token | { fault: number } | undefined {
+  const first = text[start];
+  if (first === undefined) return undefined;
+  if ('{}[],:'.includes(first)) return { kind: first, end: start + 1 };
+  if (first !== '"') {
+    const end = matchEnd(SCALAR, text, start);
+    return end === undefined ? undefined : { kind: 'scalar', end };
+  }
+  let at = start + 1;
+  for (
+    let end = matchEnd(STRETCH, text, at);
+    end !== undefined;
+    end = matchEnd(STRETCH, text, at)
+  ) {
+    at = end;
+  }
+  if (text[at] === '"') return { kind: 'string', end: at + 1 };
+  // For an unclosed quote, the opening position is the most useful one to report.
+  return { fault: at === text.length ? start : at };
+}
+
+function matchEnd(sticky: RegExp, text: string, from: number): number | undefined {
+  sticky.lastIndex = from;
+  return sticky.test(text) ? sticky.lastIndex : undefined;
+}
+
+/**
+ * Returns what may follow a token, and opens or closes brackets. Returns undefined if the token is
+ * not allowed in this position.
+ */
+function step(expected: Expected, { kind }: Token, open: Bracket[]): Expected | undefined {
+  const inside = open.at(-1);
+  if (kind === '}' || kind === ']') {
+    const empty = kind === '}' ? 'key or }' : 'value or ]';
+    const fits = inside === (kind === '}' ? '{' : '[');
+    if (!fits || (expected !== 'comma or end' && expected !== empty)) return undefined;
+    open.pop();
+    return 'comma or end';
+  }
+  if (expected === 'value' || expected === 'value or ]') {
+    if (kind === 'string' || kind === 'scalar') return 'comma or end';
+    if (kind !== '{' && kind !== '[') return undefined;
+    open.push(kind);
+    return kind === '{' ? 'key or }' : 'value or ]';
+  }
+  if (expected === 'colon') return kind === ':' ? 'value' : undefined;
+  if (expected === 'comma or end') {
+    if (kind !== ',' || inside === undefined) return undefined;
+    return inside === '{' ? 'key' : 'value';
+  }
+  return kind === 'string' ? 'colon' : undefined;
 }

@@ -4,47 +4,56 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
-import { brokenRow, type FileTally } from '../shared/files/file-tally.ts';
-import { type FileReading, type FileSurroundings, lineFile } from '../shared/files/line-file.ts';
+import {
+  brokenRow,
+  type FileTally,
+  type FileReading,
+  type FileSurroundings,
+  lineFile,
+} from '../shared/files/line-file.ts';
 import { hasUtf16Pattern, markedEncoding } from '../shared/files/detect-encoding.ts';
 import { jsonRecords, type JsonRecords } from '../shared/json-records.ts';
 import type { Flaw } from '../shared/read-certificate.ts';
 import type { Source, SourceRecord } from '../source.ts';
-import { type JsonLine, lineParser } from './line-parser.ts';
 import type { NdjsonOptions } from './options.ts';
 
 /** Returns the source for such a file. */
 export function ndjsonSource(options: NdjsonOptions, surroundings: FileSurroundings): Source {
-  return lineFile(options, surroundings, batchesOf);
+  return lineFile(options, surroundings, readBatches);
 }
 
 /** Yields the records of each chunk of the file; chunks are small. */
-async function* batchesOf({
-  name,
-  chunks,
-  fields,
-  tally,
-}: FileReading): AsyncGenerator<SourceRecord[], void> {
+async function* readBatches(reading: FileReading): AsyncGenerator<SourceRecord[], void> {
+  const { name, chunks, fields, tally } = reading;
   const records = jsonRecords(fields);
   const parser = lineParser();
-  const checkUtf8 = utf8Check();
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  /** Call it with undefined at the end, because a character may span two chunks. */
+  const checkUtf8 = (chunk: Buffer | undefined) => {
+    try {
+      decoder.decode(chunk, { stream: chunk !== undefined });
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      throw new Invalid(`${name}: the text is not UTF-8; save the file as UTF-8`);
+    }
+  };
   for await (const chunk of chunks) {
-    if (tally.bytes === 0) assertNotUtf16(chunk, name);
-    if (!checkUtf8(chunk)) throw notUtf8(name);
+    // UTF-16 is valid UTF-8 full of NULs.
+    const isFirst = tally.bytes === 0;
+    if (isFirst && (markedEncoding(chunk)?.startsWith('utf-16') || hasUtf16Pattern(chunk))) {
+      throw new Invalid(`${name}: the text is UTF-16; save the file as UTF-8`);
+    }
+    checkUtf8(chunk);
     tally.bytes += chunk.length;
     tally.lineEnded = chunk.at(-1) === 0x0a;
     const batch = parser.write(chunk).map((line) => recordOf(line, records, tally));
     if (batch.length > 0) yield batch;
   }
-  if (!checkUtf8(undefined)) throw notUtf8(name);
+  checkUtf8(undefined);
   const rest = parser.end().map((line) => recordOf(line, records, tally));
   if (rest.length > 0) yield rest;
   const lack = records.lacking();
   if (lack !== undefined) throw new Invalid(`${name}: ${lack}`);
-}
-
-function notUtf8(name: string): Invalid {
-  return new Invalid(`${name}: the text is not UTF-8; save the file as UTF-8`);
 }
 
 function recordOf(
@@ -55,7 +64,7 @@ function recordOf(
   const where = `line ${number}`;
   const value = text === undefined ? undefined : parseJson(text);
   if (text === undefined || value === undefined || Array.isArray(value)) {
-    return brokenRow(tally, where, faultOf(text));
+    return brokenRow(tally, where, explain(text));
   }
   const record = records.recordOf(value, where, text);
   if (!('broken' in record)) return record;
@@ -63,7 +72,7 @@ function recordOf(
 }
 
 /** Returns why a line holds no object. Whole files of one array or of NaN are common. */
-function faultOf(text: string | undefined): Flaw {
+function explain(text: string | undefined): Flaw {
   const file = 'people.json > people.ndjson';
   if (text === undefined) return { why: 'is longer than 4 MiB', fix: 'write one record a line' };
   if (text.startsWith('[')) {
@@ -77,27 +86,50 @@ function faultOf(text: string | undefined): Flaw {
 }
 
 /**
- * Returns a function that reports for each chunk in order whether the text is still valid UTF-8.
- * Call it with undefined at the end, because a character may span two chunks.
+ * Limits the length of a line to more than any record needs. Without a limit, a file without line
+ * breaks would be held in memory as a whole.
  */
-function utf8Check(): (chunk: Buffer | undefined) => boolean {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  return (chunk) => {
-    try {
-      decoder.decode(chunk, { stream: chunk !== undefined });
-      return true;
-    } catch (error) {
-      if (error instanceof TypeError) return false;
-      throw error;
-    }
-  };
+const LINE_BYTES = 4 * 1024 * 1024;
+
+/** One line of the file. */
+interface JsonLine {
+  /** The number of the line; the first line is 1. */
+  number: number;
+  /** The text; undefined if the line exceeds the limit. */
+  text: string | undefined;
 }
 
-/**
- * Throws Invalid if a file that begins with `sample` is UTF-16, which is valid UTF-8 full of NULs.
- */
-function assertNotUtf16(sample: Buffer, path: string): void {
-  const marked = markedEncoding(sample)?.startsWith('utf-16');
-  if (!marked && !hasUtf16Pattern(sample)) return;
-  throw new Invalid(`${path}: the text is UTF-16; save the file as UTF-8`);
+/** Converts bytes into lines, and buffers no more than one incomplete line. */
+function lineParser() {
+  let number = 1;
+  let parts: Buffer[] = [];
+  let bytes = 0;
+  const add = (part: Buffer) => {
+    bytes += part.length;
+    if (bytes > LINE_BYTES) parts = [];
+    else parts.push(part);
+  };
+  const take = (): JsonLine[] => {
+    const whole = Buffer.concat(parts).toString('utf8').trim();
+    const unmarked = number === 1 ? whole.replace(/^\uFEFF/, '').trim() : whole;
+    const line = { number, text: bytes > LINE_BYTES ? undefined : unmarked };
+    [number, parts, bytes] = [number + 1, [], 0];
+    return line.text === '' ? [] : [line];
+  };
+  return {
+    /** Returns the lines completed by this chunk, without blank lines. */
+    write(chunk: Buffer): JsonLine[] {
+      const lines: JsonLine[] = [];
+      let start = 0;
+      for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, start)) {
+        add(chunk.subarray(start, end));
+        lines.push(...take());
+        start = end + 1;
+      }
+      add(chunk.subarray(start));
+      return lines;
+    },
+    /** Returns the text after the last line break. */
+    end: take,
+  };
 }

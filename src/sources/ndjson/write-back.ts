@@ -4,19 +4,16 @@ import { fileReturns } from '../shared/files/file-write-back.ts';
 import type { WriteBack } from '../write-back.ts';
 import type { NdjsonReturnsOptions } from './options.ts';
 
-/** Returns a write-back that appends to such a file. */
 export function ndjsonReturns({ path }: NdjsonReturnsOptions): WriteBack {
-  return fileReturns(path, { lineOf });
-}
-
-function lineOf({ id, email, crmId, channel, cause, after, by }: OptOutReport): string {
-  return JSON.stringify({
-    return: id,
-    email,
-    crmId: crmId === '' ? null : crmId,
-    channel,
-    cause,
-    after: after === null ? null : new Date(after).toISOString(),
-    by: new Date(by).toISOString(),
-  });
+  return fileReturns(path, ({ id, email, crmId, channel, cause, after, by }: OptOutReport) =>
+    JSON.stringify({
+      return: id,
+      email,
+      crmId: crmId === '' ? null : crmId,
+      channel,
+      cause,
+      after: after === null ? null : new Date(after).toISOString(),
+      by: new Date(by).toISOString(),
+    }),
+  );
 }

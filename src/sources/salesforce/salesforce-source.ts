@@ -25,7 +25,7 @@
  */
 import type { Condition, ConditionResult } from '../../domain/condition.ts';
 import type { Surroundings } from '../shared/crm-request.ts';
-import { certificateOf, holding, withCursor } from '../shared/read-certificate.ts';
+import { certificateOf, holding, withCursor, markedCursors } from '../shared/read-certificate.ts';
 import type { ReadRequest, Source } from '../source.ts';
 import { createGrants } from './access-grant.ts';
 import { longId, objectOf } from './protocol/record-ids.ts';
@@ -35,7 +35,6 @@ import { createReader, type OptOutField, type Reader } from './record-reader.ts'
 import { createSession, type Session } from './api-session.ts';
 import { type Shape, shapesOf } from './field-selection.ts';
 import { settle } from './merged-records.ts';
-import { markedCursors } from '../shared/change-cursor.ts';
 import { milliseconds } from '../../domain/values/config-value.ts';
 
 const SHAPES_HOLD_MS = 10 * 60_000;

@@ -114,9 +114,9 @@ export function createAsking(options: AskingOptions, { clock, random }: Surround
         ...(body && { body: body.text }),
       };
       const attempt = async () => {
-        const patient = { host, accepts, mostWaitMs, clock, signal };
-        const answer = await outwaited(() => send(request, signal), patient);
-        return read(answer, { host, mend, accepts });
+        const patient: Patience = { host, accepts, mostWaitMs, clock, signal };
+        const answer = await outwait(() => send(request, signal), patient);
+        return read(answer, host, mend, accepts);
       };
       try {
         return await retry(resend.freely, attempt, signal);
@@ -136,7 +136,7 @@ export function lowerCased(headers: Readonly<Record<string, string>> = {}): Reco
   );
 }
 
-interface Patient {
+interface Patience {
   host: string;
   accepts?: readonly number[];
   mostWaitMs?: number;
@@ -144,13 +144,10 @@ interface Patient {
   signal: AbortSignal;
 }
 
-/**
- * Returns the first response that does not demand a wait. Throws RateLimited if the waits become
- * too long.
- */
-export async function outwaited<T extends Pick<Said, 'status' | 'headers'>>(
+/** Returns the first response that demands no wait. Throws RateLimited if the waits get too long. */
+export async function outwait<T extends { status: number; headers: Said['headers'] }>(
   send: () => Promise<T>,
-  { host, accepts = [], mostWaitMs = MOST_WAIT_MS, clock, signal }: Patient,
+  { host, accepts = [], mostWaitMs = MOST_WAIT_MS, clock, signal }: Patience,
 ): Promise<T> {
   for (let waitedMs = 0; ;) {
     const answer = await send();
@@ -169,27 +166,26 @@ export async function outwaited<T extends Pick<Said, 'status' | 'headers'>>(
   }
 }
 
-interface Refused extends Pick<AskingOptions, 'mend'> {
-  host: string;
-}
-
-interface Asked extends Refused {
-  accepts: readonly number[];
-}
-
-function read(answer: Answer, asked: Asked): Said | undefined {
-  const { status, body: text, headers } = answer;
-  const { host, accepts } = asked;
+function read(
+  { status, body: text, headers }: Answer,
+  host: string,
+  mend: Mend,
+  accepts: readonly number[],
+): Said | undefined {
   const value = parseJson(text);
   if (accepts.includes(status)) return { status, headers, value, text };
   if (status === 404) return undefined;
   if (status >= 500 || status === 408 || status === 425) {
     throw new Unavailable(`${host} answered ${status}`, { acted: 'maybe', status });
   }
-  if (status < 200 || status > 299) throw refusal(status, asked);
+  if (status < 200 || status > 299) throw refusal(status, host, mend);
   if (value === undefined) {
     const packing = headers['content-encoding'] ?? 'identity';
-    if (packing !== 'identity') throw packed(host);
+    if (packing !== 'identity') {
+      throw new Invalid(`${host} packs its answer (content-encoding) as it was not asked to`, {
+        fix: 'have it, or the proxy before it, send the answer as it is',
+      });
+    }
     const isPage = headers['content-type']?.includes('html') || text.trimStart().startsWith('<');
     const what = isPage ? 'a web page' : 'something that is no JSON';
     const doubt = 'is url of the source the address of its API?';
@@ -198,15 +194,8 @@ function read(answer: Answer, asked: Asked): Said | undefined {
   return { status, headers, value, text };
 }
 
-/** Returns the error for a response that is compressed, although that was not asked for. */
-function packed(host: string): Invalid {
-  return new Invalid(`${host} packs its answer (content-encoding) as it was not asked to`, {
-    fix: 'have it, or the proxy before it, send the answer as it is',
-  });
-}
-
 /** Returns why the CRM did not execute a request, and what to fix. */
-export function refusal(status: number, { host, mend }: Refused): Invalid {
+export function refusal(status: number, host: string, mend: Mend): Invalid {
   const { of = 'the source' } = mend;
   if (status === 401 || status === 403) {
     const what = status === 401 ? 'refused the credentials' : 'does not allow this with them';

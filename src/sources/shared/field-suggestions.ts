@@ -13,19 +13,16 @@ export function quoted(name: string): string {
  */
 export function listed(names: readonly string[]): string {
   const more = names.length > LISTED ? ` and ${names.length - LISTED} more` : '';
-  return `${names.slice(0, LISTED).map(found).join(', ')}${more}`;
-}
-
-function found(name: string): string {
-  return name.includes('@') ? '"…@…"' : quoted(name);
+  const shown = names.slice(0, LISTED).map((name) => (name.includes('@') ? '"…@…"' : quoted(name)));
+  return `${shown.join(', ')}${more}`;
 }
 
 /** Returns the most similar name, or undefined if none is close enough to be a misspelling. */
-function nearest(wanted: string, names: readonly string[]): string | undefined {
+function findNearest(wanted: string, names: readonly string[]): string | undefined {
   let best: { name: string; distance: number } | undefined;
   for (const name of names) {
     if (name === '' || name.length > 100) continue;
-    const distance = distanceOf(plain(wanted), plain(name));
+    const distance = levenshtein(plain(wanted), plain(name));
     if (distance < (best?.distance ?? Infinity)) best = { name, distance };
   }
   return best && best.distance <= Math.max(1, wanted.length / 3) ? best.name : undefined;
@@ -34,7 +31,7 @@ function nearest(wanted: string, names: readonly string[]): string | undefined {
 /** Returns a hint for each missing name that resembles one of `names`: did you mean "a" for "b"? */
 export function hintsFor(missing: readonly string[], names: readonly string[]): string[] {
   return missing.flatMap((name) => {
-    const near = nearest(name, names);
+    const near = findNearest(name, names);
     return near === undefined ? [] : [`did you mean ${quoted(near)} for ${quoted(name)}?`];
   });
 }
@@ -44,8 +41,8 @@ function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[\s_.-]/g, '');
 }
 
-/** Returns the Levenshtein distance, computed one row of the matrix at a time. */
-function distanceOf(a: string, b: string): number {
+/** Computes the distance one row of the matrix at a time. */
+function levenshtein(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let i = 1; i <= a.length; i += 1) {
     const next = [i];

@@ -5,29 +5,18 @@ import type { SourceRecord } from '../source.ts';
 
 const LISTED_DEPTH = 3;
 
-/** The checks of one read. */
-export interface JsonRecords {
-  /**
-   * Returns the record for a value. `text` is the text from which the value was parsed; it may
-   * contain more.
-   */
-  recordOf(value: unknown, where: string, text: string): SourceRecord;
-  /**
-   * Returns the error if no record had one of the requested fields, or undefined if all fields were
-   * found.
-   */
-  lacking(): string | undefined;
-}
+export type JsonRecords = ReturnType<typeof jsonRecords>;
 
 /**
  * Creates the checks of a read. A field that only some records have is empty in the others. A field
  * that no record has is a mistake in the configuration.
  */
-export function jsonRecords(fields: readonly string[]): JsonRecords {
+export function jsonRecords(fields: readonly string[]) {
   const unseen = new Set(fields);
   let first: object | undefined;
   return {
-    recordOf(value, where, text) {
+    /** Returns the record for a value that was parsed from `text`, which may contain more. */
+    recordOf(value: unknown, where: string, text: string): SourceRecord {
       if (!isRecord(value)) {
         const fix = 'give a JSON object for each record';
         return { where, broken: 'is no JSON object', fix };
@@ -43,7 +32,8 @@ export function jsonRecords(fields: readonly string[]): JsonRecords {
       const empty = absent.filter((field) => (fieldOrEnd(value, field) ?? null) === null);
       return { where, value: { ...value, ...Object.fromEntries(empty.map((at) => [at, null])) } };
     },
-    lacking() {
+    /** Returns the error if no record had one of the requested fields, or undefined. */
+    lacking(): string | undefined {
       if (first === undefined || unseen.size === 0) return undefined;
       const names = pathsOf(first, LISTED_DEPTH);
       return (

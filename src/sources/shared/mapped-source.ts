@@ -7,7 +7,7 @@
 import { Invalid } from '../../domain/errors.ts';
 import type { MapRecord } from '../../domain/record-mapping.ts';
 import { brokenFlaw } from './read-certificate.ts';
-import { jsonRecords, type JsonRecords } from './json-records.ts';
+import { jsonRecords } from './json-records.ts';
 import type { Certificate, Source, SourceRecord } from '../source.ts';
 
 /** The function with its settings. */
@@ -19,10 +19,7 @@ export interface Mapping {
   reads: readonly string[];
 }
 
-/**
- * Returns a source of mapped records. The fields in a request are those that exist after the
- * mapping.
- */
+/** Returns a source of mapped records. The fields in a request are those after the mapping. */
 export function mappedSource(source: Source, mapping: Mapping): Source {
   const { reads: fields } = mapping;
   const { changes, one, still } = source;
@@ -30,9 +27,9 @@ export function mappedSource(source: Source, mapping: Mapping): Source {
     async *read({ fields: wanted, ...request }) {
       const through = createThrough(mapping, wanted);
       const certificate = yield* through.all(source.read({ ...request, fields }));
-      const told = through.certify(certificate);
-      if (told.complete) through.demand();
-      return told;
+      const certified = through.certify(certificate);
+      if (certified.complete) through.demand();
+      return certified;
     },
     ...(still && { still: (reading) => still(reading) }),
     ...(changes && {
@@ -56,9 +53,23 @@ function createThrough({ name, map }: Mapping, wanted: readonly string[]) {
   const broken: string[] = [];
   const record = (found: SourceRecord): SourceRecord => {
     if ('broken' in found) return found;
-    const made = mapOne(map, found, records);
+    const made = mapOne(found.value, found.where);
     if ('broken' in made) broken.push(found.where);
     return made;
+  };
+  /** The reason does not repeat an error of the function, because that may quote the record. */
+  const mapOne = (value: Record<string, unknown>, where: string): SourceRecord => {
+    try {
+      const made: unknown = map(value);
+      const isNone = typeof made !== 'object' || made === null || made instanceof Promise;
+      if (!isNone) return records.recordOf(made, where, '\\u0000');
+      const fix = 'have it return a record; to leave records out, use contacts.include';
+      return { where, broken: 'is one for which contacts.map gives no record', fix };
+    } catch (error) {
+      const what = error instanceof Error ? error.name : 'something';
+      const fix = 'have the map allow for such a record, or mend it in the CRM';
+      return { where, broken: `is one on which contacts.map fails (${what})`, fix };
+    }
   };
   return {
     record,
@@ -87,26 +98,4 @@ function createThrough({ name, map }: Mapping, wanted: readonly string[]) {
       if (lack !== undefined) throw new Invalid(`${name}: after it ${lack}`);
     },
   };
-}
-
-/**
- * Maps one record. The reason does not repeat an error of the function, because the error may quote
- * the record.
- */
-function mapOne(
-  map: MapRecord,
-  { where, value }: Extract<SourceRecord, { value: unknown }>,
-  records: JsonRecords,
-): SourceRecord {
-  try {
-    const made: unknown = map(value);
-    const isNone = typeof made !== 'object' || made === null || made instanceof Promise;
-    if (!isNone) return records.recordOf(made, where, '\\u0000');
-    const fix = 'have it return a record; to leave records out, use contacts.include';
-    return { where, broken: 'is one for which contacts.map gives no record', fix };
-  } catch (error) {
-    const what = error instanceof Error ? error.name : 'something';
-    const fix = 'have the map allow for such a record, or mend it in the CRM';
-    return { where, broken: `is one on which contacts.map fails (${what})`, fix };
-  }
 }

@@ -4,7 +4,6 @@ import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { durationForm, isLoopback, numeric, truth } from '../../domain/values/config-value.ts';
 
-/** Returns the schema of a non-empty text. */
 export const text = (what: string) => z.string().min(1).describe(what);
 
 /** Returns the schema of an integer, which may be written as text. */
@@ -38,18 +37,17 @@ const own = [
   'user-agent',
 ];
 
-/** The schema of request headers. */
 export const headers = z
   .record(z.string(), z.string())
   .superRefine((given, context) => {
     for (const [name, value] of Object.entries(given)) {
-      const mistake = headerFault(name, value);
+      const mistake = findHeaderFault(name, value);
       if (mistake) context.addIssue(issueOf(mistake, [name]));
     }
   })
   .describe('Headers of every request; take secrets from the environment with ${NAME}');
 
-function headerFault(name: string, value: string): Fault | undefined {
+function findHeaderFault(name: string, value: string): Fault | undefined {
   if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return fault('is no name of a header', 'correct it');
   if (own.includes(name.toLowerCase()))
     return fault('is written by crm-mirror itself', 'remove it');

@@ -1,6 +1,4 @@
-/**
- * Creates the certificate of a read: the proof that it was complete, and how long it stays valid.
- */
+/** Creates the certificate of a read: the proof that it was complete, and its validity. */
 import { Interrupted, isExpected } from '../../domain/errors.ts';
 import type { Certificate } from '../source.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -47,10 +45,7 @@ export function stoppedBy(
   return { why: `reading stopped ${where}: ${reason}`, fix };
 }
 
-/**
- * Returns the flaw for records that could not be read; `what` names one such record in the
- * singular.
- */
+/** Returns the flaw for records that could not be read; `what` names one of them. */
 export function brokenFlaw(
   what: string,
   { count, first, fix }: { count: number; first: string | undefined; fix: string },
@@ -65,14 +60,11 @@ const HOLDS_MS = 15 * 60_000;
  * Remembers the latest read for a quarter of an hour, for a source that cannot report whether it
  * has changed.
  */
-export function holding(clock: Clock): {
-  keep(reading: string): void;
-  still(reading: string): boolean;
-} {
+export function holding(clock: Clock) {
   let latest: { reading: string; at: number } | undefined;
   return {
-    keep: (reading) => void (latest = { reading, at: clock.now() }),
-    still(reading) {
+    keep: (reading: string) => void (latest = { reading, at: clock.now() }),
+    still(reading: string): boolean {
       if (latest?.reading !== reading) return false;
       const ageMs = clock.now() - latest.at;
       return ageMs >= 0 && ageMs < HOLDS_MS;
@@ -83,4 +75,22 @@ export function holding(clock: Clock): {
 /** Returns 52 bits of a hash. A number takes far less memory than a text. */
 export function markOf(text: string): number {
   return Number.parseInt(hash('sha1', text).slice(0, 13), 16);
+}
+
+/**
+ * Returns the cursors from which the changes after one read are read. A cursor consists of a time
+ * and a mark, which is a hash of `what` is read, with this many digits. With other fields,
+ * conditions or another account, the mark differs, so every record counts as changed.
+ */
+export function markedCursors(what: readonly unknown[], digits: number) {
+  const mark = hash('sha256', JSON.stringify(what)).slice(0, digits);
+  return {
+    /** Returns the cursor for a time in the source's notation. */
+    at: (time: string) => `${time} ${mark}`,
+    /** Returns the time in a cursor, or undefined if the cursor was made for other settings. */
+    timeIn(cursor: string): string | undefined {
+      const [time, of, ...more] = cursor.split(' ');
+      return of === mark && more.length === 0 ? time : undefined;
+    },
+  };
 }

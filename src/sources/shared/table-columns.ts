@@ -18,7 +18,6 @@ export interface NamingRow {
 /** How many rows from the header on may be searched for missing columns. */
 export const NAMING_ROWS = 50;
 
-/** Where and for what the columns are searched. */
 interface Naming {
   /** The file, for messages. */
   name: string;
@@ -37,7 +36,7 @@ export function columnsOf(rows: readonly NamingRow[], naming: Naming): Columns {
   const [header, ...below] = rows;
   if (!header || header.number !== (naming.headerRow ?? header.number)) throw noHeader(naming);
   const given = header.cells.map((name) => name.trim());
-  const names = numbered(given);
+  const names = numberNames(given);
   const missing = fields.filter((field) => !names.includes(field));
   for (const field of missing) {
     const places = [...given.keys()].filter((at) => field !== '' && given[at] === field);
@@ -53,11 +52,11 @@ export function columnsOf(rows: readonly NamingRow[], naming: Naming): Columns {
     below.find(({ cells }) => fields.every((field) => cells.some((cell) => cell.trim() === field)));
   if (found) {
     throw new Invalid(
-      `${file}: ${lackOf(missing)} in the header row, but row ${found.number} has them; ` +
+      `${file}: ${noColumns(missing)} in the header row, but row ${found.number} has them; ` +
         `set headerRow: ${found.number} in the source`,
     );
   }
-  if (missing.length > 0) throw new Invalid(`${file}: ${missingMessage(missing, names)}`);
+  if (missing.length > 0) throw new Invalid(`${file}: ${explainMissing(missing, names)}`);
   return {
     width: names.length,
     valueOf: (row) => Object.fromEntries(names.map((name, at) => [name, row[at]])),
@@ -65,7 +64,7 @@ export function columnsOf(rows: readonly NamingRow[], naming: Naming): Columns {
 }
 
 /** Returns a different name for each column; one that is there once is kept. */
-function numbered(given: readonly string[]): string[] {
+function numberNames(given: readonly string[]): string[] {
   const places = Map.groupBy(given.keys(), (at) => given[at] ?? '');
   const next = new Map<string, number>();
   return given.map((name) => {
@@ -84,7 +83,7 @@ export function noHeader({ name, headerRow: number }: Naming): Invalid {
   return new Invalid(`${name}: headerRow is ${number}, and that row is empty or not there; ${fix}`);
 }
 
-function lackOf(missing: readonly string[]): string {
+function noColumns(missing: readonly string[]): string {
   const what = missing.length === 1 ? 'there is no column' : 'there are no columns';
   return `${what} ${missing.map(quoted).join(', ')}`;
 }
@@ -93,21 +92,18 @@ function lackOf(missing: readonly string[]): string {
  * Returns the message about missing columns. If the file has no header row, its first row is a
  * person's data, which the message does not repeat.
  */
-function missingMessage(missing: readonly string[], names: readonly string[]): string {
-  if (names.some((name) => name.includes('@'))) {
-    return [
-      lackOf(missing),
-      'the first row holds an address, so it looks like a person and is not repeated here',
-      'export the file again with a row of column names above the people',
-    ].join('; ');
-  }
-  const hints = hintsFor(missing, names);
-  return [
-    lackOf(missing),
-    `columns found: ${listed(names)}`,
-    ...hints,
-    'correct the configuration or the export',
-  ].join('; ');
+function explainMissing(missing: readonly string[], names: readonly string[]): string {
+  const reasons = names.some((name) => name.includes('@'))
+    ? [
+        'the first row holds an address, so it looks like a person and is not repeated here',
+        'export the file again with a row of column names above the people',
+      ]
+    : [
+        `columns found: ${listed(names)}`,
+        ...hintsFor(missing, names),
+        'correct the configuration or the export',
+      ];
+  return [noColumns(missing), ...reasons].join('; ');
 }
 
 const FIELD_BYTES = 1024 * 1024;
@@ -122,10 +118,8 @@ export function fieldFault(
 ): { why: string; fix: string } | undefined {
   // A character takes at most three bytes, so the exact count is taken only if it could matter.
   if (field.length > FIELD_BYTES / 3 && Buffer.byteLength(field) > FIELD_BYTES) {
-    return {
-      why: 'holds a field above 1 MiB',
-      fix: 'shorten it, or leave the column out of the export',
-    };
+    const fix = 'shorten it, or leave the column out of the export';
+    return { why: 'holds a field above 1 MiB', fix };
   }
   if (!isNulPossible || !field.includes('\0')) return undefined;
   return { why: 'holds a NUL byte', fix: 'remove it from the record' };

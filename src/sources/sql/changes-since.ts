@@ -2,7 +2,7 @@
  * Selects what has changed since a time. Provides that time in the notation of the change column,
  * so that an index on the column can be used, and the cursor for it.
  */
-import { type MarkedCursors, markedCursors } from '../shared/change-cursor.ts';
+import { markedCursors } from '../shared/read-certificate.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { quoted } from '../shared/field-suggestions.ts';
 import type { Column, Raw, Session } from './drivers/database-session.ts';
@@ -135,7 +135,7 @@ export function cursorAfter(nowMs: number, options: SqlOptions, sinceMs = 0): st
 }
 
 /** Returns the cursors for these options. Another table or column has other cursors. */
-function cursorsOf({ url, table, query, updatedAt, zone }: SqlOptions): MarkedCursors {
+function cursorsOf({ url, table, query, updatedAt, zone }: SqlOptions) {
   const place = placeOf(url);
   const where = 'reason' in place ? place : { ...place, password: undefined };
   return markedCursors([where, table, query, updatedAt, zone], 16);

@@ -9,9 +9,8 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { brokenRow, type FileTally, flawsOf } from '../shared/files/file-tally.ts';
+import { brokenRow, type FileTally, flawsOf, untilCut } from '../shared/files/line-file.ts';
 import { localFile } from '../shared/files/local-file.ts';
-import { untilCut } from '../shared/files/record-batches.ts';
 import { certificateOf, type Flaw, stoppedBy } from '../shared/read-certificate.ts';
 import {
   type Columns,

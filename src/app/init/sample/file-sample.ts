@@ -7,7 +7,7 @@ import { systemClock } from '../../../http/system-clock.ts';
 import { isAddress } from '../../../records/contact/values/email-address.ts';
 import { csvSource } from '../../../sources/csv/csv-source.ts';
 import { csvOptions } from '../../../sources/csv/options.ts';
-import type { Encoding } from '../../../sources/csv/text-encoding.ts';
+import type { Encoding } from '../../../sources/csv/csv-format.ts';
 import { ndjsonSource } from '../../../sources/ndjson/ndjson-source.ts';
 import { ndjsonOptions } from '../../../sources/ndjson/options.ts';
 import { hasUtf16Pattern } from '../../../sources/shared/files/detect-encoding.ts';

@@ -1,6 +1,5 @@
 /** Defines the options of a file: its location, and how to read it from there. */
 import { z } from 'zod';
-import type { Fault } from '../../../domain/record.ts';
 import { fault, issueOf } from '../../../domain/schema-fault.ts';
 import { placeOf } from '../../../domain/values/config-file.ts';
 import { addressFault, flag, headers, whole } from '../option-fields.ts';
@@ -41,7 +40,16 @@ export const placedShape = {
 
 /** Reports conflicts between the fields of a file. */
 export function refusePlacedFaults(value: PlacedOptions, context: z.core.$RefinementCtx): void {
-  for (const [path, mistake] of placedFaults(value)) context.addIssue(issueOf(mistake, [path]));
+  const { path, allowHttp = false } = value;
+  if (placeOf(path) === 'address') {
+    const mistake = addressFault(path, allowHttp);
+    if (mistake) context.addIssue(issueOf(mistake, ['path']));
+    return;
+  }
+  for (const field of ['headers', 'timeoutMs', 'allowHttp'] as const) {
+    if (value[field] === undefined) continue;
+    context.addIssue(issueOf(fault('belongs to an address', 'remove it'), [field]));
+  }
 }
 
 /** Returns the schema of the options for reporting opt-outs to a file. */
@@ -50,16 +58,4 @@ export function fileReturnsOptions<T extends string>(type: T, what: string) {
     type: z.literal(type).describe(what),
     path: z.string().min(1).describe('Path of the file, relative to the configuration file'),
   });
-}
-
-/** Returns conflicts between fields, each with the name of the field at fault. */
-function placedFaults(options: PlacedOptions): [field: string, fault: Fault][] {
-  const { path, allowHttp = false } = options;
-  if (placeOf(path) === 'address') {
-    const fault = addressFault(path, allowHttp);
-    return fault === undefined ? [] : [['path', fault]];
-  }
-  return (['headers', 'timeoutMs', 'allowHttp'] as const).flatMap((field) =>
-    options[field] === undefined ? [] : [[field, fault('belongs to an address', 'remove it')]],
-  );
 }

@@ -22,19 +22,17 @@ import type { Fault } from '../../../domain/record.ts';
 
 const AT_ONCE = 500;
 
-/** The format of a report; `head` is the first line of a new file. */
-interface Form {
-  head?: string;
-  lineOf(one: OptOutReport): string;
-}
-
-/** Returns a write-back that appends to the file at `path`. */
-export function fileReturns(path: string, { head, lineOf }: Form): WriteBack {
+/** Returns a write-back that appends to a file; `head` is the first line of a new file. */
+export function fileReturns(
+  path: string,
+  lineOf: (one: OptOutReport) => string,
+  head?: string,
+): WriteBack {
   return {
     most: AT_ONCE,
     takes: () => true,
     async *tell(batch): AsyncGenerator<ReportResult, void> {
-      appendLines(path, { head, lines: batch.map(lineOf) });
+      appendLines(path, batch.map(lineOf), head);
       for (const _ of batch) yield { is: 'told' };
     },
     arrived(batch) {
@@ -42,7 +40,12 @@ export function fileReturns(path: string, { head, lineOf }: Form): WriteBack {
       return new Set(batch.filter((one) => there.has(lineOf(one))).map(({ id }) => id));
     },
     look() {
-      lookAtFile(path);
+      doing(path, () => {
+        if (exists(path)) accessSync(path, constants.W_OK | constants.R_OK);
+        else accessSync(`${dirname(path)}/.`, constants.W_OK | constants.X_OK);
+      });
+      if (exists(path) && !statSync(path).isFile())
+        throw new Invalid(`${path}: ${noFile.reason}`, { fix: noFile.fix });
       return `appended to ${path}`;
     },
   };
@@ -61,10 +64,7 @@ const LF = 0x0a;
  * a line short, it is completed if it belongs to these lines, and otherwise only ended with a line
  * break. Throws Invalid, or Unavailable if some of the lines may be in the file.
  */
-function appendLines(
-  path: string,
-  { head, lines }: { head?: string | undefined; lines: readonly string[] },
-): void {
+function appendLines(path: string, lines: readonly string[], head: string | undefined): void {
   const isNew = !exists(path);
   const file = doing(path, () => openSync(path, 'a+', MODE));
   try {
@@ -72,7 +72,8 @@ function appendLines(
       const { size } = fstatSync(file);
       const begun = cutShort(tailOf(file, size));
       const isFirst = begun.length === size;
-      writeAll(file, textAfter(begun, { head: isFirst ? head : undefined, lines }));
+      const text = completeText(begun, isFirst && head !== undefined ? [head] : [], lines);
+      for (let done = 0; done < text.length;) done += writeSync(file, text, done);
       fsyncSync(file);
     });
     if (isNew) keepName(path);
@@ -97,16 +98,6 @@ function linesThere(path: string, lines: readonly string[]): ReadonlySet<string>
   }
 }
 
-/** Throws Invalid if the file cannot be written. */
-function lookAtFile(path: string): void {
-  doing(path, () => {
-    if (exists(path)) accessSync(path, constants.W_OK | constants.R_OK);
-    else accessSync(`${dirname(path)}/.`, constants.W_OK | constants.X_OK);
-  });
-  if (exists(path) && !statSync(path).isFile())
-    throw new Invalid(`${path}: ${noFile.reason}`, { fix: noFile.fix });
-}
-
 const noFile: Fault = {
   reason: 'this is no regular file',
   fix: 'name a file in returns of the configuration',
@@ -116,12 +107,8 @@ const noFile: Fault = {
  * Returns the text to append after a line that was cut short: its remainder or a line break, then
  * the other lines.
  */
-function textAfter(
-  begun: Buffer,
-  { head, lines }: { head: string | undefined; lines: readonly string[] },
-): Buffer {
-  const all = head === undefined ? lines : [head, ...lines];
-  const whole = all.map((line) => Buffer.from(`${line}\n`));
+function completeText(begun: Buffer, head: readonly string[], lines: readonly string[]): Buffer {
+  const whole = [...head, ...lines].map((line) => Buffer.from(`${line}\n`));
   if (begun.length === 0) return Buffer.concat(whole);
   const same = whole.find((line) => line.subarray(0, begun.length).equals(begun));
   if (same)
@@ -144,10 +131,6 @@ function tailOf(file: number, size: number): Buffer {
     length += read;
   }
   return tail.subarray(0, length);
-}
-
-function writeAll(file: number, text: Buffer): void {
-  for (let done = 0; done < text.length;) done += writeSync(file, text, done);
 }
 
 /** Makes the directory entry of a new file survive a power failure. */

@@ -5,17 +5,14 @@
  * are kept, without a certificate.
  */
 import { Invalid, Unavailable } from '../../../domain/errors.ts';
-import { certificateOf, type Flaw } from '../read-certificate.ts';
-import { type FileTally, flawsOf } from './file-tally.ts';
-import { unpacked } from './gzip.ts';
+import { certificateOf, type Flaw, brokenFlaw } from '../read-certificate.ts';
 import type { PlacedOptions } from './file-options.ts';
 import type { ReadRequest, Source, SourceRecord } from '../../source.ts';
 import type { Clock, Random } from '../../../domain/clock.ts';
 import { placeOf } from '../../../domain/values/config-file.ts';
-import { fileOrigin } from './local-file.ts';
-import type { Input } from './standard-input.ts';
+import { fileOrigin, CHUNK_BYTES, type Opened, type Origin } from './local-file.ts';
 import { addressOrigin } from './web-file.ts';
-import type { Opened, Origin } from './origin.ts';
+import { createGunzip } from 'node:zlib';
 
 /** One read of a file. */
 export interface FileReading extends ReadRequest {
@@ -26,15 +23,21 @@ export interface FileReading extends ReadRequest {
   tally: FileTally;
 }
 
-/**
- * Returns the source for a file. Each time, `recordsOf` reads the file again and updates the tally.
- */
+/** The environment of a source that reads a file. */
+export interface FileSurroundings {
+  clock: Clock;
+  random: Random;
+  /** Standard input; undefined if there is none. */
+  input?: Origin | undefined;
+}
+
+/** Returns the source for a file. Each read calls `recordsOf` anew, which updates the tally. */
 export function lineFile(
   options: PlacedOptions,
   surroundings: FileSurroundings,
   recordsOf: (reading: FileReading) => AsyncGenerator<SourceRecord[], void>,
 ): Source {
-  const origin = originOf(options, surroundings);
+  const origin = openOrigin(options, surroundings);
   const { name } = origin;
   return {
     async *read(request) {
@@ -42,7 +45,7 @@ export function lineFile(
       let cut: Flaw | undefined;
       const file = await origin.open(request.signal);
       try {
-        const chunks = unpacked(counted(file, request), origin);
+        const chunks = unpacked(reportProgress(file, request), origin);
         try {
           yield* recordsOf({ ...request, name, chunks, tally });
         } catch (error) {
@@ -62,10 +65,7 @@ export function lineFile(
 }
 
 /** Yields the bytes, and reports which share of them has been read. */
-async function* counted(
-  { bytes, size }: Opened,
-  { progress }: ReadRequest,
-): AsyncGenerator<Buffer> {
+async function* reportProgress({ bytes, size }: Opened, { progress }: ReadRequest) {
   let read = 0;
   for await (const chunk of bytes) {
     read += chunk.length;
@@ -74,19 +74,206 @@ async function* counted(
   }
 }
 
-/** The environment of a source that reads a file. */
-export interface FileSurroundings {
-  clock: Clock;
-  random: Random;
-  /** Standard input; undefined if there is none. */
-  input?: Input | undefined;
-}
-
-function originOf(options: PlacedOptions, surroundings: FileSurroundings): Origin {
+function openOrigin(options: PlacedOptions, surroundings: FileSurroundings): Origin {
   const { input, clock } = surroundings;
   const place = placeOf(options.path);
   if (place === 'address') return addressOrigin(options, surroundings);
   if (place === 'file') return fileOrigin(options.path, clock);
   if (input) return input;
   throw new Invalid('there is no standard input to read from here', { fix: 'name a file' });
+}
+
+/** The facts gathered during a read. */
+export interface FileTally {
+  bytes: number;
+  /** Whether the last byte read is a line break. */
+  lineEnded: boolean;
+  /** The number of rows that cannot be read. */
+  broken: number;
+  firstBroken?: { where: string; fix: string };
+  /** Set if the rest of the file was abandoned; this counts as one broken row. */
+  stopped?: { where: string; why: string; fix: string };
+}
+
+/** Counts a row that cannot be read, and returns its record. */
+export function brokenRow(tally: FileTally, where: string, { why, fix }: Flaw): SourceRecord {
+  tally.broken += 1;
+  tally.firstBroken ??= { where, fix };
+  return { where, broken: why, fix };
+}
+
+/**
+ * Returns the flaws of a read. A file cut off in the middle of a line looks like one that merely
+ * lacks its last line break, so the line break is required unless the export never writes one. In
+ * that case a last row with a different width counts as broken, like any other row.
+ */
+export function flawsOf(tally: FileTally, cut: Flaw | undefined, found: readonly Flaw[]): Flaw[] {
+  const flaws: Flaw[] = cut ? [{ ...cut, isCut: true }] : [];
+  const { stopped, firstBroken } = tally;
+  const count = tally.broken - (stopped ? 1 : 0);
+  if (stopped) {
+    const why = `reading stopped: ${stopped.where} ${stopped.why}`;
+    flaws.push({ why, fix: stopped.fix, isCut: true });
+  }
+  flaws.push(...found);
+  if (firstBroken && count > 0) {
+    const { where: first, fix } = firstBroken;
+    flaws.push(brokenFlaw('row', { count, first, fix }));
+  }
+  if (!stopped && !cut && !tally.lineEnded) {
+    flaws.push({
+      why: 'the last line has no line break, so the file may be cut off',
+      fix:
+        'end the file with a line break, or, where the export never does, ' +
+        'set finalNewline: optional in the source',
+    });
+  }
+  return flaws;
+}
+
+/** A slice can grow at most about a thousandfold when it is decompressed. */
+const SLICE_BYTES = 16 * 1024;
+/** A compressed file may be compressed once more for its transport. */
+const MOST_LAYERS = 2;
+
+/**
+ * Yields the decompressed bytes in full chunks. Gzip is recognized by its first two bytes, with
+ * which no text begins. Throws Unavailable if the data is truncated or damaged, after yielding
+ * everything that could be decompressed. Throws Invalid if the data must be compressed (`isPacked`)
+ * but is not.
+ */
+async function* unpacked(
+  bytes: AsyncIterable<Buffer>,
+  { name, isPacked }: { name: string; isPacked: boolean },
+  layers = MOST_LAYERS,
+): AsyncGenerator<Buffer> {
+  let found: boolean | undefined;
+  const chunks = inFull(bytes);
+  async function* all(first: Buffer) {
+    yield first;
+    yield* chunks;
+  }
+  for await (const first of chunks) {
+    found = layers > 0 && first[0] === 0x1f && first[1] === 0x8b;
+    if (isPacked && !found) break;
+    if (!found) yield* all(first);
+    else yield* unpacked(gunzipped(all(first), name), { name, isPacked: false }, layers - 1);
+    return;
+  }
+  if (isPacked) throw new Invalid(`${name}: this is no gzip file; pack it again, or rename it`);
+}
+
+/** Yields the same bytes in full chunks, and the rest at the end or before an error. */
+async function* inFull(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let parts: Buffer[] = [];
+  let count = 0;
+  const take = () => {
+    const taken = parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts);
+    [parts, count] = [[], 0];
+    return taken;
+  };
+  function* add(chunk: Buffer) {
+    for (let rest = chunk; rest.length > 0;) {
+      const part = rest.subarray(0, CHUNK_BYTES - count);
+      parts.push(part);
+      count += part.length;
+      rest = rest.subarray(part.length);
+      if (count === CHUNK_BYTES) yield take();
+    }
+  }
+  try {
+    for await (const chunk of bytes) yield* add(chunk);
+  } catch (error) {
+    if (count > 0) yield take();
+    throw error;
+  }
+  if (count > 0) yield take();
+}
+
+/**
+ * Decompresses by writing each slice itself, so that the reader sets the pace and nothing is lost
+ * before an error.
+ */
+async function* gunzipped(bytes: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
+  const gunzip = createGunzip();
+  const made: Buffer[] = [];
+  gunzip.on('data', (chunk: Buffer) => void made.push(chunk));
+  const end = new Promise<End>((resolve) => {
+    gunzip.once('end', () => resolve('end'));
+    gunzip.once('error', (error) => {
+      const isCut = 'code' in error && error.code === 'Z_BUF_ERROR';
+      resolve(isCut ? 'cut' : 'damaged');
+    });
+  });
+  try {
+    for await (const slice of slicesOf(bytes)) {
+      const written = new Promise<'written'>((done) => gunzip.write(slice, () => done('written')));
+      const how = await Promise.race([end, written]);
+      yield* made.splice(0);
+      if (how !== 'written') throw spoilt(name, how);
+    }
+    gunzip.end();
+    const how = await end;
+    yield* made.splice(0);
+    if (how !== 'end') throw spoilt(name, how);
+  } finally {
+    gunzip.destroy();
+  }
+}
+
+async function* slicesOf(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const chunk of bytes) {
+    for (let start = 0; start < chunk.length; start += SLICE_BYTES) {
+      yield chunk.subarray(start, start + SLICE_BYTES);
+    }
+  }
+}
+
+type End = 'end' | 'cut' | 'damaged';
+
+const spoils: Record<End, string> = {
+  end: 'something follows the end of the gzip data',
+  cut: 'the gzip data is cut off',
+  damaged: 'the gzip data is damaged',
+};
+
+function spoilt(name: string, how: End): Unavailable {
+  return new Unavailable(`${name}: ${spoils[how]}`, { fix: 'pack the file again', acted: 'no' });
+}
+
+const BATCH_RECORDS = 500;
+const BATCH_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Regroups records by number and by bytes, because hundreds of rows of a megabyte each must not be
+ * in memory at the same time. Yields the records read before a failure, then throws.
+ */
+export async function* untilCut(
+  groups: AsyncIterable<SourceRecord[]>,
+  tally: { bytes: number },
+): AsyncGenerator<SourceRecord[], void> {
+  let batch: SourceRecord[] = [];
+  let since = 0;
+  const take = () => {
+    const taken = batch;
+    [batch, since] = [[], tally.bytes];
+    return taken;
+  };
+  const failures: unknown[] = [];
+  async function* quietly() {
+    try {
+      yield* groups;
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  for await (const group of quietly()) {
+    for (const record of group) {
+      batch.push(record);
+      if (batch.length >= BATCH_RECORDS) yield take();
+    }
+    if (batch.length > 0 && tally.bytes - since >= BATCH_BYTES) yield take();
+  }
+  if (batch.length > 0) yield batch;
+  if (failures.length > 0) throw failures[0];
 }

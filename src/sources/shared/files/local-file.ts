@@ -1,23 +1,16 @@
-/**
- * Reads files on this machine: their bytes, their versions, and the reason why a file cannot be
- * read.
- */
-import { type FileHandle, open, stat } from 'node:fs/promises';
+/** Reads files on this machine, and standard input: their bytes, versions and errors. */
+import { type FileHandle, open, stat, mkdtemp, rm } from 'node:fs/promises';
 import { Busy, Invalid, Unavailable } from '../../../domain/errors.ts';
 import { readSmallFile } from '../../../domain/values/config-file.ts';
 import { type Stats, statSync } from 'node:fs';
 import type { Clock } from '../../../domain/clock.ts';
 import type { Flaw } from '../read-certificate.ts';
-import type { Origin } from './origin.ts';
+import { createHash } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 
 export const CHUNK_BYTES = 64 * 1024;
-
-/** Opens a file for reading. The caller closes it. Throws the errors that `unreadable` returns. */
-async function opened(path: string): Promise<FileHandle> {
-  return open(path, 'r').catch((error: unknown) => {
-    throw unreadable(path, error);
-  });
-}
 
 /** Returns the text of a small file. Throws the errors that `unreadable` returns. */
 export function smallText(path: string): string {
@@ -29,7 +22,7 @@ export function smallText(path: string): string {
 }
 
 /** Yields the bytes in chunks. All but the last are full, and a chunk is never written to again. */
-export async function* chunksOf(
+async function* chunksOf(
   handle: FileHandle,
   { path, signal }: { path: string; signal: AbortSignal },
 ): AsyncGenerator<Buffer> {
@@ -62,10 +55,7 @@ const REASONS = new Map([
   ['ENAMETOOLONG', 'the path is too long; correct it in the configuration'],
 ]);
 
-/**
- * Converts a file system error into an error of this project, which is Invalid if only a person can
- * fix it.
- */
+/** Returns this project's error for one of the file system; Invalid if only a person can fix it. */
 export function unreadable(path: string, error: unknown, what = 'file'): unknown {
   if (!(error instanceof Error && 'code' in error && 'syscall' in error)) return error;
   const reason = REASONS.get(String(error.code));
@@ -77,7 +67,6 @@ export function unreadable(path: string, error: unknown, what = 'file'): unknown
 }
 
 const QUIET_MS = 2_000;
-
 const WAIT_MS = 60_000;
 
 /** Identifies a version of a file. */
@@ -87,7 +76,6 @@ interface FileState {
   ino: number;
 }
 
-/** Returns whether two states describe the same version. */
 function sameState(a: FileState | undefined, b: FileState | undefined): boolean {
   return a?.size === b?.size && a?.mtimeMs === b?.mtimeMs && a?.ino === b?.ino;
 }
@@ -97,15 +85,19 @@ function sameState(a: FileState | undefined, b: FileState | undefined): boolean 
  * after a minute, and Invalid if there is no readable file. If the modification time is far in the
  * future, two equal states two seconds apart are sufficient proof.
  */
-async function settled(
-  path: string,
-  { clock, signal }: { clock: Clock; signal: AbortSignal },
-): Promise<FileState> {
+async function waitUntilQuiet(path: string, clock: Clock, signal: AbortSignal): Promise<FileState> {
   const until = clock.monotonic() + WAIT_MS;
   let previous: FileState | undefined;
   for (;;) {
     signal.throwIfAborted();
-    const state = await look(path);
+    const stats = await stat(path).catch((error: unknown) => {
+      throw unreadable(path, error);
+    });
+    if (!stats.isFile()) {
+      const what = stats.isDirectory() ? 'a directory' : 'not a regular file';
+      throw new Invalid(`${path}: this is ${what}; name a file in the configuration`);
+    }
+    const state = pick(stats);
     const ageMs = clock.now() - state.mtimeMs;
     const unchanged = previous !== undefined && sameState(previous, state);
     if (ageMs >= QUIET_MS && (previous === undefined || unchanged)) return state;
@@ -121,35 +113,6 @@ async function settled(
   }
 }
 
-async function look(path: string): Promise<FileState> {
-  const stats = await stat(path).catch((error: unknown) => {
-    throw unreadable(path, error);
-  });
-  if (!stats.isFile()) {
-    const what = stats.isDirectory() ? 'a directory' : 'not a regular file';
-    throw new Invalid(`${path}: this is ${what}; name a file in the configuration`);
-  }
-  return pick(stats);
-}
-
-/**
- * Returns the state of the file behind a path or a handle, or undefined if the file no longer
- * exists.
- */
-async function stateOf(file: FileHandle | string): Promise<FileState | undefined> {
-  const stats = typeof file === 'string' ? stat(file) : file.stat();
-  return stats.then(pick, () => undefined);
-}
-
-/** Returns the same state synchronously. */
-function stateNow(path: string): FileState | undefined {
-  try {
-    return pick(statSync(path));
-  } catch {
-    return undefined;
-  }
-}
-
 function pick({ size, mtimeMs, ino }: Stats): FileState {
   return { size, mtimeMs, ino };
 }
@@ -162,56 +125,42 @@ function readingOf({ size, mtimeMs }: FileState): string {
   return `${size}-${mtimeMs}`;
 }
 
-/**
- * Returns whether the file still has the state `latest` and that state was read under the name
- * `reading`.
- */
-function isStill(path: string, latest: FileState | undefined, reading: string): boolean {
-  const isLatest = latest !== undefined && readingOf(latest) === reading;
-  return isLatest && sameState(stateNow(path), latest);
-}
-
-/** One version of a local file, opened for reading. The caller closes the handle. */
-interface OpenedFile {
-  handle: FileHandle;
-  size: number;
-  /** The name of the read. */
-  reading: string;
-  /** Returns a flaw if the file is no longer the same. */
-  flaws(): Promise<Flaw[]>;
-}
-
-/** A local file that is opened again for each read. */
-interface LocalFile {
-  /**
-   * Opens the current version. If the file is still being written, waits up to a minute. Throws
-   * Busy or Invalid.
-   */
-  open(signal: AbortSignal): Promise<OpenedFile>;
-  /** Works like `still` of a source. */
-  still(reading: string): boolean;
-}
-
-/** Returns the local file at a path. */
-export function localFile(path: string, clock: Clock): LocalFile {
+/** Returns the local file at a path, which is opened again for each read. */
+export function localFile(path: string, clock: Clock) {
   let latest: FileState | undefined;
   return {
-    async open(signal) {
-      const before = await settled(path, { clock, signal });
+    /**
+     * Opens the current version. If the file is still being written, waits up to a minute. Throws
+     * Busy or Invalid. The caller closes the handle.
+     */
+    async open(signal: AbortSignal) {
+      const before = await waitUntilQuiet(path, clock, signal);
       latest = before;
-      const handle = await opened(path);
+      const handle = await open(path, 'r').catch((error: unknown) => {
+        throw unreadable(path, error);
+      });
       return {
         handle,
         size: before.size,
         reading: readingOf(before),
-        async flaws() {
-          const after = [await stateOf(handle), await stateOf(path)];
+        /** Returns a flaw if the file is no longer the same. */
+        async flaws(): Promise<Flaw[]> {
+          const states = [handle.stat(), stat(path)].map((one) => one.then(pick, () => undefined));
+          const after = await Promise.all(states);
           if (after.every((state) => sameState(state, before))) return [];
           return [{ why: 'the file changed while it was read', fix: 'read it again' }];
         },
       };
     },
-    still: (reading) => isStill(path, latest, reading),
+    /** Works like `still` of a source. */
+    still(reading: string): boolean {
+      if (latest === undefined || readingOf(latest) !== reading) return false;
+      try {
+        return sameState(pick(statSync(path)), latest);
+      } catch {
+        return false;
+      }
+    },
   };
 }
 
@@ -236,7 +185,8 @@ export function fileOrigin(path: string, clock: Clock): Origin {
         bytes: bytes(),
         async flaws(whole) {
           const changed = await flaws();
-          return changed.length === 0 && whole ? shortFlaws(count, size) : changed;
+          if (changed.length > 0 || !whole || count === size) return changed;
+          return [{ why: `${count} of ${size} bytes were read`, fix: 'read it again' }];
         },
         close: () => handle.close(),
       };
@@ -245,7 +195,87 @@ export function fileOrigin(path: string, clock: Clock): Origin {
   };
 }
 
-function shortFlaws(count: number, size: number): Flaw[] {
-  if (count === size) return [];
-  return [{ why: `${count} of ${size} bytes were read`, fix: 'read it again' }];
+/** Where the bytes of a file come from: a path, a web address or standard input. */
+export interface Origin {
+  /** The name for messages: a path or a host. */
+  name: string;
+  /** Whether the file name indicates compression. */
+  isPacked: boolean;
+  /** Opens the file. Throws Invalid, Busy or Unavailable if it cannot be read. */
+  open(signal: AbortSignal): Promise<Opened>;
+  /** Works like `still` of a source. */
+  still(reading: string): boolean;
+}
+
+/** An opened file. It can be read once, from its first byte to its last. */
+export interface Opened {
+  reading: string;
+  /** The bytes as they are stored. Throws Unavailable if they break off. */
+  bytes: AsyncIterable<Buffer>;
+  /** The number of stored bytes; undefined if it is not known. */
+  size?: number;
+  /** Returns the signs that bytes are missing. `whole` states whether they were read to the end. */
+  flaws(whole: boolean): Promise<Flaw[]>;
+  close(): Promise<void>;
+}
+
+const INPUT = 'standard input';
+
+type InputStream = Readable & { isTTY?: boolean };
+
+/**
+ * Returns the origin for standard input; `stream` is called at the first read. Because it can be
+ * read only once, it is copied into an unnamed temporary file, which only this process can read and
+ * which disappears with the process. The copy never changes. Byte-identical input counts as the
+ * same read.
+ */
+export function standardInput(stream: () => InputStream): Origin {
+  let spool: ReturnType<typeof spoolInput> | undefined;
+  let known: Awaited<typeof spool>;
+  return {
+    name: INPUT,
+    isPacked: false,
+    async open(signal) {
+      spool ??= spoolInput(stream(), signal);
+      known = await spool;
+      const { handle, reading, size } = known;
+      return {
+        reading,
+        size,
+        bytes: chunksOf(handle, { path: INPUT, signal }),
+        flaws: async () => [],
+        close: async () => undefined,
+      };
+    },
+    still: (reading) => known?.reading === reading,
+  };
+}
+
+async function spoolInput(stream: InputStream, signal: AbortSignal) {
+  if (stream.isTTY) {
+    throw new Invalid(`${INPUT} is a terminal`, { fix: 'pipe the export into it, or name a file' });
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'crm-mirror-'));
+  const handle = await open(join(folder, 'input'), 'wx+', 0o600).finally(async () => {
+    await rm(folder, { recursive: true });
+  });
+  const stop = () => void stream.destroy();
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    const hash = createHash('sha256');
+    let size = 0;
+    const chunks: AsyncIterable<Buffer> = stream;
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      size += chunk.length;
+      await handle.write(chunk);
+    }
+    return { handle, size, reading: `input-${hash.digest('hex').slice(0, 16)}` };
+  } catch (error) {
+    await handle.close();
+    signal.throwIfAborted();
+    throw unreadable(INPUT, error);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
 }

@@ -9,8 +9,8 @@ import { download, type Download } from '../../../http/download.ts';
 import { createRetry, resend } from '../../../http/retry.ts';
 import { Invalid, Unavailable } from '../../../domain/errors.ts';
 import { type Flaw, holding } from '../read-certificate.ts';
-import { lowerCased, outwaited, refusal, type Surroundings } from '../crm-request.ts';
-import type { Opened, Origin } from './origin.ts';
+import { lowerCased, outwait, refusal, type Surroundings } from '../crm-request.ts';
+import type { Origin } from './local-file.ts';
 import type { PlacedOptions } from './file-options.ts';
 
 const SILENCE_MS = 30_000;
@@ -25,26 +25,27 @@ export function addressOrigin(options: PlacedOptions, surroundings: Surroundings
     name: host,
     isPacked: false,
     async open(signal) {
-      const found = await fetched(options, { ...surroundings, host, signal });
-      const reading = nameOf(found.headers) ?? `address-${clock.now()}`;
+      const found = await fetchFile(options, surroundings, signal);
+      const { etag, 'last-modified': modified, 'content-length': length = '' } = found.headers;
+      const ofTime = modified ? `modified-${modified} ${length}`.trim() : `address-${clock.now()}`;
+      const reading = etag ? `etag-${hash('sha256', etag).slice(0, 16)}` : ofTime;
       keep(reading);
-      return { reading, ...counted(found), close: found.close };
+      return { reading, ...countBytes(found), close: found.close };
     },
     still,
   };
-}
-
-interface Asked extends Surroundings {
-  host: string;
-  signal: AbortSignal;
 }
 
 /**
  * Returns the response that contains the file. The request is repeated until a response begins, but
  * not after that.
  */
-async function fetched(options: PlacedOptions, asked: Asked): Promise<Download> {
-  const { host, clock, random, signal } = asked;
+async function fetchFile(
+  options: PlacedOptions,
+  { clock, random }: Surroundings,
+  signal: AbortSignal,
+): Promise<Download> {
+  const { host } = new URL(options.path);
   const request = {
     url: options.path,
     timeoutMs: options.timeoutMs ?? SILENCE_MS,
@@ -61,7 +62,7 @@ async function fetched(options: PlacedOptions, asked: Asked): Promise<Download> 
       if (found.status !== 200) await found.close();
       return found;
     };
-    const found = await outwaited(once, { host, clock, signal });
+    const found = await outwait(once, { host, clock, signal });
     const fault = faultOf(found, host);
     if (!fault) return found;
     await found.close();
@@ -84,7 +85,7 @@ function faultOf({ status, headers }: Download, host: string): Error | undefined
   if (status >= 500 || status === 408 || status === 425) {
     return new Unavailable(`${host} answered ${status}`, { acted: 'no', status });
   }
-  if (status !== 200) return refusal(status, { host, mend });
+  if (status !== 200) return refusal(status, host, mend);
   if (headers['content-type']?.includes('html')) {
     const doubt = 'is path of the source the address of the file?';
     return new Unavailable(`${host} answered with a web page (${doubt})`, { acted: 'no' });
@@ -96,16 +97,11 @@ function faultOf({ status, headers }: Download, host: string): Error | undefined
   });
 }
 
-function nameOf({ etag, 'last-modified': modified, ...rest }: Download['headers']) {
-  if (etag) return `etag-${hash('sha256', etag).slice(0, 16)}`;
-  return modified && `modified-${modified} ${rest['content-length'] ?? ''}`.trim();
-}
-
 /**
  * Counts the bytes. A response that is neither chunked nor states its length ends wherever the
  * connection is cut.
  */
-function counted({ headers, body }: Download): Pick<Opened, 'bytes' | 'size' | 'flaws'> {
+function countBytes({ headers, body }: Download) {
   const { 'content-length': length, 'transfer-encoding': transfer = '' } = headers;
   let count = 0;
   async function* bytes() {
@@ -127,6 +123,6 @@ function counted({ headers, body }: Download): Pick<Opened, 'bytes' | 'size' | '
   return {
     bytes: bytes(),
     ...(size !== undefined && { size }),
-    flaws: async (whole) => (whole ? flaws() : []),
+    flaws: async (whole: boolean) => (whole ? flaws() : []),
   };
 }
