@@ -15,26 +15,13 @@ import { fieldAt } from '../../domain/values/record-field.ts';
 import { brokenFlaw, type Flaw, markOf } from '../shared/read-certificate.ts';
 import { countOf, type Stated } from './more-signs.ts';
 
-/** Gathers the facts that prove a listing complete. */
-export interface ListingProof {
-  /** Adds a record. Returns whether it is new. */
-  add(value: unknown): boolean;
-  /** Adds a record that cannot be read. */
-  addBroken(where: string): void;
-  /** Reads the total from a response; `stated` is one that was found without configuration. */
-  hear(answer: unknown, stated: Stated | undefined): void;
-  /** Notes that the list ended without an end mark. A total outweighs this flaw. */
-  endUnmarked(flaw: Flaw): void;
-  /** Notes that the list ended early, regardless of any total. */
-  stop(flaw: Flaw): void;
-  flaws(): Flaw[];
-}
+export type ListingProof = ReturnType<typeof createProof>;
 
 /**
- * Creates a proof. `id` and `total` are the paths of a record's id and of the total number of
- * records; `more` is what to do to read all records.
+ * Creates what gathers the facts that prove a listing complete. `id` and `total` are the paths of a
+ * record's id and of the total number of records; `more` is what to do to read all records.
  */
-export function createProof({ id, total, more }: ProofOptions): ListingProof {
+export function createProof(id: string, total: string | undefined, more: string) {
   const seen = new Set<number>();
   const broken: string[] = [];
   let records = 0;
@@ -44,22 +31,28 @@ export function createProof({ id, total, more }: ProofOptions): ListingProof {
   let unmarked: Flaw | undefined;
   let stopped: Flaw | undefined;
   return {
-    add(value) {
+    /** Adds a record. Returns whether it is new. */
+    add(value: unknown): boolean {
       const before = seen.size;
       records += 1;
-      return seen.add(markOf(identityOf(value, id))).size > before;
+      const text = idOf(value, id);
+      return seen.add(markOf(text === '' ? `record ${toText(value)}` : `id ${text}`)).size > before;
     },
-    addBroken: (where) => void broken.push(where),
-    hear(answer, found) {
+    /** Adds a record that cannot be read. */
+    addBroken: (where: string) => void broken.push(where),
+    /** Reads the total from a response; `found` is one that was found without configuration. */
+    hear(answer: unknown, found: Stated | undefined): void {
       answers += 1;
       if (found && found.count > (stated?.count ?? 0)) stated = found;
-      const told = total === undefined ? undefined : countOf(fieldAt(answer, total));
-      if (told !== undefined) largest = Math.max(told, largest ?? 0);
+      const count = total === undefined ? undefined : countOf(fieldAt(answer, total));
+      if (count !== undefined) largest = Math.max(count, largest ?? 0);
     },
-    endUnmarked: (flaw) => void (unmarked = flaw),
-    stop: (flaw) => void (stopped = flaw),
-    flaws() {
-      /** Returns the flaws that prevent the proof. */
+    /** Notes that the list ended without an end mark. A total outweighs this flaw. */
+    endUnmarked: (flaw: Flaw) => void (unmarked = flaw),
+    /** Notes that the list ended early, regardless of any total. */
+    stop: (flaw: Flaw) => void (stopped = flaw),
+    /** Returns the flaws that prevent the proof. */
+    flaws(): Flaw[] {
       const flaws: Flaw[] = [];
       if (stopped) return [stopped];
       if (broken.length > 0) {
@@ -68,12 +61,27 @@ export function createProof({ id, total, more }: ProofOptions): ListingProof {
       }
       if (total === undefined) {
         // Within one response, two records with the same id cannot stand for a missing one.
-        const fewer = fewerFlaw(answers > 1 ? seen.size : records, stated, more);
-        const flaw = unmarked ?? fewer;
-        return flaw ? [...flaws, flaw] : flaws;
+        const count = answers > 1 ? seen.size : records;
+        if (unmarked) return [...flaws, unmarked];
+        if (!stated || stated.count <= count) return flaws;
+        const { path } = stated;
+        const came = `${path} is ${stated.count}, and ${counted(count, 'record')} came`;
+        const fix = `${more}; if ${path} counts something else, name the total of the source`;
+        return [...flaws, { why: `the answer says that more pages follow: ${came}`, fix }];
       }
-      const miscounted = countFlaw(seen.size, largest, answers > 1 ? undefined : more);
-      return miscounted ? [...flaws, miscounted] : flaws;
+      if (largest === undefined) {
+        const fix = 'correct total of the source, or remove it';
+        return [...flaws, { why: 'no answer tells the total', fix }];
+      }
+      if (seen.size === largest) return flaws;
+      const read = `${seen.size} different records were read`;
+      if (seen.size > largest) {
+        const fix = 'read it again; is total of the source the number of all, not of a page?';
+        return [...flaws, { why: `${read}, more than the total of ${largest}`, fix }];
+      }
+      const again = 'read it again when the CRM is quieter, in an order that does not change';
+      const fix = answers > 1 ? again : more;
+      return [...flaws, { why: `${read}, and the CRM counts ${largest}`, fix }];
     },
   };
 }
@@ -84,50 +92,10 @@ export function idOf(value: unknown, path: string): string {
   return typeof id === 'string' || typeof id === 'number' ? String(id).trim() : '';
 }
 
-function identityOf(value: unknown, path: string): string {
-  const text = idOf(value, path);
-  return text === '' ? `record ${textOf(value)}` : `id ${text}`;
-}
-
-function textOf(value: unknown): string {
+function toText(value: unknown): string {
   try {
     return JSON.stringify(value);
   } catch {
     return 'nested too deeply to be told from others';
   }
-}
-
-interface ProofOptions {
-  id: string;
-  total: string | undefined;
-  more: string;
-}
-
-function fewerFlaw(count: number, stated: Stated | undefined, more: string): Flaw | undefined {
-  if (!stated || stated.count <= count) return undefined;
-  const why =
-    `the answer says that more pages follow: ` +
-    `${stated.path} is ${stated.count}, and ${counted(count, 'record')} came`;
-  return {
-    why,
-    fix: `${more}; if ${stated.path} counts something else, name the total of the source`,
-  };
-}
-
-function countFlaw(
-  count: number,
-  total: number | undefined,
-  more: string | undefined,
-): Flaw | undefined {
-  if (total === undefined) {
-    return { why: 'no answer tells the total', fix: 'correct total of the source, or remove it' };
-  }
-  if (count < total) {
-    const why = `${count} different records were read, and the CRM counts ${total}`;
-    const again = 'read it again when the CRM is quieter, in an order that does not change';
-    return { why, fix: more ?? again };
-  }
-  if (count === total) return undefined;
-  const why = `${count} different records were read, more than the total of ${total}`;
-  return { why, fix: 'read it again; is total of the source the number of all, not of a page?' };
 }

@@ -13,19 +13,33 @@
  */
 import { pathSegment, queryValue } from '../../domain/address-part.ts';
 import { Invalid } from '../../domain/errors.ts';
-import { createAsking, type Said, type Surroundings } from '../shared/crm-request.ts';
-import { certificateOf, holding, withCursor } from '../shared/read-certificate.ts';
-import { jsonRecords } from '../shared/json-records.ts';
+import { createAsking, type Said, type Surroundings, type Asking } from '../shared/crm-request.ts';
+import {
+  certificateOf,
+  holding,
+  withCursor,
+  stoppedBy,
+  type Flaw,
+} from '../shared/read-certificate.ts';
+import { jsonRecords, type JsonRecords } from '../shared/json-records.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
-import { listed, type ListingResult } from './record-listing.ts';
 import type { ChangesOptions, HttpOptions } from './options.ts';
-import { createProof, idOf } from './completeness-proof.ts';
-import { howToReadOn } from './page-setting.ts';
+import { createProof, idOf, type ListingProof } from './completeness-proof.ts';
+import { howToReadOn, createPaging, type Next, type Paging, type ReadPage } from './paging.ts';
 import { milliseconds } from '../../domain/values/config-value.ts';
+import { httpDate } from '../../http/rate-limit-headers.ts';
+import { fieldAt } from '../../domain/values/record-field.ts';
+import { signsIn } from './more-signs.ts';
+import { counted } from '../../domain/values/counted.ts';
 
 const mend = { credentials: 'the headers', request: 'url and page' };
 const mendChanges = { ...mend, request: 'changes' };
 const mendOne = { ...mend, request: 'one' };
+
+const BATCH_RECORDS = 500;
+const MOST_PAGES = 100_000;
+const GONE = 410;
+const NO_CONTENT = 204;
 
 /** Returns the source of an HTTP API; `id` is the path of a record's id. */
 export function httpSource(
@@ -40,7 +54,7 @@ export function httpSource(
   return {
     async *read(request) {
       const name = `http-${clock.now()}`;
-      const found = yield* readingOf(options, { ...around, name, request, ofChanges: false });
+      const found = yield* readList(options, { ...around, name, request, ofChanges: false });
       keep(name);
       const { certificate, begunAt } = found;
       return since ? withCursor(certificate, since.after(begunAt)) : certificate;
@@ -50,11 +64,11 @@ export function httpSource(
         const sinceMs = since.read(cursor);
         if (sinceMs === undefined) return 'lost';
         const name = `http-${clock.now()}`;
-        const told = { ...options, url: since.addressAt(sinceMs) };
-        const found = yield* readingOf(told, { ...around, name, request, ofChanges: true });
+        const ofChanges = { ...options, url: since.addressAt(sinceMs) };
+        const found = yield* readList(ofChanges, { ...around, name, request, ofChanges: true });
         // If the CRM's clock was set back, changes made before the old time would be missing from
         // the list.
-        if (found.lost || sinceMs > (found.answeredAt ?? sinceMs)) return 'lost';
+        if (found.isLost || sinceMs > (found.answeredAt ?? sinceMs)) return 'lost';
         keep(name);
         return withCursor(found.certificate, since.after(found.begunAt, sinceMs));
       },
@@ -64,8 +78,15 @@ export function httpSource(
       async one(wanted, { fields, signal }) {
         const asking = createAsking({ ...options, mend: mendOne }, surroundings);
         try {
-          const said = await asking.ask({ address: addressOf(one, wanted) }, signal);
-          return said && single(said, { wanted, id, fields, host: asking.host });
+          // An id that would change the path throws Invalid.
+          const address = one.replaceAll('{id}', () => pathSegment(wanted));
+          const said = await asking.ask({ address }, signal);
+          if (said && idOf(said.value, id) !== wanted) {
+            const what = 'one answers no record of the id asked for';
+            throw new Invalid(`${asking.host}: ${what}`, { fix: 'correct one' });
+          }
+          const records = jsonRecords(fields);
+          return said && records.recordOf(said.value, 'the record by its id', said.text);
         } finally {
           await asking.close();
         }
@@ -78,89 +99,209 @@ interface Reading extends Surroundings {
   name: string;
   id: string;
   request: ReadRequest;
+  /**
+   * Whether the list contains changes. Such a list may no longer exist, and its paging has been
+   * proven before.
+   */
   ofChanges: boolean;
 }
 
-async function* readingOf(
+/**
+ * Describes how a list was read. Times are the CRM's own in milliseconds since the epoch, or
+ * undefined if it states none.
+ */
+interface ListingResult {
+  certificate: Certificate;
+  /** Whether the list of changes no longer exists. */
+  isLost: boolean;
+  /** The earliest time whose state the first response may show. */
+  begunAt?: number;
+  /** The time at which the first response was sent. */
+  answeredAt?: number;
+}
+
+/** Yields the records page by page. Throws the error that prevents the first response. */
+async function* readList(
   options: HttpOptions,
   { name, id, request, ofChanges, ...surroundings }: Reading,
-): AsyncGenerator<SourceRecord[], ListingResult & { certificate: Certificate }> {
+): AsyncGenerator<SourceRecord[], ListingResult> {
   const { fields, signal } = request;
   const { clock } = surroundings;
   const asking = createAsking({ ...options, mend: ofChanges ? mendChanges : mend }, surroundings);
   const records = jsonRecords(fields);
-  const more = howToReadOn(options);
-  const proof = createProof({ id, total: options.total, more });
+  const proof = createProof(id, options.total, howToReadOn(options));
+  const paging = createPaging(options, asking.host, ofChanges);
+  const listing = { options, asking, records, proof, paging, signal, ofChanges };
+  let times: { begunAt?: number; answeredAt?: number } = {};
+  let isLost = false;
+  let address: string | undefined = paging.first;
   try {
-    const listing = { asking, records, proof, clock, signal, ofChanges };
-    const found = yield* listed(options, listing);
+    for (let number = 1; address !== undefined; number += 1) {
+      if (number > MOST_PAGES) {
+        const why = `the list has more than ${MOST_PAGES} pages`;
+        proof.stop({ why, fix: 'have larger pages' });
+        break;
+      }
+      const askedAt = clock.monotonic();
+      const page: Page | 'lost' | void = await readPage(listing, address, number).catch(
+        (error: unknown) => {
+          proof.stop(stoppedBy(error, { hasBegun: number > 1, where: `at page ${number}` }));
+        },
+      );
+      isLost = page === 'lost';
+      if (!page || page === 'lost') break;
+      const { batch, next, answeredAt }: Page = page;
+      if (number === 1 && answeredAt !== undefined) {
+        // A slow response may show the state at the time of the request.
+        const tookMs = Math.max(0, clock.monotonic() - askedAt);
+        times = { begunAt: answeredAt - tookMs, answeredAt };
+      }
+      for (let start = 0; start < batch.length; start += BATCH_RECORDS) {
+        yield batch.slice(start, start + BATCH_RECORDS);
+      }
+      if ('end' in next && next.end === 'unmarked') proof.endUnmarked(next.flaw);
+      if ('end' in next && next.end === 'wrong') proof.stop(next.flaw);
+      address = 'end' in next ? undefined : next.address;
+    }
     const flaws = proof.flaws();
     const lack = records.lacking();
     // A record that could not be read may contain the field.
     if (lack !== undefined && flaws.length === 0 && !ofChanges) {
       throw new Invalid(`${asking.host}: ${lack}`);
     }
-    return { ...found, certificate: certificateOf(name, flaws) };
+    return { ...times, isLost, certificate: certificateOf(name, flaws) };
   } finally {
     await asking.close();
   }
 }
 
-/** Returns the address of one record. Throws Invalid for an id that would change the path. */
-function addressOf(one: string, id: string): string {
-  return one.replaceAll('{id}', () => pathSegment(id));
+interface Listing {
+  options: HttpOptions;
+  asking: Asking;
+  records: JsonRecords;
+  proof: ListingProof;
+  paging: Paging;
+  signal: AbortSignal;
+  ofChanges: boolean;
 }
 
-interface Asked {
-  wanted: string;
-  id: string;
-  fields: readonly string[];
-  host: string;
+interface Page {
+  batch: SourceRecord[];
+  next: Next;
+  answeredAt: number | undefined;
 }
 
-/** Returns the record in a response. Throws Invalid if it is not the requested record. */
-function single({ value, text }: Said, { wanted, id, fields, host }: Asked): SourceRecord {
-  if (idOf(value, id) !== wanted) {
-    throw new Invalid(`${host}: one answers no record of the id asked for`, { fix: 'correct one' });
+async function readPage(
+  { options, asking, records, proof, paging, signal, ofChanges }: Listing,
+  address: string,
+  number: number,
+): Promise<Page | 'lost'> {
+  const accepts = ofChanges ? [GONE, NO_CONTENT] : [NO_CONTENT];
+  const said = await asking.ask({ address, accepts }, signal);
+  if (said?.status === GONE || (ofChanges && !said && number === 1)) return 'lost';
+  const answeredAt = httpDate(said?.headers['date']);
+  if (!said) {
+    const { missing: flaw } = paging;
+    if (number > 1 && flaw) return { batch: [], next: { end: 'unmarked', flaw }, answeredAt };
+    throw new Invalid(`${asking.host} has no such page (404)`, {
+      fix: 'correct url and page of the source',
+    });
   }
-  return jsonRecords(fields).recordOf(value, 'the record by its id', text);
+  const list = findList(said, options, asking.host, number);
+  const signs = signsIn(said, options.records);
+  proof.hear(said.value, signs.total);
+  const batch = list.map((value, index) => {
+    const where = `page ${number}, record ${index + 1}`;
+    const record = records.recordOf(value, where, said.text);
+    if ('broken' in record) proof.addBroken(where);
+    return record;
+  });
+  const fresh = list.filter((value) => proof.add(value)).length;
+  const page = { value: said.value, size: list.length, fresh, signs };
+  const next = paging.after(page);
+  const flaw = 'end' in next ? findContinuation(page, number, options) : undefined;
+  if (!flaw || !('end' in next) || next.end === 'wrong') return { batch, next, answeredAt };
+  return { batch, next: { end: 'wrong', flaw }, answeredAt };
 }
 
 /**
- * Cursors of this source. A cursor is a time of the CRM's clock in whole seconds, as in its Date
- * header.
+ * Returns the list in a response. A 204, or null in its place, is an empty list; after the first
+ * page, which proves the path, an object without the list is one, too.
  */
-interface ChangeCursor {
-  /** Returns the time in a cursor, or undefined if the cursor is not valid. */
-  read(cursor: string): number | undefined;
-  /** Returns the address of the list of changes since then. */
-  addressAt(ms: number): string;
-  /**
-   * Returns the cursor after a read that began at `begunAt`; it is never before the cursor from
-   * which that read continued. Returns undefined if that time is unknown.
-   */
-  after(begunAt: ListingResult['begunAt'], sinceMs?: number): string | undefined;
+function findList(
+  { status, value }: Said,
+  { records }: HttpOptions,
+  host: string,
+  number: number,
+): unknown[] {
+  const list = records === undefined ? value : fieldAt(value, records);
+  if (Array.isArray(list)) return list;
+  if (status === NO_CONTENT || value === null || list === null) return [];
+  if (number > 1 && isEmpty(value, records)) return [];
+  if (records === undefined) {
+    throw new Invalid(`${host}: the answer is no list`, {
+      fix: 'name with records where in it the list stands',
+    });
+  }
+  throw new Invalid(`${host}: there is no list at records in the answer`, {
+    fix: 'correct records of the source',
+  });
 }
 
-function createSince({ url, format, overlap }: ChangesOptions): ChangeCursor {
+/** Returns whether nothing stands where the list would be, and no message about a failure. */
+function isEmpty(value: unknown, records: string | undefined): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (Object.keys(value).length === 0) return true;
+  const parent = records?.includes('.') && fieldAt(value, records.replace(/\.[^.]*$/, ''));
+  return typeof parent === 'object' && parent !== null && Object.keys(parent).length === 0;
+}
+
+/** Returns the flaw of a list whose last page, the one with this number, says that there is more. */
+function findContinuation(
+  { size, fresh, signs }: ReadPage,
+  number: number,
+  options: HttpOptions,
+): Flaw | undefined {
+  // A page that came again says what it said before.
+  if (size > 0 && fresh === 0) return undefined;
+  const { more, pages } = signs;
+  // A sign may be of the paging itself: its cursor, or a number that counts on.
+  const { cursor, number: byNumber } = options.page ?? {};
+  const isCursor = cursor !== undefined && more && `${cursor}.`.startsWith(`${more.path}.`);
+  const isNumber = byNumber !== undefined && size === 0 && /^\d+$/.test(more?.place?.text ?? '');
+  const sign = more?.isFlag || !(isCursor || isNumber) ? more : undefined;
+  if (!sign && (pages === undefined || pages.count <= number)) return undefined;
+  const read = `${pages?.path} is ${pages?.count}, and ${counted(number, 'page')} came`;
+  const why = `the answer says that more pages follow: ${sign?.says ?? read}`;
+  return { why, fix: howToReadOn(options, sign) };
+}
+
+/**
+ * Creates the cursors of this source. A cursor is a time of the CRM's clock in whole seconds, as in
+ * its Date header.
+ */
+function createSince({ url, format, overlap }: ChangesOptions) {
   const overlapMs = milliseconds(overlap);
   return {
-    read(cursor) {
+    /** Returns the time in a cursor, or undefined if the cursor is not valid. */
+    read(cursor: string): number | undefined {
       const ms = Date.parse(cursor);
       return Number.isNaN(ms) ? undefined : ms;
     },
-    addressAt: (ms) => url.replaceAll('{since}', () => queryValue(written(ms, format))),
-    after(begunAt, sinceMs = Number.NEGATIVE_INFINITY) {
-      if (begunAt === undefined) return undefined;
-      return iso(Math.max(sinceMs, begunAt - overlapMs));
+    /** Returns the address of the list of changes since then. */
+    addressAt(ms: number): string {
+      const seconds = Math.floor(ms / 1000);
+      const unix = String(format === 'unix' ? seconds : seconds * 1000);
+      return url.replaceAll('{since}', () => queryValue(format === 'iso' ? iso(ms) : unix));
+    },
+    /**
+     * Returns the cursor after a read that began at `begunAt`; it is never before the cursor from
+     * which that read continued. Returns undefined if that time is unknown.
+     */
+    after(begunAt: number | undefined, sinceMs = Number.NEGATIVE_INFINITY): string | undefined {
+      return begunAt === undefined ? undefined : iso(Math.max(sinceMs, begunAt - overlapMs));
     },
   };
-}
-
-function written(ms: number, format: ChangesOptions['format']): string {
-  if (format === 'iso') return iso(ms);
-  const seconds = Math.floor(ms / 1000);
-  return String(format === 'unix' ? seconds : seconds * 1000);
 }
 
 /** Formats a time without fractions of a second, because some APIs reject them. */

@@ -176,25 +176,23 @@ function entriesOf(value: unknown, path: string, depth: number): Entry[] {
   if (!isObject(value)) return [];
   return Object.entries(value).flatMap(([name, inner]): Entry[] => {
     const at = path === '' ? name : `${path}.${name}`;
-    const plain = plainOf(name);
-    if (pagingName.test(plain) && Array.isArray(inner)) return linkEntries(inner, at);
+    const plain = plainName(name);
+    if (pagingName.test(plain) && Array.isArray(inner)) {
+      // One of a list of links: `[{ rel: 'next', href }]`.
+      const next = inner.find((link) =>
+        [fieldAt(link, 'rel'), fieldAt(link, 'relation')].includes('next'),
+      );
+      return next === undefined ? [] : [[at, 'next', [next]]];
+    }
     const isPaging = pagingName.test(plain) && isObject(inner) && depth < deepest;
     return isPaging ? entriesOf(inner, at, depth + 1) : [[at, plain, inner]];
   });
 }
 
-/** Returns the next one of a list of links: `[{ rel: 'next', href }]`. */
-function linkEntries(links: readonly unknown[], path: string): Entry[] {
-  const next = links.find((link) =>
-    [fieldAt(link, 'rel'), fieldAt(link, 'relation')].includes('next'),
-  );
-  return next === undefined ? [] : [[path, 'next', [next]]];
-}
-
 function headerEntries(headers: Readonly<Record<string, string>>): Entry[] {
   const own = Object.entries(headers).filter(([name]) => /^(x-|total)/.test(name));
   const entries = own.map(([name, value]): Entry => {
-    return [`the header ${name}`, plainOf(name.replace(/^x-(wp-)?/, '')), value];
+    return [`the header ${name}`, plainName(name.replace(/^x-(wp-)?/, '')), value];
   });
   const range = /^\S*\s*\d+-\d+\/(\d+)$/.exec(headers['content-range'] ?? '')?.[1];
   const link = /<([^>]*)>[^,]*;\s*rel="?next\b/i.exec(headers['link'] ?? '')?.[1];
@@ -205,7 +203,7 @@ function headerEntries(headers: Readonly<Record<string, string>>): Entry[] {
   ];
 }
 
-function plainOf(name: string): string {
+function plainName(name: string): string {
   return name.toLowerCase().replaceAll(/^@?odata|[^a-z]/g, '');
 }
 

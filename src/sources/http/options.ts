@@ -14,38 +14,25 @@ const page = z
     size: text('Query parameter for the page size').optional(),
     sizeValue: whole(1, 100_000, 'Number of records per page').optional(),
   })
-  .superRefine((value, context) => {
-    for (const [path, mistake] of pageFaults(value)) {
-      context.addIssue(issueOf(mistake, [path]));
-    }
+  .superRefine(({ cursor, param, number, first, size, sizeValue }, context) => {
+    const wrong = (path: string, reason: string, fix: string) =>
+      context.addIssue(issueOf(fault(reason, fix), [path]));
+    if (cursor === undefined && number === undefined)
+      wrong('cursor', 'is missing', 'add it, or number, as the API counts its pages');
+    if (cursor !== undefined && number !== undefined)
+      wrong('cursor', 'stands beside number', 'keep one of the two');
+    if (cursor !== undefined && param === undefined)
+      wrong('param', 'is missing', 'name the parameter that takes the cursor');
+    if (cursor === undefined && param !== undefined)
+      wrong('param', 'belongs to cursor', 'remove it');
+    if (number === undefined && first !== undefined)
+      wrong('first', 'belongs to number', 'remove it');
+    if (size !== undefined && sizeValue === undefined)
+      wrong('sizeValue', 'is missing', 'add it, or remove size');
+    if (size === undefined && sizeValue !== undefined)
+      wrong('size', 'is missing', 'add it, or remove sizeValue');
   })
   .describe('How to request the next page: with cursor and param, or with number');
-
-/** Returns conflicts between fields, each with the name of the field at fault. */
-function pageFaults(given: Record<string, unknown>): [field: string, fault: Fault][] {
-  const has = (field: string) => given[field] !== undefined;
-  const faults: [string, Fault][] = [];
-  if (has('cursor') === has('number')) {
-    const absent = fault('is missing', 'add it, or number, as the API counts its pages');
-    faults.push([
-      'cursor',
-      has('cursor') ? fault('stands beside number', 'keep one of the two') : absent,
-    ]);
-  }
-  if (has('cursor') && !has('param')) {
-    faults.push(['param', fault('is missing', 'name the parameter that takes the cursor')]);
-  }
-  if (!has('cursor') && has('param'))
-    faults.push(['param', fault('belongs to cursor', 'remove it')]);
-  if (!has('number') && has('first'))
-    faults.push(['first', fault('belongs to number', 'remove it')]);
-  if (has('size') !== has('sizeValue')) {
-    const absent = has('size') ? 'sizeValue' : 'size';
-    const other = has('size') ? 'size' : 'sizeValue';
-    faults.push([absent, fault('is missing', `add it, or remove ${other}`)]);
-  }
-  return faults;
-}
 
 const changes = z
   .strictObject({
@@ -77,17 +64,24 @@ export const httpOptions = z
     timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(30_000),
     allowHttp: flag('Allows plain HTTP to another machine').prefault(false),
   })
-  .superRefine(({ url, one, page: paging, changes: told, allowHttp }, context) => {
+  .superRefine(({ url, one, page: paging, changes: list, allowHttp }, context) => {
     const wrong = (path: string[], mistake: Fault | undefined) =>
       mistake && context.addIssue(issueOf(mistake, path));
     wrong(['url'], addressFault(url, allowHttp) ?? paramFault(url, paging));
     if (one !== undefined) {
-      wrong(['one'], addressFault(one, allowHttp) ?? oneFault(one) ?? hostFault(one, url));
+      const noId = fault('does not say where the id belongs', 'write {id} there');
+      const absent = one.includes('{id}') ? undefined : noId;
+      wrong(['one'], addressFault(one, allowHttp) ?? absent ?? hostFault(one, url));
     }
-    if (told === undefined) return;
-    if (one === undefined) wrong(['changes'], noOne);
-    const fault = addressFault(told.url, allowHttp) ?? sinceFault(told.url);
-    wrong(['changes', 'url'], fault ?? hostFault(told.url, url) ?? paramFault(told.url, paging));
+    if (list === undefined) return;
+    if (one === undefined) {
+      const why = 'needs the address of a single record, for the others of a person who changed';
+      wrong(['changes'], fault(why, 'add one'));
+    }
+    const noTime = fault('does not say where the time belongs', 'write {since} there');
+    const absent = list.url.includes('{since}') ? undefined : noTime;
+    const mistake = addressFault(list.url, allowHttp) ?? absent ?? hostFault(list.url, url);
+    wrong(['changes', 'url'], mistake ?? paramFault(list.url, paging));
   });
 export type HttpOptions = z.infer<typeof httpOptions>;
 
@@ -97,22 +91,6 @@ function paramFault(url: string, paging: z.infer<typeof page> | undefined): Faul
     (name) => name !== undefined && new URL(url).searchParams.has(name),
   );
   return twice ? fault('holds a parameter that page sets', 'remove it here') : undefined;
-}
-
-const noOne = fault(
-  'needs the address of a single record, for the others of a person who changed',
-  'add one',
-);
-
-function oneFault(one: string): Fault | undefined {
-  return one.includes('{id}')
-    ? undefined
-    : fault('does not say where the id belongs', 'write {id} there');
-}
-
-function sinceFault(address: string): Fault | undefined {
-  if (address.includes('{since}')) return undefined;
-  return fault('does not say where the time belongs', 'write {since} there');
 }
 
 function hostFault(address: string, url: string): Fault | undefined {
@@ -150,7 +128,9 @@ export const httpReturnsOptions = z
   .superRefine(({ url, body, allowHttp }, context) => {
     const wrong = (path: string, mistake: Fault | undefined) =>
       mistake && context.addIssue(issueOf(mistake, [path]));
-    wrong('url', addressFault(url, allowHttp) ?? fillFault(url) ?? filledHostFault(url));
+    const filledHost = fault('fills in its host', 'write that as it is');
+    const inHost = URL.parse(url)?.host.includes('{') ? filledHost : undefined;
+    wrong('url', addressFault(url, allowHttp) ?? fillFault(url) ?? inHost);
     wrong('body', fillFault(JSON.stringify(body) ?? ''));
   });
 export type HttpReturnsOptions = z.infer<typeof httpReturnsOptions>;
@@ -167,11 +147,6 @@ function fillFault(within: string): Fault | undefined {
   const unknown = [...within.matchAll(placeForm)].find(([, name = '']) => !known.includes(name));
   if (!unknown) return undefined;
   return fault(`holds {${unknown[1]}}, which stands for nothing`, `use {${known.join('}, {')}}`);
-}
-
-function filledHostFault(address: string): Fault | undefined {
-  const host = URL.parse(address)?.host ?? '';
-  return host.includes('{') ? fault('fills in its host', 'write that as it is') : undefined;
 }
 
 /**

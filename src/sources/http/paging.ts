@@ -3,9 +3,8 @@ import { queryValue } from '../../domain/address-part.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { type Flaw, markOf } from '../shared/read-certificate.ts';
-import type { MoreSigns } from './more-signs.ts';
+import type { MoreSigns, NextPlace, Sign } from './more-signs.ts';
 import type { HttpOptions } from './options.ts';
-import { cursorIn } from './page-setting.ts';
 
 /** This many consecutive pages without a new record indicate an error. */
 const MOST_IDLE = 20;
@@ -35,27 +34,16 @@ export interface Paging {
   missing: Flaw | undefined;
 }
 
-interface Place {
-  /** The host, for messages. */
-  host: string;
-  /**
-   * Whether a complete read has proven the cursor's path. In that case, a missing cursor marks the
-   * end.
-   */
-  proven: boolean;
-}
-
-/** Creates the paging for one read. It remembers the cursors that it has seen. */
-export function createPaging(
-  { url, page }: Pick<HttpOptions, 'url' | 'page'>,
-  place: Place,
-): Paging {
+/**
+ * Creates the paging for one read. It remembers the cursors that it has seen. `isProven` says that
+ * a complete read has proven the cursor's path: in that case, a missing cursor marks the end.
+ */
+export function createPaging({ url, page }: Paged, host: string, isProven: boolean): Paging {
   if (!page) return { first: url, missing: undefined, after: () => ({ end: 'marked' }) };
   const { cursor, param = '', number = '', first = 1, size, sizeValue } = page;
   const sized = size === undefined ? url : withParam(url, size, String(sizeValue));
-  return cursor === undefined
-    ? byNumber(sized, number, first)
-    : byCursor(sized, { cursor, param, ...place });
+  if (cursor === undefined) return byNumber(sized, number, first);
+  return byCursor(sized, { cursor, param }, host, isProven);
 }
 
 /**
@@ -89,7 +77,9 @@ function byNumber(url: string, param: string, first: number): Paging {
  */
 function byCursor(
   url: string,
-  { cursor, param, host, proven }: Place & { cursor: string; param: string },
+  { cursor, param }: { cursor: string; param: string },
+  host: string,
+  isProven: boolean,
 ): Paging {
   const known = new Set<number>();
   let idle = 0;
@@ -104,7 +94,7 @@ function byCursor(
     after({ value, size, fresh, signs }) {
       const next = cursorIn(fieldAt(value, cursor), param, url);
       if (size === 0 && signs.isEnd && useful > 0) return { end: 'marked' };
-      if (next === undefined && known.size === 0 && !proven) {
+      if (next === undefined && known.size === 0 && !isProven) {
         const why = 'the first answer has no cursor, so it is not known to be the only';
         const fix = 'correct page.cursor; or have smaller pages, or name the total of the source';
         return { end: 'unmarked', flaw: { why, fix } };
@@ -129,4 +119,51 @@ function byCursor(
 function withParam(url: string, name: string, value: string): string {
   const mark = url.includes('?') ? '&' : '?';
   return `${url}${mark}${queryValue(name)}=${queryValue(value)}`;
+}
+
+type Paged = Pick<HttpOptions, 'url' | 'page'>;
+
+/** Returns what to do to read the rest of a list, with the setting that a sign suggests. */
+export function howToReadOn({ url, page }: Paged, sign?: Sign): string {
+  if (page)
+    return page.cursor === undefined ? 'correct page' : 'correct page.cursor and page.param';
+  const [first] = sign?.place ? settingsFor(sign.place, url) : [];
+  if (!first) return 'add page, by which the API is asked for its pages, such as { number: page }';
+  const { number, cursor, param } = first;
+  const setting = number === undefined ? `cursor: ${cursor}, param: ${param}` : `number: ${number}`;
+  return `add page: { ${setting} }`;
+}
+
+/** Returns the settings that a named place suggests, the likeliest first. */
+export function settingsFor(
+  { path, text }: NextPlace,
+  url: string,
+): NonNullable<HttpOptions['page']>[] {
+  const link = linkIn(text, url);
+  if (link) {
+    const own = URL.parse(url)?.searchParams;
+    const params = [...link.searchParams].filter(([name, value]) => own?.get(name) !== value);
+    const numbers = params.filter(([name, value]) => value === '2' && /page|^p$/i.test(name));
+    const isPath = !path.includes(' ');
+    return [
+      ...numbers.map(([number]) => ({ number })),
+      ...(isPath ? params.map(([param]) => ({ cursor: path, param })) : []),
+    ];
+  }
+  if (path.includes(' ')) return [];
+  // A field `next_page_token` is probably for the parameter `page_token`.
+  const rest = (path.split('.').at(-1) ?? '').replace(/^next[_-]?/i, '');
+  const param = rest === '' ? 'cursor' : rest.charAt(0).toLowerCase() + rest.slice(1);
+  return [{ cursor: path, param }];
+}
+
+/** Returns the cursor in a field, which may be the address of the next page. */
+export function cursorIn(value: unknown, param: string, url: string): unknown {
+  if (typeof value !== 'string') return value;
+  return linkIn(value, url)?.searchParams.get(param) ?? value;
+}
+
+/** Returns the address in a text, which may begin with its path. */
+function linkIn(text: string, url: string): URL | undefined {
+  return /^(https?:\/)?\/|^\?/.test(text) ? (URL.parse(text, url) ?? undefined) : undefined;
 }

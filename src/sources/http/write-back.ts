@@ -22,7 +22,6 @@ const gone = [404, 410];
 const accepts = [...done, ...gone, 400, 409, 413, 422];
 const mend = { credentials: 'the headers', request: 'url, method and body', of: 'returns' };
 
-/** Returns a write-back for an HTTP API. */
 export function httpReturns(options: HttpReturnsOptions, surroundings: Surroundings): WriteBack {
   const { url } = options;
   const needsId = (url + JSON.stringify(options.body ?? '')).includes('{id}');
@@ -33,7 +32,7 @@ export function httpReturns(options: HttpReturnsOptions, surroundings: Surroundi
     async *tell(batch, signal) {
       const asking = createAsking({ ...options, mend, mostWaitMs: MOST_WAIT_MS }, surroundings);
       try {
-        for (const one of batch) yield await tellOne(asking, { one, options, signal });
+        for (const one of batch) yield await report(asking, one, options, signal);
       } finally {
         await asking.close();
       }
@@ -42,25 +41,20 @@ export function httpReturns(options: HttpReturnsOptions, surroundings: Surroundi
   };
 }
 
-interface One {
-  one: OptOutReport;
-  options: HttpReturnsOptions;
-  signal: AbortSignal;
-}
-
-async function tellOne(asking: Asking, { one, options, signal }: One): Promise<ReportResult> {
-  const { url, method, body } = options;
-  const values = valuesOf(one);
+async function report(
+  asking: Asking,
+  { id, email, crmId, channel, cause, by }: OptOutReport,
+  { url, method, body }: HttpReturnsOptions,
+  signal: AbortSignal,
+): Promise<ReportResult> {
+  const at = new Date(by).toISOString();
+  const values: Values = { return: id, id: crmId, email, channel, cause, at };
   const valueOf = (name: string) => values[name] ?? '';
   const [path = '', query] = url.split(/(?=\?)/, 2);
   const inPath = [...path.matchAll(place)].map(([, name = '']) => valueOf(name));
   if (inPath.some(isDotSegment)) {
-    const fix = 'give the record another id, or name it in body';
-    return {
-      is: 'rejected',
-      reason: 'an id of dots makes the address that of something else',
-      fix,
-    };
+    const reason = 'an id of dots makes the address that of something else';
+    return { is: 'rejected', reason, fix: 'give the record another id, or name it in body' };
   }
   const said = await asking.ask(
     {
@@ -68,7 +62,7 @@ async function tellOne(asking: Asking, { one, options, signal }: One): Promise<R
         filled(path, (name) => pathSegment(valueOf(name))) +
         filled(query ?? '', (name) => queryValue(valueOf(name))),
       method,
-      headers: { 'idempotency-key': one.id },
+      headers: { 'idempotency-key': id },
       ...(body !== undefined && {
         body: { type: 'application/json', text: JSON.stringify(inside(body, values)) },
       }),
@@ -92,10 +86,6 @@ async function tellOne(asking: Asking, { one, options, signal }: One): Promise<R
 const place = /\{(\w+)\}/g;
 
 type Values = Readonly<Record<string, string>>;
-
-function valuesOf({ id, email, crmId, channel, cause, by }: OptOutReport): Values {
-  return { return: id, id: crmId, email, channel, cause, at: new Date(by).toISOString() };
-}
 
 function filled(text: string, valueOf: (name: string) => string): string {
   return text.replaceAll(place, (_, name: string) => valueOf(name));

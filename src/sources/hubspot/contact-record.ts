@@ -20,7 +20,7 @@ import type { SourceRecord } from '../source.ts';
 export const mergedProperties = ['hs_merged_object_ids', 'hs_calculated_merged_vids'];
 
 /** The response that a contact comes from. */
-export interface Origin {
+interface Origin {
   /** The position of a contact that has no id. */
   where: string;
   /** The text from which it was parsed; it may contain more than this contact. */
@@ -29,19 +29,8 @@ export interface Origin {
   archived: boolean;
 }
 
-/** Converts contacts into records. */
-export interface ContactRecords {
-  /** Returns the contact, and a copy under the id of each contact merged into it. */
-  all(value: unknown, origin: Origin): SourceRecord[];
-  /**
-   * Returns the contact received when `id` was requested, under its own id or under the id of a
-   * merged contact.
-   */
-  one(id: string, value: unknown, origin: Origin): SourceRecord;
-}
-
-/** Creates the converter for one read. */
-export function contactRecords(fields: readonly string[]): ContactRecords {
+/** Creates the converter of contacts into records for one read. */
+export function contactRecords(fields: readonly string[]) {
   const records = jsonRecords(fields);
   /** Returns the record under another id, provided that the value is an object. */
   const under = (id: string | undefined, value: unknown, { where, text, archived }: Origin) => {
@@ -50,7 +39,8 @@ export function contactRecords(fields: readonly string[]): ContactRecords {
     return records.recordOf(isObject ? { archived, ...value, ...named } : value, where, text);
   };
   return {
-    all(value, origin) {
+    /** Returns the contact, and a copy under the id of each contact merged into it. */
+    all(value: unknown, origin: Origin): SourceRecord[] {
       const id = idOf(value);
       if (id === undefined) return [under(id, value, origin)];
       const losers = mergedInto(value).map((loser) =>
@@ -58,6 +48,10 @@ export function contactRecords(fields: readonly string[]): ContactRecords {
       );
       return [under(id, value, { ...origin, where: `contact ${id}` }), ...losers];
     },
+    /**
+     * Returns the contact received when an id was requested, under its own id or under the id of a
+     * merged contact.
+     */
     one: under,
   };
 }

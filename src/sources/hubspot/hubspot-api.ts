@@ -6,7 +6,7 @@
 import { pathSegment, queryValue } from '../../domain/address-part.ts';
 import { z } from 'zod';
 import { Invalid, RateLimited, Unavailable } from '../../domain/errors.ts';
-import { httpDate } from '../../http/rate-limit-headers.ts';
+import { httpDate, observe } from '../../http/rate-limit-headers.ts';
 import {
   type Asking,
   createAsking,
@@ -15,9 +15,9 @@ import {
   type Surroundings,
 } from '../shared/crm-request.ts';
 import { idOf } from './contact-record.ts';
-import { laterBy, type Pace } from './request-pace.ts';
 import { smallText } from '../shared/files/local-file.ts';
 import { type HubspotOptions, isToken } from './options.ts';
+import { fieldAt } from '../../domain/values/record-field.ts';
 
 /** The maximum number of contacts that HubSpot returns at once. */
 const PAGE = 100;
@@ -80,22 +80,16 @@ export interface Api {
   close(): Promise<void>;
 }
 
-interface ApiOptions {
-  url: string;
-  token: string;
-  timeoutMs: number;
-}
-
-type Ask = (question: CrmRequest, signal: AbortSignal) => Promise<Said | undefined>;
-
 /** Opens a connection to the API. */
-export function createApi(options: ApiOptions, around: Surroundings & { pace: Pace }): Api {
-  const { url, token, timeoutMs } = options;
+export function createApi(
+  { url, token, timeoutMs }: { url: string; token: string; timeoutMs: number },
+  around: Surroundings & { pace: Pace },
+): Api {
   const headers = { authorization: `Bearer ${token}` };
   const mend = { credentials: 'the token', request: 'url' };
   const asking = createAsking({ url, headers, timeoutMs, mend }, around);
   const { host } = asking;
-  const ask = patient(asking, around);
+  const ask = askPatiently(asking, around);
   const at = (path: string, query: Record<string, string>) =>
     `${new URL(path, url).href}?${new URLSearchParams(query).toString()}`;
   const posted = (path: string, content: object): CrmRequest => ({
@@ -136,7 +130,23 @@ export function createApi(options: ApiOptions, around: Surroundings & { pace: Pa
       return { ...found, values: [...found.values, ...nameless], next: listed.next };
     },
     async changed(since, signal) {
-      return pageOf(await ask(posted(search, searchFor(since)), signal), host);
+      // Sorting by id and always requesting the first contacts above the last id works however many
+      // contacts changed in the same millisecond, despite HubSpot's limit of 10,000 results per
+      // search, and although a contact that changes meanwhile would move in an order by time.
+      const content = {
+        filterGroups: [
+          {
+            filters: [
+              { propertyName: 'lastmodifieddate', operator: 'GTE', value: String(since.fromMs) },
+              { propertyName: idProperty, operator: 'GT', value: since.above },
+            ],
+          },
+        ],
+        sorts: [{ propertyName: idProperty, direction: 'ASCENDING' }],
+        properties: [idProperty],
+        limit: PAGE,
+      };
+      return pageOf(await ask(posted(search, content), signal), host);
     },
     some,
     async one(id, of, signal) {
@@ -156,27 +166,6 @@ export function createApi(options: ApiOptions, around: Surroundings & { pace: Pa
 
 function queryOf({ properties, archived }: Of): Record<string, string> {
   return { properties: properties.join(','), archived: String(archived) };
-}
-
-/**
- * Builds a search that sorts by id and always requests the first contacts above the last id. This
- * works however many contacts changed in the same millisecond, despite HubSpot's limit of 10,000
- * results per search, and although a contact that changes meanwhile would move in an order by time.
- */
-function searchFor({ fromMs, above }: { fromMs: number; above: string }): object {
-  return {
-    filterGroups: [
-      {
-        filters: [
-          { propertyName: 'lastmodifieddate', operator: 'GTE', value: String(fromMs) },
-          { propertyName: idProperty, operator: 'GT', value: above },
-        ],
-      },
-    ],
-    sorts: [{ propertyName: idProperty, direction: 'ASCENDING' }],
-    properties: [idProperty],
-    limit: PAGE,
-  };
 }
 
 const after = z.union([z.string(), z.number()]).transform(String);
@@ -204,56 +193,102 @@ function read<T>(shape: z.ZodType<T>, said: Said | undefined, host: string): T {
 }
 
 /** Sends a request when its turn comes, and repeats it if HubSpot says that it came too early. */
-function patient(asking: Asking, { pace, clock }: Surroundings & { pace: Pace }): Ask {
+function askPatiently(asking: Asking, { pace, clock }: Surroundings & { pace: Pace }) {
   const { host } = asking;
-  return async (question, signal) => {
+  const limited = (what: string, fix: string, retryAfterMs: number) =>
+    new RateLimited(`${host} ${what}`, { fix, retryAfterMs, route: host });
+  return async (question: CrmRequest, signal: AbortSignal): Promise<Said | undefined> => {
     const { pathname } = new URL(question.address);
     for (let waitedMs = 0; ;) {
       const turnMs = pace.waitMs({ isSearch: pathname === search }, clock.monotonic());
       if (turnMs > 0) await clock.sleep(turnMs, signal);
       const said = await asking.ask({ ...question, accepts: [403, ...later] }, signal);
       if (said) pace.hear(said.headers, clock.monotonic());
-      if (said?.status === 403) throw forbidden(host, pathname);
+      if (said?.status === 403) {
+        const scope = pathname === propertiesOfContacts ? 'schemas' : 'objects';
+        const fix = `give its app the scope crm.${scope}.contacts.read`;
+        throw new Invalid(`${host} does not allow this with the token (403)`, { fix });
+      }
       if (!said || !later.includes(said.status)) return said;
       const waitMs = laterBy(said, clock.now());
-      if (waitMs === 'day') throw spent(host);
+      if (waitMs === 'day') {
+        const fix = 'run less often, or have its limit raised; it begins anew at midnight';
+        throw limited('has no request left for today, for this account (429)', fix, HOUR_MS);
+      }
       waitedMs += waitMs;
-      if (waitedMs > MOST_WAIT_MS) throw impatient(host, said.status, waitMs);
+      if (waitedMs > MOST_WAIT_MS) {
+        const what = `asks to wait (${said.status}), and 10 minutes were not enough`;
+        throw limited(what, 'run less often, or have its limit raised', waitMs);
+      }
       await clock.sleep(waitMs, signal);
     }
   };
-}
-
-function forbidden(host: string, path: string): Invalid {
-  const what = path === propertiesOfContacts ? 'schemas' : 'objects';
-  const mend = `give its app the scope crm.${what}.contacts.read`;
-  return new Invalid(`${host} does not allow this with the token (403)`, { fix: mend });
-}
-
-function spent(host: string): RateLimited {
-  const what = `${host} has no request left for today, for this account (429)`;
-  const mend = 'run less often, or have its limit raised; it begins anew at midnight';
-  return new RateLimited(what, { fix: mend, retryAfterMs: HOUR_MS, route: host });
-}
-
-function impatient(host: string, status: number, retryAfterMs: number): RateLimited {
-  const what = `${host} asks to wait (${status}), and 10 minutes were not enough`;
-  const mend = 'run less often, or have its limit raised';
-  return new RateLimited(what, { fix: mend, retryAfterMs, route: host });
 }
 
 /**
  * Returns the token. A file is read again each time, so that the token can be changed at any time.
  * Throws Invalid if the file contains no token.
  */
-export async function tokenOf({
-  token = '',
-  tokenFile,
-}: Pick<HubspotOptions, 'token' | 'tokenFile'>): Promise<string> {
+export function readToken({ token = '', tokenFile }: HubspotOptions): string {
   if (tokenFile === undefined) return token;
   const text = smallText(tokenFile);
   if (isToken(text.trim())) return text.trim();
   throw new Invalid(`${tokenFile}: the file of the token holds no token`, {
     fix: 'write it alone into it',
   });
+}
+
+const INTERVAL_MS = 10_000;
+const SEARCH_MS = 250;
+const LEAST_MS = 1_000;
+const LOCKED_MS = 2_000;
+
+export type Pace = ReturnType<typeof createPace>;
+
+/**
+ * Determines how fast requests may be sent to HubSpot. The pace has no clock and does not wait; the
+ * caller passes in monotonic milliseconds.
+ *
+ *   headers state that nothing is left   → no requests until their interval is over
+ *   search, which has no such headers    → four per second, of the five that an account has
+ *   retry later (429, 423, 477)          → waits as long as stated, or as the policy implies
+ *   429 for the day                      → does not wait, because it could take hours
+ */
+export function createPace() {
+  let freeAt = Number.NEGATIVE_INFINITY;
+  let searchAt = Number.NEGATIVE_INFINITY;
+  return {
+    /** Returns how long to wait before the next request, and counts that request as sent. */
+    waitMs({ isSearch }: { isSearch: boolean }, nowMs: number): number {
+      const leaves = Math.max(nowMs, freeAt, isSearch ? searchAt : nowMs);
+      if (isSearch) searchAt = leaves + SEARCH_MS;
+      return leaves - nowMs;
+    },
+    /** Reads from the response headers how many requests are left. */
+    hear(headers: Said['headers'], nowMs: number): void {
+      if (headers['x-hubspot-ratelimit-remaining'] !== '0') return;
+      freeAt = Math.max(freeAt, nowMs + readInterval(headers));
+    },
+  };
+}
+
+/**
+ * Returns how many milliseconds to wait after such a response, or 'day' if the day's requests are
+ * used up. `nowMs` is the wall-clock time, needed for headers that state a time.
+ */
+export function laterBy({ status, headers, value }: Said, nowMs: number): number | 'day' {
+  const texts = [fieldAt(value, 'policyName'), fieldAt(value, 'message')];
+  const text = texts
+    .filter((one) => typeof one === 'string')
+    .join(' ')
+    .toLowerCase();
+  if (/\bdaily\b/.test(text)) return 'day';
+  const { retryAfterMs } = observe(429, headers, nowMs);
+  const ofPolicyMs = /\bsecondly\b/.test(text) ? LEAST_MS : readInterval(headers);
+  return Math.max(retryAfterMs ?? (status === 423 ? LOCKED_MS : ofPolicyMs), LEAST_MS);
+}
+
+function readInterval(headers: Said['headers']): number {
+  const given = headers['x-hubspot-ratelimit-interval-milliseconds'] ?? '';
+  return /^\d{1,6}$/.test(given) ? Number(given) : INTERVAL_MS;
 }

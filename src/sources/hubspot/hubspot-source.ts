@@ -27,12 +27,12 @@ import {
   stoppedBy,
 } from '../shared/read-certificate.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
-import { type Api, createApi, tokenOf } from './hubspot-api.ts';
-import { contactRecords } from './contact-record.ts';
+import { type Api, createApi, readToken, createPace } from './hubspot-api.ts';
+import { contactRecords, idOf, mergedInto, mergedProperties } from './contact-record.ts';
 import type { HubspotOptions } from './options.ts';
-import { createPace } from './request-pace.ts';
-import { changedPages, listedPages, type Sheet } from './contact-pages.ts';
-import { createProperties } from './property-selection.ts';
+import { Unavailable, Invalid } from '../../domain/errors.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { quoted, hintsFor } from '../shared/field-suggestions.ts';
 
 type Changed = Certificate | 'lost';
 
@@ -43,7 +43,7 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
   const wanted = createProperties(clock);
   const overlapMs = milliseconds(options.overlap);
   const { keep, still } = holding(clock);
-  const open = async () => createApi({ ...options, token: await tokenOf(options) }, around);
+  const open = async () => createApi({ ...options, token: readToken(options) }, around);
   const certified = (reading: string, flaws: readonly Flaw[], cursor: string | undefined) => {
     keep(reading);
     return withCursor(certificateOf(reading, flaws), cursor);
@@ -54,8 +54,8 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
       const api = await open();
       try {
         const { properties, at } = await wanted.now(api, { fields, signal });
-        const flaws = yield* recordsOf(listedPages({ api, properties, signal }), fields);
-        const cursor = at === undefined ? undefined : cursorAt(at - overlapMs);
+        const flaws = yield* toRecords(listPages({ api, properties, signal }), fields);
+        const cursor = at === undefined ? undefined : new Date(at - overlapMs).toISOString();
         return certified(reading, flaws, cursor);
       } finally {
         await api.close();
@@ -71,8 +71,9 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
         // HubSpot's clock was set back, or this is another account. Changes made before the old
         // time would be missing from the list.
         if (fromMs > at) return 'lost';
-        const flaws = yield* recordsOf(changedPages({ api, properties, signal }, fromMs), fields);
-        return certified(reading, flaws, cursorAt(Math.max(fromMs, at - overlapMs)));
+        const flaws = yield* toRecords(listChanged({ api, properties, signal }, fromMs), fields);
+        const cursorMs = Math.max(fromMs, at - overlapMs);
+        return certified(reading, flaws, new Date(cursorMs).toISOString());
       } finally {
         await api.close();
       }
@@ -81,7 +82,15 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
       if (!/^[1-9]\d{0,19}$/.test(id)) return undefined;
       const api = await open();
       try {
-        return await single(api, { id, properties: await wanted.lately(api, request), request });
+        const properties = await wanted.lately(api, request);
+        for (const archived of [false, true]) {
+          const found = await api.one(id, { properties, archived }, request.signal);
+          if (!found) continue;
+          const origin = { where: `contact ${id}`, text: found.text, archived };
+          // If a merged contact is requested, HubSpot returns the remaining one.
+          return contactRecords(request.fields).one(id, found.values[0], origin);
+        }
+        return undefined;
       } finally {
         await api.close();
       }
@@ -90,29 +99,11 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
   };
 }
 
-interface Asked {
-  id: string;
-  properties: readonly string[];
-  request: ReadRequest;
-}
-
-/** Reads one contact. If a merged contact is requested, HubSpot returns the remaining one. */
-async function single(api: Api, asked: Asked): Promise<SourceRecord | undefined> {
-  const { id, properties, request } = asked;
-  for (const archived of [false, true]) {
-    const found = await api.one(id, { properties, archived }, request.signal);
-    if (!found) continue;
-    const origin = { where: `contact ${id}`, text: found.text, archived };
-    return contactRecords(request.fields).one(id, found.values[0], origin);
-  }
-  return undefined;
-}
-
 /**
  * Yields the records of all pages. A failure after the first page ends the read, and the records
  * read so far are kept.
  */
-async function* recordsOf(
+async function* toRecords(
   sheets: AsyncGenerator<Sheet, void>,
   fields: readonly string[],
 ): AsyncGenerator<SourceRecord[], Flaw[]> {
@@ -136,6 +127,142 @@ async function* recordsOf(
   return broken.length > 0 ? [brokenFlaw('contact', { count: broken.length, first, fix })] : [];
 }
 
-function cursorAt(ms: number): string {
-  return new Date(ms).toISOString();
+/** Limits the number of pages; this is enough for ten million contacts. */
+const MOST_PAGES = 100_000;
+
+interface WantedPages {
+  api: Api;
+  properties: readonly string[];
+  signal: AbortSignal;
+}
+
+/** Some contacts as they appear in a response, and whether archived ones were requested. */
+interface Sheet {
+  values: unknown[];
+  text: string;
+  archived: boolean;
+}
+
+/** Yields all contacts: first the active ones, then the archived ones. */
+async function* listPages({ api, properties, signal }: WantedPages): AsyncGenerator<Sheet, void> {
+  for (const archived of [false, true]) {
+    const seen = new Set<string>();
+    let after: string | undefined;
+    for (;;) {
+      const { next, ...page } = await api.list({ after, properties, archived }, signal);
+      yield { ...page, archived };
+      after = next;
+      if (after === undefined) break;
+      if (seen.has(after) || seen.size >= MOST_PAGES) throw circling(api.host, 'its list');
+      seen.add(after);
+    }
+  }
+}
+
+/** Yields the contacts that changed since `fromMs`. */
+async function* listChanged(
+  { api, properties, signal }: WantedPages,
+  fromMs: number,
+): AsyncGenerator<Sheet, void> {
+  let above = '0';
+  for (;;) {
+    const { values, next } = await api.changed({ fromMs, above }, signal);
+    const ids = values.map((value) => idOf(value) ?? '');
+    for (const id of ids) {
+      // If ids did not increase, contacts between two pages would be skipped.
+      if (id === '' || BigInt(id) <= BigInt(above)) throw circling(api.host, 'its search');
+      above = id;
+    }
+    let rest: readonly string[] = ids;
+    for (const archived of [false, true]) {
+      if (rest.length === 0) break;
+      const found = await api.some(rest, { properties, archived }, signal);
+      yield { values: found.values, text: found.text, archived };
+      const known = found.values.flatMap((value) => [idOf(value) ?? '', ...mergedInto(value)]);
+      rest = rest.filter((id) => !known.includes(id));
+    }
+    if (next === undefined || ids.length === 0) return;
+  }
+}
+
+function circling(host: string, what: string): Unavailable {
+  const why = `${host} goes in a circle with ${what}, or in another order than it was asked for`;
+  return new Unavailable(why, { fix: 'read it again', acted: 'maybe' });
+}
+
+/** How long the property names are trusted when a single contact is read. */
+const HOLDS_MS = 15 * 60_000;
+
+const own = ['id', 'createdAt', 'updatedAt', 'archived', 'archivedAt'];
+const inside = 'properties.';
+
+/**
+ * Selects the properties to request, so that every field of the configuration is included. HubSpot
+ * silently omits an unknown property, so the field would look empty and an opt-out could be missed.
+ * Therefore the names are requested first, and remembered. Throws Invalid if a property does not
+ * exist.
+ */
+function createProperties(clock: Clock) {
+  let known: { names: ReadonlySet<string>; at: number } | undefined;
+  /**
+   * Looks the names up now. Returns the properties, and the time of the lookup by HubSpot's clock,
+   * if known.
+   */
+  const now = async (api: Api, { fields, signal }: ReadRequest) => {
+    const wanted = wantedProperties(fields, api.host);
+    const { names, at } = await api.names(signal);
+    known = { names, at: clock.monotonic() };
+    return { properties: selectKnown(wanted, names, api.host), at };
+  };
+  return {
+    now,
+    /** Returns the properties, using names that may have been looked up some time ago. */
+    async lately(api: Api, request: ReadRequest): Promise<string[]> {
+      const isKnown = known && clock.monotonic() - known.at < HOLDS_MS;
+      if (!known || !isKnown) return (await now(api, request)).properties;
+      return selectKnown(wantedProperties(request.fields, api.host), known.names, api.host);
+    },
+  };
+}
+
+/** Throws Invalid for a field that a contact cannot have. */
+function wantedProperties(fields: readonly string[], host: string): string[] {
+  const strange = fields.find((field) => !own.includes(field) && !field.startsWith(inside));
+  if (strange !== undefined) {
+    const near = own.find((name) => name.toLowerCase() === strange.toLowerCase());
+    const mend = `write ${quoted(near ?? inside + strange)}`;
+    const has = `a contact has the fields ${own.join(', ')} and ${inside}NAME`;
+    throw new Invalid(`${host}: there is no field ${quoted(strange)}; ${has}`, { fix: mend });
+  }
+  const named = fields.filter((field) => field.startsWith(inside));
+  return [...new Set(named.map((field) => field.slice(inside.length)))];
+}
+
+/** Returns the names of all properties that contacts of an account have. */
+export async function hubspotProperties(
+  options: HubspotOptions,
+  surroundings: Surroundings,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const token = readToken(options);
+  const api = createApi({ ...options, token }, { ...surroundings, pace: createPace() });
+  try {
+    const { names } = await api.names(signal);
+    return [...names];
+  } finally {
+    await api.close();
+  }
+}
+
+function selectKnown(
+  wanted: readonly string[],
+  names: ReadonlySet<string>,
+  host: string,
+): string[] {
+  const missing = wanted.filter((name) => !names.has(name));
+  if (missing.length === 0) return [...new Set([...wanted, ...mergedProperties])];
+  const hints = hintsFor(missing, [...names]);
+  const none = `contacts have no property ${missing.map(quoted).join(', ')}`;
+  const mend = 'correct the configuration, by internal names, or make it in HubSpot';
+  throw new Invalid(`${host}: ${[none, ...hints].join('; ')}`, { fix: mend });
 }

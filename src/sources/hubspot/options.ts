@@ -23,7 +23,7 @@ export const hubspotOptions = z
   .superRefine(({ token, tokenFile, url }, context) => {
     const wrong = (path: string, mistake: Fault | undefined) =>
       mistake && context.addIssue(issueOf(mistake, [path]));
-    wrong('url', addressFault(url));
+    wrong('url', findAddressFault(url));
     if (token === undefined && tokenFile === undefined)
       wrong('token', fault('is missing', 'add it, or tokenFile'));
     if (token !== undefined && tokenFile !== undefined)
@@ -36,7 +36,7 @@ export function isToken(given: string): boolean {
   return /^[\x21-\x7e]+$/.test(given);
 }
 
-function addressFault(address: string): Fault | undefined {
+function findAddressFault(address: string): Fault | undefined {
   const url = URL.parse(address);
   if (!url || !/^https?:$/.test(url.protocol))
     return fault('is no web address', 'write https://HOST');

@@ -3,6 +3,7 @@
  * communication preferences API, and one from all mail through version 4. Both identify the person
  * by address. An opt-out of a person who has already unsubscribed counts as reported.
  */
+import type { Clock } from '../../domain/clock.ts';
 import { pathSegment } from '../../domain/address-part.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { RateLimited } from '../../domain/errors.ts';
@@ -15,8 +16,7 @@ import {
 } from '../shared/crm-request.ts';
 import type { ReportResult, WriteBack } from '../write-back.ts';
 import type { HubspotOptions, HubspotReturnsOptions } from './options.ts';
-import { createPace, laterBy, type Pace } from './request-pace.ts';
-import { tokenOf } from './hubspot-api.ts';
+import { createPace, laterBy, type Pace, readToken } from './hubspot-api.ts';
 
 const AT_ONCE = 20;
 const MOST_WAIT_MS = 20_000;
@@ -32,7 +32,7 @@ export function hubspotReturns(
 ): WriteBack {
   const { url, timeoutMs } = options;
   const pace = createPace();
-  const questionOf = ({ email, channel }: OptOutReport): CrmRequest => {
+  const toRequest = ({ email, channel }: OptOutReport): CrmRequest => {
     const all = `/communication-preferences/v4/statuses/${pathSegment(email)}/unsubscribe-all?channel=EMAIL`;
     if (channel === '*') return { address: new URL(all, url).href, method: 'POST' };
     const content = {
@@ -49,16 +49,12 @@ export function hubspotReturns(
     most: AT_ONCE,
     takes: ({ channel }) => channel === '*' || Object.hasOwn(subscriptions, channel),
     async *tell(batch, signal) {
-      const headers = { authorization: `Bearer ${await tokenOf(options)}` };
-      const asking = createAsking(
-        { url, headers, timeoutMs, mend, mostWaitMs: MOST_WAIT_MS },
-        surroundings,
-      );
+      const headers = { authorization: `Bearer ${readToken(options)}` };
+      const how = { url, headers, timeoutMs, mend, mostWaitMs: MOST_WAIT_MS };
+      const asking = createAsking(how, surroundings);
+      const around = { pace, ...surroundings, signal };
       try {
-        for (const one of batch) {
-          const question = questionOf(one);
-          yield await tellOne(asking, question, { pace, ...surroundings, signal });
-        }
+        for (const one of batch) yield await report(asking, toRequest(one), around);
       } finally {
         await asking.close();
       }
@@ -67,16 +63,11 @@ export function hubspotReturns(
   };
 }
 
-interface Patient extends Surroundings {
-  pace: Pace;
-  signal: AbortSignal;
-}
-
 /** Sends one report and waits as long as HubSpot demands, up to 20 seconds. */
-async function tellOne(
+async function report(
   asking: Asking,
   question: CrmRequest,
-  { pace, clock, signal }: Patient,
+  { pace, clock, signal }: { pace: Pace; clock: Clock; signal: AbortSignal },
 ): Promise<ReportResult> {
   for (let waitedMs = 0; ;) {
     const turnMs = pace.waitMs({ isSearch: false }, clock.monotonic());
@@ -87,7 +78,7 @@ async function tellOne(
     );
     const status = said?.status ?? 404;
     if (said) pace.hear(said.headers, clock.monotonic());
-    if (!said || !later.includes(status)) return toldBy(status, said?.value);
+    if (!said || !later.includes(status)) return toResult(status, said?.value);
     const laterMs = laterBy(said, clock.now());
     waitedMs += laterMs === 'day' ? MOST_WAIT_MS : laterMs;
     if (laterMs === 'day' || waitedMs > MOST_WAIT_MS) {
@@ -99,7 +90,7 @@ async function tellOne(
   }
 }
 
-function toldBy(status: number, value: unknown): ReportResult {
+function toResult(status: number, value: unknown): ReportResult {
   if (status < 300) return { is: 'told' };
   const message = fieldAt(value, 'message');
   const says = typeof message === 'string' ? message : '';

@@ -13,7 +13,7 @@ import { addressFault } from '../../../sources/shared/option-fields.ts';
 import { closing, mostSampled, type Sample, sampleOf, type SourceRequest } from './sample.ts';
 import { isAddress } from '../../../records/contact/values/email-address.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
-import { cursorIn, settingsFor } from '../../../sources/http/page-setting.ts';
+import { cursorIn, settingsFor } from '../../../sources/http/paging.ts';
 import { interpolate } from '../../../config/yaml-document.ts';
 
 const around = { clock: systemClock, random: Math.random };

@@ -20,9 +20,8 @@ import { absoluteAddress, placeOf } from '../../../sources/sql/drivers/database-
 import { sqlOptions } from '../../../sources/sql/options.ts';
 import { listTables, sampleTable } from '../../../sources/sql/table-sample.ts';
 import { Undecided } from './undecided.ts';
-import { hubspotSource } from '../../../sources/hubspot/hubspot-source.ts';
+import { hubspotSource, hubspotProperties } from '../../../sources/hubspot/hubspot-source.ts';
 import { hubspotOptions } from '../../../sources/hubspot/options.ts';
-import { hubspotProperties } from '../../../sources/hubspot/property-selection.ts';
 import { salesforceFields } from '../../../sources/salesforce/field-selection.ts';
 import { createGrants } from '../../../sources/salesforce/access-grant.ts';
 import { createSession } from '../../../sources/salesforce/api-session.ts';

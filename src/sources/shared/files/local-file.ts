@@ -256,9 +256,10 @@ async function spoolInput(stream: InputStream, signal: AbortSignal) {
     throw new Invalid(`${INPUT} is a terminal`, { fix: 'pipe the export into it, or name a file' });
   }
   const folder = await mkdtemp(join(tmpdir(), 'crm-mirror-'));
-  const handle = await open(join(folder, 'input'), 'wx+', 0o600).finally(async () => {
-    await rm(folder, { recursive: true });
-  });
+  const opening = open(join(folder, 'input'), 'wx+', 0o600);
+  await Promise.allSettled([opening]);
+  await rm(folder, { recursive: true });
+  const handle = await opening;
   const stop = () => void stream.destroy();
   signal.addEventListener('abort', stop, { once: true });
   try {
