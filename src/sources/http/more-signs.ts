@@ -179,7 +179,7 @@ function entriesOf(value: unknown, path: string, depth: number): Entry[] {
     const plain = plainName(name);
     if (pagingName.test(plain) && Array.isArray(inner)) {
       // One of a list of links: `[{ rel: 'next', href }]`.
-      const next = inner.find((link) =>
+      const next: unknown = inner.find((link) =>
         [fieldAt(link, 'rel'), fieldAt(link, 'relation')].includes('next'),
       );
       return next === undefined ? [] : [[at, 'next', [next]]];

@@ -1,6 +1,6 @@
 /**
  * Sends requests to HubSpot (CRM API, version 3, contacts) and returns the responses as values.
- * Each request waits for its turn and for as long as HubSpot demands (request-pace.ts), ten minutes
+ * Each request waits for its turn and for as long as HubSpot demands (createPace), ten minutes
  * in total.
  */
 import { pathSegment, queryValue } from '../../domain/address-part.ts';

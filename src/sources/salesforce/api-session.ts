@@ -2,12 +2,15 @@
 import { pathSegment } from '../../domain/address-part.ts';
 import { observe } from '../../http/rate-limit-headers.ts';
 import { createAsking, type Asking, type Said, type Surroundings } from '../shared/crm-request.ts';
-import type { Grant, Grants } from './access-grant.ts';
 import type { SalesforceOptions } from './options.ts';
 import { errorOf, refusalOf } from './protocol/api-refusal.ts';
+import { z } from 'zod';
+import { Invalid, Unavailable } from '../../domain/errors.ts';
+import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
+import { readSmallFile } from '../../domain/values/config-file.ts';
 
 /** One request. */
-export interface ApiQuestion {
+interface ApiQuestion {
   /** The path below the version (/queryAll?q=…), or a full path named in a response. */
   path: string;
   /** A JSON document; if present, the request is a POST. */
@@ -20,20 +23,10 @@ export interface ApiQuestion {
   accepts?: readonly number[];
 }
 
-/** A session with one organization. */
-export interface Session {
-  readonly host: string;
-  /** Returns when the first response was sent, by the organization's own clock. */
-  startedAt(): number | undefined;
-  /**
-   * Sends a request. Throws Invalid, Unavailable, RateLimited, and the signal's reason if aborted.
-   */
-  ask(question: ApiQuestion): Promise<Said>;
-  close(): Promise<void>;
-}
+export type Session = ReturnType<typeof createSession>;
 
 /** The parts that a session needs. */
-export interface SessionOptions extends Surroundings {
+interface SessionOptions extends Surroundings {
   options: SalesforceOptions;
   grants: Grants;
   signal: AbortSignal;
@@ -44,7 +37,7 @@ const refusals = [400, 401, 403, 404];
 const mend = { credentials: 'auth', request: 'where' };
 
 /** Creates a session. It connects with the first request. */
-export function createSession({ options, grants, signal, ...rest }: SessionOptions): Session {
+export function createSession({ options, grants, signal, ...rest }: SessionOptions) {
   const { timeoutMs, version } = options;
   const base = `/services/data/${pathSegment(version)}`;
   let startedAt: number | undefined;
@@ -69,8 +62,13 @@ export function createSession({ options, grants, signal, ...rest }: SessionOptio
   };
   return {
     host: new URL(options.url).host,
+    /** Returns when the first response was sent, by the organization's own clock. */
     startedAt: () => startedAt,
-    async ask(question) {
+    /**
+     * Sends a request. Throws Invalid, Unavailable, RateLimited, and the signal's reason if
+     * aborted.
+     */
+    async ask(question: ApiQuestion): Promise<Said> {
       const grant = await grants.current(signal);
       let said = await askWith(grant, question);
       if (said.status === 401) said = await askWith(await grants.renew(signal), question);
@@ -80,4 +78,210 @@ export function createSession({ options, grants, signal, ...rest }: SessionOptio
     },
     close: async () => open?.asking.close(),
   };
+}
+
+/** A token and the place where it is valid. */
+interface Grant {
+  token: string;
+  /** The origin of the API. */
+  origin: string;
+}
+
+const granted = z.object({
+  access_token: z.string().regex(/^[\x21-\x7e]+$/),
+  instance_url: z.string().optional(),
+});
+const refused = z.object({ error: z.string(), error_description: z.string().default('') });
+
+type Grants = ReturnType<typeof createGrants>;
+
+/**
+ * Manages the token of one organization. A token is kept for as long as it is accepted, because
+ * Salesforce counts logins. It is obtained either with an app's secret (client credentials) or with
+ * a claim signed by a private key (JWT bearer, RFC 7523). Both are requested from the
+ * organization's address.
+ *
+ * The response also names the address of the API. The token gives access to everything that the
+ * user may see, so that address must be either the host in the configuration or, over https, one of
+ * Salesforce's own hosts.
+ */
+export function createGrants(options: SalesforceOptions, surroundings: Surroundings) {
+  let grant: Grant | undefined;
+  const ask = async (signal: AbortSignal) => {
+    grant = await requestGrant(options, surroundings, signal);
+    return grant;
+  };
+  return {
+    /** Returns the existing token, or a new one. */
+    current: async (signal: AbortSignal) => grant ?? ask(signal),
+    /** Returns a new token after the existing one was refused. */
+    renew: ask,
+  };
+}
+
+async function requestGrant(
+  options: SalesforceOptions,
+  surroundings: Surroundings,
+  signal: AbortSignal,
+): Promise<Grant> {
+  const credentials = { credentials: 'auth', request: 'url and auth' };
+  const { timeoutMs, auth } = options;
+  const { origin } = new URL(options.url);
+  const { clientId: client_id, clientSecret: client_secret } = auth;
+  const form =
+    client_secret === undefined
+      ? {
+          grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+          assertion: signClaim(options, surroundings.clock.now()),
+        }
+      : { grant_type: 'client_credentials', client_id, client_secret };
+  const asking = createAsking({ url: origin, timeoutMs, mend: credentials }, surroundings);
+  try {
+    const said = await asking.ask(
+      {
+        address: `${origin}/services/oauth2/token`,
+        body: {
+          type: 'application/x-www-form-urlencoded',
+          text: String(new URLSearchParams(form)),
+        },
+        accepts: [400, 401, 403],
+      },
+      signal,
+    );
+    if (!said) {
+      throw new Invalid(`${asking.host} gives no tokens (404)`, {
+        fix: 'correct url of the source',
+      });
+    }
+    return readGrant(said, asking.host, options);
+  } finally {
+    await asking.close();
+  }
+}
+
+function readGrant({ status, value }: Said, host: string, { url }: SalesforceOptions): Grant {
+  if (status >= 400) throw explainRefusal(value, status, host);
+  const { data } = granted.safeParse(value);
+  if (!data) {
+    const fix = 'is url of the source the address of the organization?';
+    throw new Unavailable(`${host} answered without a token (${fix})`, { acted: 'maybe', status });
+  }
+  const origin = trustedOrigin(data.instance_url ?? url, url);
+  if (origin !== undefined) return { token: data.access_token, origin };
+  const fix = 'write the address of the organization, its My Domain, into url of the source';
+  throw new Invalid(`${host} names an address for its API that is not of Salesforce`, { fix });
+}
+
+/** Returns the origin of the API if it can be trusted with a token. */
+function trustedOrigin(named: string, configured: string): string | undefined {
+  const there = URL.parse(named);
+  if (!there || there.username || there.password) return undefined;
+  const { origin, protocol, port, hostname } = there;
+  if (origin === new URL(configured).origin) return origin;
+  const isTheirs = /\.(?:salesforce\.com|salesforce\.mil|sfcrmproducts\.cn)$/.test(hostname);
+  return protocol === 'https:' && port === '' && isTheirs ? origin : undefined;
+}
+
+/** Maps Salesforce's wording to its meaning and the correction. The first matching row counts. */
+const meanings: readonly [says: RegExp, what: string, fix: string][] = [
+  [
+    /^invalid_client_id\b|identifier invalid|^app_not_found\b/,
+    'knows no app of this clientId',
+    'correct auth.clientId of the source, the consumer key; a new app is known after ten minutes',
+  ],
+  [
+    /^invalid_client\b/,
+    'refuses the secret of the app',
+    'correct auth.clientSecret of the source, the consumer secret',
+  ],
+  [
+    /client credentials user|^unsupported_grant_type\b|not supported on this domain/,
+    'does not let the app in by client credentials',
+    'enable that flow in the app, name a user it runs as, and write My Domain into url',
+  ],
+  [
+    /approved|^invalid_app_access\b/,
+    'does not let this user use the app',
+    'have the app admit users who are pre-authorized, and assign it to the user',
+  ],
+  [
+    /audience/,
+    'refuses the audience of the signed claim',
+    'set auth.audience of the source: https://login.salesforce.com, or https://test.salesforce.com for a sandbox',
+  ],
+  [
+    /assertion|signature|expired/,
+    'refuses what the private key has signed',
+    "correct auth.privateKeyFile or auth.username of the source, the app's certificate, or the clock here",
+  ],
+  [
+    /^inactive_(?:user|org)\b|user is locked|inactive/,
+    'says that its user or the organization is not active',
+    'activate the user, or name another',
+  ],
+];
+
+function explainRefusal(value: unknown, status: number, host: string): Error {
+  const { data } = refused.safeParse(value);
+  const says = data ? `${data.error}: ${data.error_description}` : '';
+  if (/rate exceeded|^server_error\b|temporarily_unavailable/.test(says)) {
+    const what = `${host} gives no token for now`;
+    return new Unavailable(what, { fix: 'try again later', acted: 'maybe', status });
+  }
+  const [, what, fix] = meanings.find(([pattern]) => pattern.test(says)) ?? [];
+  const code = /^[a-z_]{1,40}$/.exec(data?.error ?? '')?.[0];
+  const how = code === undefined ? status : `${status} ${code}`;
+  return new Invalid(`${host} ${what ?? 'refuses the credentials'} (${how})`, {
+    fix: fix ?? 'correct auth of the source',
+  });
+}
+
+/** Salesforce accepts no claim that is valid for longer than three minutes. */
+const GOOD_FOR_S = 120;
+
+/**
+ * Returns the signed claim, which states the issuer, the user, the audience and the expiry. The key
+ * is read again each time, because it may have been replaced. Throws Invalid if there is no key.
+ */
+function signClaim({ url, auth }: SalesforceOptions, nowMs: number): string {
+  const { hostname } = new URL(url);
+  const isSandbox = hostname === 'test.salesforce.com' || hostname.includes('.sandbox.');
+  const claims = {
+    iss: auth.clientId,
+    sub: auth.username,
+    aud: auth.audience ?? `https://${isSandbox ? 'test' : 'login'}.salesforce.com`,
+    exp: Math.floor(nowMs / 1000) + GOOD_FOR_S,
+  };
+  const parts = [{ alg: 'RS256', typ: 'JWT' }, claims];
+  const text = parts.map((part) => base64(Buffer.from(JSON.stringify(part)))).join('.');
+  return `${text}.${base64(sign('RSA-SHA256', Buffer.from(text), readKey(auth)))}`;
+}
+
+function base64(bytes: Buffer): string {
+  return bytes.toString('base64url');
+}
+
+/** Parses the key. The error has no cause, because the cause may quote the key. */
+function readKey({ privateKey, privateKeyFile }: SalesforceOptions['auth']): KeyObject {
+  // A variable that cannot contain line breaks often contains \n instead.
+  let pem = privateKey?.replaceAll('\\n', '\n');
+  try {
+    pem ??= readSmallFile(privateKeyFile ?? '').toString('utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
+    const what = `${privateKeyFile}: the private key cannot be read${code}`;
+    const fix = 'make it readable, or correct auth.privateKeyFile of the source';
+    throw new Invalid(what, { fix });
+  }
+  let key: KeyObject | undefined;
+  try {
+    key = createPrivateKey(pem);
+  } catch {
+    key = undefined;
+  }
+  if (key?.asymmetricKeyType === 'rsa') return key;
+  const what = key ? 'is no RSA key' : 'is no private key in PEM, or has a passphrase';
+  throw new Invalid(`the private key of the source ${what}`, {
+    fix: 'make one with openssl genrsa, and its certificate',
+  });
 }

@@ -39,9 +39,10 @@ type Described = z.infer<typeof described>['fields'];
  * Returns the shapes of objects. Throws Invalid for a text that is not a field name and for a field
  * that no object has, and passes on the errors of the session.
  */
-export async function shapesOf(
+export async function describeShapes(
   session: Session,
-  { objects, fields }: { objects: readonly ObjectName[]; fields: readonly string[] },
+  objects: readonly ObjectName[],
+  fields: readonly string[],
 ): Promise<Shape[]> {
   const names = fields.filter((field) => field !== ANSWERED);
   for (const name of names) {
@@ -57,7 +58,12 @@ export async function shapesOf(
   }
   const missing = names.filter((name) => found.every(([, there]) => !spellingOf(name, there)));
   if (missing.length > 0) throw missingFields(missing, found, session.host);
-  return found.map(([object, there]) => shapeOf(object, there, names));
+  return found.map(([object, there]) => {
+    const spellings = new Map(names.map((name) => [name, spellingOf(name, there)]));
+    const own = needed.filter((name) => there.some((field) => field.name === name));
+    const select = new Set([...own, ...names.filter((name) => spellings.get(name))]);
+    return { object, fields: spellings, select: [...select] };
+  });
 }
 
 /** The types of fields that hold no text, number or flag. */
@@ -68,13 +74,6 @@ export async function salesforceFields(session: Session, object: ObjectName): Pr
   const { value } = await session.ask({ path: `/sobjects/${pathSegment(object)}/describe` });
   const { fields = [] } = described.safeParse(value).data ?? {};
   return fields.filter(({ type }) => !unreadable.includes(type)).map(({ name }) => name);
-}
-
-function shapeOf(object: ObjectName, there: Described, names: readonly string[]): Shape {
-  const fields = new Map(names.map((name) => [name, spellingOf(name, there)]));
-  const own = needed.filter((name) => there.some((field) => field.name === name));
-  const asked = names.filter((name) => fields.get(name));
-  return { object, fields, select: [...new Set([...own, ...asked])] };
 }
 
 /** Returns how a field is represented. Only the first step of a path is checked. */

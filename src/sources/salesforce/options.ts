@@ -17,31 +17,25 @@ const auth = z
       'Audience of the JWT; by default the login host for production or sandboxes',
     ).optional(),
   })
-  .superRefine((value, context) => {
-    for (const [path, mistake] of authFaults(value)) {
-      context.addIssue(issueOf(mistake, [path]));
+  .superRefine(({ clientSecret, clientId: _, ...others }, context) => {
+    const wrong = (path: string, reason: string, fix: string) =>
+      context.addIssue(issueOf(fault(reason, fix), [path]));
+    const { username, privateKey, privateKeyFile } = others;
+    if (clientSecret !== undefined) {
+      for (const [field, value] of Object.entries(others)) {
+        if (value === undefined) continue;
+        wrong(field, 'stands beside clientSecret', 'keep one of the two ways');
+      }
+    } else if (username === undefined) {
+      wrong('clientSecret', 'is missing', 'add it, or username and privateKeyFile');
+    } else if (privateKey === undefined && privateKeyFile === undefined) {
+      const fix = 'add it, or privateKey, whose certificate the app has';
+      wrong('privateKeyFile', 'is missing', fix);
+    } else if (privateKey !== undefined && privateKeyFile !== undefined) {
+      wrong('privateKeyFile', 'stands beside privateKey', 'keep one of the two');
     }
   })
   .describe('Login: only clientSecret, or username and a private key');
-
-/** Returns conflicts between fields, each with the name of the field at fault. */
-function authFaults(given: Record<string, unknown>): [field: string, fault: Fault][] {
-  const has = (field: string) => given[field] !== undefined;
-  if (has('clientSecret')) {
-    return ['username', 'privateKey', 'privateKeyFile', 'audience']
-      .filter(has)
-      .map((field) => [field, fault('stands beside clientSecret', 'keep one of the two ways')]);
-  }
-  const faults: [string, Fault][] = [];
-  if (!has('username')) {
-    faults.push(['clientSecret', fault('is missing', 'add it, or username and privateKeyFile')]);
-  } else if (has('privateKey') === has('privateKeyFile')) {
-    const absent = fault('is missing', 'add it, or privateKey, whose certificate the app has');
-    const twice = fault('stands beside privateKey', 'keep one of the two');
-    faults.push(['privateKeyFile', has('privateKey') ? twice : absent]);
-  }
-  return faults;
-}
 
 /** The options of this source. Relative paths are made absolute before they are used. */
 export const salesforceOptions = z
@@ -76,12 +70,12 @@ export const salesforceOptions = z
     timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(120_000),
   })
   .superRefine(({ url }, context) => {
-    const mistake = addressFault(url);
+    const mistake = findAddressFault(url);
     if (mistake) context.addIssue(issueOf(mistake, ['url']));
   });
 export type SalesforceOptions = z.infer<typeof salesforceOptions>;
 
-function addressFault(address: string): Fault | undefined {
+function findAddressFault(address: string): Fault | undefined {
   const url = URL.parse(address);
   const example = 'write https://acme.my.salesforce.com';
   if (!url || !/^https?:$/.test(url.protocol)) return fault('is no web address', example);

@@ -25,21 +25,26 @@
  */
 import type { Condition, ConditionResult } from '../../domain/condition.ts';
 import type { Surroundings } from '../shared/crm-request.ts';
-import { certificateOf, holding, withCursor, markedCursors } from '../shared/read-certificate.ts';
-import type { ReadRequest, Source } from '../source.ts';
-import { createGrants } from './access-grant.ts';
+import {
+  certificateOf,
+  holding,
+  withCursor,
+  markedCursors,
+  type Flaw,
+  markOf,
+  stoppedBy,
+} from '../shared/read-certificate.ts';
+import type { ReadRequest, Source, SourceRecord } from '../source.ts';
+import { createGrants, createSession, type Session } from './api-session.ts';
 import { longId, objectOf } from './protocol/record-ids.ts';
-import { changedSince, everybody } from './record-listing.ts';
 import type { SalesforceOptions } from './options.ts';
-import { createReader, type OptOutField, type Reader } from './record-reader.ts';
-import { createSession, type Session } from './api-session.ts';
-import { type Shape, shapesOf } from './field-selection.ts';
-import { settle } from './merged-records.ts';
+import { createReader, type OptOutField, type Reader, settle, standIns } from './record-reader.ts';
+import { type Shape, describeShapes } from './field-selection.ts';
 import { milliseconds } from '../../domain/values/config-value.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { bulkRows, firstPage, rowsFrom, type Row } from './query-pages.ts';
 
 const SHAPES_HOLD_MS = 10 * 60_000;
-
-type SalesforceSource = Source & Required<Pick<Source, 'changes' | 'one' | 'still'>>;
 
 /** A field that may state an opt-out in addition to Salesforce's own field, or a condition. */
 type OptOut = OptOutField | { readonly when: Condition };
@@ -48,21 +53,20 @@ type OptOut = OptOutField | { readonly when: Condition };
 export function salesforceSource(
   options: SalesforceOptions,
   { unsubscribed, ...surroundings }: Surroundings & { unsubscribed: readonly OptOut[] },
-): SalesforceSource {
+): Required<Source> {
   const { clock } = surroundings;
-  const readerOf = readers(options, unsubscribed, clock);
+  const openReader = createReaders(options, unsubscribed, clock);
   const grants = createGrants(options, surroundings);
-  const sessionOf = ({ signal }: ReadRequest) =>
+  const openSession = ({ signal }: ReadRequest) =>
     createSession({ options, grants, signal, ...surroundings });
   const { keep, still } = holding(clock);
   return {
     async *read(request) {
       const reading = `salesforce-${clock.now()}`;
-      const session = sessionOf(request);
+      const session = openSession(request);
       try {
-        const reader = await readerOf(session, request, 'asked now');
-        const { bulkAbove } = options;
-        const flaws = yield* everybody(reader, { bulkAbove, clock, signal: request.signal });
+        const reader = await openReader(session, request, 'asked now');
+        const flaws = yield* listAll(reader, options.bulkAbove, clock, request.signal);
         keep(reading);
         const cursor = createCursors(options, request.fields).after(session.startedAt());
         return withCursor(certificateOf(reading, flaws), cursor);
@@ -73,12 +77,12 @@ export function salesforceSource(
     async *changes(since, request) {
       const cursors = createCursors(options, request.fields);
       const reading = `salesforce-${clock.now()}`;
-      const session = sessionOf(request);
+      const session = openSession(request);
       try {
-        const reader = await readerOf(session, request, 'asked now');
+        const reader = await openReader(session, request, 'asked now');
         const time = cursors.read(since, session.startedAt());
         if (time === undefined) return 'lost';
-        const flaws = yield* changedSince(reader, time);
+        const flaws = yield* listChanged(reader, time);
         keep(reading);
         const cursor = cursors.after(session.startedAt(), since);
         return withCursor(certificateOf(reading, flaws), cursor);
@@ -90,9 +94,9 @@ export function salesforceSource(
       const id = longId(wanted);
       const object = id && objectOf(id);
       if (id === undefined || !options.objects.some((name) => name === object)) return undefined;
-      const session = sessionOf(request);
+      const session = openSession(request);
       try {
-        const reader = await readerOf(session, request, 'as known');
+        const reader = await openReader(session, request, 'as known');
         const [record] = await settle(reader, await reader.lookUp([id]));
         return record;
       } finally {
@@ -103,37 +107,30 @@ export function salesforceSource(
   };
 }
 
-type ReaderOf = (
-  session: Session,
-  request: ReadRequest,
-  how: 'asked now' | 'as known',
-) => Promise<Reader>;
-
 /**
  * Returns a function that creates readers. At the start of each read it requests the fields of each
  * object, because the response also provides the start time. For a single record, a response that
  * is a few minutes old is enough.
  */
-function readers(
-  options: SalesforceOptions,
+function createReaders(
+  { objects, where }: SalesforceOptions,
   unsubscribed: readonly OptOut[],
-  clock: Surroundings['clock'],
-): ReaderOf {
-  const { objects } = options;
+  clock: Clock,
+) {
   const own = unsubscribed.flatMap((one) => ('field' in one ? [one] : []));
   const isOwn = own.some(({ field }) => field === standardOptOut.field);
   const optOuts = [...(isOwn ? [] : [standardOptOut]), ...own];
-  const optsOut = eitherOf(unsubscribed.flatMap((one) => ('when' in one ? [one.when] : [])));
+  const optsOut = joinConditions(unsubscribed.flatMap((one) => ('when' in one ? [one.when] : [])));
   let known: { fields: string; at: number; shapes: Shape[] } | undefined;
-  return async (session, request, how) => {
-    const fields = request.fields.join(' ');
-    const isYoung = known?.fields === fields && clock.now() - known.at < SHAPES_HOLD_MS;
+  return async (session: Session, { fields }: ReadRequest, how: 'asked now' | 'as known') => {
+    const names = fields.join(' ');
+    const isYoung = known?.fields === names && clock.now() - known.at < SHAPES_HOLD_MS;
     if (!known || !isYoung || how === 'asked now') {
-      const shapes = await shapesOf(session, { objects, fields: request.fields });
-      known = { fields, at: clock.now(), shapes };
+      const shapes = await describeShapes(session, objects, fields);
+      known = { fields: names, at: clock.now(), shapes };
     }
     const { shapes } = known;
-    return createReader({ session, shapes, options, fields: request.fields, optOuts, optsOut });
+    return createReader({ session, shapes, where, fields, optOuts, optsOut });
   };
 }
 
@@ -141,7 +138,7 @@ function readers(
  * Returns a condition that is true if one of these is. If none is, but one has no result, it has
  * none either. Undefined without conditions.
  */
-function eitherOf(conditions: readonly Condition[]): Condition | undefined {
+function joinConditions(conditions: readonly Condition[]): Condition | undefined {
   const [first, ...others] = conditions;
   if (!first || others.length === 0) return first;
   return {
@@ -165,20 +162,11 @@ const standardOptOut: OptOutField = {
 const MOST_AGE_MS = 14 * 86_400_000;
 
 /**
- * Cursors of this source: a time of the organization's clock and a mark of what was read. An older
- * cursor than 15 days would miss deleted records, because they leave the recycle bin by then.
+ * Creates cursors of this source: a time of the organization's clock and a mark of what was read.
+ * An older cursor than 15 days would miss deleted records, because they leave the recycle bin by
+ * then.
  */
-interface Cursors {
-  /**
-   * Returns the cursor after a read that began then. It is never before the cursor from which that
-   * read continued.
-   */
-  after(startedAtMs: number | undefined, since?: string): string | undefined;
-  /** Returns the time in a cursor, or undefined if it was made for other settings or is too old. */
-  read(cursor: string, nowMs: number | undefined): string | undefined;
-}
-
-function createCursors(options: SalesforceOptions, fields: readonly string[]): Cursors {
+function createCursors(options: SalesforceOptions, fields: readonly string[]) {
   const { url, objects, where = '', overlap } = options;
   const overlapMs = milliseconds(overlap);
   const what = [new URL(url).host, objects.toSorted(), where, fields.toSorted()];
@@ -188,16 +176,98 @@ function createCursors(options: SalesforceOptions, fields: readonly string[]): C
     return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(time) ? time : undefined;
   };
   return {
-    after(startedAtMs, since) {
+    /**
+     * Returns the cursor after a read that began then. It is never before the cursor from which
+     * that read continued.
+     */
+    after(startedAtMs: number | undefined, since?: string): string | undefined {
       if (startedAtMs === undefined) return since;
       const from = new Date(startedAtMs - overlapMs).toISOString().replace(/\.\d+Z$/, 'Z');
       const before = since === undefined ? '' : (timeIn(since) ?? '');
       return marked.at(before > from ? before : from);
     },
-    read(cursor, nowMs) {
+    /** Returns the time in a cursor, or undefined if it is of other settings or too old. */
+    read(cursor: string, nowMs: number | undefined): string | undefined {
       const time = timeIn(cursor);
       const ageMs = time === undefined ? 0 : (nowMs ?? 0) - Date.parse(time);
       return ageMs > MOST_AGE_MS ? undefined : time;
     },
   };
+}
+
+const BATCH_RECORDS = 500;
+
+/** Yields rows and returns their total number. */
+type Rows = AsyncGenerator<Row[], number>;
+
+/** Yields records and returns the flaws that prevent a certificate. */
+type Listing = AsyncGenerator<SourceRecord[], Flaw[]>;
+
+/** Yields all records. An object with more than `bulkAbove` is read through the Bulk API. */
+function listAll(reader: Reader, bulkAbove: number, clock: Clock, signal: AbortSignal): Listing {
+  const { session, where } = reader;
+  const all = async function* (shape: Shape): Rows {
+    const query = { shape, where: [where], order: 'Id' };
+    const first = await firstPage(session, query);
+    if (first.total > bulkAbove) return yield* bulkRows({ session, clock, signal }, query);
+    return yield* rowsFrom(session, query, first);
+  };
+  return listRecords(reader, all, async () => []);
+}
+
+/** Yields the records that changed since `time`, in SOQL's notation. */
+function listChanged(reader: Reader, time: string): Listing {
+  const { session, where } = reader;
+  const changed = async function* (shape: Shape): Rows {
+    const since = `SystemModstamp >= ${time}`;
+    const query = { shape, where: [since, where], order: 'SystemModstamp, Id' };
+    return yield* rowsFrom(session, query, await firstPage(session, query));
+  };
+  return listRecords(reader, changed, async (rows) => standIns(reader, rows));
+}
+
+/**
+ * Yields the records of all objects, each replaced by the record to which it resolves. `besides`
+ * returns further rows that must be read because of the given ones.
+ */
+async function* listRecords(
+  reader: Reader,
+  rowsOf: (shape: Shape) => Rows,
+  besides: (rows: Row[]) => Promise<Row[]>,
+): Listing {
+  const flaws: Flaw[] = [];
+  let hasBegun = false;
+  async function* listObject(shape: Shape): AsyncGenerator<SourceRecord[], void> {
+    const seen = new Set<number>();
+    const rows = rowsOf(shape);
+    let step = await rows.next();
+    for (; !step.done; step = await rows.next()) {
+      for (const { id } of step.value) seen.add(markOf(id));
+      yield* batchesOf(await settle(reader, step.value));
+      yield* batchesOf(await settle(reader, await besides(step.value), step.value));
+    }
+    if (seen.size === step.value) return;
+    const read = `${seen.size} different ${shape.object}s were read`;
+    const why = `${read}, and Salesforce counts ${step.value}`;
+    flaws.push({ why, fix: 'read it again when the CRM is quieter' });
+  }
+  for (const shape of reader.shapes) {
+    try {
+      for await (const batch of listObject(shape)) {
+        hasBegun = true;
+        yield batch;
+      }
+    } catch (error) {
+      const where = `among the ${shape.object}s`;
+      return [...flaws, stoppedBy(error, { hasBegun, where })];
+    }
+  }
+  return flaws;
+}
+
+function batchesOf(records: SourceRecord[]): SourceRecord[][] {
+  const count = Math.ceil(records.length / BATCH_RECORDS);
+  return Array.from({ length: count }, (_, at) =>
+    records.slice(at * BATCH_RECORDS, (at + 1) * BATCH_RECORDS),
+  );
 }

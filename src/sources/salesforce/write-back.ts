@@ -10,14 +10,12 @@
  *                                  reports in this run
  */
 import { pathSegment } from '../../domain/address-part.ts';
-import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import type { Said, Surroundings } from '../shared/crm-request.ts';
 import type { WriteBack, ReportResult } from '../write-back.ts';
-import { createGrants } from './access-grant.ts';
+import { createGrants, createSession } from './api-session.ts';
 import { longId, objectOf } from './protocol/record-ids.ts';
 import type { SalesforceOptions, SalesforceReturnsOptions } from './options.ts';
 import { errorOf, refusalOf } from './protocol/api-refusal.ts';
-import { createSession, type Session } from './api-session.ts';
 
 const AT_ONCE = 20;
 
@@ -41,16 +39,20 @@ export function salesforceReturns(
   surroundings: Surroundings,
 ): WriteBack {
   const grants = createGrants(options, surroundings);
-  const fieldsOf = ({ channel }: OptOutReport): Record<string, boolean> =>
-    channel === '*' ? { HasOptedOutOfEmail: true } : { [fields[channel] ?? '']: false };
   return {
     most: AT_ONCE,
-    takes: ({ crmId, channel }) => pathOf(crmId) !== undefined && covers(fields, channel),
+    takes: ({ crmId, channel }) =>
+      pathOf(crmId) !== undefined && (channel === '*' || Object.hasOwn(fields, channel)),
     async *tell(batch, signal) {
       const session = createSession({ options, grants, signal, ...surroundings });
       try {
-        for (const one of batch) {
-          yield await tellOne(session, { path: pathOf(one.crmId) ?? '', body: fieldsOf(one) });
+        for (const { crmId, channel } of batch) {
+          const body =
+            channel === '*' ? { HasOptedOutOfEmail: true } : { [fields[channel] ?? '']: false };
+          const accepts = [204, 400, 403, 404];
+          const path = pathOf(crmId) ?? '';
+          const said = await session.ask({ path, body, method: 'PATCH', accepts });
+          yield said.status < 300 ? { is: 'told' } : toResult(said, session.host);
         }
       } finally {
         await session.close();
@@ -60,27 +62,13 @@ export function salesforceReturns(
   };
 }
 
-function covers(fields: Readonly<Record<string, string>>, channel: string): boolean {
-  return channel === '*' || Object.hasOwn(fields, channel);
-}
-
 function pathOf(crmId: string): string | undefined {
   const id = longId(crmId);
   const object = id && objectOf(id);
   return object && `/sobjects/${pathSegment(object)}/${pathSegment(id)}`;
 }
 
-async function tellOne(
-  session: Session,
-  record: { path: string; body: Record<string, boolean> },
-): Promise<ReportResult> {
-  const accepts = [204, 400, 403, 404];
-  const said = await session.ask({ ...record, method: 'PATCH', accepts });
-  if (said.status < 300) return { is: 'told' };
-  return toldBy(said, session.host);
-}
-
-function toldBy(said: Said, host: string): ReportResult {
+function toResult(said: Said, host: string): ReportResult {
   const refusal = refusalOf(said);
   const { status, code } = refusal;
   if (code === 'ENTITY_IS_DELETED') return { is: 'told' };

@@ -17,10 +17,7 @@ export function longId(text: string): string | undefined {
   return text.length === 15 || text === long ? long : undefined;
 }
 
-/**
- * Returns the object to which a long id belongs, or undefined if this source does not read that
- * object.
- */
+/** Returns the object of a long id, or undefined if this source does not read that object. */
 export function objectOf(id: string): ObjectName | undefined {
   return prefixes[id.slice(0, 3)];
 }
