@@ -10,10 +10,7 @@ import { milliseconds } from '../../domain/values/config-value.ts';
 import { placeOf } from './drivers/database-address.ts';
 import type { SqlOptions } from './options.ts';
 
-/**
- * Recognizes by its present magnitude whether a number counts seconds, milliseconds or
- * microseconds.
- */
+/** Recognizes by its magnitude whether a number counts microseconds, milliseconds or seconds. */
 const scales: readonly [from: number, perMs: number][] = [
   [1e14, 1000],
   [1e11, 1],
@@ -23,8 +20,7 @@ const LEAST = 1e8;
 
 const text = /^\d{4}-\d\d-\d\d(?:([ T])\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]00:?00)?)?$/;
 
-/** The change column and its relation. */
-export interface Changes {
+interface Changes {
   session: Session;
   /** The relation, as it appears after `from`. */
   from: string;
@@ -36,7 +32,7 @@ export interface Changes {
  * Returns the value to compare the column with, or undefined if no row states when it was changed.
  * Throws Invalid if the column cannot be compared.
  */
-export async function sinceIn(changes: Changes, atMs: number): Promise<Raw | undefined> {
+export async function comparableTime(changes: Changes, atMs: number): Promise<Raw | undefined> {
   const { column, zone, session } = changes;
   const { holds } = column;
   if (holds === 'instant') return local(atMs, 'UTC', 19);
@@ -47,14 +43,21 @@ export async function sinceIn(changes: Changes, atMs: number): Promise<Raw | und
     }
     return local(atMs, zone, holds === 'day' ? 10 : 19);
   }
-  const [lowest, highest] = await boundsOf(changes);
+  const [lowest, highest] = await readBounds(changes);
   if (lowest === null || lowest === undefined || highest === null || highest === undefined) {
     return undefined;
   }
   if (Number(highest) === 0) return undefined;
   const isNumber = holds !== 'any' || typeof lowest !== 'string';
   if (holds !== 'any' && !/^(integer|decimal|float)$/.test(holds)) throw odd(changes);
-  return isNumber ? numberIn(changes, atMs) : textIn(changes, [lowest, highest], atMs);
+  if (!isNumber) return smallestNotation(changes, [lowest, highest], atMs);
+  // Zeros and similar values that mean "never" are left out.
+  const bounds = await readBounds(changes, LEAST);
+  const [perMs, other] = bounds.map((value) => scales.find(([from]) => Number(value) >= from)?.[1]);
+  if (perMs === undefined || perMs !== other) throw odd(changes);
+  const number = Math.floor(atMs * perMs);
+  if (holds === 'any') return BigInt(number);
+  return holds === 'float' ? number : String(number);
 }
 
 function odd({ session, column }: Changes): Invalid {
@@ -64,31 +67,12 @@ function odd({ session, column }: Changes): Invalid {
 }
 
 /** Returns the smallest and the largest value, optionally only of those above a number. */
-async function boundsOf({ session, from, column }: Changes, above?: number): Promise<Raw[]> {
+async function readBounds({ session, from, column }: Changes, above?: number): Promise<Raw[]> {
   const name = session.quote(column.name);
   const condition = above === undefined ? '' : ` where ${name} > ${above}`;
-  const [row = []] = await session.rows(
-    `select min(${name}), max(${name}) from ${from}${condition}`,
-    [],
-  );
+  const text = `select min(${name}), max(${name}) from ${from}${condition}`;
+  const [row = []] = await session.rows(text, []);
   return row;
-}
-
-/**
- * Returns the time as a number. Zeros and similar values that mean "never" are left out. Numbers of
- * different scales cannot be compared.
- */
-async function numberIn(changes: Changes, atMs: number): Promise<Raw> {
-  const bounds = await boundsOf(changes, LEAST);
-  const found = bounds.map((value) => {
-    return scales.find(([from]) => Number(value) >= from)?.[1];
-  });
-  const [perMs, other] = found;
-  if (perMs === undefined || perMs !== other) throw odd(changes);
-  const number = Math.floor(atMs * perMs);
-  const { holds } = changes.column;
-  if (holds === 'any') return BigInt(number);
-  return holds === 'float' ? number : String(number);
 }
 
 /**
@@ -96,7 +80,7 @@ async function numberIn(changes: Changes, atMs: number): Promise<Raw> {
  * before any time of that day. If rows use mixed notations, some are read once too often, but none
  * is missed.
  */
-function textIn(changes: Changes, bounds: readonly Raw[], atMs: number): Raw {
+function smallestNotation(changes: Changes, bounds: readonly Raw[], atMs: number): Raw {
   const forms = bounds.map((value) => text.exec(typeof value === 'string' ? value : ''));
   const [lowest, highest] = forms;
   if (!lowest || !highest) throw odd(changes);
@@ -106,19 +90,14 @@ function textIn(changes: Changes, bounds: readonly Raw[], atMs: number): Raw {
   return forms.every((form) => form?.[1] === 'T') ? at.replace(' ', 'T') : at;
 }
 
-/**
- * Returns the first digits of a time in a zone: 10 for the day, 19 for the precision of a second.
- */
+/** Returns the first digits of a time in a zone: 10 for the day, 19 up to the second. */
 function local(atMs: number, zone: string, digits: number): string {
   const [, sign, hours = '0', minutes = '0'] = /^([+-])(\d\d):(\d\d)$/.exec(zone) ?? [];
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000 * (sign === '-' ? -1 : 1);
   return new Date(atMs + offsetMs).toISOString().replace('T', ' ').slice(0, digits);
 }
 
-/**
- * Returns the time in a cursor in milliseconds, or undefined if the cursor was not made for these
- * options.
- */
+/** Returns the time in a cursor in milliseconds; undefined if it was made for other options. */
 export function readCursor(cursor: string, options: SqlOptions): number | undefined {
   const atMs = Date.parse(cursorsOf(options).timeIn(cursor) ?? '');
   return atMs >= 0 ? atMs : undefined;
@@ -134,7 +113,7 @@ export function cursorAfter(nowMs: number, options: SqlOptions, sinceMs = 0): st
   return cursorsOf(options).at(new Date(atMs).toISOString());
 }
 
-/** Returns the cursors for these options. Another table or column has other cursors. */
+/** Another table or column has other cursors. */
 function cursorsOf({ url, table, query, updatedAt, zone }: SqlOptions) {
   const place = placeOf(url);
   const where = 'reason' in place ? place : { ...place, password: undefined };

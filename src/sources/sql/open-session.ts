@@ -6,8 +6,14 @@ import type { ServerAccess } from './drivers/server-connection.ts';
 import { openMysql, writeMysql } from './drivers/mysql.ts';
 import type { SqlOptions } from './options.ts';
 import { openPostgres, writePostgres } from './drivers/postgres.ts';
-import type { Opening, Session, Writing } from './drivers/database-session.ts';
+import type { Session, Writing } from './drivers/database-session.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { openSqlite, writeSqlite } from './drivers/sqlite.ts';
+
+interface Around {
+  signal: AbortSignal;
+  clock: Clock;
+}
 
 /** The options that locate the database and give access to it. */
 export type Reach = Pick<SqlOptions, 'url' | 'password' | 'ca' | 'allowPlain' | 'timeoutMs'>;
@@ -17,29 +23,25 @@ export type Reach = Pick<SqlOptions, 'url' | 'password' | 'ca' | 'allowPlain' | 
  * plain text.
  */
 export async function open(reach: Reach, around: Around): Promise<Session> {
+  around.signal.throwIfAborted();
   const opening = { ...around, timeoutMs: reach.timeoutMs };
-  const access = await accessOf(reach, around.signal);
+  const access = findAccess(reach);
   if (access.system === 'sqlite') return openSqlite(access.path, opening);
   return access.system === 'postgres' ? openPostgres(access, opening) : openMysql(access, opening);
 }
 
 /** Opens a session to write, under the same conditions. */
 export async function openToWrite(reach: Reach, around: Around): Promise<Writing> {
+  around.signal.throwIfAborted();
   const opening = { ...around, timeoutMs: reach.timeoutMs };
-  const access = await accessOf(reach, around.signal);
+  const access = findAccess(reach);
   if (access.system === 'sqlite') return writeSqlite(access.path, opening);
   return access.system === 'postgres'
     ? writePostgres(access, opening)
     : writeMysql(access, opening);
 }
 
-type Around = Pick<Opening, 'signal' | 'clock'>;
-
-async function accessOf(
-  reach: Reach,
-  signal: AbortSignal,
-): Promise<ServerAccess | { system: 'sqlite'; path: string }> {
-  signal.throwIfAborted();
+function findAccess(reach: Reach): ServerAccess | { system: 'sqlite'; path: string } {
   const place = placeOf(reach.url);
   if ('reason' in place) {
     const { reason, fix } = place;

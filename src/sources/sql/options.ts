@@ -33,45 +33,32 @@ export const sqlOptions = z
     timeoutMs: whole(1, 3_600_000, 'Time-out of a query, in milliseconds').prefault(30_000),
     pageSize: whole(1, 50_000, 'Number of rows to read at a time').prefault(2_000),
   })
-  .superRefine((given, context) => {
-    for (const [path, mistake] of faultsOf(given)) {
-      context.addIssue(issueOf(mistake, [path]));
+  .superRefine(({ url, password, table, query, ca, allowPlain }, context) => {
+    const wrong = (path: string, { reason, fix }: Fault) =>
+      context.addIssue(issueOf(fault(reason, fix), [path]));
+    const place = placeOf(url);
+    if ('reason' in place) wrong('url', place);
+    else if (place.system === 'sqlite') {
+      const remove = fault('belongs to a database that is asked over the network', 'remove it');
+      if (password !== undefined) wrong('password', remove);
+      if (ca !== undefined) wrong('ca', remove);
+    } else if (password !== undefined && place.password !== undefined) {
+      wrong('password', fault('stands beside one in url', 'keep one of the two'));
     }
+    if (table === undefined && query === undefined)
+      wrong('table', fault('is missing', 'add it, or query'));
+    if (table !== undefined && query !== undefined)
+      wrong('query', fault('stands beside table', 'keep one of the two'));
+    if (table !== undefined && !/^[^.\0]+(\.[^.\0]+)?$/.test(table)) {
+      const fix = 'write TABLE or SCHEMA.TABLE, or use query';
+      wrong('table', fault('is no name of a table', fix));
+    }
+    if (query !== undefined && !/^\s*(select|with|table|values)\b/i.test(query))
+      wrong('query', fault('is no select', 'write one, and nothing else'));
+    if (ca !== undefined && allowPlain)
+      wrong('ca', fault('stands beside allowPlain', 'remove one'));
   });
 export type SqlOptions = z.infer<typeof sqlOptions>;
-
-/** Returns conflicts between fields, each with the name of the field at fault. */
-function faultsOf(given: SqlOptions): [field: string, mistake: Fault][] {
-  const faults: [string, Fault][] = [];
-  const { url, password, table, query, ca, allowPlain } = given;
-  const place = placeOf(url);
-  if ('reason' in place) faults.push(['url', place]);
-  else if (place.system === 'sqlite') {
-    const remove = fault('belongs to a database that is asked over the network', 'remove it');
-    if (password !== undefined) faults.push(['password', remove]);
-    if (ca !== undefined) faults.push(['ca', remove]);
-  } else if (password !== undefined && place.password !== undefined) {
-    faults.push(['password', fault('stands beside one in url', 'keep one of the two')]);
-  }
-  if (table === undefined && query === undefined) {
-    faults.push(['table', fault('is missing', 'add it, or query')]);
-  }
-  if (table !== undefined && query !== undefined) {
-    faults.push(['query', fault('stands beside table', 'keep one of the two')]);
-  }
-  if (table !== undefined && !/^[^.\0]+(\.[^.\0]+)?$/.test(table)) {
-    faults.push([
-      'table',
-      fault('is no name of a table', 'write TABLE or SCHEMA.TABLE, or use query'),
-    ]);
-  }
-  if (query !== undefined && !/^\s*(select|with|table|values)\b/i.test(query)) {
-    faults.push(['query', fault('is no select', 'write one, and nothing else')]);
-  }
-  if (ca !== undefined && allowPlain)
-    faults.push(['ca', fault('stands beside allowPlain', 'remove one')]);
-  return faults;
-}
 
 /** The options for reporting opt-outs. Without `url`, the database of the source is used. */
 export const sqlReturnsOptions = z
@@ -98,17 +85,16 @@ export const sqlReturnsOptions = z
       if (given !== undefined && url === undefined)
         wrong(path, fault('belongs to url', 'add that'));
     }
-    wrong('statement', statementFault(statement));
+    const names = [...statement.matchAll(tokens)].flatMap((found) => found[2] ?? []);
+    const unknown = names.find((name) => !parameters.some((known) => known === name));
+    if (unknown !== undefined) {
+      const fix = `use :${parameters.join(', :')}`;
+      wrong('statement', fault(`holds :${unknown}, which stands for nothing`, fix));
+    } else if (!binds(statement, 'id') && !binds(statement, 'email')) {
+      const fix = 'name the person with :id or :email';
+      wrong('statement', fault('names nobody, and would concern everybody', fix));
+    }
   });
-
-function statementFault(statement: string): Fault | undefined {
-  const unknown = unknownIn(statement);
-  const known = `:${parameters.join(', :')}`;
-  if (unknown !== undefined)
-    return fault(`holds :${unknown}, which stands for nothing`, `use ${known}`);
-  if (binds(statement, 'id') || binds(statement, 'email')) return undefined;
-  return fault('names nobody, and would concern everybody', 'name the person with :id or :email');
-}
 
 /** Returns the options with every path in them made absolute. */
 export function withPaths<T extends { url?: string | undefined; ca?: string | undefined }>(
@@ -124,7 +110,6 @@ export function withPaths<T extends { url?: string | undefined; ca?: string | un
 }
 
 /** The names that a statement may contain with a colon before them: `where id = :id`. */
-
 const parameters = ['id', 'email', 'channel', 'cause', 'at', 'return'] as const;
 
 type Parameter = (typeof parameters)[number];
@@ -158,10 +143,4 @@ export function namedIn(statement: string): (string | { name: Parameter })[] {
 /** Returns whether a statement binds a parameter outside of its texts and comments. */
 export function binds(statement: string, name: Parameter): boolean {
   return namedIn(statement).some((piece) => typeof piece === 'object' && piece.name === name);
-}
-
-/** Returns the first unknown parameter name, or undefined if there is none. */
-function unknownIn(statement: string): string | undefined {
-  const names = [...statement.matchAll(tokens)].flatMap((found) => found[2] ?? []);
-  return names.find((name) => !parameters.some((known) => known === name));
 }

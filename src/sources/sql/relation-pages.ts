@@ -22,29 +22,37 @@ export interface Relation {
   at: { key: number; id: number; updatedAt: number | undefined };
 }
 
-/** The columns that the configuration names. */
-export interface RelationQuery {
-  fields: readonly string[];
-  /** The column of a record's id. */
-  id: string;
-}
-
 /**
- * Returns the relation. Throws Invalid if a column does not exist. A part of a JSON column may be
- * named with a dotted path.
+ * Returns the relation with these fields; `id` is the column of a record's id. Throws Invalid if a
+ * column does not exist. A part of a JSON column may be named with a dotted path.
  */
-export async function relationOf(
+export async function describeRelation(
   session: Session,
-  options: SqlOptions,
-  { fields, id }: RelationQuery,
+  { table = '', query, key: keyColumn, updatedAt }: SqlOptions,
+  fields: readonly string[],
+  id: string,
 ): Promise<Relation> {
-  const from = fromOf(session, options);
+  const from =
+    query === undefined
+      ? table.split('.').map(session.quote).join('.')
+      : // A comment at the end of the query would swallow the text after it.
+        `(\n${query.replace(/[\s;]+$/, '')}\n) ${session.quote('crm')}`;
   const all = await session.columns(from);
-  const { key = id, updatedAt } = options;
+  const key = keyColumn ?? id;
   const named = [...fields, id, key, ...(updatedAt === undefined ? [] : [updatedAt])];
-  const found = named.map((field) => columnFor(field, all));
+  const found = named.map((field) => findColumn(field, all));
   const missing = named.filter((_, at) => found[at] === undefined);
-  if (missing.length > 0) throw new Invalid(`${session.name}: ${lack(missing, all)}`);
+  if (missing.length > 0) {
+    const asked = [...new Set(missing)];
+    const names = all.map(({ name }) => name);
+    const reasons = [
+      `there ${missing.length === 1 ? 'is no column' : 'are no columns'} ${listed(asked)}`,
+      `columns found: ${listed(names)}`,
+      ...hintsFor(asked, names),
+      'correct the configuration or the query',
+    ];
+    throw new Invalid(`${session.name}: ${reasons.join('; ')}`);
+  }
   const columns = [...new Set(found.filter((column) => column !== undefined))];
   for (const { name } of columns) {
     if (all.filter((column) => column.name === name).length === 1) continue;
@@ -68,54 +76,28 @@ export async function relationOf(
   };
 }
 
-function fromOf(session: Session, { table = '', query }: SqlOptions): string {
-  if (query === undefined) return table.split('.').map(session.quote).join('.');
-  // A comment at the end of the query would swallow the text after it.
-  return `(\n${query.replace(/[\s;]+$/, '')}\n) ${session.quote('crm')}`;
-}
-
 /**
  * Returns the column that is named exactly like a field, or otherwise like the beginning of its
  * dotted path.
  */
-function columnFor(field: string, all: readonly Column[]): Column | undefined {
+function findColumn(field: string, all: readonly Column[]): Column | undefined {
   const parts = field.split('.');
   const names = parts.map((_, at) => parts.slice(0, parts.length - at).join('.'));
   const [exact] = names;
+  const mayNest = ({ holds, type = '' }: Column) =>
+    holds === 'json' || (holds === 'any' && /^jsonb?$/i.test(type));
   return names
     .map((name) => all.find((column) => [name, name.replace(/\[\]$/, '')].includes(column.name)))
     .find((column) => column && (column.name === exact || mayNest(column)));
 }
 
-function mayNest({ holds, type = '' }: Column): boolean {
-  return holds === 'json' || (holds === 'any' && /^jsonb?$/i.test(type));
-}
+type Statement = ReturnType<typeof createStatement>;
 
-function lack(missing: readonly string[], all: readonly Column[]): string {
-  const what = missing.length === 1 ? 'there is no column' : 'there are no columns';
-  const names = all.map(({ name }) => name);
-  const asked = [...new Set(missing)];
-  const hints = hintsFor(asked, names);
-  return [
-    `${what} ${listed(asked)}`,
-    `columns found: ${listed(names)}`,
-    ...hints,
-    'correct the configuration or the query',
-  ].join('; ');
-}
-
-/** A statement under construction, with the values bound to it so far. */
-interface Statement {
-  values: Raw[];
-  bind(value: Raw, column: Column): string;
-}
-
-function statementFor(session: Session): Statement {
+/** Creates a statement under construction, with the values bound to it so far. */
+function createStatement(session: Session) {
   const values: Raw[] = [];
-  return {
-    values,
-    bind: (value, column) => session.place(values.push(value), column),
-  };
+  const bind = (value: Raw, column: Column) => session.place(values.push(value), column);
+  return { values, bind };
 }
 
 /** The parts needed to read pages. */
@@ -127,9 +109,6 @@ export interface Paged {
   since: Raw | undefined;
 }
 
-/** How a page begins: with the rows equal to the last one, or behind them. */
-type From = '>=' | '>';
-
 /** The database's own counts, to compare with what was read. */
 export interface Count {
   rows: number;
@@ -139,19 +118,16 @@ export interface Count {
   different: number;
 }
 
-/**
- * Counts the rows. If the id is the key, duplicates are not counted, because the order reveals
- * them.
- */
-export async function countOf({ session, relation, since }: Paged): Promise<Count> {
+/** Counts the rows. If the id is the key, duplicates are not counted: the order reveals them. */
+export async function countRows({ session, relation, since }: Paged): Promise<Count> {
   const { from, at } = relation;
   const key = nameAt(session, relation, at.key);
   const id = nameAt(session, relation, at.id);
   const counted = ['count(*)', `count(${key})`];
   if (at.id !== at.key) counted.push(`count(${id})`, `count(distinct ${session.exact(id)})`);
-  const statement = statementFor(session);
+  const statement = createStatement(session);
   const where =
-    since === undefined ? '' : `where ${changed({ session, relation }, since, statement)}`;
+    since === undefined ? '' : `where ${changedSince(session, relation, since, statement)}`;
   const text = `select ${counted.join(', ')} from ${from} ${where}`;
   const [row = []] = await session.rows(text, statement.values);
   const [rows = 0, keys = 0, ids = keys, different = ids] = row.map(Number);
@@ -159,13 +135,13 @@ export async function countOf({ session, relation, since }: Paged): Promise<Coun
 }
 
 /** Yields the pages. The last one is not full. */
-export async function* pagesOf(paged: Paged): AsyncGenerator<Raw[][], undefined> {
+export async function* readPages(paged: Paged): AsyncGenerator<Raw[][], undefined> {
   const { session, relation, pageSize } = paged;
   const limit = pageSize + 1;
   let seen = new Set<string>();
   let last: Raw[] | undefined;
-  for (let from: From = '>='; ;) {
-    const { text, values } = pageAfter(paged, { last, from, limit });
+  for (let from: '>=' | '>' = '>='; ;) {
+    const { text, values } = selectPage(paged, last, from, limit);
     const rows = await session.rows(text, values);
     const marks = rows.map((row) => row.join('\0'));
     const fresh = rows.filter((_, at) => !seen.has(marks[at] ?? ''));
@@ -183,72 +159,72 @@ export async function* pagesOf(paged: Paged): AsyncGenerator<Raw[][], undefined>
 }
 
 /** Returns the rows without a key, which have no position in the order. */
-export async function keylessOf(paged: Paged): Promise<Raw[][]> {
+export async function keylessRows(paged: Paged): Promise<Raw[][]> {
   const { session, relation, since, pageSize } = paged;
-  const statement = statementFor(session);
+  const statement = createStatement(session);
   const conditions = [`${nameAt(session, relation, relation.at.key)} is null`];
-  if (since !== undefined) conditions.push(changed(paged, since, statement));
-  const text = `${selectOf(paged)} where ${conditions.join(' and ')} limit ${pageSize}`;
+  if (since !== undefined) conditions.push(changedSince(session, relation, since, statement));
+  const where = conditions.join(' and ');
+  const text = `${selectFrom(session, relation)} where ${where} limit ${pageSize}`;
   return session.rows(text, statement.values);
 }
 
-/** Returns the rows in which the column equals one of these values. */
+/** Returns the rows whose id equals one of these values. */
 export async function rowsWith(
-  { session, relation }: Pick<Paged, 'session' | 'relation'>,
-  at: number,
+  session: Session,
+  relation: Relation,
   values: readonly Raw[],
 ): Promise<Raw[][]> {
-  const column = columnAt(relation, at);
-  const statement = statementFor(session);
+  const column = columnAt(relation, relation.at.id);
+  const statement = createStatement(session);
   const places = values.map((value) => statement.bind(value, column));
   const where = `${session.quote(column.name)} in (${places.join(', ')})`;
-  const text = `${selectOf({ session, relation })} where ${where} limit ${MOST_EQUAL}`;
+  const text = `${selectFrom(session, relation)} where ${where} limit ${MOST_EQUAL}`;
   return session.rows(text, statement.values);
 }
 
 /** Limits how many values can be equal by case or spaces; in practice there are never more. */
 const MOST_EQUAL = 100;
 
-interface After {
-  last: readonly Raw[] | undefined;
-  from: From;
-  limit: number;
-}
-
-function pageAfter(paged: Paged, { last, from, limit }: After) {
-  const { session, relation, since } = paged;
+/** Returns the page that begins with the rows equal to the last one (`>=`), or behind them. */
+function selectPage(
+  { session, relation, since }: Paged,
+  last: readonly Raw[] | undefined,
+  from: '>=' | '>',
+  limit: number,
+) {
   const { at } = relation;
+  const select = selectFrom(session, relation);
   const key = nameAt(session, relation, at.key);
-  const statement = statementFor(session);
+  const statement = createStatement(session);
   const upTo = (place: number) => statement.bind(last?.[place] ?? null, columnAt(relation, place));
   const conditions = [`${key} is not null`];
   if (since === undefined || at.updatedAt === undefined) {
     if (last) conditions.push(`${key} ${from} ${upTo(at.key)}`);
-    const text = `${selectOf(paged)} where ${conditions.join(' and ')} order by ${key} limit ${limit}`;
+    const text = `${select} where ${conditions.join(' and ')} order by ${key} limit ${limit}`;
     return { text, values: statement.values };
   }
   const time = nameAt(session, relation, at.updatedAt);
   if (last) {
     conditions.push(`${time} >= ${upTo(at.updatedAt)}`);
     conditions.push(`(${time} > ${upTo(at.updatedAt)} or ${key} ${from} ${upTo(at.key)})`);
-  } else conditions.push(changed(paged, since, statement));
+  } else conditions.push(changedSince(session, relation, since, statement));
   const order = `order by ${time}, ${key} limit ${limit}`;
-  return {
-    text: `${selectOf(paged)} where ${conditions.join(' and ')} ${order}`,
-    values: statement.values,
-  };
+  const text = `${select} where ${conditions.join(' and ')} ${order}`;
+  return { text, values: statement.values };
 }
 
-function changed(
-  { session, relation }: Pick<Paged, 'session' | 'relation'>,
+function changedSince(
+  session: Session,
+  relation: Relation,
   since: Raw,
-  statement: ReturnType<typeof statementFor>,
+  statement: Statement,
 ): string {
   const column = columnAt(relation, relation.at.updatedAt ?? -1);
   return `${session.quote(column.name)} >= ${statement.bind(since, column)}`;
 }
 
-function selectOf({ session, relation }: Pick<Paged, 'session' | 'relation'>): string {
+function selectFrom(session: Session, relation: Relation): string {
   const names = relation.columns.map(({ name }) => session.quote(name));
   return `select ${names.join(', ')} from ${relation.from}`;
 }

@@ -18,43 +18,45 @@ import type { Relation } from './relation-pages.ts';
 import type { Column, Raw } from './drivers/database-session.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
 
-/** Converts rows into records. */
-export interface Records {
-  /** Returns the record with its key and its id as texts, or '' if it has none. */
-  of(row: readonly Raw[], where: string): { record: SourceRecord; key: string; id: string };
-}
-
-/** Creates the converter for a relation. */
-export function recordsOf(
+/**
+ * Creates the converter of a relation's rows into records. It returns a record with its key and its
+ * id as texts, or '' if it has none.
+ */
+export function rowReader(
   { columns, at }: Relation,
-  { json, zone }: { json: JsonRecords; zone: string | undefined },
-): Records {
-  return {
-    of(row, where) {
-      const values = columns.map((column, place) => shown(row[place] ?? null, column, zone));
-      const value = Object.fromEntries(columns.map(({ name }, place) => [name, values[place]]));
-      return {
-        record: json.recordOf(value, where, row.some(mayHoldNul) ? String.raw`\u0000` : ''),
-        key: textOf(values[at.key]) ?? '',
-        id: textOf(values[at.id]) ?? '',
-      };
-    },
+  json: JsonRecords,
+  zone: string | undefined,
+): (row: readonly Raw[], where: string) => { record: SourceRecord; key: string; id: string } {
+  const escaped = String.raw`\u0000`;
+  /** Returns whether a value may contain a NUL, directly or within JSON. */
+  const mayHoldNul = (raw: Raw) =>
+    typeof raw === 'string' && (raw.includes('\0') || raw.includes(escaped));
+  return (row, where) => {
+    const values = columns.map((column, place) => convert(row[place] ?? null, column, zone));
+    const value = Object.fromEntries(columns.map(({ name }, place) => [name, values[place]]));
+    return {
+      record: json.recordOf(value, where, row.some(mayHoldNul) ? escaped : ''),
+      key: textOf(values[at.key]) ?? '',
+      id: textOf(values[at.id]) ?? '',
+    };
   };
-}
-
-/** Returns whether a value may contain a NUL, directly or within JSON. */
-function mayHoldNul(raw: Raw): boolean {
-  return typeof raw === 'string' && (raw.includes('\0') || raw.includes(String.raw`\u0000`));
 }
 
 const time = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)(Z|\+00(?::?00)?)?$/;
 
-function shown(raw: Raw, { holds, type = '' }: Column, zone: string | undefined): unknown {
+function convert(raw: Raw, { holds, type = '' }: Column, zone: string | undefined): unknown {
   if (raw === null) return null;
-  if (raw instanceof Uint8Array) return holds === 'bits' ? numberOf(raw) : hex(raw);
+  if (raw instanceof Uint8Array) {
+    const digits = Buffer.from(raw).toString('hex');
+    return holds === 'bits' ? String(BigInt(`0x0${digits}`)) : digits;
+  }
   const text = String(raw);
   if (typeof raw !== 'string') return shortest(text);
-  if (holds === 'any') return dynamic(text, type, zone);
+  if (holds === 'any') {
+    // SQLite only knows the declared type of a column.
+    if (/^(datetime|timestamp)/i.test(type)) return moment(text, suffix(zone ?? 'UTC'));
+    return /^jsonb?$/i.test(type) ? (parseJson(text) ?? text) : text;
+  }
   if (holds === 'boolean') return text === 't' || text === 'true';
   if (holds === 'decimal' || holds === 'float') return shortest(text);
   if (holds === 'instant') return isNever(text) ? null : moment(text, 'Z');
@@ -63,12 +65,6 @@ function shown(raw: Raw, { holds, type = '' }: Column, zone: string | undefined)
   if (holds === 'json') return parseJson(text) ?? text;
   if (holds === 'bytes') return text.replace(/^\\x/, '');
   return text;
-}
-
-/** Converts a value from SQLite, which only knows the declared type of a column. */
-function dynamic(text: string, declared: string, zone: string | undefined): unknown {
-  if (/^(datetime|timestamp)/i.test(declared)) return moment(text, suffix(zone ?? 'UTC'));
-  return /^jsonb?$/i.test(declared) ? (parseJson(text) ?? text) : text;
 }
 
 function moment(text: string, zone: string): string {
@@ -86,12 +82,4 @@ function isNever(text: string): boolean {
 
 function shortest(text: string): string {
   return /^-?\d+\.\d+$/.test(text) ? text.replace(/\.?0+$/, '') : text;
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('hex');
-}
-
-function numberOf(bits: Uint8Array): string {
-  return String(BigInt(`0x0${hex(bits)}`));
 }

@@ -5,10 +5,15 @@ import { Invalid } from '../../domain/errors.ts';
 /** The table with the most email addresses. */
 export interface TableSample {
   table: string;
-  rows: { where: string; value: Record<string, unknown> }[];
+  rows: { where: string; value: Row }[];
 }
 
 const mostRows = 100_000;
+
+type Row = Record<string, unknown>;
+
+const isAddress = (value: unknown): boolean =>
+  typeof value === 'string' && /^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(value.trim());
 
 /** Reads at most 100,000 rows. Throws Invalid if no table of the file holds an address. */
 export function sampleSqlite(path: string): TableSample {
@@ -19,9 +24,14 @@ export function sampleSqlite(path: string): TableSample {
         `select name from sqlite_schema where type in ('table', 'view') and name not like 'sqlite_%'`,
       )
       .all();
-    const samples = names.map(({ name }) => ({ table: name, rows: rowsOf(db, name) }));
-    const counted = samples.map((sample) => ({ sample, addresses: countAddresses(sample) }));
-    const [best] = counted.toSorted((a, b) => b.addresses - a.addresses);
+    const samples = names.map(({ name: table }) => {
+      const quoted = `"${table.replaceAll('"', '""')}"`;
+      const select = db.prepare<[number], Row>(`select * from ${quoted} limit ?`);
+      const rows = select.all(mostRows).map((value, at) => ({ where: `row ${at + 1}`, value }));
+      const withAddress = rows.filter(({ value }) => Object.values(value).some(isAddress));
+      return { sample: { table, rows }, addresses: withAddress.length };
+    });
+    const [best] = samples.toSorted((a, b) => b.addresses - a.addresses);
     if (best && best.addresses > 0) return best.sample;
     throw new Invalid(`${path}: no table holds email addresses`, { fix: 'name another file' });
   } finally {
@@ -40,16 +50,4 @@ function openFile(path: string): Database.Database {
       fix: 'name the right file, and make it readable',
     });
   }
-}
-
-function rowsOf(db: Database.Database, table: string): TableSample['rows'] {
-  const name = `"${table.replaceAll('"', '""')}"`;
-  const select = db.prepare<[number], Record<string, unknown>>(`select * from ${name} limit ?`);
-  return select.all(mostRows).map((value, at) => ({ where: `row ${at + 1}`, value }));
-}
-
-function countAddresses({ rows }: TableSample): number {
-  const hasAddress = (value: unknown): boolean =>
-    typeof value === 'string' && /^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(value.trim());
-  return rows.filter(({ value }) => Object.values(value).some(hasAddress)).length;
 }

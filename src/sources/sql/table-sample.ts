@@ -5,7 +5,7 @@ import type { SourceRecord } from '../source.ts';
 import { placeOf } from './drivers/database-address.ts';
 import type { Session } from './drivers/database-session.ts';
 import { open, type Reach } from './open-session.ts';
-import { recordsOf } from './row-record.ts';
+import { rowReader } from './row-record.ts';
 
 interface Surroundings {
   clock: Clock;
@@ -26,7 +26,7 @@ const tables = {
 export async function listTables(reach: Reach, around: Surroundings): Promise<string[]> {
   const place = placeOf(reach.url);
   const system = 'system' in place ? place.system : 'sqlite';
-  return within(reach, around, async (session) => {
+  return withSession(reach, around, async (session) => {
     const rows = await session.rows(tables[system], []);
     return rows.map(([schema, name]) => {
       const isUsual = schema === null || String(schema) === 'public';
@@ -41,18 +41,18 @@ export async function sampleTable(
   { table, most }: { table: string; most: number },
   around: Surroundings,
 ): Promise<SourceRecord[]> {
-  return within(reach, around, async (session) => {
+  return withSession(reach, around, async (session) => {
     const from = table.split('.').map(session.quote).join('.');
     const columns = await session.columns(from);
     const relation = { from, columns, at: { key: 0, id: 0, updatedAt: undefined } };
-    const records = recordsOf(relation, { json: jsonRecords([]), zone: undefined });
+    const read = rowReader(relation, jsonRecords([]), undefined);
     const names = columns.map(({ name }) => session.quote(name)).join(', ');
     const rows = await session.rows(`select ${names} from ${from} limit ${most}`, []);
-    return rows.map((row, at) => records.of(row, `row ${at + 1}`).record);
+    return rows.map((row, at) => read(row, `row ${at + 1}`).record);
   });
 }
 
-async function within<T>(
+async function withSession<T>(
   reach: Reach,
   around: Surroundings,
   work: (session: Session) => Promise<T>,

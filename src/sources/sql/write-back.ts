@@ -31,34 +31,43 @@ export function sqlReturns(
     reportsTogether: true,
     takes: ({ crmId }) => !needsId || crmId !== '',
     async *tell(batch, signal) {
-      const told: ReportResult[] = [];
+      const results: ReportResult[] = [];
       try {
         const writing = await openToWrite(reach, { signal, clock });
         try {
-          for (const one of batch) told.push(await tellOne(writing, pieces, one));
+          for (const one of batch) results.push(await report(writing, pieces, one));
           await writing.command('commit');
         } finally {
           await writing.close();
         }
       } catch (error) {
-        throw mended(error);
+        if (!(error instanceof Invalid)) throw error;
+        const [{ code, reason }] = error.problems;
+        if (code === 'database-access') throw error;
+        // The fix points to the statement instead of the source.
+        const fix = 'correct statement of returns, or the rights of its user';
+        throw new Invalid(reason.replace('permit to read this', 'permit this'), { fix });
       }
-      yield* told;
+      yield* results;
     },
-    look: () => `reported to ${nameOf(reach)}, by a statement`,
+    look() {
+      const place = placeOf(reach.url);
+      if ('reason' in place) {
+        throw new Invalid(`url of returns ${place.reason}`, { fix: place.fix });
+      }
+      const isFile = place.system === 'sqlite';
+      return `reported to ${isFile ? place.path : `${place.host}/${place.database}`}, by a statement`;
+    },
   };
 }
 
-function nameOf({ url }: Reach): string {
-  const place = placeOf(url);
-  if ('reason' in place) throw new Invalid(`url of returns ${place.reason}`, { fix: place.fix });
-  return place.system === 'sqlite' ? place.path : `${place.host}/${place.database}`;
-}
-
-type Pieces = ReturnType<typeof namedIn>;
-
-async function tellOne(writing: Writing, pieces: Pieces, one: OptOutReport): Promise<ReportResult> {
-  const values = valuesOf(one, writing);
+async function report(
+  writing: Writing,
+  pieces: ReturnType<typeof namedIn>,
+  { id, email, crmId, channel, cause, by }: OptOutReport,
+): Promise<ReportResult> {
+  const at = writing.time(by);
+  const values = { return: id, id: crmId, email, channel, cause, at };
   const bound: string[] = [];
   const text = pieces.map((piece) => {
     if (typeof piece === 'string') return piece;
@@ -76,17 +85,4 @@ async function tellOne(writing: Writing, pieces: Pieces, one: OptOutReport): Pro
   }
   await writing.command('release savepoint one');
   return { is: 'told' };
-}
-
-function valuesOf({ id, email, crmId, channel, cause, by }: OptOutReport, { time }: Writing) {
-  return { return: id, id: crmId, email, channel, cause, at: time(by) };
-}
-
-/** Returns a statement's error with a fix that points to the statement instead of the source. */
-function mended(error: unknown): unknown {
-  if (!(error instanceof Invalid)) return error;
-  const [{ code, reason }] = error.problems;
-  if (code === 'database-access') return error;
-  const said = reason.replace('permit to read this', 'permit this');
-  return new Invalid(said, { fix: 'correct statement of returns, or the rights of its user' });
 }

@@ -35,21 +35,21 @@ const none = fault(
     'a password with other than letters and digits as password',
 );
 
-/**
- * Returns the location, or the fault in the address as "what → how to fix it", which quotes no part
- * of it.
- */
+/** Returns the location, or the fault in the address, which quotes no part of it. */
 export function placeOf(address: string): DatabasePlace | Fault {
   const file = fileOf(address);
   if (file !== undefined) return file === '' ? none : { system: 'sqlite', path: file };
   const url = URL.parse(address);
   const known = systems[url?.protocol ?? ''];
   if (!url || !known) return none;
-  const params = parametersOf(url);
+  const params = readParameters(url);
   if ('reason' in params) return params;
-  const parts = [url.hostname, url.username, url.password, url.pathname.slice(1)].map(decoded);
-  if (parts.includes(undefined))
+  let parts = [url.hostname, url.username, url.password, url.pathname.slice(1)];
+  try {
+    parts = parts.map(decodeURIComponent);
+  } catch {
     return fault('holds a % that stands for itself', 'write it as %25');
+  }
   const [name = '', user = '', password = '', database = ''] = parts;
   const host = params.host ?? name.replace(/^\[(.*)\]$/, '$1');
   if (host === '') return fault('names no host', 'write it after the user and an @');
@@ -81,26 +81,16 @@ export function absoluteAddress(address: string, absolute: (path: string) => str
   return file === undefined ? address : `sqlite:${absolute(file)}`;
 }
 
-function parametersOf(url: URL): { host?: string; encrypted: boolean } | Fault {
+function readParameters(url: URL): { host?: string; encrypted: boolean } | Fault {
   const found: { host?: string; encrypted: boolean } = { encrypted: false };
   if (url.hash) return fault('holds a #', 'write a password with one as password');
   for (const [name, value] of url.searchParams) {
     if (name === 'host' && value.startsWith('/')) found.host = value;
     else if (/^ssl-?mode$/.test(name) && /^(require|verify)/i.test(value)) found.encrypted = true;
     else if (/^ssl-?mode$/.test(name)) {
-      return fault(
-        'does without encryption',
-        'remove sslmode, or add allowPlain: true instead of it',
-      );
+      const fix = 'remove sslmode, or add allowPlain: true instead of it';
+      return fault('does without encryption', fix);
     } else return fault('holds a parameter that is not known here', 'remove what follows the ?');
   }
   return found;
-}
-
-function decoded(part: string): string | undefined {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return undefined;
-  }
 }

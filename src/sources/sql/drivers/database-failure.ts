@@ -6,12 +6,6 @@
 import { Invalid, isExpected, type ProblemCode, Unavailable } from '../../../domain/errors.ts';
 import { quoted } from '../../shared/field-suggestions.ts';
 
-interface Said {
-  /** An SQLSTATE, a MySQL error number, or the name that Node.js or a driver uses. */
-  codes: string[];
-  message: string;
-}
-
 type Verdict = [codes: RegExp, what: string, fix?: string, code?: ProblemCode];
 
 const SLOW = 'raise timeoutMs of the source, or have an index made for key and updatedAt';
@@ -135,26 +129,21 @@ export class DatabaseError extends Invalid {
 /** Returns the error for a failure of the database `name`. Returns bugs unchanged. */
 export function failureOf(error: unknown, name: string): unknown {
   if (!(error instanceof Error) || isExpected(error)) return error;
-  const said = saidBy(error);
-  const isBug =
-    error.name === 'ZodError' || (error instanceof TypeError && said.codes.length === 0);
-  if (isBug) return error;
-  const [databaseCode = error.name] = said.codes;
-  for (const [codes, what, fix, code] of verdicts) {
-    if (!said.codes.some((one) => codes.test(one))) continue;
-    const line = `${name} ${what.replace('{name}', () => nameIn(said.message))} (${databaseCode})`;
+  const { message } = error;
+  // An SQLSTATE, a MySQL error number, or the name that Node.js or a driver uses.
+  const given = ['errno', 'sqlState', 'code'].map((field): unknown => Reflect.get(error, field));
+  const stated = given.filter((code) => typeof code === 'string' || typeof code === 'number');
+  const named = unnamed.filter(([text]) => text.test(message)).map(([, code]) => code);
+  const codes = [...named, ...stated.map(String).toReversed()];
+  if (error.name === 'ZodError' || (error instanceof TypeError && codes.length === 0)) return error;
+  const [databaseCode = error.name] = codes;
+  for (const [pattern, what, fix, code] of verdicts) {
+    if (!codes.some((one) => pattern.test(one))) continue;
+    const line = `${name} ${what.replace('{name}', () => nameIn(message))} (${databaseCode})`;
     if (fix === undefined) return new Unavailable(line, { acted: 'no' });
     return new DatabaseError(line, { fix, code, databaseCode });
   }
   return new Unavailable(`${name} could not be read (${databaseCode})`, { acted: 'no' });
-}
-
-function saidBy(error: Error): Said {
-  const { message } = error;
-  const told = ['errno', 'sqlState', 'code'].map((field): unknown => Reflect.get(error, field));
-  const codes = told.filter((code) => typeof code === 'string' || typeof code === 'number');
-  const named = unnamed.filter(([text]) => text.test(message)).map(([, code]) => code);
-  return { codes: [...named, ...codes.map(String).toReversed()], message };
 }
 
 /**

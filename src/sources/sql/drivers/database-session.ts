@@ -10,10 +10,7 @@ import type { Clock } from '../../../domain/clock.ts';
 /** A value in the driver's representation, so that it can be bound again unchanged. */
 export type Raw = string | number | bigint | Uint8Array | null;
 
-/**
- * The kind of values that a column holds. `any` means that the database does not declare it and
- * that rows may differ.
- */
+/** The kind of values. `any` means that the database does not declare it and rows may differ. */
 export type Holds =
   | 'text'
   | 'integer'
@@ -41,18 +38,12 @@ export interface Column {
 export interface Session {
   /** The name of the database in messages. */
   readonly name: string;
-  /**
-   * The time of the database's own clock before the state was fixed, in milliseconds since the
-   * epoch.
-   */
+  /** The time of the database's clock, in milliseconds since the epoch, before the state was fixed. */
   readonly now: number;
   quote(name: string): string;
   /** Returns the placeholder for value `number` (from 1) in a comparison with a column. */
   place(number: number, column: Column): string;
-  /**
-   * Returns an expression that compares exact bytes, regardless of what the database considers
-   * equal.
-   */
+  /** Returns an expression that compares exact bytes, whatever the database considers equal. */
   exact(quoted: string): string;
   /** Returns the values that a text may represent in a column; empty if no value has this form. */
   meant(text: string, column: Column): Raw[];

@@ -21,9 +21,7 @@ import {
   type Writing,
 } from './database-session.ts';
 
-/**
- * Maps the protocol's type number of a column to its kind of values. Other types are text or bytes.
- */
+/** Maps the protocol's type number to the kind of values. Other types are text or bytes. */
 const kinds: Record<number, Holds> = {
   0: 'decimal',
   1: 'integer',
@@ -75,12 +73,24 @@ export async function openMysql(access: ServerAccess, opening: Opening): Promise
     const open = await line.ask(() => createConnection({ ...config, stream: begin }));
     connection = open;
     open.on('error', () => undefined);
-    const rows = (statement: string, values: readonly Raw[]) =>
-      line.ask(() => asked(open, { statement, values, timeoutMs }));
+    const timeout = patienceOf(timeoutMs);
+    const rows = (sql: string, values: readonly Raw[]) =>
+      line.ask(async () => {
+        const [found] = await open.execute({ sql, rowsAsArray: true, timeout }, [...values]);
+        return raws.parse(found);
+      });
     const [row] = await rows(CLOCK, []);
     const [thread, now, version] = started.parse(row);
     const brief = { ...config, connectTimeout: BRIEF_MS };
-    line.onAbort(async () => cancel(await createConnection(brief), thread));
+    line.onAbort(async () => {
+      const other = await createConnection(brief);
+      other.on('error', () => undefined);
+      try {
+        await other.query(`kill query ${Number(thread)}`);
+      } finally {
+        await other.end();
+      }
+    });
     for (const statement of settings(version, timeoutMs))
       await line.ask(() => open.query(statement));
     return {
@@ -90,7 +100,7 @@ export async function openMysql(access: ServerAccess, opening: Opening): Promise
       place: (_, { type }) => (type === undefined ? '?' : `cast(? as ${type})`),
       exact: (quoted) => `cast(${quoted} as binary)`,
       meant,
-      columns: (relation) => line.ask(() => columnsOf(open, relation)),
+      columns: (relation) => line.ask(() => readColumns(open, relation)),
       rows,
       close,
     };
@@ -157,10 +167,7 @@ export async function writeMysql(access: ServerAccess, opening: Opening): Promis
   }
 }
 
-/**
- * Returns the settings of the session. The clock is read before they are applied, because they fix
- * the state to read.
- */
+/** Returns the settings of the session. They fix the state to read, so the clock is read before. */
 function settings(version: string, timeoutMs: number): string[] {
   const isMaria = /mariadb/i.test(version);
   return [
@@ -175,40 +182,23 @@ function settings(version: string, timeoutMs: number): string[] {
   ];
 }
 
-interface Asked {
-  statement: string;
-  values: readonly Raw[];
-  timeoutMs: number;
-}
-
-async function asked(connection: Connection, { statement, values, timeoutMs }: Asked) {
-  const [rows] = await connection.execute(
-    { sql: statement, rowsAsArray: true, timeout: patienceOf(timeoutMs) },
-    [...values],
-  );
-  return raws.parse(rows);
-}
-
-async function columnsOf(connection: Connection, relation: string): Promise<Column[]> {
+/**
+ * Returns the columns, with the type for comparisons. Without a cast, a text and a number are
+ * compared as doubles, so that two different ids can become equal.
+ */
+async function readColumns(connection: Connection, relation: string): Promise<Column[]> {
   const [, found] = await connection.execute(`select * from ${relation} limit 0`);
   return fields.parse(found).map((field) => {
     const { name, columnType, characterSet, flags, decimals, extendedFormat } = field;
     const plain = characterSet === BINARY ? 'bytes' : 'text';
     const holds = extendedFormat === 'json' ? 'json' : (kinds[columnType] ?? plain);
-    const type = typeOf(holds, { isUnsigned: (flags & UNSIGNED) !== 0, decimals });
-    return type === undefined ? { name, holds } : { name, holds, type };
+    if (holds === 'integer') {
+      return { name, holds, type: (flags & UNSIGNED) === 0 ? 'signed' : 'unsigned' };
+    }
+    if (holds === 'decimal') return { name, holds, type: `decimal(65, ${Math.min(decimals, 30)})` };
+    if (holds === 'instant' || holds === 'time') return { name, holds, type: 'datetime(6)' };
+    return holds === 'day' ? { name, holds, type: 'date' } : { name, holds };
   });
-}
-
-/**
- * Returns the type for comparisons. Without a cast, a text and a number are compared as doubles, so
- * that two different ids can become equal.
- */
-function typeOf(holds: Holds, { isUnsigned, decimals }: { isUnsigned: boolean; decimals: number }) {
-  if (holds === 'integer') return isUnsigned ? 'unsigned' : 'signed';
-  if (holds === 'decimal') return `decimal(65, ${Math.min(decimals, 30)})`;
-  if (holds === 'instant' || holds === 'time') return 'datetime(6)';
-  return holds === 'day' ? 'date' : undefined;
 }
 
 function meant(text: string, { holds }: Column): Raw[] {
@@ -217,13 +207,4 @@ function meant(text: string, { holds }: Column): Raw[] {
   if (holds === 'float') return /^-?\d+(\.\d+)?$/.test(text) ? [Number(text)] : [];
   if (holds === 'bytes') return [bytesOf(text) ?? []].flat();
   return [text];
-}
-
-async function cancel(connection: Connection, thread: string): Promise<void> {
-  connection.on('error', () => undefined);
-  try {
-    await connection.query(`kill query ${Number(thread)}`);
-  } finally {
-    await connection.end();
-  }
 }

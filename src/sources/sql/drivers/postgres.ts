@@ -51,11 +51,19 @@ export async function openPostgres(access: ServerAccess, opening: Opening): Prom
     await line.ask(() => client.connect());
     await line.ask(() => client.query('begin isolation level repeatable read, read only'));
     await line.ask(() => client.query(settings(timeoutMs)));
-    const [row] = await line.ask(() => asked(client, CLOCK, []));
+    const [row] = await line.ask(() => execute(client, CLOCK, []));
     const [backend, now] = started.parse(row);
-    line.onAbort(() =>
-      cancel(new Connection({ ...config, connectionTimeoutMillis: BRIEF_MS }), backend),
-    );
+    line.onAbort(async () => {
+      // The first connection is busy.
+      const other = new Connection({ ...config, connectionTimeoutMillis: BRIEF_MS });
+      other.on('error', () => undefined);
+      try {
+        await other.connect();
+        await other.query('select pg_cancel_backend($1)', [backend]);
+      } finally {
+        await other.end();
+      }
+    });
     return {
       name,
       now: Math.floor(Number(now)),
@@ -63,8 +71,16 @@ export async function openPostgres(access: ServerAccess, opening: Opening): Prom
       place: (number) => `$${number}`,
       exact: (quoted) => quoted,
       meant,
-      columns: (relation) => line.ask(() => columnsOf(client, relation)),
-      rows: (statement, values) => line.ask(() => asked(client, statement, values)),
+      columns: (relation) =>
+        line.ask(async () => {
+          const { fields } = await client.query(
+            configured(`select * from ${relation} limit 0`, []),
+          );
+          return fields.map(({ name: column, dataTypeID }) => {
+            return { name: column, holds: kinds[dataTypeID] ?? 'text' };
+          });
+        }),
+      rows: (statement, values) => line.ask(() => execute(client, statement, values)),
       close,
     };
   } catch (error) {
@@ -102,10 +118,7 @@ export async function writePostgres(access: ServerAccess, opening: Opening): Pro
 
 const CLOCK = 'select pg_backend_pid(), extract(epoch from now()) * 1000';
 
-/**
- * Returns the configuration. Environment variables (PGPASSWORD, PGSSLMODE and others) do not affect
- * it.
- */
+/** Environment variables (PGPASSWORD, PGSSLMODE and others) do not affect the configuration. */
 function configOf(access: ServerAccess, timeoutMs: number): ClientConfig {
   const { host, port, user, password = '', database, tls } = access;
   return {
@@ -146,29 +159,13 @@ function configured(text: string, values: readonly Raw[]) {
   };
 }
 
-async function asked(client: Client, text: string, values: readonly Raw[]): Promise<Raw[][]> {
+async function execute(client: Client, text: string, values: readonly Raw[]): Promise<Raw[][]> {
   const { rows } = await client.query(configured(text, values));
   return rows.map((row) => raws.parse(row));
-}
-
-async function columnsOf(client: Client, relation: string): Promise<Column[]> {
-  const { fields } = await client.query(configured(`select * from ${relation} limit 0`, []));
-  return fields.map(({ name, dataTypeID }) => ({ name, holds: kinds[dataTypeID] ?? 'text' }));
 }
 
 function meant(text: string, { holds }: Column): Raw[] {
   if (text.includes('\0')) return [];
   if (holds === 'integer') return /^-?\d{1,40}$/.test(text) ? [text] : [];
   return [holds === 'bytes' ? `\\x${text}` : text];
-}
-
-/** Cancels the running statement through a second connection, because the first one is busy. */
-async function cancel(client: Client, backend: string): Promise<void> {
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    await client.query('select pg_cancel_backend($1)', [backend]);
-  } finally {
-    await client.end();
-  }
 }

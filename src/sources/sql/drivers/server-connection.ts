@@ -1,6 +1,5 @@
 /** Manages the connection to a server. It runs one operation at a time and is always released. */
 import { Socket } from 'node:net';
-import type { Clock } from '../../../domain/clock.ts';
 import type { ServerPlace } from './database-address.ts';
 import { failureOf } from './database-failure.ts';
 import type { Opening } from './database-session.ts';
@@ -28,22 +27,10 @@ export function patienceOf(timeoutMs: number): number {
   return timeoutMs + GRACE_MS;
 }
 
-/** The connection to one server. */
-export interface ServerConnection {
-  readonly socket: Socket;
-  /**
-   * Runs `work`. Converts failures to this project's errors, and throws the signal's reason once it
-   * is aborted.
-   */
-  ask<T>(work: () => Promise<T>): Promise<T>;
-  /** Sets the function that stops the server when the signal is aborted during a statement. */
-  onAbort(cancel: () => Promise<void>): void;
-  /** Closes the connection. Never throws. */
-  close(farewell?: () => Promise<void>): Promise<void>;
-}
+export type ServerConnection = ReturnType<typeof createServerConnection>;
 
 /** Creates a connection that is not yet open; `name` is for messages. */
-export function createServerConnection(name: string, { signal, clock }: Opening): ServerConnection {
+export function createServerConnection(name: string, { signal, clock }: Opening) {
   const socket = new Socket();
   // The drivers add and remove their own listeners.
   socket.on('error', () => undefined);
@@ -61,7 +48,11 @@ export function createServerConnection(name: string, { signal, clock }: Opening)
   signal.addEventListener('abort', abort, { once: true });
   return {
     socket,
-    async ask(work) {
+    /**
+     * Runs `work`. Converts failures to this project's errors, and throws the signal's reason once
+     * it is aborted.
+     */
+    async ask<T>(work: () => Promise<T>): Promise<T> {
       signal.throwIfAborted();
       // Between two operations, an abandoned reader must not keep the process alive.
       socket.ref();
@@ -80,23 +71,20 @@ export function createServerConnection(name: string, { signal, clock }: Opening)
         socket.unref();
       }
     },
-    onAbort: (how) => void (cancel = how),
-    async close(farewell) {
+    /** Sets the function that stops the server when the signal is aborted during a statement. */
+    onAbort: (how: () => Promise<void>) => void (cancel = how),
+    /** Closes the connection. Never throws. */
+    async close(farewell: () => Promise<void>): Promise<void> {
       signal.removeEventListener('abort', abort);
       await canceled;
-      if (!signal.aborted && farewell) await brief(farewell, clock);
+      if (!signal.aborted) {
+        // A server that no longer responds does not respond to the disconnect either.
+        const enough = new AbortController();
+        const waited = clock.sleep(BRIEF_MS, enough.signal).catch(() => undefined);
+        await Promise.race([farewell().catch(() => undefined), waited]);
+        enough.abort();
+      }
       end();
     },
   };
-}
-
-/**
- * Disconnects cleanly, with a time limit, because a server that no longer responds does not respond
- * to the disconnect either.
- */
-async function brief(farewell: () => Promise<void>, clock: Clock): Promise<void> {
-  const enough = new AbortController();
-  const waited = clock.sleep(BRIEF_MS, enough.signal).catch(() => undefined);
-  await Promise.race([farewell().catch(() => undefined), waited]);
-  enough.abort();
 }

@@ -69,7 +69,17 @@ function watch(writes: boolean, timeoutMs: number): void {
 
 async function work(): Promise<void> {
   const { default: Connection } = await import('better-sqlite3');
-  const reply = (value: () => unknown) => parentPort?.postMessage(serialize(answerOf(value)), []);
+  const reply = (run: () => unknown) => {
+    let answer: Answer;
+    try {
+      answer = { value: run() };
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      const { name, message } = error;
+      answer = { failed: { name, message, ...('code' in error && { code: String(error.code) }) } };
+    }
+    parentPort?.postMessage(serialize(answer), []);
+  };
   let db: Database | undefined;
   reply(() => {
     const [, , path, access] = process.argv;
@@ -83,7 +93,7 @@ async function work(): Promise<void> {
     if (found) statements.set(text, found);
     return found;
   };
-  const said = (question: SqliteQuestion): unknown => {
+  const execute = (question: SqliteQuestion): unknown => {
     const statement = prepared(question.text);
     if (question.ask === 'columns') {
       return statement?.columns().map(({ name, type }) => [name, type]);
@@ -96,21 +106,10 @@ async function work(): Promise<void> {
   };
   parentPort?.on('message', (question: SqliteQuestion | undefined) => {
     if (question) {
-      reply(() => said(question));
+      reply(() => execute(question));
     } else {
       db?.close();
       parentPort?.close();
     }
   });
-}
-
-function answerOf(work: () => unknown): Answer {
-  try {
-    return { value: work() };
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    const { name, message } = error;
-    const code = 'code' in error ? { code: String(error.code) } : {};
-    return { failed: { name, message, ...code } };
-  }
 }

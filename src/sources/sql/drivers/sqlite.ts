@@ -30,27 +30,38 @@ const described = z.array(z.tuple([z.string(), z.string().nullable()]));
 /** Opens a session to read. Throws Invalid, Unavailable, and the signal's reason. */
 export async function openSqlite(path: string, opening: Opening): Promise<Session> {
   await assertFile(path);
-  const ask = asking(path, opening.signal);
+  const ask = createAsk(path, opening.signal);
   const line = await ask(() => startSqlite(path, 'read', opening));
   const rows = async (text: string, values: readonly Raw[]) =>
     raws.parse(await line.ask({ ask: 'rows', text, values }));
-  const waiting = { path, ...opening };
   try {
-    const [[now] = []] = await unlocked(() => rows(CLOCK, []), waiting);
+    const [[now] = []] = await untilUnlocked(() => rows(CLOCK, []), path, opening);
     await ask(() => line.ask({ ask: 'run', text: 'begin', values: [] }));
     // The first query fixes the state that is read.
-    await unlocked(() => rows('select 1 from sqlite_schema limit 1', []), waiting);
+    await untilUnlocked(() => rows('select 1 from sqlite_schema limit 1', []), path, opening);
     return {
       name: path,
       now: Number(now) * 1000,
       quote: (part) => `"${part.replaceAll('"', '""')}"`,
       place: () => '?',
       exact: (quoted) => `cast(${quoted} as blob)`,
-      meant,
+      // Any column may hold any type, and values of different types are never equal.
+      meant(text) {
+        const number = /^-?(0|[1-9]\d{0,17})$/.test(text) ? [BigInt(text)] : [];
+        return [text, ...number, bytesOf(text) ?? []].flat();
+      },
       columns: (relation) =>
         ask(async () => {
           const text = `select * from ${relation} limit 0`;
-          return columnsOf(described.parse(await line.ask({ ask: 'columns', text })));
+          const found = described.parse(await line.ask({ ask: 'columns', text }));
+          const names = new Set(found.map(([name]) => name));
+          return found.map(([name, type]): Column => {
+            // SQLite appends a number to a second column with the same name, and silently uses the
+            // first one.
+            const own = name.replace(/:\d+$/, '');
+            const shown = names.has(own) ? own : name;
+            return { name: shown, holds: 'any', ...(type !== null && { type }) };
+          });
         }),
       rows: (statement, values) => ask(() => rows(statement, values)),
       close: line.close,
@@ -67,12 +78,12 @@ export async function openSqlite(path: string, opening: Opening): Promise<Sessio
  */
 export async function writeSqlite(path: string, opening: Opening): Promise<Writing> {
   await assertFile(path);
-  const ask = asking(path, opening.signal);
+  const ask = createAsk(path, opening.signal);
   const line = await ask(() => startSqlite(path, 'write', opening));
   const run = async (text: string, values: readonly Raw[] = []) =>
     void (await line.ask({ ask: 'run', text, values }));
   try {
-    await unlocked(() => run('begin immediate'), { path, ...opening });
+    await untilUnlocked(() => run('begin immediate'), path, opening);
     return {
       place: () => '?',
       time: (at) => new Date(at).toISOString(),
@@ -87,10 +98,6 @@ export async function writeSqlite(path: string, opening: Opening): Promise<Writi
 }
 
 const CLOCK = "select unixepoch('now')";
-
-interface Waiting extends Opening {
-  path: string;
-}
 
 /**
  * Throws Invalid if there is no readable file, because SQLite only reports that the file cannot be
@@ -113,7 +120,7 @@ async function assertFile(path: string): Promise<void> {
  * Returns a function that runs work. The function converts failures to this project's errors, and
  * throws the signal's reason once it is aborted.
  */
-function asking(path: string, signal: AbortSignal) {
+function createAsk(path: string, signal: AbortSignal) {
   return async <T>(work: () => Promise<T>): Promise<T> => {
     signal.throwIfAborted();
     try {
@@ -126,9 +133,10 @@ function asking(path: string, signal: AbortSignal) {
 }
 
 /** Repeats `look` until no other program writes to the file. */
-async function unlocked<T>(
+async function untilUnlocked<T>(
   look: () => Promise<T>,
-  { path, clock, signal, timeoutMs }: Waiting,
+  path: string,
+  { clock, signal, timeoutMs }: Opening,
 ): Promise<T> {
   const until = clock.monotonic() + timeoutMs;
   for (;;) {
@@ -136,44 +144,13 @@ async function unlocked<T>(
       return await look();
     } catch (error) {
       signal.throwIfAborted();
-      if (!isLocked(error) || clock.monotonic() >= until) throw failureOf(error, path);
+      const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+      if (!code.startsWith('SQLITE_BUSY') || clock.monotonic() >= until) {
+        throw failureOf(error, path);
+      }
     }
     await clock.sleep(retrySchedules.lockedDatabase.firstMs, signal);
   }
-}
-
-function isLocked(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY');
-}
-
-function columnsOf(described: readonly [name: string, type: string | null][]): Column[] {
-  const names = new Set(described.map(([name]) => name));
-  return described.map(([name, type]) => {
-    // SQLite appends a number to a second column with the same name, and silently uses the first
-    // one.
-    const own = name.replace(/:\d+$/, '');
-    return { name: names.has(own) ? own : name, holds: 'any', ...(type !== null && { type }) };
-  });
-}
-
-/**
- * Returns the values that a text may represent. Any column may hold any type, and values of
- * different types are never equal.
- */
-function meant(text: string): Raw[] {
-  const number = /^-?(0|[1-9]\d{0,17})$/.test(text) ? [BigInt(text)] : [];
-  return [text, ...number, bytesOf(text) ?? []].flat();
-}
-
-/** The channel to the process of one session. It handles one question at a time. */
-interface SqliteLine {
-  /**
-   * Returns the value of the answer. Throws an error from SQLite with its `code`, Unavailable if
-   * the process ended, and the signal's reason as soon as it is aborted.
-   */
-  ask(question: SqliteQuestion): Promise<unknown>;
-  /** Ends the process and leaves nothing of it behind. Never throws. */
-  close(): Promise<void>;
 }
 
 const failed = z.object({ name: z.string(), message: z.string(), code: z.string().optional() });
@@ -183,19 +160,20 @@ const answers = z.union([z.object({ failed }), z.object({ value: z.unknown() })]
 /** The program, either in TypeScript or in its built form. */
 const program = new URL(`sqlite-process${extname(import.meta.url)}`, import.meta.url);
 
-/** Starts the process, which opens the file. Throws the same errors as `ask`. */
-async function startSqlite(
-  path: string,
-  access: 'read' | 'write',
-  { signal, timeoutMs }: Opening,
-): Promise<SqliteLine> {
+/**
+ * Starts the process, which opens the file, and returns the channel to it, which handles one
+ * question at a time. `ask` returns the value of the answer. Both throw an error from SQLite with
+ * its `code`, Unavailable if the process ended, and the signal's reason as soon as it is aborted.
+ * `close` ends the process and leaves nothing of it behind. It never throws.
+ */
+async function startSqlite(path: string, access: 'read' | 'write', { signal, timeoutMs }: Opening) {
   signal.throwIfAborted();
   const child = fork(program, [path, access, String(timeoutMs)], {
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     execArgv: [],
   });
-  const { answer, ended, end } = answersOf(child, path, access);
+  const { answer, ended, end } = readAnswers(child, path, access);
   const leave = () => {
     if (signal.aborted) end(signal.reason);
     if (child.connected) child.disconnect();
@@ -213,15 +191,15 @@ async function startSqlite(
     await close();
     throw error;
   }
-  return { ask: answer, close };
+  const ask: (question: SqliteQuestion) => Promise<unknown> = answer;
+  return { ask, close };
 }
 
 /**
  * Reads the answers of the process. `answer` waits for the next one, which either answers a
- * question or reports that the file is open. After `end`, it throws the error that was passed to
- * `end`.
+ * question or reports that the file is open. After `end`, it throws the error passed to `end`.
  */
-function answersOf(child: ChildProcess, path: string, access: 'read' | 'write') {
+function readAnswers(child: ChildProcess, path: string, access: 'read' | 'write') {
   const ended = Promise.withResolvers<void>();
   let waiting: PromiseWithResolvers<unknown> | undefined;
   let over: { why: unknown } | undefined;
@@ -250,7 +228,11 @@ function answersOf(child: ChildProcess, path: string, access: 'read' | 'write') 
     // If sending fails, the process has ended, which is noticed elsewhere.
     if (question) child.send(question, () => undefined);
     try {
-      return valueOf(await waiting.promise);
+      const reply = answers.parse(await waiting.promise);
+      if ('value' in reply) return reply.value;
+      const { name, message, code } = reply.failed;
+      const error = name === 'TypeError' ? new TypeError(message) : new Error(message);
+      throw Object.assign(error, { name }, code !== undefined && { code });
     } finally {
       waiting = undefined;
       child.unref();
@@ -258,12 +240,4 @@ function answersOf(child: ChildProcess, path: string, access: 'read' | 'write') 
     }
   };
   return { answer, ended: ended.promise, end };
-}
-
-function valueOf(answer: unknown): unknown {
-  const said = answers.parse(answer);
-  if ('value' in said) return said.value;
-  const { name, message, code } = said.failed;
-  const error = name === 'TypeError' ? new TypeError(message) : new Error(message);
-  throw Object.assign(error, { name }, code !== undefined && { code });
 }
