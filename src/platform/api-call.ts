@@ -2,7 +2,7 @@
  * Calls one operation: sends the request, reads the response, and repeats the request if the
  * operation allows it.
  */
-import { pathSegment } from '../domain/address-part.ts';
+import { pathSegment, queryValue } from '../domain/address-part.ts';
 import type { z } from 'zod';
 import { anySignal, createRetry } from '../http/retry.ts';
 import type { Gate } from '../http/rate-limit/request-gate.ts';
@@ -10,7 +10,8 @@ import type { Priority } from '../http/rate-limit/route-queue.ts';
 import type { Clock, Random } from '../domain/clock.ts';
 import type { Answer, Attempt, Request, Send } from '../domain/exchange.ts';
 import type { Operation } from './operations.ts';
-import { parseJson, refusal, unreadable } from './refusal-errors.ts';
+import { Rejected, Unavailable } from '../domain/errors.ts';
+import { envelope, type Envelope } from './answer-schemas.ts';
 
 /** The settings for how a call waits and ends. */
 export interface CallOptions {
@@ -86,8 +87,8 @@ export function createCaller(options: CallerOptions): Caller {
     read: (answer: Answer) => R,
   ): Promise<R> {
     const { route, resend, session } = call.operation;
-    const request = build(call, apiKey);
-    const sending = recorded(request, { ...options, call, person });
+    const request = buildRequest(call, apiKey);
+    const sending = createSending(request, call, person, options);
     const askKey = (): void => {
       if (refused && !session) throw refusalOf(refused, call, apiKey);
     };
@@ -119,29 +120,32 @@ export function createCaller(options: CallerOptions): Caller {
   };
 }
 
-interface Recording extends Pick<CallerOptions, 'send' | 'clock' | 'record'> {
-  call: Call<unknown>;
-  person: string | undefined;
-}
-
 /**
  * Returns a function that sends the request and records the attempt, and one that adds the number
  * of records in a parsed list to the last attempt.
  */
-function recorded(request: Request, { send, clock, record, call, person }: Recording) {
+function createSending(
+  request: Request,
+  { operation, contact, addresses = [] }: Call<unknown>,
+  person: string | undefined,
+  { send, clock, record }: CallerOptions,
+) {
   let last: Attempt | undefined;
   const { method, path, body } = request;
-  const { operation, contact, addresses = [] } = call;
-  const about = { route: operation.route, method, path, body, contact };
-  const begin = (): Attempt => {
-    const attempt = (last?.attempt ?? 0) + 1;
-    last = { ...about, person: person ?? addresses[0], attempt, at: clock.now(), ms: 0 };
-    return last;
+  const of = {
+    route: operation.route,
+    method,
+    path,
+    body,
+    contact,
+    person: person ?? addresses[0],
   };
   return {
     async send(signal: AbortSignal | undefined): Promise<Answer> {
       if (!record) return send(request, signal);
-      const attempt = begin();
+      const number = (last?.attempt ?? 0) + 1;
+      const attempt: Attempt = { ...of, attempt: number, at: clock.now(), ms: 0 };
+      last = attempt;
       const began = clock.monotonic();
       try {
         attempt.answer = await send(request, signal);
@@ -163,7 +167,7 @@ function recorded(request: Request, { send, clock, record, call, person }: Recor
   };
 }
 
-function build(call: Call<unknown>, apiKey: string): Request {
+function buildRequest(call: Call<unknown>, apiKey: string): Request {
   const { operation, id, query = {}, body, cookie = '' } = call;
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
@@ -207,4 +211,126 @@ function absent(answer: Answer, { operation }: Call<unknown>): undefined {
   const body = parseJson(answer.body);
   if (typeof body === 'object' && body !== null) return undefined;
   throw unreadable(answer, operation.route, { expected: 'an error of the platform', detail: '' });
+}
+
+const LONGEST_TEXT = 300;
+/** More than is ever shown, so that truncation cannot leave a part of a secret unreplaced. */
+const LONGEST_READ = 16_000;
+
+const WRONG_URL = 'is platform.url the address of the platform?';
+
+/** Texts that must not be shown. Placeholders replace them. */
+interface Secrets {
+  /** The API key, and the cookie if one was sent. */
+  keys: readonly string[];
+  /** The addresses, as they were sent. */
+  addresses: readonly string[];
+}
+
+/**
+ * Returns the error for a response with any status other than 2xx: Rejected in the platform's
+ * words, or Unavailable (specification, "Errors"). No message contains the API key or an address.
+ */
+function refusal(
+  { status, body }: Answer,
+  operation: Operation,
+  secrets: Secrets,
+): Rejected | Unavailable {
+  const { route } = operation;
+  const parsed = envelope.safeParse(parseJson(body));
+  const texts = parsed.success ? parsed.data : { message: '', why: '', fix: '' };
+  const said: Envelope = {
+    message: tidy(texts.message, secrets),
+    why: tidy(texts.why, secrets),
+    fix: tidy(texts.fix, secrets),
+  };
+  if (status >= 500) {
+    const words = said.message === '' ? '' : `: ${said.message}`;
+    const message = `the platform answered ${status} to ${route}${words}`;
+    return new Unavailable(message, { acted: 'maybe', status });
+  }
+  if (status < 400) {
+    const message = `the platform answered ${status} to ${route}, a redirect: ${WRONG_URL}`;
+    return new Unavailable(message, { acted: 'maybe', status });
+  }
+  const why = said.why || said.message;
+  const { message, fix } = advice(status, operation, said);
+  return new Rejected(message, { status, why, fix, route });
+}
+
+/**
+ * Returns the error for a response whose body is not `expected`; `detail` states what is wrong with
+ * it.
+ */
+function unreadable(
+  { status, headers, body }: Answer,
+  route: string,
+  { expected, detail }: { expected: string; detail: string },
+): Unavailable {
+  const page = headers['content-type']?.includes('html') || body.trimStart().startsWith('<');
+  const what = page
+    ? `a web page: ${WRONG_URL}`
+    : `a body that is not ${expected}${detail === '' ? '' : ` (${detail})`}`;
+  const message = `the platform answered ${status} to ${route} with ${what}`;
+  return new Unavailable(message, { acted: 'maybe', status });
+}
+
+/** Parses the body as JSON. Returns undefined if it is not JSON. */
+function parseJson(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+}
+
+function advice(
+  status: number,
+  { route, session }: Operation,
+  said: Envelope,
+): { message: string; fix: string } {
+  if (session && status === 401) {
+    const message = 'the platform refused the session cookie (401)';
+    return { message, fix: said.fix || 'sign in to the dashboard again and copy its cookie' };
+  }
+  if (session && status === 403) {
+    const message = `the platform does not allow this session to use ${route} (403)`;
+    return { message, fix: said.fix || 'sign in as a member of the organization' };
+  }
+  if (status === 401) {
+    const message = 'the platform refused the API key (401): check platform.apiKey';
+    return { message, fix: said.fix || 'put a valid key of the organization into platform.apiKey' };
+  }
+  if (status === 403) {
+    const message = `the platform does not allow this API key to use ${route} (403)`;
+    return { message, fix: said.fix || 'give the key the permission, or use another one' };
+  }
+  if (status === 404 && route.endsWith('.list')) {
+    const message = `the platform answered 404 to ${route}: ${WRONG_URL}`;
+    return { message, fix: said.fix };
+  }
+  const message = said.message || `the platform answered ${status} to ${route} without a reason`;
+  return { message, fix: said.fix };
+}
+
+/**
+ * Returns a text as one line of at most 300 characters, without control characters, secrets or
+ * addresses.
+ */
+function tidy(text: string, { keys, addresses }: Secrets): string {
+  let line = text.slice(0, LONGEST_READ).replace(/[\p{C}\p{Z}]+/gu, ' ');
+  for (const key of keys) line = replace(line, key, '‹key›');
+  for (const address of addresses) {
+    line = replace(line, address, '‹address›');
+    line = replace(line, queryValue(address), '‹address›');
+  }
+  // This replaces addresses that were not sent, such as the address of a contact named by id.
+  line = line.replace(/[^\s@‹›"'<>()]{1,64}@[^\s@‹›"'<>()]{1,255}/gu, '‹address›');
+  return [...line.trim()].slice(0, LONGEST_TEXT).join('');
+}
+
+function replace(text: string, secret: string, by: string): string {
+  if (secret.trim() === '') return text;
+  const literal = secret.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  return text.replace(new RegExp(literal, 'gi'), by);
 }

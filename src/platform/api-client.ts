@@ -7,8 +7,13 @@
  * a write may have had its effect), RateLimited, Invalid for an impossible id, and the signal's
  * reason if it is aborted before anything was written.
  */
-import { type Caller, type CallerOptions, type CallOptions, createCaller } from './api-call.ts';
-import { type Contacts, createContacts } from './contacts.ts';
+import {
+  type Caller,
+  type CallerOptions,
+  type CallOptions,
+  createCaller,
+  type Called,
+} from './api-call.ts';
 import {
   type ApiKey,
   apiKey,
@@ -25,6 +30,14 @@ import {
   testSend,
   verification,
   type Verification,
+  briefContactList,
+  contact,
+  contactList,
+  deletion,
+  enrolment,
+  type Contact,
+  type ContactList,
+  type Enrolment,
 } from './answer-schemas.ts';
 import { operations } from './operations.ts';
 import { paged, type Paged } from './paging.ts';
@@ -33,8 +46,13 @@ import type {
   TemplateCreateBody,
   TemplateUpdateBody,
   TestSendBody,
+  contactStatus,
+  EnrolBody,
+  Subscription,
 } from './request-schemas.ts';
 import { Invalid } from '../domain/errors.ts';
+import type { z } from 'zod';
+import { httpDate } from '../http/rate-limit-headers.ts';
 
 /** The operations of one organization. */
 export interface Platform {
@@ -87,12 +105,8 @@ function createTemplates({ call }: Caller): Templates {
   const expected = 'a template';
   const list: Templates['list'] = async ({ page, limit }, options) => {
     const operation = operations.listTemplates;
-    const query = { page, limit };
-    const listed = await call(
-      { operation, query, schema: templateList, expected: 'a list of templates' },
-      options,
-    );
-    return listed.value;
+    const how = { operation, query: { page, limit }, expected: 'a list of templates' };
+    return (await call({ ...how, schema: templateList }, options)).value;
   };
   return {
     ...paged({ list, rowsOf: (page) => page.templates }),
@@ -158,12 +172,8 @@ interface Domains extends Paged<object, DomainList, Domain> {
 function createDomains({ call }: Caller): Domains {
   const list: Domains['list'] = async ({ page, limit }, options) => {
     const operation = operations.listDomains;
-    const query = { page, limit };
-    const listed = await call(
-      { operation, query, schema: domainList, expected: 'a list of domains' },
-      options,
-    );
-    return listed.value;
+    const how = { operation, query: { page, limit }, expected: 'a list of domains' };
+    return (await call({ ...how, schema: domainList }, options)).value;
   };
   return {
     ...paged({ list, rowsOf: (page) => page.domains }),
@@ -197,12 +207,8 @@ function sessionToken(text: string): string {
     .split(';')
     .map((cookie) => cookie.trim())
     .find((cookie) => /^[^\s=,]+\.session_token=[\x21-\x7e]+$/.test(cookie));
-  if (token === undefined) {
-    throw new Invalid(
-      'the session cookie is none: copy name=value, its name ends in .session_token',
-    );
-  }
-  return token;
+  if (token !== undefined) return token;
+  throw new Invalid('the session cookie is none: copy name=value, its name ends in .session_token');
 }
 
 /** API keys (specification, "Endpoints", API keys). */
@@ -222,4 +228,116 @@ function createApiKeys({ call }: Caller): ApiKeys {
       return (await call({ operation, id, schema: apiKey, expected }, options)).value;
     },
   };
+}
+
+interface ContactFilter {
+  /** A part of the address. `%` and `_` may act as wildcards, so compare the returned addresses. */
+  search?: string | undefined;
+  status?: z.infer<typeof contactStatus> | undefined;
+}
+
+/**
+ * The query for one page. page and limit are always sent, because the specification contradicts
+ * itself about their defaults.
+ */
+interface ContactQuery extends ContactFilter {
+  /** The page number, starting at 1. */
+  page: number;
+  /** The page size, from 1 to 100. */
+  limit: number;
+  /**
+   * Leaves out names, properties and groups, which take as long to parse as all other fields
+   * together.
+   */
+  brief?: boolean | undefined;
+}
+
+/** The contact to enrol: an id, or an address, for which a contact is created if none has it. */
+export type Enrol =
+  { contactId: string; subscription: Subscription } | { email: string; subscription: Subscription };
+
+/** A response with `date`, the platform's clock at this response in epoch milliseconds. */
+type Dated<T> = T & { date: number | undefined };
+type ContactPage = Dated<ContactList>;
+/** The response to an enrolment. */
+export type Enrolled = Dated<Enrolment>;
+
+/** Contacts and their channel subscriptions. */
+interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
+  /**
+   * GET /api/contacts/list. Returns one page, newest first. `total` counts the matches;
+   * totalContacts, subscribedContacts and unsubscribedContacts ignore the filter. In a page,
+   * `groups` may be empty although a contact has some, and `channels` may name every existing
+   * channel.
+   */
+  list(query: ContactQuery, options?: CallOptions): Promise<ContactPage>;
+  /**
+   * GET /api/contacts/retrieve/{id}. Returns undefined if the platform states that the contact does
+   * not exist.
+   */
+  retrieve(id: string, options?: CallOptions): Promise<Dated<Contact> | undefined>;
+  /**
+   * DELETE /api/contacts/{id}. Returns 'unclear' if the response is a 404 or does not contain
+   * `success: true`; then only reading the contact shows the outcome.
+   */
+  remove(id: string, options?: CallOptions): Promise<'removed' | 'unclear'>;
+  /**
+   * POST /api/contacts/channel/{channelId}. The contact in the response may be a bare row. Rejected
+   * with 400 for an invalid address, 404 for an unknown channel or id, and 409 if the contact
+   * already has this subscription. An enrolment by address is repeated only after a 500, because
+   * only the platform itself returns that status.
+   */
+  enrol(channelId: string, who: Enrol, options?: CallOptions): Promise<Enrolled>;
+}
+
+function createContacts({ call, find }: Caller): Contacts {
+  const list: Contacts['list'] = async ({ page, limit, search, status, brief }, options) => {
+    const address = search === undefined ? undefined : plain(search);
+    const query = { page, limit, search: address, status };
+    const addresses = address?.includes('@') ? [address] : [];
+    const operation = operations.listContacts;
+    const expected = 'a list of contacts';
+    const schema: z.ZodType<ContactList> = brief ? briefContactList : contactList;
+    return dated(await call({ operation, query, addresses, schema, expected }, options));
+  };
+  return {
+    ...paged({ list, rowsOf: (page) => page.contacts }),
+    list,
+    async retrieve(id, options) {
+      const operation = operations.retrieveContact;
+      const call = { operation, id, contact: id, schema: contact, expected: 'a contact' };
+      const found = await find(call, options);
+      return found && dated(found);
+    },
+    async remove(id, options) {
+      const operation = operations.deleteContact;
+      const expected = 'the answer to a deletion';
+      const done = await find({ operation, id, contact: id, schema: deletion, expected }, options);
+      return done?.value.success === true ? 'removed' : 'unclear';
+    },
+    async enrol(channelId, who, options) {
+      const { subscription } = who;
+      const body: EnrolBody =
+        'email' in who
+          ? { email: plain(who.email), subscription }
+          : { contact_id: who.contactId, subscription };
+      const operation = 'email' in who ? operations.enrolByEmail : operations.enrolById;
+      const addresses = body.email === undefined ? [] : [body.email];
+      const expected = 'the answer to an enrolment';
+      const about = { id: channelId, body, addresses, contact: body.contact_id };
+      return dated(await call({ operation, ...about, schema: enrolment, expected }, options));
+    },
+  };
+}
+
+function dated<T extends object>({ value, answer }: Called<T>): Dated<T> {
+  return { ...value, date: httpDate(answer.headers['date']) };
+}
+
+/**
+ * Converts an address to the form that is sent. The platform looks addresses up in lower case, but
+ * stores them as they are given.
+ */
+function plain(address: string): string {
+  return address.trim().toLowerCase();
 }

@@ -49,10 +49,26 @@ export function paged<
   Page extends { total?: number | undefined },
   Row extends { id: string },
 >({ list, rowsOf }: List<Query, Page, Row>): Paged<Query, Page, Row> {
-  const pages: Paged<Query, Page, Row>['pages'] = (query, options) => {
+  const pages: Paged<Query, Page, Row>['pages'] = async function* (query, options) {
     const { limit = MOST_RECORDS } = query ?? {};
-    const read = (page: number) => list(Object.assign({}, query, { page, limit }), options);
-    return walk({ limit, read, rowsOf });
+    const seen = new Set<string>();
+    let repeats = 0;
+    for (let page = 1; ; page += 1) {
+      const listed = await list(Object.assign({}, query, { page, limit }), options);
+      const rows = rowsOf(listed);
+      if (rows.length > 0 || page === 1) yield listed;
+      const before = seen.size;
+      for (const { id } of rows) seen.add(id);
+      const full = rows.length >= limit;
+      repeats = seen.size > before ? 0 : repeats + 1;
+      if (repeats > 0 && !full) return;
+      if (repeats > MOST_REPEATS) {
+        const same = `the platform lists the same records on ${MOST_REPEATS + 2} pages`;
+        const message = `${same}, up to page ${page}: its pages do not turn`;
+        throw new Unavailable(message, { acted: 'no' });
+      }
+      if (!full && seen.size >= (listed.total ?? 0)) return;
+    }
   };
   async function* all(...asked: Parameters<typeof pages>): AsyncGenerator<Row, void, undefined> {
     const given = new Set<string>();
@@ -64,36 +80,4 @@ export function paged<
     }
   }
   return { pages, all };
-}
-
-interface Walk<Page> {
-  limit: number;
-  read(page: number): Promise<Page>;
-  rowsOf(page: Page): readonly { id: string }[];
-}
-
-async function* walk<Page extends { total?: number | undefined }>({
-  limit,
-  read,
-  rowsOf,
-}: Walk<Page>): AsyncGenerator<Page, void, undefined> {
-  const seen = new Set<string>();
-  let repeats = 0;
-  for (let page = 1; ; page += 1) {
-    const listed = await read(page);
-    const rows = rowsOf(listed);
-    if (rows.length > 0 || page === 1) yield listed;
-    const before = seen.size;
-    for (const { id } of rows) seen.add(id);
-    const full = rows.length >= limit;
-    repeats = seen.size > before ? 0 : repeats + 1;
-    if (repeats > 0 && !full) return;
-    if (repeats > MOST_REPEATS) throw stuck(page);
-    if (!full && seen.size >= (listed.total ?? 0)) return;
-  }
-}
-
-function stuck(page: number): Unavailable {
-  const message = `the platform lists the same records on ${MOST_REPEATS + 2} pages, up to page ${page}`;
-  return new Unavailable(`${message}: its pages do not turn`, { acted: 'no' });
 }

@@ -35,8 +35,7 @@ export type {
   Verification,
 } from './answer-schemas.ts';
 export type { CallOptions } from './api-call.ts';
-export type { Platform } from './api-client.ts';
-export type { Enrol } from './contacts.ts';
+export type { Enrol, Platform } from './api-client.ts';
 export type {
   DomainCreateBody,
   Subscription,

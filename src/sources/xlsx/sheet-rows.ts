@@ -1,7 +1,6 @@
-/** Reads the rows of a sheet. */
-import { type CellContext, type CellFault, cellText, type StoredCell } from './cell-value.ts';
-import { richText } from './shared-strings.ts';
-import type { XmlReader } from './xml-stream.ts';
+/** Reads the rows of a sheet, and the texts and formats to which its cells refer. */
+import { type Attributes, XmlFault } from './xml-stream.ts';
+import { fieldFault } from '../shared/table-columns.ts';
 
 /** A row that is not empty. */
 export interface SheetRow {
@@ -11,31 +10,26 @@ export interface SheetRow {
   cells: (string | CellFault)[];
 }
 
-/** Reads a sheet. */
-export interface RowReader extends XmlReader {
-  /** Returns the rows completed since the last call. */
-  take(): SheetRow[];
-  /** Returns the number of the row that was started last. */
-  last(): number;
-}
+export type RowReader = ReturnType<typeof rowReader>;
 
 /** Creates the reader of one sheet. */
-export function rowReader(context: CellContext): RowReader {
-  let rows: SheetRow[] = [];
+export function rowReader(context: CellContext) {
+  const rows: SheetRow[] = [];
   let row: SheetRow | undefined;
   let [last, isInData] = [0, false];
   const cell = cellReader();
   return {
-    opened(name, attributes) {
+    opened(name: string, attributes: Attributes): void {
       if (row) cell.opened(name, attributes);
       else if (name === 'sheetData') isInData = true;
       else if (name === 'row' && isInData) {
-        last = wholeOf(attributes['r']) ?? last + 1;
+        const { r = '' } = attributes;
+        last = /^\d{1,9}$/.test(r) ? Number(r) : last + 1;
         row = { number: last, cells: [] };
         cell.restart();
       }
     },
-    closed(name) {
+    closed(name: string): boolean {
       if (name === 'sheetData') isInData = false;
       if (!row) return true;
       const { stored, column } = cell.closed(name) ?? {};
@@ -49,11 +43,9 @@ export function rowReader(context: CellContext): RowReader {
       return true;
     },
     text: cell.text,
-    take() {
-      const taken = rows;
-      rows = [];
-      return taken;
-    },
+    /** Returns the rows completed since the last call. */
+    take: () => rows.splice(0),
+    /** Returns the number of the row that was started last. */
     last: () => last,
   };
 }
@@ -65,9 +57,9 @@ function cellReader() {
   const inline = richText();
   return {
     restart: () => void (column = -1),
-    opened(name: string, { r, t = 'n', s = '' }: Readonly<Record<string, string>>) {
+    opened(name: string, { r, t = 'n', s = '' }: Attributes) {
       if (name === 'c') {
-        column = columnOf(r) ?? column + 1;
+        column = parseColumn(r) ?? column + 1;
         stored = { type: t, style: s, value: '', hasFormula: false };
         inline.take();
       } else if (name === 'v') isValue = true;
@@ -91,15 +83,206 @@ function cellReader() {
   };
 }
 
-function wholeOf(text: string | undefined): number | undefined {
-  return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
-}
-
 /** Returns the column of a reference such as AB12, counted from 0. */
-function columnOf(place: string | undefined): number | undefined {
+function parseColumn(place: string | undefined): number | undefined {
   const letters = place && /^[A-Z]{1,3}(?=\d)/i.exec(place)?.[0].toUpperCase();
   if (!letters) return undefined;
   let column = 0;
   for (let at = 0; at < letters.length; at += 1) column = column * 26 + letters.charCodeAt(at) - 64;
   return column - 1;
+}
+
+/** The parts of a workbook that its cells refer to. */
+export interface CellContext {
+  /** The shared strings. */
+  strings: readonly string[];
+  /** How numbers are displayed, by the style of their cells. */
+  kinds: readonly NumberKind[];
+  since1904: boolean;
+  /** Whether the stored results of formulas are not to be relied on. */
+  isStale: boolean;
+}
+
+/** A cell as the sheet stores it. */
+interface StoredCell {
+  type: string;
+  style: string;
+  value: string;
+  hasFormula: boolean;
+}
+
+/** The reason why a cell cannot be read. */
+interface CellFault {
+  why: string;
+  fix: string;
+}
+
+/** Returns the text that a CSV file would hold, which is '' if the cell is empty. */
+function cellText(cell: StoredCell, context: CellContext): string | CellFault {
+  const { type, value, hasFormula } = cell;
+  // A program that does not compute formulas leaves the value empty. A result of '' has type str.
+  if (hasFormula && (context.isStale || (value === '' && type !== 'str'))) {
+    return {
+      why: 'holds a formula without a computed result',
+      fix: 'open the workbook in a spreadsheet program and save it again',
+    };
+  }
+  const text = toText(cell, context);
+  if (text !== undefined) return fieldFault(text, true) ?? text;
+  return {
+    why: 'refers to a text that the workbook does not have',
+    fix: 'open the workbook in a spreadsheet program and save it again',
+  };
+}
+
+/**
+ * Returns all digits of a number. Excel keeps 15 digits but stores some numbers with more, which
+ * are rounding errors. A whole number from another program keeps all its digits, so that two ids
+ * never become one.
+ */
+function toText({ type, style, value }: StoredCell, context: CellContext): string | undefined {
+  if (type === 's') return value === '' ? '' : context.strings[Number(value)];
+  if (type === 'str' || type === 'inlineStr') return unescaped(value);
+  if (type === 'b') return value.replace(/^1$/, 'true').replace(/^0$/, 'false');
+  if (type === 'e' || type === 'd' || value.trim() === '') return value.trim();
+  const number = Number(value);
+  const date = toIso(number, context.kinds[Number(style)] ?? 'number', context.since1904);
+  if (date !== undefined) return date;
+  if (/^-?[1-9]\d*$/.test(value.trim()) || !Number.isFinite(number)) return value.trim();
+  return String(Number(number.toPrecision(15)));
+}
+
+/** Decodes characters that XML cannot hold, which are written in the form _x000D_. */
+function unescaped(text: string): string {
+  if (!text.includes('_x')) return text;
+  return text.replaceAll(/_x([\dA-F]{4})_/gi, (_, code: string) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  );
+}
+
+/** How a number is displayed. */
+type NumberKind = 'number' | 'date' | 'time';
+
+/** The ids of the built-in formats, which files do not describe. */
+const builtIn: readonly [from: number, to: number, kind: NumberKind][] = [
+  [14, 17, 'date'],
+  [18, 21, 'time'],
+  [22, 22, 'date'],
+  [27, 31, 'date'],
+  [32, 35, 'time'],
+  [36, 36, 'date'],
+  [45, 45, 'time'],
+  [47, 47, 'time'],
+  [50, 58, 'date'],
+];
+
+/** Reads styles.xml, to recognize dates, which are numbers of days with a format. */
+export function formatReader() {
+  const codes = new Map<number, string>();
+  const formats: number[] = [];
+  const within: string[] = [];
+  const kindOf = (format: number): NumberKind => {
+    const code = codes.get(format);
+    if (code !== undefined) return kindOfCode(code);
+    return builtIn.find(([from, to]) => format >= from && format <= to)?.[2] ?? 'number';
+  };
+  return {
+    opened(name: string, { numFmtId = '0', formatCode = '' }: Attributes): void {
+      const parent = within.at(-1);
+      within.push(name);
+      if (name === 'numFmt' && parent === 'numFmts') codes.set(Number(numFmtId), formatCode);
+      if (name === 'xf' && parent === 'cellXfs') formats.push(Number(numFmtId));
+    },
+    closed() {
+      within.pop();
+      return false;
+    },
+    /** Returns how numbers are displayed, by the style of their cells. */
+    kinds: () => formats.map(kindOf),
+  };
+}
+
+/** Returns what a custom format displays. Only its first section counts: positive numbers. */
+function kindOfCode(code: string): NumberKind {
+  // Texts, colours, conditions and languages do not make a date. A duration is a number.
+  const plain = code.replaceAll(/"[^"]*"|\\.|[_*]./g, '');
+  if (/\[[hms]+\]/i.test(plain)) return 'number';
+  const [letters = ''] = plain.replaceAll(/\[[^\]]*\]|AM\/PM|A\/P/gi, '').split(';');
+  if (/[yd]/i.test(letters)) return 'date';
+  if (/[hs]/i.test(letters)) return 'time';
+  return /m/i.test(letters) ? 'date' : 'number';
+}
+
+const DAY_MS = 86_400_000;
+/** The days before 10000-01-01. */
+const MOST_DAYS = 2_958_466;
+
+/**
+ * Converts a number of days to ISO 8601: a day, a day with a time, or a time. There is no zone,
+ * because workbooks have none. Returns undefined if the number is not a date. `since1904` states
+ * that the workbook counts from 1904-01-01 instead of 1900-01-00.
+ */
+function toIso(days: number, kind: NumberKind, since1904: boolean): string | undefined {
+  if (kind === 'number' || !(days >= 0 && days < MOST_DAYS)) return undefined;
+  const ms = Math.round(days * DAY_MS);
+  const [whole, rest] = [Math.floor(ms / DAY_MS), ms % DAY_MS];
+  const time = new Date(rest).toISOString().slice(11, 23).replace('.000', '');
+  if (kind === 'time' && whole === 0) return time;
+  const first = since1904 ? Date.UTC(1904, 0, 1) : Date.UTC(1899, 11, whole < 60 ? 31 : 30);
+  let day = new Date(first + whole * DAY_MS).toISOString().slice(0, 10);
+  // Excel displays these two days of 1900, which do not exist.
+  if (!since1904 && whole === 0) day = '1900-01-00';
+  if (!since1904 && whole === 60) day = '1900-02-29';
+  return rest === 0 ? day : `${day}T${time}`;
+}
+
+/** The maximum memory for all texts. */
+const MOST_BYTES = 256 * 1024 * 1024;
+/** The approximate memory for a text in addition to its letters. */
+const TEXT_BYTES = 50;
+
+/** Joins the parts of a formatted text. Pronunciation hints are left out. */
+function richText() {
+  let [isText, isPhonetic, text] = [false, false, ''];
+  return {
+    opened(name: string) {
+      if (name === 't') isText = true;
+      if (name === 'rPh') isPhonetic = true;
+    },
+    closed(name: string) {
+      if (name === 't') isText = false;
+      if (name === 'rPh') isPhonetic = false;
+    },
+    text(found: string) {
+      if (isText && !isPhonetic) text += found;
+    },
+    /** Returns the text and resets it. */
+    take() {
+      const taken = text;
+      text = '';
+      return taken;
+    },
+  };
+}
+
+/** Reads sharedStrings.xml: the texts of a workbook, to which its cells refer by number. */
+export function stringReader() {
+  const strings: string[] = [];
+  const rich = richText();
+  let bytes = 0;
+  return {
+    strings,
+    opened: rich.opened,
+    text: rich.text,
+    closed(name: string): boolean {
+      rich.closed(name);
+      if (name !== 'si') return false;
+      // A copy, so that the chunk from which the text was cut can be released.
+      const text = Buffer.from(unescaped(rich.take())).toString();
+      bytes += text.length + TEXT_BYTES;
+      if (bytes > MOST_BYTES) throw new XmlFault('holds texts of more than 256 MiB');
+      strings.push(text);
+      return true;
+    },
+  };
 }

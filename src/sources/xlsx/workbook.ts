@@ -2,12 +2,12 @@
 import { posix } from 'node:path';
 import { Invalid } from '../../domain/errors.ts';
 import { hintsFor, listed, quoted } from '../shared/field-suggestions.ts';
-import type { CellContext } from './cell-value.ts';
-import { formatReader } from './number-formats.ts';
-import { type RowReader, rowReader } from './sheet-rows.ts';
-import { stringReader } from './shared-strings.ts';
-import { parseXml, XmlFault, type XmlReader } from './xml-stream.ts';
-import { damaged, notWorkbook, openParts, type Parts, type ZipPlace } from './zip-parts.ts';
+import { formatReader, type RowReader, rowReader, stringReader } from './sheet-rows.ts';
+import { parseXml, XmlFault, type XmlReader, type Attributes } from './xml-stream.ts';
+import type { FileHandle } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
+import { type Entry, fromFdPromise, type ZipFile } from 'yauzl';
+import { unreadable } from '../shared/files/local-file.ts';
 
 /** The sheet of an opened workbook. */
 export interface Sheet {
@@ -20,21 +20,27 @@ export interface Sheet {
 
 /** Opens the sheet with this name, or the first sheet that is not hidden. Throws Invalid. */
 export async function openSheet(place: ZipPlace, name: string | undefined): Promise<Sheet> {
-  const parts = await openParts(place);
-  const book: Book = { place, parts };
-  const part = await workbookPart(book);
+  const { path } = place;
+  const book: Book = { place, parts: await openParts(place) };
+  const main = findPart(await readRelations(book, ''), 'officeDocument');
+  if (main === undefined) throw notWorkbook(path);
+  if (main.endsWith('.bin')) throw notWorkbook(path, 'this is a binary workbook (.xlsb)');
   const found = workbookReader();
-  await readPart(book, part, found);
-  const relations = await relationsOf(book, part);
+  await readPart(book, main, found);
+  const relations = await readRelations(book, main);
   const sheets = found.sheets.filter(({ id }) => isOf(relations.get(id), 'worksheet'));
-  const sheet = chosen(sheets, { path: place.path, name });
+  const sheet = chooseSheet(sheets, path, name);
   const sheetPart = relations.get(sheet.id)?.part ?? '';
-  const context = await contextOf(book, relations, found.settings());
-  const rows = rowReader(context);
+  const [strings, formats] = [stringReader(), formatReader()];
+  const stringPart = findPart(relations, 'sharedStrings');
+  if (stringPart !== undefined) await readPart(book, stringPart, strings);
+  const stylePart = findPart(relations, 'styles');
+  if (stylePart !== undefined) await readPart(book, stylePart, formats);
+  const rows = rowReader({ strings: strings.strings, kinds: formats.kinds(), ...found.settings() });
   return {
-    name: `${place.path}: sheet ${quoted(sheet.name)}`,
+    name: `${path}: sheet ${quoted(sheet.name)}`,
     rows,
-    read: () => parsedPart(book, sheetPart, rows),
+    read: () => parsePart(book, sheetPart, rows),
   };
 }
 
@@ -43,25 +49,11 @@ interface Book {
   parts: Parts;
 }
 
-async function contextOf(
-  book: Book,
-  relations: Relations,
-  settings: Settings,
-): Promise<CellContext> {
-  const all = [...relations.values()];
-  const [strings, formats] = [stringReader(), formatReader()];
-  const stringPart = all.find((one) => isOf(one, 'sharedStrings'));
-  if (stringPart) await readPart(book, stringPart.part, strings);
-  const stylePart = all.find((one) => isOf(one, 'styles'));
-  if (stylePart) await readPart(book, stylePart.part, formats);
-  return { strings: strings.strings, kinds: formats.kinds(), ...settings };
-}
-
 async function readPart(book: Book, part: string, reader: XmlReader): Promise<void> {
-  for await (const _ of parsedPart(book, part, reader));
+  for await (const _ of parsePart(book, part, reader));
 }
 
-async function* parsedPart(
+async function* parsePart(
   { place, parts }: Book,
   part: string,
   reader: XmlReader,
@@ -89,12 +81,16 @@ interface Relation {
 
 type Relations = ReadonlyMap<string, Relation>;
 
+function findPart(relations: Relations, type: string): string | undefined {
+  return [...relations.values()].find((one) => isOf(one, type))?.part;
+}
+
 function isOf(relation: Relation | undefined, type: string): boolean {
   return references.some((uri) => relation?.type === `${uri}/${type}`);
 }
 
 /** Reads the references of a part, or of the whole package if the part is ''. */
-async function relationsOf(book: Book, part: string): Promise<Relations> {
+async function readRelations(book: Book, part: string): Promise<Relations> {
   const relations = new Map<string, Relation>();
   const { dir, base } = posix.parse(part);
   const name = posix.join(dir, '_rels', `${base}.rels`);
@@ -110,30 +106,20 @@ async function relationsOf(book: Book, part: string): Promise<Relations> {
   return relations;
 }
 
-async function workbookPart(book: Book): Promise<string> {
-  const { path } = book.place;
-  const relations = await relationsOf(book, '');
-  const main = [...relations.values()].find((one) => isOf(one, 'officeDocument'))?.part;
-  if (main === undefined) throw notWorkbook(path);
-  if (main.endsWith('.bin')) throw notWorkbook(path, 'this is a binary workbook (.xlsb)');
-  return main;
-}
-
 interface NamedSheet {
   name: string;
   id: string;
   isHidden: boolean;
 }
 
-type Settings = Pick<CellContext, 'since1904' | 'isStale'>;
-
-function workbookReader(): XmlReader & { sheets: NamedSheet[]; settings(): Settings } {
+function workbookReader() {
   const sheets: NamedSheet[] = [];
   let [since1904, isStale] = [false, false];
+  const isTrue = (value: string | undefined) => value === '1' || value === 'true';
   return {
     sheets,
     settings: () => ({ since1904, isStale }),
-    opened(element, attributes) {
+    opened(element: string, attributes: Attributes): void {
       const { name = '', state = 'visible', date1904, fullCalcOnLoad } = attributes;
       if (element === 'workbookPr') since1904 = isTrue(date1904);
       // Programs that do not compute formulas set this attribute, and some store 0 as the result.
@@ -146,13 +132,10 @@ function workbookReader(): XmlReader & { sheets: NamedSheet[]; settings(): Setti
   };
 }
 
-function isTrue(value: string | undefined): boolean {
-  return value === '1' || value === 'true';
-}
-
-function chosen(
+function chooseSheet(
   sheets: readonly NamedSheet[],
-  { path, name }: { path: string; name: string | undefined },
+  path: string,
+  name: string | undefined,
 ): NamedSheet {
   const [first] = sheets;
   if (!first) throw notWorkbook(path, 'this is not a workbook with a sheet');
@@ -163,4 +146,102 @@ function chosen(
   const reason = [`there is no sheet ${quoted(name)}`, `sheets found: ${listed(names)}`];
   const fix = [...hintsFor([name], names), 'correct sheet in the source'].join('; ');
   throw new Invalid(`${path}: ${reason.join('; ')}`, { fix });
+}
+
+/** A limit far above the number of sheets, pictures and charts in a workbook. */
+const MOST_PARTS = 20_000;
+
+type Parts = Awaited<ReturnType<typeof openParts>>;
+
+/** The file that holds the zip. */
+interface ZipPlace {
+  /** The name for messages. */
+  path: string;
+  handle: FileHandle;
+  signal: AbortSignal;
+}
+
+/** Opens the zip and reads its directory. Throws Invalid if the file is not a workbook. */
+async function openParts(place: ZipPlace) {
+  const { path, handle, signal } = place;
+  const head = Buffer.alloc(OLD.length);
+  const { bytesRead } = await handle.read(head, 0, head.length, 0).catch((error: unknown) => {
+    throw unreadable(path, error);
+  });
+  if (bytesRead === 0) throw notWorkbook(path, 'the file is empty');
+  if (head.equals(OLD)) throw locked(path);
+  if (head.toString('latin1', 0, 2) !== 'PK') throw notWorkbook(path);
+  const entries = new Map<string, Entry>();
+  const zip = await guard(place, async () => {
+    const opened = await fromFdPromise(handle.fd, { autoClose: false, lazyEntries: true });
+    for await (const entry of opened.eachEntry()) {
+      signal.throwIfAborted();
+      if (entries.size === MOST_PARTS) throw new Error('too many parts');
+      entries.set(entry.fileName.toLowerCase(), entry);
+    }
+    return opened;
+  });
+  return {
+    /** Returns whether there is a part with this name. Case is ignored. */
+    has: (name: string) => entries.has(name.toLowerCase()),
+    /**
+     * Yields the bytes of a part. Throws Invalid if there is no such part, or if its length or CRC
+     * is not the one that the zip states.
+     */
+    chunks(name: string): AsyncGenerator<Buffer> {
+      const entry = entries.get(name.toLowerCase());
+      if (!entry) throw damaged(path, `it has no ${quoted(name)}`);
+      if (entry.isEncrypted()) throw locked(path);
+      return chunksOf(zip, entry, place);
+    },
+  };
+}
+
+function damaged(path: string, how: string): Invalid {
+  const fix = 'open it in a spreadsheet program and save it again as .xlsx';
+  return new Invalid(`${path}: the workbook is damaged: ${how}`, { fix });
+}
+
+function notWorkbook(path: string, what = 'this is not an Excel workbook'): Invalid {
+  return new Invalid(`${path}: ${what}`, { fix: 'save it as an Excel workbook (.xlsx)' });
+}
+
+function locked(path: string): Invalid {
+  return new Invalid(`${path}: this is an old .xls workbook or has a password`, {
+    fix: 'save it as .xlsx without a password',
+  });
+}
+
+/** The first bytes of an .xls file, and of an .xlsx file with a password. */
+const OLD = Buffer.from('d0cf11e0a1b11ae1', 'hex');
+
+async function* chunksOf(zip: ZipFile, entry: Entry, place: ZipPlace): AsyncGenerator<Buffer> {
+  const { path, signal } = place;
+  const stream = await guard(place, async () => zip.openReadStreamPromise(entry));
+  const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]();
+  let sum = 0;
+  try {
+    for (;;) {
+      const next = await guard(place, async () => chunks.next());
+      signal.throwIfAborted();
+      if (next.done) break;
+      sum = crc32(next.value, sum);
+      yield next.value;
+    }
+  } finally {
+    stream.destroy();
+  }
+  if (sum === entry.crc32) return;
+  throw damaged(path, `${quoted(entry.fileName)} is not what was stored`);
+}
+
+/** Returns the result of `read`. Errors other than those of the file system mean damage. */
+async function guard<T>({ path, signal }: ZipPlace, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof Error && 'syscall' in error) throw unreadable(path, error);
+    throw damaged(path, 'it is cut off, or a part of it cannot be unpacked');
+  }
 }

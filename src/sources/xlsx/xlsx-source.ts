@@ -19,7 +19,7 @@ import {
   type NamingRow,
   noHeader,
 } from '../shared/table-columns.ts';
-import type { ReadRequest, Source, SourceRecord } from '../source.ts';
+import type { Source, SourceRecord } from '../source.ts';
 import type { XlsxOptions } from './options.ts';
 import type { SheetRow } from './sheet-rows.ts';
 import { openSheet, type Sheet } from './workbook.ts';
@@ -39,7 +39,7 @@ export function xlsxSource(
         const tally: Tally = { bytes: 0, lineEnded: true, broken: 0, records: 0 };
         let cut: Flaw | undefined;
         try {
-          yield* untilCut(recordsOf(sheet, { ...request, headerRow }, tally), tally);
+          yield* untilCut(readRecords(sheet, request.fields, headerRow, tally), tally);
         } catch (error) {
           const where = `at row ${sheet.rows.last()}`;
           cut = stoppedBy(error, { hasBegun: tally.records > 0, where });
@@ -58,9 +58,10 @@ interface Tally extends FileTally {
 }
 
 /** Yields one group of records for each chunk of the sheet. */
-async function* recordsOf(
+async function* readRecords(
   sheet: Sheet,
-  { fields, headerRow }: ReadRequest & { headerRow: number | undefined },
+  fields: readonly string[],
+  headerRow: number | undefined,
   tally: Tally,
 ): AsyncGenerator<SourceRecord[]> {
   const naming = { name: sheet.name, fields, headerRow };
@@ -80,13 +81,19 @@ async function* recordsOf(
       if (columns) {
         const isWide = row.cells.length > columns.width;
         const own = isWide ? columnsUnder(header, row.cells.length) : columns;
-        group.push(recordOf(row, own, { fields, tally }));
-      } else if (headerRow === undefined ? isHeader(row) : row.number >= headerRow) {
+        group.push(toRecord(row, own, fields, tally));
+      } else if (
+        headerRow === undefined
+          ? namesIn(row).cells.filter((cell) => cell !== '').length > 1
+          : row.number >= headerRow
+      ) {
         const from = rows.indexOf(row) + 1;
         const below = rows.slice(from, from + NAMING_ROWS).map(namesIn);
         const names = headerRow === undefined ? namesIn(row) : underMerged(above, namesIn(row));
         header = [names, ...below];
-        columns = columnsUnder(header, names.cells.length + mostUnnamed(fields));
+        // Cells of requested columns without a name may come late.
+        const unnamed = fields.map((field) => /^unnamed \((\d{1,5})\)$/.exec(field)?.[1] ?? 0);
+        columns = columnsUnder(header, names.cells.length + Math.max(0, ...unnamed.map(Number)));
       } else above = underMerged(above, namesIn(row));
     }
     tally.records += group.length;
@@ -110,26 +117,15 @@ function underMerged({ cells: above }: NamingRow, { number, cells }: NamingRow):
   return { number, cells: Array.from({ length }, (_, at) => cells[at] || (above[at] ?? '')) };
 }
 
-/** Returns up to which number columns without a name are requested. Their cells may come late. */
-function mostUnnamed(fields: readonly string[]): number {
-  return Math.max(
-    0,
-    ...fields.map((field) => Number(/^unnamed \((\d{1,5})\)$/.exec(field)?.[1] ?? 0)),
-  );
-}
-
-function isHeader(row: SheetRow): boolean {
-  return namesIn(row).cells.filter((name) => name !== '').length > 1;
-}
-
 /**
  * Returns the record of a row. The record is broken if a cell of a requested field cannot be read.
  * If no fields are requested, every cell counts. Other unreadable cells are left out.
  */
-function recordOf(
+function toRecord(
   { number, cells }: SheetRow,
   columns: Columns,
-  { fields, tally }: { fields: readonly string[]; tally: Tally },
+  fields: readonly string[],
+  tally: Tally,
 ): SourceRecord {
   const where = `row ${number}`;
   const all = columns.valueOf(Array.from({ length: columns.width }, (_, at) => cells[at] ?? ''));

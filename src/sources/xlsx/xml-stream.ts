@@ -27,10 +27,7 @@ export interface XmlReader {
 /** XML that cannot be read any further. The message states the reason and begins with a verb. */
 export class XmlFault extends Error {}
 
-/**
- * Parses a document. After the reader has received a chunk, yields the number of its bytes. Throws
- * XmlFault.
- */
+/** Parses a document. Yields the number of bytes of each chunk that was read. Throws XmlFault. */
 export async function* parseXml(
   chunks: AsyncIterable<Buffer>,
   reader: XmlReader,
@@ -59,7 +56,13 @@ function boundedParser(reader: XmlReader) {
     sinceTag = 0;
     levels += 1;
     if (levels > MOST_LEVELS) fault ??= new XmlFault('nests its elements too deeply');
-    if (!fault) reader.opened(nameOf(tag), attributesOf(tag));
+    if (fault) return;
+    const attributes = Object.values(tag.attributes).map(
+      ({ uri, local, value }): [string, string] => {
+        return [uri === '' ? local : `${uri} ${local}`, value];
+      },
+    );
+    reader.opened(nameOf(tag), Object.fromEntries(attributes));
   });
   parser.on('closetag', (tag) => {
     sinceTag = 0;
@@ -99,12 +102,4 @@ function decoderFor(sample: Buffer): (chunk?: Buffer) => string {
       throw new XmlFault('holds text that is neither UTF-8 nor UTF-16');
     }
   };
-}
-
-function attributesOf({ attributes }: SaxesTagNS): Attributes {
-  const found: Record<string, string> = {};
-  for (const { uri, local, value } of Object.values(attributes)) {
-    found[uri === '' ? local : `${uri} ${local}`] = value;
-  }
-  return found;
 }

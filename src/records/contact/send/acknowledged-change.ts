@@ -16,7 +16,7 @@ import {
   type ObservedContactRow,
 } from '../observe/contact-state.ts';
 import { isExpected } from '../../../domain/errors.ts';
-import type { Enrolled } from '../../../platform/contacts.ts';
+import type { Enrolled } from '../../../platform/api-client.ts';
 import { mayBeDefault, type Evidence, type PlatformFacts } from '../../platform-facts.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
 import { search, type ReadAccess } from '../observe/contact-read.ts';
