@@ -1,13 +1,12 @@
 /** Ways to send many requests under one limit. Only ours does not know the limit beforehand. */
-import { pid } from 'node:process';
-import { setTimeout as pause } from 'node:timers/promises';
 import Bottleneck from 'bottleneck';
 import pLimit from 'p-limit';
 import pThrottle from 'p-throttle';
+import { pid } from 'node:process';
+import { setTimeout as pause } from 'node:timers/promises';
 import { createGate } from '../../src/http/rate-limit/request-gate.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { organizationOf } from '../../src/http/rate-limit/shared/organization-name.ts';
-import { sharedBudgets } from '../../src/http/rate-limit/shared/shared-budget.ts';
+import { organizationOf, sharedBudgets } from '../../src/http/rate-limit/shared/shared-budget.ts';
 import type { Limit } from '../../src/emulator/limits/algorithms.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
 

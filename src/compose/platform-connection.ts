@@ -9,8 +9,11 @@ import {
   type PlatformOptions,
 } from '../platform/platform.ts';
 import type { Stuck } from '../http/rate-limit/route-queue.ts';
-import { organizationOf } from '../http/rate-limit/shared/organization-name.ts';
-import { type SharedBudgets, sharedBudgets } from '../http/rate-limit/shared/shared-budget.ts';
+import {
+  organizationOf,
+  type SharedBudgets,
+  sharedBudgets,
+} from '../http/rate-limit/shared/shared-budget.ts';
 import { readKey } from '../store/do-not-contact/list-key.ts';
 import { removeLog } from '../store/request-log/log-file.ts';
 import { openRequestLog, type RequestLog } from '../store/request-log/request-log.ts';

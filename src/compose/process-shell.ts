@@ -1,7 +1,7 @@
 /** Defines the interfaces between cli.ts, the commands, and the process in which they run. */
 import type { Command } from 'commander';
 import type { Platform } from '../platform/platform.ts';
-import type { OpenLink } from '../http/rate-limit/shared/shared-link.ts';
+import type { OpenLink } from '../http/rate-limit/shared/redis-connection.ts';
 import type { OutageRecord } from '../store/health-file.ts';
 import type { LogLevel } from './output/verbosity.ts';
 import type { Line } from './output/text-style.ts';

@@ -4,20 +4,15 @@
  * body yields everything that arrived before a failure, then throws.
  */
 import { Pool, type Dispatcher } from 'undici';
-import { describe, type Stage } from './request-failure.ts';
-import { flatten } from './send-request.ts';
+import { describe, type Stage, flatten } from './send-request.ts';
 
 const HELD_BYTES = 256 * 1024;
 
-/** A file to download. */
-export interface DownloadRequest {
+interface DownloadRequest {
   /** An http or https URL with path and query. */
   url: string;
   headers: Readonly<Record<string, string>>;
-  /**
-   * The longest wait for a connection, for the start of the response, and between two of its
-   * chunks.
-   */
+  /** The longest wait for a connection, for the response, and between two of its chunks. */
   timeoutMs: number;
 }
 
@@ -57,8 +52,7 @@ export async function download(
     signal.removeEventListener('abort', stop);
     return pool.destroy();
   };
-  const path = pathname + search;
-  pool.dispatch({ method: 'GET', path, headers: { ...headers } }, flow.listener);
+  pool.dispatch({ method: 'GET', path: pathname + search, headers: { ...headers } }, flow.listener);
   try {
     return { ...(await flow.begun), body: flow.body(), close };
   } catch (error) {
@@ -69,7 +63,7 @@ export async function download(
 
 /** Buffers incoming data until it is read. */
 function createFlow(host: string, signal: AbortSignal) {
-  const begun = Promise.withResolvers<Pick<Download, 'status' | 'headers'>>();
+  const begun = Promise.withResolvers<{ status: number; headers: Download['headers'] }>();
   const held: Buffer[] = [];
   let bytes = 0;
   let stage: Stage = 'waiting';

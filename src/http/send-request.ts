@@ -9,19 +9,15 @@
  */
 import { Pool, type Dispatcher } from 'undici';
 import { Invalid, Unavailable } from '../domain/errors.ts';
-import type { Answer, Request, Send } from '../domain/exchange.ts';
+import type { Answer, Send } from '../domain/exchange.ts';
 import { setDeadline } from './deadline.ts';
-import { describe, type Stage } from './request-failure.ts';
 
 const LARGEST_ANSWER = 16 * 1024 * 1024;
 
-/** The settings for sending requests. */
 export interface SendOptions {
   /** The base URL; its path is prepended to the path of every request. */
   url: string;
-  /**
-   * The time limit for one request, including the wait for a connection, sending, headers and body.
-   */
+  /** The time limit for one request, from the wait for a connection to the end of the body. */
   timeoutMs: number;
   userAgent: string;
   /** The maximum number of connections. Without it, there are as many as requests in flight. */
@@ -36,117 +32,88 @@ export interface SendOptions {
  * all requests in flight.
  */
 export function createSend(options: SendOptions): { send: Send; close(): Promise<void> } {
-  const base = parseAddress(options.url);
+  const { timeoutMs } = options;
+  const base = URL.parse(options.url);
+  if (base === null || !/^https?:$/.test(base.protocol)) {
+    throw new Invalid('the address to send to is no http or https URL');
+  }
   const prefix = base.pathname.replace(/\/+$/, '');
   const userAgent = options.userAgent.trim() || 'crm-mirror';
   const pool = new Pool(base.origin, {
     connections: options.connections ?? null,
     pipelining: 1,
     allowH2: false,
-    connectTimeout: options.timeoutMs,
+    connectTimeout: timeoutMs,
     // undici's own timers tick only once a second; the exact deadline is set below.
     headersTimeout: 0,
     bodyTimeout: 0,
     maxResponseSize: LARGEST_ANSWER,
   });
-  const send: Send = async (request, signal) => {
+  const send: Send = async ({ method, path, headers, body = null }, signal) => {
     signal?.throwIfAborted();
-    const path = prefix + request.path;
-    const headers = { ...request.headers, 'user-agent': userAgent };
-    const { timeoutMs } = options;
-    return exchange(pool, { ...request, path, headers }, { host: base.host, timeoutMs, signal });
+    const flight = createFlight(base.host);
+    const expire = (): void => flight.abandon(explainTimeout(flight.stage(), timeoutMs));
+    const cancel = setDeadline(timeoutMs, expire, () => flight.stage() !== 'waiting');
+    const stop = () => {
+      if (flight.stage() === 'waiting') flight.end(() => flight.reject(signal?.reason));
+      else flight.abandon('was ended before its answer was complete: asked to stop');
+    };
+    signal?.addEventListener('abort', stop, { once: true });
+    const all = { ...headers, 'user-agent': userAgent };
+    pool.dispatch({ method, path: prefix + path, headers: all, body }, flight.listener);
+    return flight.promise.finally(() => {
+      cancel();
+      signal?.removeEventListener('abort', stop);
+    });
   };
   return { send, close: () => pool.destroy() };
 }
 
-function parseAddress(url: string): URL {
-  const base = URL.canParse(url) ? new URL(url) : undefined;
-  if (base === undefined || !/^https?:$/.test(base.protocol)) {
-    throw new Invalid('the address to send to is no http or https URL');
-  }
-  return base;
-}
-
-interface Limits {
-  host: string;
-  timeoutMs: number;
-  signal: AbortSignal | undefined;
-}
-
-/** One request in flight. */
-interface Flight {
-  host: string;
-  stage: Stage | 'over';
-  controller: Dispatcher.DispatchController | undefined;
-  resolve(answer: Answer): void;
-  reject(reason: unknown): void;
-}
-
-function exchange(pool: Pool, request: Request, limits: Limits): Promise<Answer> {
-  const { host, timeoutMs, signal } = limits;
+/** Creates one request in flight. */
+function createFlight(host: string) {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  const flight: Flight = { host, stage: 'waiting', controller: undefined, resolve, reject };
-
-  const expire = (): void => abandon(flight, late(flight.stage, timeoutMs));
-  const cancel = setDeadline(timeoutMs, expire, () => flight.stage !== 'waiting');
-  const stop = () => {
-    if (flight.stage === 'waiting') end(flight, () => reject(signal?.reason));
-    else abandon(flight, 'was ended before its answer was complete: asked to stop');
-  };
-  signal?.addEventListener('abort', stop, { once: true });
-
-  const { method, path, headers, body = null } = request;
-  pool.dispatch({ method, path, headers, body }, listener(flight));
-  return promise.finally(() => {
-    cancel();
-    signal?.removeEventListener('abort', stop);
-  });
-}
-
-function listener(flight: Flight): Parameters<Pool['dispatch']>[1] {
-  const answer: Omit<Answer, 'body'> = { status: 0, headers: {} };
+  let stage: Stage | 'over' = 'waiting';
+  let connection: Dispatcher.DispatchController | undefined;
+  let [status, flat]: [number, Answer['headers']] = [0, {}];
   const chunks: Buffer[] = [];
-  return {
+  /** Only the first call has an effect; later events of the connection are ignored. */
+  const end = (settle: () => void): void => {
+    if (stage === 'over') return;
+    stage = 'over';
+    settle();
+  };
+  const abandon = (what: string): void => {
+    if (stage === 'over') return;
+    const acted = stage === 'waiting' ? 'no' : 'maybe';
+    end(() => reject(new Unavailable(`${host} ${what}`, { acted })));
+    connection?.abort(new Error(what));
+  };
+  const listener: Parameters<Pool['dispatch']>[1] = {
     onRequestStart(controller) {
       // The request has already ended or is about to be written a second time, so it must not be
       // sent.
-      if (flight.stage !== 'waiting') return controller.abort(new Error('not to be sent'));
-      flight.controller = controller;
-      flight.stage = 'written';
+      if (stage !== 'waiting') return controller.abort(new Error('not to be sent'));
+      connection = controller;
+      stage = 'written';
     },
-    onResponseStart(_, status, headers) {
+    onResponseStart(_, code, headers) {
       // 1xx responses precede the actual response.
-      if (status < 200 || flight.stage !== 'written') return;
-      flight.stage = 'answering';
-      answer.status = status;
-      answer.headers = flatten(headers);
+      if (code < 200 || stage !== 'written') return;
+      stage = 'answering';
+      [status, flat] = [code, flatten(headers)];
     },
     onResponseData: (_, chunk) => void chunks.push(chunk),
-    onResponseEnd: () => end(flight, () => flight.resolve({ ...answer, body: decode(chunks) })),
+    onResponseEnd: () => end(() => resolve({ status, headers: flat, body: decode(chunks) })),
     onResponseError(_, error) {
-      const { stage } = flight;
-      if (stage !== 'over') end(flight, () => flight.reject(describe(error, flight.host, stage)));
+      if (stage === 'over') return;
+      const failure = describe(error, host, stage);
+      end(() => reject(failure));
     },
   };
+  return { promise, reject, stage: () => stage, end, abandon, listener };
 }
 
-/**
- * Ends a request. Only the first call has an effect; later events of the connection are ignored.
- */
-function end(flight: Flight, settle: () => void): void {
-  if (flight.stage === 'over') return;
-  flight.stage = 'over';
-  settle();
-}
-
-function abandon(flight: Flight, what: string): void {
-  if (flight.stage === 'over') return;
-  const acted = flight.stage === 'waiting' ? 'no' : 'maybe';
-  end(flight, () => flight.reject(new Unavailable(`${flight.host} ${what}`, { acted })));
-  flight.controller?.abort(new Error(what));
-}
-
-function late(stage: Stage | 'over', timeoutMs: number): string {
+function explainTimeout(stage: Stage | 'over', timeoutMs: number): string {
   if (stage === 'waiting') return `gave no connection within ${timeoutMs} ms`;
   if (stage === 'written') return `did not answer within ${timeoutMs} ms`;
   return `did not finish its answer within ${timeoutMs} ms`;
@@ -169,4 +136,57 @@ const utf8 = new TextDecoder();
 function decode([first, ...others]: Buffer[]): string {
   if (!first) return '';
   return utf8.decode(others.length === 0 ? first : Buffer.concat([first, ...others]));
+}
+
+/** How far a request got: not yet written, written, or its response begun. */
+export type Stage = 'waiting' | 'written' | 'answering';
+
+const CONNECTING: Record<string, string> = {
+  ECONNREFUSED: 'refused the connection',
+  ENOTFOUND: 'is not known to DNS',
+  EAI_AGAIN: 'could not be looked up in DNS',
+  UND_ERR_CONNECT_TIMEOUT: 'gave no connection in time',
+  ETIMEDOUT: 'gave no connection in time',
+  UND_ERR_DESTROYED: 'is not spoken to any more: the connections were closed',
+  UND_ERR_CLOSED: 'is not spoken to any more: the connections were closed',
+};
+
+const EXCHANGING: Record<string, string> = {
+  UND_ERR_RES_EXCEEDED_MAX_SIZE:
+    'answered more than is accepted at once, 16 MiB: ask for smaller pages',
+  UND_ERR_HEADERS_TIMEOUT: 'did not answer in time',
+  UND_ERR_BODY_TIMEOUT: 'fell silent in the middle of its answer',
+  HTTPParserError: 'answered something that is not HTTP',
+  UND_ERR_HEADERS_OVERFLOW: 'answered with more headers than are accepted',
+};
+
+const TLS =
+  /^(ERR_TLS|ERR_SSL|CERT_|CRL_|DEPTH_|SELF_SIGNED|UNABLE_TO_|HOSTNAME_|INVALID_CA|EPROTO)/;
+
+/**
+ * Returns the error for a request that failed at `stage`, in one line that names the host and
+ * quotes nothing from the exchange. It has no cause on purpose, because undici's errors contain
+ * parts of the response and of the socket.
+ */
+export function describe(error: Error, host: string, stage: Stage): Invalid | Unavailable {
+  const given: unknown = 'code' in error ? error.code : undefined;
+  // The HTTP parser may set a specific code for each kind of malformed input, or none; its name
+  // says enough.
+  const isCode = typeof given === 'string' && error.name !== 'HTTPParserError';
+  const code = isCode ? given : error.name;
+  if (code === 'UND_ERR_INVALID_ARG') {
+    return new Invalid(`a request to ${host} cannot be written: ${error.message}`);
+  }
+  const acted = stage === 'waiting' ? 'no' : 'maybe';
+  return new Unavailable(`${host} ${explainFailure(code, stage)} (${code})`, { acted });
+}
+
+function explainFailure(code: string, stage: Stage): string {
+  // Some kernels report a refused connection only once something is written to it.
+  if (stage === 'waiting' || code === 'ECONNREFUSED') {
+    return CONNECTING[code] ?? (TLS.test(code) ? 'failed to agree on TLS' : 'could not be reached');
+  }
+  if (EXCHANGING[code] !== undefined) return EXCHANGING[code];
+  if (stage === 'written') return 'cut the connection before it answered';
+  return 'cut the connection in the middle of its answer';
 }

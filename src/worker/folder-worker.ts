@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { cpus, hostname } from 'node:os';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
-import { shareLinks } from '../http/rate-limit/shared/shared-link.ts';
+import { shareLinks } from '../http/rate-limit/shared/redis-connection.ts';
 import { systemClock } from '../http/system-clock.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { stopped } from '../compose/stop-signals.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { organizationOf } from '../../src/http/rate-limit/shared/organization-name.ts';
+import { organizationOf } from '../../src/http/rate-limit/shared/shared-budget.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 

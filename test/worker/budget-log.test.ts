@@ -5,8 +5,11 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { observe } from '../../src/http/rate-limit-headers.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { type BudgetLog, budgetLog } from '../../src/http/rate-limit/shared/budget-log.ts';
-import { newFleet } from '../../src/http/rate-limit/shared/fleet-budget.ts';
-import type { Message, Report } from '../../src/http/rate-limit/shared/fleet-messages.ts';
+import {
+  newFleet,
+  type Message,
+  type Report,
+} from '../../src/http/rate-limit/shared/fleet-budget.ts';
 import { type Link, openLink } from '../../src/http/rate-limit/shared/redis-connection.ts';
 import { sharedBudgets } from '../../src/http/rate-limit/shared/shared-budget.ts';
 import { untilHolds } from '../support/waiting.ts';

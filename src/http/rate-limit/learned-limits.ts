@@ -3,6 +3,7 @@
  * is plain data, because processes that share a limit keep it in Redis (shared/fleet-budget.ts).
  */
 import { z } from 'zod';
+import type { RouteLimit } from '../../domain/route-limit.ts';
 
 /** Our own requests to one route that may still count. Times are monotonic milliseconds. */
 const usage = z.object({
@@ -101,10 +102,7 @@ export type LearnedLimits = z.infer<typeof learnedLimits>;
 export const SLOW_START = 2;
 
 /** Returns the knowledge of a budget that knows nothing. */
-export function nothingLearned({
-  ceiling,
-  reserve,
-}: Record<'ceiling' | 'reserve', number>): LearnedLimits {
+export function nothingLearned(ceiling: number, reserve: number): LearnedLimits {
   return {
     isTold: false,
     reserve,
@@ -122,4 +120,139 @@ export function nothingLearned({
     trickle: false,
     refusals: 0,
   };
+}
+
+/** Returns the units of the limit that may be used. */
+export function units({ limit = 1, reserve }: LearnedLimits): number {
+  return Math.max(1, limit - Math.floor(limit * reserve));
+}
+
+/** Returns the limit minus our own requests that still count. */
+export function unused(memory: LearnedLimits, nowMs: number): number {
+  const { limit, usage } = memory;
+  if (limit === undefined || usage.windowMs === undefined) return 0;
+  return units(memory) - counted(usage, nowMs);
+}
+
+/** Returns the number of requests in flight. */
+export function inFlight({ leases }: LearnedLimits): number {
+  return leases.reduce((sum, { n }) => sum + n, 0);
+}
+
+/** Returns whether no other client was detected for ten windows; without headers, none ever is. */
+export function isAlone({ companyUntilMs, mark }: LearnedLimits, nowMs: number): boolean {
+  return !mark || nowMs >= companyUntilMs;
+}
+
+/** Returns what is known about the limit. */
+export function known(memory: LearnedLimits): RouteLimit {
+  const { limit, usage, mark, foreign } = memory;
+  const { windowMs } = usage;
+  return { limit, windowMs, left: mark?.left, others: Math.max(foreign.now, foreign.before) };
+}
+
+/** Records that requests leave, and returns their lease. */
+export function depart(
+  memory: LearnedLimits,
+  leaving: Pick<Lease, 'id' | 'n' | 'sentMs' | 'worker' | 'untilMs'>,
+): Lease {
+  const { id, n, sentMs } = leaving;
+  const least = unused(memory, sentMs) - inFlight(memory) - n;
+  memory.sent += n;
+  const lease = { ...leaving, answers: memory.answers, sent: memory.sent, least };
+  memory.leases.push(lease);
+  if (memory.blocked || memory.unknown !== undefined) memory.probe = id;
+  return lease;
+}
+
+/** Records that `n` requests of a lease are no longer in flight; returns the lease, if known. */
+export function land(memory: LearnedLimits, id: string, n: number): Lease | undefined {
+  const at = memory.leases.findIndex((lease) => lease.id === id);
+  const lease = memory.leases[at];
+  if (!lease) return undefined;
+  lease.n -= n;
+  if (memory.probe === id) memory.probe = undefined;
+  if (lease.n <= 0) memory.leases.splice(at, 1);
+  return lease;
+}
+
+/**
+ * Counts which of our own requests a server may still count. A server with fixed windows, or one
+ * that remembers each request for a window, frees each request at most one window after it arrived.
+ * So a program that is the only client may send again what it sent a window ago, whatever the
+ * headers show. (A server that counts in two windows and weighs the older one is recognized by the
+ * capacity that comes back: permit-decision.ts.)
+ *
+ * The arrival time of a request is known only to be some time before its response. Three quarters
+ * of the shortest observed round trip are subtracted, because the return path may be the shorter
+ * one. A request that leaves at the resulting time arrives when the old one no longer counts.
+ */
+
+/** Above this number, requests answered in the same of so many parts of a window are one. */
+const GRAINS = 200;
+/** Milliseconds added to every time at which capacity should be back. */
+export const MARGIN_MS = 2;
+
+/** The time from the departure of a request to its response, in monotonic milliseconds. */
+interface Trip {
+  /** Undefined if it is not known. */
+  sentMs: number | undefined;
+  nowMs: number;
+}
+
+/** Adds `n` requests that were answered or abandoned. They arrived at some time in between. */
+export function addUse(usage: Usage, { sentMs, nowMs }: Trip, n = 1): void {
+  const { grains, windowMs = 0 } = usage;
+  const last = grains.at(-1);
+  // Reports of several processes may arrive in another order than the responses.
+  const atMs = Math.max(nowMs, last?.untilMs ?? nowMs);
+  usage.sum += n;
+  if (last && usage.sum > GRAINS && partOf(last.untilMs, windowMs) === partOf(atMs, windowMs)) {
+    last.n += n;
+    last.untilMs = atMs;
+    if (last.sentMs !== undefined) last.sentMs = sentMs && Math.min(last.sentMs, sentMs);
+  } else grains.push({ sentMs, untilMs: atMs, n });
+}
+
+function partOf(ms: number, windowMs: number): number {
+  return windowMs > 0 ? Math.floor((GRAINS * ms) / windowMs) : ms;
+}
+
+/** Returns the time at which a request answered at `ms` no longer counts. */
+export function backMs({ windowMs = 0, tripMs = 0 }: Usage, ms: number): number {
+  return ms - 0.75 * tripMs + windowMs + MARGIN_MS;
+}
+
+/** Returns how many requests still count. */
+export function counted(usage: Usage, nowMs: number): number {
+  const { grains } = usage;
+  const first = grains.findIndex(({ untilMs }) => backMs(usage, untilMs) > nowMs);
+  const over = grains.splice(0, first < 0 ? grains.length : first);
+  for (const { n } of over) usage.sum -= n;
+  return usage.sum;
+}
+
+/** Returns the time at which at most `most` of them still count. */
+export function downTo(usage: Usage, most: number): number {
+  let left = usage.sum;
+  for (const { untilMs, n } of usage.grains) {
+    left -= n;
+    if (left <= most) return backMs(usage, untilMs);
+  }
+  return Number.NEGATIVE_INFINITY;
+}
+
+/**
+ * Returns how many requests certainly counted at both ends of a round trip, assuming that each
+ * counts for one window.
+ */
+export function surelyCounted(usage: Usage, trip: { sentMs: number; nowMs: number }): number {
+  const { windowMs = 0, tripMs = 0 } = usage;
+  let sum = 0;
+  for (const { sentMs, untilMs, n } of usage.grains) {
+    if (sentMs === undefined || untilMs > trip.sentMs) continue;
+    const atLeastMs = Math.min(sentMs + windowMs, backMs(usage, untilMs) - 3 * tripMs);
+    if (atLeastMs > trip.nowMs) sum += n;
+  }
+  return sum;
 }

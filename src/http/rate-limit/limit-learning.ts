@@ -1,9 +1,18 @@
 /** Learns from the responses of one route. permit-decision.ts describes states and conclusions. */
 import type { Random } from '../../domain/clock.ts';
 import type { Observation } from '../rate-limit-headers.ts';
-import { type LearnedLimits, type Lease, SLOW_START } from './learned-limits.ts';
-import { inFlight, isAlone, units } from './limit-standing.ts';
-import { addUse, backMs, counted, surelyCounted } from './request-usage.ts';
+import {
+  type LearnedLimits,
+  type Lease,
+  SLOW_START,
+  inFlight,
+  isAlone,
+  units,
+  addUse,
+  backMs,
+  counted,
+  surelyCounted,
+} from './learned-limits.ts';
 
 const COMPANY_WINDOWS = 10;
 /** The shortest window that can be detected from a server's clock in whole seconds. */
@@ -23,7 +32,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 /** A response that arrived at `nowMs`, to a request that left at `sentMs`. */
 interface Event {
   /** The lease of its request; undefined if it has ended, and the response raises nothing. */
-  lease: Pick<Lease, 'answers' | 'sent' | 'least'> | undefined;
+  lease: Lease | undefined;
   sentMs: number;
   seen: Observation;
   nowMs: number;
@@ -35,7 +44,10 @@ export function learn(memory: LearnedLimits, event: Event): void {
   const { lease, sentMs, seen, nowMs } = event;
   const { usage } = memory;
   if (lease) memory.answers += 1;
-  memory.limit = limitOf(memory, seen);
+  // If no header states the limit, it is at least what is left plus this request.
+  const { remaining } = seen;
+  const least = remaining === undefined ? memory.limit : Math.max(memory.limit ?? 0, remaining + 1);
+  memory.limit = seen.limit ?? least;
   memory.isTold ||= memory.limit !== undefined && seen.limit === memory.limit;
   usage.windowMs = seen.windowMs ?? usage.windowMs;
   usage.tripMs = Math.min(usage.tripMs ?? NEVER, nowMs - sentMs);
@@ -43,7 +55,13 @@ export function learn(memory: LearnedLimits, event: Event): void {
   counted(usage, nowMs);
   addUse(usage, { sentMs, nowMs });
   memory.window.own += 1;
-  grow(memory);
+  // One more may be in flight per clean response; without headers, per round of responses.
+  const { pace } = memory;
+  pace.round += 1;
+  if (memory.mark || pace.round >= pace.inFlight) {
+    pace.round = 0;
+    pace.inFlight = Math.min(pace.ceiling, pace.inFlight + 1);
+  }
   // A response to a request from before these describes the time before them.
   if (isFrom(lease, memory.blocked?.at)) return;
   if (memory.blocked) {
@@ -58,21 +76,16 @@ export function learn(memory: LearnedLimits, event: Event): void {
     memory.mark = undefined;
     memory.window = { openedMs: nowMs, own: 1, short: false, before: 0 };
   }
-  const shown = usable(memory, seen);
-  if (shown !== undefined) believe(memory, event, shown);
-  else if (memory.mark) memory.mark.left = Math.max(0, memory.mark.left - 1);
+  const { limit } = memory;
+  if (remaining !== undefined && limit !== undefined) {
+    believe(memory, event, Math.max(0, remaining - Math.floor(limit * memory.reserve)));
+  } else if (memory.mark) memory.mark.left = Math.max(0, memory.mark.left - 1);
   else guess(memory, nowMs, 0);
 }
 
 /** Returns whether a request left before response number `at`. */
 function isFrom(lease: Event['lease'], at: number | undefined): boolean {
   return at !== undefined && (lease?.answers ?? -1) < at;
-}
-
-/** Returns the limit; if no header states it, at least what is left plus this request. */
-function limitOf({ limit }: LearnedLimits, seen: Observation): number | undefined {
-  if (seen.limit !== undefined || seen.remaining === undefined) return seen.limit ?? limit;
-  return Math.max(limit ?? 0, seen.remaining + 1);
 }
 
 /**
@@ -93,19 +106,8 @@ function guess(memory: LearnedLimits, nowMs: number, blockedMs: number): void {
   if (blockedMs > 0 || isOver) memory.window = { openedMs: nowMs, own: 1, short: false, before: 0 };
 }
 
-/** Returns the lowest number shown since the request left; other responses may be newer. */
-function latest(memory: LearnedLimits, { lease }: Event, shown: number): number {
-  const since = lease?.answers ?? -1;
-  const meanwhile = memory.recent.filter(({ at }) => at > since);
-  const oldest = Math.min(memory.answers, ...memory.leases.map(({ answers }) => answers));
-  const recent = [...memory.recent, { at: memory.answers, shown }];
-  memory.recent = recent.filter(({ at }) => at > oldest);
-  return Math.min(shown, ...meanwhile.map((one) => one.shown));
-}
-
 /** Records that `n` responses never arrived, because their requests may have counted. */
-export function miss(memory: LearnedLimits, { sentMs }: Pick<Lease, 'sentMs'>, lost: Lost): void {
-  const { nowMs, n } = lost;
+export function miss(memory: LearnedLimits, sentMs: number, nowMs: number, n: number): void {
   memory.answers += n;
   addUse(memory.usage, { sentMs, nowMs }, n);
   memory.window.own += n;
@@ -116,31 +118,23 @@ export function miss(memory: LearnedLimits, { sentMs }: Pick<Lease, 'sentMs'>, l
   mark.lost += taken;
 }
 
-interface Lost {
-  nowMs: number;
-  n: number;
-}
-
-function usable(memory: LearnedLimits, { remaining }: Observation): number | undefined {
-  const { limit } = memory;
-  if (remaining === undefined || limit === undefined) return undefined;
-  return Math.max(0, remaining - Math.floor(limit * memory.reserve));
-}
-
-/** Allows one more in flight per clean response; without headers, per round of responses. */
-function grow({ pace, mark }: LearnedLimits): void {
-  pace.round += 1;
-  if (!mark && pace.round < pace.inFlight) return;
-  pace.round = 0;
-  pace.inFlight = Math.min(pace.ceiling, pace.inFlight + 1);
-}
-
 function believe(memory: LearnedLimits, event: Event, shown: number): void {
   const { mark, window } = memory;
   const { lease, nowMs } = event;
-  const left = latest(memory, event, shown);
+  // The lowest number shown since the request left; other responses may be newer.
+  const meanwhile = memory.recent.filter(({ at }) => at > (lease?.answers ?? -1));
+  const left = Math.min(shown, ...meanwhile.map((one) => one.shown));
+  const oldest = Math.min(memory.answers, ...memory.leases.map(({ answers }) => answers));
+  const recent = [...memory.recent, { at: memory.answers, shown }];
+  memory.recent = recent.filter(({ at }) => at > oldest);
   if (!mark) {
-    const before = rememberBefore(memory, left, nowMs);
+    // Use before the first response counts for one window, and others are assumed for that time.
+    const ours = counted(memory.usage, nowMs) + inFlight(memory);
+    const before = Math.max(0, units(memory) - ours - left);
+    if (before > 0) {
+      meetCompany(memory, nowMs, 1);
+      addUse(memory.usage, { sentMs: undefined, nowMs }, before);
+    }
     memory.window = { openedMs: nowMs, own: 1, short: false, before };
     return put(memory, event, left);
   }
@@ -155,7 +149,7 @@ function believe(memory: LearnedLimits, event: Event, shown: number): void {
   if (isDue) window.short = left + 1 < units(memory) / 2;
   if (shown < least && window.short) memory.trickle = true;
   const gain = left - (mark.left + mark.lost - 1);
-  const found = whatCameBack(memory, event, { left, gain, isDue });
+  const found = whatCameBack(memory, event, left, isDue);
   if (found === 'units') memory.trickle = true;
   else if (found === 'window') {
     memory.trickle = false;
@@ -163,10 +157,15 @@ function believe(memory: LearnedLimits, event: Event, shown: number): void {
     memory.window.short = false;
     memory.pace.inFlight = SLOW_START;
   } else if (isDue && gain > 0) turn(memory, nowMs);
-  else if (gain <= 0 && isLate(memory, nowMs - mark.ms)) {
-    memory.trickle = false;
-    const { windowMs = 0 } = memory.usage;
-    if (!isAlone(memory, nowMs)) memory.rigidUntilMs = nowMs + COMPANY_WINDOWS * windowMs;
+  else if (gain <= 0) {
+    // Did nothing come back within a time in which a unit should have?
+    const { limit, usage } = memory;
+    const { windowMs } = usage;
+    const isKnown = inFlight(memory) === 0 && limit !== undefined && windowMs !== undefined;
+    if (isKnown && nowMs - mark.ms > (1.5 * windowMs) / limit) {
+      memory.trickle = false;
+      if (!isAlone(memory, nowMs)) memory.rigidUntilMs = nowMs + COMPANY_WINDOWS * windowMs;
+    }
   }
   put(memory, event, left);
 }
@@ -178,27 +177,18 @@ function turn(memory: LearnedLimits, nowMs: number): void {
   memory.window = { ...window, openedMs: nowMs, own: 1, before: 0 };
 }
 
-/** Counts use before the first response for one window, and assumes others for that time. */
-function rememberBefore(memory: LearnedLimits, left: number, nowMs: number): number {
-  const ours = counted(memory.usage, nowMs) + inFlight(memory);
-  const before = Math.max(0, units(memory) - ours - left);
-  if (before === 0) return 0;
-  meetCompany(memory, nowMs, 1);
-  addUse(memory.usage, { sentMs: undefined, nowMs }, before);
-  return before;
-}
-
-type Back = 'nothing' | 'window' | 'units';
-
 /** Returns the capacity regained beyond our own requests: a whole window, or single units. */
 function whatCameBack(
   memory: LearnedLimits,
   { sentMs, nowMs }: Event,
-  { left, gain, isDue }: { left: number; gain: number; isDue: boolean },
-): Back {
+  left: number,
+  isDue: boolean,
+): 'nothing' | 'window' | 'units' {
   const { limit, mark, usage } = memory;
   const { windowMs } = usage;
-  if (gain <= 0 || !mark || limit === undefined || windowMs === undefined) return 'nothing';
+  if (!mark || limit === undefined || windowMs === undefined) return 'nothing';
+  const gain = left - (mark.left + mark.lost - 1);
+  if (gain <= 0) return 'nothing';
   const own = surelyCounted(usage, { sentMs, nowMs });
   if (left <= units(memory) - own) return 'nothing';
   const inTheMeantime = ((nowMs - mark.ms) * limit) / windowMs + 1.5;
@@ -207,13 +197,6 @@ function whatCameBack(
   // gain was the reserved share.
   const isBefore = memory.reserve > 0 && !isDue;
   return isBefore || left < (units(memory) - 1) * 0.9 ? 'units' : 'nothing';
-}
-
-/** Returns whether nothing came back within a time in which a unit should have. */
-function isLate(memory: LearnedLimits, elapsedMs: number): boolean {
-  const { limit, usage } = memory;
-  if (inFlight(memory) > 0 || limit === undefined || usage.windowMs === undefined) return false;
-  return elapsedMs > (1.5 * usage.windowMs) / limit;
 }
 
 function put(memory: LearnedLimits, { seen, nowMs }: Event, left: number): void {

@@ -12,7 +12,7 @@
  *     429                    → BLOCKED
  *
  * IDLE     (OPEN, and nothing may leave) until the time at which capacity must be back.
- *     no other clients       → a window after our own oldest requests (request-usage.ts)
+ *     no other clients       → a window after our own oldest requests (downTo in learned-limits.ts)
  *     other clients          → a window after the first response of this one, then one request. A
  *                              window that opened with less than half gives back no whole window;
  *                              while anything is left of it, the time is when a few of our own
@@ -44,11 +44,17 @@
  *            and sent at intervals over the idle time: real requests that detect early that
  *            capacity is back.
  */
-import { isAlone, inFlight, units, unused } from './limit-standing.ts';
+import {
+  isAlone,
+  inFlight,
+  units,
+  unused,
+  type LearnedLimits,
+  backMs,
+  downTo,
+  MARGIN_MS,
+} from './learned-limits.ts';
 import { LEAST_WAIT_MS, SHORT_MS } from './limit-learning.ts';
-import type { LearnedLimits } from './learned-limits.ts';
-import { backMs, downTo, MARGIN_MS } from './request-usage.ts';
-import { ownBackAt, sensorsOf, someBackAt } from './return-times.ts';
 
 /** Below this limit, no units are held back. */
 const LEAST_FOR_SENSORS = 8;
@@ -77,48 +83,12 @@ export function decide(memory: LearnedLimits, question: Question): Allowance {
   const isBlind = !mark && (limit === undefined || usage.windowMs === undefined);
   if (isBlind) return upTo(pace.inFlight - flying);
   const all = left(memory, nowMs);
-  const spare = all - heldBack(memory, { ...question, all });
-  const { n, overMs } = underWay(memory, nowMs);
-  const free = pace.ceiling - flying;
-  const more = upTo(Math.min(free, mostInFlight(memory, spare, question) - n));
-  if (more.leave > 0 || free <= 0) return more;
-  if (n > 0) return rest(overMs - nowMs);
-  const atMs = backAt(memory, { nowMs, all, ahead: 0 });
-  return atMs > nowMs ? rest(atMs - nowMs) : upTo(1);
-}
-
-/**
- * Returns when enough is back for one request after `ahead` others that wait; undefined if it is
- * not for want of capacity that they wait.
- */
-export function returnsAt(
-  memory: LearnedLimits,
-  { nowMs, ahead }: { nowMs: number; ahead: number },
-): number | undefined {
-  if (!memory.mark || memory.blocked || memory.unknown !== undefined) return undefined;
-  const all = left(memory, nowMs);
-  const free = all - inFlight(memory);
-  if (free > heldBack(memory, { nowMs, waiting: NEVER, all })) return undefined;
-  return backAt(memory, { nowMs, all: free, ahead });
-}
-
-/** Returns how many requests may be in flight at once, at least one. */
-export function mostAtOnce(memory: LearnedLimits, nowMs: number): number {
-  if (!memory.mark) return memory.pace.inFlight;
-  const all = left(memory, nowMs);
-  const question = { nowMs, waiting: NEVER, sharers: 1 };
-  const spare = all - heldBack(memory, { ...question, all });
-  return Math.max(1, mostInFlight(memory, spare, question));
-}
-
-/**
- * Returns how many requests a server may still count, and when the first of them will be too old to
- * count. A request that left more than a window and a round trip ago no longer counts, whatever
- * happened to it. Otherwise a request that hangs would block its route until it is abandoned.
- * Permits of a process may be used until they count as spent.
- */
-function underWay(memory: LearnedLimits, nowMs: number): { n: number; overMs: number } {
-  const { windowMs = NEVER, tripMs = 0 } = memory.usage;
+  const spare = all - heldBack(memory, nowMs, question.waiting, all);
+  // How many requests a server may still count, and when the first of them will be too old to
+  // count. A request that left more than a window and a round trip ago no longer counts, whatever
+  // happened to it. Otherwise a request that hangs would block its route until it is abandoned.
+  // Permits of a process may be used until they count as spent.
+  const { windowMs = NEVER, tripMs = 0 } = usage;
   let [n, overMs] = [0, NEVER];
   for (const lease of memory.leases) {
     const ms = lease.untilMs ?? lease.sentMs + windowMs + tripMs;
@@ -126,7 +96,32 @@ function underWay(memory: LearnedLimits, nowMs: number): { n: number; overMs: nu
     n += lease.n;
     overMs = Math.min(overMs, ms);
   }
-  return { n, overMs };
+  const free = pace.ceiling - flying;
+  const more = upTo(Math.min(free, mostInFlight(memory, spare, question) - n));
+  if (more.leave > 0 || free <= 0) return more;
+  if (n > 0) return rest(overMs - nowMs);
+  const atMs = backAt(memory, nowMs, all, 0);
+  return atMs > nowMs ? rest(atMs - nowMs) : upTo(1);
+}
+
+/**
+ * Returns when enough is back for one request after `ahead` others that wait; undefined if it is
+ * not for want of capacity that they wait.
+ */
+export function returnsAt(memory: LearnedLimits, nowMs: number, ahead: number): number | undefined {
+  if (!memory.mark || memory.blocked || memory.unknown !== undefined) return undefined;
+  const all = left(memory, nowMs);
+  const free = all - inFlight(memory);
+  if (free > heldBack(memory, nowMs, NEVER, all)) return undefined;
+  return backAt(memory, nowMs, free, ahead);
+}
+
+/** Returns how many requests may be in flight at once, at least one. */
+export function mostAtOnce(memory: LearnedLimits, nowMs: number): number {
+  if (!memory.mark) return memory.pace.inFlight;
+  const all = left(memory, nowMs);
+  const spare = all - heldBack(memory, nowMs, NEVER, all);
+  return Math.max(1, mostInFlight(memory, spare, { nowMs, waiting: NEVER, sharers: 1 }));
 }
 
 function upTo(leave: number): Allowance {
@@ -154,23 +149,17 @@ function ours(memory: LearnedLimits, nowMs: number): number {
 function mostInFlight(memory: LearnedLimits, spare: number, { nowMs, sharers }: Question): number {
   if (spare <= 0) return 0;
   const { pace, trickle } = memory;
-  const part = Math.min(trickle ? 1 : 1 - others(memory), 1 / sharers) / 2;
+  const { own } = memory.window;
+  const used = Math.max(own, units(memory) - (memory.mark?.left ?? 0));
+  // The share of other clients in the amount used in this window.
+  const others = 1 - own / Math.max(1, used);
+  const part = Math.min(trickle ? 1 : 1 - others, 1 / sharers) / 2;
   const most = isAlone(memory, nowMs) ? spare : Math.floor(spare * part);
   return Math.min(pace.inFlight, Math.max(1, most));
 }
 
-/** Returns the share of other clients in the amount used in this window. */
-function others(memory: LearnedLimits): number {
-  const { mark, window } = memory;
-  const used = Math.max(window.own, units(memory) - (mark?.left ?? 0));
-  return 1 - window.own / Math.max(1, used);
-}
-
 /** Returns the units held back: the sensors, or with others the last unit, which two might take. */
-function heldBack(
-  memory: LearnedLimits,
-  { nowMs, waiting, all }: Pick<Question, 'nowMs' | 'waiting'> & { all: number },
-): number {
+function heldBack(memory: LearnedLimits, nowMs: number, waiting: number, all: number): number {
   const { limit = 0, trickle, mark } = memory;
   if (!mark || limit < LEAST_FOR_SENSORS) return 0;
   const sensors = sensorsOf(limit);
@@ -179,10 +168,7 @@ function heldBack(
 }
 
 /** Returns when to send the next request if none is in flight and all that is left is held back. */
-function backAt(
-  memory: LearnedLimits,
-  { nowMs, all, ahead }: { nowMs: number; all: number; ahead: number },
-): number {
+function backAt(memory: LearnedLimits, nowMs: number, all: number, ahead: number): number {
   const { mark, usage, window, limit = 1, trickle } = memory;
   const { windowMs } = usage;
   const markMs = mark?.ms ?? nowMs;
@@ -190,7 +176,7 @@ function backAt(
   if (mark?.resetAtMs !== undefined) return mark.resetAtMs + SHORT_MS;
   if (windowMs === undefined) return markMs + LEAST_WAIT_MS;
   if (trickle) {
-    const held = Math.max(1, heldBack(memory, { nowMs, waiting: NEVER, all }));
+    const held = Math.max(1, heldBack(memory, nowMs, NEVER, all));
     const missing = held + 1 + ahead - Math.max(0, all);
     const unitMs = markMs + Math.min(windowMs, (missing * windowMs) / limit) + MARGIN_MS;
     const isSpent = ours(memory, nowMs) <= held;
@@ -209,4 +195,33 @@ function backAt(
   const beatMs = mark?.beatMs ?? NEVER;
   // The last sensor waits for the single moment at which the server's clock may begin a window.
   return Math.min(openMs, all === 1 && beatMs < openMs ? beatMs : Math.min(spacedMs, beatMs));
+}
+
+/** The share of others above which they may be clients like this one, which send in bursts. */
+const MOST_FOREIGN = 0.34;
+/** Requests that others may send beyond what they did. */
+const SPARE = 2;
+
+/** Returns how many units are held back to notice early that capacity is back. */
+function sensorsOf(limit: number): number {
+  return Math.min(4, Math.max(1, Math.round(limit * 0.02)));
+}
+
+/** Returns when some of our own no longer count, with others and a window that opened short. */
+function someBackAt({ window, usage, mark, limit = 1 }: LearnedLimits): number {
+  if (!window.short || !mark || mark.left === 0) return NEVER;
+  return downTo(usage, Math.max(0, mark.counted - Math.max(2, sensorsOf(limit))));
+}
+
+/**
+ * Returns when a unit is free again because our own requests no longer count, if others go on as
+ * they did. It is taken only where capacity was seen not to come back bit by bit, and others use a
+ * small part: whatever the server counts, it then counts no more than that.
+ */
+function ownBackAt(memory: LearnedLimits, nowMs: number): number {
+  const { usage, foreign, window, rigidUntilMs, limit = 1 } = memory;
+  const share = Math.max(foreign.now, foreign.before);
+  if (!window.short || share > MOST_FOREIGN || nowMs >= rigidUntilMs) return NEVER;
+  const others = Math.ceil(share * limit) + SPARE;
+  return downTo(usage, Math.max(0, units(memory) - others - 1));
 }

@@ -22,18 +22,13 @@ import {
   watchStuck,
 } from './route-queue.ts';
 
-import { type Observation, observe } from '../rate-limit-headers.ts';
+import { observe } from '../rate-limit-headers.ts';
 import { anySignal } from '../retry.ts';
 
 /** The maximum number of 429s tolerated for one request. */
 const MOST_REFUSALS = 20;
 /** The maximum number of requests in flight on one route; no budget allows more. */
 const MOST_IN_FLIGHT = CEILING;
-
-interface Passage {
-  priority?: Priority | undefined;
-  signal?: AbortSignal | undefined;
-}
 
 /** Counts requests that left, including 429s and those without a response. */
 export interface Counts {
@@ -59,7 +54,7 @@ export interface Gate {
   through(
     route: string,
     send: (signal: AbortSignal | undefined) => Promise<Answer>,
-    sendContext?: Passage,
+    sendContext?: { priority?: Priority | undefined; signal?: AbortSignal | undefined },
   ): Promise<Answer>;
   counts(): Counts;
   /** Returns the limit of each route, as shown by its responses. */
@@ -91,14 +86,24 @@ export function createGate(options: GateOptions): Gate {
   const { budgetOf = () => createBudget({ random, reserve }), stuck: tell = () => undefined } =
     options;
   const routes = new Map<string, Route>();
-  const said: Said = { epochMs: undefined };
-  const routeOf = (name: string): Route => {
+  const platform: PlatformTime = { epochMs: undefined };
+  const findRoute = (name: string): Route => {
     const known = routes.get(name);
     if (known) return known;
-    const budget = budgetOf(name, () => ask(route));
-    const limit = pLimit(MOST_IN_FLIGHT);
-    const parts = { lanes: createLanes<Entry>(), stuck: watchStuck(name, clock, tell) };
-    const route: Route = { ...newRoute, ...parts, name, clock, limit, budget, said };
+    const route: Route = {
+      name,
+      platform,
+      clock,
+      budget: budgetOf(name, () => ask(route)),
+      limit: pLimit(MOST_IN_FLIGHT),
+      lanes: createLanes<Entry>(),
+      stuck: watchStuck(name, clock, tell),
+      came: 0,
+      sent: 0,
+      refused: 0,
+      asking: false,
+      timer: undefined,
+    };
     routes.set(name, route);
     return route;
   };
@@ -108,13 +113,23 @@ export function createGate(options: GateOptions): Gate {
     [...routes.values()].reduce((total, route) => total + one(route), 0);
 
   return {
-    async through(name, send, sendContext = {}) {
-      const stop = anySignal(signal, sendContext.signal);
+    async through(name, send, { priority = 'other', signal: own } = {}) {
+      const stop = anySignal(signal, own);
       stop?.throwIfAborted();
-      return enter(routeOf(name), send, {
-        signal: stop,
-        priority: sendContext.priority ?? 'other',
-      });
+      const route = findRoute(name);
+      const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+      route.came += 1;
+      const arrival = { send, signal: stop, priority, order: route.came, resolve, reject };
+      const entry: Entry = { ...arrival, refusals: 0, refusedMs: undefined };
+      const leave = () => {
+        if (!route.lanes.remove(entry)) return;
+        reject(stop?.reason);
+        ask(route);
+      };
+      stop?.addEventListener('abort', leave, { once: true });
+      route.lanes.put(entry);
+      ask(route);
+      return promise.finally(() => stop?.removeEventListener('abort', leave));
     },
     counts: () => ({
       total: sum(({ sent }) => sent),
@@ -122,8 +137,10 @@ export function createGate(options: GateOptions): Gate {
       rateLimited: sum(({ refused }) => refused),
     }),
     limits: () => each(({ budget }) => budget.limit()),
-    platformNow: () =>
-      said.epochMs === undefined ? undefined : Math.floor(said.epochMs + clock.monotonic()),
+    platformNow: () => {
+      const { epochMs } = platform;
+      return epochMs === undefined ? undefined : Math.floor(epochMs + clock.monotonic());
+    },
     signal,
   };
 }
@@ -160,13 +177,13 @@ export function urgently(gate: Gate): Gate {
 }
 
 /** The platform's wall-clock time at the moment when our monotonic clock showed 0. */
-interface Said {
+interface PlatformTime {
   epochMs: number | undefined;
 }
 
 interface Route {
   name: string;
-  said: Said;
+  platform: PlatformTime;
   clock: Clock;
   budget: Budget;
   limit: LimitFunction;
@@ -181,8 +198,6 @@ interface Route {
   timer: AbortController | undefined;
 }
 
-const newRoute = { came: 0, sent: 0, refused: 0, asking: false, timer: undefined };
-
 /** A caller's request, waiting or in flight. */
 interface Entry {
   send(signal: AbortSignal | undefined): Promise<Answer>;
@@ -194,28 +209,6 @@ interface Entry {
   refusedMs: number | undefined;
   resolve(answer: Answer): void;
   reject(reason: unknown): void;
-}
-
-const newEntry = { refusals: 0, refusedMs: undefined };
-
-function enter(
-  route: Route,
-  send: Entry['send'],
-  sendContext: Pick<Entry, 'signal' | 'priority'>,
-): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  const { signal } = sendContext;
-  route.came += 1;
-  const entry: Entry = { ...sendContext, ...newEntry, send, order: route.came, resolve, reject };
-  const leave = () => {
-    if (!route.lanes.remove(entry)) return;
-    reject(signal?.reason);
-    ask(route);
-  };
-  signal?.addEventListener('abort', leave, { once: true });
-  route.lanes.put(entry);
-  ask(route);
-  return promise.finally(() => signal?.removeEventListener('abort', leave));
 }
 
 /**
@@ -272,24 +265,23 @@ async function depart(route: Route, entry: Entry, ticket: Ticket): Promise<void>
   }
   const seen = observe(answer.status, answer.headers, clock.now());
   budget.answer(ticket, seen, clock.monotonic());
-  if (seen.dateMs !== undefined) route.said.epochMs = seen.dateMs - clock.monotonic();
+  if (seen.dateMs !== undefined) route.platform.epochMs = seen.dateMs - clock.monotonic();
   route.sent += 1;
-  if (seen.refused) refuse(route, entry, seen);
-  else {
+  if (seen.refused) {
+    route.refused += 1;
+    entry.refusals += 1;
+    entry.refusedMs ??= clock.monotonic();
+    route.stuck.refused(entry.refusals, entry.refusedMs);
+    if (entry.signal?.aborted) entry.reject(entry.signal.reason);
+    else if (entry.refusals < MOST_REFUSALS) route.lanes.put(entry, 'again');
+    else {
+      const what = `${route.name}: one request was refused ${MOST_REFUSALS} times in a row (429)`;
+      const detail = { retryAfterMs: seen.retryAfterMs ?? 0, route: route.name };
+      entry.reject(new RateLimited(`${what}, the waits asked for kept`, detail));
+    }
+  } else {
     route.stuck.through();
     entry.resolve(answer);
   }
   ask(route);
-}
-
-function refuse(route: Route, entry: Entry, seen: Observation): void {
-  route.refused += 1;
-  entry.refusals += 1;
-  entry.refusedMs ??= route.clock.monotonic();
-  route.stuck.refused(entry.refusals, entry.refusedMs);
-  if (entry.signal?.aborted) return entry.reject(entry.signal.reason);
-  if (entry.refusals < MOST_REFUSALS) return route.lanes.put(entry, 'again');
-  const said = `${route.name}: one request was refused ${MOST_REFUSALS} times in a row (429)`;
-  const detail = { retryAfterMs: seen.retryAfterMs ?? 0, route: route.name };
-  entry.reject(new RateLimited(`${said}, the waits asked for kept`, detail));
 }

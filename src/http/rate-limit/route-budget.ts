@@ -5,11 +5,9 @@
 import type { Random } from '../../domain/clock.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Observation } from '../rate-limit-headers.ts';
-import { type Lease, nothingLearned } from './learned-limits.ts';
+import { type Lease, nothingLearned, known, depart, land } from './learned-limits.ts';
 import { learn, miss } from './limit-learning.ts';
-import { known } from './limit-standing.ts';
 import { type Allowance, decide, rest } from './permit-decision.ts';
-import { depart, land } from './request-leases.ts';
 
 /** The maximum number of requests of one process in flight on one route. */
 export const CEILING = 32;
@@ -47,7 +45,7 @@ export interface BudgetOptions {
 /** Creates the budget of one process, without any knowledge. */
 export function createBudget(options: BudgetOptions): Budget {
   const { random, reserve = 0, ceiling = CEILING, sharers } = options;
-  const memory = nothingLearned({ ceiling, reserve });
+  const memory = nothingLearned(ceiling, reserve);
   if (sharers) memory.companyUntilMs = NEVER;
   return {
     decide(nowMs, waiting) {
@@ -62,7 +60,7 @@ export function createBudget(options: BudgetOptions): Budget {
     },
     lose(ticket, nowMs) {
       land(memory, ticket.id, 1);
-      miss(memory, ticket, { nowMs, n: 1 });
+      miss(memory, ticket.sentMs, nowMs, 1);
     },
     withdraw: (ticket) => void land(memory, ticket.id, 1),
     limit: () => known(memory),

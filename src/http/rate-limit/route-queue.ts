@@ -1,6 +1,4 @@
-/**
- * Queues the requests of one route, and decides whose turn it is and whether the route is stuck.
- */
+/** Queues the requests of one route; decides whose turn it is and whether the route is stuck. */
 import type { Clock } from '../../domain/clock.ts';
 
 const URGENCY = ['event', 'opt_out', 'other'] as const;
@@ -16,23 +14,10 @@ interface Waiting {
   order: number;
 }
 
-/** Holds the requests that wait for one route, sorted by priority. */
-export interface Lanes<Entry extends Waiting> {
-  /**
-   * Adds a request behind those of the same priority, or with `again` ahead of all that wait for
-   * the first time.
-   */
-  put(entry: Entry, place?: 'again'): void;
-  /** Removes and returns the request whose turn it is, or undefined if none waits. */
-  take(): Entry | undefined;
-  /** Removes a request. Returns false if the request is not waiting here. */
-  remove(entry: Entry): boolean;
-  /** Returns the number of waiting requests. */
-  size(): number;
-}
+export type Lanes<Entry extends Waiting> = ReturnType<typeof createLanes<Entry>>;
 
-/** Creates an empty queue. */
-export function createLanes<Entry extends Waiting>(): Lanes<Entry> {
+/** Creates an empty queue of the requests that wait for one route, sorted by priority. */
+export function createLanes<Entry extends Waiting>() {
   // Each priority has two lanes, because a request that is sent again takes precedence over new
   // ones.
   const lanes = URGENCY.map((priority) => ({
@@ -48,16 +33,22 @@ export function createLanes<Entry extends Waiting>(): Lanes<Entry> {
       if (first) yield first;
     }
   }
+  /** Removes a request. Returns false if the request is not waiting here. */
   const remove = (entry: Entry): boolean =>
     lanes.some((lane) => lane.again.delete(entry) || lane.new.delete(entry));
 
   return {
-    put(entry, place) {
+    /**
+     * Adds a request behind those of the same priority, or with `again` ahead of all that wait for
+     * the first time.
+     */
+    put(entry: Entry, place?: 'again'): void {
       for (const lane of lanes) {
         if (lane.priority === entry.priority) lane[place ?? 'new'].add(entry);
       }
     },
-    take() {
+    /** Removes and returns the request whose turn it is, or undefined if none waits. */
+    take(): Entry | undefined {
       taken += 1;
       const waiting = [...firsts()];
       const next = taken % FAIR === 0 ? earliest(waiting) : waiting[0];
@@ -86,27 +77,14 @@ const leastMs = 30_000;
 /** A report about a route that has become stuck or no longer is. */
 export interface Stuck {
   route: string;
-  /**
-   * For how many milliseconds one request was refused repeatedly; undefined if a request succeeded.
-   */
+  /** For how many milliseconds one request was refused; undefined if a request succeeded. */
   forMs: number | undefined;
 }
 
-/** Watches one route. */
-export interface StuckWatch {
-  through(): void;
-  /**
-   * Call this when a request was refused, with its number of refusals so far and the monotonic time
-   * of the first one.
-   */
-  refused(refusals: number, sinceMs: number): void;
-}
+export type StuckWatch = ReturnType<typeof watchStuck>;
 
-/**
- * Creates a watch that calls `tell` once when the route becomes stuck, and once when a request
- * succeeds again.
- */
-export function watchStuck(route: string, clock: Clock, tell: (told: Stuck) => void): StuckWatch {
+/** Creates a watch that calls `tell` once when the route becomes stuck, and once when it is not. */
+export function watchStuck(route: string, clock: Clock, tell: (told: Stuck) => void) {
   let throughMs = Number.NEGATIVE_INFINITY;
   let isStuck = false;
   return {
@@ -116,7 +94,11 @@ export function watchStuck(route: string, clock: Clock, tell: (told: Stuck) => v
       if (isStuck) tell({ route, forMs: undefined });
       isStuck = false;
     },
-    refused(refusals, sinceMs) {
+    /**
+     * Call this when a request was refused, with its number of refusals so far and the monotonic
+     * time of the first one.
+     */
+    refused(refusals: number, sinceMs: number): void {
       const forMs = clock.monotonic() - Math.max(sinceMs, throughMs);
       if (isStuck || refusals < leastRefusals || forMs < leastMs) return;
       isStuck = true;

@@ -5,13 +5,11 @@ import {
   keepMs,
   newFleet,
   serveMessage,
-} from '../../../src/http/rate-limit/shared/fleet-budget.ts';
-import {
   fleetBudget,
   type Message,
   type Reply,
   type Report,
-} from '../../../src/http/rate-limit/shared/fleet-messages.ts';
+} from '../../../src/http/rate-limit/shared/fleet-budget.ts';
 
 /** While no response is known, and while they are fast. */
 const LEASE_MS = { unknown: 5000, fast: 2000 };

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import type { Usage } from '../../../src/http/rate-limit/learned-limits.ts';
 import {
+  type Usage,
   addUse,
   backMs,
   counted,
   downTo,
   surelyCounted,
-} from '../../../src/http/rate-limit/request-usage.ts';
+} from '../../../src/http/rate-limit/learned-limits.ts';
 
 /** A window of a minute; the shortest round trip took 40 ms, of which 30 are taken off. */
 function usage(): Usage {

@@ -9,8 +9,10 @@ import { serve } from '../../../src/emulator/http-listener.ts';
 import { createGate } from '../../../src/http/rate-limit/request-gate.ts';
 import { createSend } from '../../../src/http/send-request.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
-import { organizationOf } from '../../../src/http/rate-limit/shared/organization-name.ts';
-import { sharedBudgets } from '../../../src/http/rate-limit/shared/shared-budget.ts';
+import {
+  organizationOf,
+  sharedBudgets,
+} from '../../../src/http/rate-limit/shared/shared-budget.ts';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

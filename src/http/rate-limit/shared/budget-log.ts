@@ -14,14 +14,17 @@
  * expires when it can no longer have any effect.
  */
 import { z } from 'zod';
-import { isBehind, keepMs, newFleet, serveMessage } from './fleet-budget.ts';
 import {
+  isBehind,
+  keepMs,
+  newFleet,
+  serveMessage,
   type FleetBudget,
   fleetBudget,
   message,
   type Message,
   type Reply,
-} from './fleet-messages.ts';
+} from './fleet-budget.ts';
 import type { Link } from './redis-connection.ts';
 
 /**
@@ -71,13 +74,7 @@ const START = '0-0';
 /** The budget after the entry `after`. */
 const copySchema = z.object({ after: z.string(), fleet: fleetBudget });
 
-/** A log of messages in Redis. */
-export interface BudgetLog {
-  /** Appends a message and returns its reply. Returns undefined if Redis is away. */
-  send(message: Message): Promise<Reply | undefined>;
-  /** Removes the log, so that all processes begin anew. */
-  forget(): Promise<void>;
-}
+export type BudgetLog = ReturnType<typeof budgetLog>;
 
 /** An entry of the log. */
 interface Entry {
@@ -91,7 +88,7 @@ interface Entry {
 
 /** The budget after all entries that this process has seen. */
 interface Replica {
-  last: Pick<Entry, 'id' | 'at'>;
+  last: { id: string; at: string };
   fleet: FleetBudget | undefined;
   /** The characters in the log since its newest copy, and those of that copy. */
   size: number;
@@ -99,36 +96,30 @@ interface Replica {
 }
 
 /** Creates the access to a log in Redis; nothing is read before the first message. */
-export function budgetLog({ link, key }: { link: Link; key: string }): BudgetLog {
+export function budgetLog({ link, key }: { link: Link; key: string }) {
   let replica = emptyReplica();
   return {
-    async send(message) {
+    /** Appends a message and returns its reply. Returns undefined if Redis is away. */
+    async send(message: Message): Promise<Reply | undefined> {
       const { last, fleet, size, copySize } = replica;
       const isDue = fleet !== undefined && size > Math.max(MOST_WITHOUT_COPY, 2 * copySize);
       const copy = isDue ? JSON.stringify({ after: last.id, fleet }) : '';
       const forMs = keepMs(fleet, message);
       const args = [last.id, last.at, JSON.stringify(message), copy, `${forMs}`];
-      const told = await link.run(appendScript, key, args);
-      if (!told) return undefined;
-      const [own = '', which, ...parts] = told;
-      const all = entriesOf(parts);
+      const found = await link.run(appendScript, key, args);
+      if (!found) return undefined;
+      const [own = '', which, ...parts] = found;
+      const all: Entry[] = [];
+      for (let from = 0; from + PARTS <= parts.length; from += PARTS) {
+        const [id = '', at = '', text = '', length = '', copied = ''] = parts.slice(from);
+        all.push({ id, at, message: text, copyLength: Number(length), copy: copied });
+      }
       if (which === 'all') replica = begin(all);
       return follow(replica, all, own);
     },
+    /** Removes the log, so that all processes begin anew. */
     forget: async () => void (await link.run(forgetScript, key, [])),
   };
-}
-
-function entriesOf(parts: readonly string[]): Entry[] {
-  const all: Entry[] = [];
-  for (let from = 0; from + PARTS <= parts.length; from += PARTS) {
-    const [id = '', at = '', message = '', length = '', copy = ''] = parts.slice(
-      from,
-      from + PARTS,
-    );
-    all.push({ id, at, message, copyLength: Number(length), copy });
-  }
-  return all;
 }
 
 function emptyReplica(): Replica {
@@ -155,12 +146,12 @@ function follow(replica: Replica, all: readonly Entry[], own: string): Reply | u
     const hasCopy = copyLength > 0;
     replica.size = hasCopy ? 0 : replica.size + text.length;
     if (hasCopy) replica.copySize = copyLength;
-    const said = parsed(message, text);
-    if (!said) continue;
+    const one = parsed(message, text);
+    if (!one) continue;
     const atMs = Number(at) * 1000;
     const { fleet } = replica;
     replica.fleet = fleet && !isBehind(fleet, atMs) ? fleet : newFleet(atMs);
-    const reply = serveMessage(replica.fleet, said, atMs);
+    const reply = serveMessage(replica.fleet, one, atMs);
     if (id === own) ownReply = reply;
   }
   return ownReply;

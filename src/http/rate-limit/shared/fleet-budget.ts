@@ -13,19 +13,27 @@
  * spent, because their process may have sent the requests before it died. And after a process was
  * away, nothing is known until one probe has measured it.
  */
-import { type Lease, nothingLearned } from '../learned-limits.ts';
+import {
+  type Lease,
+  nothingLearned,
+  inFlight,
+  known,
+  depart,
+  land,
+  units,
+  learnedLimits,
+} from '../learned-limits.ts';
 import { learn, meetCompany, miss } from '../limit-learning.ts';
-import { inFlight, known } from '../limit-standing.ts';
-import { decide } from '../permit-decision.ts';
-import { depart, land } from '../request-leases.ts';
-import type { FleetBudget, Grant, Message, Reply, Report } from './fleet-messages.ts';
-import { placeOf, SPACE_MS, untilTurn } from './fleet-turns.ts';
+import { decide, mostAtOnce, returnsAt } from '../permit-decision.ts';
+import { z } from 'zod';
+import type { RouteLimit } from '../../../domain/route-limit.ts';
+import { observation } from '../../rate-limit-headers.ts';
 
 /** The maximum number of requests of a fleet in flight on one route. */
 const FLEET_CEILING = 128;
 /** A process not heard of for this long, and two windows, is gone. */
 const AWAY_MS = 30_000;
-/** How often it is looked which processes are gone. */
+/** How often processes that are gone are forgotten. */
 const FORGET_EACH_MS = 1000;
 /** The windows for which others are assumed after a time of which nothing is known. */
 const UNKNOWN_WINDOWS = 1.5;
@@ -36,7 +44,7 @@ const DAY_MS = 86_400_000;
 
 /** Creates the budget of a fleet that knows nothing, at this time of the shared clock. */
 export function newFleet(bornMs: number): FleetBudget {
-  const limits = nothingLearned({ ceiling: FLEET_CEILING, reserve: 0 });
+  const limits = nothingLearned(FLEET_CEILING, 0);
   return { bornMs, seenMs: 0, workers: {}, limits };
 }
 
@@ -55,14 +63,28 @@ export function serveMessage(fleet: FleetBudget, message: Message, sharedMs: num
   const waitsSinceMs = want > 0 ? (before?.waitsSinceMs ?? nowMs) : undefined;
   const worker = { seenMs: nowMs, waitsSinceMs, asksAgainMs: nowMs };
   fleet.workers[id] = worker;
-  forgetWorkers(fleet, beforeMs);
+  // Once a second, processes that are gone are forgotten.
+  if (Math.floor(beforeMs / FORGET_EACH_MS) !== Math.floor(nowMs / FORGET_EACH_MS)) {
+    const leastMs = nowMs - (AWAY_MS + 2 * (limits.usage.windowMs ?? 0));
+    for (const [other, { seenMs }] of Object.entries(fleet.workers)) {
+      if (seenMs < leastMs) Reflect.deleteProperty(fleet.workers, other);
+    }
+  }
   for (const report of reports) take(fleet, report, message.jitter);
-  expire(fleet, message);
+  // Permits count as spent if their time is over, or if their worker may not even know of them.
+  const isOver = (lease: Lease): boolean =>
+    (lease.untilMs ?? 0) <= nowMs || (away && lease.worker === id);
+  for (const lease of limits.leases.filter(isOver)) {
+    const { n } = lease;
+    land(limits, lease.id, n);
+    miss(limits, lease.sentMs, nowMs, n);
+  }
   if (away) {
     limits.unknown = limits.answers;
     if (limits.usage.windowMs !== undefined) meetCompany(limits, nowMs, UNKNOWN_WINDOWS);
   }
-  const { n, waitMs, lease } = want > 0 ? grant(fleet, message) : nothing();
+  const nothing: Grant = { n: 0, lease: undefined, waitMs: 0 };
+  const { n, waitMs, lease } = want > 0 ? grant(fleet, message) : nothing;
   if (n > 0) worker.waitsSinceMs = n < want ? nowMs : undefined;
   worker.asksAgainMs = hundredths(nowMs + waitMs);
   if (leaving) Reflect.deleteProperty(fleet.workers, id);
@@ -94,37 +116,11 @@ function hundredths(ms: number): number {
   return Math.round(ms * 100) / 100;
 }
 
-/** Returns the time after which a process that is not heard of is gone. */
-function goneMs({ limits }: FleetBudget): number {
-  return AWAY_MS + 2 * (limits.usage.windowMs ?? 0);
-}
-
-/** Forgets processes that are gone, if another second has begun since `beforeMs`. */
-function forgetWorkers(fleet: FleetBudget, beforeMs: number): void {
-  const { workers, seenMs } = fleet;
-  if (Math.floor(beforeMs / FORGET_EACH_MS) === Math.floor(seenMs / FORGET_EACH_MS)) return;
-  const leastMs = seenMs - goneMs(fleet);
-  for (const [id, worker] of Object.entries(workers)) {
-    if (worker.seenMs < leastMs) Reflect.deleteProperty(workers, id);
-  }
-}
-
-/** Counts permits as spent whose time is over, or whose worker may not even know of them. */
-function expire({ limits, seenMs }: FleetBudget, { away, worker }: Message): void {
-  const isOver = (lease: Lease): boolean =>
-    (lease.untilMs ?? 0) <= seenMs || (away && lease.worker === worker);
-  for (const lease of limits.leases.filter(isOver)) {
-    const { n } = lease;
-    land(limits, lease.id, n);
-    miss(limits, lease, { nowMs: seenMs, n });
-  }
-}
-
 function take(fleet: FleetBudget, report: Report, jitter: number): void {
   const { limits } = fleet;
   const lease = land(limits, report.lease, report.n);
   if (report.is !== 'answer') {
-    if (report.is === 'lost' && lease) miss(limits, lease, { nowMs: fleet.seenMs, n: report.n });
+    if (report.is === 'lost' && lease) miss(limits, lease.sentMs, fleet.seenMs, report.n);
     return;
   }
   const nowMs = hundredths(fleet.seenMs - report.ageMs);
@@ -140,30 +136,175 @@ function take(fleet: FleetBudget, report: Report, jitter: number): void {
   });
 }
 
-function nothing(): Grant {
-  return { n: 0, lease: undefined, waitMs: 0 };
-}
-
 /** Grants permits, and returns the time after which to ask for those that are missing. */
 function grant(fleet: FleetBudget, message: Message): Grant {
   const { limits, seenMs: nowMs } = fleet;
   const { want, worker } = message;
   const { leave, waitMs } = decide(limits, { nowMs, waiting: want, sharers: 1 });
-  const { ahead, waiting, soon } = placeOf(fleet, worker);
+  const { ahead, waiting, soon } = findPlace(fleet, worker);
   const n = Math.min(want, Math.ceil(leave / (1 + soon)));
-  const lease = n > 0 ? give(fleet, n, message) : undefined;
+  const lease = n > 0 ? lend(fleet, n, worker) : undefined;
   if (n === want) return { n, lease, waitMs: 0 };
   const isBlocked = (limits.blocked?.untilMs ?? 0) > nowMs;
   const isTimed = n === 0 && (isBlocked || (waiting < 2 && inFlight(limits) === 0));
-  const turnMs = isTimed ? waitMs + ahead * SPACE_MS : untilTurn(fleet, { worker, ahead });
+  const turnMs = isTimed ? waitMs + ahead * SPACE_MS : untilTurn(fleet, worker, ahead);
   return { n, lease, waitMs: turnMs };
 }
 
-function give(fleet: FleetBudget, n: number, { worker }: Message): string {
+function lend(fleet: FleetBudget, n: number, worker: string): string {
   const { limits, seenMs, usualMs } = fleet;
   const fastMs = Math.min(LEASE_MS, Math.max(LEAST_LEASE_MS, 10 * (usualMs ?? LEASE_MS)));
   // If slow responses found their permits spent, nothing would ever be learned from them.
   const untilMs = hundredths(seenMs + Math.max(fastMs, 3 * (usualMs ?? 0)));
   const id = `${fleet.bornMs}:${limits.sent + n}`;
   return depart(limits, { id, n, sentMs: seenMs, worker, untilMs }).id;
+}
+
+/** The longest and the usual time after which to ask again. */
+const LONGEST_ROUND_MS = 500;
+const UNKNOWN_TRIP_MS = 25;
+const LEAST_ROUND_MS = 5;
+/** The time between two processes that ask after the same wait. */
+const SPACE_MS = 4;
+/** A turn is waited for at most about this long, or a window if that is longer: others may end. */
+const LONGEST_TURN_MS = 3000;
+/** A process that waits and is this late to ask again has ended, or wants nothing any more. */
+const LATE_MS = 2000;
+/** How soon it is looked whether permits in flight were returned, in round trips. */
+const LOOK_ROUNDS = 4;
+/** The units that come back between two processes that wait for a sliding refill. */
+const TRICKLE_SPACE = 1.5;
+/** The units in the time between two processes that look whether a whole window came back. */
+const LOOK_SPACE = 4;
+
+/**
+ * Returns the place of a process among those that wait for permits, in the order in which they
+ * began to, how many wait, and how many others ask within about a round trip. A process that did
+ * not ask again in time has ended, or no longer wants any.
+ */
+function findPlace(fleet: FleetBudget, worker: string) {
+  const { workers, seenMs } = fleet;
+  const soonMs = seenMs + roundTripMs(fleet);
+  const own = workers[worker]?.waitsSinceMs ?? seenMs;
+  let [ahead, waiting, soon, isBefore] = [0, 0, 0, true];
+  for (const id of Object.keys(workers)) {
+    const { waitsSinceMs, asksAgainMs = 0 } = workers[id] ?? {};
+    if (id === worker) isBefore = false;
+    if (waitsSinceMs === undefined || asksAgainMs < seenMs - LATE_MS) continue;
+    waiting += 1;
+    if (id === worker) continue;
+    if (waitsSinceMs < own || (waitsSinceMs === own && isBefore)) ahead += 1;
+    if (asksAgainMs <= soonMs) soon += 1;
+  }
+  return { ahead, waiting, soon };
+}
+
+/**
+ * Returns the milliseconds until the turn of a process that waits behind `ahead` others. One with
+ * requests in flight reports their responses anyway, and asks again with the report. Each
+ * question takes a round trip to Redis, so one that would be in vain is avoided.
+ */
+function untilTurn(fleet: FleetBudget, worker: string, ahead: number): number {
+  const { limits, usualMs = 0 } = fleet;
+  const isReporting = limits.leases.some((lease) => lease.worker === worker);
+  return Math.max(turnMs(fleet, ahead), isReporting ? usualMs : 0);
+}
+
+function turnMs(fleet: FleetBudget, ahead: number): number {
+  const { limits, seenMs: nowMs } = fleet;
+  const { limit = 1, usage, trickle } = limits;
+  const { windowMs = 0 } = usage;
+  const unitMs = windowMs / limit;
+  const roundMs = roundTripMs(fleet);
+  const firstMs = returnsAt(limits, nowMs, 0);
+  // With each round trip, twice as many may leave.
+  if (firstMs === undefined) return roundMs * Math.log2(2 + ahead / mostAtOnce(limits, nowMs));
+  const backMs = firstMs - nowMs;
+  // Permits may be returned.
+  const least =
+    inFlight(limits) > 0 ? Math.max(roundMs, Math.min(backMs, LOOK_ROUNDS * roundMs)) : backMs;
+  if (ahead === 0) return least;
+  const mostMs = Math.max(windowMs + roundMs, LONGEST_TURN_MS);
+  if (trickle) return Math.min(least + TRICKLE_SPACE * ahead * unitMs, mostMs);
+  const perWindow = limits.isTold ? units(limits) : Number.POSITIVE_INFINITY;
+  const windowsMs = Math.floor(ahead / perWindow) * windowMs;
+  const lastMs = returnsAt(limits, nowMs, ahead % perWindow) ?? firstMs;
+  const allMs = Math.min(windowsMs + lastMs - nowMs, mostMs);
+  // More may come back earlier; the first ones find out.
+  const lookMs = least + Math.max(roundMs, LOOK_SPACE * unitMs * ahead);
+  return Math.max(least, Math.min(allMs, lookMs)) + ahead * SPACE_MS;
+}
+
+/** Returns the time after which a response that is due has arrived, or another one may have. */
+function roundTripMs({ limits, seenMs, usualMs = UNKNOWN_TRIP_MS }: FleetBudget): number {
+  const ageMs = seenMs - Math.min(seenMs, ...limits.leases.map(({ sentMs }) => sentMs));
+  const waitMs = ageMs < usualMs ? Math.max(usualMs - ageMs, usualMs / 2) : ageMs / 2;
+  return Math.min(LONGEST_ROUND_MS, Math.max(LEAST_ROUND_MS, waitMs));
+}
+
+/** What a fleet knows of one route. Times are in milliseconds since `bornMs` of the same clock. */
+export const fleetBudget = z.object({
+  bornMs: z.number(),
+  seenMs: z.number(),
+  /** The processes heard of lately. */
+  workers: z.record(
+    z.string(),
+    z.object({
+      seenMs: z.number(),
+      /** Since when it waits for permits, and when it asks again. */
+      waitsSinceMs: z.number().optional(),
+      asksAgainMs: z.number(),
+    }),
+  ),
+  /** The usual round trip, if known. */
+  usualMs: z.number().optional(),
+  limits: learnedLimits,
+});
+export type FleetBudget = z.infer<typeof fleetBudget>;
+
+/** The outcome of `n` permits. A response arrived `ageMs` ago, after a round trip of `tripMs`. */
+const report = z.union([
+  z.object({
+    is: z.literal('answer'),
+    lease: z.string(),
+    n: z.literal(1),
+    ageMs: z.number(),
+    tripMs: z.number(),
+    seen: observation,
+  }),
+  z.object({ is: z.enum(['back', 'lost']), lease: z.string(), n: z.number() }),
+]);
+export type Report = z.infer<typeof report>;
+
+/** A process's reports and its request for permits. */
+export const message = z.object({
+  worker: z.string(),
+  reports: z.array(report).readonly(),
+  /** The number of permits that it would use immediately. */
+  want: z.number(),
+  /** The share of the limit left to other programs, from 0 to 1. */
+  reserve: z.number(),
+  /** A random number from 0 to 1, so that not all processes return at the same time. */
+  jitter: z.number(),
+  /** Whether the process sent requests that are not recorded here. */
+  away: z.boolean(),
+  /** Whether the process will not call again. */
+  leaving: z.boolean(),
+});
+export type Message = z.infer<typeof message>;
+
+/** Permits, or none. */
+interface Grant {
+  n: number;
+  /** The time after which to ask again for what is missing. */
+  waitMs: number;
+  /** The id of the permits; undefined if there are none. */
+  lease: string | undefined;
+}
+
+/** Permits, or a time after which to ask again. */
+export interface Reply extends Grant {
+  /** The number of processes that called recently. */
+  workers: number;
+  limit: RouteLimit;
 }

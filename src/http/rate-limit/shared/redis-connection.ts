@@ -19,28 +19,13 @@ import { OPENING_MS } from './redis-reconnect.ts';
 const texts = z.array(z.string());
 
 const PING_EACH_MS = 250;
-/**
- * The longest time between pings if the connection is soon lost again, as with a server that
- * responds only to pings.
- */
+/** The longest time between pings to a server that is soon lost again: it responds only to pings. */
 const MOST_PING_EACH_MS = 10_000;
 const SOON_MS = 10_000;
 const GOOD_PINGS = 3;
 
 /** A connection that may be away. */
-export interface Link {
-  /** Runs a script on a key. Returns undefined if Redis is away or the script failed. */
-  run(script: Script, key: string, args: readonly string[]): Promise<string[] | undefined>;
-  /** Returns how many times the connection was lost and restored, or undefined while it is lost. */
-  times(): number | undefined;
-  /**
-   * Retries a lost connection when the next try is due, and returns the milliseconds until the try
-   * after that.
-   */
-  tend(): number;
-  /** Closes the connection permanently. */
-  close(): void;
-}
+export type Link = ReturnType<typeof openLink>;
 
 /** A script that stores something, and returns texts. */
 interface Script {
@@ -49,14 +34,11 @@ interface Script {
 }
 
 /** The settings of a connection and its listeners. */
-export interface LinkOptions {
+interface LinkOptions {
   /** A redis:// or rediss:// URL. */
   url: string;
   clock: Clock;
-  /**
-   * Called with the reason when the connection is lost, and with undefined when a script runs
-   * again.
-   */
+  /** Called with the reason when the connection is lost, with undefined when a script runs again. */
   notice(lost: string | undefined): void;
   /** Called when the connection is restored or lost. */
   changed(): void;
@@ -79,7 +61,7 @@ interface State {
 }
 
 /** Opens a connection. It never throws, because Redis may be away from the beginning. */
-export function openLink(options: LinkOptions): Link {
+export function openLink(options: LinkOptions) {
   const state: State = {
     redis: undefined,
     options,
@@ -96,38 +78,49 @@ export function openLink(options: LinkOptions): Link {
   const closed = new AbortController();
   const opened = open(state, closed.signal);
   return {
-    async run(script, key, args) {
+    /** Runs a script on a key. Returns undefined if Redis is away or the script failed. */
+    async run(script: Script, key: string, args: readonly string[]): Promise<string[] | undefined> {
       await opened;
       const { redis } = state;
       if (state.is === 'lost' || !redis) return undefined;
       try {
         const found = texts.parse(await evaluate(redis, script, [key, ...args]));
-        sayBack(state);
+        // A server that responds to pings, and stores nothing, would be reported repeatedly, so
+        // Redis is reported to be back only once a script has stored something.
+        if (state.saidAway && state.is === 'there') {
+          state.saidAway = false;
+          options.notice(undefined);
+        }
         return found;
       } catch (error) {
-        const said = redis.status === 'ready' && error instanceof Error;
-        lose(state, said ? wordsOf(error) : state.reason);
+        const isOwn = redis.status === 'ready' && error instanceof Error;
+        // The position in the script is left out.
+        const words = isOwn && error.message.replace(/,? script: [0-9a-f]{40}.*$/, '');
+        lose(state, words === false ? state.reason : words);
         return undefined;
       }
     },
+    /** Returns how often the connection was lost and restored; undefined while it is lost. */
     times: () => (state.is === 'lost' ? undefined : state.times),
-    tend: () => tend(state),
-    close() {
+    /**
+     * Retries a lost connection when the next try is due, and returns the milliseconds until the
+     * try after that.
+     */
+    tend(): number {
+      const nowMs = options.clock.monotonic();
+      if (!state.pinging && nowMs >= state.nextPingMs) {
+        state.nextPingMs = nowMs + state.pingEachMs;
+        void ping(state);
+      }
+      return Math.max(1, state.nextPingMs - nowMs);
+    },
+    /** Closes the connection permanently. */
+    close(): void {
       state.is = 'lost';
       closed.abort();
       state.redis?.disconnect();
     },
   };
-}
-
-/** Loads the client only if Redis is configured, because most commands start without it. */
-async function connect(state: State): Promise<Redis> {
-  const { QuickRedis } = await import('./quick-redis.ts');
-  const redis = new QuickRedis(state.options.url);
-  redis.on('error', ({ message }: Error) => (state.reason = message || state.reason));
-  redis.on('ready', () => (state.reason = 'the connection was lost'));
-  redis.on('close', () => lose(state, state.reason));
-  return redis;
 }
 
 /** Runs the script by its hash, or sends it in full if Redis does not know it yet. */
@@ -143,7 +136,12 @@ async function evaluate(
 }
 
 async function open(state: State, closed: AbortSignal): Promise<void> {
-  const redis = await connect(state);
+  // The client is loaded only if Redis is configured, because most commands start without it.
+  const { QuickRedis } = await import('./quick-redis.ts');
+  const redis = new QuickRedis(state.options.url);
+  redis.on('error', ({ message }: Error) => (state.reason = message || state.reason));
+  redis.on('ready', () => (state.reason = 'the connection was lost'));
+  redis.on('close', () => lose(state, state.reason));
   if (closed.aborted) return redis.disconnect();
   state.redis = redis;
   const timer = new AbortController();
@@ -168,30 +166,6 @@ function lose(state: State, reason: string): void {
   state.options.changed();
 }
 
-/**
- * Reports that Redis is back once a script has stored something, because a server that responds to
- * pings, and stores nothing, would be reported repeatedly.
- */
-function sayBack(state: State): void {
-  if (!state.saidAway || state.is !== 'there') return;
-  state.saidAway = false;
-  state.options.notice(undefined);
-}
-
-/** Returns an error's message without the position in the script. */
-function wordsOf({ message }: Error): string {
-  return message.replace(/,? script: [0-9a-f]{40}.*$/, '');
-}
-
-function tend(state: State): number {
-  const nowMs = state.options.clock.monotonic();
-  if (!state.pinging && nowMs >= state.nextPingMs) {
-    state.nextPingMs = nowMs + state.pingEachMs;
-    void ping(state);
-  }
-  return Math.max(1, state.nextPingMs - nowMs);
-}
-
 async function ping(state: State): Promise<void> {
   state.pinging = true;
   const isGood = await state.redis?.ping().then(
@@ -205,4 +179,41 @@ async function ping(state: State): Promise<void> {
   state.backMs = state.options.clock.monotonic();
   state.times += 1;
   state.options.changed();
+}
+
+/** Opens links. */
+export type OpenLink = (options: LinkOptions) => Link;
+
+/**
+ * Returns a function that opens links over one connection for each Redis, to share it among the
+ * budgets of all mirrors of a process. Each user has its own link, which it closes; the connection
+ * ends with the last one.
+ */
+export function shareLinks(): OpenLink {
+  const known = new Map<string, { link: Link; users: Set<LinkOptions> }>();
+  return (options) => {
+    const { url, clock } = options;
+    const shared = known.get(url) ?? { users: new Set<LinkOptions>(), link: undefined };
+    const { users } = shared;
+    const link =
+      shared.link ??
+      openLink({
+        url,
+        clock,
+        // The message names no mirror, so one of them says it for all.
+        notice: (lost) => [...users][0]?.notice(lost),
+        changed: () => users.forEach(({ changed }) => changed()),
+      });
+    known.set(url, { link, users });
+    users.add(options);
+    return {
+      ...link,
+      close() {
+        users.delete(options);
+        if (users.size > 0) return;
+        known.delete(url);
+        link.close();
+      },
+    };
+  };
 }

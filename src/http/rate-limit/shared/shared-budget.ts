@@ -12,14 +12,11 @@
  */
 import { type Allowance, rest } from '../permit-decision.ts';
 import { type Budget, CEILING, createBudget, type Ticket } from '../route-budget.ts';
-import type { BudgetOf } from '../request-gate.ts';
-
 import type { Clock, Random } from '../../../domain/clock.ts';
-import type { RouteLimit } from '../../../domain/route-limit.ts';
-import type { Message, Reply, Report } from './fleet-messages.ts';
-import { openLink, type Link } from './redis-connection.ts';
-import type { OpenLink } from './shared-link.ts';
+import type { Reply, Report } from './fleet-budget.ts';
+import { openLink, type Link, type OpenLink } from './redis-connection.ts';
 import { type BudgetLog, budgetLog } from './budget-log.ts';
+import { createHmac } from 'node:crypto';
 
 /** The maximum number of permits requested at once. */
 const MOST_AT_ONCE = 16;
@@ -34,7 +31,7 @@ const MOST_DENIED_MS = 3_600_000;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** The limits to share, and the Redis server that shares them. */
-export interface SharedOptions {
+interface SharedOptions {
   /** A redis:// or rediss:// URL. */
   url: string;
   /** The name of the organization to which the limits belong; see organizationOf. */
@@ -51,38 +48,33 @@ export interface SharedOptions {
   openLink?: OpenLink | undefined;
 }
 
-/** The shared budgets of all routes. */
-export interface SharedBudgets {
-  budgetOf: BudgetOf;
-  /** Sends the last reports and closes the connection. */
-  close(): Promise<void>;
-}
+export type SharedBudgets = ReturnType<typeof sharedBudgets>;
 
-/** Creates the shared budgets. Never throws, because Redis may be away from the beginning. */
-export function sharedBudgets(options: SharedOptions): SharedBudgets {
+/**
+ * Creates the shared budgets of all routes. Never throws, because Redis may be away from the
+ * beginning.
+ */
+export function sharedBudgets(options: SharedOptions) {
   const { url, clock, notice = () => undefined } = options;
   const buckets: Bucket[] = [];
   const changed = () => buckets.forEach((bucket) => bucket.changed());
   const open = options.openLink ?? openLink;
   const link = open({ url, clock, notice, changed });
   return {
-    budgetOf(route, ask) {
+    budgetOf(route: string, ask: () => void): Budget {
       const bucket = createBucket({ ...options, link, route, ask });
       buckets.push(bucket);
       return bucket.budget;
     },
-    async close() {
+    /** Sends the last reports and closes the connection. */
+    async close(): Promise<void> {
       await Promise.all(buckets.map((bucket) => bucket.close()));
       link.close();
     },
   };
 }
 
-interface Bucket {
-  budget: Budget;
-  changed(): void;
-  close(): Promise<void>;
-}
+type Bucket = ReturnType<typeof createBucket>;
 
 interface Setting extends SharedOptions {
   link: Link;
@@ -127,7 +119,7 @@ interface State extends Setting {
   leaving: boolean;
 }
 
-function createBucket(setting: Setting): Bucket {
+function createBucket(setting: Setting) {
   const { organization, route, random, reserve = 0 } = setting;
   // Processes that share a budget must compute in the same way, so other rules need another number.
   const key = `crm-mirror:limit:5:{${organization}:${route}}`;
@@ -194,7 +186,8 @@ function budgetOver(state: State): Budget {
       local.withdraw(ticket);
       land(ticket, state.clock.monotonic(), (lease) => ({ is: 'back', lease, n: 1 }));
     },
-    limit: () => known(state),
+    limit: () =>
+      state.told && state.link.times() !== undefined ? state.told.limit : local.limit(),
   };
 }
 
@@ -213,8 +206,8 @@ function decide(state: State, nowMs: number, waiting: number): Allowance {
   if (hand) giveBack(state);
   if (waiting === 0 || state.asking !== 'no') return rest();
   if (nowMs < state.askAtMs) return rest(state.askAtMs - nowMs);
-  const own = ownWord(state, nowMs);
-  const want = wanted(state, own);
+  const own = askLocal(state, nowMs);
+  const want = countWanted(state, own);
   if (want > 0) state.running = step(state, want);
   return rest(want > 0 ? NEVER : own?.waitMs);
 }
@@ -223,11 +216,11 @@ function decide(state: State, nowMs: number, waiting: number): Allowance {
  * Returns the decision of the local budget after Redis was away, which states when to probe.
  * Returns undefined if Redis was not away since the last request for permits.
  */
-function ownWord({ link, local, times, waiting }: State, nowMs: number): Allowance | undefined {
+function askLocal({ link, local, times, waiting }: State, nowMs: number): Allowance | undefined {
   return link.times() === times ? undefined : local.decide(nowMs, waiting);
 }
 
-function wanted({ waiting, flying }: State, own: Allowance | undefined): number {
+function countWanted({ waiting, flying }: State, own: Allowance | undefined): number {
   return Math.max(0, Math.min(waiting, MOST_AT_ONCE, CEILING - flying, own?.leave ?? NEVER));
 }
 
@@ -249,7 +242,8 @@ function report(state: State, one: Landed): void {
 function soon(state: State): void {
   state.asking = 'soon';
   const go = (): void => {
-    state.running = step(state, wanted(state, ownWord(state, state.clock.monotonic())));
+    const own = askLocal(state, state.clock.monotonic());
+    state.running = step(state, countWanted(state, own));
   };
   state.clock.sleep(GATHER_MS).then(go, go);
 }
@@ -267,39 +261,37 @@ async function step(state: State, want: number): Promise<void> {
     state.deniedMs = undefined;
     await log.forget();
   }
-  const reply = await log.send(messageOf(state, { want, away }));
+  const nowMs = clock.monotonic();
+  const reports = state.reports.map(({ report, atMs: landedMs }) =>
+    report.is === 'answer' ? { ...report, ageMs: Math.max(0, nowMs - landedMs) } : report,
+  );
+  const { worker, random, reserve = 0, leaving } = state;
+  const jitter = random();
+  const reply = await log.send({ worker, reports, want, reserve, jitter, away, leaving });
   state.asking = 'no';
   if (reply) {
     state.reports = state.reports.slice(sent);
     if (want > 0) state.times = times ?? state.times;
     if (want > 0) state.deniedMs = reply.n > 0 ? undefined : (state.deniedMs ?? atMs);
-    take(state, reply, atMs);
+    state.told = reply;
+    state.askAtMs = clock.monotonic() + Math.min(reply.waitMs, LOOK_MS);
+    if (reply.lease !== undefined) {
+      giveBack(state);
+      state.hand = { lease: reply.lease, n: reply.n, atMs };
+      const isRefused = ({ report }: Landed) => report.is === 'answer' && report.seen.refused;
+      if (state.reports.some(isRefused)) giveBack(state);
+    }
   } else state.reports = [];
   if (state.reports.length > 0) soon(state);
   state.ask();
 }
 
-function messageOf(
-  { worker, random, reserve = 0, leaving, clock, reports }: State,
-  { want, away }: Pick<Message, 'want' | 'away'>,
-): Message {
-  const nowMs = clock.monotonic();
-  const aged = reports.map(({ report, atMs }) =>
-    report.is === 'answer' ? { ...report, ageMs: Math.max(0, nowMs - atMs) } : report,
-  );
-  return { worker, reports: aged, want, reserve, jitter: random(), away, leaving };
-}
-
-function take(state: State, reply: Reply, atMs: number): void {
-  state.told = reply;
-  state.askAtMs = state.clock.monotonic() + Math.min(reply.waitMs, LOOK_MS);
-  if (reply.lease === undefined) return;
-  giveBack(state);
-  state.hand = { lease: reply.lease, n: reply.n, atMs };
-  if (state.reports.some(({ report }) => report.is === 'answer' && report.seen.refused))
-    giveBack(state);
-}
-
-function known({ told, local, link }: State): RouteLimit {
-  return told && link.times() !== undefined ? told.limit : local.limit();
+/**
+ * Returns the name under which processes share limits. It is the same for all processes that use
+ * the same key of the same platform, and reveals neither of them: it is half of the HMAC-SHA-256 of
+ * the URL under the API key.
+ */
+export function organizationOf({ url, apiKey }: { url: string; apiKey: string }): string {
+  const text = `crm-mirror budget 1\n${url}`;
+  return createHmac('sha256', apiKey).update(text).digest('hex').slice(0, 32);
 }
