@@ -3,8 +3,7 @@
  * stop. The mirrors are named one by one, or are the files of a folder.
  */
 import type { Command } from 'commander';
-import { refuseTwins } from '../config/distinct-mirrors.ts';
-import { loadConfig } from '../config/load-config.ts';
+import { refuseTwins, loadConfig } from '../config/load-config.ts';
 import { Interrupted, Invalid } from '../domain/errors.ts';
 import { codeOfStop } from '../compose/output/exit-codes.ts';
 import { systemClock } from '../http/system-clock.ts';

@@ -1,7 +1,4 @@
-/**
- * Describes a mistake in the configuration: where it is, what is wrong, and how to fix it. It never
- * quotes a value.
- */
+/** A mistake in the configuration: its place, what is wrong, and the fix. It quotes no value. */
 import { Invalid, type Problem, renderProblem } from '../domain/errors.ts';
 
 export type Path = readonly (string | number)[];
@@ -22,10 +19,7 @@ export interface Mistake {
   mend: string;
 }
 
-/**
- * Returns the error for all mistakes, in file order and without duplicates. Those in the defaults
- * come last.
- */
+/** Returns the error for all mistakes: in file order, those in the defaults last, each once. */
 export function invalidFile(file: string, mistakes: readonly Mistake[]): Invalid {
   const sorted = mistakes.toSorted(
     ({ place: a }, { place: b }) =>
@@ -35,19 +29,15 @@ export function invalidFile(file: string, mistakes: readonly Mistake[]): Invalid
   );
   const problems = sorted.map(({ path, place, wrong, mend }): Problem => {
     const where = `${place.file ?? file}:${place.line}:${place.col}`;
-    const at = path.length > 0 ? `${where}  ${spell(path)}` : where;
+    // The path is written like contacts.channels[1].id; a key that would garble the line is quoted.
+    const steps = path.map((step) => {
+      if (typeof step === 'number') return `[${step}]`;
+      return /^[\w-]{1,60}$/.test(step) ? `.${step}` : `.${JSON.stringify(step.slice(0, 60))}`;
+    });
+    const at = path.length > 0 ? `${where}  ${steps.join('').replace(/^\./, '')}` : where;
     return { code: 'invalid', place: at, reason: wrong, fix: mend };
   });
   return new Invalid([...new Map(problems.map((one) => [renderProblem(one), one])).values()]);
-}
-
-/** Formats a path: `contacts.channels[1].id`. A key that would garble the line is quoted. */
-function spell(path: Path): string {
-  const steps = path.map((step) => {
-    if (typeof step === 'number') return `[${step}]`;
-    return /^[\w-]{1,60}$/.test(step) ? `.${step}` : `.${JSON.stringify(step.slice(0, 60))}`;
-  });
-  return steps.join('').replace(/^\./, '');
 }
 
 /** Returns whether `inner` equals `outer` or is inside it. */

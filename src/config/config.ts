@@ -114,6 +114,7 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
   const { approvers, canary, deleteAfter, ...policies } = policy;
   const { absentFor, absentReadings, ...limits } = guards;
   const { schedule } = valid;
+  const { runTime, proofAge, ...bounds } = alerts;
   const snapshot = absolute(valid.snapshot);
   const placed = (path: string | undefined) => (path === undefined ? undefined : absolute(path));
   return freeze({
@@ -151,33 +152,24 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
       absentReadings,
       absentForMs: milliseconds(absentFor),
     },
-    alerts: settleAlerts(alerts),
+    alerts: {
+      ...bounds,
+      runTimeMs: runTime === undefined ? undefined : milliseconds(runTime),
+      proofAgeMs: proofAge === undefined ? undefined : milliseconds(proofAge),
+    },
     keepMs: milliseconds(keep),
     requests: {
       isOn: requests.log === 'on',
       path: `${snapshot}.requests.sqlite`,
       keepMs: milliseconds(requests.keep),
-      bytes: bytesOf(requests.size),
+      bytes: Number(requests.size.slice(0, -2)) * (requests.size.endsWith('GB') ? 1e9 : 1e6),
     },
     schedule: schedule && settleSchedule(schedule, valid.mirror, templates !== undefined),
   });
 }
 
-function settleAlerts({ runTime, proofAge, ...alerts }: File['alerts']): AlertsConfig {
-  return {
-    ...alerts,
-    runTimeMs: runTime === undefined ? undefined : milliseconds(runTime),
-    proofAgeMs: proofAge === undefined ? undefined : milliseconds(proofAge),
-  };
-}
-
 function settleCanary({ wait, ...canary }: NonNullable<File['policy']['canary']>): CanaryPolicy {
   return { ...canary, waitMs: milliseconds(wait) };
-}
-
-/** Returns the bytes of a size such as 100MB or 1GB. */
-function bytesOf(size: string): number {
-  return Number(size.slice(0, -2)) * (size.endsWith('GB') ? 1e9 : 1e6);
 }
 
 function settleLimit({ holdFor, ...limit }: File['guards'][GuardKey]): Limit {

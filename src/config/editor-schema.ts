@@ -1,7 +1,4 @@
-/**
- * Generates the JSON Schema of the configuration, which editors use for completion and explanations
- * (command `schema`).
- */
+/** Generates the JSON Schema of the configuration, for editors (command `schema`). */
 import { z } from 'zod';
 import { fileSchema } from './schema/file-schema.ts';
 import type { Path } from './config-mistake.ts';
@@ -13,28 +10,21 @@ export function editorSchema(): JsonSchema {
   return z.toJSONSchema(fileSchema, {
     target: 'draft-07',
     io: 'input',
-    override: ({ jsonSchema }) => allowVariable(jsonSchema),
+    // Any value may come from the environment, but only an unconstrained text accepts `${NAME}` by
+    // itself.
+    override({ jsonSchema: schema }) {
+      const { type, enum: values, pattern, minimum, maximum, ...rest } = schema;
+      const constrained = values ?? pattern ?? (type === 'string' ? undefined : type);
+      if (constrained === undefined || type === 'object' || type === 'array') return;
+      const own = Object.entries({ type, enum: values, pattern, minimum, maximum });
+      const plain = Object.fromEntries(own.filter(([, value]) => value !== undefined));
+      for (const key of Object.keys(schema)) delete schema[key];
+      Object.assign(schema, rest, { anyOf: [plain, { type: 'string', pattern: '\\$\\{' }] });
+    },
   });
 }
 
-/**
- * Makes a schema accept a variable as well. Any value may come from the environment, but only an
- * unconstrained text accepts `${NAME}` by itself.
- */
-function allowVariable(schema: z.core.JSONSchema.BaseSchema): void {
-  const { type, enum: values, pattern, minimum, maximum, ...rest } = schema;
-  const constrained = values ?? pattern ?? (type === 'string' ? undefined : type);
-  if (constrained === undefined || type === 'object' || type === 'array') return;
-  const own = Object.entries({ type, enum: values, pattern, minimum, maximum });
-  const plain = Object.fromEntries(own.filter(([, value]) => value !== undefined));
-  for (const key of Object.keys(schema)) delete schema[key];
-  Object.assign(schema, rest, { anyOf: [plain, { type: 'string', pattern: '\\$\\{' }] });
-}
-
-/**
- * Returns what the schema states about a path: nothing for an unknown path, and several schemas if
- * there is a choice.
- */
+/** Returns what the schema states about a path: several schemas if there is a choice, or none. */
 export function fieldsAt(schema: JsonSchema, path: Path): JsonSchema[] {
   const [step, ...rest] = path;
   if (step === undefined) return [schema];

@@ -1,16 +1,16 @@
 /** Reads a configuration file and finds all mistakes in it before anything else happens. */
 import { lstatSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { dirname, resolve, basename, join } from 'node:path';
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
 import { readSmallFile } from '../domain/values/config-file.ts';
-import { readTree, spotOf, type Tree, valueAt } from './yaml-document.ts';
-import { complain } from './schema-diagnostics.ts';
+import { readTree, spotOf, type Tree, valueAt, pathOf } from './yaml-document.ts';
 import { type Config, settle } from './config.ts';
 import { isHeaderText } from './schema/field-types.ts';
-import { invalidFile, type Mistake, within } from './config-mistake.ts';
-import { defaultsOf, withDefaults } from './shared-defaults.ts';
+import { invalidFile, type Mistake, within, type Path } from './config-mistake.ts';
 import { fileSchema } from './schema/file-schema.ts';
+import { fixOf } from '../domain/schema-fault.ts';
+import { choicesOf, editorSchema, fieldsAt } from './editor-schema.ts';
 
 type Environment = Record<string, string | undefined>;
 
@@ -20,30 +20,34 @@ type Environment = Record<string, string | undefined>;
  * files or from `env`.
  */
 export function loadConfig(path: string, env: Environment): Config {
-  const tree = treeOf(path, env);
+  const tree = readFiles(path, env);
   const file = resolve(path);
   const absolute = (text: string) => resolve(dirname(file), text);
   const checked = fileSchema.safeParse(tree.value);
   const key = readKey(tree, absolute);
   const found = checked.success ? [] : complain(checked.error.issues, tree);
-  const mistakes = [...tree.mistakes, ...outside(tree.mistakes, [...found, ...key.mistakes])];
+  // A mistake inside a value that is already reported follows from that one.
+  const others = [...found, ...key.mistakes].filter(
+    (one) => !tree.mistakes.some((known) => within(known.path, one.path)),
+  );
+  const mistakes = [...tree.mistakes, ...others];
   if (!checked.success || mistakes.length > 0) throw invalidFile(path, mistakes);
   const apiKey = checked.data.platform.apiKey ?? key.text;
   return settle(checked.data, { file, apiKey, absolute });
 }
 
-function treeOf(path: string, env: Environment): Tree {
-  const own = readTree(bytesOf(path), env);
+function readFiles(path: string, env: Environment): Tree {
+  const own = readTree(readBytes(path), env);
   if (!own.readable) throw invalidFile(path, own.mistakes);
   const file = defaultsOf(path);
   // Defaults that are there but cannot be read must not be left out silently: lstat finds a link.
   if (file === undefined || !lstatSync(file, { throwIfNoEntry: false })) return own;
-  const defaults = readTree(bytesOf(file), env, file);
+  const defaults = readTree(readBytes(file), env, file);
   if (!defaults.readable) throw invalidFile(file, defaults.mistakes);
   return withDefaults(own, defaults);
 }
 
-function bytesOf(path: string): Uint8Array {
+function readBytes(path: string): Uint8Array {
   try {
     return readSmallFile(path);
   } catch (error) {
@@ -58,14 +62,7 @@ function bytesOf(path: string): Uint8Array {
   }
 }
 
-/** Returns the mistakes that are not inside one that is already reported. */
-function outside(said: readonly Mistake[], mistakes: readonly Mistake[]): Mistake[] {
-  return mistakes.filter(({ path }) => !said.some((other) => within(other.path, path)));
-}
-
-/**
- * Returns the text of the file named by apiKeyFile ('' if none is named), and the mistakes in it.
- */
+/** Returns the text of the file named by apiKeyFile ('' if none is named), and its mistakes. */
 function readKey(
   tree: Tree,
   absolute: (path: string) => string,
@@ -74,10 +71,9 @@ function readKey(
   const file = valueAt(tree.value, path);
   if (typeof file !== 'string' || file === '') return { text: '', mistakes: [] };
   const place = spotOf(tree, path).value;
-  const bad = (wrong: string, mend: string) => ({
-    text: '',
-    mistakes: [{ path, place, wrong, mend }],
-  });
+  const bad = (wrong: string, mend: string) => {
+    return { text: '', mistakes: [{ path, place, wrong, mend }] };
+  };
   try {
     const text = readSmallFile(absolute(file)).toString('utf8').trim();
     if (text === '') return bad('names an empty file', 'write the key into it');
@@ -86,10 +82,8 @@ function readKey(
   } catch (error) {
     if (code(error) === 'EFBIG')
       return bad('names a file that holds more than a key', 'write the key alone into it');
-    return bad(
-      `names a file that cannot be read (${code(error)})`,
-      'make it readable, or mend the path',
-    );
+    const wrong = `names a file that cannot be read (${code(error)})`;
+    return bad(wrong, 'make it readable, or mend the path');
   }
 }
 
@@ -99,4 +93,234 @@ function code(error: unknown): string {
   const found = systemError.safeParse(error);
   if (!found.success) throw error;
   return found.data.code;
+}
+
+type Issue = z.core.$ZodIssue;
+type Guide = ReturnType<typeof makeGuide>;
+
+interface Words {
+  wrong: string;
+  mend: string;
+}
+
+/** Converts the schema's issues into mistakes. The text comes from keys, never from values. */
+function complain(issues: readonly Issue[], tree: Tree): Mistake[] {
+  const guide = makeGuide();
+  return issues.flatMap(chooseBranch).flatMap((issue) => {
+    const path = issue.path.filter((step) => typeof step !== 'symbol');
+    if (issue.code !== 'unrecognized_keys') return [explain(issue, path, tree, guide)];
+    const known = guide.keys(path, valueAt(tree.value, [...path, 'type']));
+    return issue.keys.map((key) => {
+      const inner = [...path, key];
+      const place = spotOf(tree, inner).key;
+      return { path: inner, place, wrong: 'is not known here', mend: suggest(key, known) };
+    });
+  });
+}
+
+/** Returns the issues of the closest alternative, for a value that may be one of several. */
+function chooseBranch(issue: Issue): Issue[] {
+  if (issue.code !== 'invalid_union') return [issue];
+  const branches = issue.errors.toSorted(
+    (a, b) => Number(isOther(a)) - Number(isOther(b)) || strangeKeys(a) - strangeKeys(b),
+  );
+  const found = branches[0] ?? [];
+  if (found.length === 0) return [issue];
+  return found.flatMap((one) => chooseBranch({ ...one, path: [...issue.path, ...one.path] }));
+}
+
+/** Returns whether the issues concern a value of an entirely different type. */
+function isOther([first]: readonly Issue[]): boolean {
+  if (first === undefined || first.path.length > 0) return false;
+  if (first.code === 'invalid_union') return first.errors.length > 0 && first.errors.every(isOther);
+  return first.code === 'invalid_type';
+}
+
+/** Returns how many keys of the value are unknown to an alternative. */
+function strangeKeys(issues: readonly Issue[]): number {
+  return issues.flatMap((one) => (one.code === 'unrecognized_keys' ? one.keys : [])).length;
+}
+
+function explain(issue: Issue, path: Path, tree: Tree, guide: Guide): Mistake {
+  const spot = spotOf(tree, path);
+  const value = valueAt(tree.value, path);
+  const isAbsent = value === undefined && issue.code !== 'custom';
+  const { wrong, mend } = isAbsent
+    ? explainAbsent(path, guide)
+    : explainIssue(issue, path, value, guide);
+  const origin = value === undefined ? [] : spot.variables.map((name) => `\${${name}}`);
+  const from = origin.length > 0 ? ` (it comes from ${origin.join(' and ')})` : '';
+  const index: unknown = issue.code === 'custom' ? issue.params?.['at'] : undefined;
+  const exact = typeof index === 'number' ? spot.inside?.(index) : undefined;
+  const place = value === undefined ? spot.key : (exact ?? spot.value);
+  return { path, place, wrong: wrong + from, mend };
+}
+
+function explainAbsent(path: Path, guide: Guide): Words {
+  const key = path.at(-1);
+  if (typeof key === 'number') return { wrong: 'is empty', mend: 'fill the entry or remove it' };
+  const example = `"${key}: ${guide.words(path)[0] ?? '…'}"`;
+  return { wrong: 'is missing', mend: `add ${example}${guide.meaning(path)}` };
+}
+
+function explainIssue(issue: Issue, path: Path, value: unknown, guide: Guide): Words {
+  const meaning = guide.meaning(path);
+  if (issue.code === 'invalid_type') {
+    const [wanted, form] = kinds[issue.expected] ?? [issue.expected, issue.expected];
+    const quotes = issue.expected === 'string' && typeof value !== 'object';
+    const mend = quotes ? 'put it in quotes' : `write ${form}${meaning}`;
+    return { wrong: `is not ${wanted}`, mend };
+  }
+  if (issue.code === 'invalid_value' || issue.code === 'invalid_union')
+    return { wrong: 'is not known here', mend: `use ${guide.words(path).join(' or ')}` };
+  if (issue.code === 'too_small' && issue.origin !== 'number')
+    return { wrong: 'is empty', mend: `fill it${meaning}` };
+  if (issue.code === 'too_small')
+    return { wrong: `is below ${issue.minimum}`, mend: `write ${issue.minimum} or more` };
+  if (issue.code === 'too_big')
+    return { wrong: `is above ${issue.maximum}`, mend: `write ${issue.maximum} or less` };
+  return { wrong: issue.message, mend: fixOf(issue) ?? `correct it${meaning}` };
+}
+
+/** Describes the types that zod expects: the name of each, and how it is written. */
+const kinds: Record<string, [name: string, form: string]> = {
+  string: ['a text', 'a text'],
+  number: ['a number', 'a number'],
+  int: ['a whole number', 'a whole number'],
+  boolean: ['true or false', 'true or false'],
+  object: ['a mapping', '"name: value" lines'],
+  array: ['a list', '"- entry" lines'],
+};
+
+/** Creates what looks up in the schema the texts that explain a path. */
+function makeGuide() {
+  const schema = editorSchema();
+  const choicesAt = (path: Path) => fieldsAt(schema, path).flatMap(choicesOf);
+  return {
+    /** Returns the purpose of a field in brackets, or '' if the schema states none. */
+    meaning(path: Path): string {
+      const text = fieldsAt(schema, path).find((field) => field.description)?.description;
+      return text ? ` (${text})` : '';
+    },
+    /** Returns the allowed words, if they are few and fixed. */
+    words(path: Path): string[] {
+      const words = choicesAt(path).flatMap(({ enum: all, const: one }) => all ?? one ?? []);
+      return [...new Set(words.map((word) => JSON.stringify(word).replaceAll('"', '')))];
+    },
+    /** Returns the allowed keys. If there is a choice, returns the keys for the given type. */
+    keys(path: Path, type: unknown): string[] {
+      const choices = choicesAt(path);
+      const typed = choices.filter((choice) => {
+        const words = fieldsAt(choice, ['type']).flatMap(choicesOf);
+        return words.some((word) => word.const !== undefined && word.const === type);
+      });
+      const fitting = typed.length > 0 ? typed : choices;
+      return [...new Set(fitting.flatMap(({ properties }) => Object.keys(properties ?? {})))];
+    },
+  };
+}
+
+function suggest(key: string, known: readonly string[]): string {
+  if (known.includes(key)) return 'remove it: it does not go with the other keys here';
+  const near = known
+    .map((name) => ({ name, steps: distance(key.toLowerCase(), name.toLowerCase()) }))
+    .filter(({ name, steps }) => steps <= Math.max(2, name.length / 3) && steps < name.length)
+    .toSorted((a, b) => a.steps - b.steps)[0];
+  return near ? `did you mean ${near.name}?` : `known here: ${known.join(', ')}`;
+}
+
+/** Returns the Levenshtein distance. Long keys are never considered similar. */
+function distance(a: string, b: string): number {
+  if (a.length > 60) return Number.POSITIVE_INFINITY;
+  let above = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (const [row, letter] of [...a].entries()) {
+    const line = [row + 1];
+    for (const [column, other] of [...b].entries()) {
+      const change = (above[column] ?? 0) + (letter === other ? 0 : 1);
+      line.push(Math.min(change, (above[column + 1] ?? 0) + 1, (line[column] ?? 0) + 1));
+    }
+    above = line;
+  }
+  return above.at(-1) ?? 0;
+}
+
+/** Throws Invalid if two configurations name the same mirror or snapshot. */
+export function refuseTwins(
+  configs: readonly { file: string; mirror: string; snapshot: string }[],
+): void {
+  for (const [at, { file, mirror, snapshot }] of configs.entries()) {
+    const twin = configs
+      .slice(0, at)
+      .find((other) => other.mirror === mirror || other.snapshot === snapshot);
+    if (!twin) continue;
+    const what = twin.mirror === mirror ? `are both named ${mirror}` : 'share one snapshot';
+    const fix = 'give each a mirror name and a snapshot';
+    throw new Invalid(`${twin.file} and ${file} ${what}`, { fix });
+  }
+}
+
+/**
+ * Merges the defaults that the mirrors of a folder share into the file of one mirror.
+ *
+ *   the default is    the mirror's file has                 result
+ *   any value         nothing there                         the default
+ *   any value         an empty value, or null               none: the default is switched off
+ *   a mapping         a mapping of the same `type`, or one  both, merged key by key
+ *                     of them has no `type`
+ *   any value         anything else                         the mirror's
+ *
+ * A list counts as one value. Each value keeps its position, so that a mistake is reported in the
+ * file that contains it.
+ */
+
+/** The name of the file of the defaults, beside the files of the mirrors. */
+export const defaultsName = 'defaults.yaml';
+
+/** Returns where the defaults of a mirror's file are; undefined for the defaults themselves. */
+function defaultsOf(file: string): string | undefined {
+  return basename(file) === defaultsName ? undefined : join(dirname(file), defaultsName);
+}
+
+/** Returns the tree of a mirror with the defaults that it does not replace. */
+function withDefaults(own: Tree, defaults: Tree): Tree {
+  const isInherited = (path: Path) => inherits(own.value, defaults.value, path);
+  const spots = [...defaults.spots].filter(([key]) => isInherited(pathOf(key)));
+  return {
+    value: merge(defaults.value, own.value),
+    spots: new Map([...spots, ...own.spots]),
+    mistakes: [...own.mistakes, ...defaults.mistakes.filter(({ path }) => isInherited(path))],
+    readable: own.readable && defaults.readable,
+  };
+}
+
+function merge(base: unknown, own: unknown): unknown {
+  const pair = mergeable(base, own);
+  if (!pair) return own;
+  const added = Object.entries(pair.base).filter(([name]) => !Object.hasOwn(pair.own, name));
+  const kept = Object.entries(pair.own).map(([name, value]) => [
+    name,
+    Object.hasOwn(pair.base, name) ? merge(pair.base[name], value) : value,
+  ]);
+  return Object.fromEntries([...kept, ...added]);
+}
+
+/** Returns whether the value at a path of the merged tree comes from the defaults alone. */
+function inherits(own: unknown, base: unknown, [step, ...rest]: Path): boolean {
+  const pair = mergeable(base, own);
+  if (step === undefined || !pair) return false;
+  if (!Object.hasOwn(pair.own, step)) return true;
+  return inherits(pair.own[step], pair.base[step], rest);
+}
+
+type Mapping = Readonly<Record<string | number, unknown>>;
+
+/** Returns both values if they are mappings that are merged key by key. */
+function mergeable(base: unknown, own: unknown): { base: Mapping; own: Mapping } | undefined {
+  if (!isMapping(base) || !isMapping(own)) return undefined;
+  const types = [base['type'], own['type']].filter((type) => type !== undefined);
+  return new Set(types).size > 1 ? undefined : { base, own };
+}
+
+function isMapping(value: unknown): value is Mapping {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

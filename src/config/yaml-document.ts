@@ -1,4 +1,4 @@
-/** Parses the bytes of a YAML file into a plain value, with the position of everything in it. */
+/** Parses a YAML file into a plain value with the positions in it, and explains its mistakes. */
 import {
   isAlias,
   isMap,
@@ -6,14 +6,13 @@ import {
   isScalar,
   isSeq,
   LineCounter,
-  type Pair,
   parseDocument,
   type Scalar,
   type YAMLMap,
+  type YAMLError,
 } from 'yaml';
 import { z } from 'zod';
 import type { ConfigPlace, Mistake, Path } from './config-mistake.ts';
-import { syntaxMistakes } from './yaml-mistakes.ts';
 
 /** A parsed file. */
 export interface Tree {
@@ -52,10 +51,7 @@ interface Walk {
 const start: ConfigPlace = { line: 1, col: 1 };
 const maxBytes = 1 << 20;
 
-/**
- * Parses a file. Collects mistakes and never throws. Positions name the file if it is not the one
- * that was asked for.
- */
+/** Parses a file. Collects mistakes and never throws. Positions name `file` if it is given. */
 export function readTree(
   bytes: Uint8Array,
   env: Record<string, string | undefined>,
@@ -85,12 +81,10 @@ export function readTree(
   if (root === null || (isScalar(root) && root.value === null))
     return unreadable('is empty', 'name another with -c FILE; `crm-mirror init FILE` writes one');
   const at = placeAt(root.range?.[0] ?? 0);
-  if (!isMap(root))
-    return unreadable(
-      'is not a mapping',
-      'write "name: value" lines; `crm-mirror init FILE` writes one',
-      at,
-    );
+  if (!isMap(root)) {
+    const mend = 'write "name: value" lines; `crm-mirror init FILE` writes one';
+    return unreadable('is not a mapping', mend, at);
+  }
   const walk: Walk = { env, source, placeAt, spots: new Map(), mistakes: [] };
   walk.spots.set(spell([]), { key: at, value: at, variables: [] });
   const value = readMap(root, [], walk);
@@ -98,7 +92,7 @@ export function readTree(
 }
 
 /** Returns the position of a path, or of the nearest enclosing value that exists. */
-export function spotOf({ spots }: Pick<Tree, 'spots'>, path: Path): Spot {
+export function spotOf({ spots }: { spots: Tree['spots'] }, path: Path): Spot {
   const spot = spots.get(spell(path));
   if (spot) return spot;
   return path.length > 0
@@ -134,7 +128,14 @@ function unreadable(wrong: string, mend: string, place = start): Tree {
 
 function read(node: unknown, path: Path, walk: Walk): unknown {
   if (isMap(node)) return readMap(node, path, walk);
-  if (isSeq(node)) return node.items.map((item, index) => readItem(item, [...path, index], walk));
+  if (isSeq(node)) {
+    return node.items.map((item, index) => {
+      const place = walk.placeAt(offsetOf(item) ?? 0);
+      const inner = [...path, index];
+      walk.spots.set(spell(inner), { key: place, value: place, variables: [] });
+      return read(item, inner, walk);
+    });
+  }
   if (isScalar(node)) return readScalar(node, path, walk);
   if (isAlias(node)) {
     const place = spotOf(walk, path).value;
@@ -143,18 +144,14 @@ function read(node: unknown, path: Path, walk: Walk): unknown {
   return undefined;
 }
 
-function readItem(item: unknown, path: Path, walk: Walk): unknown {
-  const place = walk.placeAt(offsetOf(item) ?? 0);
-  walk.spots.set(spell(path), { key: place, value: place, variables: [] });
-  return read(item, path, walk);
-}
-
 /** Reads a mapping. Object.fromEntries makes every key an own property, whatever its name. */
 function readMap(map: YAMLMap, path: Path, walk: Walk): Record<string, unknown> {
   const entries = new Map<string, unknown>();
   for (const pair of map.items) {
     const place = walk.placeAt(offsetOf(pair.key) ?? map.range?.[0] ?? 0);
-    const name = keyOf(pair);
+    const key = isScalar(pair.key) ? pair.key.value : undefined;
+    const isPlain = typeof key === 'number' || typeof key === 'boolean';
+    const name = typeof key === 'string' ? unmask(key) : (isPlain && String(key)) || undefined;
     const inner = [...path, name ?? '?'];
     const first = walk.spots.get(spell(inner));
     if (name === undefined || first) {
@@ -170,41 +167,30 @@ function readMap(map: YAMLMap, path: Path, walk: Walk): Record<string, unknown> 
   return Object.fromEntries(entries);
 }
 
-function keyOf({ key }: Pair): string | undefined {
-  const value = isScalar(key) ? key.value : undefined;
-  if (typeof value === 'string') return unmask(value);
-  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined;
-}
-
 function offsetOf(node: unknown): number | undefined {
   return isNode(node) ? node.range?.[0] : undefined;
 }
 
-/**
- * Reads a scalar. A variable without a value yields an empty text, so that its key still counts as
- * present.
- */
+/** A variable without a value yields an empty text, so that its key still counts as present. */
 function readScalar(node: Scalar, path: Path, walk: Walk): unknown {
   if (typeof node.value !== 'string') return node.value ?? undefined;
   const { text, variables, missing, malformed } = interpolate(unmask(node.value), walk.env);
   const inside = (index: number) => {
-    const offset = locate(node, { text, index, source: walk.source });
+    const offset = locate(node, text, index, walk.source);
     return offset === undefined ? undefined : walk.placeAt(offset);
   };
   const spot = { ...spotOf(walk, path), variables, inside };
   walk.spots.set(spell(path), spot);
   const wrong = (what: string, mend: string) =>
     walk.mistakes.push({ path, place: spot.value, wrong: what, mend });
-  for (const name of missing)
-    wrong(
-      `the environment variable ${name} is not set`,
-      `set it, or write \${${name}:-default} here`,
-    );
-  if (malformed)
-    wrong(
-      'holds a ${ that is not understood',
-      'write ${NAME} or ${NAME:-default}, or $${ for a plain ${',
-    );
+  for (const name of missing) {
+    const mend = `set it, or write \${${name}:-default} here`;
+    wrong(`the environment variable ${name} is not set`, mend);
+  }
+  if (malformed) {
+    const mend = 'write ${NAME} or ${NAME:-default}, or $${ for a plain ${';
+    wrong('holds a ${ that is not understood', mend);
+  }
   return text === '' && variables.length > 0 && missing.length === 0 ? undefined : text;
 }
 
@@ -214,7 +200,9 @@ function readScalar(node: Scalar, path: Path, walk: Walk): unknown {
  */
 function locate(
   { range }: Scalar,
-  { text, index, source }: { text: string; index: number; source: string },
+  text: string,
+  index: number,
+  source: string,
 ): number | undefined {
   const [start, end] = range ?? [0, 0];
   const opening = /^(?:[|>].*\n|['"])/.exec(source.slice(start, end))?.[0] ?? '';
@@ -231,15 +219,11 @@ function locate(
 }
 
 /** A text with its variables replaced. */
-
 interface Interpolated {
   text: string;
   /** The names of the variables in it, whether set or not. */
   variables: string[];
-  /**
-   * The names of variables that have neither a value nor a default. An empty variable counts as
-   * unset, as in `:-`.
-   */
+  /** The names of variables with neither a value nor a default. An empty one counts as unset. */
   missing: string[];
   /** Whether it contains a `${` that cannot be parsed. */
   malformed: boolean;
@@ -292,3 +276,50 @@ export function valueAt(value: unknown, path: Path): unknown {
     return Object.entries(inner).find(([key]) => key === String(step))?.[1];
   }, value);
 }
+
+/**
+ * Returns the mistakes of a file with syntax errors. Each line gets at most one, because the others
+ * follow from it. The parser's own wording is not used, because it may quote values.
+ */
+function syntaxMistakes(
+  faults: readonly YAMLError[],
+  source: string,
+  placeAt: (offset: number) => ConfigPlace,
+): Mistake[] {
+  // Such words in lists that stand on one line: `[-]`, `[Ja, #1]`.
+  const found = source.split('\n').flatMap((text, at) =>
+    [...text.matchAll(signs)].map(({ 0: word, index }) => {
+      return { line: at + 1, col: index + 1, word };
+    }),
+  );
+  const byLine = new Map<number, Mistake>();
+  for (const fault of faults) {
+    const at = placeAt(fault.pos[0]);
+    // A fault is explained by a word on its line, or by a comment that began just before it.
+    const before = found.filter(({ line, word }) => line < at.line && word.startsWith('#'));
+    const sign = found.find(({ line }) => line === at.line) ?? before.at(-1);
+    const place = sign ? { line: sign.line, col: sign.col } : at;
+    const [wrong, mend] = sign
+      ? ['YAML reads this sign in its own way', `put the word in quotes: "${sign.word}"`]
+      : (syntax[fault.code] ?? ['is no valid YAML here', 'see config/mirror.yaml']);
+    if (!byLine.has(place.line)) byLine.set(place.line, { path: [], place, wrong, mend });
+  }
+  return [...byLine.values()];
+}
+
+/** Finds words of a list that begin with a sign of YAML and stand without quotes. */
+const signs = /(?<=[[,][ \t]*)(?:[-*&@%!|>?`](?=[ \t]*[,\]])|#[^,\]\s]*(?=[^\n]*[\]}]))/g;
+
+const syntax: Partial<Record<YAMLError['code'], [wrong: string, mend: string]>> = {
+  TAB_AS_INDENT: ['a tab is used to indent', 'use spaces'],
+  BAD_INDENT: ['the indentation does not fit the lines above', 'indent by two spaces a level'],
+  BLOCK_AS_IMPLICIT_KEY: [
+    'a key stands where the value above or before it goes on',
+    'indent keys of one level alike, and quote values that hold ": "',
+  ],
+  MISSING_CHAR: ['a quote, bracket or colon is missing', 'close what was opened'],
+  BAD_SCALAR_START: ['a value may not begin with this character', 'put the value in quotes'],
+  BAD_DQ_ESCAPE: ['an unknown escape stands in double quotes', 'use single quotes'],
+  MULTIPLE_DOCS: ['a second document begins', 'keep one mirror in a file, without ---'],
+  TAG_RESOLVE_FAILED: ['a tag (!name) is not known here', 'remove it'],
+};

@@ -20,7 +20,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import { Invalid, isExpected, renderProblem } from '../domain/errors.ts';
 import { readSmallFile } from '../domain/values/config-file.ts';
-import { defaultsName } from '../config/shared-defaults.ts';
+import { defaultsName } from '../config/load-config.ts';
 import { explain } from '../compose/output/failure-report.ts';
 import type { Workable } from './workable-config.ts';
 

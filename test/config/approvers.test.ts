@@ -1,7 +1,7 @@
 /** The approvers that a configuration may name. */
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { approvers } from '../../src/config/schema/approvers-schema.ts';
+import { approvers } from '../../src/config/schema/file-schema.ts';
 import { fixOf } from '../../src/domain/schema-fault.ts';
 
 const pair = generateKeyPairSync('ed25519');

@@ -22,8 +22,8 @@ import {
   type Flaw,
   longestText,
   tooMuch,
+  inner,
 } from './condition-bounds.ts';
-import { inner } from './condition-nodes.ts';
 import { text as textField } from './field-types.ts';
 
 /** Returns the schema of a configuration field that contains a condition. */
@@ -51,20 +51,28 @@ export function compile(written: string, { nullable }: { nullable: boolean }): C
     const checked = environment.parse(replaced(text, nulls, 'true'));
     const uses = usesOf(checked.ast);
     const { valid, type, error } = checked.check();
-    const flaw = wholeRecord(uses) ?? (valid ? undefined : told(error));
-    const found = flaw ?? wrongResult(type, nullable) ?? tooMuch(checked.ast);
-    if (found) return found;
+    const whole = uses.find(({ field }) => field === undefined);
+    if (whole) {
+      return { at: whole.at, ...fault('uses the record without the name of a field', naming) };
+    }
+    if (!valid) return rephrase(error);
+    if (type !== 'bool' && type !== 'dyn' && !(nullable && type === 'null')) {
+      const reason = `gives a value of type ${type}, not true or false`;
+      return { at: 0, ...fault(reason, 'compare it: == "yes"') };
+    }
+    const flaw = tooMuch(checked.ast);
+    if (flaw) return flaw;
     const evaluate = environment.parse(replaced(text, nulls, 'dyn(null)'));
     const { error: late } = evaluate.check();
-    if (late) return { ...told(late), at: 0 };
+    if (late) return { ...rephrase(late), at: 0 };
     const fields = [...new Set(uses.flatMap(({ field }) => field ?? []))];
-    return { text: written, fields, judge: judging(evaluate, fields) };
+    return { text: written, fields, judge: createJudge(evaluate, fields) };
   } catch (error) {
-    return told(error);
+    return rephrase(error);
   }
 }
 
-function judging(
+function createJudge(
   evaluate: (context: object) => unknown,
   fields: readonly string[],
 ): Condition['judge'] {
@@ -76,6 +84,7 @@ function judging(
       seen[field] === undefined || isLossy(value) ? [field] : [],
     );
     if (unread.length > 0) return { failsOn: unread };
+    const isLong = (text = '') => text.length > longestText;
     const long = known.flatMap(([field]) => (isLong(seen[field]) ? [field] : []));
     if (long.length > 0) return { failsOn: long, longest: longestText };
     try {
@@ -87,13 +96,7 @@ function judging(
   };
 }
 
-function isLong(text = ''): boolean {
-  return text.length > longestText;
-}
-
-/**
- * A use of the record. `field` is undefined if the whole record is used or the name is computed.
- */
+/** A use of the record; `field` is undefined if all of it is used or the name is computed. */
 interface Use {
   field: string | undefined;
   at: number;
@@ -101,16 +104,13 @@ interface Use {
 
 function usesOf(node: ASTNode): Use[] {
   if (node.op === 'id') return node.args === 'record' ? [{ field: undefined, at: node.start }] : [];
-  const field = fieldOf(node);
-  return field === undefined ? inner(node).flatMap(usesOf) : [{ field, at: node.start }];
-}
-
-function fieldOf(node: ASTNode): string | undefined {
-  if (node.op !== '.' && node.op !== '[]') return undefined;
-  const [of, name] = node.args;
-  if (of.op !== 'id' || of.args !== 'record') return undefined;
-  if (typeof name === 'string') return name;
-  return name.op === 'value' && typeof name.args === 'string' ? name.args : undefined;
+  if (node.op === '.' || node.op === '[]') {
+    const [of, name] = node.args;
+    const isRecord = of.op === 'id' && of.args === 'record';
+    const literal = typeof name !== 'string' && name.op === 'value' ? name.args : name;
+    if (isRecord && typeof literal === 'string') return [{ field: literal, at: node.start }];
+  }
+  return inner(node).flatMap(usesOf);
 }
 
 /** Returns the positions of each null that is a branch of ?:, from left to right. */
@@ -126,42 +126,25 @@ function replaced(text: string, nulls: readonly number[], by: string): string {
   return starts.map((start, index) => text.slice(start, nulls[index])).join(by);
 }
 
-function wholeRecord(uses: readonly Use[]): Flaw | undefined {
-  const use = uses.find(({ field }) => field === undefined);
-  return use && { at: use.at, ...fault('uses the record without the name of a field', naming) };
-}
-
-function wrongResult(type: string | undefined, nullable: boolean): Flaw | undefined {
-  if (type === 'bool' || type === 'dyn' || (nullable && type === 'null')) return undefined;
-  const mistake = fault(`gives a value of type ${type}, not true or false`, 'compare it: == "yes"');
-  return { at: 0, ...mistake };
-}
-
 const naming = 'write record.NAME or record["NAME"]';
 
 const functions = new Set(environment.getDefinitions().functions.map(({ name }) => name));
 
-/**
- * Rewrites the library's error in this project's words, because the library's message may quote
- * values.
- */
-function told(error: unknown): Flaw {
+/** Rewrites the library's error in this project's words, because its message may quote values. */
+function rephrase(error: unknown): Flaw {
   if (!(error instanceof ParseError || error instanceof TypeMistake)) throw error;
-  return { at: error.range?.start ?? 0, ...phrase(error) };
-}
-
-function phrase({ code, node, summary }: ParseError | TypeMistake): Fault {
+  const { code, node, summary } = error;
+  const at = error.range?.start ?? 0;
   if (code === 'no_such_overload' && summary.includes(': ')) {
     const types = summary.slice(summary.indexOf(': ') + 2);
-    return fault(`combines types that do not fit (${types})`, texts);
+    return { at, ...fault(`combines types that do not fit (${types})`, texts) };
   }
   const called: unknown = Array.isArray(node?.args) ? node.args[0] : undefined;
-  if (code === 'no_matching_overload' && typeof called === 'string' && !functions.has(called))
-    return fault(
-      'calls a function that is not known',
-      'use one of CEL: size, startsWith, matches, int …',
-    );
-  return phrases[code] ?? fault('is no valid condition (CEL) from here on', grammar);
+  if (code === 'no_matching_overload' && typeof called === 'string' && !functions.has(called)) {
+    const fix = 'use one of CEL: size, startsWith, matches, int …';
+    return { at, ...fault('calls a function that is not known', fix) };
+  }
+  return { at, ...(phrases[code] ?? fault('is no valid condition (CEL) from here on', grammar)) };
 }
 
 const texts = 'fields are texts, "" when empty: compare with "…", or write int(record.NAME)';

@@ -18,7 +18,6 @@ import { Environment, type ASTNode } from '@marcbachmann/cel-js';
 import { RE2JS, RE2JSSyntaxException } from 're2js';
 import type { Fault } from '../../domain/record.ts';
 import { fault } from '../../domain/schema-fault.ts';
-import { callsIn, inner } from './condition-nodes.ts';
 
 /** The reason why a text is not a valid condition, and the position of the character concerned. */
 export interface Flaw extends Fault {
@@ -94,15 +93,10 @@ export function bounded(text: string): string | Flaw {
 /** Returns the bound that a condition exceeds by itself, or undefined if it exceeds none. */
 export function tooMuch(node: ASTNode): Flaw | undefined {
   const deep = tooDeep(node, 0);
-  if (deep)
-    return {
-      at: deep.start,
-      ...fault(
-        `nests more than ${mostNested} of exists, all, filter, map`,
-        'split the list in the CRM, or write two conditions',
-      ),
-    };
-  return wrongPattern(node);
+  if (!deep) return wrongPattern(node);
+  const reason = `nests more than ${mostNested} of exists, all, filter, map`;
+  const fix = 'split the list in the CRM, or write two conditions';
+  return { at: deep.start, ...fault(reason, fix) };
 }
 
 function tooDeep(node: ASTNode, depth: number): ASTNode | undefined {
@@ -168,3 +162,27 @@ function joined(list: readonly string[], by: string): string {
 }
 
 const known = 'use one of CEL: size, startsWith, matches, int …';
+
+interface Call {
+  name: string;
+  at: number;
+  /** The end of the call's receiver. */
+  after: number;
+}
+
+/** Returns every call within a node, with its place in the text. */
+export function callsIn(node: ASTNode): Call[] {
+  const within = inner(node).flatMap(callsIn);
+  if (node.op === 'call')
+    return [{ name: node.args[0], at: node.start, after: node.start }, ...within];
+  if (node.op !== 'rcall') return within;
+  const [name, receiver] = node.args;
+  return [{ name, at: node.start, after: receiver.range.end }, ...within];
+}
+
+/** Returns the direct child nodes of a node. */
+export function inner({ args }: ASTNode): ASTNode[] {
+  const isNode = (value: unknown): value is ASTNode =>
+    typeof value === 'object' && value !== null && 'op' in value;
+  return [args].flat(3).filter(isNode);
+}

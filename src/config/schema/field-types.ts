@@ -1,12 +1,9 @@
 /** Defines basic types of configuration fields. */
 import { z } from 'zod';
-import { says } from '../../domain/schema-fault.ts';
-import { numeric } from '../../domain/values/config-value.ts';
+import { says, fault, told } from '../../domain/schema-fault.ts';
+import { numeric, delayForm, durationForm } from '../../domain/values/config-value.ts';
 
-/**
- * Returns whether a text can be sent in an HTTP header and contains no space or other character
- * that never occurs in a key.
- */
+/** Returns whether a text can be sent in an HTTP header and holds no character but those of keys. */
 export function isHeaderText(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }
@@ -23,11 +20,30 @@ export const secret = (what: string) =>
     )
     .describe(what);
 
-/**
- * Makes a check across fields run even if one of them is invalid, so that all mistakes are reported
- * together.
- */
+/** Makes a check across fields run even if one is invalid, to report all mistakes together. */
 export const onMapping = {
   when: ({ value }: { value: unknown }) =>
     typeof value === 'object' && value !== null && !Array.isArray(value),
 };
+
+const noTime = fault('must be greater than 0', 'write 1s or more');
+const noDuration = fault('is not a duration', 'write a number and s, m, h or d: 90d');
+
+/** Returns the schema of a duration above 0. */
+export const duration = (what: string) =>
+  z
+    .string()
+    .regex(durationForm, {
+      error: (issue) => {
+        const isNone = /^0+[smhd]$/.test(String(issue.input));
+        return told(isNone ? noTime : noDuration)(issue);
+      },
+    })
+    .describe(what);
+
+/** Returns the schema of a duration that may be 0s. */
+export const delay = (what: string) =>
+  z
+    .string()
+    .regex(delayForm, says('is not a duration', 'write a number and s, m, h or d: 90d, or 0s'))
+    .describe(what);

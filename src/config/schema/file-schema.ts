@@ -7,15 +7,116 @@ import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { byGuardKey, type Guard } from '../../domain/guard-classes.ts';
 import { isLoopback, truth } from '../../domain/values/config-value.ts';
-import { canary } from './canary-schema.ts';
-import { delay, duration } from './durations.ts';
-import { number, onMapping, secret, text, whole } from './field-types.ts';
+import { delay, duration, number, onMapping, secret, text, whole } from './field-types.ts';
 import { contacts, templates } from './records-schema.ts';
-import { approvers } from './approvers-schema.ts';
 import { rules } from './rule-condition.ts';
-import { windows } from './windows-schema.ts';
 import { notices } from './notices-schema.ts';
-import { redis, schedule, server } from './worker-schema.ts';
+import { redis, schedule, server, timeZone } from './worker-schema.ts';
+import { isPrivateKey, publicKeyIn } from '../../domain/values/ed25519-key.ts';
+import { hoursOf } from '../../domain/guards/change-window.ts';
+import { askedClasses } from '../../domain/guards/plan-rule.ts';
+
+const share = (what: string) => number(z.number().min(0).max(100), what);
+const bound = (what: string) => share(`Percentage of the canary ${what}`).prefault(5);
+
+/** The schema of `policy.canary`: what is changed before the rest. */
+const canary = z
+  .strictObject({
+    percent: share(
+      'Percentage of the people or templates of a class that are changed first',
+    ).prefault(2),
+    floor: number(
+      whole(1, 1_000_000),
+      'The least number of people in a canary; no more than that need none',
+    ).prefault(25),
+    wait: duration('Time after which the canary is read back').default('30m'),
+    bounds: z
+      .strictObject({
+        unsubscribed: bound('that may unsubscribe, or receive no mail, in the meantime'),
+        refused: bound('whose change the platform may refuse'),
+        drift: bound('for whom the platform may not show what was written'),
+      })
+      .prefault({})
+      .describe('Above one of these, the rest awaits approval'),
+  })
+  .describe(
+    'After a change of the mapping, in a first load and when many templates change: some are changed first, and the rest waits for them',
+  );
+
+const publicKey = z
+  .string()
+  .transform((text, context) => {
+    const key = publicKeyIn(text);
+    if (key !== undefined) return key;
+    const mistake = isPrivateKey(text)
+      ? fault(
+          'is a private key, which only its owner may have',
+          'make a new key with `crm-mirror approve --new-key FILE`, and write the public key here',
+        )
+      : fault(
+          'is no public Ed25519 key (base64 or PEM)',
+          'write what `crm-mirror approve --new-key FILE` prints',
+        );
+    context.addIssue(issueOf(mistake));
+    return z.NEVER;
+  })
+  .describe('Public key of an approver: Ed25519, base64 (SPKI) or PEM');
+
+const approverName = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}$/,
+    says('is no name of an approver', 'use 1 to 40 letters, digits, spaces, dots, - and _'),
+  );
+
+/** The schema of `policy.approvers`. In its output, all keys are base64. */
+export const approvers = z
+  .strictObject({
+    need: number(whole(1, 20), 'How many of them have to sign the same changes'),
+    keys: z.record(approverName, publicKey).describe('The public key of each approver, by name'),
+  })
+  .superRefine(({ need, keys }, context) => {
+    const wrong = (path: string[], mistake: ReturnType<typeof fault>) =>
+      context.addIssue(issueOf(mistake, path));
+    const all = Object.entries(keys);
+    if (need > all.length)
+      wrong(['need'], fault('is more than there are keys', 'lower it, or add keys'));
+    for (const [at, [own, key]] of all.entries()) {
+      const other = all.slice(0, at).find(([, one]) => one === key)?.[0];
+      if (other === undefined) continue;
+      wrong(['keys', own], fault(`is also the key of ${other}`, 'give each approver an own key'));
+    }
+  })
+  .describe('Who signs approvals');
+
+const hours = text(
+  "Days and hours: 'Mon-Fri 08:00-18:00', 'Sat,Sun 10:00-12:00' or '22:00-06:00', several with ;",
+).transform((value, context) => {
+  const found = hoursOf(value);
+  if (!('reason' in found)) return found;
+  const { reason, fix, at } = found;
+  context.addIssue({ code: 'custom', message: reason, params: { fix, at } });
+  return z.NEVER;
+});
+
+/** The schema of `windows`. */
+const windows = z
+  .array(
+    z
+      .strictObject({
+        allow: hours,
+        for: z
+          .array(z.enum(askedClasses))
+          .min(1)
+          .describe('The classes of changes that are made only then; by default all three')
+          .optional(),
+        timezone: timeZone(
+          'Time zone of the hours: an IANA name; by default that of the schedule',
+        ).optional(),
+      })
+      .describe('Hours in which classes of changes are made'),
+  )
+  .describe('Hours outside of which classes of changes wait for a later run');
 
 const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
 /** The form of the size of a file. */
@@ -56,33 +157,21 @@ const alerts = z
   })
   .describe('Values above which a mirror needs attention');
 
-/** Returns whether a source, which may be invalid, reads standard input. */
-function isInput(source: unknown): boolean {
-  const hasPath = typeof source === 'object' && source !== null && 'path' in source;
-  return hasPath && source.path === '-';
-}
-
 /** The platform's URL, to which a path can be appended. The output has no trailing slash. */
 const address = z
   .string()
   .superRefine((text, context) => {
-    const mistake = complaint(text);
-    if (mistake) context.addIssue(issueOf(mistake));
+    const wrong = (reason: string, fix: string) => context.addIssue(issueOf(fault(reason, fix)));
+    const url = URL.parse(text.trim());
+    if (!url || !/^https?:$/.test(url.protocol)) wrong('is no web address', 'write https://HOST');
+    else if (url.username || url.password)
+      wrong('holds a user or password', 'move the key to apiKey');
+    else if (/[?#]/.test(text)) wrong('holds a query or fragment', 'end it before the ? or #');
   })
   .transform((text) => {
     const url = new URL(text);
     return url.origin + url.pathname.replace(/\/+$/, '');
   });
-
-function complaint(text: string): Fault | undefined {
-  const url = URL.parse(text.trim());
-  if (!url || !/^https?:$/.test(url.protocol))
-    return fault('is no web address', 'write https://HOST');
-  if (url.username || url.password)
-    return fault('holds a user or password', 'move the key to apiKey');
-  if (/[?#]/.test(text)) return fault('holds a query or fragment', 'end it before the ? or #');
-  return undefined;
-}
 
 const platform = z
   .strictObject({
@@ -233,10 +322,8 @@ export const fileSchema = z
   }, onMapping)
   .superRefine(({ schedule: due, contacts: people }, context) => {
     if (!due?.sentinel || people !== undefined) return;
-    const mistake = fault(
-      'checks for unsubscribed contacts, and there are no contacts',
-      'remove it, or add contacts',
-    );
+    const reason = 'checks for unsubscribed contacts, and there are no contacts';
+    const mistake = fault(reason, 'remove it, or add contacts');
     context.addIssue(issueOf(mistake, ['schedule', 'sentinel']));
   }, onMapping)
   .superRefine(({ policy: { resubscribe }, contacts: people }, context) => {
@@ -245,6 +332,9 @@ export const fileSchema = z
     context.addIssue(issueOf(mistake, ['policy', 'resubscribe']));
   }, onMapping)
   .superRefine(({ contacts: people, templates: letters }, context) => {
+    // A source may be invalid.
+    const isInput = (source: unknown) =>
+      typeof source === 'object' && source !== null && 'path' in source && source.path === '-';
     if (!isInput(people?.source) || !isInput(letters?.source)) return;
     const mistake = fault('is standard input, which the people come from', 'name a file');
     context.addIssue(issueOf(mistake, ['templates', 'source', 'path']));

@@ -16,7 +16,6 @@ export const troubles = [
   'alert',
 ] as const;
 
-/** A problem that is reported. */
 export type Trouble = (typeof troubles)[number];
 
 /** How serious each problem is. */
@@ -99,7 +98,6 @@ const receivers = {
   webhook: z.strictObject({ url: address('Address of your own program'), secret: signing }),
 } as const;
 
-/** A kind of receiver. */
 export type ReceiverKind = keyof typeof receivers;
 
 /** The kinds of receivers. */
@@ -138,7 +136,6 @@ const receiver = z
     if (named.length !== 1) context.addIssue(issueOf(oneKind));
   }, onMapping);
 
-/** One receiver as it is configured. */
 export type Receiver = z.output<typeof receiver>;
 
 /** Returns the kind of a receiver, which names exactly one. */

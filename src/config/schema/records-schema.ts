@@ -1,7 +1,4 @@
-/**
- * Defines the schema of `contacts` and `templates`: sources, fields, channels, protection, and
- * write-back.
- */
+/** Defines the schema of `contacts` and `templates`, with channels, protection and write-back. */
 import { normalize } from 'node:path';
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
@@ -9,7 +6,6 @@ import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { isOptOutField } from '../../domain/opt-out-names.ts';
 import { parseDateFormat } from '../../domain/values/date-format.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
-import { templateCanary } from './canary-schema.ts';
 import { condition } from './cel-condition.ts';
 import { number, onMapping, text, whole } from './field-types.ts';
 import { contactSource, readsOne, returns, templateSource, traitsOf } from './source-types.ts';
@@ -44,12 +40,10 @@ const yesAndNo = {
   no: words('Further words that mean no').optional(),
 };
 
-/** The words of a yes/no field. */
 const flagWords = z
   .strictObject({ field: fieldName, ...yesAndNo })
   .superRefine(refuseTwice(['yes', 'no']), onMapping);
 
-/** The words of a channel's opt-out column. */
 const optOutWords = z
   .strictObject({
     optOut: text('Column or dotted path in which yes opts out'),
@@ -58,7 +52,6 @@ const optOutWords = z
   })
   .superRefine(refuseTwice(['yes', 'no']), onMapping);
 
-/** The words of a channel's field. */
 const subscriptionWords = z
   .strictObject({
     field: fieldName,
@@ -197,35 +190,30 @@ const channel = z
   })
   .describe('One channel: its id and the subscription field');
 
-/** Returns the id of an entry, which may not be a channel at all. */
-function idOf(entry: unknown): unknown {
-  return typeof entry === 'object' && entry !== null && 'id' in entry ? entry.id : undefined;
-}
-
-function replacedBy(entry: unknown): unknown {
-  const replaces = typeof entry === 'object' && entry !== null && 'replaces' in entry;
-  return replaces ? entry.replaces : undefined;
+/** Returns a field of an entry, which may not be a channel at all. */
+function fieldOf(entry: unknown, name: 'id' | 'replaces'): unknown {
+  const isMapping = typeof entry === 'object' && entry !== null;
+  return isMapping && Object.hasOwn(entry, name) ? Reflect.get(entry, name) : undefined;
 }
 
 const channels = z
   .array(channel)
   .min(1)
   .superRefine((list, context) => {
-    const ids = list.map(idOf);
+    const ids = list.map((entry) => fieldOf(entry, 'id'));
     for (const [index, id] of ids.entries()) {
       if (id === undefined || ids.indexOf(id) === index) continue;
       const mistake = fault('is the id of an earlier channel too', 'keep one of the two');
       context.addIssue(issueOf(mistake, [index, 'id']));
     }
-    for (const [index, replaced] of list.map(replacedBy).entries()) {
+    for (const [index, entry] of list.entries()) {
+      const replaced = fieldOf(entry, 'replaces');
       if (replaced === undefined || !ids.includes(replaced)) continue;
+      const fix = 'remove that one from the list, or this';
       const mistake =
         ids[index] === replaced
           ? fault('names the channel itself', 'name the one it took over from')
-          : fault(
-              'names a channel that is kept equal itself',
-              'remove that one from the list, or this',
-            );
+          : fault('names a channel that is kept equal itself', fix);
       context.addIssue(issueOf(mistake, [index, 'replaces']));
     }
   }, onList)
@@ -258,16 +246,13 @@ export const contacts = z
     returns: returns.optional(),
   })
   .superRefine((given, context) => {
-    for (const [path, mistake] of returnsFaults(given))
+    for (const [path, mistake] of findReturnsFaults(given))
       context.addIssue(issueOf(mistake, ['returns', ...path]));
   }, onReturns)
   .superRefine(({ source, webhook: events }, context) => {
     if (events === undefined || source === undefined || readsOne(source)) return;
-    const mistake = fault(
-      'needs a source that reads a single record',
-      'use http with `one`, hubspot, salesforce or sql, or remove it',
-    );
-    context.addIssue(issueOf(mistake, ['webhook']));
+    const fix = 'use http with `one`, hubspot, salesforce or sql, or remove it';
+    context.addIssue(issueOf(fault('needs a source that reads a single record', fix), ['webhook']));
   }, onMapping)
   .superRefine(({ source, id }, context) => {
     const given = traitsOf(source?.type)?.id;
@@ -277,6 +262,19 @@ export const contacts = z
   }, onMapping)
   .describe('People to keep equal');
 
+const mailbox = /^[^\s<>@,;"]+@[^\s<>@,;"]+$/;
+const noAddress = says('is no email address', 'write name@example.com');
+
+const templateCanary = z
+  .strictObject({
+    to: z
+      .array(z.string().regex(mailbox, noAddress))
+      .min(1)
+      .max(20)
+      .describe('Addresses that get a test of each changed template, before it is published'),
+  })
+  .describe('Tests of changed templates');
+
 /** The schema of `templates`. */
 export const templates = z
   .strictObject({
@@ -285,11 +283,8 @@ export const templates = z
   })
   .describe('Templates to keep equal');
 
-/**
- * Returns the conflicts between `returns` and the rest of `contacts`, each with its path and
- * message.
- */
-function returnsFaults(given: {
+/** Returns the conflicts between `returns` and the rest of `contacts`, each with its path. */
+function findReturnsFaults(given: {
   returns?: z.output<typeof returns> | undefined;
   source?: { type?: unknown; path?: unknown } | undefined;
   channels?: unknown;
@@ -299,45 +294,31 @@ function returnsFaults(given: {
   if ('path' in back && /^(-$|https?:)/i.test(back.path)) {
     return [[['path'], fault('is no file that can be added to', 'name one')]];
   }
-  if ('path' in back && isText(source.path) && normalize(back.path) === normalize(source.path)) {
+  const { path } = source;
+  if ('path' in back && typeof path === 'string' && normalize(back.path) === normalize(path)) {
     return [[['path'], fault('is the file of the source', 'name another one')]];
   }
   if (back.type === 'sql' && back.url === undefined && source.type !== 'sql') {
     return [[['url'], fault('is missing', 'add it: the source is no database')]];
   }
-  const known = idsOf(given.channels);
+  const list: unknown[] = Array.isArray(given.channels) ? given.channels : [];
+  const known = list.map((entry) => fieldOf(entry, 'id'));
   const ignoring = known.length > 1 ? ignoresChannel(back) : undefined;
   if (ignoring) {
-    const mistake = fault(
-      `ignores the channel: leaving one of the ${known.length} channels would opt the person out of all`,
-      `use ${ignoring.name}, or add allChannels: true if that is intended`,
-    );
-    return [[[ignoring.path], mistake]];
+    const reason = `ignores the channel: leaving one of the ${known.length} channels would opt the person out of all`;
+    const fix = `use ${ignoring.name}, or add allChannels: true if that is intended`;
+    return [[[ignoring.path], fault(reason, fix)]];
   }
   if (back.type !== 'hubspot' && back.type !== 'salesforce') return [];
   if (back.type !== source.type) {
-    const mistake = fault(
-      `reports with the credentials of its source, and the source is not ${back.type}`,
-      `use the source ${back.type}, or another type of write-back`,
-    );
-    return [[['type'], mistake]];
+    const reason = `reports with the credentials of its source, and the source is not ${back.type}`;
+    const fix = `use the source ${back.type}, or another type of write-back`;
+    return [[['type'], fault(reason, fix)]];
   }
   const named = Object.keys((back.type === 'hubspot' ? back.subscriptions : back.fields) ?? {});
   const where = back.type === 'hubspot' ? 'subscriptions' : 'fields';
-  return named
-    .filter((id) => !known.includes(id))
-    .map((id) => [
-      [where, id],
-      fault('is no channel of this mirror', 'write the id of one of channels'),
-    ]);
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string';
-}
-
-function idsOf(list: unknown): unknown[] {
-  return Array.isArray(list) ? list.map(idOf) : [];
+  const mistake = fault('is no channel of this mirror', 'write the id of one of channels');
+  return named.filter((id) => !known.includes(id)).map((id) => [[where, id], mistake]);
 }
 
 /**

@@ -19,10 +19,9 @@ import {
 } from '../../domain/guards/plan-rule.ts';
 import type { Fault } from '../../domain/record.ts';
 import { fault } from '../../domain/schema-fault.ts';
-import type { Flaw } from './condition-bounds.ts';
-import { callsIn, inner } from './condition-nodes.ts';
-import { neverIs } from './rule-constants.ts';
+import { type Flaw, callsIn, inner } from './condition-bounds.ts';
 import { text as textField } from './field-types.ts';
+import { weekdays } from '../../domain/values/local-time.ts';
 
 const fieldsOf = <T extends string>(names: readonly string[], type: T): Record<string, T> =>
   Object.fromEntries(names.map((name) => [name, type]));
@@ -46,17 +45,12 @@ const single = {
 } as const satisfies Partial<Record<keyof PlanFacts, string>>;
 const names = [...Object.keys(groups), ...Object.keys(single)];
 
-const environment = createEnvironment();
-
-function createEnvironment(): Environment {
-  const made = new Environment({ limits: { maxAstNodes: 2_000, maxListElements: 500 } });
-  for (const [name, schema] of Object.entries(groups)) made.registerVariable({ name, schema });
-  for (const [name, type] of Object.entries(single)) made.registerVariable(name, type);
-  // `1.5 * usual.opt_in` is what people write; CEL itself multiplies only numbers of one type.
-  made.registerOperator('int * double', (a: bigint, b: number) => Number(a) * b);
-  made.registerOperator('double * int', (a: number, b: bigint) => a * Number(b));
-  return made;
-}
+const environment = new Environment({ limits: { maxAstNodes: 2_000, maxListElements: 500 } });
+for (const [name, schema] of Object.entries(groups)) environment.registerVariable({ name, schema });
+for (const [name, type] of Object.entries(single)) environment.registerVariable(name, type);
+// `1.5 * usual.opt_in` is what people write; CEL itself multiplies only numbers of one type.
+environment.registerOperator('int * double', (a: bigint, b: number) => Number(a) * b);
+environment.registerOperator('double * int', (a: number, b: bigint) => a * Number(b));
 
 const condition = textField('Condition (CEL) on the plan of a run').transform((value, context) => {
   const found = compileRule(value);
@@ -92,38 +86,33 @@ export function compileRule(text: string): PlanCondition | Flaw {
   try {
     const evaluate = environment.parse(text);
     const { valid, type, error } = evaluate.check();
-    if (!valid) return told(error);
+    if (!valid) return rephrase(error);
     if (type !== 'bool') {
-      const mistake = fault(
-        `gives a value of type ${type}, not true or false`,
-        'compare it: > 100',
-      );
-      return { at: 0, ...mistake };
+      const reason = `gives a value of type ${type}, not true or false`;
+      return { at: 0, ...fault(reason, 'compare it: > 100') };
     }
     // The library does not check what has() asks for: a misspelt name would be false.
     const has = callsIn(evaluate.ast).find(({ name }) => name === 'has');
     if (has) return { at: has.at, ...fault('asks with has(), and every name exists', noHas) };
     const never = neverIs(evaluate.ast);
     if (never) return never;
-    return { text, names: [...new Set(namesIn(evaluate.ast))], judge: judging(evaluate) };
+    const judge: PlanCondition['judge'] = (facts) => {
+      try {
+        const result: unknown = evaluate({ ...facts, ...withIntegers(facts) });
+        return typeof result === 'boolean' ? result : undefined;
+      } catch {
+        return undefined;
+      }
+    };
+    return { text, names: [...new Set(namesIn(evaluate.ast))], judge };
   } catch (error) {
-    return told(error);
+    return rephrase(error);
   }
-}
-
-function judging(evaluate: (context: object) => unknown): PlanCondition['judge'] {
-  return (facts) => {
-    try {
-      const result = evaluate({ ...facts, ...withIntegers(facts) });
-      return typeof result === 'boolean' ? result : undefined;
-    } catch {
-      return undefined;
-    }
-  };
 }
 
 /** Returns the counts as the integers of CEL. */
 function withIntegers({ plan, usual, hour, templates_published: published }: PlanFacts) {
+  const integer = (n: number) => BigInt(Math.floor(n));
   const whole = (counts: Record<string, number>) =>
     Object.fromEntries(Object.entries(counts).map(([name, n]) => [name, integer(n)]));
   return {
@@ -134,36 +123,30 @@ function withIntegers({ plan, usual, hour, templates_published: published }: Pla
   };
 }
 
-function integer(n: number): bigint {
-  return BigInt(Math.floor(n));
-}
-
 function namesIn(node: ASTNode): string[] {
   const own = node.op === 'id' && names.includes(node.args) ? [node.args] : [];
   return [...own, ...inner(node).flatMap(namesIn)];
 }
 
 /** Rewrites the library's error in this project's words. */
-function told(error: unknown): Flaw {
+function rephrase(error: unknown): Flaw {
   if (!(error instanceof ParseError || error instanceof TypeMistake)) throw error;
-  return { at: error.range?.start ?? 0, ...phrase(error) };
-}
-
-function phrase({ code, node, summary }: ParseError | TypeMistake): Fault {
-  if (code === 'no_such_key') return fault('names a count that is not known', countsOf(node));
+  const { code, node, summary } = error;
+  const at = error.range?.start ?? 0;
+  if (code === 'no_such_key') {
+    // The counts of the variable in which an unknown one was looked for.
+    const args: unknown = node?.args;
+    const of: unknown = Array.isArray(args) ? args[0] : undefined;
+    const name = typeof of === 'object' && of !== null && 'args' in of ? String(of.args) : '';
+    const counts = Object.keys(groups[name] ?? {}).join(', ');
+    return { at, ...fault('names a count that is not known', `${name} has ${counts}`) };
+  }
   if (code === 'no_such_overload' && summary.includes(': ')) {
     const types = summary.slice(summary.indexOf(': ') + 2);
-    return fault(`combines types that do not fit (${types})`, numbers);
+    return { at, ...fault(`combines types that do not fit (${types})`, numbers) };
   }
-  return phrases[code] ?? fault('is no valid condition (CEL) from here on', grammar);
-}
-
-/** Names the counts of the variable in which an unknown one was looked for. */
-function countsOf(node: ParseError['node']): string {
-  const args: unknown = node?.args;
-  const of: unknown = Array.isArray(args) ? args[0] : undefined;
-  const name = typeof of === 'object' && of !== null && 'args' in of ? String(of.args) : '';
-  return `${name} has ${Object.keys(groups[name] ?? {}).join(', ')}`;
+  const mistake = phrases[code] ?? fault('is no valid condition (CEL) from here on', grammar);
+  return { at, ...mistake };
 }
 
 const numbers = 'counts are numbers: write plan.opt_in > 1000; weekday and mode are texts';
@@ -181,3 +164,90 @@ const phrases: Record<string, Fault> = {
   unterminated_string: fault('opens a quote that is not closed', 'close it'),
   limit_exceeded: fault('is too long or nested too deeply', 'shorten it'),
 };
+
+const words: Readonly<Record<string, readonly string[]>> = {
+  weekday: weekdays,
+  mode: ['full', 'fast'],
+};
+/** The highest value of each variable; the lowest is 0. */
+const highest: Readonly<Record<string, number>> = { hour: 23, percent: 100 };
+
+/** The comparisons, and what each is with its sides exchanged. */
+const exchanged: Readonly<Record<string, string>> = {
+  '==': '==',
+  '!=': '!=',
+  '<': '>',
+  '<=': '>=',
+  '>': '<',
+  '>=': '<=',
+};
+
+/**
+ * Returns the first comparison within a node with a word or number that the variable never is, such
+ * as `weekday == "Monday"`: it is right in CEL, and a rule that contains one never asks.
+ */
+function neverIs(node: ASTNode): Flaw | undefined {
+  const own = comparisons(node).map(findConstantFlaw);
+  return [...own, ...inner(node).map(neverIs)].find((flaw) => flaw !== undefined);
+}
+
+/** A variable, how it is compared, and the constant. */
+interface Comparison {
+  /** The variable with its field, as it is written: percent.optIns. */
+  name: string;
+  op: string;
+  constant: ASTNode;
+}
+
+function comparisons(node: ASTNode): Comparison[] {
+  const [left, right] = inner(node);
+  if (!left || !right) return [];
+  const { op } = node;
+  if (op === 'in') {
+    return right.op === 'list'
+      ? inner(right).map((constant) => ({ name: nameOf(left), op: '==', constant }))
+      : [];
+  }
+  const other = exchanged[op];
+  if (other === undefined) return [];
+  return [
+    { name: nameOf(left), op, constant: right },
+    { name: nameOf(right), op: other, constant: left },
+  ];
+}
+
+/** Returns the name of a variable or of its field; '' for anything else. */
+function nameOf(node: ASTNode): string {
+  if (node.op === 'id') return node.args;
+  if (node.op !== '.') return '';
+  const [of, field] = node.args;
+  return of.op === 'id' ? `${of.args}.${field}` : '';
+}
+
+function findConstantFlaw({ name, op, constant }: Comparison): Flaw | undefined {
+  const at = constant.start;
+  const value = valueOf(constant);
+  if (typeof value === 'string') {
+    const known = words[name];
+    if (!known || known.includes(value)) return undefined;
+    const reason = `compares ${name} with a word that it never is`;
+    return { at, ...fault(reason, `use ${known.join(', ')}`) };
+  }
+  const most = highest[name.replace(/\..*/, '')];
+  if (most === undefined || value === undefined) return undefined;
+  const isNever =
+    value < 0 || value > most || (op === '<' && value <= 0) || (op === '>' && value >= most);
+  if (!isNever) return undefined;
+  const reason = `compares ${name} so that the answer is always the same`;
+  return { at, ...fault(reason, `${name} is 0 to ${most}`) };
+}
+
+function valueOf({ op, args }: ASTNode): string | number | undefined {
+  if (op === '-_') {
+    const value = valueOf(args);
+    return typeof value === 'number' ? -value : undefined;
+  }
+  if (op !== 'value') return undefined;
+  if (typeof args === 'bigint') return Number(args);
+  return typeof args === 'string' || typeof args === 'number' ? args : undefined;
+}

@@ -1,7 +1,4 @@
-/**
- * Defines the schema of the blocks that only a worker uses: schedules, Redis, its server and
- * events.
- */
+/** Defines the schema of what only a worker uses: schedules, Redis, its server and events. */
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
