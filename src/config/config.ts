@@ -143,12 +143,20 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
     },
     policy: {
       ...policies,
-      canary: canary && settleCanary(canary),
+      canary: canary && {
+        percent: canary.percent,
+        floor: canary.floor,
+        bounds: canary.bounds,
+        waitMs: milliseconds(canary.wait),
+      },
       deleteAfterMs: milliseconds(deleteAfter),
     },
     approvers: approvers && { ...approvers, mirror: valid.mirror, platform: platform.url },
     guards: {
-      ...byGuardKey(({ configKey }) => settleLimit(limits[configKey])),
+      ...byGuardKey(({ configKey }): Limit => {
+        const { holdFor, ...limit } = limits[configKey];
+        return holdFor === undefined ? limit : { ...limit, holdForMs: milliseconds(holdFor) };
+      }),
       absentReadings,
       absentForMs: milliseconds(absentFor),
     },
@@ -166,14 +174,6 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
     },
     schedule: schedule && settleSchedule(schedule, valid.mirror, templates !== undefined),
   });
-}
-
-function settleCanary({ wait, ...canary }: NonNullable<File['policy']['canary']>): CanaryPolicy {
-  return { ...canary, waitMs: milliseconds(wait) };
-}
-
-function settleLimit({ holdFor, ...limit }: File['guards'][GuardKey]): Limit {
-  return holdFor === undefined ? limit : { ...limit, holdForMs: milliseconds(holdFor) };
 }
 
 function settleSchedule(

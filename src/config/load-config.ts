@@ -39,9 +39,10 @@ export function loadConfig(path: string, env: Environment): Config {
 function readFiles(path: string, env: Environment): Tree {
   const own = readTree(readBytes(path), env);
   if (!own.readable) throw invalidFile(path, own.mistakes);
-  const file = defaultsOf(path);
+  const file = join(dirname(path), defaultsName);
   // Defaults that are there but cannot be read must not be left out silently: lstat finds a link.
-  if (file === undefined || !lstatSync(file, { throwIfNoEntry: false })) return own;
+  const hasDefaults = basename(path) !== defaultsName && lstatSync(file, { throwIfNoEntry: false });
+  if (!hasDefaults) return own;
   const defaults = readTree(readBytes(file), env, file);
   if (!defaults.readable) throw invalidFile(file, defaults.mistakes);
   return withDefaults(own, defaults);
@@ -275,11 +276,6 @@ export function refuseTwins(
 
 /** The name of the file of the defaults, beside the files of the mirrors. */
 export const defaultsName = 'defaults.yaml';
-
-/** Returns where the defaults of a mirror's file are; undefined for the defaults themselves. */
-function defaultsOf(file: string): string | undefined {
-  return basename(file) === defaultsName ? undefined : join(dirname(file), defaultsName);
-}
 
 /** Returns the tree of a mirror with the defaults that it does not replace. */
 function withDefaults(own: Tree, defaults: Tree): Tree {

@@ -1,4 +1,4 @@
-/** Reads what the headers of a response state about its route's budget (specification, "Limits" 4). */
+/** Reads what response headers state about a route's budget (specification, "Limits" 4). */
 import { z } from 'zod';
 
 const DAY_MS = 86_400_000;

@@ -114,9 +114,15 @@ export function createCaller(options: CallerOptions): Caller {
     call: (call, sendContext = {}) =>
       perform(call, sendContext, (answer) => interpret(answer, call, apiKey)),
     find: (call, sendContext = {}) =>
-      perform(call, sendContext, (answer) =>
-        answer.status === 404 ? absent(answer, call) : interpret(answer, call, apiKey),
-      ),
+      perform(call, sendContext, (answer) => {
+        if (answer.status !== 404) return interpret(answer, call, apiKey);
+        // A proxy or a wrong address also responds with 404, and a contact must not count as
+        // removed because of that: only the platform's own format is accepted.
+        const body = parseJson(answer.body);
+        if (typeof body === 'object' && body !== null) return undefined;
+        const expected = { expected: 'an error of the platform', detail: '' };
+        throw unreadable(answer, call.operation.route, expected);
+      }),
   };
 }
 
@@ -201,16 +207,6 @@ function refusalOf(answer: Answer, call: Call<unknown>, apiKey: string): Error {
   const { operation, addresses = [], cookie = '' } = call;
   const value = cookie.slice(cookie.indexOf('=') + 1);
   return refusal(answer, operation, { keys: [apiKey, value], addresses });
-}
-
-/**
- * Accepts a 404 only in the platform's own format. A proxy or a wrong address also responds with
- * 404, and a contact must not count as removed because of that.
- */
-function absent(answer: Answer, { operation }: Call<unknown>): undefined {
-  const body = parseJson(answer.body);
-  if (typeof body === 'object' && body !== null) return undefined;
-  throw unreadable(answer, operation.route, { expected: 'an error of the platform', detail: '' });
 }
 
 const LONGEST_TEXT = 300;

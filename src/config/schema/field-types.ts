@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { says, fault, told } from '../../domain/schema-fault.ts';
 import { numeric, delayForm, durationForm } from '../../domain/values/config-value.ts';
 
-/** Returns whether a text can be sent in an HTTP header and holds no character but those of keys. */
+/** Returns whether a text can be sent in an HTTP header and holds only characters of keys. */
 export function isHeaderText(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }

@@ -34,15 +34,15 @@ const unsafe = says('would send it unencrypted', 'use https');
 const address = (what: string) =>
   z
     .string()
-    .refine(isTarget, { ...noUrl, abort: true })
+    .refine(
+      (given) => {
+        const url = URL.parse(given);
+        return url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === '';
+      },
+      { ...noUrl, abort: true },
+    )
     .refine((url) => URL.parse(url)?.protocol !== 'http:' || isLoopback(url), unsafe)
     .describe(what);
-
-/** Returns whether a text is a web address without a user and password. */
-function isTarget(given: string): boolean {
-  const url = URL.parse(given);
-  return url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === '';
-}
 
 const noSecret = says(
   'is no secret of Standard Webhooks',
@@ -171,15 +171,11 @@ export const notices = z
     if (!Array.isArray(to)) return;
     const names = new Set(url === undefined ? [] : ['webhook']);
     for (const [at, entry] of to.entries()) {
-      if (!isMapping(entry)) continue;
+      // An entry of another type is refused elsewhere.
+      if (typeof entry !== 'object' || entry === null) continue;
       const name = nameOf(entry);
       if (names.has(name)) context.addIssue(issueOf(sameName, ['to', at]));
       names.add(name);
     }
   }, onMapping)
   .describe('Where problems with the mirror are reported, and when they are solved');
-
-/** Returns whether an entry is a mapping. One of another type is refused elsewhere. */
-function isMapping(entry: unknown): boolean {
-  return typeof entry === 'object' && entry !== null;
-}

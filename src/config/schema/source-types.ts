@@ -1,4 +1,4 @@
-/** Lists the types of sources and of write-back, with what the configuration has to know of each. */
+/** Lists the types of sources and of write-back, with what the schema has to know of each. */
 import { z } from 'zod';
 import { placeOf } from '../../domain/values/config-file.ts';
 import { csvOptions, csvReturnsOptions } from '../../sources/csv/options.ts';

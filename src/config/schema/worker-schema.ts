@@ -72,7 +72,10 @@ export const server = z
     token: secret('Token required for all requests except health checks and webhooks').optional(),
     publicUrl: z
       .string()
-      .refine(isBase, noBase)
+      .refine((text) => {
+        const url = URL.parse(text);
+        return url !== null && /^https?:$/.test(url.protocol) && !/[?#@]/.test(text);
+      }, noBase)
       .transform((url) => url.replace(/\/+$/, ''))
       .describe(
         'Public address of this server behind a proxy: for webhooks, links in notifications and cookies',
@@ -109,7 +112,9 @@ export const server = z
     context.addIssue(issueOf(mistake, ['publicUrl']));
   }, onMapping)
   .superRefine(({ host, token }, context) => {
-    if (token !== undefined || isOwn(host)) return;
+    // A host of another type is refused elsewhere.
+    if (token !== undefined || typeof host !== 'string') return;
+    if (isLoopback(`http://${host.includes(':') ? `[${host}]` : host}`)) return;
     const mistake = fault(
       'is missing, and host is not this machine alone',
       'add token: ${OPS_TOKEN}, or use host: 127.0.0.1',
@@ -117,19 +122,6 @@ export const server = z
     context.addIssue(issueOf(mistake, ['token']));
   }, onMapping)
   .describe("The worker's HTTP server: health, metrics, console, webhooks");
-
-/**
- * Returns whether a host refers to this machine only. A value of another type is refused elsewhere.
- */
-function isOwn(host: unknown): boolean {
-  if (typeof host !== 'string') return true;
-  return isLoopback(`http://${host.includes(':') ? `[${host}]` : host}`);
-}
-
-function isBase(text: string): boolean {
-  const url = URL.parse(text);
-  return url !== null && /^https?:$/.test(url.protocol) && !/[?#@]/.test(text);
-}
 
 const noWebhookSecret = fault(
   'is no secret of Standard Webhooks',

@@ -89,7 +89,7 @@ function rowParser(delimiter: Delimiter, first: number, isWary = false) {
     take: () => rows.splice(0),
     /** Returns the line on which the incomplete row begins. */
     line,
-    /** Returns what follows the faulty row's first line, once the text cannot be read any further. */
+    /** Returns what follows the faulty row's first line, once the text cannot be read on. */
     rest: () => ({ ...bytes.afterLine(stopped !== undefined), line: line() + 1 }),
     close: () => parser.destroy(),
   };
@@ -140,7 +140,7 @@ function recentBytes() {
       return text.replace(/^[\uFEFF\r\n]+|[\r\n]+$/g, '');
     },
     /**
-     * Returns what follows the first line of the last row, or of the one after it. Up to `doubtful`,
+     * Returns what follows the first line of the last row, or of the next one. Up to `doubtful`,
      * the text may belong to a field that the row opened.
      */
     afterLine(isLast: boolean): { text: Buffer; doubtful: number } {

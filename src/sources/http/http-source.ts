@@ -256,7 +256,7 @@ function isEmpty(value: unknown, records: string | undefined): boolean {
   return typeof parent === 'object' && parent !== null && Object.keys(parent).length === 0;
 }
 
-/** Returns the flaw of a list whose last page, the one with this number, says that there is more. */
+/** Returns the flaw of a list whose last page, of this number, says that there is more. */
 function findContinuation(
   { size, fresh, signs }: ReadPage,
   number: number,

@@ -80,7 +80,12 @@ export function signsIn(
   records: string | undefined,
 ): MoreSigns {
   const entries = [...bodyEntries(value, records), ...headerEntries(headers)];
-  const isEnd = entries.some(([, name, given]) => saysEnd(name, given));
+  // `done` may be said of the request, so it does not say that the list ends here.
+  const isEnd = entries.some(([, name, given]) => {
+    if (lastFlag.test(name)) return isTrue(given);
+    if (!moreFlag.test(name) || name.startsWith('next')) return false;
+    return isFalse(given) || countOf(given) === 0;
+  });
   const flag = entries.find(([, name, given]) => saysMore(name, given));
   const next = entries.find(([, name, given]) => nextName.test(name) && isFilled(given));
   const cursor = entries.some(([, name, given]) => nextName.test(name) && !isFilled(given))
@@ -110,13 +115,6 @@ function saysMore(name: string, value: unknown): boolean {
   }
   if (cutFlag.test(name)) return isTrue(value);
   return (lastFlag.test(name) || doneFlag.test(name)) && isFalse(value);
-}
-
-/** Returns whether a flag says that the list ends here. `done` may be said of the request. */
-function saysEnd(name: string, value: unknown): boolean {
-  if (lastFlag.test(name)) return isTrue(value);
-  if (!moreFlag.test(name) || name.startsWith('next')) return false;
-  return isFalse(value) || countOf(value) === 0;
 }
 
 function isTrue(value: unknown): boolean {

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { overlap, text, whole } from '../shared/option-fields.ts';
@@ -20,32 +19,28 @@ export const hubspotOptions = z
     timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(30_000),
     overlap: overlap("Maximum delay until HubSpot's search shows a change"),
   })
-  .superRefine(({ token, tokenFile, url }, context) => {
-    const wrong = (path: string, mistake: Fault | undefined) =>
-      mistake && context.addIssue(issueOf(mistake, [path]));
-    wrong('url', findAddressFault(url));
+  .superRefine(({ token, tokenFile, url: address }, context) => {
+    const wrong = (path: string, reason: string, fix: string) =>
+      context.addIssue(issueOf(fault(reason, fix), [path]));
+    const url = URL.parse(address);
+    if (!url || !/^https?:$/.test(url.protocol))
+      wrong('url', 'is no web address', 'write https://HOST');
+    else if (url.username || url.password)
+      wrong('url', 'holds a user or password', 'move it to token');
+    else if (url.pathname !== '/' || url.search || url.hash)
+      wrong('url', 'holds more than a host', 'end it before the path');
+    else if (url.protocol !== 'https:' && !isLoopback(address))
+      wrong('url', 'would send people and the token unencrypted', 'use https');
     if (token === undefined && tokenFile === undefined)
-      wrong('token', fault('is missing', 'add it, or tokenFile'));
+      wrong('token', 'is missing', 'add it, or tokenFile');
     if (token !== undefined && tokenFile !== undefined)
-      wrong('tokenFile', fault('stands beside token', 'keep one of the two'));
+      wrong('tokenFile', 'stands beside token', 'keep one of the two');
   });
 export type HubspotOptions = z.infer<typeof hubspotOptions>;
 
 /** Returns whether a text can be sent in an HTTP header and contains no space. */
 export function isToken(given: string): boolean {
   return /^[\x21-\x7e]+$/.test(given);
-}
-
-function findAddressFault(address: string): Fault | undefined {
-  const url = URL.parse(address);
-  if (!url || !/^https?:$/.test(url.protocol))
-    return fault('is no web address', 'write https://HOST');
-  if (url.username || url.password) return fault('holds a user or password', 'move it to token');
-  if (url.pathname !== '/' || url.search || url.hash) {
-    return fault('holds more than a host', 'end it before the path');
-  }
-  if (url.protocol === 'https:' || isLoopback(address)) return undefined;
-  return fault('would send people and the token unencrypted', 'use https');
 }
 
 /** The options for reporting opt-outs. The account and the token are those of the source. */

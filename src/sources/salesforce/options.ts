@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { text, whole } from '../shared/option-fields.ts';
@@ -69,26 +68,21 @@ export const salesforceOptions = z
     ).prefault(50_000),
     timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(120_000),
   })
-  .superRefine(({ url }, context) => {
-    const mistake = findAddressFault(url);
-    if (mistake) context.addIssue(issueOf(mistake, ['url']));
+  .superRefine(({ url: address }, context) => {
+    const wrong = (reason: string, fix: string) =>
+      context.addIssue(issueOf(fault(reason, fix), ['url']));
+    const url = URL.parse(address);
+    const example = 'write https://acme.my.salesforce.com';
+    if (!url || !/^https?:$/.test(url.protocol)) wrong('is no web address', example);
+    else if (url.username || url.password) wrong('holds a user or password', 'move it to auth');
+    else if (url.hostname.endsWith('.lightning.force.com'))
+      wrong('is the address of its pages', `${example}, as Setup shows it at My Domain`);
+    else if (url.pathname !== '/' || url.search || url.hash)
+      wrong('is more than the address of the organization', example);
+    else if (url.protocol !== 'https:' && !isLoopback(address))
+      wrong('would send people and secrets unencrypted', 'use https');
   });
 export type SalesforceOptions = z.infer<typeof salesforceOptions>;
-
-function findAddressFault(address: string): Fault | undefined {
-  const url = URL.parse(address);
-  const example = 'write https://acme.my.salesforce.com';
-  if (!url || !/^https?:$/.test(url.protocol)) return fault('is no web address', example);
-  if (url.username || url.password) return fault('holds a user or password', 'move it to auth');
-  if (url.hostname.endsWith('.lightning.force.com')) {
-    return fault('is the address of its pages', `${example}, as Setup shows it at My Domain`);
-  }
-  if (url.pathname !== '/' || url.search || url.hash) {
-    return fault('is more than the address of the organization', example);
-  }
-  if (url.protocol === 'https:' || isLoopback(address)) return undefined;
-  return fault('would send people and secrets unencrypted', 'use https');
-}
 
 /** The options for reporting opt-outs. The organization and the access are those of the source. */
 export const salesforceReturnsOptions = z.strictObject({

@@ -182,10 +182,16 @@ export async function* bulkRows(bulk: Bulk, query: Query): AsyncGenerator<Row[],
   let count = 0;
   for (let locator = ''; ;) {
     const more = locator === '' ? '' : `&locator=${queryValue(locator)}`;
-    const most = queryValue(String(CHUNK_RECORDS));
-    const path = `/jobs/query/${pathSegment(id)}/results?maxRecords=${most}${more}`;
+    const results = `/jobs/query/${pathSegment(id)}/results`;
+    const path = `${results}?maxRecords=${queryValue(String(CHUNK_RECORDS))}${more}`;
     const { text, headers } = await session.ask({ path, text: 'text/csv' });
-    const lines = linesOf(text, session);
+    let lines: string[][];
+    try {
+      // Every row must have the width of the first.
+      lines = parse(text, { bom: true });
+    } catch {
+      throw odd(session);
+    }
     // The first chunk has a header row; other chunks may have one.
     const named = new Map((lines[0] ?? []).map((name, at) => [name.toLowerCase(), at]));
     const isHeader = shape.select.every((name) => named.has(name.toLowerCase()));
@@ -227,15 +233,6 @@ async function runJob(
     }
     await clock.sleep(retryDelayMs(retrySchedules.bulkJob, tries), signal);
     ({ value } = await session.ask({ path: `/jobs/query/${pathSegment(data.id)}` }));
-  }
-}
-
-/** Parses CSV. Every row must have the width of the first. */
-function linesOf(text: string, session: Session): string[][] {
-  try {
-    return parse(text, { bom: true });
-  } catch {
-    throw odd(session);
   }
 }
 

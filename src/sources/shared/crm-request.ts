@@ -144,7 +144,7 @@ interface Patience {
   signal: AbortSignal;
 }
 
-/** Returns the first response that demands no wait. Throws RateLimited if the waits get too long. */
+/** Returns the first response that demands no wait. Throws RateLimited if it takes too long. */
 export async function outwait<T extends { status: number; headers: Said['headers'] }>(
   send: () => Promise<T>,
   { host, accepts = [], mostWaitMs = MOST_WAIT_MS, clock, signal }: Patience,

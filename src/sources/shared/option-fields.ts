@@ -41,22 +41,18 @@ export const headers = z
   .record(z.string(), z.string())
   .superRefine((given, context) => {
     for (const [name, value] of Object.entries(given)) {
-      const mistake = findHeaderFault(name, value);
-      if (mistake) context.addIssue(issueOf(mistake, [name]));
+      const wrong = (reason: string, fix: string) =>
+        context.addIssue(issueOf(fault(reason, fix), [name]));
+      if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) wrong('is no name of a header', 'correct it');
+      else if (own.includes(name.toLowerCase()))
+        wrong('is written by crm-mirror itself', 'remove it');
+      else if (!/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value)) {
+        const why = 'is empty or holds what a header cannot carry';
+        wrong(why, 'write it in plain letters, on one line');
+      }
     }
   })
   .describe('Headers of every request; take secrets from the environment with ${NAME}');
-
-function findHeaderFault(name: string, value: string): Fault | undefined {
-  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return fault('is no name of a header', 'correct it');
-  if (own.includes(name.toLowerCase()))
-    return fault('is written by crm-mirror itself', 'remove it');
-  if (/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value)) return undefined;
-  return fault(
-    'is empty or holds what a header cannot carry',
-    'write it in plain letters, on one line',
-  );
-}
 
 /** Returns what is wrong with a web address, or undefined if it can be used. */
 export function addressFault(address: string, allowHttp: boolean): Fault | undefined {

@@ -50,7 +50,17 @@ export async function comparableTime(changes: Changes, atMs: number): Promise<Ra
   if (Number(highest) === 0) return undefined;
   const isNumber = holds !== 'any' || typeof lowest !== 'string';
   if (holds !== 'any' && !/^(integer|decimal|float)$/.test(holds)) throw odd(changes);
-  if (!isNumber) return smallestNotation(changes, [lowest, highest], atMs);
+  if (!isNumber) {
+    // The smallest of all notations: a space sorts before a T, and a day before any time of that
+    // day. If rows use mixed notations, some are read once too often, but none is missed.
+    const forms = [lowest, highest].map((value) => text.exec(String(value)));
+    const [first, last] = forms;
+    if (!first || !last || typeof highest !== 'string') throw odd(changes);
+    const isDay = first[1] === undefined || last[1] === undefined;
+    const isUtc = first[2] !== undefined && last[2] !== undefined;
+    const at = local(atMs, isUtc ? 'UTC' : (zone ?? 'UTC'), isDay ? 10 : 19);
+    return forms.every((form) => form?.[1] === 'T') ? at.replace(' ', 'T') : at;
+  }
   // Zeros and similar values that mean "never" are left out.
   const bounds = await readBounds(changes, LEAST);
   const [perMs, other] = bounds.map((value) => scales.find(([from]) => Number(value) >= from)?.[1]);
@@ -73,21 +83,6 @@ async function readBounds({ session, from, column }: Changes, above?: number): P
   const text = `select min(${name}), max(${name}) from ${from}${condition}`;
   const [row = []] = await session.rows(text, []);
   return row;
-}
-
-/**
- * Returns the smallest of all notations of the time. A space sorts before a T, and a day sorts
- * before any time of that day. If rows use mixed notations, some are read once too often, but none
- * is missed.
- */
-function smallestNotation(changes: Changes, bounds: readonly Raw[], atMs: number): Raw {
-  const forms = bounds.map((value) => text.exec(typeof value === 'string' ? value : ''));
-  const [lowest, highest] = forms;
-  if (!lowest || !highest) throw odd(changes);
-  const isDay = lowest[1] === undefined || highest[1] === undefined;
-  const isUtc = lowest[2] !== undefined && highest[2] !== undefined;
-  const at = local(atMs, isUtc ? 'UTC' : (changes.zone ?? 'UTC'), isDay ? 10 : 19);
-  return forms.every((form) => form?.[1] === 'T') ? at.replace(' ', 'T') : at;
 }
 
 /** Returns the first digits of a time in a zone: 10 for the day, 19 up to the second. */

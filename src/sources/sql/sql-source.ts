@@ -4,8 +4,8 @@
  *
  * A read was complete if its last page was not full, the number of rows equals the database's own
  * count in the same state, each row has a unique key and id, and each row could be read. A failure
- * after the first page ends the read without a certificate, and the opt-outs read so far are kept. A
- * read stays valid for a quarter of an hour, and each read has a new name.
+ * after the first page ends the read without a certificate, and the opt-outs read so far are kept.
+ * A read stays valid for a quarter of an hour, and each read has a new name.
  *
  * With `updatedAt`, `changes` reads the rows that were written since the time in the cursor,
  * according to that column and the database's clock. A row becomes visible to others only when its

@@ -19,7 +19,7 @@ import { OPENING_MS } from './redis-reconnect.ts';
 const texts = z.array(z.string());
 
 const PING_EACH_MS = 250;
-/** The longest time between pings to a server that is soon lost again: it responds only to pings. */
+/** The longest time between pings to a server that is soon lost again: it may only answer these. */
 const MOST_PING_EACH_MS = 10_000;
 const SOON_MS = 10_000;
 const GOOD_PINGS = 3;
@@ -38,7 +38,7 @@ interface LinkOptions {
   /** A redis:// or rediss:// URL. */
   url: string;
   clock: Clock;
-  /** Called with the reason when the connection is lost, with undefined when a script runs again. */
+  /** Called with the reason when Redis is lost, and with undefined when a script runs again. */
   notice(lost: string | undefined): void;
   /** Called when the connection is restored or lost. */
   changed(): void;

@@ -38,7 +38,7 @@ export interface Column {
 export interface Session {
   /** The name of the database in messages. */
   readonly name: string;
-  /** The time of the database's clock, in milliseconds since the epoch, before the state was fixed. */
+  /** The time of the database's clock before the state was fixed, in epoch milliseconds. */
   readonly now: number;
   quote(name: string): string;
   /** Returns the placeholder for value `number` (from 1) in a comparison with a column. */

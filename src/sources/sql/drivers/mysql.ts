@@ -99,7 +99,12 @@ export async function openMysql(access: ServerAccess, opening: Opening): Promise
       quote: (part) => `\`${part.replaceAll('`', '``')}\``,
       place: (_, { type }) => (type === undefined ? '?' : `cast(? as ${type})`),
       exact: (quoted) => `cast(${quoted} as binary)`,
-      meant,
+      meant(text, { holds }) {
+        if (holds === 'integer') return /^-?\d{1,20}$/.test(text) ? [text] : [];
+        if (holds === 'decimal') return /^-?\d{1,60}(\.\d+)?$/.test(text) ? [text] : [];
+        if (holds === 'float') return /^-?\d+(\.\d+)?$/.test(text) ? [Number(text)] : [];
+        return holds === 'bytes' ? [bytesOf(text) ?? []].flat() : [text];
+      },
       columns: (relation) => line.ask(() => readColumns(open, relation)),
       rows,
       close,
@@ -199,12 +204,4 @@ async function readColumns(connection: Connection, relation: string): Promise<Co
     if (holds === 'instant' || holds === 'time') return { name, holds, type: 'datetime(6)' };
     return holds === 'day' ? { name, holds, type: 'date' } : { name, holds };
   });
-}
-
-function meant(text: string, { holds }: Column): Raw[] {
-  if (holds === 'integer') return /^-?\d{1,20}$/.test(text) ? [text] : [];
-  if (holds === 'decimal') return /^-?\d{1,60}(\.\d+)?$/.test(text) ? [text] : [];
-  if (holds === 'float') return /^-?\d+(\.\d+)?$/.test(text) ? [Number(text)] : [];
-  if (holds === 'bytes') return [bytesOf(text) ?? []].flat();
-  return [text];
 }

@@ -11,7 +11,7 @@ import {
   patienceOf,
   type ServerAccess,
 } from './server-connection.ts';
-import type { Column, Holds, Opening, Raw, Session, Writing } from './database-session.ts';
+import type { Holds, Opening, Raw, Session, Writing } from './database-session.ts';
 
 const kinds: Record<number, Holds> = {
   16: 'boolean',
@@ -70,7 +70,11 @@ export async function openPostgres(access: ServerAccess, opening: Opening): Prom
       quote: (part) => `"${part.replaceAll('"', '""')}"`,
       place: (number) => `$${number}`,
       exact: (quoted) => quoted,
-      meant,
+      meant(text, { holds }) {
+        if (text.includes('\0')) return [];
+        if (holds === 'integer') return /^-?\d{1,40}$/.test(text) ? [text] : [];
+        return [holds === 'bytes' ? `\\x${text}` : text];
+      },
       columns: (relation) =>
         line.ask(async () => {
           const { fields } = await client.query(
@@ -162,10 +166,4 @@ function configured(text: string, values: readonly Raw[]) {
 async function execute(client: Client, text: string, values: readonly Raw[]): Promise<Raw[][]> {
   const { rows } = await client.query(configured(text, values));
   return rows.map((row) => raws.parse(row));
-}
-
-function meant(text: string, { holds }: Column): Raw[] {
-  if (text.includes('\0')) return [];
-  if (holds === 'integer') return /^-?\d{1,40}$/.test(text) ? [text] : [];
-  return [holds === 'bytes' ? `\\x${text}` : text];
 }
