@@ -107,7 +107,6 @@ interface Surroundings {
   absolute(path: string): string;
 }
 
-/** Returns the configuration that a valid file represents. */
 export function settle(valid: File, { file, apiKey, absolute }: Surroundings): Config {
   const { ledgerKeyFile, platform, contacts, templates, policy, guards, keep, ...more } = valid;
   const { alerts, audit, requests, ...rest } = more;

@@ -193,7 +193,6 @@ const kinds: Record<string, [name: string, form: string]> = {
   array: ['a list', '"- entry" lines'],
 };
 
-/** Creates what looks up in the schema the texts that explain a path. */
 function makeGuide() {
   const schema = editorSchema();
   const choicesAt = (path: Path) => fieldsAt(schema, path).flatMap(choicesOf);
@@ -277,7 +276,6 @@ export function refuseTwins(
 /** The name of the file of the defaults, beside the files of the mirrors. */
 export const defaultsName = 'defaults.yaml';
 
-/** Returns the tree of a mirror with the defaults that it does not replace. */
 function withDefaults(own: Tree, defaults: Tree): Tree {
   const isInherited = (path: Path) => inherits(own.value, defaults.value, path);
   const spots = [...defaults.spots].filter(([key]) => isInherited(pathOf(key)));

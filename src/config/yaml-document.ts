@@ -14,7 +14,6 @@ import {
 import { z } from 'zod';
 import type { ConfigPlace, Mistake, Path } from './config-mistake.ts';
 
-/** A parsed file. */
 export interface Tree {
   /** The plain data with variables replaced. Empty values and null become undefined. */
   value: unknown;
@@ -38,7 +37,6 @@ interface Spot {
   inside?: (index: number) => ConfigPlace | undefined;
 }
 
-/** The state of the traversal of the document. */
 interface Walk {
   env: Record<string, string | undefined>;
   /** The text of the whole file, masked. */

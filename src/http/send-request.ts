@@ -69,7 +69,6 @@ export function createSend(options: SendOptions): { send: Send; close(): Promise
   return { send, close: () => pool.destroy() };
 }
 
-/** Creates one request in flight. */
 function createFlight(host: string) {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   let stage: Stage | 'over' = 'waiting';

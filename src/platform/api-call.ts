@@ -52,7 +52,6 @@ export interface Called<T> {
   answer: Answer;
 }
 
-/** Calls the operations of the platform. */
 export interface Caller {
   /** Returns the body of any 2xx response. Throws Rejected, Unavailable, RateLimited or Invalid. */
   call<T>(call: Call<T>, options?: CallOptions): Promise<Called<T>>;
@@ -63,7 +62,6 @@ export interface Caller {
   find<T>(call: Call<T>, options?: CallOptions): Promise<Called<T> | undefined>;
 }
 
-/** The parts that calls need: a send function, a gate, a clock and a key. */
 export interface CallerOptions {
   send: Send;
   gate: Gate;

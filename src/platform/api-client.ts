@@ -76,7 +76,6 @@ export function createPlatform(options: CallerOptions): Platform {
   };
 }
 
-/** Templates (specification, "Endpoints", Templates). */
 interface Templates extends Paged<object, TemplateList, Template> {
   /**
    * GET /api/template/v1/list. Returns one page, newest first, including archived templates. Names
@@ -142,7 +141,6 @@ interface Session {
   sessionCookie: string;
 }
 
-/** Sending domains (specification, "Endpoints", Domains). */
 interface Domains extends Paged<object, DomainList, Domain> {
   /**
    * GET /api/domain/v1/list. Returns one page. Its shape is not specified, so it is checked
@@ -211,7 +209,6 @@ function sessionToken(text: string): string {
   throw new Invalid('the session cookie is none: copy name=value, its name ends in .session_token');
 }
 
-/** API keys (specification, "Endpoints", API keys). */
 interface ApiKeys {
   /**
    * POST /api/api-key/v1/enable/{id}. Enabling an enabled key changes nothing, so it may be
@@ -262,7 +259,6 @@ type ContactPage = Dated<ContactList>;
 /** The response to an enrolment. */
 export type Enrolled = Dated<Enrolment>;
 
-/** Contacts and their channel subscriptions. */
 interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
   /**
    * GET /api/contacts/list. Returns one page, newest first. `total` counts the matches;

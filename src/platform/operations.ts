@@ -5,7 +5,6 @@
 import { resend, type Resend } from '../http/retry.ts';
 import type { Method } from '../domain/exchange.ts';
 
-/** Describes how an operation is called. */
 export interface Operation {
   route: string;
   method: Method;
@@ -16,7 +15,6 @@ export interface Operation {
   session?: true;
 }
 
-/** The table of operations. */
 export const operations = {
   listContacts: {
     route: 'contacts.list',

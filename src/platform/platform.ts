@@ -80,7 +80,6 @@ export interface PlatformOptions {
   transport?: Transport | undefined;
 }
 
-/** Sends requests, until it is closed. */
 interface Transport {
   send: Send;
   close(): Promise<void>;

@@ -180,7 +180,6 @@ export function callsIn(node: ASTNode): Call[] {
   return [{ name, at: node.start, after: receiver.range.end }, ...within];
 }
 
-/** Returns the direct child nodes of a node. */
 export function inner({ args }: ASTNode): ASTNode[] {
   const isNode = (value: unknown): value is ASTNode =>
     typeof value === 'object' && value !== null && 'op' in value;

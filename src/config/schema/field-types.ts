@@ -29,7 +29,6 @@ export const onMapping = {
 const noTime = fault('must be greater than 0', 'write 1s or more');
 const noDuration = fault('is not a duration', 'write a number and s, m, h or d: 90d');
 
-/** Returns the schema of a duration above 0. */
 export const duration = (what: string) =>
   z
     .string()

@@ -99,7 +99,6 @@ const hours = text(
   return z.NEVER;
 });
 
-/** The schema of `windows`. */
 const windows = z
   .array(
     z
@@ -119,7 +118,6 @@ const windows = z
   .describe('Hours outside of which classes of changes wait for a later run');
 
 const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
-/** The form of the size of a file. */
 const fileSize = (what: string) =>
   z
     .string()

@@ -18,7 +18,6 @@ export const troubles = [
 
 export type Trouble = (typeof troubles)[number];
 
-/** How serious each problem is. */
 export const troubleLevels: Readonly<Record<Trouble, 'warning' | 'error'>> = {
   unreadable: 'error',
   held: 'warning',
@@ -86,7 +85,6 @@ const email = z
   }, onMapping)
   .describe('Sends an e-mail');
 
-/** The kinds of receivers, each with its settings. */
 const receivers = {
   slack: z.strictObject({ url: address('URL of an incoming webhook of Slack') }),
   teams: z.strictObject({ url: address('URL of a workflow of Teams that posts what it is sent') }),
@@ -100,7 +98,6 @@ const receivers = {
 
 export type ReceiverKind = keyof typeof receivers;
 
-/** The kinds of receivers. */
 const receiverKinds = ['slack', 'teams', 'ntfy', 'email', 'webhook'] as const;
 
 const { slack, teams, ntfy, webhook } = receivers;
@@ -155,7 +152,6 @@ const noPair = {
   secret: fault('is missing', `add "secret: …" (${signingMeaning})`),
 };
 
-/** The schema of `notices`. */
 export const notices = z
   .strictObject({
     url: address('Address to which the signed JSON is sent').optional(),

@@ -225,7 +225,6 @@ const onReturns = {
     onMapping.when(payload) && payload.issues.every(({ path }) => path?.[0] !== 'returns'),
 };
 
-/** The schema of `contacts`. */
 export const contacts = z
   .strictObject({
     source: contactSource,
@@ -275,7 +274,6 @@ const templateCanary = z
   })
   .describe('Tests of changed templates');
 
-/** The schema of `templates`. */
 export const templates = z
   .strictObject({
     source: templateSource,

@@ -26,7 +26,6 @@ import { weekdays } from '../../domain/values/local-time.ts';
 const fieldsOf = <T extends string>(names: readonly string[], type: T): Record<string, T> =>
   Object.fromEntries(names.map((name) => [name, type]));
 
-/** The variables with fields, and their types. */
 const groups: Readonly<Record<string, Record<string, 'int' | 'double'>>> = {
   plan: fieldsOf([...countedOps, 'people'], 'int'),
   percent: fieldsOf(
@@ -60,7 +59,6 @@ const condition = textField('Condition (CEL) on the plan of a run').transform((v
   return z.NEVER;
 });
 
-/** The schema of `rules`. */
 export const rules = z
   .array(
     z
@@ -110,7 +108,6 @@ export function compileRule(text: string): PlanCondition | Flaw {
   }
 }
 
-/** Returns the counts as the integers of CEL. */
 function withIntegers({ plan, usual, hour, templates_published: published }: PlanFacts) {
   const integer = (n: number) => BigInt(Math.floor(n));
   const whole = (counts: Record<string, number>) =>

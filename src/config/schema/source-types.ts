@@ -10,7 +10,6 @@ import { salesforceOptions, salesforceReturnsOptions } from '../../sources/sales
 import { sqlOptions, sqlReturnsOptions, withPaths } from '../../sources/sql/options.ts';
 import { xlsxOptions } from '../../sources/xlsx/options.ts';
 
-/** The schema of `contacts.source`. */
 export const contactSource = z
   .discriminatedUnion('type', [
     csvOptions,
@@ -23,12 +22,10 @@ export const contactSource = z
   ])
   .describe('Where the CRM records come from');
 
-/** The schema of `templates.source`. */
 export const templateSource = z
   .discriminatedUnion('type', [directoryOptions, ndjsonOptions, httpOptions])
   .describe('Where the templates come from');
 
-/** The schema of `contacts.returns`. */
 export const returns = z
   .discriminatedUnion('type', [
     csvReturnsOptions,
@@ -42,7 +39,6 @@ export const returns = z
     'Write-back: how opt-outs on the platform are reported to the CRM; by default they are not reported',
   );
 
-/** The properties of a type of source. */
 interface Traits {
   /** Whether it can always read a single record; `http` can if `one` is configured. */
   readsOne: boolean;
@@ -52,7 +48,6 @@ interface Traits {
   readsNamedFields: boolean;
 }
 
-/** The properties of each type of contact source. */
 const traits: Readonly<Record<z.output<typeof contactSource>['type'], Traits>> = {
   csv: { readsOne: false, readsNamedFields: false },
   xlsx: { readsOne: false, readsNamedFields: false },

@@ -21,10 +21,8 @@ const cron = (what: string) =>
     .optional();
 const noZone = says('is no time zone', 'write one such as Europe/Berlin, or UTC');
 
-/** A time zone by its IANA name. */
 export const timeZone = (what: string) => z.string().refine(isTimeZone, noZone).describe(what);
 
-/** The schema of `schedule`. */
 export const schedule = z
   .strictObject({
     full: cron('Full runs'),
@@ -41,7 +39,6 @@ const noRedis = says(
   'is no address of a Redis',
   'write redis://HOST:PORT, or rediss:// with encryption; a % in a password as %25',
 );
-/** The schema of `redis`. */
 export const redis = z
   .string()
   .regex(/^rediss?:\/\/[^\s/]/, { ...noRedis, abort: true })
@@ -64,7 +61,6 @@ const noBase = says('is no web address', 'write https://HOST, as the CRM calls i
 
 const noAddress = says('is no IP address', 'write it as the connection shows it: 10.0.0.7');
 
-/** The schema of `server`. */
 export const server = z
   .strictObject({
     host: text('Address to listen on').default('127.0.0.1'),

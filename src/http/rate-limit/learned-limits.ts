@@ -134,7 +134,6 @@ export function unused(memory: LearnedLimits, nowMs: number): number {
   return units(memory) - counted(usage, nowMs);
 }
 
-/** Returns the number of requests in flight. */
 export function inFlight({ leases }: LearnedLimits): number {
   return leases.reduce((sum, { n }) => sum + n, 0);
 }
@@ -144,7 +143,6 @@ export function isAlone({ companyUntilMs, mark }: LearnedLimits, nowMs: number):
   return !mark || nowMs >= companyUntilMs;
 }
 
-/** Returns what is known about the limit. */
 export function known(memory: LearnedLimits): RouteLimit {
   const { limit, usage, mark, foreign } = memory;
   const { windowMs } = usage;

@@ -42,7 +42,6 @@ export interface Counts {
 /** Creates the budget of a route. The budget calls `changed` when the gate has to ask it again. */
 export type BudgetOf = (route: string, changed: () => void) => Budget;
 
-/** Controls access to all routes of one platform. */
 export interface Gate {
   /**
    * Sends when the route's budget allows it, and returns the response, whatever its status except
@@ -80,7 +79,6 @@ interface GateOptions {
   stuck?: ((told: Stuck) => void) | undefined;
 }
 
-/** Creates a gate (specification, "Limits" 4). */
 export function createGate(options: GateOptions): Gate {
   const { clock, random, reserve = 0, signal } = options;
   const { budgetOf = () => createBudget({ random, reserve }), stuck: tell = () => undefined } =

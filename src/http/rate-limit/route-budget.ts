@@ -31,7 +31,6 @@ export interface Budget {
   limit(): RouteLimit;
 }
 
-/** The settings of a budget. */
 export interface BudgetOptions {
   random: Random;
   /** The share of the limit left to other programs, from 0 to 1. */

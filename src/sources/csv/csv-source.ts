@@ -35,7 +35,6 @@ import type { CsvOptions } from './options.ts';
 import { findingParser, type FindingParser, type FoundRow, type Row } from './row-parser.ts';
 import { counted } from '../../domain/values/counted.ts';
 
-/** Returns the source of a CSV file. */
 export function csvSource(options: CsvOptions, surroundings: FileSurroundings): Source {
   return lineFile(options, surroundings, (reading) => {
     const tally: Tally = Object.assign(reading.tally, { nul: false });

@@ -7,7 +7,6 @@ import {
 import { headerRow } from '../shared/option-fields.ts';
 import { delimiters, encodings } from './csv-format.ts';
 
-/** The options of this source. */
 export const csvOptions = z
   .strictObject({
     type: z.literal('csv').describe('A CSV file with a header row'),
@@ -28,7 +27,6 @@ export const csvOptions = z
   .superRefine(refusePlacedFaults);
 export type CsvOptions = z.infer<typeof csvOptions>;
 
-/** The options for reporting opt-outs. */
 export const csvReturnsOptions = fileReturnsOptions(
   'csv',
   'Adds a line to a CSV file for each opt-out',

@@ -48,7 +48,6 @@ const changes = z
   );
 export type ChangesOptions = z.infer<typeof changes>;
 
-/** The options of this source. */
 export const httpOptions = z
   .strictObject({
     type: z.literal('http').describe('An HTTP API that lists its records as JSON'),
@@ -104,7 +103,6 @@ function hostFault(address: string, url: string): Fault | undefined {
 const returnPlaces = ['return', 'id', 'email', 'channel', 'cause', 'at'] as const;
 const placeForm = /\{(\w*)\}/g;
 
-/** The options for reporting opt-outs. */
 export const httpReturnsOptions = z
   .strictObject({
     type: z.literal('http').describe('Sends a request to an HTTP API for each opt-out'),

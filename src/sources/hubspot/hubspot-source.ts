@@ -36,7 +36,6 @@ import { quoted, hintsFor } from '../shared/field-suggestions.ts';
 
 type Changed = Certificate | 'lost';
 
-/** Returns the source of a HubSpot account. */
 export function hubspotSource(options: HubspotOptions, surroundings: Surroundings): Source {
   const { clock } = surroundings;
   const around = { ...surroundings, pace: createPace() };

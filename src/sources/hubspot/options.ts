@@ -5,7 +5,6 @@ import { overlap, text, whole } from '../shared/option-fields.ts';
 
 const noToken = says('is empty or holds what a header cannot carry', 'write the token alone');
 
-/** The options of this source. */
 export const hubspotOptions = z
   .strictObject({
     type: z.literal('hubspot').describe('The contacts of a HubSpot account'),

@@ -24,7 +24,6 @@ const later = [429, 423, 477];
 const mend = { credentials: 'the token', request: 'url' };
 const explanation = 'The person unsubscribed on the email platform.';
 
-/** Returns a write-back for a HubSpot account. */
 export function hubspotReturns(
   options: HubspotOptions,
   { subscriptions = {}, legalBasis }: HubspotReturnsOptions,

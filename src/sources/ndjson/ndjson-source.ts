@@ -17,7 +17,6 @@ import type { Flaw } from '../shared/read-certificate.ts';
 import type { Source, SourceRecord } from '../source.ts';
 import type { NdjsonOptions } from './options.ts';
 
-/** Returns the source for such a file. */
 export function ndjsonSource(options: NdjsonOptions, surroundings: FileSurroundings): Source {
   return lineFile(options, surroundings, readBatches);
 }

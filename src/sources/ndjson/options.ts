@@ -5,7 +5,6 @@ import {
   refusePlacedFaults,
 } from '../shared/files/file-options.ts';
 
-/** The options of this source. */
 export const ndjsonOptions = z
   .strictObject({
     type: z.literal('ndjson').describe('A file with one JSON object per line, in UTF-8'),
@@ -14,7 +13,6 @@ export const ndjsonOptions = z
   .superRefine(refusePlacedFaults);
 export type NdjsonOptions = z.infer<typeof ndjsonOptions>;
 
-/** The options for reporting opt-outs. */
 export const ndjsonReturnsOptions = fileReturnsOptions(
   'ndjson',
   'Adds a line with a JSON object to a file for each opt-out',

@@ -14,7 +14,6 @@ import type { Session } from './api-session.ts';
 /** How a value is represented in a format that contains only text. */
 export type Spelling = 'truth' | 'number' | 'text';
 
-/** The fields to read for one object. */
 export interface Shape {
   object: ObjectName;
   /** Every requested field with its representation; undefined if this object does not have it. */

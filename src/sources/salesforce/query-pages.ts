@@ -65,7 +65,6 @@ async function readPage(session: Session, { shape }: Query, path: string): Promi
   };
 }
 
-/** A query for one object. */
 interface Query {
   shape: Shape;
   /** Conditions that must all be true. */
@@ -73,7 +72,6 @@ interface Query {
   order?: string;
 }
 
-/** Returns the query in SOQL. */
 function toSoql({ shape, where = [], order }: Query): string {
   const conditions = where.filter((one) => one !== undefined).map((one) => `(${one})`);
   return [
@@ -140,7 +138,6 @@ function fromJson(record: unknown): Reads {
   return (name) => name.split('.').reduce(stepInto, record);
 }
 
-/** Reads fields from a row of CSV. */
 function fromText(columns: ReadonlyMap<string, number>, cells: readonly string[]): Reads {
   return (name, spelling) => {
     const cell = cells[columns.get(name.toLowerCase()) ?? -1] ?? '';

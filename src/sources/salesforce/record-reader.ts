@@ -32,7 +32,6 @@ interface ReaderOptions {
   where: string | undefined;
 }
 
-/** Creates the reader of the records of one organization for one read. */
 export function createReader({ session, shapes, where, ...rest }: ReaderOptions) {
   const find = async (shape: Shape, field: string, ids: readonly string[]): Promise<Row[]> => {
     const found: Row[] = [];

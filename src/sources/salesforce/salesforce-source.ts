@@ -49,7 +49,6 @@ const SHAPES_HOLD_MS = 10 * 60_000;
 /** A field that may state an opt-out in addition to Salesforce's own field, or a condition. */
 type OptOut = OptOutField | { readonly when: Condition };
 
-/** Returns the source of an organization. */
 export function salesforceSource(
   options: SalesforceOptions,
   { unsubscribed, ...surroundings }: Surroundings & { unsubscribed: readonly OptOut[] },
@@ -197,7 +196,6 @@ function createCursors(options: SalesforceOptions, fields: readonly string[]) {
 
 const BATCH_RECORDS = 500;
 
-/** Yields rows and returns their total number. */
 type Rows = AsyncGenerator<Row[], number>;
 
 /** Yields records and returns the flaws that prevent a certificate. */

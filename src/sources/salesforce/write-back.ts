@@ -32,7 +32,6 @@ const ofRecord = new Set([
   'REQUIRED_FIELD_MISSING',
 ]);
 
-/** Returns a write-back for an organization. */
 export function salesforceReturns(
   options: SalesforceOptions,
   { fields = {} }: SalesforceReturnsOptions,

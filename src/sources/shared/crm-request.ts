@@ -35,7 +35,6 @@ export interface CrmRequest {
   accepts?: readonly number[];
 }
 
-/** A response from the CRM. */
 export interface Said {
   status: number;
   /** The headers, with names in lower case. */
@@ -46,7 +45,6 @@ export interface Said {
   text: string;
 }
 
-/** A connection to one host. */
 export interface Asking {
   readonly host: string;
   /**
@@ -57,13 +55,11 @@ export interface Asking {
   close(): Promise<void>;
 }
 
-/** The clock and the random generator for a source. */
 export interface Surroundings {
   clock: Clock;
   random: Random;
 }
 
-/** The options for requests to a host. */
 export interface AskingOptions {
   /** Any address on the host; its path does not matter. */
   url: string;

@@ -10,7 +10,6 @@ import { brokenFlaw } from './read-certificate.ts';
 import { jsonRecords } from './json-records.ts';
 import type { Certificate, Source, SourceRecord } from '../source.ts';
 
-/** The function with its settings. */
 export interface Mapping {
   /** The name for messages. */
   name: string;

@@ -10,14 +10,12 @@ export const text = (what: string) => z.string().min(1).describe(what);
 export const whole = (min: number, max: number, what: string) =>
   z.preprocess(numeric, z.number().int().min(min).max(max)).describe(what);
 
-/** The schema of the number of the row with the column names. */
 export const headerRow = whole(
   1,
   100,
   'Number of the row, or of the line, with the column names; those above it are ignored',
 );
 
-/** Returns the schema of a boolean, which may be written as text. */
 export const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
 
 const noDuration = says('is not a duration', 'write a number from 1 and s, m, h or d: 2m');

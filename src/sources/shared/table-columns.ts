@@ -2,7 +2,6 @@
 import { Invalid } from '../../domain/errors.ts';
 import { hintsFor, listed, quoted } from './field-suggestions.ts';
 
-/** The columns of a table. */
 export interface Columns {
   width: number;
   /** Returns the record for a row with this many fields. */

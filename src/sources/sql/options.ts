@@ -5,7 +5,6 @@ import { durationForm } from '../../domain/values/config-value.ts';
 import { absoluteAddress, placeOf } from './drivers/database-address.ts';
 import { flag, text, whole } from '../shared/option-fields.ts';
 
-/** The options of this source. */
 export const sqlOptions = z
   .strictObject({
     type: z.literal('sql').describe('A table or query of PostgreSQL, MySQL, MariaDB or SQLite'),

@@ -13,7 +13,6 @@ import { listed, quoted, hintsFor } from '../shared/field-suggestions.ts';
 import type { SqlOptions } from './options.ts';
 import type { Column, Raw, Session } from './drivers/database-session.ts';
 
-/** The table or query to read. */
 export interface Relation {
   /** The relation, as it appears after `from`. */
   from: string;
@@ -100,7 +99,6 @@ function createStatement(session: Session) {
   return { values, bind };
 }
 
-/** The parts needed to read pages. */
 export interface Paged {
   session: Session;
   relation: Relation;

@@ -35,7 +35,6 @@ export async function listTables(reach: Reach, around: Surroundings): Promise<st
   });
 }
 
-/** Returns at most `most` rows of a table. */
 export async function sampleTable(
   reach: Reach,
   { table, most }: { table: string; most: number },

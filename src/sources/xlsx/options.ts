@@ -3,7 +3,7 @@ import { fault, issueOf } from '../../domain/schema-fault.ts';
 import { placeOf } from '../../domain/values/config-file.ts';
 import { headerRow, text } from '../shared/option-fields.ts';
 
-/** The options of this source. The path is made absolute before they are used. */
+/** The path is made absolute before the options are used. */
 export const xlsxOptions = z.strictObject({
   type: z.literal('xlsx').describe('A sheet of an Excel workbook, with a header row'),
   path: z

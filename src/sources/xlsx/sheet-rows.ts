@@ -12,7 +12,6 @@ export interface SheetRow {
 
 export type RowReader = ReturnType<typeof rowReader>;
 
-/** Creates the reader of one sheet. */
 export function rowReader(context: CellContext) {
   const rows: SheetRow[] = [];
   let row: SheetRow | undefined;
@@ -50,7 +49,6 @@ export function rowReader(context: CellContext) {
   };
 }
 
-/** Reads the cells of a row, one after another. */
 function cellReader() {
   let stored: StoredCell | undefined;
   let [column, isValue] = [-1, false];
@@ -103,7 +101,6 @@ export interface CellContext {
   isStale: boolean;
 }
 
-/** A cell as the sheet stores it. */
 interface StoredCell {
   type: string;
   style: string;
@@ -111,7 +108,6 @@ interface StoredCell {
   hasFormula: boolean;
 }
 
-/** The reason why a cell cannot be read. */
 interface CellFault {
   why: string;
   fix: string;
@@ -160,7 +156,6 @@ function unescaped(text: string): string {
   );
 }
 
-/** How a number is displayed. */
 type NumberKind = 'number' | 'date' | 'time';
 
 /** The ids of the built-in formats, which files do not describe. */

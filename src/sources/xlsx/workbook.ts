@@ -9,7 +9,6 @@ import { crc32 } from 'node:zlib';
 import { type Entry, fromFdPromise, type ZipFile } from 'yauzl';
 import { unreadable } from '../shared/files/local-file.ts';
 
-/** The sheet of an opened workbook. */
 export interface Sheet {
   /** The name for messages: the file and the sheet. */
   name: string;
@@ -72,7 +71,6 @@ const references = [
   'http://purl.oclc.org/ooxml/officeDocument/relationships',
 ];
 
-/** A reference from one part to another. */
 interface Relation {
   /** The namespace of references, and the type of the part. */
   type: string;
@@ -153,7 +151,6 @@ const MOST_PARTS = 20_000;
 
 type Parts = Awaited<ReturnType<typeof openParts>>;
 
-/** The file that holds the zip. */
 interface ZipPlace {
   /** The name for messages. */
   path: string;

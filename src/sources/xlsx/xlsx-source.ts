@@ -24,7 +24,6 @@ import type { XlsxOptions } from './options.ts';
 import type { SheetRow } from './sheet-rows.ts';
 import { openSheet, type Sheet } from './workbook.ts';
 
-/** Returns the source of a workbook. */
 export function xlsxSource(
   { path, sheet: name, headerRow }: XlsxOptions,
   { clock }: { clock: Clock },

@@ -68,7 +68,6 @@ const PARTS = 5;
 
 /** A copy is due after this many characters, or twice those of the last copy. */
 const MOST_WITHOUT_COPY = 20_000;
-/** The id before all others. */
 const START = '0-0';
 
 /** The budget after the entry `after`. */
@@ -76,7 +75,6 @@ const copySchema = z.object({ after: z.string(), fleet: fleetBudget });
 
 export type BudgetLog = ReturnType<typeof budgetLog>;
 
-/** An entry of the log. */
 interface Entry {
   id: string;
   /** The time as Redis wrote it. */

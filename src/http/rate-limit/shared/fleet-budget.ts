@@ -293,7 +293,6 @@ export const message = z.object({
 });
 export type Message = z.infer<typeof message>;
 
-/** Permits, or none. */
 interface Grant {
   n: number;
   /** The time after which to ask again for what is missing. */

@@ -33,7 +33,6 @@ interface Script {
   lua: string;
 }
 
-/** The settings of a connection and its listeners. */
 interface LinkOptions {
   /** A redis:// or rediss:// URL. */
   url: string;
@@ -181,7 +180,6 @@ async function ping(state: State): Promise<void> {
   state.options.changed();
 }
 
-/** Opens links. */
 export type OpenLink = (options: LinkOptions) => Link;
 
 /**

@@ -30,7 +30,6 @@ const LOOK_MS = 60_000;
 const MOST_DENIED_MS = 3_600_000;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** The limits to share, and the Redis server that shares them. */
 interface SharedOptions {
   /** A redis:// or rediss:// URL. */
   url: string;

@@ -11,7 +11,6 @@ const LIMIT_WAIT_MS = 60 * 60_000;
 
 const errors = z.array(z.object({ errorCode: z.string(), message: z.string().default('') }));
 
-/** An error response. */
 export interface Refusal {
   status: number;
   /** The error code, such as INVALID_FIELD; '' if the response contains none. */
@@ -24,7 +23,6 @@ export interface Refusal {
   usage: string | undefined;
 }
 
-/** Parses an error response. */
 export function refusalOf({ status, value, headers }: Said): Refusal {
   const [first] = errors.safeParse(value).data ?? [];
   const code = /^[A-Z][A-Z_]{1,60}$/.exec(first?.errorCode ?? '')?.[0] ?? '';
@@ -35,7 +33,6 @@ export function refusalOf({ status, value, headers }: Said): Refusal {
 
 type Line = (refusal: Refusal) => [what: string, fix: string];
 
-/** Errors that a person has to fix. */
 const toMend: Record<string, Line> = {
   INVALID_SESSION_ID: () => [
     'does not accept the token it has just given',
@@ -65,7 +62,6 @@ const toMend: Record<string, Line> = {
   ],
 };
 
-/** Errors that resolve themselves. */
 const passing: Record<string, Line> = {
   QUERY_TIMEOUT: () => [
     'took too long for the query',

@@ -4,7 +4,6 @@
  */
 const spelled = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ012345';
 
-/** The objects that this source reads. */
 export type ObjectName = 'Contact' | 'Lead';
 
 const prefixes: Readonly<Record<string, ObjectName>> = { '003': 'Contact', '00Q': 'Lead' };

@@ -4,7 +4,6 @@ import { fault, issueOf } from '../../../domain/schema-fault.ts';
 import { placeOf } from '../../../domain/values/config-file.ts';
 import { addressFault, flag, headers, whole } from '../option-fields.ts';
 
-/** The location of a configured file. */
 export interface PlacedOptions {
   /** An absolute path, `-` for standard input, or a web address. */
   path: string;
@@ -15,7 +14,6 @@ export interface PlacedOptions {
   finalNewline?: 'required' | 'optional' | undefined;
 }
 
-/** The schema fields of a source that reads a file. */
 export const placedShape = {
   path: z
     .string()
@@ -38,7 +36,6 @@ export const placedShape = {
     .optional(),
 };
 
-/** Reports conflicts between the fields of a file. */
 export function refusePlacedFaults(value: PlacedOptions, context: z.core.$RefinementCtx): void {
   const { path, allowHttp = false } = value;
   if (placeOf(path) === 'address') {
@@ -52,7 +49,6 @@ export function refusePlacedFaults(value: PlacedOptions, context: z.core.$Refine
   }
 }
 
-/** Returns the schema of the options for reporting opt-outs to a file. */
 export function fileReturnsOptions<T extends string>(type: T, what: string) {
   return z.strictObject({
     type: z.literal(type).describe(what),

@@ -14,7 +14,6 @@ import { fileOrigin, CHUNK_BYTES, type Opened, type Origin } from './local-file.
 import { addressOrigin } from './web-file.ts';
 import { createGunzip } from 'node:zlib';
 
-/** One read of a file. */
 export interface FileReading extends ReadRequest {
   /** The name for messages: the path or another origin of the file. */
   name: string;
@@ -23,7 +22,6 @@ export interface FileReading extends ReadRequest {
   tally: FileTally;
 }
 
-/** The environment of a source that reads a file. */
 export interface FileSurroundings {
   clock: Clock;
   random: Random;
@@ -83,7 +81,6 @@ function openOrigin(options: PlacedOptions, surroundings: FileSurroundings): Ori
   throw new Invalid('there is no standard input to read from here', { fix: 'name a file' });
 }
 
-/** The facts gathered during a read. */
 export interface FileTally {
   bytes: number;
   /** Whether the last byte read is a line break. */

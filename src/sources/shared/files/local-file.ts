@@ -69,7 +69,6 @@ export function unreadable(path: string, error: unknown, what = 'file'): unknown
 const QUIET_MS = 2_000;
 const WAIT_MS = 60_000;
 
-/** Identifies a version of a file. */
 interface FileState {
   size: number;
   mtimeMs: number;

@@ -16,7 +16,6 @@ import type { PlacedOptions } from './file-options.ts';
 const SILENCE_MS = 30_000;
 const mend = { credentials: 'the headers', request: 'path', address: 'path' };
 
-/** Returns the origin for a web address. */
 export function addressOrigin(options: PlacedOptions, surroundings: Surroundings): Origin {
   const { clock } = surroundings;
   const { host } = new URL(options.path);

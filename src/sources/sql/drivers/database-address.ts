@@ -3,10 +3,8 @@ import type { Fault } from '../../../domain/record.ts';
 import { fault } from '../../../domain/schema-fault.ts';
 import { isLoopback } from '../../../domain/values/config-value.ts';
 
-/** The location of a database. */
 export type DatabasePlace = { system: 'sqlite'; path: string } | ServerPlace;
 
-/** The location of a database server and its login. */
 export interface ServerPlace {
   system: 'postgres' | 'mysql';
   /** A host. For a socket, its folder (PostgreSQL) or file (MySQL), which begins with a slash. */
@@ -75,7 +73,6 @@ function fileOf(address: string): string | undefined {
   return /^sqlite:(?:\/\/)?(.*)$/is.exec(address)?.[1];
 }
 
-/** Returns the address with its file path made absolute. */
 export function absoluteAddress(address: string, absolute: (path: string) => string): string {
   const file = fileOf(address);
   return file === undefined ? address : `sqlite:${absolute(file)}`;

@@ -26,7 +26,6 @@ export type Holds =
   | 'bytes'
   | 'any';
 
-/** A column of a relation. */
 export interface Column {
   name: string;
   holds: Holds;
@@ -34,7 +33,6 @@ export interface Column {
   type?: string;
 }
 
-/** A connection for reading. */
 export interface Session {
   /** The name of the database in messages. */
   readonly name: string;
@@ -54,7 +52,6 @@ export interface Session {
   close(): Promise<void>;
 }
 
-/** The environment of a session. */
 export interface Opening {
   clock: Clock;
   signal: AbortSignal;
@@ -66,7 +63,6 @@ export function bytesOf(text: string): Buffer | undefined {
   return /^([\da-f]{2})+$/.test(text) ? Buffer.from(text, 'hex') : undefined;
 }
 
-/** A connection for writing. */
 export interface Writing {
   /** Returns the placeholder for value `number` (from 1). */
   place(number: number): string;

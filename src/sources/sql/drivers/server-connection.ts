@@ -4,7 +4,6 @@ import type { ServerPlace } from './database-address.ts';
 import { failureOf } from './database-failure.ts';
 import type { Opening } from './database-session.ts';
 
-/** The location of the server and the access to it. */
 export interface ServerAccess extends ServerPlace {
   /**
    * The encryption settings; undefined if the connection is not encrypted. Without `ca`, the

@@ -13,7 +13,6 @@ import { serialize } from 'node:v8';
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 import type { Raw } from './database-session.ts';
 
-/** A question to this program. */
 export type SqliteQuestion =
   /** Returns the rows, each an array of `Raw`. */
   | { ask: 'rows'; text: string; values: readonly Raw[] }
@@ -22,7 +21,6 @@ export type SqliteQuestion =
   /** Returns nothing. */
   | { ask: 'run'; text: string; values: readonly Raw[] };
 
-/** The answer to a question. */
 export type Answer = { value: unknown } | { failed: Failed };
 
 interface Failed {
