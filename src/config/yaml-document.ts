@@ -25,10 +25,7 @@ export interface Tree {
 }
 
 interface Spot {
-  /**
-   * The position of the key. For a list entry and for the whole file, this is the position of the
-   * value.
-   */
+  /** The position of the key; of a list entry and of the whole file, that of the value. */
   key: ConfigPlace;
   value: ConfigPlace;
   /** The environment variables that the value contains. */

@@ -7,10 +7,7 @@ const EPOCH_SINCE_S = 1e9;
 /** From this value, an epoch time is in milliseconds. */
 const EPOCH_SINCE_MS = 1e11;
 
-/**
- * The budget of a route as shown by one response. A field is undefined if the response contains
- * nothing usable.
- */
+/** A route's budget as one response shows it. A field without usable value is undefined. */
 export const observation = z.object({
   /** Whether the response is a 429. */
   refused: z.boolean(),

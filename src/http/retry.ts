@@ -26,10 +26,7 @@ export interface Resend {
 export const resend = {
   /** For reads. */
   freely: { changes: false, after: 'every 5xx', unanswered: true },
-  /**
-   * For operations that have the same effect when repeated: PUT, DELETE, an enrolment of a contact
-   * by its id.
-   */
+  /** For operations with the same effect when repeated: PUT, DELETE, an enrolment by id. */
   repeatable: { changes: true, after: 'every 5xx', unanswered: false },
   /**
    * For operations that are unsafe to repeat after a proxy's error. The platform itself responds

@@ -5,10 +5,7 @@
  */
 import { z } from 'zod';
 
-/**
- * Wraps the schema of a field that is only displayed. A wrong value becomes undefined, and the
- * record stays valid.
- */
+/** Wraps the schema of a field that is only displayed: a wrong value becomes undefined. */
 function shown<T extends z.ZodType>(schema: T) {
   return schema.nullish().catch(undefined);
 }
@@ -66,10 +63,7 @@ export const briefContactList = contactList.extend({
 /** The response to DELETE /api/contacts/{contact_id}. Only `success: true` means success. */
 export const deletion = z.object({ success: z.unknown().optional() });
 
-/**
- * The response to POST /api/contacts/channel/{channel_id}. The contact may be a bare row without
- * channels.
- */
+/** The response to POST /api/contacts/channel/{channel_id}. The contact may have no channels. */
 export const enrolment = z.object({
   contact: shown(
     z.object({
@@ -144,10 +138,7 @@ export type DnsRecord = z.infer<typeof dnsRecord>;
 export const domain = z.object({
   id: z.string().min(1),
   domain: z.string().min(1),
-  /**
-   * The specification names pending and verifying. Other values have been seen, so any text is
-   * accepted.
-   */
+  /** The specification names pending and verifying, but other values have been seen. */
   status: z.string(),
   userVerifiedDomain: shown(z.boolean()),
   systemVerified: shown(z.boolean()),

@@ -1,7 +1,4 @@
-/**
- * Calls one operation: sends the request, reads the response, and repeats the request if the
- * operation allows it.
- */
+/** Calls one operation: sends the request, reads the response, and repeats it if allowed. */
 import { pathSegment, queryValue } from '../domain/address-part.ts';
 import type { z } from 'zod';
 import { anySignal, createRetry } from '../http/retry.ts';
@@ -252,10 +249,7 @@ function refusal(
   return new Rejected(message, { status, why, fix, route });
 }
 
-/**
- * Returns the error for a response whose body is not `expected`; `detail` states what is wrong with
- * it.
- */
+/** Returns the error for a body that is not `expected`; `detail` states what is wrong with it. */
 function unreadable(
   { status, headers, body }: Answer,
   route: string,
@@ -307,10 +301,7 @@ function advice(
   return { message, fix: said.fix };
 }
 
-/**
- * Returns a text as one line of at most 300 characters, without control characters, secrets or
- * addresses.
- */
+/** Returns one line of at most 300 characters, without control characters, secrets or addresses. */
 function tidy(text: string, { keys, addresses }: Secrets): string {
   let line = text.slice(0, LONGEST_READ).replace(/[\p{C}\p{Z}]+/gu, ' ');
   for (const key of keys) line = replace(line, key, '‹key›');

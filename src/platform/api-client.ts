@@ -62,10 +62,7 @@ export interface Platform {
   apiKeys: ApiKeys;
 }
 
-/**
- * Creates the client over any `send` function: a network connection, or a platform in the same
- * process.
- */
+/** Creates the client over any `send`: a connection, or a platform in the same process. */
 export function createPlatform(options: CallerOptions): Platform {
   const caller = createCaller(options);
   return {
@@ -142,10 +139,7 @@ interface Session {
 }
 
 interface Domains extends Paged<object, DomainList, Domain> {
-  /**
-   * GET /api/domain/v1/list. Returns one page. Its shape is not specified, so it is checked
-   * loosely.
-   */
+  /** GET /api/domain/v1/list. Returns one page, loosely checked: its shape is not specified. */
   list(query: { page: number; limit: number }, options?: CallOptions): Promise<DomainList>;
   /**
    * POST /api/domain/v1/create. The response names the DNS records to create. Rejected with 409 if
@@ -195,10 +189,7 @@ function createDomains({ call }: Caller): Domains {
   };
 }
 
-/**
- * Extracts the session cookie from all cookies that were copied from a browser. Throws Invalid if
- * there is none.
- */
+/** Finds the session cookie among all cookies copied from a browser, or throws Invalid. */
 function sessionToken(text: string): string {
   const token = text
     .replace(/^cookie:/i, '')
@@ -242,10 +233,7 @@ interface ContactQuery extends ContactFilter {
   page: number;
   /** The page size, from 1 to 100. */
   limit: number;
-  /**
-   * Leaves out names, properties and groups, which take as long to parse as all other fields
-   * together.
-   */
+  /** Leaves out names, properties and groups, which take as long to parse as all the rest. */
   brief?: boolean | undefined;
 }
 
@@ -267,10 +255,7 @@ interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
    * channel.
    */
   list(query: ContactQuery, options?: CallOptions): Promise<ContactPage>;
-  /**
-   * GET /api/contacts/retrieve/{id}. Returns undefined if the platform states that the contact does
-   * not exist.
-   */
+  /** GET /api/contacts/retrieve/{id}. Returns undefined if the platform says there is none. */
   retrieve(id: string, options?: CallOptions): Promise<Dated<Contact> | undefined>;
   /**
    * DELETE /api/contacts/{id}. Returns 'unclear' if the response is a 404 or does not contain

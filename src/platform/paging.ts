@@ -40,10 +40,7 @@ interface List<Query, Page, Row> {
   rowsOf(page: Page): readonly Row[];
 }
 
-/**
- * Creates the ways to read a list from a list operation. They throw the same errors as that
- * operation.
- */
+/** Creates the ways to read a list from its list operation. They throw the same errors. */
 export function paged<
   Query extends object,
   Page extends { total?: number | undefined },

@@ -57,10 +57,7 @@ export interface PlatformOptions {
    * byte. The default is 10,000.
    */
   timeoutMs?: number | undefined;
-  /**
-   * The share of every route's budget that is left to other programs, from 0 to 0.9. The default is
-   * 0.
-   */
+  /** The share of every budget left to other programs, from 0 to 0.9. The default is 0. */
   reserve?: number | undefined;
   /** Creates each route's budget. By default, it is learned from this client's responses alone. */
   budgetOf?: BudgetOf | undefined;

@@ -13,10 +13,7 @@ export type Subscription = z.infer<typeof subscription>;
 /** The statuses by which contacts can be filtered. */
 export const contactStatus = z.enum(['subscribed', 'unsubscribed', 'blocked']);
 
-/**
- * An address of the form local@host.tld: no whitespace, exactly one @, and a dot in the part after
- * it.
- */
+/** An address local@host.tld: no whitespace, exactly one @, and a dot in the part after it. */
 export const email = z.string().regex(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'Invalid email format');
 
 /**

@@ -1,10 +1,7 @@
 /** Handles the cron patterns and time zones of a schedule. */
 import { CronExpressionParser } from 'cron-parser';
 
-/**
- * Returns whether a text is a cron pattern, with five fields, or six fields that begin with
- * seconds.
- */
+/** Returns whether a text is a cron pattern with five fields, or six that begin with seconds. */
 export function isPattern(pattern: string): boolean {
   const fields = fieldsIn(pattern);
   if (fields < 5 || fields > 6) return false;
@@ -35,10 +32,7 @@ export function spread(pattern: string, { mirror, entry }: MirrorEntry): string 
   return times.stringify(fieldsIn(pattern) === 6);
 }
 
-/**
- * Returns the second-to-last time before `now` at which a pattern was due. Times are milliseconds
- * since the epoch.
- */
+/** Returns the second-to-last time before `now` (epoch milliseconds) at which a pattern was due. */
 export function dueBefore(pattern: string, timezone: string, now: number): number {
   const zone = zoneOf(timezone);
   // The clock may have been put back a moment ago, so that a time of day ahead of it has passed.

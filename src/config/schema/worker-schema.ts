@@ -124,10 +124,7 @@ const noWebhookSecret = fault(
   'copy it as the sender shows it: whsec_ and then base64',
 );
 
-/**
- * The schema of `contacts.webhook`, which states how events are signed and where they name a
- * record.
- */
+/** The schema of `contacts.webhook`: how events are signed, and where they name a record. */
 export const webhook = z
   .strictObject({
     format: z.enum(['standard', 'hubspot']).describe('How the CRM signs its events'),

@@ -143,10 +143,7 @@ export function createGate(options: GateOptions): Gate {
   };
 }
 
-/**
- * Returns the same gate for requests that take precedence over all others. It counts only those
- * requests.
- */
+/** Returns the same gate for requests with precedence over all others, and counts only those. */
 export function urgently(gate: Gate): Gate {
   /** The number of requests that have left so far. */
   const counts: Counts = { total: 0, byRoute: {}, rateLimited: 0 };

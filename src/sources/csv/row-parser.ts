@@ -13,10 +13,7 @@
 import { CsvError, parse } from 'csv-parse';
 import type { Delimiter } from './csv-format.ts';
 
-/**
- * Limits memory use, not the size of a field. Without it, an unclosed quote would turn the rest of
- * the file into one field.
- */
+/** Limits memory: an unclosed quote would turn the rest of the file into one field. */
 const RECORD_CHARACTERS = 32 * 1024 * 1024;
 
 /** One row of the file. */

@@ -14,10 +14,7 @@ export function csvReturns({ path }: CsvReturnsOptions): WriteBack {
   return fileReturns(path, lineOf, head);
 }
 
-/**
- * Quotes a cell if needed. Leading and trailing spaces are quoted too, because some readers drop
- * them.
- */
+/** Quotes a cell if needed, also one with outer spaces, because some readers drop them. */
 function quoted(cell: string): string {
   return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

@@ -99,10 +99,7 @@ interface Reading extends Surroundings {
   name: string;
   id: string;
   request: ReadRequest;
-  /**
-   * Whether the list contains changes. Such a list may no longer exist, and its paging has been
-   * proven before.
-   */
+  /** Whether it lists changes: it may no longer exist, and its paging was proven before. */
   ofChanges: boolean;
 }
 

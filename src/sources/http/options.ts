@@ -147,10 +147,7 @@ function fillFault(within: string): Fault | undefined {
   return fault(`holds {${unknown[1]}}, which stands for nothing`, `use {${known.join('}, {')}}`);
 }
 
-/**
- * Converts missing values to null: in a configuration the two are the same, but in the JSON that is
- * sent they are not.
- */
+/** Converts missing values to null: the same in a configuration, but not in the JSON sent. */
 function nulled(value: unknown): unknown {
   if (value === undefined) return null;
   if (Array.isArray(value)) return value.map(nulled);

@@ -31,10 +31,7 @@ const propertiesOfContacts = '/crm/v3/properties/contacts';
 const idProperty = 'hs_object_id';
 const search = `${contacts}/search`;
 
-/**
- * The statuses for too many requests, a temporarily locked record, and an account that is being
- * moved.
- */
+/** Too many requests, a temporarily locked record, and an account that is being moved. */
 const later = [429, 423, 477];
 
 /** One page of contacts. */
@@ -52,10 +49,7 @@ interface Of {
   archived: boolean;
 }
 
-/**
- * The requests. Each throws the errors of a request, and Invalid for a response of a different
- * shape.
- */
+/** Requests. They throw the errors of a request, and Invalid for a response of another shape. */
 export interface Api {
   readonly host: string;
   /**

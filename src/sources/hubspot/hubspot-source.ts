@@ -203,10 +203,7 @@ const inside = 'properties.';
  */
 function createProperties(clock: Clock) {
   let known: { names: ReadonlySet<string>; at: number } | undefined;
-  /**
-   * Looks the names up now. Returns the properties, and the time of the lookup by HubSpot's clock,
-   * if known.
-   */
+  /** Looks the names up now. Returns the properties, and HubSpot's time of that, if known. */
   const now = async (api: Api, { fields, signal }: ReadRequest) => {
     const wanted = wantedProperties(fields, api.host);
     const { names, at } = await api.names(signal);

@@ -64,10 +64,7 @@ export function createSession({ options, grants, signal, ...rest }: SessionOptio
     host: new URL(options.url).host,
     /** Returns when the first response was sent, by the organization's own clock. */
     startedAt: () => startedAt,
-    /**
-     * Sends a request. Throws Invalid, Unavailable, RateLimited, and the signal's reason if
-     * aborted.
-     */
+    /** Throws Invalid, Unavailable, RateLimited, and the signal's reason if aborted. */
     async ask(question: ApiQuestion): Promise<Said> {
       const grant = await grants.current(signal);
       let said = await askWith(grant, question);

@@ -175,10 +175,7 @@ function createCursors(options: SalesforceOptions, fields: readonly string[]) {
     return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(time) ? time : undefined;
   };
   return {
-    /**
-     * Returns the cursor after a read that began then. It is never before the cursor from which
-     * that read continued.
-     */
+    /** Returns the cursor after a read that began then; never one before `since`. */
     after(startedAtMs: number | undefined, since?: string): string | undefined {
       if (startedAtMs === undefined) return since;
       const from = new Date(startedAtMs - overlapMs).toISOString().replace(/\.\d+Z$/, 'Z');

@@ -15,10 +15,7 @@ import { parseJson } from '../../domain/values/lossless-json.ts';
 
 const WAIT_MS = 10_000;
 const LEAST_WAIT_MS = 1_000;
-/**
- * The longest total wait for one response. A source that demands more is tried again by the next
- * run.
- */
+/** The longest total wait for one response; then the next run tries again. */
 const MOST_WAIT_MS = 10 * 60_000;
 
 /** A request with its full address, which must be on the host of the options. */
@@ -28,10 +25,7 @@ export interface CrmRequest {
   method?: Method;
   body?: { type: 'application/json' | 'application/x-www-form-urlencoded'; text: string };
   headers?: Readonly<Record<string, string>>;
-  /**
-   * Statuses to accept as a response, whatever their body contains. Waits that they demand are not
-   * observed.
-   */
+  /** Statuses to accept whatever their body contains. Waits that they demand are not observed. */
   accepts?: readonly number[];
 }
 

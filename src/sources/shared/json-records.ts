@@ -48,10 +48,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/**
- * Returns whether a value contains a NUL character. It avoids recursion because a value may be
- * nested very deeply.
- */
+/** Avoids recursion, because a value may be nested very deeply. */
 function holdsNul(value: unknown): boolean {
   const rest = [value];
   while (rest.length > 0) {

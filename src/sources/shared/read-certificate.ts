@@ -24,10 +24,7 @@ export function certificateOf(reading: string, flaws: readonly Flaw[]): Certific
   };
 }
 
-/**
- * Adds the cursor from which changes continue after the read, if it is known. A read without proof
- * gets no cursor.
- */
+/** Adds the cursor from which changes continue, if it is known and the read has its proof. */
 export function withCursor(certificate: Certificate, cursor: string | undefined): Certificate {
   return certificate.complete ? { ...certificate, cursor } : certificate;
 }

@@ -18,10 +18,7 @@ interface Around {
 /** The options that locate the database and give access to it. */
 export type Reach = Pick<SqlOptions, 'url' | 'password' | 'ca' | 'allowPlain' | 'timeoutMs'>;
 
-/**
- * Opens a session to read. It is encrypted, unless it stays on this machine or the options allow
- * plain text.
- */
+/** Opens a session to read, encrypted unless it stays on this machine or options allow plain. */
 export async function open(reach: Reach, around: Around): Promise<Session> {
   around.signal.throwIfAborted();
   const opening = { ...around, timeoutMs: reach.timeoutMs };

@@ -75,10 +75,7 @@ export async function describeRelation(
   };
 }
 
-/**
- * Returns the column that is named exactly like a field, or otherwise like the beginning of its
- * dotted path.
- */
+/** Returns the column named like a field, or else like the beginning of its dotted path. */
 function findColumn(field: string, all: readonly Column[]): Column | undefined {
   const parts = field.split('.');
   const names = parts.map((_, at) => parts.slice(0, parts.length - at).join('.'));

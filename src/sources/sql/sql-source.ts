@@ -47,9 +47,7 @@ export function sqlSource(
   options: SqlOptions,
   { clock, id }: { clock: Clock; id: string },
 ): Source {
-  /**
-   * The end time of each valid read: the latest read of everything, and the reads of changes since.
-   */
+  /** The end of each valid read: the latest of everything, and those of changes since. */
   const readings = new Map<string, number>();
   const opened = (signal: AbortSignal) => open(options, { signal, clock });
   return {

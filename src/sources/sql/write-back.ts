@@ -15,10 +15,7 @@ import type { Writing } from './drivers/database-session.ts';
 
 const AT_ONCE = 100;
 
-/**
- * Returns a write-back that runs a statement with named parameters; `reach` names the database and
- * gives access to it.
- */
+/** Returns a write-back that runs a statement with named parameters in the database of `reach`. */
 export function sqlReturns(
   statement: string,
   reach: Reach,

@@ -49,10 +49,7 @@ interface SharedOptions {
 
 export type SharedBudgets = ReturnType<typeof sharedBudgets>;
 
-/**
- * Creates the shared budgets of all routes. Never throws, because Redis may be away from the
- * beginning.
- */
+/** Creates the budgets of all routes. Never throws: Redis may be away from the beginning. */
 export function sharedBudgets(options: SharedOptions) {
   const { url, clock, notice = () => undefined } = options;
   const buckets: Bucket[] = [];

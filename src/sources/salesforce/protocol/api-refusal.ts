@@ -16,10 +16,7 @@ export interface Refusal {
   /** The error code, such as INVALID_FIELD; '' if the response contains none. */
   code: string;
   message: string;
-  /**
-   * How many of the organization's daily requests are used up; undefined if the response does not
-   * state it.
-   */
+  /** How many of the organization's daily requests are used up, if the response states it. */
   usage: string | undefined;
 }
 

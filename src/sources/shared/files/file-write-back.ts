@@ -82,10 +82,7 @@ function appendLines(path: string, lines: readonly string[], head: string | unde
   }
 }
 
-/**
- * Returns which of these lines are complete at the end of the file. The last line break may be
- * missing.
- */
+/** Returns which of these lines are complete at the end of the file, even without a line break. */
 function linesThere(path: string, lines: readonly string[]): ReadonlySet<string> {
   if (!exists(path)) return new Set();
   const file = doing(path, () => openSync(path, 'r'));
@@ -103,10 +100,7 @@ const noFile: Fault = {
   fix: 'name a file in returns of the configuration',
 };
 
-/**
- * Returns the text to append after a line that was cut short: its remainder or a line break, then
- * the other lines.
- */
+/** Returns the text to append after a line cut short: its rest or a line break, then the others. */
 function completeText(begun: Buffer, head: readonly string[], lines: readonly string[]): Buffer {
   const whole = [...head, ...lines].map((line) => Buffer.from(`${line}\n`));
   if (begun.length === 0) return Buffer.concat(whole);

@@ -187,10 +187,7 @@ async function* inFull(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   if (count > 0) yield take();
 }
 
-/**
- * Decompresses by writing each slice itself, so that the reader sets the pace and nothing is lost
- * before an error.
- */
+/** Decompresses slice by slice: the reader sets the pace, and nothing is lost before an error. */
 async function* gunzipped(bytes: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   const gunzip = createGunzip();
   const made: Buffer[] = [];

@@ -35,10 +35,7 @@ export function addressOrigin(options: PlacedOptions, surroundings: Surroundings
   };
 }
 
-/**
- * Returns the response that contains the file. The request is repeated until a response begins, but
- * not after that.
- */
+/** Returns the response with the file. The request is repeated only until a response begins. */
 async function fetchFile(
   options: PlacedOptions,
   { clock, random }: Surroundings,
@@ -96,10 +93,7 @@ function faultOf({ status, headers }: Download, host: string): Error | undefined
   });
 }
 
-/**
- * Counts the bytes. A response that is neither chunked nor states its length ends wherever the
- * connection is cut.
- */
+/** Counts the bytes. Without a length or chunks, a response ends wherever the connection does. */
 function countBytes({ headers, body }: Download) {
   const { 'content-length': length, 'transfer-encoding': transfer = '' } = headers;
   let count = 0;

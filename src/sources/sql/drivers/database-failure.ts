@@ -146,10 +146,7 @@ export function failureOf(error: unknown, name: string): unknown {
   return new Unavailable(`${name} could not be read (${databaseCode})`, { acted: 'no' });
 }
 
-/**
- * Returns the name of a table or column in a message. Such a name is not a value, and it shows what
- * to correct.
- */
+/** Returns the name of a table or column in a message: no value, and it shows what to correct. */
 function nameIn(message: string): string {
   const found = /(?:relation|table|column):? ['"]?([\w.$]{1,60})['"]?(?: does|$|')/i.exec(message);
   const other = /Table '([\w.$]{1,60})'|Unknown column '([\w.$]{1,60})'/.exec(message);

@@ -15,10 +15,7 @@ export interface ServerAccess extends ServerPlace {
 /** The longest wait for a cancellation or for a clean disconnect. */
 export const BRIEF_MS = 3_000;
 
-/**
- * The client waits longer than the server's own limit, so that the server is the one to report a
- * slow statement.
- */
+/** The client waits longer than the server, so that the server reports a slow statement. */
 const GRACE_MS = 5_000;
 
 /** Returns the milliseconds after which the client considers the connection dead. */
@@ -47,10 +44,7 @@ export function createServerConnection(name: string, { signal, clock }: Opening)
   signal.addEventListener('abort', abort, { once: true });
   return {
     socket,
-    /**
-     * Runs `work`. Converts failures to this project's errors, and throws the signal's reason once
-     * it is aborted.
-     */
+    /** Runs `work`. Throws this project's errors, and the signal's reason once it is aborted. */
     async ask<T>(work: () => Promise<T>): Promise<T> {
       signal.throwIfAborted();
       // Between two operations, an abandoned reader must not keep the process alive.

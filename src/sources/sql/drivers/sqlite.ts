@@ -72,10 +72,7 @@ export async function openSqlite(path: string, opening: Opening): Promise<Sessio
   }
 }
 
-/**
- * Opens a session to write, and waits for another writer. No other program can write until the
- * session ends.
- */
+/** Opens a session to write, after another writer. Until it ends, no other program can write. */
 export async function writeSqlite(path: string, opening: Opening): Promise<Writing> {
   await assertFile(path);
   const ask = createAsk(path, opening.signal);
