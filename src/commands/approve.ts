@@ -5,9 +5,21 @@ import { Invalid } from '../domain/errors.ts';
 import type { ApprovalSignature } from '../store/guards/plan-approvals.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
-import { nothingLeft, unknownPlan, needsSignature, sayPending, signing } from '../engine/report/guard-text.ts';
+import {
+  nothingLeft,
+  unknownPlan,
+  needsSignature,
+  sayPending,
+  signing,
+} from '../engine/report/guard-text.ts';
 import { guardNames, guardRows } from '../domain/guard-classes.ts';
-import { approvePlan, type Decided, isAnyLeft, signPlan, toSign } from '../engine/guard/plan-decisions.ts';
+import {
+  approvePlan,
+  type Decided,
+  isAnyLeft,
+  signPlan,
+  toSign,
+} from '../engine/guard/plan-decisions.ts';
 import { heldWords } from '../views/status/attention-list.ts';
 import { change, print } from '../app/snapshot-command.ts';
 import {

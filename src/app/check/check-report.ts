@@ -108,7 +108,7 @@ interface CountedValue {
 }
 
 /** The values of one column: unknown ones first, then the most frequent ones. */
-interface ColumnCount {
+export interface ColumnCount {
   column: MappedColumn;
   values: readonly CountedValue[];
   /** The number of records with further values, which are not distinguished. */

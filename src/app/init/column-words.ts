@@ -6,7 +6,13 @@
 import { wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { type Use, vocabulary, dateIn } from '../../records/contact/values/value-vocabulary.ts';
-import { isAboutOptOut, isOptOutField, plain, saysRefusal, isOtherName } from '../../domain/opt-out-names.ts';
+import {
+  isAboutOptOut,
+  isOptOutField,
+  plain,
+  saysRefusal,
+  isOtherName,
+} from '../../domain/opt-out-names.ts';
 import type { Column, Value } from './sample/sample.ts';
 import { isPlain, shownValue } from '../../domain/unknown-words.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';

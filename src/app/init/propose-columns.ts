@@ -4,7 +4,16 @@
  * none that may be an opt-out is left out silently.
  */
 import { Invalid } from '../../domain/errors.ts';
-import { isAboutOtherWays, isNamedLikeOptOut, isOptOutField, isNamedLikeRefusal, isRefusalSign, saysRefusal, namedLike, plain } from '../../domain/opt-out-names.ts';
+import {
+  isAboutOtherWays,
+  isNamedLikeOptOut,
+  isOptOutField,
+  isNamedLikeRefusal,
+  isRefusalSign,
+  saysRefusal,
+  namedLike,
+  plain,
+} from '../../domain/opt-out-names.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import {
   countsOf,

@@ -7,7 +7,12 @@ import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { guardClasses } from '../../domain/guard-classes.ts';
 import { Invalid } from '../../domain/errors.ts';
-import { isWhole, type Decided, type PartFilter, toSign } from '../../engine/guard/plan-decisions.ts';
+import {
+  isWhole,
+  type Decided,
+  type PartFilter,
+  toSign,
+} from '../../engine/guard/plan-decisions.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { type LookFlags, lookOptions } from '../snapshot-command.ts';
 import { operatorName } from '../../compose/output/operator-name.ts';

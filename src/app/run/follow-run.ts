@@ -2,7 +2,12 @@
  * Follows a run: prints how long it will take if that could surprise the user, shows its progress,
  * and stores that for `status`.
  */
-import { type Forecast, forecastAgain, leastMs, renderForecast } from '../../engine/report/duration-forecast.ts';
+import {
+  type Forecast,
+  forecastAgain,
+  leastMs,
+  renderForecast,
+} from '../../engine/report/duration-forecast.ts';
 import type { Mirror, Progress } from '../../engine/context/mirror-context.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { createProgress, type ProgressOutlets } from '../../compose/progress/progress-line.ts';

@@ -4,7 +4,13 @@
  */
 import { aheadOf } from '../../engine/context/platform-knowledge.ts';
 import { guardNames, guardRows, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
-import { type PlannedRecord, type PlanView, heldIn, type Summary, type CannotUndo } from '../../engine/report/run-summary.ts';
+import {
+  type PlannedRecord,
+  type PlanView,
+  heldIn,
+  type Summary,
+  type CannotUndo,
+} from '../../engine/report/run-summary.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import {
   doneGroups,

@@ -8,7 +8,22 @@
  * if they are not too many; otherwise the next full run does it.
  */
 import { hash } from 'node:crypto';
-import { advance, bookOf, type Canary, type CanaryBook, canaryBook, type CanaryEvent, type CanaryPolicy, seedOf, sliceSize, canaryBounds, endOf, type CanaryCounts, mended, waitedMs } from '../../domain/guards/canary.ts';
+import {
+  advance,
+  bookOf,
+  type Canary,
+  type CanaryBook,
+  canaryBook,
+  type CanaryEvent,
+  type CanaryPolicy,
+  seedOf,
+  sliceSize,
+  canaryBounds,
+  endOf,
+  type CanaryCounts,
+  mended,
+  waitedMs,
+} from '../../domain/guards/canary.ts';
 import { type Steps, eachPart, each } from '../context/work-in-parts.ts';
 import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
 import { type Meta, metaValue } from '../../store/database/meta-table.ts';

@@ -3,7 +3,17 @@ import type { Change } from '../../domain/change.ts';
 import { Rejected } from '../../domain/errors.ts';
 import { type RecordedRow, canonicalJson } from '../../domain/record.ts';
 import type { Enrolled, Platform } from '../../platform/api-client.ts';
-import { acked, type RecordType, type Recovery, type SendOutcome, type SendContext, type KnownRecord, afterwards, settled, stale } from '../record-type.ts';
+import {
+  acked,
+  type RecordType,
+  type Recovery,
+  type SendOutcome,
+  type SendContext,
+  type KnownRecord,
+  afterwards,
+  settled,
+  stale,
+} from '../record-type.ts';
 import { decodedStates } from '../decoded-rows.ts';
 import type { Evidence } from '../platform-facts.ts';
 import type { AbsenceRules } from './consent/absent-people.ts';

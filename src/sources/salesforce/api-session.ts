@@ -10,7 +10,7 @@ import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import { readSmallFile } from '../../domain/values/config-file.ts';
 
 /** One request. */
-interface ApiQuestion {
+export interface ApiQuestion {
   /** The path below the version (/queryAll?q=…), or a full path named in a response. */
   path: string;
   /** A JSON document; if present, the request is a POST. */

@@ -29,7 +29,7 @@ import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Key } from '../../domain/record.ts';
 
 /** The limit of a route, and where it comes from. */
-interface UsedLimit {
+export interface UsedLimit {
   route: Route;
   limit: number;
   windowMs: number;

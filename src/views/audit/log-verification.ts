@@ -5,7 +5,12 @@
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { type AuditEntry, entryIn, type RunEntry, type StoredEntry } from '../../store/audit/audit-entry.ts';
+import {
+  type AuditEntry,
+  entryIn,
+  type RunEntry,
+  type StoredEntry,
+} from '../../store/audit/audit-entry.ts';
 import type { Checkpoint, Head, AuditLog } from '../../store/audit/audit-log.ts';
 import { type Fault, type Verification, verifyLog } from '../../store/audit/verify-log.ts';
 import { Invalid, renderProblem, Busy } from '../../domain/errors.ts';

@@ -2,7 +2,11 @@
  * Counts people who are missing from the CRM, determines what happens until they are deleted, and
  * says why a person is not wanted any more without having opted out.
  */
-import { type AbsenceRules, policyDeletes, isLongEnough } from '../../records/contact/consent/absent-people.ts';
+import {
+  type AbsenceRules,
+  policyDeletes,
+  isLongEnough,
+} from '../../records/contact/consent/absent-people.ts';
 import type { Absence, RecordedRow, Key } from '../../domain/record.ts';
 import type { Config } from '../../config/config.ts';
 import type { Snapshot } from '../../store/snapshot.ts';

@@ -2,7 +2,13 @@
  * Examines one person, and collects everything known in one document, with a section for each place
  * that was queried.
  */
-import { renderProblem, type ExpectedError, Interrupted, Invalid, isExpected } from '../../domain/errors.ts';
+import {
+  renderProblem,
+  type ExpectedError,
+  Interrupted,
+  Invalid,
+  isExpected,
+} from '../../domain/errors.ts';
 import { policyDeletes } from '../../records/contact/consent/absent-people.ts';
 import { type PersonRules, rulesOf } from '../../records/contact/consent/facts.ts';
 import { z } from 'zod';

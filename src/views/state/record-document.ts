@@ -18,7 +18,10 @@ import { changeName } from '../../compose/output/change-words.ts';
 import { type Line, styled } from '../../compose/output/text-style.ts';
 import { factsIn } from '../../engine/context/platform-knowledge.ts';
 import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';
-import { decodeContact, type RecordedContact } from '../../records/contact/observe/contact-state.ts';
+import {
+  decodeContact,
+  type RecordedContact,
+} from '../../records/contact/observe/contact-state.ts';
 import { decodeTemplate } from '../../records/template/template-state.ts';
 import { resetMark } from '../../store/tables/recorded-state.ts';
 import { membershipOf } from '../lookup/person-document.ts';

@@ -3,7 +3,13 @@ import { guardNames, guardRows, type GuardClass } from '../../domain/guard-class
 import { decideUnmanaged, sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { sayHeld } from '../../engine/erasure/pending/unfinished-erasures.ts';
-import { sayPending, signing, approvingUndo, countWords, sayEnd } from '../../engine/report/guard-text.ts';
+import {
+  sayPending,
+  signing,
+  approvingUndo,
+  countWords,
+  sayEnd,
+} from '../../engine/report/guard-text.ts';
 import { ago, type Attention, worstFirst } from './attention.ts';
 import { outageLines, workerLines } from './mirror-health.ts';
 import type { CurrentStatus } from './mirror-status.ts';

@@ -5,12 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
 /** All files that take part in the result of a message. */
-const files = [
-  'learned-limits',
-  'limit-learning',
-  'permit-decision',
-  'shared/fleet-budget',
-];
+const files = ['learned-limits', 'limit-learning', 'permit-decision', 'shared/fleet-budget'];
 
 /** The code of a file without its comments, which change nothing. */
 function codeOf(file: string): string {
