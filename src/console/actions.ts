@@ -1,13 +1,28 @@
 /**
  * What operators can do in the console. Each action is a command line, so the command's own rules,
- * records and hand-over to a worker apply.
+ * records and hand-over to a worker apply. The browser returns to the page of the form:
+ *
+ *   a job (jobActions)             the page shows its progress and its answer
+ *   a run (runActions)             waits a moment; then the page shows its progress
+ *   a reading (apartActions)       waits for the answer of a process of its own
+ *   anything else                  waits for the answer
  */
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
-import { type JobKind, rehearsalSubject, undoSubject } from './jobs/jobs.ts';
+import { type Job, type JobKind, rehearsalSubject, undoSubject } from './view/jobs.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../domain/clock.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
+import type { User } from './access/visitor.ts';
+import { pathOf } from './sign-in.ts';
+import type { ConsoleMirror, PageStatusAndNext } from './view/console-mirror.ts';
+import { formOf, runBegun } from './view/layout.ts';
+import { linkTo, timeText } from './view/page.ts';
+import { tickWords } from '../compose/queues/run-schedule.ts';
+import { withoutPlans } from './view/console-text.ts';
 
 /** The values of a form. */
-export type FormValues = Readonly<Record<string, string | undefined>>;
+type FormValues = Readonly<Record<string, string | undefined>>;
 
 /** A word that cannot be read as an option of the command line. */
 const word = z
@@ -46,7 +61,13 @@ function flags(values: Readonly<Record<string, string | undefined>>): string[] {
   );
 }
 
-const part = { channel: choice, op: choice, guard: choice };
+const decision = z.object({
+  plan: word,
+  reason: text,
+  channel: choice,
+  op: choice,
+  guard: choice,
+});
 
 /** How many people the page of a rehearsal names. */
 const peopleNamed = 100;
@@ -74,22 +95,8 @@ export const actions: Readonly<Record<string, Action>> = {
   resume: action(z.object({ reason: why }), ({ reason }) => ['resume', ...flags({ reason })]),
   'run-full': action(z.object({}), () => ['sync']),
   'run-fast': action(z.object({}), () => ['sync', '--fast']),
-  approve: action(
-    z.object({ plan: word, reason: text, ...part }),
-    ({ plan, reason, channel, op, guard }) => [
-      'approve',
-      plan,
-      ...flags({ reason, channel, op, guard }),
-    ],
-  ),
-  reject: action(
-    z.object({ plan: word, reason: text, ...part }),
-    ({ plan, reason, channel, op, guard }) => [
-      'reject',
-      plan,
-      ...flags({ reason, channel, op, guard }),
-    ],
-  ),
+  approve: action(decision, ({ plan, ...of }) => ['approve', plan, ...flags(of)]),
+  reject: action(decision, ({ plan, ...of }) => ['reject', plan, ...flags(of)]),
   retry: action(z.object({ person: word.optional(), reason: why }), ({ person, reason }) => [
     'retry',
     ...(person === undefined ? [] : [person]),
@@ -151,27 +158,161 @@ export const actions: Readonly<Record<string, Action>> = {
 /** The action that stops a job; it is no command. */
 export const stopAction = 'stop';
 
-/** The actions that begin a job, whose page shows its progress and its answer (jobs/jobs.ts). */
-export const jobActions: Readonly<Record<string, JobAction>> = {
-  rehearse: { kind: 'rehearse', isReading: true, subjectOf: () => rehearsalSubject },
-  'undo-plan': { kind: 'undo-plan', isReading: true, subjectOf: undoSubjectOf },
-  undo: { kind: 'undo', isReading: false, subjectOf: undoSubjectOf },
-  'undo-approve': { kind: 'undo', isReading: false, subjectOf: undoSubjectOf },
+/**
+ * The actions that begin a job, whose page shows its progress and its answer (view/jobs.ts). One
+ * that only reads runs in a process of its own, and can be stopped.
+ */
+const jobActions: Readonly<Record<string, { kind: JobKind; isReading: boolean }>> = {
+  rehearse: { kind: 'rehearse', isReading: true },
+  'undo-plan': { kind: 'undo-plan', isReading: true },
+  undo: { kind: 'undo', isReading: false },
+  'undo-approve': { kind: 'undo', isReading: false },
 };
 
-interface JobAction {
-  kind: JobKind;
-  /** Whether it only reads: then it runs in a process of its own, and can be stopped. */
-  isReading: boolean;
-  subjectOf(values: FormValues): string;
-}
-
-function undoSubjectOf({ run = '' }: FormValues): string {
-  return undoSubject(run);
-}
-
 /** The actions that may take hours: the console shows their progress instead of waiting. */
-export const runActions: ReadonlySet<string> = new Set(['run-full', 'run-fast', 'one', 'one-id']);
+const runActions: ReadonlySet<string> = new Set(['run-full', 'run-fast', 'one', 'one-id']);
 
 /** The actions that only read and may take long: they run in a process of their own. */
-export const apartActions: ReadonlySet<string> = new Set(['verify', 'check']);
+const apartActions: ReadonlySet<string> = new Set(['verify', 'check']);
+
+const form = z.record(z.string(), z.string());
+/** How long an answer waits for a run or a job that may end at once, in milliseconds. */
+const waitMs = 1_500;
+
+/** An action of an operator. */
+interface Acting {
+  /** The name of the action. */
+  name: string;
+  user: User;
+  mirror: ConsoleMirror;
+  clock: Clock;
+}
+
+/** What the page says next; nothing if it shows the answer itself. */
+type Outcome = { code: number; lines: string[] } | undefined;
+
+/** Does what a form of an operator asks for, and sends the browser back. */
+export async function act(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  acting: Acting,
+): Promise<void> {
+  const { back = linkTo(acting), csrf: _, ...values } = formOf(request, form);
+  const done = await outcomeOf(acting, values);
+  if (done) {
+    const read = async () => acting.mirror.statusAndNext();
+    const lines = await answerLines(acting.name, done, read);
+    const otherwise = neutral.has(done.code) ? 'busy' : 'bad';
+    const kind = done.code === 0 ? 'good' : otherwise;
+    request.session.set('flash', { kind, lines });
+  }
+  await reply.redirect(pathOf(back), 303);
+}
+
+/** Exit codes that are no failure, and are not shown as one. */
+const neutral: ReadonlySet<number> = new Set(
+  (['held', 'rejected', 'changes'] as const).map(exitCode),
+);
+
+async function outcomeOf(acting: Acting, values: FormValues): Promise<Outcome> {
+  const { name, user, mirror, clock } = acting;
+  if (name === stopAction) {
+    mirror.jobs.get(values['subject'] ?? '')?.stop?.();
+    return undefined;
+  }
+  let argv: string[];
+  try {
+    argv = actions[name]?.(values) ?? [];
+  } catch (error) {
+    if (error instanceof Invalid) return { code: exitCode('invalid'), lines: [error.message] };
+    throw error;
+  }
+  if (name in jobActions) {
+    const job = startJob(acting, argv, values);
+    if (!job) return { code: exitCode('held'), lines: ['This is in progress already.'] };
+    await soon(
+      job.then((ended) => planAgain(acting, ended, values)),
+      clock,
+    );
+    return undefined;
+  }
+  const named = name === 'check' && user.seesAddresses ? [...argv, '--addresses'] : argv;
+  const done = apartActions.has(name) ? mirror.runApart(named) : mirror.run(user, argv);
+  if (!runActions.has(name)) return done;
+  const begun = { code: 0, lines: [runBegun] };
+  return (await soon(done, clock)) ?? begun;
+}
+
+/** Returns what the promise is resolved with, or undefined if that takes long. */
+async function soon<T>(done: Promise<T>, clock: Clock): Promise<T | undefined> {
+  const over = new AbortController();
+  const waited = clock.sleep(waitMs, over.signal).then(
+    () => undefined,
+    async () => done,
+  );
+  return Promise.race([done.finally(() => over.abort()), waited]);
+}
+
+/** Begins a job. The page of its subject shows the answer. */
+function startJob(
+  { name, user, mirror }: Acting,
+  argv: readonly string[],
+  values: FormValues,
+  before?: Job,
+) {
+  const about = jobActions[name];
+  if (!about) throw new Error(`${name} is no job`);
+  const { kind, isReading } = about;
+  return mirror.jobs.begin({
+    kind,
+    subject: kind === 'rehearse' ? rehearsalSubject : undoSubject(values['run'] ?? ''),
+    by: user.name,
+    argv,
+    before,
+    isStoppable: isReading,
+    work: async (heard, stop) =>
+      isReading ? mirror.runApart(argv, heard, stop) : mirror.run(user, argv),
+  });
+}
+
+/** The exit codes with which an undo has left something to decide: another plan, or an approval. */
+const undecided: ReadonlySet<number> = new Set((['invalid', 'held'] as const).map(exitCode));
+
+/** Makes the plan of an undo anew if the undo was refused, or a guard has held a part of it. */
+async function planAgain(acting: Acting, before: Job, values: FormValues): Promise<void> {
+  const { answer, kind } = before;
+  if (kind !== 'undo' || !answer || !undecided.has(answer.code)) return;
+  const name = 'undo-plan';
+  await startJob({ ...acting, name }, actions[name]?.(values) ?? [], values, before);
+}
+
+/** The actions that decide about what awaits approval. */
+const decisions: ReadonlySet<string> = new Set(['approve', 'reject']);
+const forTheTerminal = /has the hash|crm-mirror |runs this command/;
+const aboutProcess = /^A process holds the mirror/;
+
+/**
+ * Returns the lines that an action answers. Those of a decision name no hashes and commands, and
+ * end with the next run after an approval. `read` reads the schedule.
+ */
+async function answerLines(
+  name: string,
+  { code, lines }: NonNullable<Outcome>,
+  read: () => Promise<PageStatusAndNext>,
+): Promise<string[]> {
+  if (code === 0 && name === 'pause') {
+    // A worker always holds its mirrors, which says nothing about a run.
+    const told = lines.filter((line) => !aboutProcess.test(line));
+    const goesOn = 'The run in progress goes on to its end; no further one begins.';
+    return (await read()).status.running ? [...told, goesOn] : told;
+  }
+  if (code !== 0 || !decisions.has(name)) return lines;
+  const told = lines.filter((line) => !forTheTerminal.test(line)).map(withoutPlans);
+  if (name !== 'approve') return told;
+  const { due } = (await read()).next;
+  const next = due.find(({ run }) => run === 'full' || run === 'fast');
+  const last = next
+    ? `The next scheduled run: ${tickWords(next.run)}, ${timeText(next.at)}.`
+    : 'Nothing is scheduled: “Run now”, below, starts a run.';
+  return [...told, last];
+}

@@ -19,25 +19,20 @@ import formBody from '@fastify/formbody';
 import session from '@fastify/session';
 import { fastifySSE } from '@fastify/sse';
 import files from '@fastify/static';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../domain/clock.ts';
 import { Busy, isExpected } from '../domain/errors.ts';
 import { explain, isBug } from '../compose/output/failure-report.ts';
-import { denial } from './access/access-check.ts';
-import { createSessionStore, sessionMs } from './access/session-store.ts';
-import { answerFaults } from './access/answer-faults.ts';
-import { serveSignIn } from './sign-in.ts';
-import { createSignInAttempts } from './access/sign-in-attempts.ts';
+import { answerFaults, denial } from './access/access-check.ts';
+import { createSessionStore, createSignInAttempts, serveSignIn, sessionMs } from './sign-in.ts';
 import { type AccessRules, type User, visitorOf } from './access/visitor.ts';
-import type { ConsoleMirror } from './view/console-mirror.ts';
-import { assetsAt } from './view/layout.ts';
-import { limitMirrors } from './work-limit.ts';
+import { type ConsoleMirror, limitMirrors } from './view/console-mirror.ts';
+import { assetsAt, sendPage } from './view/layout.ts';
 import { limitPages } from './live.ts';
 import { nothingHere, serveMirrors } from './mirror-routes.ts';
 import { type ConsoleFleet, drainInFleet, showFleet } from './pages/fleet.ts';
 import { type RefusedConfiguration, showMirrors } from './pages/mirrors.ts';
-import { sendPage } from './view/send-page.ts';
 
 /** The parts of the console. */
 export interface ConsoleOptions {
@@ -77,7 +72,19 @@ export function serveConsole(app: FastifyInstance, options: ConsoleOptions): voi
     scope.addHook('onRoute', (route) => {
       route.config = { ...route.config, hasOwnAccess: true };
     });
-    serveAssets(scope);
+    // Style and scripts need no user.
+    const uplot = join(dirname(fileURLToPath(import.meta.resolve('uplot/package.json'))), 'dist');
+    const own = fileURLToPath(new URL('./assets', import.meta.url));
+    for (const [name, root] of Object.entries({ uplot, own })) {
+      scope.register(files, {
+        root,
+        prefix: `${assetsAt}/${name}/`,
+        index: false,
+        decorateReply: false,
+        cacheControl: false,
+        setHeaders: (answer) => void answer.header('cache-control', 'public, max-age=3600'),
+      });
+    }
     await scope.register(cookie);
     await scope.register(session, {
       secret: options.secret,
@@ -88,42 +95,22 @@ export function serveConsole(app: FastifyInstance, options: ConsoleOptions): voi
       store: createSessionStore(options.clock),
       saveUninitialized: false,
     });
-    secureCookies(scope, options.access);
+    // The server itself speaks plain HTTP, so the session marks no cookie as Secure.
+    const { secureHost } = options.access;
+    scope.addHook('onSend', async ({ headers }, reply) => {
+      const cookies = reply.getHeader('set-cookie');
+      if (!secureHost || headers.host !== secureHost || cookies === undefined) return;
+      const secure = [cookies].flat().map((one) => `${one}; Secure`);
+      reply.removeHeader('set-cookie').header('set-cookie', secure);
+    });
     await scope.register(formBody);
-    await scope.register(csrf, { sessionPlugin: '@fastify/session', getToken: tokenIn });
+    await scope.register(csrf, {
+      sessionPlugin: '@fastify/session',
+      getToken: ({ body }: FastifyRequest) => form.safeParse(body).data?.csrf,
+    });
     await scope.register(fastifySSE);
     serveAll(scope, options);
   });
-}
-
-/**
- * Marks the cookies of an answer to the secure host as Secure. The server itself speaks plain HTTP,
- * so the session does not do it.
- */
-function secureCookies(scope: FastifyInstance, { secureHost }: AccessRules): void {
-  if (secureHost === undefined) return;
-  scope.addHook('onSend', async ({ headers }, reply) => {
-    const cookies = reply.getHeader('set-cookie');
-    if (headers.host !== secureHost || cookies === undefined) return;
-    const secure = [cookies].flat().map((one) => `${one}; Secure`);
-    reply.removeHeader('set-cookie').header('set-cookie', secure);
-  });
-}
-
-/** Style and scripts need no user. */
-function serveAssets(scope: FastifyInstance): void {
-  const uplot = join(dirname(fileURLToPath(import.meta.resolve('uplot/package.json'))), 'dist');
-  const own = fileURLToPath(new URL('./assets', import.meta.url));
-  for (const [name, root] of Object.entries({ uplot, own })) {
-    scope.register(files, {
-      root,
-      prefix: `${assetsAt}/${name}/`,
-      index: false,
-      decorateReply: false,
-      cacheControl: false,
-      setHeaders: (answer) => void answer.header('cache-control', 'public, max-age=3600'),
-    });
-  }
 }
 
 function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
@@ -148,10 +135,21 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
   }
   serveSignIn(scope, access, createSignInAttempts(options.clock));
   scope.register(async (inside) => {
-    inside.addHook('onRequest', (request, reply) => letIn(request, reply, access));
+    inside.addHook('onRequest', async (request, reply) => {
+      if (request.visitor) return;
+      const { users, link, proxy, token } = access;
+      if (users && request.method === 'GET') {
+        await reply.redirect(`/sign-in?to=${encodeURIComponent(request.url)}`, 303);
+      } else if (users || link || proxy) {
+        const line = link ? 'open the link that `crm-mirror console` has printed' : 'sign in first';
+        await sendPage(request, reply, { title: 'Who are you?', code: 401, lines: [line] });
+      } else {
+        const { code, error, headers } = denial(token);
+        await reply.code(code).headers(headers).send({ error });
+      }
+    });
     inside.get('/', async (request, reply) =>
-      showMirrors(request, reply, {
-        mirrors: mirrors(),
+      showMirrors(request, reply, mirrors(), {
         refused: refused(),
         hasFleet: fleets().length > 0,
         clock: options.clock,
@@ -193,27 +191,4 @@ export function pagesFor<Parts>({ users, proxy, token }: AccessRules, parts: Par
   return { ...parts, token, hasUsers: users !== undefined || proxy !== undefined, roleOf };
 }
 
-async function letIn(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { users, link, proxy, token }: AccessRules,
-): Promise<void> {
-  if (request.visitor) return;
-  if (users && request.method === 'GET') {
-    await reply.redirect(`/sign-in?to=${encodeURIComponent(request.url)}`, 303);
-    return;
-  }
-  if (users || link || proxy) {
-    const line = link ? 'open the link that `crm-mirror console` has printed' : 'sign in first';
-    await sendPage(request, reply, { title: 'Who are you?', code: 401, lines: [line] });
-    return;
-  }
-  const { code, error, headers } = denial(token);
-  await reply.code(code).headers(headers).send({ error });
-}
-
 const form = z.object({ csrf: z.string() });
-
-function tokenIn({ body }: FastifyRequest): string | undefined {
-  return form.safeParse(body).data?.csrf;
-}

@@ -1,9 +1,8 @@
 /** Tells the pages of a mirror what is going on now, each second in which something changed. */
 import type { Clock } from '../domain/clock.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
-import { orFault } from './view/expected-error.ts';
-import { jobPieces } from './view/job-progress.ts';
-import { html, type Html, type PageRequest } from './view/page.ts';
+import { html, type Html, orFault, type PageRequest } from './view/page.ts';
+import { jobPieces } from './view/live-area.ts';
 import { limitPieces } from './pages/limits.ts';
 import { statusPieces } from './pages/overview.ts';
 
@@ -29,23 +28,17 @@ interface Listener extends OpenPage {
   isSending: boolean;
 }
 
-interface WatchOptions {
-  clock: Clock;
-  /** Called with each bug. */
-  failed(error: unknown): void;
-}
-
 const everyMs = 1_000;
 const bugText = 'This is a bug. The log of this process describes it.';
 
 /**
  * Returns a function that adds an open page and returns a function that removes it. The status is
  * read once a second for all pages, and not at all without one. A status that cannot be read is
- * shown as such, until it can be read again.
+ * shown as such, until it can be read again. `failed` is called with each bug.
  */
 export function watchMirror(
   mirror: ConsoleMirror,
-  { clock, failed }: WatchOptions,
+  { clock, failed }: { clock: Clock; failed(error: unknown): void },
 ): (page: OpenPage) => () => void {
   const listeners = new Set<Listener>();
   let isWatching = false;
@@ -53,9 +46,17 @@ export function watchMirror(
   let isBroken = false;
   const piecesFor = async (request: PageRequest): Promise<Map<string, string>> => {
     try {
-      const pieces = await livePieces(request, mirror);
+      const seen = orFault(() => mirror.status());
+      const pieces =
+        'fault' in seen
+          ? faultPieces(seen.fault)
+          : {
+              ...statusPieces(request, await mirror.statusAndNext()),
+              ...limitPieces(request, seen),
+            };
+      const texts = await textsOf({ ...pieces, ...jobPieces(request) });
       isBroken = false;
-      return pieces;
+      return texts;
     } catch (error) {
       if (!isBroken) failed(error);
       isBroken = true;
@@ -101,18 +102,6 @@ export function watchMirror(
     if (!isWatching) watch().catch(failed);
     return () => void listeners.delete(listener);
   };
-}
-
-async function livePieces(
-  request: PageRequest,
-  mirror: ConsoleMirror,
-): Promise<Map<string, string>> {
-  const seen = orFault(() => mirror.status());
-  const pieces =
-    'fault' in seen
-      ? faultPieces(seen.fault)
-      : { ...statusPieces(request, await mirror.statusAndNext()), ...limitPieces(request, seen) };
-  return textsOf({ ...pieces, ...jobPieces(request) });
 }
 
 /** Returns the parts of both pages that are live, in which a fault is shown. */

@@ -4,22 +4,19 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../domain/clock.ts';
 import { type AccessRules, visitorNow } from './access/visitor.ts';
-import { act } from './act.ts';
-import { actions, stopAction } from './actions.ts';
+import { act, actions, stopAction } from './actions.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import { type limitPages, watchMirror } from './live.ts';
-import { formOf } from './view/form-values.ts';
-import type { NavLink } from './view/layout.ts';
+import { csrfOf, formOf, type NavLink, sendOperatorsOnly, sendPage } from './view/layout.ts';
 import {
+  html,
   linkTo,
   type Page,
   type PageElsewhere,
-  type Shown,
   type PageRequest,
-  html,
+  type Shown,
 } from './view/page.ts';
 import { pages } from './pages.ts';
-import { csrfOf, sendOperatorsOnly, sendPage } from './view/send-page.ts';
 
 interface MirrorRoutesOptions {
   /** Returns the mirrors, which may come and go. Each stays the same object while it is there. */
@@ -37,14 +34,12 @@ const mirrorParam = z.object({ mirror: z.string() });
 
 const base = '/m/:mirror';
 
+type Answer = ReturnType<Page['show']> | Promise<Shown | PageElsewhere>;
 type Work = (
   request: FastifyRequest,
   reply: FastifyReply,
   mirror: ConsoleMirror,
 ) => Promise<unknown>;
-
-/** Returns a route that does the work for the mirror in its path, or responds with 404. */
-type InMirror = (work: Work) => (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
 /**
  * Responds that there is no such page. Otherwise, the server would ask for its token, which a user
@@ -59,17 +54,37 @@ export async function nothingHere(request: FastifyRequest, reply: FastifyReply):
   return sendPage(request, reply, { title: 'Nothing is here', code: 404, body });
 }
 
+/** Returns a route that does the work for the mirror in its path, or responds with 404. */
+type InMirror = (work: Work) => (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
+
 /** Adds the routes of all mirrors, below `/m/<mirror>`. */
 export function serveMirrors(scope: FastifyInstance, options: MirrorRoutesOptions): void {
   const { mirrors, clock } = options;
+  const guards = { preHandler: scope.csrfProtection };
   const inMirror: InMirror = (work) => async (request, reply) => {
     const { mirror: name } = mirrorParam.parse(request.params);
     const mirror = mirrors().findLast(({ config }) => config.mirror === name);
     return mirror ? work(request, reply, mirror) : nothingHere(request, reply);
   };
-  for (const page of pages) servePage(scope, page, inMirror);
+  for (const page of pages) {
+    const path = page.path === '' ? base : `${base}/${page.path}`;
+    const answered = (show: (asked: PageRequest, request: FastifyRequest) => Answer) =>
+      inMirror(async (request, reply, mirror) => {
+        const asked = inside(request, reply, mirror);
+        const content = await show(asked, request);
+        if (!reply.sent) await answer(request, reply, { page, asked, content });
+      });
+    const { ask, search } = page;
+    scope.get(path, answered(page.show));
+    if (ask) scope.post(path, guards, answered(ask));
+    if (search) {
+      scope.post(
+        path,
+        answered((asked, request) => search(asked, formOf(request, form))),
+      );
+    }
+  }
   serveLive(scope, inMirror, options);
-  const guards = { preHandler: scope.csrfProtection };
   for (const name of [...Object.keys(actions), stopAction]) {
     const work: Work = async (request, reply, mirror) => {
       const { visitor } = request;
@@ -80,33 +95,6 @@ export function serveMirrors(scope: FastifyInstance, options: MirrorRoutesOption
       await sendOperatorsOnly(request, reply, frameOf(mirror, ''));
     };
     scope.post(`${base}/do/${name}`, guards, inMirror(work));
-  }
-}
-
-function servePage(scope: FastifyInstance, page: Page, inMirror: InMirror): void {
-  const path = page.path === '' ? base : `${base}/${page.path}`;
-  const show: Work = async (request, reply, mirror) => {
-    const asked = inside(request, reply, mirror);
-    const content = await page.show(asked);
-    if (!reply.sent) await answer(request, reply, { page, asked, content });
-  };
-  scope.get(path, inMirror(show));
-  const { ask, search } = page;
-  if (ask) {
-    const work: Work = async (request, reply, mirror) => {
-      const asked = inside(request, reply, mirror);
-      await answer(request, reply, { page, asked, content: await ask(asked) });
-    };
-    scope.post(path, { preHandler: scope.csrfProtection }, inMirror(work));
-  }
-  if (search) {
-    const work: Work = async (request, reply, mirror) => {
-      const values = formOf(request, form);
-      const asked = inside(request, reply, mirror);
-      const content = await search(asked, values);
-      await answer(request, reply, { page, asked, content });
-    };
-    scope.post(path, inMirror(work));
   }
 }
 
@@ -144,16 +132,10 @@ function serveLive(
   scope.get(`${base}/live`, { sse: 'only' }, inMirror(tell));
 }
 
-interface Answered {
-  page: Page;
-  asked: PageRequest;
-  content: Shown | PageElsewhere;
-}
-
 async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
-  { page, asked, content }: Answered,
+  { page, asked, content }: { page: Page; asked: PageRequest; content: Awaited<Answer> },
 ): Promise<void> {
   if ('to' in content) {
     await reply.redirect(content.to, 303);

@@ -1,13 +1,29 @@
-/** Signs users of the console in and out. */
+/**
+ * Signs users of the console in and out. Their sessions are kept in memory: a restart signs
+ * everybody out. Who guesses passwords is slowed down; only attempts that fail are counted:
+ *
+ *   of one account from one address   5 a minute
+ *   from one address                  30 a minute
+ *   of one account, from addresses    20 in ten minutes
+ *   from which nobody has signed in
+ *
+ * An attempt counts from its beginning, so that many at once are no way around it.
+ */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { isSame } from './access/access-check.ts';
-import { addressOf, type SignInAttempts } from './access/sign-in-attempts.ts';
-import { formOf } from './view/form-values.ts';
+import { formOf, sendPage } from './view/layout.ts';
 import { html } from './view/page.ts';
-import { sendPage } from './view/send-page.ts';
-import { isPassword } from './access/password-hash.ts';
-import { type AccessRules, passwordMark } from './access/visitor.ts';
+import { isPassword } from './access/users-file.ts';
+import {
+  type AccessRules,
+  type SessionUser,
+  passwordMark,
+  plainAddress,
+} from './access/visitor.ts';
+import { isIP } from 'node:net';
+import type { Clock } from '../domain/clock.ts';
+import type { FastifySessionOptions } from '@fastify/session';
 
 const given = z.object({
   name: z.string().max(200).default(''),
@@ -41,7 +57,10 @@ export function serveSignIn(
   });
   scope.post('/sign-in', async (request, reply) => {
     const { name, password, to } = formOf(request, given);
-    if (!isFromHere(request)) return showForm(request, reply, { to, code: 403 });
+    // Only a page of this server may send the form, as far as the browser says.
+    const { origin, host } = request.headers;
+    const isFromHere = origin === undefined || URL.parse(origin)?.host === host;
+    if (!isFromHere) return showForm(request, reply, { to, code: 403 });
     const begun = attempt(request, name);
     if (!begun) return showForm(request, reply, { to, code: 429 });
     const known = rules.users?.find(name);
@@ -56,14 +75,11 @@ export function serveSignIn(
   });
 }
 
-interface Begun {
-  name: string;
-  isByLink: boolean;
-  mark: string;
-  to: string;
-}
-
-async function begin(request: FastifyRequest, reply: FastifyReply, { to, ...user }: Begun) {
+async function begin(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { to, ...user }: SessionUser & { to: string },
+) {
   await request.session.regenerate();
   request.session.set('user', user);
   return reply.redirect(pathOf(to), 303);
@@ -73,12 +89,6 @@ async function begin(request: FastifyRequest, reply: FastifyReply, { to, ...user
 export function pathOf(to: string): string {
   if (!/^\/(?![/\\])[^\\\p{Cc}]*$/u.test(to)) return '/';
   return to.toWellFormed().replaceAll(/[^\x21-\x7e]+/g, encodeURIComponent);
-}
-
-/** Returns whether a page of this server sends the form, as far as the browser says. */
-function isFromHere({ headers }: FastifyRequest): boolean {
-  const { origin, host } = headers;
-  return origin === undefined || URL.parse(origin)?.host === host;
 }
 
 const reasons = {
@@ -104,4 +114,123 @@ async function showForm(
       <button>Sign in</button>
     </form>`;
   await sendPage(request, reply, { title: 'Sign in', body, code });
+}
+
+/** Counts the attempts to sign in. */
+interface SignInAttempts {
+  /**
+   * Begins an attempt; returns undefined if there were too many. '' is the account of a link.
+   * `succeed` says that it did not fail.
+   */
+  begin(account: string, address: string): { succeed(): void } | undefined;
+}
+
+const minuteMs = 60_000;
+const ofBoth = { most: 5, windowMs: minuteMs };
+const ofAddress = { most: 30, windowMs: minuteMs };
+const ofAccount = { most: 20, windowMs: 10 * minuteMs };
+const mostKeys = 10_000;
+
+/** Creates the counter, which a restart empties. */
+export function createSignInAttempts({ monotonic }: Clock): SignInAttempts {
+  const failures = new Map<string, { count: number; until: number }>();
+  const trusted = new Set<string>();
+  const countOf = (key: string): number => {
+    const found = failures.get(key);
+    if (found && found.until > monotonic()) return found.count;
+    failures.delete(key);
+    return 0;
+  };
+  const count = (key: string, windowMs: number): void => {
+    const known = countOf(key);
+    const until = failures.get(key)?.until ?? monotonic() + windowMs;
+    failures.set(key, { count: known + 1, until });
+    dropOldest(failures);
+  };
+  const uncount = (key: string): void => {
+    const found = failures.get(key);
+    if (found) found.count -= 1;
+  };
+  return {
+    begin(account, address) {
+      const pair = JSON.stringify([account, address]);
+      const rules: [key: string, rule: typeof ofBoth][] = [
+        [pair, ofBoth],
+        [`from ${address}`, ofAddress],
+      ];
+      if (!trusted.has(pair)) rules.push([`of ${account}`, ofAccount]);
+      if (rules.some(([key, { most }]) => countOf(key) >= most)) return undefined;
+      for (const [key, { windowMs }] of rules) count(key, windowMs);
+      return {
+        succeed() {
+          for (const [key] of rules) uncount(key);
+          trusted.add(pair);
+          dropOldest(trusted);
+        },
+      };
+    },
+  };
+}
+
+function dropOldest(kept: Set<string> | Map<string, unknown>): void {
+  for (const key of kept.keys()) {
+    if (kept.size <= mostKeys) return;
+    kept.delete(key);
+  }
+}
+
+/**
+ * Returns the address of who sends a request. Proxies add the address that they see to
+ * X-Forwarded-For, which counts only as far as these proxies have written it.
+ */
+function addressOf(
+  { socket, headers }: FastifyRequest,
+  proxies: ReadonlySet<string> = new Set(),
+): string {
+  const hops = [headers['x-forwarded-for'] ?? []].flat().join(',').split(',');
+  let address = plainAddress(socket.remoteAddress ?? '');
+  while (proxies.has(address)) {
+    const hop = plainAddress(hops.pop()?.trim() ?? '');
+    if (isIP(hop) === 0) break;
+    address = hop;
+  }
+  return address;
+}
+
+type Store = NonNullable<FastifySessionOptions['store']>;
+type Kept = Parameters<Store['set']>[1];
+
+/** How long a session lasts after it was last used, in milliseconds. */
+export const sessionMs = 12 * 3_600_000;
+const mostOfUser = 50;
+
+/**
+ * Creates the store. Beyond 50 sessions of one user, the one of that user that was not used for
+ * longest ends.
+ */
+export function createSessionStore({ monotonic }: Pick<Clock, 'monotonic'>): Store {
+  const sessions = new Map<string, { kept: Kept; owner: string; usedAt: number }>();
+  const isOver = (usedAt: number): boolean => monotonic() - usedAt > sessionMs;
+  return {
+    set(id, kept, done) {
+      sessions.delete(id);
+      const { user, proxied } = kept;
+      // It differs between users, and between the ways in which they are let in.
+      const owner = JSON.stringify(user ? [user.name, user.isByLink] : [proxied]);
+      sessions.set(id, { kept, owner, usedAt: monotonic() });
+      for (const [old, { usedAt }] of sessions) if (isOver(usedAt)) sessions.delete(old);
+      const own = [...sessions].filter(([, one]) => one.owner === owner);
+      for (const [old] of own.slice(0, -mostOfUser)) sessions.delete(old);
+      done();
+    },
+    get(id, done) {
+      const found = sessions.get(id);
+      if (found && isOver(found.usedAt)) sessions.delete(id);
+      done(undefined, found && !isOver(found.usedAt) ? found.kept : null);
+    },
+    destroy(id, done) {
+      sessions.delete(id);
+      done();
+    },
+  };
 }

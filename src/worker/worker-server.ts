@@ -10,7 +10,7 @@ import { serveWorkerPages } from './server/worker-pages.ts';
 import { serveWorkerRoutes } from './server/worker-routes.ts';
 import { rank } from '../views/status/attention.ts';
 import { explain } from '../compose/output/failure-report.ts';
-import { accessRulesOf } from '../console/access/access-rules.ts';
+import { accessRulesOf } from '../console/access/visitor.ts';
 import { type ConsoleMirror, consoleMirror } from '../console/view/console-mirror.ts';
 import { pagesFor, serveConsole } from '../console/console-routes.ts';
 import type { ConsoleFleet } from '../console/pages/fleet.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { searchPeople } from '../../src/views/dossier/person-records.ts';
 import { see } from '../../src/views/lookup/seen-mirror.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { answerOf } from '../../src/console/pages/person/channel-answer.ts';
+import { answerOf } from '../../src/console/pages/person-channels.ts';
 import { documentOf } from '../../src/views/state/record-document.ts';
 import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 

@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { accessRulesOf } from '../../src/console/access/access-rules.ts';
-import { createSessionStore } from '../../src/console/access/session-store.ts';
+import { accessRulesOf } from '../../src/console/access/visitor.ts';
+import { createSessionStore } from '../../src/console/sign-in.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { raw } from '../support/server/started-server.ts';

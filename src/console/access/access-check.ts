@@ -1,7 +1,9 @@
-/** Decides who may see the server's pages. */
+/** Decides who may see the server's pages, and answers the failures of its routes. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { isLoopback } from '../../domain/values/config-value.ts';
+import type { FastifyError, FastifyInstance } from 'fastify';
+import { Unavailable } from '../../domain/errors.ts';
 
 /**
  * Returns whether a request is allowed. With a token, the request must contain it, either as
@@ -30,6 +32,7 @@ export function denial(token: string | undefined): {
 
 /** Compares two texts in constant time, regardless of their lengths. */
 export function isSame(given: string, expected: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(given), digest(expected));
 }
 
@@ -41,6 +44,29 @@ function credentialOf(authorization: string): string {
   return pair.includes(':') ? pair.slice(pair.indexOf(':') + 1) : '';
 }
 
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+/** The largest body of a request. */
+export const mostBytes = 1024 * 1024;
+
+const retryAfterSeconds = 5;
+
+/**
+ * Has every failure in a scope answered with one line of JSON. `failed` is called with each bug.
+ */
+export function answerFaults(app: FastifyInstance, failed: (error: unknown) => void): void {
+  app.setErrorHandler((error: FastifyError, _request, reply) => {
+    if (error instanceof Unavailable) {
+      reply.code(503).header('retry-after', retryAfterSeconds);
+      return reply.send({ error: 'not now: Redis cannot be asked' });
+    }
+    const { statusCode = 500 } = error;
+    if (statusCode < 500)
+      return reply.code(statusCode).send({ error: words[statusCode] ?? 'bad request' });
+    failed(error);
+    return reply.code(500).send({ error: 'internal error' });
+  });
 }
+
+const words: Record<number, string> = {
+  413: `the body is larger than ${mostBytes} bytes`,
+  415: 'the body is not application/json',
+};

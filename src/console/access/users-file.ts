@@ -4,24 +4,27 @@
  *   users:
  *     - { name: anna, role: operator, password: 'scrypt:…' }
  *
- * `crm-mirror console --add-user NAME` adds one.
+ * `crm-mirror console --add-user NAME` adds one. Passwords are hashed with scrypt, as
+ * `scrypt:N:r:p:salt:hash` with salt and hash in base64url.
  */
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
-import { isPasswordHash } from './password-hash.ts';
+import { scrypt, timingSafeEqual } from 'node:crypto';
 
 /** What a user may do: a viewer only looks. */
 export const roles = ['viewer', 'operator'] as const;
 export type Role = (typeof roles)[number];
+
+const hashForm = /^scrypt:(\d{1,7}):(\d{1,2}):(\d{1,2}):([\w-]{22,}):([\w-]{43})$/;
 
 const user = z.strictObject({
   name: z
     .string()
     .regex(/^[\p{L}\p{N}._@-]{1,64}$/u, 'a name has 1 to 64 letters, digits, . _ @ -'),
   role: z.enum(roles),
-  password: z.string().refine(isPasswordHash, 'it is no hash of a password'),
+  password: z.string().refine((text) => hashForm.test(text), 'it is no hash of a password'),
 });
 const file = z.strictObject({ users: z.array(user) });
 
@@ -108,4 +111,37 @@ function unreadable(path: string, error: unknown): Invalid {
     fix: 'make it with `crm-mirror console --add-user NAME`',
     cause: error,
   });
+}
+
+const cost = { N: 2 ** 15, r: 8, p: 1 };
+const bytes = 32;
+
+/** Returns the hash of a password. `salt`: 16 unpredictable bytes, never used before. */
+export async function hashPassword(password: string, salt: Buffer): Promise<string> {
+  const hash = await derive(password, salt, cost);
+  const { N, r, p } = cost;
+  return ['scrypt', N, r, p, salt.toString('base64url'), hash.toString('base64url')].join(':');
+}
+
+/** Returns whether the password has this hash. A missing hash takes as long as a wrong password. */
+export async function isPassword(password: string, hash: string | undefined): Promise<boolean> {
+  const [, N = cost.N, r = cost.r, p = cost.p, salt = '', expected = ''] =
+    hashForm.exec(hash ?? '') ?? [];
+  const found = await derive(password, Buffer.from(salt, 'base64url'), {
+    N: Number(N),
+    r: Number(r),
+    p: Number(p),
+  });
+  const wanted = Buffer.from(expected, 'base64url');
+  return wanted.length === found.length && timingSafeEqual(wanted, found);
+}
+
+function derive(password: string, salt: Buffer, of: typeof cost): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const options = { ...of, maxmem: 256 * of.N * of.r };
+  scrypt(password.normalize('NFKC'), salt, bytes, options, (error, key) => {
+    if (error) reject(error);
+    else resolve(key);
+  });
+  return promise;
 }

@@ -6,9 +6,7 @@ import {
   entryParts,
 } from '../../views/audit/entry-document.ts';
 import { auditLogOf } from '../../compose/audit-trail.ts';
-import type { AuditLog } from '../../store/audit/audit-log.ts';
-import { withQuery } from '../view/filter-form.ts';
-import { actionForm } from '../view/form.ts';
+import { actionForm, withQuery } from '../view/form.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, timeOf } from '../view/page.ts';
 import { factsTable } from '../view/table.ts';
 
@@ -29,14 +27,14 @@ export const auditPage: Page = {
       const none = html`<p class="quiet">
         There is none yet. The first run that writes begins it.
       </p>`;
-      return { title: 'Audit log', body: html`${none}${pendingPart(request, pending)}` };
+      return { title: 'Audit log', body: html`${none}${timeline(request, pending)}` };
     }
     try {
       const before = Number(request.query['before'] ?? Number.NaN);
       const end = Number.isSafeInteger(before) ? before : undefined;
-      const rows = isAll
-        ? log.newest(shown, end)
-        : newestDecisions(log, end ?? Number.POSITIVE_INFINITY);
+      const decisions = () =>
+        log.decisions().filter(({ seq }) => seq < (end ?? Number.POSITIVE_INFINITY));
+      const rows = isAll ? log.newest(shown, end) : decisions().toReversed().slice(0, shown);
       const entries = rows.map(documentsOf(log));
       return { title: 'Audit log', body: body(request, entries, pending) };
     } finally {
@@ -44,19 +42,6 @@ export const auditPage: Page = {
     }
   },
 };
-
-function newestDecisions(log: AuditLog, before: number): ReturnType<AuditLog['decisions']> {
-  const earlier = log.decisions().filter(({ seq }) => seq < before);
-  return earlier.toReversed().slice(0, shown);
-}
-
-/** Returns the decisions that a run moves to the log, which then proves them. */
-function pendingPart(request: PageRequest, pending: readonly EntryDocument[]): Html | '' {
-  if (pending.length === 0) return '';
-  return html`<ol class="timeline">
-    ${pending.map((entry) => entryItem(request, entry))}
-  </ol>`;
-}
 
 function body(
   request: PageRequest,
@@ -78,15 +63,16 @@ function body(
       ${tab('All entries', 'audit', isWhole)} ${tab('Decisions', 'audit?show=decisions', !isWhole)}
       ${actionForm(request, { action: 'verify', label: 'Verify the whole log' })}
     </div>
-    ${pendingPart(request, pending)}
-    ${
-      entries.length + pending.length === 0
-        ? html`<p class="quiet">No entry.</p>`
-        : html`<ol class="timeline">
-            ${entries.map((entry) => entryItem(request, entry))}
-          </ol>`
-    }
+    ${timeline(request, pending)} ${timeline(request, entries)}
+    ${entries.length + pending.length === 0 ? html`<p class="quiet">No entry.</p>` : ''}
     ${last > 1 && entries.length === shown ? older : ''}`;
+}
+
+function timeline(request: PageRequest, entries: readonly EntryDocument[]): Html | '' {
+  if (entries.length === 0) return '';
+  return html`<ol class="timeline">
+    ${entries.map((entry) => entryItem(request, entry))}
+  </ol>`;
 }
 
 /** What an operator has done, by the name of the decision in the log. */
@@ -103,23 +89,32 @@ const decided: Readonly<Record<string, string>> = {
 };
 
 function entryItem(request: PageRequest, entry: EntryDocument): Html {
-  const place = entry.seq > 0 ? `entry ${entry.seq}` : 'the next run moves it to the log';
+  const { seq, run, at, type, what, about, name: operator } = entry;
+  const place = seq > 0 ? `entry ${seq}` : 'the next run moves it to the log';
   const { title, facts } = entryParts(entry, { named: true });
-  const { run, at } = entry;
-  const link = run
-    ? html` · <a href="${linkTo(request, `runs/${run.id}`)}">run ${run.id}</a>`
-    : aboutLink(request, entry);
+  const sentence = decisionWords(entry);
+  // The sentence of a decision contains these facts.
+  const isIn = ([name, text]: readonly [string, string]): boolean =>
+    name === 'by' || name === 'reason' || (name === 'command of' && text === operator);
+  const others = sentence === undefined ? facts : facts.filter((fact) => !isIn(fact));
+  const link = (path: string, text: string): Html =>
+    html` · <a href="${linkTo(request, path)}">${text}</a>`;
+  const undone = type === 'decision' && what === 'undo' && typeof about === 'string' ? about : '';
+  const id = run?.id ?? undone;
+  const isOfPlan = type === 'decision' && (what === 'approve' || what === 'reject');
+  const planLink = isOfPlan ? link('approvals', 'Approvals') : '';
   return html`<li>
     <p>
-      <b>${decisionWords(entry) ?? title}</b>
-      <small class="quiet">${timeOf(at)}, ${place}</small>${link}
+      <b>${sentence ?? title}</b>
+      <small class="quiet">${timeOf(at)}, ${place}</small
+      >${id === '' ? planLink : link(`runs/${id}`, `run ${id}`)}
     </p>
     ${
       facts.length === 0
         ? ''
         : html`<details>
-            <summary>Details<span class="hidden"> of entry ${entry.seq}, ${at}</span></summary>
-            ${factsTable(facts.filter((fact) => !isToldTwice(entry, fact)))}
+            <summary>Details<span class="hidden"> of entry ${seq}, ${at}</span></summary>
+            ${factsTable(others)}
           </details>`
     }
   </li>`;
@@ -132,20 +127,4 @@ function decisionWords({ type, ...entry }: EntryDocument): string | undefined {
   if (words === undefined) return undefined;
   const who = typeof name === 'string' ? name : 'somebody';
   return `${who} ${words}${typeof reason === 'string' ? `: ${reason}` : ''}`;
-}
-
-/** Returns whether the sentence of a decision contains a fact. */
-function isToldTwice(entry: EntryDocument, [name, text]: readonly [string, string]): boolean {
-  if (decisionWords(entry) === undefined) return false;
-  return name === 'by' || name === 'reason' || (name === 'command of' && text === entry['name']);
-}
-
-function aboutLink(request: PageRequest, entry: EntryDocument): Html | '' {
-  const { what, about } = entry;
-  if (entry.type !== 'decision') return '';
-  if (what === 'undo' && typeof about === 'string')
-    return html` · <a href="${linkTo(request, `runs/${about}`)}">run ${about}</a>`;
-  return what === 'approve' || what === 'reject'
-    ? html` · <a href="${linkTo(request, 'approvals')}">Approvals</a>`
-    : '';
 }

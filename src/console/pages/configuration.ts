@@ -2,8 +2,6 @@
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { lasting } from '../../compose/output/format-values.ts';
-import type { Config } from '../../config/config.ts';
-import type { User } from '../access/visitor.ts';
 import { actionForm } from '../view/form.ts';
 import { html, type Page } from '../view/page.ts';
 import { table } from '../view/table.ts';
@@ -15,11 +13,17 @@ export const configurationPage: Page = {
   show(request) {
     const { config } = request.mirror;
     const channels = config.contacts?.channels ?? [];
-    const rows = channels.map(({ id, name, subscription }) => [
+    const rows = channels.map(({ id, name, subscription: of }) => [
       id,
       name ?? '–',
-      html`<code>${wordsOf(subscription)}</code>`,
+      html`<code>${typeof of === 'string' ? of : stringify(of, inFile).trim()}</code>`,
     ]);
+    const entries = Object.entries(config)
+      .filter(([, value]) => value !== undefined)
+      .map(([key, value]) => [titleOf(key, value), shown(value, key, openBlocks.has(key))]);
+    const text = stringify(Object.fromEntries(entries), { aliasDuplicateObjects: false });
+    const address = /[^\s"'<>,[\]]+@[^\s"'<>,[\]]+/g;
+    const isNamed = request.user.seesAddresses;
     const body = html`<p>
         From <code>${config.file}</code>, as this process has read it, with its defaults. Where a
         value could be a secret, only that it is set is shown.
@@ -35,15 +39,11 @@ export const configurationPage: Page = {
       </section>
       <section>
         <h2>Everything</h2>
-        <pre>${shownConfig(config, request.user)}</pre>
+        <pre>${isNamed ? text : text.replaceAll(address, '(an address)')}</pre>
       </section>`;
     return { title: 'Configuration', body };
   },
 };
-
-function wordsOf(value: unknown): string {
-  return typeof value === 'string' ? value : stringify(value, inFile).trim();
-}
 
 /** Replaces what was read by what the file states. */
 function inFile(_: string, value: unknown): unknown {
@@ -112,24 +112,8 @@ const openKeys: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the configuration without anything that could be a secret, and without addresses of
- * people for users who may not see them.
+ * Returns a value without anything that could be a secret. `isOpen`: nothing in it can be one.
  */
-function shownConfig(config: Config, { seesAddresses }: Pick<User, 'seesAddresses'>): string {
-  const entries = Object.entries(config).filter(([, value]) => value !== undefined);
-  const text = stringify(
-    Object.fromEntries(
-      entries.map(([name, value]) => [
-        titleOf(name, value),
-        shown(value, name, openBlocks.has(name)),
-      ]),
-    ),
-    { aliasDuplicateObjects: false },
-  );
-  return seesAddresses ? text : text.replaceAll(/[^\s"'<>,[\]]+@[^\s"'<>,[\]]+/g, '(an address)');
-}
-
-/** `isOpen`: nothing in the value can be a secret. */
 function shown(value: unknown, key: string, isOpen: boolean): unknown {
   const stated = inFile(key, value);
   if (Array.isArray(stated)) return stated.map((one) => shown(one, key, isOpen));
@@ -145,15 +129,12 @@ function shown(value: unknown, key: string, isOpen: boolean): unknown {
   }
   if (typeof stated === 'number' && durations.test(key)) return lasting(stated);
   if (typeof stated !== 'string') return stated;
-  return isOpen || openKeys.has(key) || stated !== value ? stated : masked(stated);
+  if (isOpen || openKeys.has(key) || stated !== value) return stated;
+  const host = URL.parse(stated)?.host ?? '';
+  return host === '' ? '(set)' : `${host} (the rest is not shown)`;
 }
 
 /** Returns the name without its unit, because durations are shown in words. */
 function titleOf(name: string, value: unknown): string {
   return typeof value === 'number' ? name.replace(durations, '') : name;
-}
-
-function masked(value: string): string {
-  const host = URL.canParse(value) ? new URL(value).host : '';
-  return host === '' ? '(set)' : `${host} (the rest is not shown)`;
 }

@@ -3,19 +3,10 @@ import { instant } from '../../compose/output/format-values.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
-import {
-  type LoggedDeliveries,
-  type LoggedEvent,
-  readDeliveries,
-} from '../../compose/queues/delivery-log.ts';
+import { type LoggedDeliveries, readDeliveries } from '../../compose/queues/delivery-log.ts';
 import { sealIn } from '../../compose/queues/payload-encryption.ts';
-import {
-  readWaitingEvents,
-  type WaitingEvent,
-  type WaitingEvents,
-} from '../../compose/queues/event-queue.ts';
-import { withQuery } from '../view/filter-form.ts';
-import { actionForm } from '../view/form.ts';
+import { readWaitingEvents, type WaitingEvents } from '../../compose/queues/event-queue.ts';
+import { withQuery, actionForm } from '../view/form.ts';
 import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';
 import { type Cell, numbers, table } from '../view/table.ts';
 
@@ -43,8 +34,13 @@ export const eventsPage: Page = {
       const waiting = await readWaitingEvents({ url, mirror }, shown);
       const log = await readDeliveries({ url, mirror, seal, from, count: shown + 1 });
       const nameOf = await namesFor(request);
+      const refused = log.refusals.map(({ at, why }) => [instant(at), whyWords[why] ?? why]);
+      const refusals = html`<section>
+        <h2>Refused deliveries</h2>
+        ${table(['Arrived', 'Why'], refused)}
+      </section>`;
       const body = html`${waitingPart(request, waiting, nameOf)}
-      ${deliveredPart(request, { log, from, nameOf })} ${refusedPart(log)}`;
+      ${deliveredPart(request, log, from, nameOf)} ${refused.length === 0 ? '' : refusals}`;
       return { title: 'Events', body };
     } catch (error) {
       if (!isExpected(error)) throw error;
@@ -58,13 +54,12 @@ export const eventsPage: Page = {
 async function namesFor(request: PageRequest): Promise<NameOf> {
   const unknown = '(encrypted with another key)';
   if (request.user.seesAddresses) return (record) => record ?? unknown;
-  return request.mirror.read(request.user, ({ snapshot }): NameOf => {
-    // The secret is read now, because the snapshot is closed when the page is written.
-    const secret = snapshot?.meta.get('name-key');
-    if (secret === undefined) return () => '(hidden)';
-    const meta = { get: () => secret };
-    return (record) => (record === undefined ? unknown : shortHash(meta, record));
-  });
+  // The secret is read now, because the snapshot is closed when the page is written.
+  const secret = await request.mirror.read(request.user, ({ snapshot }) =>
+    snapshot?.meta.get('name-key'),
+  );
+  if (secret === undefined) return () => '(hidden)';
+  return (record) => (record === undefined ? unknown : shortHash({ get: () => secret }, record));
 }
 
 function waitingPart(
@@ -74,6 +69,13 @@ function waitingPart(
 ): Html {
   const count = (n: number, what: string): Html =>
     html`<div class="tile"><b>${withCommas(n)}</b> ${what}</div>`;
+  const rows = events.map(({ record, isErased, state, at, attempts }): Cell[] => [
+    nameOf(record),
+    instant(at),
+    `${isErased ? 'erased in the CRM, ' : ''}${stateWords[state]}`,
+    attempts,
+    state === 'delayed' && !isErased ? processForm(request, 'Process now', record) : '',
+  ]);
   return html`<div class="tiles">
       ${count(active, 'are processed now')} ${count(waiting, 'wait')}
       ${count(delayed, 'have just arrived, or are tried again later')}
@@ -81,37 +83,28 @@ function waitingPart(
     ${
       events.length === 0
         ? html`<p class="quiet">Every event is processed.</p>`
-        : table(
-            ['CRM record', 'Arrived', 'State', numbers('Attempts'), 'Do it now'],
-            events.map((event) => waitingRow(request, event, nameOf)),
-          )
+        : table(['CRM record', 'Arrived', 'State', numbers('Attempts'), 'Do it now'], rows)
     }`;
 }
 
 const stateWords = { waiting: 'waits', active: 'is processed', delayed: 'is tried later' } as const;
 
-function waitingRow(
+function deliveredPart(
   request: PageRequest,
-  { record, isErased, state, at, attempts }: WaitingEvent,
+  log: LoggedDeliveries,
+  from: number,
   nameOf: NameOf,
-): Cell[] {
-  return [
-    nameOf(record),
-    instant(at),
-    `${isErased ? 'erased in the CRM, ' : ''}${stateWords[state]}`,
-    attempts,
-    state === 'delayed' && !isErased ? processForm(request, 'Process now', record) : '',
-  ];
-}
-
-interface Delivered {
-  log: LoggedDeliveries;
-  from: number;
-  nameOf: NameOf;
-}
-
-function deliveredPart(request: PageRequest, { log, from, nameOf }: Delivered): Html {
-  const rows = log.events.slice(0, shown).map((event) => deliveredRow(request, event, nameOf));
+): Html {
+  const rows = log.events
+    .slice(0, shown)
+    .map(({ at, record, isErased, state }): Cell[] => [
+      nameOf(record),
+      instant(at),
+      `accepted${isErased ? ', erased in the CRM' : ''}, ${state}`,
+      state === 'done' && record !== undefined && !isErased
+        ? processForm(request, 'Process again', record)
+        : '',
+    ]);
   const link = (to: number, text: string): Html =>
     html`<a href="${withQuery(request, { from: to > 0 ? `${to}` : undefined })}">${text}</a>`;
   return html`<section>
@@ -128,20 +121,6 @@ function deliveredPart(request: PageRequest, { log, from, nameOf }: Delivered): 
   </section>`;
 }
 
-function deliveredRow(
-  request: PageRequest,
-  { at, record, isErased, state }: LoggedEvent,
-  nameOf: NameOf,
-): Cell[] {
-  const isAgain = state === 'done' && record !== undefined && !isErased;
-  return [
-    nameOf(record),
-    instant(at),
-    `accepted${isErased ? ', erased in the CRM' : ''}, ${state}`,
-    isAgain ? processForm(request, 'Process again', record) : '',
-  ];
-}
-
 /** Returns the button that reads the record and updates its person, as an event does. */
 function processForm(request: PageRequest, label: string, id: string): Html | '' {
   if (request.user.role !== 'operator') return '';
@@ -154,12 +133,3 @@ const whyWords: Readonly<Record<string, string>> = {
   forged: 'it is signed with another secret, or for another address',
   unnamed: 'it is not JSON, or names no record',
 };
-
-function refusedPart({ refusals }: LoggedDeliveries): Html | '' {
-  if (refusals.length === 0) return '';
-  const rows = refusals.map(({ at, why }): Cell[] => [instant(at), whyWords[why] ?? why]);
-  return html`<section>
-    <h2>Refused deliveries</h2>
-    ${table(['Arrived', 'Why'], rows)}
-  </section>`;
-}

@@ -10,10 +10,9 @@ import {
   unserved,
 } from '../../compose/placement/fleet-store.ts';
 import { weightOf } from '../../compose/placement/place-mirrors.ts';
-import { formOf } from '../view/form-values.ts';
+import { csrfOf, formOf, sendOperatorsOnly, sendPage } from '../view/layout.ts';
 import { html, timeOf, type Html } from '../view/page.ts';
-import { csrfOf, sendOperatorsOnly, sendPage } from '../view/send-page.ts';
-import { names, numbers, table } from '../view/table.ts';
+import { type Cell, names, numbers, table } from '../view/table.ts';
 
 /** The workers that share mirrors over one Redis, as one of them sees them. */
 export interface ConsoleFleet {
@@ -38,7 +37,7 @@ export async function showFleet(
   const seen = await Promise.all(
     fleets.map(async ({ node, read }) => ({ node, fleet: await read() })),
   );
-  const parts = seen.map(({ node, fleet }) => fleetPart(fleet, { node, csrf, request }));
+  const parts = seen.map(({ node, fleet }) => fleetPart(request, fleet, node, csrf));
   const workers = seen.reduce((sum, { fleet }) => sum + fleet.nodes.length, 0);
   await sendPage(request, reply, {
     title: counted(workers, 'worker'),
@@ -48,13 +47,7 @@ export async function showFleet(
   });
 }
 
-interface Looked {
-  node: string;
-  csrf: string;
-  request: FastifyRequest;
-}
-
-function fleetPart(fleet: Fleet, looked: Looked): Html {
+function fleetPart(request: FastifyRequest, fleet: Fleet, node: string, csrf: string): Html {
   const columns = [
     names('Worker'),
     'Machine',
@@ -63,50 +56,41 @@ function fleetPart(fleet: Fleet, looked: Looked): Html {
     'State',
     'Action',
   ];
-  const rows = fleet.nodes.map((one) => rowOf(one, fleet, looked));
+  const rows = fleet.nodes.map(({ name, host, since, isDraining }): Cell[] => {
+    const own = servedBy(fleet, name);
+    const people = own.reduce((sum, { people: n = 0 }) => sum + n, 0);
+    const hasOthers = fleet.nodes.some((one) => one.name !== name && !one.isDraining);
+    const left = own.length === 0 ? 'Drained: it can be stopped' : 'Gives its mirrors away';
+    return [
+      name === node ? html`${name} <small>(this one)</small>` : name,
+      host,
+      timeOf(instant(since)),
+      withCommas(own.length),
+      withCommas(people),
+      isDraining
+        ? html`<span class="chip">${left}</span>`
+        : html`<span class="chip good">Serves</span>`,
+      request.visitor?.role === 'operator' ? drainForm(name, isDraining, hasOthers, csrf) : '',
+    ];
+  });
   const free = unserved(fleet);
   return html`<section>
     ${table(columns, rows)}
-    ${free.length === 0 ? html`<p>Every mirror is served.</p>` : freePart(free)}
+    ${
+      free.length === 0
+        ? html`<p>Every mirror is served.</p>`
+        : html`<div class="flash bad">
+            <p>
+              Nobody serves ${counted(free.length, 'mirror')}:
+              ${free.map(({ name }) => name).join(', ')}
+            </p>
+          </div>`
+    }
     ${fleet.nodes.map((one) => mirrorsOf(one, fleet))}
   </section>`;
 }
 
-function freePart(free: Fleet['mirrors']): Html {
-  return html`<div class="flash bad">
-    <p>
-      Nobody serves ${counted(free.length, 'mirror')}: ${free.map(({ name }) => name).join(', ')}
-    </p>
-  </div>`;
-}
-
-function rowOf(one: FleetNode, fleet: Fleet, looked: Looked) {
-  const own = servedBy(fleet, one.name);
-  const people = own.reduce((sum, { people: n = 0 }) => sum + n, 0);
-  const others = fleet.nodes.filter(({ name, isDraining }) => name !== one.name && !isDraining);
-  return [
-    one.name === looked.node ? html`${one.name} <small>(this one)</small>` : one.name,
-    one.host,
-    timeOf(instant(one.since)),
-    withCommas(own.length),
-    withCommas(people),
-    stateOf(one, own.length),
-    drainForm(one, others.length > 0, looked),
-  ];
-}
-
-function stateOf({ isDraining }: FleetNode, mirrors: number): Html {
-  if (!isDraining) return html`<span class="chip good">Serves</span>`;
-  const text = mirrors === 0 ? 'Drained: it can be stopped' : 'Gives its mirrors away';
-  return html`<span class="chip">${text}</span>`;
-}
-
-function drainForm(
-  { name, isDraining }: FleetNode,
-  hasOthers: boolean,
-  { csrf, request }: Looked,
-): Html {
-  if (request.visitor?.role !== 'operator') return html``;
+function drainForm(name: string, isDraining: boolean, hasOthers: boolean, csrf: string): Html {
   if (!isDraining && !hasOthers) return html`<small>It is the last one.</small>`;
   return html`<form class="action" method="post" action="/fleet/drain">
     <input type="hidden" name="csrf" value="${csrf}" />

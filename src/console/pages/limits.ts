@@ -2,11 +2,10 @@
 import { withCommas } from '../../domain/values/counted.ts';
 import { instant, lasting, range } from '../../compose/output/format-values.ts';
 import { lastRefused } from '../../store/request-log/read-log.ts';
-import { orFault } from '../view/expected-error.ts';
+import { html, type Html, orFault, type Page, type PageRequest } from '../view/page.ts';
 import { liveArea, progressLine } from '../view/live-area.ts';
-import { html, type Html, type Page, type PageRequest } from '../view/page.ts';
 import { names, numbers, table } from '../view/table.ts';
-import type { PageStatus } from '../view/page-status.ts';
+import type { PageStatus } from '../view/console-mirror.ts';
 
 /** The page of the rate limits. */
 export const limitsPage: Page = {
@@ -14,10 +13,35 @@ export const limitsPage: Page = {
   nav: 'Rate limits',
   show(request) {
     const pieces = limitPieces(request, request.mirror.status());
-    const body = html`${liveArea(request, pieces)} ${refusedSection(request)}`;
+    const found = orFault(() => lastRefused(request.mirror.config.requests.path));
+    const refused =
+      'fault' in found
+        ? html`<p class="quiet">${found.fault}</p>`
+        : html`<section>
+            <h2>Last refused (429)</h2>
+            ${
+              found.length === 0
+                ? html`<p class="quiet">The request log holds no such answer.</p>`
+                : html`<ul>
+                    ${found.map(
+                      ({ route, n, at }) =>
+                        html`<li>
+                          ${route}: ${instant(at)}, ${withCommas(n)} in the request log
+                        </li>`,
+                    )}
+                  </ul>`
+            }
+          </section>`;
+    const body = html`${liveArea(request, pieces)} ${refused}`;
     return { title: 'Rate limits', body };
   },
 };
+
+const columns = [
+  names('Route'),
+  ...['Limit', 'Window', 'Used now', 'By others'].map(numbers),
+  'Seen',
+];
 
 /** Returns the parts of the page that change while it is open, by id. */
 export function limitPieces(
@@ -33,8 +57,30 @@ export function limitPieces(
     const used = left === undefined ? undefined : Math.max(0, limit - left);
     rows.set(route, { limit, windowMs, others, used, at: 'now' });
   }
-  const run = unread ? html`<p class="flash bad">${unread.text}</p>` : runPart(status.at, running);
-  return { 'limits-run': run, 'limits-routes': routesPart(rows) };
+  const leftMs = running?.leftMs ?? null;
+  const left = leftMs === null ? 'not known yet' : `about ${lasting(leftMs)}`;
+  const run = running
+    ? html`${progressLine(status)}
+        <p>The run still needs: <b>${left}</b>.</p>`
+    : html`<p class="quiet">No run is in progress.</p>`;
+  const routes = table(
+    columns,
+    [...rows]
+      .toSorted(([a], [b]) => a.localeCompare(b))
+      .map(([route, { limit, windowMs, used, others, at }]) => [
+        route,
+        withCommas(limit),
+        range(windowMs),
+        used === undefined ? '–' : withCommas(used),
+        `${Math.round(others * 100)} %`,
+        at,
+      ]),
+  );
+  const none = html`<p class="quiet">No limit is known yet: the answers to a run show them.</p>`;
+  return {
+    'limits-run': unread ? html`<p class="flash bad">${unread.text}</p>` : run,
+    'limits-routes': rows.size === 0 ? none : routes,
+  };
 }
 
 interface Row {
@@ -44,55 +90,4 @@ interface Row {
   /** The requests used in this window by everybody; undefined if this process does not know. */
   used?: number | undefined;
   at: string;
-}
-
-function runPart(at: string, running: PageStatus['status']['running']): Html {
-  if (!running) return html`<p class="quiet">No run is in progress.</p>`;
-  const { leftMs } = running;
-  const left = leftMs === null ? 'not known yet' : `about ${lasting(leftMs)}`;
-  return html`${progressLine({ at, running })}
-    <p>The run still needs: <b>${left}</b>.</p>`;
-}
-
-const columns = [
-  names('Route'),
-  ...['Limit', 'Window', 'Used now', 'By others'].map(numbers),
-  'Seen',
-];
-
-function routesPart(rows: ReadonlyMap<string, Row>): Html {
-  if (rows.size === 0) {
-    return html`<p class="quiet">No limit is known yet: the answers to a run show them.</p>`;
-  }
-  const sorted = [...rows].toSorted(([a], [b]) => a.localeCompare(b));
-  return table(
-    columns,
-    sorted.map(([route, { limit, windowMs, used, others, at }]) => [
-      route,
-      withCommas(limit),
-      range(windowMs),
-      used === undefined ? '–' : withCommas(used),
-      `${Math.round(others * 100)} %`,
-      at,
-    ]),
-  );
-}
-
-/** Returns the last refusal of each route, as far as the request log goes back. */
-function refusedSection({ mirror }: PageRequest): Html {
-  const found = orFault(() => lastRefused(mirror.config.requests.path));
-  if ('fault' in found) return html`<p class="quiet">${found.fault}</p>`;
-  return html`<section>
-    <h2>Last refused (429)</h2>
-    ${
-      found.length === 0
-        ? html`<p class="quiet">The request log holds no such answer.</p>`
-        : html`<ul>
-            ${found.map(
-              ({ route, n, at }) =>
-                html`<li>${route}: ${instant(at)}, ${withCommas(n)} in the request log</li>`,
-            )}
-          </ul>`
-    }
-  </section>`;
 }

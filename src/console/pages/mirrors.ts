@@ -4,10 +4,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../domain/clock.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
 import { rank } from '../../views/status/attention.ts';
-import type { ConsoleMirror } from '../view/console-mirror.ts';
+import type { ConsoleMirror, PageStatus } from '../view/console-mirror.ts';
 import { html, linkTo, prose } from '../view/page.ts';
-import type { PageStatus } from '../view/page-status.ts';
-import { sendPage } from '../view/send-page.ts';
+import { sendPage } from '../view/layout.ts';
 import { stateOf } from './overview.ts';
 
 /** A file of a mirror that cannot be used, so that the mirror is stopped. */
@@ -17,20 +16,17 @@ export interface RefusedConfiguration {
   why: string;
 }
 
-interface AllMirrors {
-  mirrors: readonly ConsoleMirror[];
-  refused: readonly RefusedConfiguration[];
-  /** Whether workers share the mirrors, and the console shows them. */
-  hasFleet: boolean;
-  clock: Clock;
-}
-
-/** Sends the page of all mirrors; if there is only one, the browser is sent to its page. */
+/**
+ * Sends the page of all mirrors; if there is only one, the browser is sent to its page. `hasFleet`:
+ * workers share the mirrors, and the console shows them.
+ */
 export async function showMirrors(
   request: FastifyRequest,
   reply: FastifyReply,
-  { mirrors, refused, hasFleet, clock }: AllMirrors,
+  mirrors: readonly ConsoleMirror[],
+  options: { refused: readonly RefusedConfiguration[]; hasFleet: boolean; clock: Clock },
 ): Promise<void> {
+  const { refused, hasFleet, clock } = options;
   const [only, ...others] = mirrors;
   if (only && others.length === 0 && refused.length === 0 && !hasFleet) {
     await reply.redirect(linkTo({ mirror: only }), 303);
@@ -68,10 +64,11 @@ export async function showMirrors(
         ${why.split('\n').map((line) => html`<p>${prose(line)}</p>`)}
       </li>`,
   );
-  const urgent = ordered.filter((one) => urgency(one.seen) > 0).length;
-  const title = urgentWords(refused.length + urgent, elsewhere.length > 0);
+  const urgent = refused.length + ordered.filter((one) => urgency(one.seen) > 0).length;
+  const well = elsewhere.length > 0 ? 'The mirrors here are well' : 'All mirrors are well';
+  const needs = urgent === 1 ? '1 mirror needs attention' : `${urgent} mirrors need attention`;
   await sendPage(request, reply, {
-    title,
+    title: urgent === 0 ? well : needs,
     body: html`${hasFleet ? html`<p><a href="/fleet">The workers that serve them</a></p>` : ''}
       <ul class="cards">
         ${stopped} ${cards} ${elsewhere}
@@ -82,9 +79,4 @@ export async function showMirrors(
 /** Returns how urgent a mirror is: 0 if nothing needs attention, most if the worst does. */
 function urgency({ attention: [worst] }: PageStatus): number {
   return worst ? 1 / (1 + rank(worst)) : 0;
-}
-
-function urgentWords(urgent: number, hasElsewhere: boolean): string {
-  if (urgent === 0) return hasElsewhere ? 'The mirrors here are well' : 'All mirrors are well';
-  return urgent === 1 ? '1 mirror needs attention' : `${urgent} mirrors need attention`;
 }

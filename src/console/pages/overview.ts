@@ -1,11 +1,13 @@
-/** Shows the state of a mirror: whether it is in sync, what needs attention, what goes on. */
+/**
+ * Shows the state of a mirror: whether it is in sync, what needs attention, what goes on, and its
+ * history as plots, each with a table of the last values.
+ */
 import { guardNames } from '../../domain/guard-classes.ts';
 import { canaryWords } from '../../engine/report/canary-text.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import { range } from '../../compose/output/format-values.ts';
+import { instant, range } from '../../compose/output/format-values.ts';
 import type { Attention } from '../../views/status/attention.ts';
 import { rowsOf, windowWords } from '../../views/status/current-status.ts';
-import type { Due } from '../../views/status/mirror-health.ts';
 import { tickWords } from '../../compose/queues/run-schedule.ts';
 import { consoleText, withoutPlans } from '../view/console-text.ts';
 import { actionForm } from '../view/form.ts';
@@ -17,12 +19,17 @@ import {
   type Page,
   type PageRequest,
   prose,
+  timeOf,
   timeText,
 } from '../view/page.ts';
-import { factsTable } from '../view/table.ts';
-import { plotsSection } from './plots.ts';
-import { rehearsalLink } from './rehearsal/rehearsal.ts';
-import type { PageStatus, PageStatusAndNext } from '../view/page-status.ts';
+import { type Cell, factsTable, names, numbers, table } from '../view/table.ts';
+import { rehearsalLink } from './rehearsal.ts';
+import type { PageStatus, PageStatusAndNext } from '../view/console-mirror.ts';
+import { z } from 'zod';
+import { unreadable } from '../../views/status/mirror-health.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
+import type { Config } from '../../config/config.ts';
+import type { OptOutOrigin } from '../../store/tables/run-figures.ts';
 
 /** The overview of a mirror. */
 export const overviewPage: Page = {
@@ -53,12 +60,12 @@ export function statusPieces(
 }
 
 /** Returns whether the status says nothing, because the snapshot cannot be read. */
-function isUnreadable({ attention }: Pick<PageStatus, 'attention'>): boolean {
+function isUnreadable({ attention }: PageStatus): boolean {
   return attention.some(({ code }) => code === 'snapshot_unreadable');
 }
 
 /** The state of a mirror in a word. */
-export function stateOf({ status, attention }: Pick<PageStatus, 'status' | 'attention'>): {
+export function stateOf({ status, attention }: PageStatus): {
   kind: 'good' | 'bad' | 'busy';
   text: string;
 } {
@@ -69,15 +76,12 @@ export function stateOf({ status, attention }: Pick<PageStatus, 'status' | 'atte
     return { kind: 'bad', text };
   }
   if (status.running) return { kind: 'busy', text: 'A run is in progress' };
-  if (status.held.some(isDecided)) return { kind: 'busy', text: 'Approved changes await a run' };
+  // Some of what a plan withheld is approved, and no run has sent it yet.
+  const isApproved = status.held.some(({ ready }) => guardNames.some((of) => ready[of] > 0));
+  if (isApproved) return { kind: 'busy', text: 'Approved changes await a run' };
   const problems = problemsIn(status);
   if (problems === 0) return { kind: 'good', text: 'In sync' };
   return { kind: 'good', text: `In sync, except ${counted(problems, 'record')} with a problem` };
-}
-
-/** Returns whether some of what a plan withheld is approved, and no run has sent it yet. */
-function isDecided({ ready }: PageStatus['status']['held'][number]): boolean {
-  return guardNames.some((of) => ready[of] > 0);
 }
 
 function problemsIn({ conflicts, rejected, invalid }: PageStatus['status']): number {
@@ -85,13 +89,6 @@ function problemsIn({ conflicts, rejected, invalid }: PageStatus['status']): num
     (sum, of) => sum + (of ? of.contacts + of.templates : 0),
     0,
   );
-}
-
-function provenWords(seen: PageStatus): Html | string {
-  if (isUnreadable(seen)) return '';
-  const age = seen.status.proven?.ageMs ?? null;
-  if (age === null) return 'No full run has ended well yet.';
-  return html`The last complete run began ${range(age)} ago.`;
 }
 
 function stateSection(request: PageRequest, seen: PageStatus): Html {
@@ -110,6 +107,11 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
             ></progress>`
       }`
     : '';
+  const age = status.proven?.ageMs ?? null;
+  const proven =
+    age === null
+      ? 'No full run has ended well yet.'
+      : `The last complete run began ${range(age)} ago.`;
   const canaries = (status.canaries ?? []).map(
     (one) => html`<p class="quiet">${prose(canaryWords(one))}.</p>`,
   );
@@ -118,7 +120,9 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
   const waits = windowWords(waiting).map(
     (words) => html`<p class="quiet">${prose(words)} (windows).</p>`,
   );
-  return html`<p class="state"><span class="chip ${kind}">${text}</span> ${provenWords(seen)}</p>
+  return html`<p class="state">
+      <span class="chip ${kind}">${text}</span> ${isUnreadable(seen) ? '' : proven}
+    </p>
     ${canaries} ${waits} ${progress}
     <div class="row">${runForms(request, seen)} ${rehearsalLink(request)}</div>`;
 }
@@ -142,18 +146,17 @@ function runForms(request: PageRequest, { status }: PageStatus): Html | '' {
     </details>`;
 }
 
-function calmPart(request: PageRequest, { status }: PageStatus): Html {
-  const problems = problemsIn(status);
-  if (problems === 0) return html`<p class="quiet">Nothing needs attention.</p>`;
-  return html`<p class="quiet">
-    Nothing needs attention, except
-    <a href="${linkTo(request, 'problems')}">${counted(problems, 'record')} with a problem</a>.
-  </p>`;
-}
-
 function attentionSection(request: PageRequest, seen: PageStatus): Html {
   const { attention } = seen;
-  if (attention.length === 0) return calmPart(request, seen);
+  const problems = problemsIn(seen.status);
+  if (attention.length === 0) {
+    const link = html`<a href="${linkTo(request, 'problems')}"
+      >${counted(problems, 'record')} with a problem</a
+    >`;
+    return html`<p class="quiet">
+      Nothing needs attention${problems === 0 ? '' : html`, except ${link}`}.
+    </p>`;
+  }
   return html`<section class="attention" aria-label="What needs attention">
     <h2>What needs attention</h2>
     <ul>
@@ -182,42 +185,26 @@ function remedy(request: PageRequest, { code }: Attention): Html | '' {
   return '';
 }
 
-function figures(request: PageRequest, seen: PageStatusAndNext): Html {
-  const { status } = seen;
+function figures(request: PageRequest, { status, next }: PageStatusAndNext): Html {
   const { recorded, held } = status;
-  const waiting = held.reduce(
-    (sum, { undecided }) => sum + guardNames.reduce((all, of) => all + undecided[of], 0),
-    0,
-  );
-  const approved = held.reduce(
-    (sum, { ready }) => sum + guardNames.reduce((all, of) => all + ready[of], 0),
-    0,
-  );
-  const problems = problemsIn(status);
+  const total = (of: 'undecided' | 'ready'): number =>
+    held.reduce((sum, one) => sum + guardNames.reduce((all, guard) => all + one[of][guard], 0), 0);
+  const approved = total('ready');
   const tile = (value: string, what: string, path: string): Html =>
     html`<a class="tile" href="${linkTo(request, path)}"><b>${value}</b> ${what}</a>`;
-  return html`<div class="tiles">
-    ${tile(recorded ? withCommas(recorded.contacts) : '–', 'people recorded', 'people')}
-    ${tile(withCommas(waiting), 'await a decision', 'approvals')}
-    ${approved > 0 ? tile(withCommas(approved), 'approved, wait for a run', 'approvals') : ''}
-    ${tile(withCommas(problems), 'records with a problem', 'problems')} ${nextTile(request, seen)}
-  </div>`;
-}
-
-/** Returns when the schedule is due next; nothing while no worker begins anything. */
-function nextTile(request: PageRequest, { status, next }: PageStatusAndNext): Html | '' {
-  if (status.paused || next.unknown !== undefined) return '';
+  // Nothing is due next while no worker begins anything.
+  const isDue = !status.paused && next.unknown === undefined;
   const [first] = next.due;
   const [day, time] = first ? timeText(first.at).split(', ') : [];
-  return html`<a class="tile" href="${linkTo(request, 'runs')}"
-    ><b>${time ?? '–'}</b>
-    ${first ? `${day}: next ${tickName(first.run)}` : 'nothing is scheduled'}</a
-  >`;
-}
-
-function tickName(tick: Due['run']): string {
-  if (tick === 'sentinel') return tickWords(tick);
-  return tick === 'templates' ? 'run for templates' : `${tickWords(tick)} run`;
+  const tick = first?.run === 'templates' ? 'run for templates' : first && tickWords(first.run);
+  const what = first?.run === 'full' || first?.run === 'fast' ? `${tick} run` : tick;
+  return html`<div class="tiles">
+    ${tile(recorded ? withCommas(recorded.contacts) : '–', 'people recorded', 'people')}
+    ${tile(withCommas(total('undecided')), 'await a decision', 'approvals')}
+    ${approved > 0 ? tile(withCommas(approved), 'approved, wait for a run', 'approvals') : ''}
+    ${tile(withCommas(problemsIn(status)), 'records with a problem', 'problems')}
+    ${isDue ? tile(time ?? '–', first ? `${day}: next ${what}` : 'nothing is scheduled', 'runs') : ''}
+  </div>`;
 }
 
 function details({ status, next }: PageStatusAndNext): Html {
@@ -226,4 +213,158 @@ function details({ status, next }: PageStatusAndNext): Html {
     <h2>Details</h2>
     ${factsTable(rows.map(([name = '', value = '']) => [name, prose(value)]))}
   </section>`;
+}
+
+const dayMs = 86_400_000;
+const shownMs = 90 * dayMs;
+const mostPoints = 200;
+const mostSeries = 6;
+const peopleCounts = z.record(z.string(), z.number());
+
+interface Series {
+  label: string;
+  values: (number | null)[];
+}
+
+interface Plot {
+  title: string;
+  /** The times in seconds since the epoch, as uPlot takes them. */
+  x: number[];
+  unit?: string;
+  series: Series[];
+  /** Formats a value for the table. */
+  words?: (value: number) => string;
+}
+
+/** Returns the section with the plots of the history that the mirror keeps. */
+async function plotsSection(request: PageRequest): Promise<Html> {
+  const plots = await request.mirror
+    .read({ seesAddresses: false }, (seen) => plotsOf(seen))
+    .catch((error: unknown) => {
+      // The overview says that the snapshot cannot be read, among what needs attention.
+      if (unreadable(error)) return [];
+      throw error;
+    });
+  const body =
+    plots.length === 0
+      ? html`<p class="quiet">There is no history yet: the first run begins it.</p>`
+      : html`<div class="plots">${plots.map(figure)}</div>`;
+  return html`<section aria-labelledby="history">
+    <h2 id="history">History</h2>
+    ${body}
+  </section>`;
+}
+
+function plotsOf({ snapshot, config, now }: Seen): Plot[] {
+  if (!snapshot) return [];
+  const { figures } = snapshot;
+  const since = figures.firstSince(now - shownMs);
+  if (since === undefined) return [];
+  const stepMs = Math.max(1, Math.ceil((now + 1 - since) / mostPoints));
+  const points = figures.points({ since, stepMs });
+  const x = points.map(({ at }) => Math.round(at / 1000));
+  const of = (label: string, value: (point: (typeof points)[number]) => number | null): Series => ({
+    label,
+    values: points.map(value),
+  });
+  return [
+    peoplePlot(figures.people({ since, stepMs }), config),
+    optOutsPlot(figures.optOuts(now - shownMs)),
+    { title: 'Changes per run', x, series: [of('changes', ({ changed }) => changed)] },
+    {
+      title: 'Run time',
+      x,
+      unit: ' s',
+      series: [of('run time', ({ ms }) => ms / 1000)],
+      words: (seconds) => range(seconds * 1000),
+    },
+    {
+      title: 'Rate limit used',
+      x,
+      unit: ' %',
+      series: [of('share used', ({ used }) => (used === null ? null : Math.round(used * 100)))],
+    },
+    {
+      title: 'Requests refused by the rate limit',
+      x,
+      series: [of('refused', ({ refused }) => refused)],
+    },
+    {
+      title: 'Age of the last complete run',
+      x,
+      unit: ' h',
+      series: [of('age', ({ proofMs }) => (proofMs === null ? null : proofMs / 3_600_000))],
+      words: (hours) => range(hours * 3_600_000),
+    },
+  ];
+}
+
+function peoplePlot(rows: readonly { at: number; people: string }[], { contacts }: Config): Plot {
+  const channelNames = new Map(contacts?.channels.map(({ id, name }) => [id, name ?? id]));
+  const counts = rows.map(
+    ({ people }) => new Map(Object.entries(peopleCounts.parse(JSON.parse(people)))),
+  );
+  const channels = [...new Set(counts.flatMap((one) => [...one.keys()]))].slice(0, mostSeries);
+  return {
+    title: 'People subscribed per channel',
+    x: rows.map(({ at }) => Math.round(at / 1000)),
+    series: channels.map((channel) => ({
+      label: channelNames.get(channel) ?? channel,
+      values: counts.map((one) => one.get(channel) ?? 0),
+    })),
+  };
+}
+
+const origins: Readonly<Record<OptOutOrigin, string>> = {
+  stated: 'stated by the CRM',
+  platform: 'on the platform',
+  absence: 'missing from the CRM',
+  operator: 'by an operator',
+};
+
+function optOutsPlot(rows: readonly { day: string; origin: OptOutOrigin; n: number }[]): Plot {
+  const days = [...new Set(rows.map(({ day }) => day))];
+  const values = (origin: string): number[] =>
+    days.map((day) => rows.find((row) => row.day === day && row.origin === origin)?.n ?? 0);
+  return {
+    title: 'Opt-outs per day',
+    x: days.map((day) => Date.parse(day) / 1000),
+    series: Object.entries(origins).map(([origin, label]) => ({ label, values: values(origin) })),
+  };
+}
+
+const shownRows = 5;
+
+function figure({ title, x, unit = '', series, words }: Plot): Html {
+  if (x.length === 0) {
+    return html`<figure>
+      <figcaption>${title}</figcaption>
+      <p class="quiet">None yet.</p>
+    </figure>`;
+  }
+  const rounded = series.map(({ label, values }) => ({
+    label,
+    values: values.map((one) => one && Math.round(one * 100) / 100),
+  }));
+  const data = JSON.stringify({ x, unit, series: rounded });
+  const last = x.map((_, at) => at).slice(-shownRows);
+  const format = words ?? ((value: number) => withCommas(value) + unit);
+  const row = (at: number): Cell[] => [
+    timeOf(instant((x[at] ?? 0) * 1000)),
+    ...series.map(({ values }) => {
+      const value = values[at] ?? null;
+      return value === null ? '–' : format(value);
+    }),
+  ];
+  return html`<figure>
+    <figcaption>${title}</figcaption>
+    <div class="plot" data-plot="${data}" role="img" aria-label="${title}, as a plot"></div>
+    <details>
+      <summary>The last values<span class="hidden"> of ${title}</span></summary>
+      ${table(
+        [names('When'), ...series.map(({ label }) => numbers(label))],
+        last.toReversed().map(row),
+      )}
+    </details>
+  </figure>`;
 }

@@ -6,12 +6,10 @@ import { searchPeople } from '../../views/dossier/person-records.ts';
 import { approvalFinder } from '../../views/lookup/standing-problems.ts';
 import { maskedText } from '../../views/lookup/person-names.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import type { Snapshot } from '../../store/snapshot.ts';
 import { byWords } from '../../compose/output/decision-words.ts';
 import { changeName } from '../../compose/output/change-words.ts';
-import { channelName, withChannelNames } from '../view/channel-name.ts';
+import { channelName, personLink, withChannelNames } from '../view/console-text.ts';
 import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
-import { personLink } from '../view/person-link.ts';
 
 /** The page of the search. */
 export const peoplePage: Page = {
@@ -20,7 +18,8 @@ export const peoplePage: Page = {
   show: async (request) => contentOf(request, ''),
   async search(request, { who = '' }) {
     const found = await request.mirror.read(request.user, async (seen) => find(request, seen, who));
-    if (typeof found === 'string') return contentOf(request, note(found), who);
+    if (typeof found === 'string')
+      return contentOf(request, html`<p class="flash">${prose(found)}</p>`, who);
     const [only, ...others] = found.people;
     if (only && others.length === 0 && found.isExact) return { to: only.href };
     const links = found.people.map(
@@ -37,18 +36,15 @@ export const peoplePage: Page = {
   },
 };
 
-interface FoundPeople {
-  people: { href: string; name: string }[];
-  /** Whether the words name these people, instead of only the beginning of their addresses. */
-  isExact: boolean;
-}
-
-/** Returns the people found, or why there are none. */
+/**
+ * Returns the people found, or why there are none. `isExact`: the words name these people, instead
+ * of only the beginning of their addresses.
+ */
 async function find(
   request: PageRequest,
   { snapshot, names, ...seen }: Seen,
   who: string,
-): Promise<FoundPeople | string> {
+): Promise<{ people: { href: string; name: string }[]; isExact: boolean } | string> {
   if (!snapshot) return 'There is no snapshot yet: the first run makes it.';
   let keys: Key[];
   try {
@@ -57,46 +53,33 @@ async function find(
     if (error instanceof Invalid) return `${hint}, such as #9cc428f416d4.`;
     throw error;
   }
-  const told = (found: readonly Key[], isExact: boolean): FoundPeople => ({
+  const named = (found: readonly Key[], isExact: boolean) => ({
     isExact,
     people: found.map((key) => ({
       href: personLink(request, snapshot, key),
       name: names({ kind: 'contact', key }),
     })),
   });
-  if (keys.length > 0) return told(keys, true);
-  const none =
+  if (keys.length > 0) return named(keys, true);
+  const [unusable] = snapshot.problems.counted.list('contact', `id ${who.trim()}`);
+  if (unusable) {
+    const { reason, fix } = unusable;
+    return `The record of the CRM with this id cannot be used: ${renderProblem({ reason, fix })}`;
+  }
+  // Users who see hashes get none: they could find out addresses letter by letter.
+  const begin = contactKey(who);
+  const mayList = request.user.seesAddresses && begin.length >= fewest;
+  const begun = mayList ? snapshot.recorded.next('contact', begin, listed) : [];
+  const people = begun.map(({ key }) => key).filter((key) => key.startsWith(begin));
+  if (people.length > 0) return named(people, false);
+  return (
     'Nobody was found. This mirror has no record of such a person, and neither the do-not-contact ' +
-    'list nor the audit log names them. Is the address spelled as the CRM spells it?';
-  const unusable = unusableOf(snapshot, who);
-  if (unusable !== undefined) return unusable;
-  const begun = beginningWith(request, snapshot, who);
-  return begun.length > 0 ? told(begun, false) : none;
+    'list nor the audit log names them. Is the address spelled as the CRM spells it?'
+  );
 }
 
 const hint = 'Type the whole address, a CRM id or a hash';
 const fewest = 2;
-
-/**
- * Returns the first recorded people whose addresses begin like this. Users who see hashes get none:
- * they could find out addresses letter by letter.
- */
-function beginningWith({ user }: PageRequest, { recorded }: Snapshot, who: string): Key[] {
-  const begin = contactKey(who);
-  if (!user.seesAddresses || begin.length < fewest) return [];
-  return recorded
-    .next('contact', begin, listed)
-    .map(({ key }) => key)
-    .filter((key) => key.startsWith(begin));
-}
-
-/** Says why the record with this CRM id cannot be used, if it is one of those. */
-function unusableOf({ problems }: Snapshot, who: string): string | undefined {
-  const [found] = problems.counted.list('contact', `id ${who.trim()}`);
-  if (!found) return undefined;
-  const { reason, fix } = found;
-  return `The record of the CRM with this id cannot be used: ${renderProblem({ reason, fix })}`;
-}
 
 /** `who`: what was searched for. The form is sent with POST, so it is in no address. */
 async function contentOf(request: PageRequest, result: Html | '', who = '') {
@@ -123,14 +106,6 @@ async function contentOf(request: PageRequest, result: Html | '', who = '') {
   return { title: 'People', body };
 }
 
-function heldText(request: PageRequest, op: string, part: string): string {
-  return `${changeName(op, false)}${part === '' ? '' : `: ${channelName(request, part)}`}`;
-}
-
-function note(text: string): Html {
-  return html`<p class="flash">${prose(text)}</p>`;
-}
-
 const listed = 10;
 /** How many changes are looked at, to find some that nobody has decided about. */
 const looked = 1_000;
@@ -144,13 +119,13 @@ interface Listed {
 function listsOf(request: PageRequest, { snapshot, names, config, now }: Seen): Html {
   if (!snapshot) return html`<p class="quiet">There is no snapshot yet.</p>`;
   const { retryLater, awaitingApproval } = snapshot;
-  const told = ({ key, part, reason }: { key: Key; part: string; reason: string }): Listed => {
+  const problem = ({ key, part, reason }: { key: Key; part: string; reason: string }): Listed => {
     const text = maskedText(reason, names);
     const whole = text.startsWith(`${part}: `) ? text : `${part}: ${text}`;
     return { key, text: withChannelNames(request, whole) };
   };
-  const refused = retryLater.refusedOptOuts(listed).map(told);
-  const conflicts = retryLater.conflicts('contact', listed).map(told);
+  const refused = retryLater.refusedOptOuts(listed).map(problem);
+  const conflicts = retryLater.conflicts('contact', listed).map(problem);
   const approvalOf = approvalFinder(snapshot, { approvers: config.approvers, now });
   const withheld = awaitingApproval
     .current()
@@ -159,7 +134,8 @@ function listsOf(request: PageRequest, { snapshot, names, config, now }: Seen): 
     .map(({ kind, key, op, part }): Listed & { isApproved: boolean } => {
       const approval = approvalOf({ kind, key, op, part });
       const end = approval ? `: approved${byWords(approval)}, waits for a run` : '';
-      const text = `${heldText(request, op, part)}${end}`;
+      const where = part === '' ? '' : `: ${channelName(request, part)}`;
+      const text = `${changeName(op, false)}${where}${end}`;
       return { key, text, isApproved: approval !== undefined };
     });
   const held = withheld.filter(({ isApproved }) => !isApproved).slice(0, listed);

@@ -20,17 +20,10 @@ import {
   prose,
 } from '../view/page.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import { withQuery } from '../view/filter-form.ts';
-import { askForm, notOperator } from '../view/form.ts';
+import { askForm, notOperator, withQuery } from '../view/form.ts';
 import { names, table } from '../view/table.ts';
 
 const perPage = 100;
-
-interface TemplateProblem {
-  key: Key;
-  reason: string;
-  fix: string;
-}
 
 /** The list of the templates. */
 export const templatesPage: Page = {
@@ -48,7 +41,7 @@ export const templatesPage: Page = {
           key: row.key,
           name: shown.fields.name ?? sent.name ?? row.key,
           problems: problems.get(row.key) ?? [],
-          differs: differing({ sent, shown }),
+          differs: Object.keys(difference(sent, shown.fields)),
         };
       });
       return { rows: found, total: recorded.count('template') };
@@ -79,20 +72,17 @@ export const templatesPage: Page = {
 /** One template, with both sides. */
 export const templatePage: Page = {
   path: 'templates/:id',
-  show: (request) => templateContent(request, { isAsked: false }),
+  show: (request) => templateContent(request, false),
   ask: async (request) =>
-    request.user.role === 'operator' ? templateContent(request, { isAsked: true }) : notOperator,
+    request.user.role === 'operator' ? templateContent(request, true) : notOperator,
 };
 
-async function templateContent(
-  request: PageRequest,
-  { isAsked }: { isAsked: boolean },
-): Promise<PageContent> {
+async function templateContent(request: PageRequest, isAsked: boolean): Promise<PageContent> {
   const { value, problems } = await templateOf(request);
   const { sent } = value;
   const read = isAsked ? await askPlatform(request, value.shown.id) : value.shown;
   const shown = read ?? value.shown;
-  const differs = new Set(differing({ sent, shown }));
+  const differs = new Set(Object.keys(difference(sent, shown.fields)));
   const fields = [...new Set([...Object.keys(sent), ...Object.keys(shown.fields)])].filter(
     (name) => name !== 'name',
   );
@@ -113,12 +103,16 @@ async function templateContent(
         src="${linkTo(request, `${pathOf(request)}/preview?of=${of}`)}"
       ></iframe>
     </section>`;
+  const now = read
+    ? ', and the platform as it is now.'
+    : '. The platform has no such template any more: this is what it last showed.';
+  const when = isAsked ? now : ', and the platform as it was after that.';
   const body = html`${problems.map(
       ({ reason, fix }) =>
         html`<p class="flash bad">${reason}</p>
           <p class="fix">${prose(fix)}</p>`,
     )}
-    <p class="quiet">${whenWords(isAsked, read !== undefined)}</p>
+    <p class="quiet">The source as it was last sent${when}</p>
     ${
       request.user.role === 'operator'
         ? askForm(request, { path: pathOf(request), label: 'Read the platform now' })
@@ -132,14 +126,6 @@ async function templateContent(
 
 function pathOf({ id }: PageRequest): string {
   return `templates/${encodeURIComponent(id)}`;
-}
-
-function whenWords(isAsked: boolean, isFound: boolean): string {
-  const source = 'The source as it was last sent';
-  if (!isAsked) return `${source}, and the platform as it was after that.`;
-  return isFound
-    ? `${source}, and the platform as it is now.`
-    : `${source}. The platform has no such template any more: this is what it last showed.`;
 }
 
 /** Returns the template as the platform shows it now; undefined if it has none. */
@@ -170,9 +156,7 @@ export const templatePreview: Page = {
   },
 };
 
-async function templateOf(
-  request: PageRequest,
-): Promise<{ value: RecordedTemplate; problems: TemplateProblem[] }> {
+async function templateOf(request: PageRequest) {
   const found = await request.mirror.read(request.user, ({ snapshot }) => {
     const row = snapshot?.recorded.get('template', request.id);
     if (!snapshot || !row) return undefined;
@@ -183,14 +167,10 @@ async function templateOf(
   return found;
 }
 
-function problemsIn({ problems }: Snapshot): TemplateProblem[] {
-  return [...problems.ranges('template')]
-    .flatMap((range) => problems.counted.list('template', range))
-    .map(({ key, reason, fix }) => ({ key, reason, fix }));
-}
-
-function differing({ sent, shown }: Pick<RecordedTemplate, 'sent' | 'shown'>): string[] {
-  return Object.keys(difference(sent, shown.fields));
+function problemsIn({ problems }: Snapshot): { key: Key; reason: string; fix: string }[] {
+  return [...problems.ranges('template')].flatMap((range) =>
+    problems.counted.list('template', range),
+  );
 }
 
 function textOf(value: unknown): string {

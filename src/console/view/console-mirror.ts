@@ -1,10 +1,13 @@
-/** Reads a mirror for the console, and runs commands in it as the command line does. */
+/**
+ * Reads a mirror for the console, and runs commands in it as the command line does. Limits what the
+ * users of the console can have this machine do at once.
+ */
 import type { Clock } from '../../domain/clock.ts';
-import { renderProblem } from '../../domain/errors.ts';
+import { Busy, renderProblem } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Config } from '../../config/config.ts';
 import { type Attention, worstFirst } from '../../views/status/attention.ts';
-import { askRedis, readNextRuns } from '../../views/status/mirror-health.ts';
+import { askRedis, readNextRuns, type NextRuns, outageLines, unreadable } from '../../views/status/mirror-health.ts';
 import { see, type Seen } from '../../views/lookup/seen-mirror.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
 import type { Assembled, Shell } from '../../compose/process-shell.ts';
@@ -15,14 +18,16 @@ import { renderLine } from '../../compose/output/text-style.ts';
 import type { Platform } from '../../platform/platform.ts';
 import type { User } from '../access/visitor.ts';
 import type { QueueView } from '../../compose/queues/queue-view.ts';
-import { createJobs, type Jobs } from '../jobs/jobs.ts';
-import { type PageStatus, type PageStatusAndNext, readPageStatus } from './page-status.ts';
+import { createJobs, type Jobs } from './jobs.ts';
+import { attentionOf } from '../../views/status/attention-list.ts';
+import { readCurrentStatus, statusWithoutSnapshot } from '../../views/status/current-status.ts';
+import type { CurrentStatus } from '../../views/status/mirror-status.ts';
 
 /** A mirror that the console shows. */
 export interface ConsoleMirror {
   config: Config;
   /** Reads with the snapshot open, which is undefined if there is none yet. */
-  read<T>(user: Pick<User, 'seesAddresses'>, read: (seen: Seen) => T | Promise<T>): Promise<T>;
+  read<T>(user: { seesAddresses: boolean }, read: (seen: Seen) => T | Promise<T>): Promise<T>;
   /**
    * Returns the status. It is read again once it is older than ten times the time that it took:
    * many pages, or a page that is updated each second, cost a tenth of a processor at most, also if
@@ -63,23 +68,6 @@ export interface CommandResult extends CommandAnswer {
   lines: string[];
 }
 
-/**
- * Returns what a command has answered. If another process seems to hold the mirror and this worker
- * has a fault, the holder is this worker itself, which gets commands through Redis.
- */
-function withFault(
-  result: CommandResult,
-  config: Config,
-  fault: Attention | undefined,
-): CommandResult {
-  const { code } = result;
-  if (!fault || code !== exitCode('busy')) return result;
-  if (readPageStatus(config, patienceMs).status.paused !== null) return result;
-  const said = renderProblem({ reason: fault.text, fix: fault.fix });
-  const line = `The worker was not given this command. ${said}`;
-  return { code, out: '', err: line, lines: [line] };
-}
-
 /** Keeps the last status, or why it could not be read, for a time that follows from its cost. */
 function keptStatus(config: Config, { clock, faults = () => [] }: ConsoleMirrorOptions) {
   let last: { status(): PageStatus; until: number } | undefined;
@@ -93,13 +81,10 @@ function keptStatus(config: Config, { clock, faults = () => [] }: ConsoleMirrorO
       const status = readPageStatus(config, patienceMs);
       return keep(beganMs, () => status);
     } catch (error) {
-      return keep(
-        beganMs,
-        () => {
-          throw error;
-        },
-        mostFaultMs,
-      );
+      const fail = (): never => {
+        throw error;
+      };
+      return keep(beganMs, fail, mostFaultMs);
     }
   };
   return {
@@ -129,7 +114,7 @@ interface ConsoleMirrorOptions {
   /** Returns what only this process notices; nothing by default. */
   faults?(): readonly Attention[];
   /** The queues of the mirror if this process has them open. */
-  queues?: Pick<QueueView, 'due'>;
+  queues?: { due: QueueView['due'] };
 }
 
 /** Creates the access to a mirror. */
@@ -164,7 +149,15 @@ export function consoleMirror(
     async run(user, argv) {
       const result = await runAs(user, shell, [...argv, '-c', config.file]);
       kept.forget();
-      return withFault(result, config, options.faults?.()[0]);
+      // If another process seems to hold the mirror and this worker has a fault, the holder is this
+      // worker itself, which gets commands through Redis.
+      const [fault] = options.faults?.() ?? [];
+      const { code } = result;
+      if (!fault || code !== exitCode('busy')) return result;
+      if (readPageStatus(config, patienceMs).status.paused !== null) return result;
+      const why = renderProblem({ reason: fault.text, fix: fault.fix });
+      const line = `The worker was not given this command. ${why}`;
+      return { code, out: '', err: line, lines: [line] };
     },
     async assembled(work) {
       const opened = await assemble(config, outer, { writes: false });
@@ -213,4 +206,89 @@ async function runAs(user: User, shell: Shell, argv: readonly string[]): Promise
   };
   const code = (await shell.call?.(argv, inner)) ?? 2;
   return { code, out: lines.join('\n'), err: notes.join('\n'), lines: [...lines, ...notes] };
+}
+
+/** The status, and what follows from it. It names no person by address. */
+export interface PageStatus {
+  status: CurrentStatus;
+  attention: Attention[];
+}
+
+/** The same with the next runs. */
+export type PageStatusAndNext = PageStatus & { next: NextRuns };
+
+/**
+ * Reads the status of a mirror. A snapshot that cannot be read is what needs attention.
+ * `timeoutMs`: how long a lock of the snapshot is waited for.
+ */
+export function readPageStatus(config: Config, timeoutMs?: number): PageStatus {
+  let status: CurrentStatus;
+  try {
+    status = readCurrentStatus(config, timeoutMs);
+  } catch (error) {
+    const fault = unreadable(error);
+    if (!fault) throw error;
+    status = statusWithoutSnapshot(config);
+    return { status, attention: worstFirst([fault, ...outageLines(status.outages, status.at)]) };
+  }
+  return { status, attention: attentionOf(status) };
+}
+
+/** How many processes, and how many questions to the CRM or the platform, go on at once. */
+const processesAtOnce = 2;
+const questionsAtOnce = 4;
+/** How many more wait for one of them to end. */
+const waitingAtMost = 4;
+
+/**
+ * Limits the expensive work of all mirrors together, also of those that come later. Too much of it
+ * throws Busy.
+ */
+export function limitMirrors(
+  mirrors: () => readonly ConsoleMirror[],
+): () => readonly ConsoleMirror[] {
+  const processes = limitWork(processesAtOnce);
+  // A job may take hours, and keeps no short work waiting.
+  const jobs = limitWork(processesAtOnce);
+  const questions = limitWork(questionsAtOnce);
+  const limit = (mirror: ConsoleMirror): ConsoleMirror => ({
+    ...mirror,
+    async runApart(argv, heard, stop) {
+      const work = heard ? jobs : processes;
+      return work(() => mirror.runApart(argv, heard, stop));
+    },
+    assembled: (work) => questions(() => mirror.assembled(work)),
+    ask: (question) => questions(() => mirror.ask(question)),
+  });
+  // A mirror keeps its limited form, so that what is stored for it is found again.
+  const known = new WeakMap<ConsoleMirror, ConsoleMirror>();
+  const limited = (mirror: ConsoleMirror): ConsoleMirror => {
+    const one = known.get(mirror) ?? limit(mirror);
+    known.set(mirror, one);
+    return one;
+  };
+  return () => mirrors().map(limited);
+}
+
+function limitWork(atOnce: number): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return async (work) => {
+    if (running < atOnce) {
+      running += 1;
+    } else if (waiting.length < waitingAtMost) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting.push(resolve);
+      await promise;
+    } else {
+      throw new Busy('many users ask this console for much at the same time');
+    }
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else running -= 1;
+    }
+  };
 }

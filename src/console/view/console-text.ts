@@ -1,5 +1,15 @@
-/** Shows texts that name commands: in the console, a link stands where a command would be typed. */
-import { html, type Html, linkTo, type PageRequest, prose } from './page.ts';
+/**
+ * Writes what the console names: a link where a command would be typed, channels by their names
+ * with the id as a title, and people with a link to their page. Such a link contains the person's
+ * key in encrypted form, so no address is in the history of a browser or the log of a proxy. The
+ * same person always has the same link.
+ */
+import { html, type Html, linkTo, type AboutMirror, prose } from './page.ts';
+import { createHmac } from 'node:crypto';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
+import { isExpected } from '../../domain/errors.ts';
+import { sealOf } from '../../compose/queues/payload-encryption.ts';
 
 /** The page that does what a command does, and what it is called in a sentence. */
 const places: Readonly<Record<string, readonly [path: string, text: string]>> = {
@@ -21,7 +31,7 @@ const places: Readonly<Record<string, readonly [path: string, text: string]>> = 
 const aCommand = /(?:(\brun) )?`(?:crm-mirror )([a-z-]+)[^`]*`/;
 
 /** Returns a text as `prose` does, with links for the commands that the console has. */
-export function consoleText(request: Pick<PageRequest, 'mirror'>, text: string): Html {
+export function consoleText(request: AboutMirror, text: string): Html {
   const parts: (Html | string)[] = [];
   let rest = text;
   for (let found = aCommand.exec(rest); found; found = aCommand.exec(rest)) {
@@ -40,4 +50,64 @@ export function consoleText(request: Pick<PageRequest, 'mirror'>, text: string):
 /** Returns a text without the hashes of plans, which only a command line needs. */
 export function withoutPlans(text: string): string {
   return text.replaceAll(/,? under the plan [0-9a-f]+/g, '');
+}
+
+/** Returns the name of a channel as text; the id if the configuration has no name for it. */
+export function channelName({ mirror }: AboutMirror, id: string): string {
+  const found = mirror.config.contacts?.channels.find((channel) => channel.id === id);
+  return found?.name ?? id;
+}
+
+/** Returns the name of a channel, with the id as its title. */
+export function titledChannel(request: AboutMirror, id: string): Html | string {
+  const name = channelName(request, id);
+  return name === id ? id : html`<span title="${id}">${name}</span>`;
+}
+
+/** Returns a text in which names stand in the place of the ids of channels. */
+export function withChannelNames({ mirror }: AboutMirror, text: string): string {
+  const names = new Map(mirror.config.contacts?.channels.map(({ id, name }) => [id, name ?? id]));
+  return text.replaceAll(/[\w-]+/g, (word) => names.get(word) ?? word);
+}
+
+/** The key is the snapshot's own, so the name of the mirror adds nothing. */
+const use = { purpose: 'link' } as const;
+
+/** Returns the address of the person's page. */
+export function personLink(
+  request: AboutMirror,
+  { meta }: { meta: { get(name: string): string | undefined } },
+  key: Key,
+): string {
+  const secret = meta.get('name-key') ?? '';
+  // A nonce that follows from the key keeps the link the same, and is never used for another key.
+  const nonce = createHmac('sha256', secret).update(`link ${key}`).digest().subarray(0, 12);
+  const sealed = sealOf({ key: secret, mirror: '', random: () => nonce }).close(key, use);
+  return linkTo(request, `people/${Buffer.from(sealed, 'base64').toString('base64url')}`);
+}
+
+/** Returns the name of a record, with a link to the page if it is a person. */
+export function namedRecord(
+  request: AboutMirror,
+  { snapshot, names }: Seen,
+  record: { kind: RecordTypeName; key: Key },
+): Html | string {
+  const name = names(record);
+  if (!snapshot || record.kind !== 'contact') return name;
+  return html`<a href="${personLink(request, snapshot, record.key)}">${name}</a>`;
+}
+
+/** Returns the key in the last part of such an address, or undefined if it is none. */
+export function personIn(
+  { meta }: { meta: { get(name: string): string | undefined } },
+  id: string,
+): Key | undefined {
+  const sealed = Buffer.from(id, 'base64url').toString('base64');
+  try {
+    const random = () => new Uint8Array();
+    return sealOf({ key: meta.get('name-key') ?? '', mirror: '', random }).open(sealed, use);
+  } catch (error) {
+    if (isExpected(error)) return undefined;
+    throw error;
+  }
 }

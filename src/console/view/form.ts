@@ -1,32 +1,33 @@
-/** Renders forms for actions, and only for operators. */
-import { html, linkTo, type Html, type PageContent, type PageRequest, raw } from './page.ts';
+/**
+ * Renders forms: for actions, and only for operators; and filters, whose values are in the address
+ * of a page, with links that keep them.
+ */
+import { html, type Html, linkTo, type PageContent, type PageRequest, raw } from './page.ts';
 
-/** What a button sends besides the fields of its form. */
-interface Sent {
-  name: string;
-  value: string;
+/** A button of a form. */
+interface Button {
+  /** The action (actions.ts), if it is another one than that of the form. */
+  action?: string;
+  label: string;
+  /** What the button sends besides the fields of its form. */
+  sends?: { name: string; value: string };
+  /** Whether the button stands for something that is hard to take back. */
+  isGrave?: boolean;
+  /** Whether the button stands behind others. */
+  isSecond?: boolean;
 }
 
 /** A form with one button, or with two that share its fields. */
-export interface FormParts {
-  /** The name of the action (actions.ts). */
+export interface FormParts extends Button {
   action: string;
-  /** The text of the button. */
-  label: string;
-  /** What the button sends. */
-  sends?: Sent;
   /** Another button for the same fields. */
-  second?: { action?: string; label: string; sends?: Sent; isGrave?: boolean };
+  second?: Button;
   /** Hidden values. */
   values?: Readonly<Record<string, string>>;
   /** Fields that the user fills in. */
   fields?: Html;
   /** Asks for a reason, which is kept with the decision; `optional`: it may be left out. */
   needsReason?: boolean | 'optional';
-  /** Whether the button stands for something that is hard to take back. */
-  isGrave?: boolean;
-  /** Whether the button stands behind others. */
-  isSecond?: boolean;
 }
 
 /** Returns the form; for a viewer, a note that an operator may do it. */
@@ -58,8 +59,6 @@ export function actionForm(request: PageRequest, parts: FormParts): Html {
   </form>`;
 }
 
-type Button = NonNullable<FormParts['second']> & Pick<FormParts, 'isSecond'>;
-
 function button(
   request: PageRequest,
   { action, label, sends, isGrave = false, isSecond = false }: Button,
@@ -87,4 +86,56 @@ export const notOperator = forbidden('Only operators can ask the CRM and the pla
 /** Returns the page for a user who may not see it. */
 export function forbidden(line: string): PageContent {
   return { title: 'This is not for you', code: 403, body: html`<p>${line}.</p>` };
+}
+
+/** A field of a filter. */
+export interface Choice {
+  /** The name in the query. */
+  name: string;
+  label: string;
+  /** The values, each with its text. */
+  options: readonly (readonly [value: string, text: string])[];
+}
+
+/** Returns a field whose values are their own texts. */
+export function choice(name: string, label: string, values: readonly string[]): Choice {
+  return { name, label, options: values.map((value) => [value, value]) };
+}
+
+/** Returns the form; a field without a choice selects everything. */
+export function filterForm(request: PageRequest, choices: readonly Choice[]): Html {
+  return html`<form class="row" method="get" action="${pathOf(request)}">
+    ${choices.map((one) => field(one, request.query[one.name]))}
+    <button class="second">Filter</button>
+  </form>`;
+}
+
+function field({ name, label, options }: Choice, chosen: string | undefined): Html {
+  const selected = (value: string): Html | '' => (value === chosen ? raw('selected') : '');
+  return html`<label
+    >${label}
+    <select name="${name}">
+      <option value="">all</option>
+      ${options.map(
+        ([value, text]) => html`<option value="${value}" ${selected(value)}>${text}</option>`,
+      )}
+    </select></label
+  >`;
+}
+
+/** Returns the address of this page with other values in its query; undefined removes one. */
+export function withQuery(
+  request: PageRequest,
+  values: Readonly<Record<string, string | undefined>>,
+): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries({ ...request.query, ...values })) {
+    if (value !== undefined && value !== '') query.set(name, value);
+  }
+  const text = query.toString();
+  return pathOf(request) + (text === '' ? '' : `?${text}`);
+}
+
+function pathOf({ here }: PageRequest): string {
+  return here.split('?', 1)[0] ?? here;
 }

@@ -1,6 +1,9 @@
-/** Renders what all pages of the console share. */
-import { html, prose, raw, type Html } from './page.ts';
-import type { FlashKind, User } from '../access/visitor.ts';
+/** Renders and sends the pages of the console, with what all of them share. */
+import { html, type Html, prose, raw } from './page.ts';
+import type { FlashKind } from '../access/visitor.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { z } from 'zod';
+import { Invalid } from '../../domain/errors.ts';
 
 /** The path below which the style and the scripts lie. Browsers keep them for an hour. */
 export const assetsAt = '/assets';
@@ -10,64 +13,6 @@ export interface NavLink {
   text: string;
   href: string;
   isCurrent: boolean;
-}
-
-/** What surrounds the body of a page. */
-export interface Frame {
-  title: string;
-  body: Html;
-  /** The mirror of the page, with the address of its overview; undefined for pages of none. */
-  mirror?: { name: string; href: string } | undefined;
-  nav?: readonly NavLink[];
-  user?: (Pick<User, 'name' | 'role'> & { canSignOut: boolean; csrf: string }) | undefined;
-  /** What the last action answered. */
-  flash?: { kind: FlashKind; lines: readonly string[] } | undefined;
-}
-
-/** Returns the whole page. */
-export async function renderPage(frame: Frame): Promise<string> {
-  const { title, body, mirror, nav = [], user, flash } = frame;
-  const page = await html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <title>${title} · crm-mirror</title>
-        <link rel="icon" href="${assetsAt}/own/icon.svg" type="image/svg+xml" />
-        <link rel="stylesheet" href="${assetsAt}/uplot/uPlot.min.css" />
-        <link rel="stylesheet" href="${assetsAt}/own/console.css" />
-        <script src="${assetsAt}/uplot/uPlot.iife.min.js" defer></script>
-        <script src="${assetsAt}/own/console.js" defer></script>
-      </head>
-      <body>
-        <a class="skip" href="#main">Skip to the content</a>
-        <header>
-          <a class="brand" href="/">crm-mirror</a>
-          ${mirror ? html`<a class="mirror" href="${mirror.href}">${mirror.name}</a>` : ''}
-          ${user ? visitor(user) : ''}
-        </header>
-        <div class="columns">
-          ${nav.length > 0 ? navigation(nav) : ''}
-          <main id="main" tabindex="-1">
-            <h1>${title}</h1>
-            ${flash ? notice(flash, mirror?.href) : ''} ${body}
-          </main>
-        </div>
-      </body>
-    </html>`;
-  return String(page);
-}
-
-function visitor({ name, role, canSignOut, csrf }: NonNullable<Frame['user']>): Html {
-  return html`<span class="visitor">${name} <small>${role}</small></span> ${
-      canSignOut
-        ? html`<form method="post" action="/sign-out">
-            <input type="hidden" name="csrf" value="${csrf}" /><button class="plain">
-              Sign out
-            </button>
-          </form>`
-        : ''
-    }`;
 }
 
 function navigation(links: readonly NavLink[]): Html {
@@ -86,14 +31,113 @@ function navigation(links: readonly NavLink[]): Html {
 /** The line that an action answers whose progress the overview shows. */
 export const runBegun = 'The run has begun. The overview shows its progress.';
 
-function notice({ kind, lines }: NonNullable<Frame['flash']>, overview = '/'): Html {
-  const said = (line: string): Html =>
+function notice(
+  { kind, lines }: { kind: FlashKind; lines: readonly string[] },
+  overview = '/',
+): Html {
+  const shown = (line: string): Html =>
     line === runBegun
       ? html`The run has begun. <a href="${overview}">The overview</a> shows its progress.`
       : prose(line);
   // Columns of a report stand below each other only in letters of one width.
   const isReport = lines.some((line) => /\S {3,}\S/.test(line));
   return html`<div class="flash ${kind}" role="status" tabindex="0">
-    ${isReport ? html`<pre>${lines.join('\n')}</pre>` : lines.map((line) => html`<p>${said(line)}</p>`)}
+    ${isReport ? html`<pre>${lines.join('\n')}</pre>` : lines.map((line) => html`<p>${shown(line)}</p>`)}
   </div>`;
+}
+
+/** A page to send; `lines` are shown as paragraphs if there is no body. */
+interface SentPage {
+  title: string;
+  body?: Html;
+  lines?: readonly string[];
+  /** The HTTP status; by default 200. */
+  code?: number;
+  /** The token of the forms in the body, for the one that signs out; by default a new one. */
+  csrf?: string;
+  /** The mirror of the page, with the address of its overview; undefined for pages of none. */
+  mirror?: { name: string; href: string };
+  nav?: readonly NavLink[];
+}
+
+/** Renders the page for the visitor, with what the last action answered. */
+export async function sendPage(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { title, code = 200, lines = [], mirror, nav = [], ...page }: SentPage,
+): Promise<void> {
+  const { session, visitor } = request;
+  const { flash, user } = session;
+  if (flash) session.set('flash', undefined);
+  const csrf = page.csrf ?? (visitor ? csrfOf(reply, visitor) : '');
+  const body = page.body ?? html`${lines.map((line) => html`<p>${line}</p>`)}`;
+  const signOut = html`<form method="post" action="/sign-out">
+    <input type="hidden" name="csrf" value="${csrf}" /><button class="plain">Sign out</button>
+  </form>`;
+  const text = await html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>${title} · crm-mirror</title>
+        <link rel="icon" href="${assetsAt}/own/icon.svg" type="image/svg+xml" />
+        <link rel="stylesheet" href="${assetsAt}/uplot/uPlot.min.css" />
+        <link rel="stylesheet" href="${assetsAt}/own/console.css" />
+        <script src="${assetsAt}/uplot/uPlot.iife.min.js" defer></script>
+        <script src="${assetsAt}/own/console.js" defer></script>
+      </head>
+      <body>
+        <a class="skip" href="#main">Skip to the content</a>
+        <header>
+          <a class="brand" href="/">crm-mirror</a>
+          ${mirror ? html`<a class="mirror" href="${mirror.href}">${mirror.name}</a>` : ''}
+          ${
+            visitor
+              ? html`<span class="visitor">${visitor.name} <small>${visitor.role}</small></span>
+                  ${user ? signOut : ''}`
+              : ''
+          }
+        </header>
+        <div class="columns">
+          ${nav.length > 0 ? navigation(nav) : ''}
+          <main id="main" tabindex="-1">
+            <h1>${title}</h1>
+            ${flash ? notice(flash, mirror?.href) : ''} ${body}
+          </main>
+        </div>
+      </body>
+    </html>`;
+  await reply.code(code).type('text/html; charset=utf-8').send(String(text));
+}
+
+/** Sends the page for a viewer who does what only operators may do. */
+export async function sendOperatorsOnly(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  frame: Partial<SentPage> = {},
+): Promise<void> {
+  const lines = ['You are signed in as a viewer.'];
+  await sendPage(request, reply, {
+    title: 'Only operators can do this',
+    code: 403,
+    lines,
+    ...frame,
+  });
+}
+
+/** Returns the token for the visitor's forms; who has no forms needs none. */
+export function csrfOf(reply: FastifyReply, visitor: FastifyRequest['visitor']): string {
+  const { session } = reply.request;
+  const { user } = session;
+  const isKnown = user !== undefined || visitor?.role === 'operator' || visitor?.seesAddresses;
+  if (!isKnown) return '';
+  if (!user) session.set('proxied', visitor?.name);
+  return reply.generateCsrf();
+}
+
+/** Returns the values. Throws Invalid for what no form of the console sends. */
+export function formOf<Values>({ body }: FastifyRequest, form: z.ZodType<Values>): Values {
+  const read = form.safeParse(body ?? {});
+  if (read.success) return read.data;
+  throw new Invalid('the form is not as this console sends it', { fix: 'go back and reload' });
 }

@@ -5,15 +5,20 @@ import { html, raw } from 'hono/html';
 import { range } from '../../compose/output/format-values.ts';
 import type { ConsoleMirror } from './console-mirror.ts';
 import type { User } from '../access/visitor.ts';
+import { explain, isBug } from '../../compose/output/failure-report.ts';
 
 export { html, raw };
 
 /** A piece of HTML. Values in the template `html` are escaped, but for other pieces. */
 export type Html = ReturnType<typeof html>;
 
-/** A request for a page. */
-export interface PageRequest {
+/** What is about one mirror. */
+export interface AboutMirror {
   mirror: ConsoleMirror;
+}
+
+/** A request for a page. */
+export interface PageRequest extends AboutMirror {
   user: User;
   /** The token that every form must send as `csrf`. */
   csrf: string;
@@ -33,7 +38,7 @@ export interface PageContent {
 }
 
 /** A file that a page offers instead of content. */
-export interface PageFile {
+interface PageFile {
   /** The media type. */
   type: string;
   text: string;
@@ -74,12 +79,18 @@ export interface Page {
 }
 
 /** Returns the address of a page of the mirror. */
-export function linkTo({ mirror }: Pick<PageRequest, 'mirror'>, path = ''): string {
+export function linkTo({ mirror }: AboutMirror, path = ''): string {
   return `/m/${mirror.config.mirror}${path === '' ? '' : `/${path}`}`;
 }
 
+const aTime = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/;
+
 /** Returns a text in which `words in backticks` are shown as code, and times as times. */
 export function prose(text: string): Html {
+  const timed = (part: string): Html => {
+    const parts = part.split(aTime);
+    return html`${parts.map((one, at) => (at % 2 === 1 ? timeOf(one) : one))}`;
+  };
   const parts = text.split('`');
   return html`${parts.map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : timed(part)))}`;
 }
@@ -105,9 +116,12 @@ export function timeText(instant: string): string {
   return `${day}, ${at.toISOString().slice(11, 16)} UTC`;
 }
 
-const aTime = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/;
-
-function timed(text: string): Html {
-  const parts = text.split(aTime);
-  return html`${parts.map((part, at) => (at % 2 === 1 ? timeOf(part) : part))}`;
+/** Returns what `read` returns, or the error that it throws. A bug is thrown again. */
+export function orFault<Value>(read: () => Value): Value | { fault: string } {
+  try {
+    return read();
+  } catch (error) {
+    if (isBug(error)) throw error;
+    return { fault: explain(error).text };
+  }
 }

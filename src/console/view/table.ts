@@ -56,19 +56,14 @@ function head(columns: readonly Column[]): Html {
 
 function body(columns: readonly Column[], rows: readonly Row[]): Html {
   return html`<tbody>
-    ${rows.map((row) => bodyRow(columns, row))}
-  </tbody>`;
-}
-
-function bodyRow(columns: readonly Column[], row: Row): Html {
-  const shown = ('cells' in row ? row.cells : row).map((cell, at) => bodyCell(columns[at], cell));
-  return 'cells' in row
-    ? html`<tr class="${row.style}">
-        ${shown}
-      </tr>`
-    : html`<tr>
+    ${rows.map((row) => {
+      const { style, cells } = 'cells' in row ? row : { style: '', cells: row };
+      const shown = cells.map((cell, at) => bodyCell(columns[at], cell));
+      return html`<tr ${style === '' ? '' : html`class="${style}"`}>
         ${shown}
       </tr>`;
+    })}
+  </tbody>`;
 }
 
 function bodyCell(column: Column | undefined, cell: Cell): Html {

@@ -4,14 +4,13 @@ import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { main } from '../../../src/cli.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
-import type { AccessRules, User } from '../../../src/console/access/visitor.ts';
+import { type AccessRules, accessRulesOf, type User } from '../../../src/console/access/visitor.ts';
 import type { ConsoleFleet } from '../../../src/console/pages/fleet.ts';
 import { serveConsole } from '../../../src/console/console-routes.ts';
 import { consoleMirror, type ConsoleMirror } from '../../../src/console/view/console-mirror.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { createServer } from '../../../src/worker/server/http-server.ts';
 import { mirrored, silentShell } from '../commands/mirrored-contacts.ts';
-import { accessRulesOf } from '../../../src/console/access/access-rules.ts';
 
 // A console of one mirror, served within this process, and a browser that looks at it.
 

@@ -1,7 +1,6 @@
 /** Who sees the metrics and the queues if the configuration names users. */
 import { expect, onTestFinished, test } from 'vitest';
-import { hashPassword } from '../../../src/console/access/password-hash.ts';
-import type { Role } from '../../../src/console/access/users-file.ts';
+import { hashPassword, type Role } from '../../../src/console/access/users-file.ts';
 import type { AccessRules } from '../../../src/console/access/visitor.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { openEventQueue } from '../../../src/compose/queues/event-queue.ts';

@@ -1,29 +1,174 @@
-/** Shows how a rehearsed run went: how long, what it did, and who ended otherwise. */
-import { guardNames, guardRows } from '../../../domain/guard-classes.ts';
-import { deferredCount } from '../../../domain/guards/plan-rule.ts';
-import { counted, withCommas } from '../../../domain/values/counted.ts';
-import { limitWords } from '../../../engine/report/duration-forecast.ts';
-import { countWords } from '../../../engine/report/guard-text.ts';
-import { heldIn } from '../../../engine/report/run-summary.ts';
-import { changeName, stateWords } from '../../../compose/output/change-words.ts';
-import { lasting } from '../../../compose/output/format-values.ts';
-import { classWords } from '../../../compose/output/problem-groups.ts';
-import { optedOutWords } from '../../../views/lookup/missing-people.ts';
-import { maskedText } from '../../../views/lookup/person-names.ts';
-import type { Seen } from '../../../views/lookup/seen-mirror.ts';
+/**
+ * Rehearses the next run for operators, and shows everybody how it would go: how long, what it
+ * would do, and who would end otherwise.
+ */
+import { instant, lasting } from '../../compose/output/format-values.ts';
+import { actionForm } from '../view/form.ts';
+import { jobSection } from '../view/live-area.ts';
+import { documentIn, heldPeople, type Job, rehearsalSubject } from '../view/jobs.ts';
 import {
   html,
   type Html,
   linkTo,
+  type Page,
   type PageRequest,
   prose,
   timeOf,
   timeText,
-} from '../../view/page.ts';
-import { channelName } from '../../view/channel-name.ts';
-import { namedRecord } from '../../view/person-link.ts';
-import { type Cell, factsTable, names, numbers, table } from '../../view/table.ts';
-import type { Rehearsal } from './rehearsal-answer.ts';
+} from '../view/page.ts';
+import { z } from 'zod';
+import type { CommandAnswer } from '../../compose/separate-process.ts';
+import { guardNames, guardRows } from '../../domain/guard-classes.ts';
+import { deferredCount } from '../../domain/guards/plan-rule.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
+import { limitWords } from '../../engine/report/duration-forecast.ts';
+import { countWords } from '../../engine/report/guard-text.ts';
+import { heldIn } from '../../engine/report/run-summary.ts';
+import { changeName, stateWords } from '../../compose/output/change-words.ts';
+import { classWords } from '../../compose/output/problem-groups.ts';
+import { optedOutWords } from '../../views/lookup/missing-people.ts';
+import { maskedText } from '../../views/lookup/person-names.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
+import { channelName, namedRecord } from '../view/console-text.ts';
+import { type Cell, factsTable, names, numbers, table } from '../view/table.ts';
+
+/** The page of the last rehearsal. */
+export const rehearsalPage: Page = {
+  path: 'rehearsal',
+  async show(request) {
+    const job = request.mirror.jobs.get(rehearsalSubject);
+    const isRunning = job !== undefined && !job.answer;
+    const body = html`<p>
+        A rehearsal reads the CRM and the platform, and then makes the next run on copies. It shows
+        how the run would go and how long it would take. Nothing is sent, and nothing changes.
+      </p>
+      ${isRunning ? jobSection(request, job, 'The next run is being rehearsed.') : formSection(request)}
+      ${job?.answer ? await answerPart(request, job, job.answer) : ''}
+      ${job ? '' : html`<p class="quiet">Nothing has been rehearsed since this console began.</p>`}`;
+    return { title: 'Rehearsal', body };
+  },
+};
+
+/** Returns the link to the page, for operators, and for everybody if there is an answer. */
+export function rehearsalLink(request: PageRequest): Html | '' {
+  const job = request.mirror.jobs.get(rehearsalSubject);
+  const isOperator = request.user.role === 'operator';
+  if (!isOperator && !job) return '';
+  const text = isOperator ? 'Rehearse the next run' : 'Look at the rehearsal';
+  return html`<a class="button second" href="${linkTo(request, 'rehearsal')}">${text}</a>`;
+}
+
+async function answerPart(request: PageRequest, job: Job, answer: CommandAnswer): Promise<Html> {
+  const { by, endedAt = job.startedAt } = job;
+  const found = documentIn(answer, rehearsal);
+  if (!Array.isArray(found)) {
+    const about = { found, by, at: instant(endedAt) };
+    return request.mirror.read(request.user, (seen) => resultOf(request, seen, about));
+  }
+  const isHidden = !request.user.seesAddresses && found.length > 0;
+  const lines = isHidden ? ['An operator sees here why it could not be made.'] : found;
+  return html`<section>
+    <h2>The rehearsal could not be made</h2>
+    ${lines.map((line) => html`<p>${prose(line)}</p>`)}
+  </section>`;
+}
+
+function formSection(request: PageRequest): Html | '' {
+  if (request.user.role !== 'operator') return '';
+  const fields = html`<label
+      >Which run
+      <select name="mode">
+        <option value="full">full: compares everything with the platform</option>
+        <option value="fast">fast: compares the CRM with what is recorded</option>
+      </select></label
+    >
+    <label
+      >Rate limits (optional)
+      <input
+        name="limits"
+        maxlength="1000"
+        autocomplete="off"
+        spellcheck="false"
+        placeholder="contacts.enrol=30/60"
+        aria-describedby="limits-hint"
+    /></label>`;
+  return html`<section>
+    <h2>Rehearse the next run</h2>
+    ${actionForm(request, { action: 'rehearse', label: 'Rehearse', fields })}
+    <p class="quiet" id="limits-hint">
+      Without a limit here, those that the platform has stated count.
+      <code>contacts.enrol=30/60</code>
+      means: 30 opt-ins and opt-outs in 60 seconds. Separate several with a space.
+    </p>
+  </section>`;
+}
+
+const counts = z.record(z.string(), z.number());
+const state = z.object({ status: z.string(), channels: z.record(z.string(), z.string()) });
+const sizes = { before: z.number(), after: z.number() };
+
+const rehearsal = z.object({
+  status: z.enum(['done', 'held', 'rejected', 'failed', 'interrupted']),
+  mode: z.string(),
+  plan: z.string(),
+  ms: z.number(),
+  reads: z.number(),
+  contacts: z.object({ changes: counts, applied: counts, held: heldPeople }),
+  templates: z.object({ changes: counts, applied: counts, held: z.number() }),
+  requests: z.object({ total: z.number(), byRoute: counts, rateLimited: z.number() }),
+  limits: z.array(
+    z.object({
+      route: z.string(),
+      limit: z.number(),
+      windowMs: z.number(),
+      from: z.enum(['given', 'seen', 'assumed']),
+    }),
+  ),
+  deferred: counts,
+  reasons: z.array(z.string()),
+  groups: z.array(
+    z.object({
+      class: z.enum(['held', 'rejected', 'invalid', 'conflict']),
+      kind: z.string(),
+      cause: z.string(),
+      count: z.number(),
+      reason: z.string(),
+      fix: z.string(),
+    }),
+  ),
+  end: z.object({
+    contacts: z.object(sizes),
+    templates: z.object(sizes),
+    channels: z.array(z.object({ id: z.string(), name: z.string().nullable(), ...sizes })),
+  }),
+  missing: z.object({
+    before: z.number(),
+    after: z.number(),
+    waiting: z.number(),
+    optedOutAfter: z.object({ readings: z.number(), ms: z.number() }).nullable(),
+  }),
+  peopleCount: z.number(),
+  people: z.array(
+    z.object({
+      key: z.string(),
+      before: state.nullable(),
+      after: state.nullable(),
+      changes: z.array(
+        z.object({
+          op: z.string(),
+          parts: z.array(z.string()),
+          held: z.boolean(),
+          reason: z.string(),
+        }),
+      ),
+    }),
+  ),
+  changedTemplates: z.array(
+    z.object({ name: z.string(), before: z.boolean(), after: z.boolean() }),
+  ),
+});
+/** A rehearsal that could be made. */
+type Rehearsal = z.output<typeof rehearsal>;
 
 const endings: Readonly<
   Record<Rehearsal['status'], readonly [kind: 'good' | 'busy' | 'bad', text: string]>
@@ -36,64 +181,50 @@ const endings: Readonly<
 };
 
 /** Returns the result. Who may not see addresses sees hashes, and no values of the CRM. */
-export function resultOf(
+function resultOf(
   request: PageRequest,
   seen: Seen,
   { found, by, at }: { found: Rehearsal; by: string; at: string },
 ): Html {
   const [kind, text] = endings[found.status];
+  const { reasons, missing } = found;
+  const why = request.user.seesAddresses
+    ? html`<ul>
+        ${reasons.map((reason) => html`<li>${prose(reason)}</li>`)}
+      </ul>`
+    : html`<p class="quiet">An operator sees here why.</p>`;
+  const later = deferredCount(found.deferred);
+  const deferred = html`<p>
+    ${counted(later, 'record')} would wait for a later run, because the configuration allows such
+    changes at certain hours only, or begins with a canary.
+  </p>`;
+  const more = missing.after - missing.before;
+  const then = missing.waiting === 0 ? '' : `: ${optedOutWords(missing.optedOutAfter)}`;
+  const gone = html`<p>
+    ${counted(more, 'more person', 'more people')} would be missing from the CRM${then}.
+  </p>`;
   return html`<p class="state"><span class="chip ${kind}">${text}</span></p>
     <p class="quiet">
       A ${found.mode} run, rehearsed by ${by} at ${timeOf(at)}. What changes in the CRM or on the
       platform later is not in it.
     </p>
-    ${tiles(found)} ${reasonsPart(request, found)} ${deferredPart(found)} ${missingPart(found)}
-    ${approvalsSection(found)} ${changesSection(found)} ${endSection(found)}
+    ${tiles(found)} ${reasons.length === 0 ? '' : why} ${later === 0 ? '' : deferred}
+    ${more > 0 ? gone : ''} ${approvalsSection(found)} ${changesSection(found)} ${endSection(found)}
     ${requestsSection(request, found, at)} ${problemsSection(request, found)}
     ${peopleSection(request, seen, found)}`;
 }
 
-function sum(counts: readonly number[]): number {
-  return counts.reduce((all, n) => all + n, 0);
-}
-
 function tiles(found: Rehearsal): Html {
   const { ms, peopleCount, requests } = found;
+  const held = Object.values(heldIn(found)).reduce((all, n) => all + n, 0);
   const tile = (value: string, what: string): Html =>
     html`<div class="tile"><b>${value}</b> ${what}</div>`;
   return html`<div class="tiles">
     ${tile(lasting(ms), 'it would take')}
     ${tile(withCommas(peopleCount), 'people would end otherwise than today')}
-    ${tile(withCommas(sum(Object.values(heldIn(found)))), 'would await approval')}
+    ${tile(withCommas(held), 'would await approval')}
     ${tile(withCommas(requests.total), 'requests to the platform')}
   </div>`;
-}
-
-function reasonsPart({ user }: PageRequest, { reasons }: Rehearsal): Html | '' {
-  if (reasons.length === 0) return '';
-  if (!user.seesAddresses) return html`<p class="quiet">An operator sees here why.</p>`;
-  return html`<ul>
-    ${reasons.map((reason) => html`<li>${prose(reason)}</li>`)}
-  </ul>`;
-}
-
-/** Says how many records a window or a canary would leave to a later run. */
-function deferredPart({ deferred }: Rehearsal): Html | '' {
-  const n = deferredCount(deferred);
-  if (n === 0) return '';
-  return html`<p>
-    ${counted(n, 'record')} would wait for a later run, because the configuration allows such
-    changes at certain hours only, or begins with a canary.
-  </p>`;
-}
-
-/** Says how many people the run would leave missing from the CRM, and what becomes of them. */
-function missingPart({ missing }: Rehearsal): Html | '' {
-  const { before, after, waiting, optedOutAfter } = missing;
-  if (after <= before) return '';
-  const who = counted(after - before, 'more person', 'more people');
-  const then = waiting === 0 ? '' : `: ${optedOutWords(optedOutAfter)}`;
-  return html`<p>${who} would be missing from the CRM${then}.</p>`;
 }
 
 function approvalsSection(found: Rehearsal): Html | '' {
@@ -240,28 +371,27 @@ const origins: Readonly<Record<Rehearsal['limits'][number]['from'], string>> = {
   assumed: 'assumed: nobody knows it yet',
 };
 
-/** States since when the limit of a route is known: the rehearsal took it from the last run. */
-function asOf({ mirror }: PageRequest, route: string, rehearsedAt: string): string {
-  const { limits, running } = mirror.status().status;
-  const seen = limits.find((one) => one.route === route)?.at;
-  if (seen === undefined || seen > rehearsedAt) return '';
-  const isBefore = running !== null && seen < running.since;
-  return `, as of ${timeText(seen)}${isBefore ? ', before the current run' : ''}`;
-}
-
 function requestsSection(
   request: PageRequest,
   { requests, limits, reads }: Rehearsal,
   rehearsedAt: string,
 ): Html {
   const { byRoute, rateLimited } = requests;
+  const { limits: known, running } = request.mirror.status().status;
+  // The rehearsal took the limit of a route from the last run.
+  const asOf = (route: string): string => {
+    const at = known.find((one) => one.route === route)?.at;
+    if (at === undefined || at > rehearsedAt) return '';
+    const isBefore = running !== null && at < running.since;
+    return `, as of ${timeText(at)}${isBefore ? ', before the current run' : ''}`;
+  };
   const rows = Object.entries(byRoute)
     .toSorted(([, a], [, b]) => b - a)
     .map(([route, n]): Cell[] => {
       const limit = limits.find((one) => one.route === route);
       const words = limit ? limitWords({ ...limit, others: 0 }, lasting) : '–';
       const origin = limit ? origins[limit.from] : '–';
-      const since = limit?.from === 'seen' ? asOf(request, route, rehearsedAt) : '';
+      const since = limit?.from === 'seen' ? asOf(route) : '';
       return [route, withCommas(n), words, `${origin}${since}`];
     });
   return html`<section>

@@ -6,6 +6,7 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { CommandAnswer } from '../../compose/separate-process.ts';
 import { explain } from '../../compose/output/failure-report.ts';
+import { z } from 'zod';
 
 /** What is done: a rehearsal, the plan of an undo, or the undo itself. */
 export type JobKind = 'rehearse' | 'undo-plan' | 'undo';
@@ -41,7 +42,11 @@ export interface Job {
 }
 
 /** What to begin. */
-export interface NewJob extends Pick<Job, 'kind' | 'subject' | 'by' | 'argv'> {
+interface NewJob {
+  kind: JobKind;
+  subject: string;
+  by: string;
+  argv: readonly string[];
   before?: Job | undefined;
   isStoppable: boolean;
   work(heard: (line: string) => void, stop: AbortSignal): Promise<CommandAnswer>;
@@ -64,7 +69,7 @@ export interface Jobs {
 const mostKept = 20;
 
 /** Creates the jobs of a mirror. */
-export function createJobs(clock: Pick<Clock, 'now'>): Jobs {
+export function createJobs(clock: Clock): Jobs {
   const jobs = new Map<string, Job>();
   const forgetOldest = (): void => {
     const ended = [...jobs.values()].filter(({ answer }) => answer);
@@ -102,4 +107,37 @@ export function createJobs(clock: Pick<Clock, 'now'>): Jobs {
       });
     },
   };
+}
+
+/** How many people await approval, by guard. */
+export const heldPeople = z.object({
+  delete: z.number(),
+  opt_in: z.number(),
+  opt_out: z.number(),
+});
+
+/** What stands there instead if a command has failed. */
+const refused = z
+  .object({ reasons: z.array(z.string()) })
+  .transform(({ reasons }) => reasons)
+  .or(z.object({ error: z.string() }).transform(({ error }) => error.split('\n')));
+
+/** Returns the document, or the lines that say why it is another one, or none. */
+export function documentIn<T>(
+  { code, out, err }: CommandAnswer,
+  schema: z.ZodType<T>,
+): T | string[] {
+  let document: unknown;
+  try {
+    document = JSON.parse(out);
+  } catch {
+    // The command has printed no document.
+  }
+  const read = schema.safeParse(document);
+  if (read.success) return read.data;
+  const reasons = refused.safeParse(document).data ?? [];
+  if (reasons.length > 0) return reasons;
+  const lines = err.split('\n').map((line) => line.replace(/^crm-mirror: /, ''));
+  const said = lines.filter((line) => line !== '');
+  return said.length > 0 ? said : [`The command ended with the exit code ${code}.`];
 }

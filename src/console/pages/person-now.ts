@@ -1,13 +1,14 @@
 /** Asks the CRM and the platform about one person: the answer as a page, or all of it as a file. */
-import { type ExplainedPerson, examinePerson } from '../../../views/lookup/person-document.ts';
-import { dossierOf } from '../../../views/dossier/dossier-document.ts';
-import { pageOf, textOf } from '../../../views/dossier/dossier-page.ts';
-import { existingKey } from '../../../store/audit/signing-key.ts';
-import { explainedSections, headOf } from '../../../views/lookup/person-text.ts';
-import { namesOf } from '../../../views/lookup/person-names.ts';
-import { shortHash } from '../../../engine/context/person-identity.ts';
-import { titledChannel } from '../../view/channel-name.ts';
-import { forbidden, notOperator } from '../../view/form.ts';
+import { type ExplainedPerson, examinePerson } from '../../views/lookup/person-document.ts';
+import { dossierOf } from '../../views/dossier/dossier-document.ts';
+import { pageOf } from '../../views/dossier/dossier-page.ts';
+import { textOf } from '../../../test/simulation/world/crm.ts';
+import { existingKey } from '../../store/audit/signing-key.ts';
+import { explainedSections, headOf } from '../../views/lookup/person-text.ts';
+import { namesOf } from '../../views/lookup/person-names.ts';
+import { shortHash } from '../../engine/context/person-identity.ts';
+import { titledChannel, personIn } from '../view/console-text.ts';
+import { forbidden, notOperator } from '../view/form.ts';
 import {
   html,
   type Html,
@@ -16,12 +17,8 @@ import {
   type PageContent,
   type PageRequest,
   prose,
-} from '../../view/page.ts';
-import { personIn } from '../../view/person-link.ts';
-import { rulesTable } from './rules-table.ts';
-import { nobody } from './person.ts';
-import { questionForm } from './person-actions.ts';
-import { ruleWords } from './person-rules.ts';
+} from '../view/page.ts';
+import { nobody, questionForm, rulesTable, ruleWords } from './person.ts';
 
 /** What `explain` says, for operators: it sends requests. */
 export const personNowPage: Page = {
@@ -39,7 +36,16 @@ export const personNowPage: Page = {
       const shown = { names, addresses: user.seesAddresses, offline: false };
       const { document } = await examinePerson(opened, shell, { config, key, ...shown });
       const title = `${names({ kind: 'contact', key })}, asked now`;
-      return { title, body: explained(request, document) };
+      const body = html`<p>${headOf(document)}. ${linkBack(request)}</p>
+        ${explainedSections(document, false).map(
+          ([heading, lines]) =>
+            html`<section>
+              <h2>${heading}</h2>
+              <pre>${lines.join('\n')}</pre>
+            </section>`,
+        )}
+        ${(document.channels ?? []).map((channel) => rulesPart(request, document, channel))}`;
+      return { title, body };
     });
   },
 };
@@ -68,32 +74,20 @@ export const dossierFile: Page = {
 const notForViewers = forbidden('A dossier contains the address of the person');
 
 function question(request: PageRequest, what: 'now' | 'dossier'): PageContent {
-  const back = linkTo(request, `people/${request.id}`);
   const body = html`${questionForm(request, what)}
-    <p><a href="${back}">Back to the person</a></p>`;
+    <p>${linkBack(request)}</p>`;
   return { title: 'One person', body };
 }
 
-function explained(request: PageRequest, document: ExplainedPerson): Html {
-  const back = linkTo(request, `people/${request.id}`);
-  return html`<p>${headOf(document)}. <a href="${back}">Back to the person</a></p>
-    ${explainedSections(document, false).map(
-      ([title, lines]) =>
-        html`<section>
-          <h2>${title}</h2>
-          <pre>${lines.join('\n')}</pre>
-        </section>`,
-    )}
-    ${(document.channels ?? []).map((channel) => rulesPart(request, document, channel))}`;
+function linkBack(request: PageRequest): Html {
+  return html`<a href="${linkTo(request, `people/${request.id}`)}">Back to the person</a>`;
 }
-
-type Channel = NonNullable<ExplainedPerson['channels']>[number];
 
 /** Says which rule decided, and shows on demand every rule and gate in order, with what it said. */
 function rulesPart(
   request: PageRequest,
   document: ExplainedPerson,
-  { channel, tried, gates: asked, by }: Channel,
+  { channel, tried, gates: asked, by }: NonNullable<ExplainedPerson['channels']>[number],
 ): Html {
   const said = new Map<string, string>([
     ...tried.map(({ id, matches }) => [id, matches ? 'yes' : 'no'] as const),

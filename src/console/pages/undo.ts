@@ -1,0 +1,339 @@
+/**
+ * Undoes one run, for operators: first the plan, then a form that sends exactly this plan, then
+ * what came of it. The plan and the undo are jobs (view/jobs.ts).
+ */
+import { deferredCount } from '../../domain/guards/plan-rule.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
+import type { CommandAnswer } from '../../compose/separate-process.ts';
+import { exitCode } from '../../compose/output/exit-codes.ts';
+import { changeName } from '../../compose/output/change-words.ts';
+import { instant } from '../../compose/output/format-values.ts';
+import { actionForm } from '../view/form.ts';
+import { jobSection } from '../view/live-area.ts';
+import { documentIn, heldPeople, type Job, undoSubject } from '../view/jobs.ts';
+import {
+  html,
+  type Html,
+  linkTo,
+  type Page,
+  type PageRequest,
+  prose,
+  timeOf,
+} from '../view/page.ts';
+import { z } from 'zod';
+import { guardNames, guardRows } from '../../domain/guard-classes.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
+import { countWords } from '../../engine/report/guard-text.ts';
+import { heldIn } from '../../engine/report/run-summary.ts';
+import { channelName, namedRecord } from '../view/console-text.ts';
+import { type Cell, names, table } from '../view/table.ts';
+
+/** The page on which a run is undone. */
+export const undoPage: Page = {
+  path: 'runs/:id/undo',
+  async show(request) {
+    const { mirror, user, id } = request;
+    const title = `Undo run ${id}`;
+    if (user.role !== 'operator')
+      return { title, code: 403, body: html`<p>Only operators can undo a run.</p>` };
+    const kept = await mirror.read(user, ({ snapshot }) => snapshot?.runs.get(id));
+    if (!kept) return { title, code: 404, body: html`<p>This run is not kept any more.</p>` };
+    const job = mirror.jobs.get(undoSubject(id));
+    const body = html`<p>
+        The changes of this run are taken back, as far as the rules allow it today. Nobody is opted
+        in again who has said no. First you see the plan; nothing is sent before you confirm it.
+        <a href="${linkTo(request, `runs/${id}`)}">Back to the run</a>
+      </p>
+      ${job ? await jobPart(request, job) : planForm(request, 'Show the plan')}`;
+    return { title, body };
+  },
+};
+
+/** Returns the form that makes the plan and leads to this page. */
+export function planForm(request: PageRequest, label: string): Html {
+  const { id } = request;
+  const values = { run: id, back: linkTo(request, `runs/${id}/undo`) };
+  return actionForm(request, { action: 'undo-plan', label, values, isSecond: true });
+}
+
+async function jobPart(request: PageRequest, job: Job): Promise<Html> {
+  const { answer, kind } = job;
+  if (kind === 'undo' && answer) return undonePart(request, answer);
+  if (kind === 'undo') {
+    const overview = html`<a href="${linkTo(request)}">overview</a>`;
+    return html`${jobSection(request, job, 'The run is being undone.')}
+      <p>The ${overview} shows the progress of the run. You may leave this page.</p>`;
+  }
+  if (!answer) {
+    const what = 'The CRM and the platform are read, to find out what can be undone.';
+    return html`${beforePart(job.before)} ${jobSection(request, job, what)}`;
+  }
+  const found = planIn(answer);
+  if (Array.isArray(found)) {
+    return html`${beforePart(job.before)} ${refusal('There is no plan', found)}
+    ${planForm(request, 'Try again')}`;
+  }
+  return html`${beforePart(job.before, found)}
+    ${await request.mirror.read(
+      request.user,
+      (seen) =>
+        html`${plannedSection(request, seen, found)} ${cannotSection(request, seen, found)}`,
+    )}
+    ${confirmSection(request, found)}
+    <section>
+      <h2>Has something changed since?</h2>
+      <p>
+        The CRM and the platform were read at ${timeOf(instant(job.startedAt))}, for ${job.by}. If
+        either has changed, this plan is refused.
+      </p>
+      ${planForm(request, 'Make the plan anew')}
+    </section>`;
+}
+
+/** Says why there is a new plan, after an undo that has left something to decide. */
+function beforePart(before: Job | undefined, plan?: UndoPlan): Html | '' {
+  if (!before?.answer) return '';
+  const found = undoneIn(before.answer);
+  if (before.answer.code === exitCode('held')) {
+    const done = Array.isArray(found) ? '' : appliedWords(found);
+    return html`<div class="flash busy" role="status">
+      <p>A guard has held changes of your undo: they await approval. ${done}</p>
+      <p>Below is what remains.</p>
+    </div>`;
+  }
+  // The same plan was refused for another reason.
+  const isOther = plan && !before.argv.includes(`--agree=${plan.plan}`);
+  const reasons = Array.isArray(found) ? found : found.reasons;
+  const lines = isOther
+    ? ['The CRM, the platform or the mirror has changed since you looked. Here is the new plan.']
+    : reasons;
+  return html`<div class="flash busy" role="status">
+    <p><b>Nothing was sent.</b></p>
+    ${plan ? lines.map((line) => html`<p>${prose(line)}</p>`) : html`<p>The plan is made anew.</p>`}
+  </div>`;
+}
+
+function undonePart(request: PageRequest, answer: CommandAnswer): Html {
+  const found = undoneIn(answer);
+  if (Array.isArray(found)) {
+    const title = answer.code === 0 ? 'The run is undone' : 'The run could not be undone';
+    return html`${refusal(title, found)} ${planForm(request, 'Show the plan again')}`;
+  }
+  const { run, status, reasons, contacts, templates, deferred } = found;
+  const later = deferredCount(deferred);
+  const refused = contacts.refused + templates.refused;
+  const isGood = status === 'done' || status === 'rejected';
+  return html`<section>
+    <h2>${isGood ? 'The run is undone' : 'The run is not wholly undone'}</h2>
+    <p>${appliedWords(found)}</p>
+    ${
+      later > 0
+        ? html`<p>
+            ${counted(later, 'record')} must wait: the configuration limits such changes to certain
+            hours. Undo the run again then.
+          </p>`
+        : ''
+    }
+    ${refused > 0 ? html`<p>The platform refused ${withCommas(refused)}.</p>` : ''}
+    ${reasons.map((reason) => html`<p>${prose(reason)}</p>`)}
+    <p>
+      No run does it again until the CRM states something else. An undo can be undone, too:
+      <a href="${linkTo(request, `runs/${run}`)}">the run that has undone it</a>.
+    </p>
+    ${isGood ? '' : planForm(request, 'Show the plan again')}
+  </section>`;
+}
+
+function appliedWords({ contacts, templates }: Undone): string {
+  const words = (counts: Readonly<Record<string, number>>, of: string): string[] =>
+    Object.entries(counts)
+      .filter(([, n]) => n > 0)
+      .map(([op, n]) => `${withCommas(n)} ${of}${changeName(op, true)}`);
+  const all = [...words(contacts.applied, ''), ...words(templates.applied, 'templates ')];
+  return all.length === 0 ? 'Nothing was changed.' : `Done: ${all.join(', ')}.`;
+}
+
+function refusal(title: string, lines: readonly string[]): Html {
+  return html`<section>
+    <h2>${title}</h2>
+    ${lines.map((line) => html`<p>${prose(line)}</p>`)}
+  </section>`;
+}
+
+const counts = z.record(z.string(), z.number());
+
+const summary = z.object({
+  run: z.string(),
+  status: z.enum(['done', 'held', 'rejected', 'failed', 'interrupted']),
+  plan: z.string(),
+  contacts: z.object({ applied: counts, held: heldPeople, refused: z.number() }),
+  templates: z.object({ applied: counts, held: z.number(), refused: z.number() }),
+  deferred: counts,
+  reasons: z.array(z.string()),
+});
+
+const plan = summary.extend({
+  undoes: z.string(),
+  planned: z.array(
+    z.object({
+      kind: z.enum(['contact', 'template']),
+      op: z.string(),
+      held: z.boolean(),
+      count: z.number(),
+      records: z.array(
+        z.object({ key: z.string(), channels: z.array(z.string()), reason: z.string() }),
+      ),
+    }),
+  ),
+  cannot: z.array(
+    z.object({
+      kind: z.enum(['contact', 'template']),
+      op: z.string(),
+      reason: z.string(),
+      count: z.number(),
+      records: z.array(z.object({ key: z.string(), channel: z.string() })),
+    }),
+  ),
+});
+/** What would be sent to undo a run, and what cannot be undone. */
+type UndoPlan = z.output<typeof plan>;
+/** What came of an undo. */
+type Undone = z.output<typeof summary>;
+
+/** Returns the plan, or the lines that say why there is none. */
+function planIn(answer: CommandAnswer): UndoPlan | string[] {
+  const found = documentIn(answer, plan);
+  if (Array.isArray(found)) return found;
+  return found.status === 'failed' || found.status === 'interrupted' ? found.reasons : found;
+}
+
+/** Returns what came of it, or the lines that say why nothing did. */
+function undoneIn(answer: CommandAnswer): Undone | string[] {
+  const found = documentIn(answer, summary);
+  if (Array.isArray(found) || found.run !== '') return found;
+  return found.reasons.length > 0 ? found.reasons : ['nothing was sent'];
+}
+
+function plannedSection(request: PageRequest, seen: Seen, { planned, undoes }: UndoPlan): Html {
+  const groups = planned.map(({ kind, op, count, held, records }) => {
+    const isRecord = kind === 'template' || op === 'delete';
+    const what = isRecord ? countWords(kind, count) : counted(count, 'subscription');
+    const name = changeName(op, false);
+    const rows = records.map(({ key, channels }): Cell[] => [
+      namedRecord(request, seen, { kind, key }),
+      channels.length === 0 ? '–' : channels.map((id) => channelName(request, id)).join(', '),
+    ]);
+    const isCut = rows.length >= mostNamed && count > rows.length;
+    const more = html`<p class="quiet">
+      These are the first ${rows.length}. <code>crm-mirror undo ${undoes} --plan --all</code> names
+      all.
+    </p>`;
+    return html`<h3>
+        ${name.charAt(0).toUpperCase()}${name.slice(1)}: ${what}${held ? ' (awaits approval)' : ''}
+      </h3>
+      ${table([names('Who'), 'Channel'], rows)} ${isCut ? more : ''}`;
+  });
+  return html`<section>
+    <h2>What would be done</h2>
+    ${
+      groups.length === 0 ? html`<p>Nothing: there is nothing left that can be undone.</p>` : groups
+    }
+  </section>`;
+}
+
+/** How many records of a group the command names. */
+const mostNamed = 10;
+
+function cannotSection(request: PageRequest, seen: Seen, { cannot }: UndoPlan): Html {
+  if (cannot.length === 0) {
+    return html`<section>
+      <h2>What cannot be undone</h2>
+      <p class="quiet">Everything else of this run can be undone.</p>
+    </section>`;
+  }
+  const items = cannot.map(({ kind, op, reason, count, records }) => {
+    const some = records.map(({ key, channel }, at) => {
+      const where = channel === '' ? '' : ` (${channelName(request, channel)})`;
+      return html`${at > 0 ? ', ' : ''}${namedRecord(request, seen, { kind, key })}${where}`;
+    });
+    const more = count > records.length ? ` and ${withCommas(count - records.length)} more` : '';
+    return html`<li>
+      <b>${counted(count, 'change')}</b> (${changeName(op, true)}): ${reason}.
+      <small class="quiet">${some}${more}</small>
+    </li>`;
+  });
+  return html`<section>
+    <h2>What cannot be undone</h2>
+    <ul>
+      ${items}
+    </ul>
+  </section>`;
+}
+
+function confirmSection(request: PageRequest, plan: UndoPlan): Html | '' {
+  const { planned } = plan;
+  const total = (groups: UndoPlan['planned']): number =>
+    groups.reduce((n, { count }) => n + count, 0);
+  const [all, held] = [total(planned), total(planned.filter((group) => group.held))];
+  if (all === 0) return '';
+  if (held === 0) {
+    return html`<section>
+      <h2>Undo the run</h2>
+      ${sendForm(request, plan, { label: 'Undo this run', n: all })}
+    </section>`;
+  }
+  const counts = heldIn(plan);
+  const holding = guardNames
+    .filter((guard) => counts[guard] > 0)
+    .map((guard) => {
+      const { recordType, words } = guardRows[guard];
+      const of = countWords(recordType, counts[guard]);
+      return html`<li>The guard for ${words.counted} holds changes of ${of}.</li>`;
+    });
+  const rest = html`<h3>Or without an approval</h3>
+    <p class="quiet">The rest then waits, until somebody approves it here.</p>
+    ${sendForm(request, plan, { label: 'Undo without what needs approval', n: all - held })}`;
+  return html`<section>
+    <h2>Some of it needs an approval</h2>
+    <ul>
+      ${holding}
+    </ul>
+    ${approvalPart(request, plan, all)} ${held < all || request.mirror.config.approvers ? rest : ''}
+  </section>`;
+}
+
+function approvalPart(request: PageRequest, plan: UndoPlan, n: number): Html {
+  const { approvers } = request.mirror.config;
+  if (approvers) {
+    return html`<p>
+      ${approvers.need} of ${Object.keys(approvers.keys).length} approvers have to sign. Begin the
+      undo below; then <code>crm-mirror approve ${plan.plan} --sign KEYFILE --reason TEXT</code>,
+      and undo the run again.
+    </p>`;
+  }
+  return html`<p>
+      Approve it if it is what you want. In a terminal:
+      <code>crm-mirror undo ${plan.undoes} --approve ${plan.plan}</code>
+    </p>
+    ${sendForm(request, plan, { label: 'Approve and undo this run', n, action: 'undo-approve' })}`;
+}
+
+/** Returns the form that sends the plan, which makes `n` changes. */
+function sendForm(
+  request: PageRequest,
+  { plan, undoes }: UndoPlan,
+  { label, n, action = 'undo' }: { label: string; n: number; action?: string },
+): Html {
+  const sends = `Send ${counted(n, 'change')} to the platform`;
+  const what = n === 0 ? 'Ask for the approval, and send nothing yet' : sends;
+  return actionForm(request, {
+    action,
+    label,
+    values: { run: undoes, plan },
+    needsReason: true,
+    isGrave: true,
+    fields: html`<label
+      ><input type="checkbox" name="agreed" value="yes" required /> ${what}</label
+    >`,
+  });
+}
