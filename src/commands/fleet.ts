@@ -18,7 +18,13 @@ import {
   movingWords,
   planMove,
 } from '../worker/moves/request-move.ts';
-import { isRefused, openMirrorFolder } from '../worker/mirror-folder.ts';
+import {
+  isRefused,
+  namedTwice,
+  openMirrorFolder,
+  workable,
+  type Workable,
+} from '../worker/mirror-folder.ts';
 import {
   drainNode,
   type Fleet,
@@ -34,7 +40,6 @@ import {
 import { moveStore } from '../compose/placement/move-store.ts';
 import { weightOf } from '../compose/placement/place-mirrors.ts';
 import { connectQuickly, type Quick } from '../compose/queues/redis-connections.ts';
-import { namedTwice, workable, type Workable } from '../worker/workable-config.ts';
 
 export const parts: readonly CommandPart[] = [
   {

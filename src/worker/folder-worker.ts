@@ -11,7 +11,13 @@ import { systemClock } from '../http/system-clock.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { stopped } from '../compose/stop-signals.ts';
 import type { ConsoleFleet } from '../console/pages/fleet.ts';
-import { type FolderFiles, isRefused, openMirrorFolder } from './mirror-folder.ts';
+import {
+  type FolderFiles,
+  isRefused,
+  openMirrorFolder,
+  workable,
+  type Workable,
+} from './mirror-folder.ts';
 import { createProbe } from './mirror-pulse.ts';
 import { serve } from './mirror-service.ts';
 import { createSharedCauses } from './notifications/shared-causes.ts';
@@ -20,8 +26,7 @@ import { createMirrorMoves, type MirrorMoves } from './moves/mirror-moves.ts';
 import { createFleetMember, type FleetMember } from '../compose/placement/fleet-member.ts';
 import { shareConnections, type SharedConnections } from '../compose/queues/shared-connections.ts';
 import { createServedMirrors, type ServedMirrors } from './served-mirrors.ts';
-import { createCapacity } from './capacity/worker-capacity.ts';
-import { workable, type Workable } from './workable-config.ts';
+import { createCapacity } from './worker-capacity.ts';
 import { openServer, type WorkerServer } from './worker-server.ts';
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
@@ -44,7 +49,7 @@ export async function serveFolder(path: string, outer: Shell, end: () => void): 
   const shared = { probe: createProbe(systemClock), causes: createSharedCauses(systemClock) };
   const capacity = createCapacity(systemClock, createTimeCheck);
   let server: WorkerServer | undefined;
-  const fleets = createFleets({ shell, connections, host }, (isLent) => mirrors.release(isLent));
+  const fleets = createFleets(shell, connections, host, (isLent) => mirrors.release(isLent));
   const mirrors: ServedMirrors = createServedMirrors({
     shell,
     serve: (config) =>
@@ -89,15 +94,11 @@ export async function serveFolder(path: string, outer: Shell, end: () => void): 
   }
 }
 
-interface FleetParts {
-  shell: Shell;
-  connections: SharedConnections;
-  host: string;
-}
-
 /** Creates this worker's part in the fleet of each Redis. */
 function createFleets(
-  { shell, connections, host }: FleetParts,
+  shell: Shell,
+  connections: SharedConnections,
+  host: string,
   moved: (isLent: (mirror: string) => boolean) => void,
 ) {
   const known = new Map<string, FleetMember & { fleet: ConsoleFleet }>();

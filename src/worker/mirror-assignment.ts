@@ -89,7 +89,9 @@ export function assignmentIn(record: AssignmentStore, own: Side): MirrorAssignme
       const generation = snapshot.generation();
       const restored = copiedAt(snapshot.meta) !== undefined;
       const file = snapshot.fileNumber();
-      const own = { snapshot: idOf(snapshot), generation, file, disk: diskHere(path) };
+      const id = diskOf(dirname(path), randomHex);
+      const disk = id === undefined ? '' : `${id}@${hostname()}`;
+      const own = { snapshot: idOf(snapshot), generation, file, disk };
       const claim = await record.claim({
         ...own,
         restored,
@@ -115,12 +117,6 @@ export function assignmentIn(record: AssignmentStore, own: Side): MirrorAssignme
       }
     },
   };
-}
-
-/** Returns the disk of the snapshot at `path`, with the name of this machine. */
-function diskHere(path: string): string {
-  const id = diskOf(dirname(path), randomHex);
-  return id === undefined ? '' : `${id}@${hostname()}`;
 }
 
 /**

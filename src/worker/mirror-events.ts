@@ -1,17 +1,19 @@
 /**
  * Works on the events of a mirror: updates the person of a record, or forgets the people of a
  * record that the CRM has erased, if the server that took the event has signed that.
+ *
+ * Redis vouches for no erasure on its way: the server that took the event of the CRM seals the id
+ * of the record, and the worker acts on nothing else.
  */
 import { Interrupted, Invalid } from '../domain/errors.ts';
 import { isUnloaded } from '../engine/context/run-context.ts';
 import { eraseTold } from '../engine/erasure/privacy-deletions.ts';
-import type { Summary } from '../engine/report/run-summary.ts';
 import { refusePaused } from '../compose/pause-mark.ts';
 import { runNow } from '../app/run/run-command.ts';
 import { isAssigned, isPassing, type Opened, shellOf, type State, use } from './open-mirror.ts';
 import type { Heard, Worked } from '../compose/queues/event-queue.ts';
-import { sealIn } from '../compose/queues/payload-encryption.ts';
-import { openErasure } from './signed-erasures.ts';
+import { type Order, type Seal, sealIn } from '../compose/queues/payload-encryption.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 
 /** An event as Redis has it. */
 interface Told {
@@ -29,7 +31,11 @@ export async function workOn(state: State, told: Told): Promise<Worked> {
     return await use(state, async (opened) => {
       isOpen = true;
       refusePaused(opened.mirror.snapshot.meta, config);
-      beginLoad(state, opened);
+      // If no full run has ended yet, the first run of the schedule is made at once: it is a full
+      // one, and loads everybody at a time, while events would load one person after the other.
+      const { full, fast } = config.schedule?.patterns ?? {};
+      const isScheduled = full !== undefined || fast !== undefined;
+      if (isScheduled && isUnloaded(opened.mirror)) state.retries.begin('fast');
       return told.heard === 'erased' ? erase(state, told, opened) : record(state, told.id, opened);
     });
   } catch (error) {
@@ -39,16 +45,6 @@ export async function workOn(state: State, told: Told): Promise<Worked> {
   }
 }
 
-/**
- * Has the first run of the schedule made at once if no full run has ended yet: it is a full one,
- * and loads everybody at a time, while events would load one person after the other.
- */
-function beginLoad({ config, retries }: State, { mirror }: Opened): void {
-  const { full, fast } = config.schedule?.patterns ?? {};
-  const isScheduled = full !== undefined || fast !== undefined;
-  if (isScheduled && isUnloaded(mirror)) retries.begin('fast');
-}
-
 /** Runs for the person of one record, in parallel with other runs. */
 async function record(state: State, id: string, { lanes }: Opened): Promise<Worked> {
   const by = { by: 'event' } as const;
@@ -56,11 +52,16 @@ async function record(state: State, id: string, { lanes }: Opened): Promise<Work
   const options = { writes: true, progress, by, mode: { record: id }, only: 'contacts' } as const;
   const inner = shellOf(state);
   const summary = await lanes.run((mirror) => runNow(mirror, inner, options));
-  if (isWorthTelling(summary)) {
+  const { status, contacts, reasonCodes } = summary;
+  // A run for one event that changed nothing is not logged.
+  if (status !== 'done' || Object.values(contacts.applied).some((n) => n > 0)) {
     state.log.ended(summary, 'event');
     state.ended(summary);
   }
-  return isOver(summary) ? 'done' : 'again';
+  if (status === 'interrupted') return 'again';
+  // An opt-in that waits for the end of the quarantine is left to the next run about all people.
+  const isOver = status !== 'failed' || reasonCodes.every((code) => code === 'quarantined');
+  return isOver ? 'done' : 'again';
 }
 
 /**
@@ -92,17 +93,29 @@ async function erase(state: State, told: Told, opened: Opened): Promise<Worked> 
   return rest === 'again' ? 'again' : 'done';
 }
 
-/** Returns whether a run for one event is logged. It is not if it changed nothing. */
-function isWorthTelling({ status, contacts }: Summary): boolean {
-  return status !== 'done' || Object.values(contacts.applied).some((n) => n > 0);
+/** Returns the signature. */
+export function sealErasure(seal: Seal, id: string, now: number): string {
+  return seal.closeOrder(textOf(id), 'event', now).sealed;
 }
 
 /**
- * Returns whether an event is done. It also counts as done if the run failed because of the
- * quarantine: an opt-in that waits for the end of the quarantine is left to the next run about all
- * people.
+ * Returns the order to erase the record, or undefined if no server of this mirror has signed that,
+ * it has expired, or it was carried out before.
  */
-function isOver({ status, reasonCodes }: Summary): boolean {
-  if (status === 'interrupted') return false;
-  return status !== 'failed' || reasonCodes.every((code) => code === 'quarantined');
+export function openErasure(
+  seal: Seal,
+  { id, signature }: { id: string; signature: string },
+  { snapshot, now }: { snapshot: Snapshot; now: number },
+): Order | undefined {
+  try {
+    const order = seal.openOrder(signature, 'event', now);
+    if (order.text === textOf(id) && !snapshot.usedNumbers.has(order.number)) return order;
+  } catch (error) {
+    if (!(error instanceof Invalid)) throw error;
+  }
+  return undefined;
+}
+
+function textOf(id: string): string {
+  return JSON.stringify({ erased: id });
 }

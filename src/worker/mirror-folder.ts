@@ -1,5 +1,6 @@
 /**
- * Reads a folder of configurations, one file for each mirror, and follows its changes.
+ * Checks that a worker can serve a configuration, reads a folder of them, one file for each mirror,
+ * and follows its changes.
  *
  *   the folder shows, twice in a row          result
  *   a new or changed file                     it is read; usable, or refused with the reason
@@ -19,10 +20,11 @@ import { dirname, join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import { Invalid, isExpected, renderProblem } from '../domain/errors.ts';
-import { readSmallFile } from '../domain/values/config-file.ts';
+import { readSmallFile, placeOf } from '../domain/values/config-file.ts';
 import { defaultsName } from '../config/load-config.ts';
 import { explain } from '../compose/output/failure-report.ts';
-import type { Workable } from './workable-config.ts';
+import type { Config } from '../config/config.ts';
+import { dueIn, type Schedule } from '../compose/queues/run-schedule.ts';
 
 /** A file of the folder that cannot be used, so that its mirror is stopped. */
 export interface RefusedFile {
@@ -35,7 +37,7 @@ export interface RefusedFile {
 export type FolderFiles = ReadonlyMap<string, Workable | RefusedFile>;
 
 /** A folder of configurations. */
-export interface MirrorFolder {
+interface MirrorFolder {
   /** Reads all files. Throws Invalid if the folder cannot be read. */
   read(): Promise<FolderFiles>;
   /** Calls `changed` after each change, until `stop`. */
@@ -43,7 +45,7 @@ export interface MirrorFolder {
 }
 
 /** The folder and how to read it. */
-export interface MirrorFolderOptions {
+interface MirrorFolderOptions {
   folder: string;
   clock: Clock;
   /** Reads a configuration. Throws the errors of the configuration. */
@@ -159,7 +161,7 @@ async function look(state: State, all: boolean): Promise<{ isChanged: boolean; i
   return { isChanged, isOpen };
 }
 
-/** The state of a file that is not there. */
+/** The state of a file that is not there, or was seen once. */
 const none = '';
 
 /** Reads the files that are due, and returns whether any of them means something else now. */
@@ -175,7 +177,8 @@ async function take(
     const print = files.includes(file) ? printOf(file, before?.read) : none;
     const due = isDue(before, print);
     if (!due && before) before.next = before.print === print ? undefined : print;
-    else if (!due) known.set(file, { print: none, next: print, content: none, read: unread(file) });
+    else if (!due)
+      known.set(file, { print: none, next: print, content: none, read: { file, why: none } });
     else if (print === none) known.delete(file);
     else known.set(file, readOne(state, file, before));
     isChanged ||= due && known.get(file)?.read !== before?.read;
@@ -183,11 +186,6 @@ async function take(
     if (due) await setImmediate();
   }
   return isChanged;
-}
-
-/** What is known of a file that was seen once. */
-function unread(file: string): RefusedFile {
-  return { file, why: none };
 }
 
 function readOne({ load }: State, file: string, before: Known | undefined): Known {
@@ -275,7 +273,10 @@ function apart(state: State): FolderFiles {
       : claimsOf(file, one)
           .flatMap(({ claim }) => claims.get(claim) ?? [])
           .find((other) => other.file !== file && !(usable.has(file) && !usable.has(other.file)));
-    files.set(file, rival ? { file, why: twinWords(file, rival) } : one);
+    const fix = 'give each a mirror name and a snapshot of its own';
+    const rivalWords = ({ file: other, what }: Claim): string =>
+      renderProblem({ place: file, reason: `${other} ${what}`, fix });
+    files.set(file, rival ? { file, why: rivalWords(rival) } : one);
   }
   state.usable = new Set([...files].flatMap(([file, one]) => (isRefused(one) ? [] : [file])));
   return files;
@@ -294,7 +295,44 @@ function claimsOf(file: string, { mirror, snapshot }: Workable): Claim[] {
   ];
 }
 
-function twinWords(file: string, { file: other, what }: Claim): string {
-  const fix = 'give each a mirror name and a snapshot of its own';
-  return renderProblem({ place: file, reason: `${other} ${what}`, fix });
+/** A configuration that a worker can serve. */
+export interface Workable extends Config {
+  readonly redis: string;
+  readonly schedule: Schedule;
+}
+
+/** A schedule without runs. */
+export const nothingDue: Schedule = {
+  patterns: { full: undefined, fast: undefined, templates: undefined, sentinel: undefined },
+  timezone: 'UTC',
+};
+
+/** Returns the error for naming mirrors by a file and by a folder. */
+export function namedTwice(): Invalid {
+  return new Invalid('-c and --mirrors both name mirrors', { fix: 'keep one of the two' });
+}
+
+/**
+ * Returns the configuration of a mirror that a worker can serve. Throws Invalid if it has no Redis,
+ * nothing is due, or it reads standard input.
+ */
+export function workable({ redis, schedule = nothingDue, ...config }: Config): Workable {
+  const { file, contacts, templates } = config;
+  // Standard input can be read only once, and a worker reads repeatedly.
+  for (const [name, part] of Object.entries({ contacts, templates })) {
+    if (!part || !('path' in part.source) || placeOf(part.source.path) !== 'input') continue;
+    const what = `${file}: ${name}.source is standard input, which a worker cannot read`;
+    throw new Invalid(what, { fix: 'name a file, or pipe it into `sync`' });
+  }
+  if (redis === undefined) {
+    throw new Invalid(`${file}: redis is missing, and a worker needs one`, {
+      fix: 'write redis: redis://HOST:PORT, or use `sync` from cron',
+    });
+  }
+  if (dueIn(schedule).length === 0 && contacts?.webhook === undefined) {
+    throw new Invalid(`${file}: schedule names no run, so a worker has nothing to do`, {
+      fix: 'add schedule: { full: "0 3 * * *" }',
+    });
+  }
+  return { ...config, redis, schedule };
 }

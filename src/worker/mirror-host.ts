@@ -8,7 +8,7 @@
  *   the input cannot be used          printed with every run
  *   a run failed                      the summary states the reason; the mirror is reopened
  *                                     with the current configuration, and the run is repeated
- *                                     after 1, 2, 5 and then every 15 minutes (run-retries.ts)
+ *                                     after 1, 2, 5 and then every 15 minutes (mirror-schedule.ts)
  *   no full run has ended yet         the run that is due first is a full one, and an event
  *                                     has it made at once
  *   the file of the API key changed   the mirror is reopened with it before the next run
@@ -16,11 +16,11 @@
  *
  * Runs about all people are sequential. Events, commands about one person, and the sentinel run in
  * parallel with them. In a worker of a folder, scheduled runs of all mirrors share a few slots
- * (capacity/worker-capacity.ts), for which nothing else waits.
+ * (worker-capacity.ts), for which nothing else waits.
  */
 import { readFileSync } from 'node:fs';
 import pLimit from 'p-limit';
-import { Busy, Interrupted, isExpected } from '../domain/errors.ts';
+import { Busy, Interrupted, isExpected, Unavailable } from '../domain/errors.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { isUnloaded } from '../engine/context/run-context.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
@@ -28,22 +28,10 @@ import type { Heard, Worked } from '../compose/queues/event-queue.ts';
 import type { Tick } from '../compose/queues/run-schedule.ts';
 import { watch } from '../engine/watch/unsubscribe-watch.ts';
 import type { Assembled } from '../compose/process-shell.ts';
-import { complaintsOf } from './notifications/blocked-notices.ts';
-import { explain, isDiskFull } from '../compose/output/failure-report.ts';
-import { followRun } from '../app/run/follow-run.ts';
-import { alertsIn } from '../views/status/run-history.ts';
-import { createLog } from '../app/run/run-log.ts';
-import { createNotifier } from './notifications/notifier.ts';
-import { runNow } from '../app/run/run-command.ts';
-import type { DueWork, RunSlots } from './capacity/run-slots.ts';
-import { copiedAt } from '../compose/snapshot-marks.ts';
-import { refusePaused } from '../compose/pause-mark.ts';
-import { stay, taken } from './assignment-lifecycle.ts';
-import { workOn } from './mirror-events.ts';
-import { createRunRetries } from './run-retries.ts';
 import {
   close,
   comeAgain,
+  complaintsOf,
   type HomeOptions,
   isAssigned,
   isPassing,
@@ -52,6 +40,19 @@ import {
   type State,
   use,
 } from './open-mirror.ts';
+import { explain, isDiskFull } from '../compose/output/failure-report.ts';
+import { followRun } from '../app/run/follow-run.ts';
+import { alertsIn } from '../views/status/run-history.ts';
+import { createLog } from '../app/run/run-log.ts';
+import { createNotifier } from './notifications/notifier.ts';
+import { runNow } from '../app/run/run-command.ts';
+import type { DueWork, RunSlots } from './worker-capacity.ts';
+import { copiedAt } from '../compose/snapshot-marks.ts';
+import { refusePaused } from '../compose/pause-mark.ts';
+import { workOn } from './mirror-events.ts';
+import { createRunRetries } from './mirror-schedule.ts';
+import { retrySchedules } from '../domain/retry-schedules.ts';
+import { systemClock } from '../http/system-clock.ts';
 
 /** A tick that starts a run. */
 type RunTick = Exclude<Tick, 'sentinel'>;
@@ -140,13 +141,10 @@ export function createMirrorHost(options: HomeOptions): Home {
   const placeOf = (dueMs: number): DueWork => {
     return { dueMs, stop: AbortSignal.any([shell.stop, state.left.signal, resting.signal]) };
   };
-  const inTurn = async (dueMs: number, work: () => Promise<Ran>): Promise<Ran> => {
-    const place = placeOf(dueMs);
-    return state.alone(() => inSlot(capacity?.runs, place, work));
-  };
   const run = async (tick: Tick, dueMs: number): Promise<Ran> => {
-    if (tick !== 'sentinel') return inTurn(dueMs, () => runTick(state, tick));
-    return inSlot(capacity?.checks, placeOf(dueMs), () => look(state));
+    const place = placeOf(dueMs);
+    if (tick === 'sentinel') return inSlot(capacity?.checks, place, () => look(state));
+    return state.alone(() => inSlot(capacity?.runs, place, () => runTick(state, tick)));
   };
   return {
     async taken() {
@@ -257,17 +255,13 @@ function repeatLast({ opened, retries, config }: State): void {
 async function takeNewKey(state: State): Promise<void> {
   const { apiKeyFile, apiKey } = state.config.platform;
   if (apiKeyFile === undefined) return;
-  const found = readKeyFile(apiKeyFile);
-  if (found !== undefined && found !== apiKey) await comeAgain(state);
-}
-
-/** Returns the key, or undefined while the file cannot be read or is being written. */
-function readKeyFile(file: string): string | undefined {
+  let found = '';
   try {
-    return readFileSync(file, 'utf8').trim() || undefined;
+    found = readFileSync(apiKeyFile, 'utf8').trim();
   } catch {
-    return undefined;
+    // It cannot be read, or is being written.
   }
+  if (found !== '' && found !== apiKey) await comeAgain(state);
 }
 
 /** Runs the sentinel. If it fails, reopens everything, unless a run is in progress. */
@@ -278,7 +272,12 @@ async function look(state: State): Promise<Ran> {
   try {
     await use(state, async (opened) => {
       isOpen = true;
-      await lookOnce(state, opened);
+      const { meta } = opened.mirror.snapshot;
+      refusePaused(meta, state.config);
+      const { stop, abort } = shellOf(state);
+      const restored = copiedAt(meta) !== undefined;
+      state.log.saw(await opened.lanes.run((own) => watch(own, { stop, abort, restored })));
+      complain.no();
     });
   } catch (error) {
     if (error instanceof Interrupted) return 'over';
@@ -287,15 +286,6 @@ async function look(state: State): Promise<Ran> {
     if (!(error instanceof Busy) && alone.activeCount === 0) await alone(() => comeAgain(state));
   }
   return 'over';
-}
-
-async function lookOnce(state: State, { mirror, lanes }: Opened): Promise<void> {
-  const { meta } = mirror.snapshot;
-  refusePaused(meta, state.config);
-  const { stop, abort } = shellOf(state);
-  const restored = copiedAt(meta) !== undefined;
-  state.log.saw(await lanes.run((own) => watch(own, { stop, abort, restored })));
-  state.complain.no();
 }
 
 async function hold<T>(
@@ -320,4 +310,57 @@ function optionsOf(tick: RunTick) {
     because: ['schedule'],
     only: tick === 'templates' ? 'templates' : undefined,
   } as const;
+}
+
+/** How often to check whether the mirror is still assigned to this worker. */
+const stayMs = 5_000;
+
+/**
+ * Waits until the mirror is assigned to this worker or the worker is asked to stop. Throws the
+ * errors of `assemble`.
+ */
+async function taken(state: State): Promise<void> {
+  const { shell, complain, turns, config, capacity } = state;
+  const claimed = async (): Promise<void> => use(state, async () => undefined);
+  while (!shell.stop.aborted) {
+    if (turns) {
+      if (turns.isOthers(config.mirror)) state.owner = 'another';
+      await turns.turn(config.mirror, shell.stop);
+      if (shell.stop.aborted) return;
+    }
+    try {
+      await (capacity ? capacity.claims(claimed) : claimed());
+      return;
+    } catch (error) {
+      if (!(error instanceof Busy) && !(error instanceof Unavailable)) throw error;
+      complain.of(error);
+      await systemClock.sleep(retrySchedules.lease.firstMs, shell.stop).catch(() => undefined);
+    }
+  }
+}
+
+/**
+ * Checks every few seconds whether the mirror is still assigned to this worker, until the worker is
+ * asked to stop. If it is not, closes it and waits until it is assigned again.
+ */
+async function stay(state: State): Promise<void> {
+  const { shell, assignment, complain, alone, node, config } = state;
+  while (!shell.stop.aborted) {
+    if (node) await node.due(config.mirror, shell.stop);
+    else await systemClock.sleep(stayMs, shell.stop).catch(() => undefined);
+    if (!isAssigned(state) || shell.stop.aborted) continue;
+    const another = 'another worker has become the home of this mirror';
+    const lost = new Busy(another, { fix: 'this one leaves it' });
+    const failure = await assignment.keep().then(
+      (kept) => (kept ? undefined : lost),
+      (error: unknown) => error,
+    );
+    if (failure === undefined) continue;
+    complain.of(failure);
+    state.owner = 'another';
+    state.left.abort(new Interrupted('SIGTERM'));
+    await alone(() => close(state, failure));
+    state.left = new AbortController();
+    await taken(state);
+  }
 }

@@ -75,11 +75,8 @@ type Source =
 /** Returns why a source cannot be reached; undefined if it can be, or if that is not known. */
 async function whySourceAway(source: Source, probe: Probe): Promise<string | undefined> {
   if (!('path' in source)) return probe(source.url);
-  return placeOf(source.path) === 'file' ? whyNoFile(source.path) : probe(source.path);
-}
-
-function whyNoFile(path: string): string | undefined {
-  return existsSync(path) ? undefined : `${path} is not there`;
+  if (placeOf(source.path) !== 'file') return probe(source.path);
+  return existsSync(source.path) ? undefined : `${source.path} is not there`;
 }
 
 /**

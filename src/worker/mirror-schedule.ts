@@ -1,12 +1,29 @@
-/** Stores the schedule of a mirror in Redis, keeps it whole there, and removes it. */
+/**
+ * The schedule of a mirror: stored in Redis, kept whole there, and removed. What happens to its
+ * runs is noticed by the schedule and the clock of this machine alone: whatever Redis does with the
+ * runs that it stores, it cannot hide that none comes.
+ *
+ *   the time of a run has passed                                  nothing yet
+ *   by more than a minute, and no run of its queue is in          an outage of the schedule
+ *   progress, nor one by another process, and nobody has paused
+ *   the mirror
+ *   a run has been made, and none is overdue                      the outage has ended
+ *   a run has failed                                              repeated at growing delays
+ *
+ * There is one repetition at a time for each entry of the schedule: a run that the schedule starts
+ * meanwhile takes its place.
+ */
 import type { Clock } from '../domain/clock.ts';
 import { isExpected, renderProblem, Unavailable } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { explain } from '../compose/output/failure-report.ts';
 import type { RunQueue } from '../compose/queues/run-queue.ts';
-import { type Tick, tickWords } from '../compose/queues/run-schedule.ts';
-import type { Workable } from './workable-config.ts';
+import { dueIn, type Schedule, type Tick, tickWords } from '../compose/queues/run-schedule.ts';
+import { nothingDue, type Workable } from './mirror-folder.ts';
+import { dueAfter } from '../config/schema/cron-pattern.ts';
+import { instant } from '../compose/output/format-values.ts';
+import type { OutageRecord } from '../store/health-file.ts';
 
 /** How long a mirror that leaves waits for Redis to remove its schedule. */
 const unfollowMs = 10_000;
@@ -33,7 +50,7 @@ export async function follow(queue: RunQueue, { file, schedule }: Workable): Pro
 const checkMs = 30_000;
 
 /** What a check of the schedule finds. */
-export interface CheckedSchedule {
+interface CheckedSchedule {
   /** Returns whether this worker has the mirror, and Redis is there. */
   isDue(): boolean;
   /** Called with why Redis refuses the schedule, or undefined if it has all of it. */
@@ -47,12 +64,16 @@ export interface CheckedSchedule {
 export async function keepWhole(
   queue: RunQueue,
   config: Workable,
-  { stop, note }: Pick<Shell, 'stop' | 'note'>,
+  { stop, note }: Shell,
   { isDue, refused, evicts, clock }: CheckedSchedule,
 ): Promise<void> {
   const mend = async (): Promise<void> => {
     const lost = await follow(queue, config);
-    if (lost.length > 0) note(`crm-mirror: ${config.mirror}: ${lostWords(lost)}`);
+    if (lost.length > 0) {
+      const reason = `Redis had lost a part of the schedule (${lost.map(tickWords).join(', ')})`;
+      const fix = 'it is stored again; see that nothing removes keys of crm-mirror from this Redis';
+      note(`crm-mirror: ${config.mirror}: ${renderProblem({ reason, fix })}`);
+    }
     evicts(await queue.evictsBy());
     refused(undefined);
   };
@@ -65,19 +86,11 @@ export async function keepWhole(
   }
 }
 
-function lostWords(lost: readonly Tick[]): string {
-  const reason = `Redis had lost a part of the schedule (${lost.map(tickWords).join(', ')})`;
-  const fix = 'it is stored again; see that nothing removes keys of crm-mirror from this Redis';
-  return renderProblem({ reason, fix });
-}
-
-const nothingDue = { full: undefined, fast: undefined, templates: undefined, sentinel: undefined };
-
 /** Removes the schedule from Redis. Prints why if Redis does not do it in time. */
 export async function unfollow(queue: RunQueue, { mirror }: Workable, shell: Shell): Promise<void> {
   const late = new AbortController();
   const given = systemClock.sleep(unfollowMs, AbortSignal.any([shell.stop, late.signal]));
-  const done = queue.follow({ patterns: nothingDue, timezone: 'UTC' }).then(() => true);
+  const done = queue.follow(nothingDue).then(() => true);
   try {
     if (await Promise.race([done, given.then(() => false)])) return;
     shell.note(`crm-mirror: ${mirror}: ${staysWords('Redis is away')}`);
@@ -94,4 +107,119 @@ export async function unfollow(queue: RunQueue, { mirror }: Workable, shell: She
 function staysWords(why: string): string {
   const reason = `the schedule stays in Redis (${why})`;
   return renderProblem({ reason, fix: 'nothing is run by it: no worker serves this mirror' });
+}
+
+/** A run is overdue after this time. */
+const lateMs = 60_000;
+/** After this time without a look, Redis may have been away, and gets time to hand out runs. */
+const gapMs = 90_000;
+
+type Run = (tick: Tick, dueMs: number) => Promise<'over' | 'elsewhere'>;
+
+/** What the watch needs. */
+interface WatchOptions {
+  schedule: Schedule;
+  outages: Pick<OutageRecord, 'failed' | 'works'>;
+  clock: Pick<Clock, 'now'>;
+  /** Returns whether the mirror is paused, or another process makes a run. */
+  isHalted(): boolean;
+}
+
+/** Creates the watch. Nothing is due before `watched`. */
+export function watchOverdue({ schedule, outages, clock, isHalted }: WatchOptions) {
+  const due = new Map<Tick, number>();
+  const busy = new Set<Tick>();
+  let hasRun = false;
+  let lookedAt = 0;
+  let fromMs = 0;
+  const nextOf = (tick: Tick, pattern: string): number => {
+    const next = dueAfter(pattern, schedule.timezone, clock.now());
+    return Math.min(next, due.get(tick) ?? next);
+  };
+  const begin = (): void => {
+    for (const { tick, pattern } of dueIn(schedule)) due.set(tick, nextOf(tick, pattern));
+  };
+  const isBusy = (tick: Tick): boolean =>
+    [...busy].some((one) => (one === 'sentinel') === (tick === 'sentinel'));
+  return {
+    /** Returns this function, which makes the runs that are due, so that they are noticed. */
+    watched(run: Run): Run {
+      begin();
+      return async (tick, dueMs) => {
+        const before = due.get(tick);
+        due.delete(tick);
+        begin();
+        busy.add(tick);
+        const end = await run(tick, dueMs).finally(() => busy.delete(tick));
+        if (end === 'over') hasRun = true;
+        else if (before !== undefined) due.set(tick, before);
+        return end;
+      };
+    },
+    /** Looks; called every few seconds while the worker has the mirror and Redis is there. */
+    look(): void {
+      const at = clock.now();
+      // The clock may have been set, too: a time that was far ahead is none any more.
+      if (at < lookedAt || at - lookedAt > gapMs) {
+        fromMs = at;
+        if (due.size > 0) begin();
+      }
+      lookedAt = at;
+      const late = [...due].filter(([, ms]) => at - Math.max(ms, fromMs) > lateMs);
+      if (late.length === 0 && hasRun) outages.works('schedule', true);
+      const kept = late.filter(([tick]) => !isBusy(tick));
+      if (kept.length === 0 || isHalted()) return;
+      const words = kept.map(([tick, ms]) => `${tickWords(tick)} was due at ${instant(ms)}`);
+      outages.failed('schedule', { reason: words.join(', ') }, 'probe');
+    },
+  };
+}
+
+const minuteMs = 60_000;
+
+/** The delays after the first failures in a row; the last one counts for all that follow. */
+const delaysMs = [minuteMs, 2 * minuteMs, 5 * minuteMs, 15 * minuteMs] as const;
+const longestMs = delaysMs[3];
+
+/** The repetitions of one mirror. */
+export type RunRetries = ReturnType<typeof createRunRetries>;
+
+/**
+ * Creates the repetitions. `run` returns `elsewhere` if it could not begin, and is then called
+ * again a minute later.
+ */
+export function createRunRetries(
+  clock: Pick<Clock, 'sleep'>,
+  run: (tick: Tick) => Promise<'over' | 'elsewhere'>,
+) {
+  const waits = new Map<Tick, AbortController>();
+  const failures = new Map<Tick, number>();
+  const wait = (tick: Tick, delayMs: number): void => {
+    waits.get(tick)?.abort();
+    const over = new AbortController();
+    waits.set(tick, over);
+    const repeat = async (): Promise<void> => {
+      await clock.sleep(delayMs, over.signal);
+      if ((await run(tick)) === 'elsewhere' && !over.signal.aborted) wait(tick, minuteMs);
+    };
+    repeat().catch(() => undefined);
+  };
+  return {
+    /** Has a run made at once, unless it was repeated or made before. */
+    begin(tick: Tick): void {
+      if (!waits.has(tick)) wait(tick, 0);
+    },
+    /** Has a run that failed repeated later. */
+    failed(tick: Tick): void {
+      const count = failures.get(tick) ?? 0;
+      failures.set(tick, count + 1);
+      wait(tick, delaysMs[count] ?? longestMs);
+    },
+    /** Ends the repetitions of a run that went well. */
+    wentWell(tick: Tick): void {
+      failures.delete(tick);
+      waits.get(tick)?.abort();
+    },
+    close: (): void => waits.forEach((over) => over.abort()),
+  };
 }

@@ -12,23 +12,23 @@ import { type AssignmentStore, homeRecord } from '../compose/queues/assignment-s
 import { serveCommands } from '../compose/queues/command-queue.ts';
 import { type EventQueue, openEventQueue } from '../compose/queues/event-queue.ts';
 import { type QueueView, viewQueues } from '../compose/queues/queue-view.ts';
-import { type DeliveryLog, deliveryLogOf } from '../compose/queues/delivery-log.ts';
+import { deliveryLogOf } from '../compose/queues/delivery-log.ts';
 import type { Quick } from '../compose/queues/redis-connections.ts';
 import { type Connections, ownConnections } from '../compose/queues/shared-connections.ts';
 import { openRunQueue, type RunQueue } from '../compose/queues/run-queue.ts';
-import { dueIn, tickWords, type Schedule } from '../compose/queues/run-schedule.ts';
+import { dueIn, tickWords } from '../compose/queues/run-schedule.ts';
 import { sealIn } from '../compose/queues/payload-encryption.ts';
-import type { Watched } from './server/mirror-gauges.ts';
+import type { Watched } from './server/metrics.ts';
 import type { Webhook } from './server/webhooks.ts';
-import type { Workable } from './workable-config.ts';
-import { follow, keepWhole, unfollow } from './mirror-schedule.ts';
+import type { Workable } from './mirror-folder.ts';
+import { follow, keepWhole, unfollow, watchOverdue } from './mirror-schedule.ts';
 import type { Turns } from '../compose/placement/fleet-member.ts';
 import { doHanded } from './remote-commands.ts';
-import { sealErasure } from './signed-erasures.ts';
+import { sealErasure } from './mirror-events.ts';
 import type { SharedCauses } from './notifications/shared-causes.ts';
 import { createMirrorHost, type Home } from './mirror-host.ts';
-import { lanesAtOnce } from './person-runs.ts';
-import type { Capacity } from './capacity/worker-capacity.ts';
+import { lanesAtOnce } from './open-mirror.ts';
+import type { Capacity } from './worker-capacity.ts';
 import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import type { Attention } from '../views/status/attention.ts';
@@ -43,7 +43,7 @@ import {
 import { readCurrentStatus } from '../views/status/current-status.ts';
 import { type OutageRecord, recordOutages } from '../store/health-file.ts';
 import { createProbe, type Probe, pulse } from './mirror-pulse.ts';
-import { watchOverdue } from './overdue-runs.ts';
+import { instant } from '../compose/output/format-values.ts';
 
 /** After this time without Redis, people are told of it. */
 const awayMs = 20_000;
@@ -128,6 +128,9 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
   const { home, events, redis, queue, quick, failed, over } = parts;
   const hook = contacts?.webhook;
   const view = viewQueues({ url, mirror, connections: options.connections });
+  // The key is there since the first run.
+  const seal = () => sealIn(config, randomBytes);
+  const logDeliveries = () => deliveryLogOf(quick.redis, { mirror, clock: systemClock, seal });
   begin(parts).catch((error: unknown) => failed.reject(error));
   const closeAll = async (): Promise<void> => {
     await close(parts);
@@ -137,15 +140,20 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
     config,
     mirror,
     failed: failed.promise,
-    webhook: hook && events && { ...hook, events, deliveries: deliveriesOf(config, quick) },
+    webhook: hook && events && { ...hook, events, deliveries: logDeliveries() },
     queues: view.queues,
     isHere: home.isHere,
     isTold: () => options.turns === undefined || home.isHere(),
     away: redis.away,
     faults: parts.faults,
     standing: async () => {
-      const status = statusOf(config);
-      return { ...status, attention: attentionOf(status, parts.faults()) };
+      try {
+        const status = readCurrentStatus(config);
+        return { ...status, attention: attentionOf(status, parts.faults()) };
+      } catch (error) {
+        const fault = isExpected(error) ? undefined : unreadable(error);
+        throw fault ? new Invalid(fault.text, { fix: fault.fix, cause: error }) : error;
+      }
     },
     limits: home.limits,
     depths: view.depths,
@@ -163,36 +171,6 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
     },
     close: closeAll,
   };
-}
-
-/** Signs the erasure of a record. Throws Unavailable while the key is missing. */
-function signErasure(config: Workable, id: string): string {
-  const seal = sealIn(config, randomBytes);
-  if (seal) return sealErasure(seal, id, systemClock.now());
-  throw new Unavailable(
-    `${config.ledger.keyFile}: without the key of the do-not-contact list, no erasure is accepted`,
-    { acted: 'no' },
-  );
-}
-
-/** Returns the log of deliveries. The key is there since the first run. */
-function deliveriesOf(config: Workable, { redis }: Quick): DeliveryLog {
-  const { mirror } = config;
-  return deliveryLogOf(redis, {
-    mirror,
-    clock: systemClock,
-    seal: () => sealIn(config, randomBytes),
-  });
-}
-
-/** Returns the status. Throws Invalid if the snapshot cannot be read. */
-function statusOf(config: Workable): ReturnType<typeof readCurrentStatus> {
-  try {
-    return readCurrentStatus(config);
-  } catch (error) {
-    const fault = isExpected(error) ? undefined : unreadable(error);
-    throw fault ? new Invalid(fault.text, { fix: fault.fix, cause: error }) : error;
-  }
 }
 
 /** Returns whether the mirror is paused, or some process makes a run of it. */
@@ -228,7 +206,9 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
     clock: systemClock,
   });
   const redis = watchRedis(mirror, shell, clock);
-  const failing = () => (home.isOurs() ? linesOf(outages) : []);
+  // What fails in the mirror that this process has.
+  const failing = () =>
+    home.isOurs() ? outageLines(outages.outages().map(tellOutage), instant(systemClock.now())) : [];
   const { causes } = options;
   const told = { load, ended, clock, node, turns, capacity, causes };
   const home = createMirrorHost({
@@ -240,7 +220,12 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
     faults: () => [...redis.faults(awayMs), ...failing()],
   });
   const hook = contacts?.webhook;
-  const sign = (id: string): string => signErasure(config, id);
+  const sign = (id: string): string => {
+    const seal = sealIn(config, randomBytes);
+    if (seal) return sealErasure(seal, id, systemClock.now());
+    const reason = 'without the key of the do-not-contact list, no erasure is accepted';
+    throw new Unavailable(`${config.ledger.keyFile}: ${reason}`, { acted: 'no' });
+  };
   const events = hook && openEventQueue({ ...place, sign, notice: () => undefined });
   const queue: RunQueue = openRunQueue({
     ...place,
@@ -278,7 +263,7 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
 
 /** Waits until the mirror is assigned to this worker, then takes its jobs until it leaves. */
 async function begin(parts: Parts): Promise<void> {
-  const { config, shell, failed, home, events, queue, redis } = parts;
+  const { config, shell, failed, home, events, queue, redis, clock } = parts;
   const { mirror, schedule } = config;
   // Of several workers, only the one that has the mirror writes the schedule.
   if (!parts.isPlaced) await follow(queue, config);
@@ -290,20 +275,18 @@ async function begin(parts: Parts): Promise<void> {
   await follow(queue, config);
   // What is served after `close` is never closed, and keeps the process alive.
   if (isEnding(parts)) return;
-  shell.note(`crm-mirror: ${mirror}: worker serves ${dueWords(schedule, events)}`);
+  const due = [
+    ...dueIn(schedule).map(({ tick }) => tickWords(tick)),
+    ...(events ? ['events'] : []),
+  ];
+  shell.note(`crm-mirror: ${mirror}: worker serves ${due.join(', ')}`);
   queue.serve(parts.overdue.watched(home.run));
   events?.serve(home.record, { concurrency: lanesAtOnce, failed: failed.reject });
   parts.handed = takeHanded(parts);
-  void keepSchedule(parts);
-  await home.stay();
-}
-
-/** Keeps the schedule whole in Redis while this worker has the mirror. */
-async function keepSchedule(parts: Parts): Promise<void> {
-  const { queue, config, shell, redis, home, clock } = parts;
   const isDue = (): boolean => !parts.isLeaving && home.isHere() && redis.isThere();
   const { refused, evicts } = redis;
-  await keepWhole(queue, config, shell, { isDue, refused, evicts, clock });
+  void keepWhole(queue, config, shell, { isDue, refused, evicts, clock });
+  await home.stay();
 }
 
 function isEnding({ shell, isLeaving }: Parts): boolean {
@@ -321,16 +304,6 @@ async function close(parts: Parts): Promise<void> {
   parts.outages.leave();
   await own.leave().catch(() => undefined);
   quick.close();
-}
-
-function dueWords(schedule: Schedule, events: EventQueue | undefined): string {
-  const due = dueIn(schedule).map(({ tick }) => tickWords(tick));
-  return [...due, ...(events ? ['events'] : [])].join(', ');
-}
-
-/** Returns the lines about what fails in the mirror that this process has. */
-function linesOf(outages: OutageRecord): Attention[] {
-  return outageLines(outages.outages().map(tellOutage), new Date(systemClock.now()).toISOString());
 }
 
 /** Prints when Redis is lost or refuses the schedule, and when that is over. */

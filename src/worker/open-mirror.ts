@@ -26,7 +26,6 @@
  * Nobody else claims it, although its lease is free: a claim of a mirror whose worker may have
  * closed it is refused as long as the process of that worker lives (queues/assignment-store.ts).
  */
-import type pLimit from 'p-limit';
 import type { Config } from '../config/config.ts';
 import type { Attention } from '../views/status/attention.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -37,15 +36,16 @@ import type { RouteLimit } from '../domain/route-limit.ts';
 import type { Assembled, Shell } from '../compose/process-shell.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
 import type { createLog } from '../app/run/run-log.ts';
-import type { Complaints } from './notifications/blocked-notices.ts';
-import { createLanes, type Lanes } from './person-runs.ts';
-import type { RunRetries } from './run-retries.ts';
+import type { RunRetries } from './mirror-schedule.ts';
 import type { SharedCauses } from './notifications/shared-causes.ts';
 import type { Notifier } from './notifications/notifier.ts';
 import type { MirrorAssignment } from './mirror-assignment.ts';
 import type { Turns } from '../compose/placement/fleet-member.ts';
 import type { NodeHeartbeat } from '../compose/queues/node-heartbeat.ts';
-import type { Capacity } from './capacity/worker-capacity.ts';
+import type { Capacity } from './worker-capacity.ts';
+import pLimit from 'p-limit';
+import type { Mirror } from '../engine/context/mirror-context.ts';
+import { explain } from '../compose/output/failure-report.ts';
 
 /** The parts and settings with which a worker serves a mirror. */
 export interface HomeOptions {
@@ -216,4 +216,84 @@ export function shellOf({ shell, left }: State): Shell {
 /** Returns whether a mirror that could not be opened can be, soon: here, or in another process. */
 export function isPassing(error: unknown): boolean {
   return error instanceof Busy || error instanceof Unavailable;
+}
+
+/** The maximum number of concurrent runs about one person. */
+export const lanesAtOnce = 4;
+
+/**
+ * Performs runs about one person, a few at a time, each on its own connection to the snapshot. The
+ * connections are reused, because opening one takes longer than most of these runs.
+ */
+interface Lanes {
+  /** Does the work as soon as a connection is free. */
+  run<T>(work: (mirror: Mirror) => Promise<T>): Promise<T>;
+  /** Does the work immediately, on a new connection that is closed afterwards. */
+  sibling<T>(work: (own: Assembled) => Promise<T>): Promise<T>;
+  /** Waits for the work in progress, then closes the connections. */
+  close(): Promise<void>;
+}
+
+/** Creates the lanes. `sibling` opens one more connection. */
+function createLanes({ sibling }: Assembled): Lanes {
+  const limit = pLimit(lanesAtOnce);
+  const free: Assembled[] = [];
+  const underWay = new Set<Promise<unknown>>();
+  const through = async <T>(work: (mirror: Mirror) => Promise<T>): Promise<T> => {
+    const lane = free.pop() ?? sibling();
+    try {
+      const done = await work(lane.mirror);
+      free.push(lane);
+      return done;
+    } catch (error) {
+      // The cause of the failure may be something that the connection holds open.
+      await lane.close();
+      throw error;
+    }
+  };
+  const onOwn = async <T>(work: (own: Assembled) => Promise<T>): Promise<T> => {
+    const own = sibling();
+    try {
+      return await work({ ...own, close: async () => undefined });
+    } finally {
+      await own.close();
+    }
+  };
+  const watched = async <T>(running: Promise<T>): Promise<T> => {
+    underWay.add(running);
+    return running.finally(() => underWay.delete(running));
+  };
+  return {
+    run: async (work) => watched(limit(through, work)),
+    sibling: async (work) => watched(onOwn(work)),
+    async close() {
+      await Promise.allSettled(underWay);
+      await Promise.all(free.splice(0).map(async (lane) => lane.close()));
+    },
+  };
+}
+
+/**
+ * Prints what prevents a worker from working. A worker may stand by, or be paused, for a long time,
+ * so this is printed only once.
+ */
+interface Complaints {
+  /** Prints the error. */
+  of(error: unknown): void;
+  /** Resets the state after everything works again, so that the next error is always printed. */
+  no(): void;
+}
+
+/** Creates the printer for one mirror. */
+export function complaintsOf(mirror: string, { note }: Shell): Complaints {
+  let said = '';
+  return {
+    of(error) {
+      const { text } = explain(error);
+      if (error instanceof Busy && said === text) return;
+      said = text;
+      for (const line of text.split('\n')) note(`crm-mirror: ${mirror}: ${line}`);
+    },
+    no: () => void (said = ''),
+  };
 }

@@ -6,9 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { Busy, Unavailable } from '../domain/errors.ts';
-import type { Snapshot } from '../store/snapshot.ts';
 import type { TakenCommand } from '../compose/queues/command-queue.ts';
-import type { Order, Seal } from '../compose/queues/payload-encryption.ts';
+import type { Seal } from '../compose/queues/payload-encryption.ts';
 import type { Assembled, Shell } from '../compose/process-shell.ts';
 import type { Home } from './mirror-host.ts';
 import { explain } from '../compose/output/failure-report.ts';
@@ -67,8 +66,15 @@ export async function doHanded(
   const attempt = async (held: Assembled, stop: AbortSignal): Promise<number> => {
     isHeld = true;
     if (now() > order.expiresAt) seal.openOrder(await latest(), 'command', now(), about);
-    accept(held.mirror.snapshot, order, now());
-    if (!steers.has(name)) refusePaused(held.mirror.snapshot.meta, config);
+    const { snapshot } = held.mirror;
+    const { number, expiresAt } = order;
+    if (!snapshot.transaction(() => snapshot.usedNumbers.use(number, expiresAt, now()))) {
+      throw new Unavailable('this command was begun before, and is not run again', {
+        fix: 'look at `status` and `runs` for what it has done, and give it again if it is needed',
+        acted: 'maybe',
+      });
+    }
+    if (!steers.has(name)) refusePaused(snapshot.meta, config);
     const own = { ...inner, stop, held: () => held };
     return withFiles(wanted, async (argv) => shell.call?.([...argv, '-c', config.file], own) ?? 2);
   };
@@ -89,15 +95,6 @@ export async function doHanded(
     inner.note(`crm-mirror: ${fault.text}`);
     return ended(fault.code);
   }
-}
-
-/** Uses the number of a command. Throws Unavailable if it was used before. */
-function accept(snapshot: Snapshot, { number, expiresAt }: Order, now: number): void {
-  if (snapshot.transaction(() => snapshot.usedNumbers.use(number, expiresAt, now))) return;
-  throw new Unavailable('this command was begun before, and is not run again', {
-    fix: 'look at `status` and `runs` for what it has done, and give it again if it is needed',
-    acted: 'maybe',
-  });
 }
 
 /** Calls `run` with the plan, or the list of people, in a file, as the command expects it. */

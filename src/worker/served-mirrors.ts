@@ -17,9 +17,8 @@ import pLimit from 'p-limit';
 import { systemClock } from '../http/system-clock.ts';
 import { explain } from '../compose/output/failure-report.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { type FolderFiles, isRefused, type RefusedFile } from './mirror-folder.ts';
+import { type FolderFiles, isRefused, type RefusedFile, type Workable } from './mirror-folder.ts';
 import type { Served } from './mirror-service.ts';
-import type { Workable } from './workable-config.ts';
 
 /** How long after a failure a mirror is tried again. */
 const retryMs = 60_000;
@@ -38,11 +37,6 @@ export interface ServedMirrors {
   close(): Promise<void>;
 }
 
-interface Parts {
-  shell: Shell;
-  serve(config: Workable): Served;
-}
-
 /** One file of the folder. */
 interface Place {
   file: string;
@@ -56,25 +50,45 @@ interface Place {
   turn: ReturnType<typeof pLimit>;
 }
 
-interface State extends Parts {
+interface State {
+  shell: Shell;
+  serve(config: Workable): Served;
   places: Map<string, Place>;
   served: Served[];
 }
 
 /** Creates the set. Nothing is served yet. */
-export function createServedMirrors(parts: Parts): ServedMirrors {
+export function createServedMirrors(parts: {
+  shell: Shell;
+  serve(config: Workable): Served;
+}): ServedMirrors {
   const state: State = { ...parts, places: new Map(), served: [] };
-  const { places, served } = state;
+  const { places, served, shell } = state;
   return {
     served,
-    refused: () => [...places.values()].flatMap(refusedOf),
+    refused: () =>
+      [...places.values()].flatMap(({ file, shown, failure }) => {
+        if (shown && isRefused(shown)) return [shown];
+        return failure === undefined ? [] : [{ file, why: failure }];
+      }),
     become(files) {
       for (const file of new Set([...places.keys(), ...files.keys()])) {
-        const place = placeIn(state, file);
+        const place = places.get(file) ?? {
+          file,
+          shown: undefined,
+          served: undefined,
+          isLeaving: false,
+          failure: undefined,
+          turn: pLimit(1),
+        };
+        places.set(file, place);
         const before = place.shown;
         place.shown = files.get(file);
         if (before === place.shown) continue;
-        if (place.shown && isRefused(place.shown)) sayRefused(state, place.shown);
+        if (place.shown && isRefused(place.shown)) {
+          for (const line of place.shown.why.split('\n')) shell.note(`crm-mirror: ${line}`);
+          shell.note(`crm-mirror: ${file}: its mirror is stopped until the file is mended`);
+        }
         place.failure = undefined;
         void place.turn(async () => move(state, place));
       }
@@ -94,30 +108,6 @@ export function createServedMirrors(parts: Parts): ServedMirrors {
   };
 }
 
-function placeIn({ places }: State, file: string): Place {
-  const turn = pLimit(1);
-  const place = places.get(file) ?? {
-    file,
-    shown: undefined,
-    served: undefined,
-    isLeaving: false,
-    failure: undefined,
-    turn,
-  };
-  places.set(file, place);
-  return place;
-}
-
-function refusedOf({ file, shown, failure }: Place): RefusedFile[] {
-  if (shown && isRefused(shown)) return [shown];
-  return failure === undefined ? [] : [{ file, why: failure }];
-}
-
-function sayRefused({ shell }: State, { file, why }: RefusedFile): void {
-  for (const line of why.split('\n')) shell.note(`crm-mirror: ${line}`);
-  shell.note(`crm-mirror: ${file}: its mirror is stopped until the file is mended`);
-}
-
 /** Moves a place to what the folder shows. Never throws. */
 async function move(state: State, place: Place): Promise<void> {
   const { shell, places } = state;
@@ -130,7 +120,11 @@ async function move(state: State, place: Place): Promise<void> {
       shell.note(`crm-mirror: ${leaving.mirror}: ${leavingWords(shown)}`);
       await leave(state, place, leaving);
     } else if (wanted) {
-      start(state, place, wanted);
+      const own = state.serve(wanted);
+      place.served = own;
+      place.failure = undefined;
+      state.served.push(own);
+      own.failed.catch((error: unknown) => void fail(state, place, own, error));
     }
   }
   if (!place.shown && !place.served) places.delete(place.file);
@@ -138,7 +132,11 @@ async function move(state: State, place: Place): Promise<void> {
 
 async function leave({ served }: State, place: Place, leaving: Served): Promise<void> {
   place.isLeaving = true;
-  await leaving.leave(() => isGone(place, leaving));
+  // Its schedule has to go if the file no longer names the mirror.
+  await leaving.leave(() => {
+    const { shown } = place;
+    return shown === undefined || (!isRefused(shown) && shown.mirror !== leaving.mirror);
+  });
   place.isLeaving = false;
   remove(served, leaving);
   place.served = undefined;
@@ -152,32 +150,14 @@ async function giveAway(state: State, place: Place, own: Served): Promise<void> 
   await move(state, place);
 }
 
-/** Returns whether the file no longer names the mirror, so that its schedule has to go. */
-function isGone({ shown }: Place, { mirror }: Served): boolean {
-  return shown === undefined || (!isRefused(shown) && shown.mirror !== mirror);
-}
-
 function leavingWords(shown: Place['shown']): string {
   if (shown === undefined) return 'its file is gone: it is no longer served once its run has ended';
   if (isRefused(shown)) return 'it is stopped once its run has ended';
   return 'its configuration has changed: it is opened anew once its run has ended';
 }
 
-function start(state: State, place: Place, config: Workable): void {
-  const { served, serve } = state;
-  const own = serve(config);
-  place.served = own;
-  place.failure = undefined;
-  served.push(own);
-  own.failed.catch((error: unknown) => void fail(state, place, { own, error }));
-}
-
 /** Closes a mirror that has failed, and starts it again later. */
-async function fail(
-  state: State,
-  place: Place,
-  { own, error }: { own: Served; error: unknown },
-): Promise<void> {
+async function fail(state: State, place: Place, own: Served, error: unknown): Promise<void> {
   const { shell, served } = state;
   const { text } = explain(error);
   for (const line of text.split('\n')) shell.note(`crm-mirror: ${own.mirror}: ${line}`);

@@ -6,8 +6,7 @@ import { Invalid, isExpected } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { createMetrics, type Metrics } from './server/metrics.ts';
 import { createServer } from './server/http-server.ts';
-import { serveWorkerPages } from './server/worker-pages.ts';
-import { serveWorkerRoutes } from './server/worker-routes.ts';
+import { serveWorkerPages, serveWorkerRoutes } from './server/worker-routes.ts';
 import { rank } from '../views/status/attention.ts';
 import { explain } from '../compose/output/failure-report.ts';
 import { accessRulesOf } from '../console/access/visitor.ts';
@@ -20,7 +19,9 @@ import { unserved } from '../compose/placement/fleet-store.ts';
 import type { Shell } from '../compose/process-shell.ts';
 
 /** The server of a worker. */
-export interface WorkerServer extends Pick<Metrics, 'ended'> {
+export interface WorkerServer {
+  /** Counts a run that has ended. */
+  ended: Metrics['ended'];
   /** Starts to listen. Throws Invalid if it cannot listen on the configured address. */
   listen(): Promise<void>;
   close(): Promise<void>;
@@ -132,12 +133,10 @@ export function serverIn(configs: readonly Config[]): Config | undefined {
   const [first, ...others] = configs.filter(({ server }) => server);
   for (const { file, server } of others) {
     if (JSON.stringify(server) === JSON.stringify(first?.server)) continue;
-    throw new Invalid(
-      `${first?.file} and ${file} ask for different servers, and a worker has one`,
-      {
-        fix: 'write the same block, or leave one out',
-      },
-    );
+    const what = 'ask for different servers, and a worker has one';
+    throw new Invalid(`${first?.file} and ${file} ${what}`, {
+      fix: 'write the same block, or leave one out',
+    });
   }
   return first;
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { slackSink } from '../../src/worker/notifications/http-sinks.ts';
+import { slackSink } from '../../src/worker/notifications/sinks.ts';
 import { ann, bob } from '../support/commands/mirrored-contacts.ts';
 import { mailServer, receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
 import { certify, run } from '../support/program.ts';

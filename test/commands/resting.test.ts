@@ -14,7 +14,7 @@ import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import { homeRecord } from '../../src/compose/queues/assignment-store.ts';
 import { createNodeHeartbeat } from '../../src/compose/queues/node-heartbeat.ts';
 import { connectQuickly } from '../../src/compose/queues/redis-connections.ts';
-import { createCapacity, idleMs } from '../../src/worker/capacity/worker-capacity.ts';
+import { createCapacity, idleMs } from '../../src/worker/worker-capacity.ts';
 import { virtualClock, untilHolds } from '../support/waiting.ts';
 import { silentShell } from '../support/commands/mirrored-contacts.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';

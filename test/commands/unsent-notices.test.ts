@@ -5,7 +5,7 @@ import {
   afterAttempt,
   solvedNotices,
   type Told,
-} from '../../src/worker/notifications/unsent-notices.ts';
+} from '../../src/worker/notifications/told-memory.ts';
 import { receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
 import { untilHolds } from '../support/waiting.ts';
 

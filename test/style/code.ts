@@ -90,7 +90,7 @@ export const turnRule: Rule = {
   find: ({ text }) => matches(/\bsleep\(\s*0\s*[,)]|\byield\s*;/g, codeOf(text)),
   planted: [
     one('src/engine/read/source-read.ts', 'await run.clock.sleep(0);'),
-    one('src/worker/server/mirror-gauges.ts', 'await clock?.sleep(0, stop);'),
+    one('src/worker/server/metrics.ts', 'await clock?.sleep(0, stop);'),
     one('src/engine/guard/change-shape.ts', 'for (const range of ranges) yield;'),
   ],
   harmless: [

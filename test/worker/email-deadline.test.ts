@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { emailSink } from '../../src/worker/notifications/email-sink.ts';
+import { emailSink } from '../../src/worker/notifications/sinks.ts';
 import type { Message } from '../../src/worker/notifications/sink.ts';
 import { untilHolds } from '../support/waiting.ts';
 

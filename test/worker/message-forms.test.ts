@@ -1,10 +1,9 @@
 /** What a message looks like if it is long, and where its link leads. */
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { slackSink } from '../../src/worker/notifications/http-sinks.ts';
-import { itemOf } from '../../src/worker/notifications/message-text.ts';
+import { slackSink } from '../../src/worker/notifications/sinks.ts';
+import { type Item, itemOf } from '../../src/worker/notifications/sink.ts';
 import { pageOf } from '../../src/worker/notifications/notice-delivery.ts';
-import type { Item } from '../../src/worker/notifications/sink.ts';
 import { receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
 
 const failed = (subject: string): Item =>

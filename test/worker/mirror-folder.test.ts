@@ -6,8 +6,12 @@ import { expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { Invalid } from '../../src/domain/errors.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { type FolderFiles, isRefused, openMirrorFolder } from '../../src/worker/mirror-folder.ts';
-import { workable } from '../../src/worker/workable-config.ts';
+import {
+  type FolderFiles,
+  isRefused,
+  openMirrorFolder,
+  workable,
+} from '../../src/worker/mirror-folder.ts';
 import { untilHolds } from '../support/waiting.ts';
 
 const defaults = JSON.stringify({

@@ -1,7 +1,7 @@
 /** When runs of a schedule count as overdue, by a clock that a test moves. */
 import { expect, test } from 'vitest';
 import type { Tick } from '../../src/compose/queues/run-schedule.ts';
-import { watchOverdue } from '../../src/worker/overdue-runs.ts';
+import { watchOverdue } from '../../src/worker/mirror-schedule.ts';
 
 /** A worker that is given full runs each hour, and others each minute, if the test gives them. */
 function stage(before?: string) {

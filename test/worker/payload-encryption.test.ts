@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { openSnapshot } from '../../src/store/snapshot.ts';
 import { type Seal, sealOf } from '../../src/compose/queues/payload-encryption.ts';
-import { openErasure, sealErasure } from '../../src/worker/signed-erasures.ts';
+import { openErasure, sealErasure } from '../../src/worker/mirror-events.ts';
 
 const random = randomBytes;
 const acme = sealOf({ key: '7f'.repeat(32), mirror: 'acme', random });

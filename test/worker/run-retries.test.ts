@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/config/load-config.ts';
 import { openSnapshot } from '../../src/store/snapshot.ts';
 import { recordOutages } from '../../src/store/health-file.ts';
 import { createMirrorHost } from '../../src/worker/mirror-host.ts';
-import { createRunRetries } from '../../src/worker/run-retries.ts';
+import { createRunRetries } from '../../src/worker/mirror-schedule.ts';
 import type { Tick } from '../../src/compose/queues/run-schedule.ts';
 import { virtualClock, untilHolds } from '../support/waiting.ts';
 import { silentShell } from '../support/commands/mirrored-contacts.ts';

@@ -1,7 +1,11 @@
 /** Which runs of a worker are in progress, and how long an idle mirror stays open. */
 import { expect, test } from 'vitest';
-import { createRunSlots } from '../../src/worker/capacity/run-slots.ts';
-import { createCapacity, idleAtMost, idleMs } from '../../src/worker/capacity/worker-capacity.ts';
+import {
+  createCapacity,
+  createRunSlots,
+  idleAtMost,
+  idleMs,
+} from '../../src/worker/worker-capacity.ts';
 import { virtualClock } from '../support/waiting.ts';
 
 /** Slots for two runs, and one long run beside them. */

@@ -25,9 +25,7 @@ import type { Fleet } from '../../compose/placement/fleet-store.ts';
 import { type Move, type MoveNews, moveStore } from '../../compose/placement/move-store.ts';
 import type { Quick } from '../../compose/queues/redis-connections.ts';
 import { finishMove } from './move-files.ts';
-import { agree, receiveMirror } from './receive-mirror.ts';
-import type { MoveSide } from './move-side.ts';
-import { checkKey, sendMirror } from './send-mirror.ts';
+import { agree, checkKey, type MoveSide, receiveMirror, sendMirror } from './transfer-mirror.ts';
 
 /** The moves of a worker in one fleet. */
 export interface MirrorMoves {
@@ -38,7 +36,7 @@ export interface MirrorMoves {
 }
 
 /** What the moves need. */
-export interface MovesOptions {
+interface MovesOptions {
   /** The name of this worker. */
   node: string;
   quick: Quick;
@@ -77,7 +75,7 @@ export function createMirrorMoves(options: MovesOptions): MirrorMoves {
       state.suspects ??= new Set(options.mirrors());
       for (const [mirror, move] of fleet.moves) {
         state.suspects.add(mirror);
-        actOn(state, fleet, { mirror, move });
+        actOn(state, fleet, mirror, move);
       }
       for (const mirror of state.suspects) finish(state, fleet, mirror);
     },
@@ -85,12 +83,7 @@ export function createMirrorMoves(options: MovesOptions): MirrorMoves {
   };
 }
 
-interface Moving {
-  mirror: string;
-  move: Move;
-}
-
-function actOn(state: State, fleet: Fleet, { mirror, move }: Moving): void {
+function actOn(state: State, fleet: Fleet, mirror: string, move: Move): void {
   const { node, working, failed, quick } = state;
   const alive = new Set(fleet.nodes.map(({ name }) => name));
   const dead = [move.from, move.to].find((name) => !alive.has(name));
@@ -104,25 +97,29 @@ function actOn(state: State, fleet: Fleet, { mirror, move }: Moving): void {
   }
   if (working.has(move.id)) return;
   const home = fleet.mirrors.find(({ name }) => name === mirror)?.home;
-  if (move.to === node && move.state === 'asked') begin(state, { mirror, move }, agree);
-  else if (move.to === node && move.state === 'sending') {
-    begin(state, { mirror, move }, receiveMirror);
-  } else if (move.from === node && move.state === 'ready') {
-    begin(state, { mirror, move }, checkKey);
-  } else if (move.from === node && move.state === 'leaving' && home === undefined) {
-    begin(state, { mirror, move }, sendMirror);
-  }
+  const [isTarget, isSource] = [move.to === node, move.from === node];
+  const isLeft = move.state === 'leaving' && home === undefined;
+  if (isTarget && move.state === 'asked') begin(state, mirror, move, agree);
+  else if (isTarget && move.state === 'sending') begin(state, mirror, move, receiveMirror);
+  else if (isSource && move.state === 'ready') begin(state, mirror, move, checkKey);
+  else if (isSource && isLeft) begin(state, mirror, move, sendMirror);
 }
 
 /** Does one part of a move, unless it fails: then ends the move. */
 function begin(
   state: State,
-  { mirror, move }: Moving,
+  mirror: string,
+  move: Move,
   act: (side: MoveSide) => Promise<void>,
 ): void {
-  const { quick, clock, stop, randomHex, note, working, failed, configOf } = state;
+  const { quick, clock, stop, randomHex, note, nonces, working, failed, configOf } = state;
   const store = moveStore(quick, mirror, move.id);
-  const nonce = nonceFor(state, move);
+  // A target makes it up as it agrees to a move, and uses it once again as it receives the mirror.
+  // Parts of an earlier move, which somebody has kept, are sealed for another one.
+  const isAsked = move.state === 'asked';
+  const nonce = nonces.get(move.id) ?? (isAsked ? randomHex(16) : '');
+  if (isAsked) nonces.set(move.id, nonce);
+  else nonces.delete(move.id);
   const work = async (): Promise<void> => {
     try {
       const config = configOf(mirror);
@@ -141,17 +138,6 @@ function begin(
     move.id,
     work().finally(() => working.delete(move.id)),
   );
-}
-
-/**
- * Returns what a target makes up as it agrees to a move, and once again as it receives the mirror.
- * Parts of an earlier move, which somebody has kept, are sealed for another one.
- */
-function nonceFor({ nonces, randomHex }: State, { id, state }: Move): string {
-  const nonce = nonces.get(id) ?? (state === 'asked' ? randomHex(16) : '');
-  if (state === 'asked') nonces.set(id, nonce);
-  else nonces.delete(id);
-  return nonce;
 }
 
 /** Finishes what an earlier move has left. What cannot be finished yet is tried again. */

@@ -114,22 +114,16 @@ export async function followMove(
   { clock, stop, tell }: { clock: Clock; stop: AbortSignal; tell(news: MoveNews): void },
 ): Promise<Moved> {
   let answeredAt = clock.monotonic();
-  for (;;) {
+  let news: MoveNews | undefined;
+  for (let isGoing = true; isGoing;) {
     const found = await store.look().catch((error: unknown) => {
       if (clock.monotonic() - answeredAt > awayMs) throw error;
     });
     if (found) answeredAt = clock.monotonic();
     if (found?.news) tell(found.news);
-    if (found && !found.isGoing) return endOf(store, found.news, { clock, stop });
-    await clock.sleep(lookMs, stop);
+    if (found) ({ news, isGoing } = found);
+    if (isGoing) await clock.sleep(lookMs, stop);
   }
-}
-
-async function endOf(
-  store: MoveStore,
-  news: MoveNews | undefined,
-  { clock, stop }: { clock: Clock; stop: AbortSignal },
-): Promise<Moved> {
   if (news?.is === 'failed') {
     const { reason, fix, isRefused } = news;
     throw isRefused ? new Invalid(reason, { fix }) : new Unavailable(reason, { fix, acted: 'no' });
@@ -157,8 +151,13 @@ export function movingWords(mirror: string, news: MoveNews): string {
 }
 
 /** The document of a mirror that was moved. */
-interface MovedDocument extends Pick<MovePlan, 'from' | 'to'>, Omit<Moved, 'is' | 'kept'> {
+interface MovedDocument {
   mirror: string;
+  from: string;
+  to: string;
+  people: number;
+  entries: number;
+  files: Moved['files'];
   kept: readonly string[] | null;
   ms: number;
 }

@@ -19,11 +19,9 @@ import { withConfig } from '../../compose/output/printed-commands.ts';
 import type { Log } from '../../app/run/run-log.ts';
 import { isPresent } from '../../views/status/attention.ts';
 import { type Found, type Notice, noticesOf } from '../../views/status/trouble-notice.ts';
-import { itemOf } from './message-text.ts';
-import type { Item, Message, Outcome, Sink } from './sink.ts';
+import { type Item, itemOf, type Message, type Outcome, type Sink } from './sink.ts';
 import { causeOf, type SharedCauses } from './shared-causes.ts';
-import type { ToldMemory } from './told-memory.ts';
-import { solvedNotices, type Told } from './unsent-notices.ts';
+import { solvedNotices, type Told, type ToldMemory } from './told-memory.ts';
 
 /** The state of a mirror. */
 export interface Seen {
@@ -88,8 +86,12 @@ export async function deliverDue(line: Line, newest: () => Seen): Promise<void> 
         line.failed = { times: 0, retryAt: 0 };
         continue;
       }
-      const waitMs = waitOf(outcome, tries, random);
-      if (waitMs === undefined) return sayFailure(line, draft, outcome);
+      const schedule = retrySchedules.notification;
+      if (outcome.is === 'refused' || tries >= schedule.tries) {
+        return sayFailure(line, draft, outcome);
+      }
+      const waitMs = Math.max(retryDelayMs(schedule, tries, random), outcome.waitMs ?? 0);
+      if (waitMs > longestWaitMs) return sayFailure(line, draft, outcome);
       await clock.sleep(waitMs, shell.stop);
     }
   } catch (error) {
@@ -97,29 +99,15 @@ export async function deliverDue(line: Line, newest: () => Seen): Promise<void> 
   }
 }
 
-/** Returns how long to wait before the next attempt, or undefined if there is none. */
-function waitOf(outcome: Failed, tries: number, random: Random): number | undefined {
-  const schedule = retrySchedules.notification;
-  if (outcome.is === 'refused' || tries >= schedule.tries) return undefined;
-  const waitMs = Math.max(retryDelayMs(schedule, tries, random), outcome.waitMs ?? 0);
-  return waitMs > longestWaitMs ? undefined : waitMs;
-}
-
-interface Attempt {
-  /** Undefined if another process has the claim and nothing is due. */
-  draft: Draft | undefined;
-  outcome: Outcome;
-}
-
 /**
  * Makes one attempt with the first message that is due; `earlier` is that of the attempt before.
- * Returns undefined if none is due.
+ * Returns undefined if none is due, and no draft if another process has the claim and none is.
  */
 async function attempt(
   line: Line,
   newest: () => Seen,
   earlier: Draft | undefined,
-): Promise<Attempt | undefined> {
+): Promise<{ draft: Draft | undefined; outcome: Outcome } | undefined> {
   const { sink, memory, shell } = line;
   let told = memory.read();
   let draft = draftOf(line, { told, seen: newest() }, earlier);
@@ -256,38 +244,31 @@ export function pageOf(items: readonly Item[]): string {
 
 /** Returns the parts of a message that do not depend on what it reports. */
 export function headOf(
-  { mirror, server }: Pick<Config, 'mirror' | 'server'>,
-  { clock, random }: Pick<Line, 'clock' | 'random'>,
-): Pick<Message, 'id' | 'at' | 'mirror' | 'link'> {
+  { mirror, server }: Config,
+  { clock, random }: { clock: Clock; random: Random },
+) {
   const at = clock.now();
   const id = `msg_${at.toString(36)}${random().toString(36).slice(2, 12)}`;
   const base = server?.publicUrl;
   return { id, at, mirror, link: base === undefined ? undefined : `${base}/m/${mirror}` };
 }
 
-/** Logs why a notice was not sent. A refusal that was already logged is not repeated. */
+const retryAfter = { firstMs: 300_000, mostMs: 3_600_000 };
+
+/**
+ * Logs why a notice was not sent. A refusal that was already logged is not repeated. Without a run
+ * in between, a worker tries again after 5, 10, 20 ... 60 minutes.
+ */
 function sayFailure(line: Line, draft: Draft | undefined, outcome: Failed): void {
-  const { log, clock, sink, shell } = line;
+  const { log, clock, sink, shell, failed } = line;
   if (shell.stop.aborted || !draft) return;
-  const why = sayOutcome(outcome);
-  line.failed = failedAgain(line);
+  const why = outcome.is === 'refused' ? renderProblem(outcome) : outcome.reason;
+  const retryMs = Math.min(retryAfter.firstMs * 2 ** failed.times, retryAfter.mostMs);
+  line.failed = { times: failed.times + 1, retryAt: clock.now() + retryMs };
   if (outcome.is === 'later') line.waitUntil = clock.now() + (outcome.waitMs ?? 0);
   else if (why === line.refusal) return;
   line.refusal = outcome.is === 'refused' ? why : '';
   log.noticed(draft.notices[0], why, { to: sink.name });
-}
-
-const retryAfter = { firstMs: 300_000, mostMs: 3_600_000 };
-
-/** Returns when a worker tries again without a run in between: after 5, 10, 20 ... 60 minutes. */
-function failedAgain({ failed: { times }, clock }: Line): Line['failed'] {
-  const waitMs = Math.min(retryAfter.firstMs * 2 ** times, retryAfter.mostMs);
-  return { times: times + 1, retryAt: clock.now() + waitMs };
-}
-
-/** Returns an outcome other than success as one line. */
-function sayOutcome(outcome: Failed): string {
-  return outcome.is === 'refused' ? renderProblem(outcome) : outcome.reason;
 }
 
 /** Returns an error as one line. */

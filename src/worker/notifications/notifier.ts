@@ -127,19 +127,24 @@ const ownCodes: ReadonlySet<string> = new Set([
 ]);
 
 /** Reads the state of the mirror, and remembers why that failed the last time. */
-function createLook(config: Config, { log, faults }: Pick<NotifierOptions, 'log' | 'faults'>) {
+function createLook(config: Config, { log, faults }: NotifierOptions) {
   let said: string | undefined;
   let fault: Attention | undefined;
   return {
     /** Returns undefined if the snapshot cannot be read, which is printed once. */
     status(): Seen | undefined {
       try {
-        const { found, ...seen } = seenIn(config);
+        const status = readCurrentStatus(config);
+        const { full, fast } = status.lastRuns;
+        const isFast = fast && fast.startedAt > (full?.startedAt ?? '');
+        const isRunning = [full, fast].some((one) => one?.status === 'running');
+        const run = (isFast ? fast : full)?.run ?? null;
+        const found = foundIn(status);
         said = undefined;
         fault = undefined;
         // A worker that has just begun finds the last sign of life of another one.
         const told = faults ? found.filter(({ code }) => code !== 'worker_dead') : found;
-        return { ...seen, found: told.filter(({ code }) => !ownCodes.has(code)) };
+        return { run, isRunning, found: told.filter(({ code }) => !ownCodes.has(code)) };
       } catch (error) {
         fault = unreadable(error);
         const why = sayWhy(error);
@@ -153,14 +158,6 @@ function createLook(config: Config, { log, faults }: Pick<NotifierOptions, 'log'
         ownCodes.has(code),
       ),
   };
-}
-
-function seenIn(config: Config): Seen {
-  const standing = readCurrentStatus(config);
-  const { full, fast } = standing.lastRuns;
-  const isFast = fast && fast.startedAt > (full?.startedAt ?? '');
-  const isRunning = [full, fast].some((run) => run?.status === 'running');
-  return { found: foundIn(standing), run: (isFast ? fast : full)?.run ?? null, isRunning };
 }
 
 type Sender = ReturnType<typeof createSender>;

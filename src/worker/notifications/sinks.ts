@@ -7,38 +7,345 @@ import {
   troubleLevels,
 } from '../../config/schema/notices-schema.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { emailSink } from './email-sink.ts';
-import { ntfySink, type Sending, slackSink, teamsSink, webhookSink } from './http-sinks.ts';
-import type { Sink } from './sink.ts';
+import {
+  headOf,
+  levelOf,
+  type Message,
+  type Outcome,
+  plainText,
+  remedyOf,
+  type Sink,
+  titleOf,
+} from './sink.ts';
+import { isExpected } from '../../domain/errors.ts';
+import type { Answer } from '../../domain/exchange.ts';
+import { observe } from '../../http/rate-limit-headers.ts';
+import { createSend } from '../../http/send-request.ts';
+import { sign } from '../server/webhook-signature.ts';
+import { z } from 'zod';
+import { lasting } from '../../compose/output/format-values.ts';
+import { systemClock } from '../../http/system-clock.ts';
+import { isLoopback } from '../../domain/values/config-value.ts';
+import { counted } from '../../domain/values/counted.ts';
 
 /** Returns the sinks, none if the configuration names none. The caller closes them. */
-export function sinksOf({ notices }: Pick<Config, 'notices'>, clock: Clock): Sink[] {
+export function sinksOf({ notices }: Config, clock: Clock): Sink[] {
   const { url, secret, to = [] } = notices ?? {};
   const own: Receiver[] =
     url === undefined || secret === undefined
       ? []
       : [{ webhook: { url, secret }, level: 'warning' }];
-  return [...own, ...to].map((receiver) => sinkOf(receiver, clock));
+  return [...own, ...to].map((receiver): Sink => {
+    const { level, events, slack, teams, ntfy, email, webhook } = receiver;
+    const sending =
+      (slack && slackSink(slack, clock)) ??
+      (teams && teamsSink(teams, clock)) ??
+      (ntfy && ntfySink(ntfy, clock)) ??
+      (email && emailSink(email)) ??
+      (webhook && webhookSink(webhook, clock));
+    if (!sending) throw new TypeError('a receiver names its kind');
+    return {
+      ...sending,
+      name: nameOf(receiver),
+      kind: kindOf(receiver),
+      receiver: JSON.stringify({ slack, teams, ntfy, email, webhook }),
+      wants: (trouble) =>
+        (events === undefined || events.includes(trouble)) &&
+        (level === 'warning' || troubleLevels[trouble] === level),
+    };
+  });
 }
 
-function sinkOf(receiver: Receiver, clock: Clock): Sink {
-  const { level, events, slack, teams, ntfy, email, webhook } = receiver;
+/** The part of a sink that sends. */
+type Sending = Pick<Sink, 'host' | 'isGrouped' | 'deliver' | 'close'>;
+
+/** A body, and the headers that belong to it. */
+interface Written {
+  body: string;
+  headers: Record<string, string>;
+}
+
+interface Form {
+  url: string;
+  timeoutMs: number;
+  isGrouped: boolean;
+  /** Writes the request of one attempt. */
+  write(message: Message): Written;
+  /** What to do if the receiver refuses a message for good; without it, every failure may pass. */
+  fix?: string;
+}
+
+const slowly = { timeoutMs: 15_000, isGrouped: true } as const;
+
+/** Creates the sending part for one form. */
+function overHttp({ url, timeoutMs, isGrouped, write, fix }: Form, clock: Clock): Sending {
+  const { origin, host, pathname, search } = new URL(url);
+  const { send, close } = createSend({ url: origin, timeoutMs, userAgent: 'crm-mirror' });
   return {
-    ...sendingOf(receiver, clock),
-    name: nameOf(receiver),
-    kind: kindOf(receiver),
-    receiver: JSON.stringify({ slack, teams, ntfy, email, webhook }),
-    wants: (trouble) =>
-      (events === undefined || events.includes(trouble)) &&
-      (level === 'warning' || troubleLevels[trouble] === level),
+    host,
+    isGrouped,
+    close,
+    async deliver(message, abort) {
+      const request = { method: 'POST', path: pathname + search, ...write(message) } as const;
+      try {
+        return outcomeOf(await send(request, abort), host, fix, clock.now());
+      } catch (error) {
+        if (abort.aborted || !isExpected(error)) throw error;
+        return { is: 'later', reason: error.problems[0].reason };
+      }
+    },
   };
 }
 
-function sendingOf({ slack, teams, ntfy, email, webhook }: Receiver, clock: Clock): Sending {
-  if (slack) return slackSink(slack, clock);
-  if (teams) return teamsSink(teams, clock);
-  if (ntfy) return ntfySink(ntfy, clock);
-  if (email) return emailSink(email);
-  if (webhook) return webhookSink(webhook, clock);
-  throw new TypeError('a receiver names its kind');
+/** Reads a response. A redirect counts as a refusal, because the body would go elsewhere. */
+function outcomeOf(answer: Answer, host: string, fix: string | undefined, now: number): Outcome {
+  const { status, headers, body } = answer;
+  if (status >= 200 && status <= 299) return { is: 'sent' };
+  // Slack names the reason in one word, such as no_service. Other bodies may hold anything.
+  const word = /^[a-z][a-z_]{2,40}$/.test(body) ? `: ${body}` : '';
+  const reason = `${host} answers ${status}${word}`;
+  const mayPass = status >= 500 || [408, 425, 429].includes(status);
+  if (fix !== undefined && !mayPass) return { is: 'refused', reason, fix };
+  return { is: 'later', reason, waitMs: observe(status, headers, now).retryAfterMs };
+}
+
+const json = { 'content-type': 'application/json' };
+
+/**
+ * Sends the JSON of each notice, signed according to Standard Webhooks. Each attempt has its own
+ * time and signature, because a receiver rejects an old one.
+ */
+function webhookSink({ url, secret }: NonNullable<Receiver['webhook']>, clock: Clock): Sending {
+  const write = ({ id, at, mirror, mirrors, run, items: [item] }: Message): Written => {
+    const { type, reason, fix } = item;
+    const timestamp = new Date(at).toISOString();
+    const body = JSON.stringify({ type, timestamp, data: { mirror, mirrors, run, reason, fix } });
+    return { body, headers: { ...json, ...sign(secret, id, { body, at: clock.now() }) } };
+  };
+  return overHttp({ url, timeoutMs: 5_000, isGrouped: false, write }, clock);
+}
+
+/** Posts to an incoming webhook of Slack: sections, and plain text for the preview. */
+export function slackSink({ url }: NonNullable<Receiver['slack']>, clock: Clock): Sending {
+  const fix =
+    'create a new incoming webhook of Slack and write its URL into notices, then restart the worker';
+  return overHttp({ ...slowly, url, write: slackBody, fix }, clock);
+}
+
+/** Slack refuses a message of more than 50 blocks: a title, "and n more" and a link need three. */
+const itemsAtMost = 47;
+
+function slackBody(message: Message): Written {
+  const { items, link } = message;
+  const section = (text: string) => ({ type: 'section', text: { type: 'mrkdwn', text } });
+  const more = items.length - itemsAtMost;
+  const blocks = [
+    { type: 'header', text: { type: 'plain_text', text: cut(titleOf(message), 150) } },
+    ...items.slice(0, itemsAtMost).map((item) => {
+      const lines = [item.reason, remedyOf(item)].filter((line) => line !== undefined);
+      return section([`*${headOf(item)}*`, cut(slackText(lines.join('\n')), 2_800)].join('\n'));
+    }),
+    ...(more > 0 ? [section(`and ${more} more`)] : []),
+    ...(link === undefined ? [] : [section(`<${link}|Open the console>`)]),
+  ];
+  const text = slackText(cut(`${titleOf(message)}\n${plainText(message)}`, 3_000));
+  return { headers: json, body: JSON.stringify({ text, blocks }) };
+}
+
+/** Escapes what Slack would take for a link or a mention. */
+function slackText(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+/** Posts an Adaptive Card to a workflow of Teams ("When a Teams webhook request is received"). */
+function teamsSink({ url }: NonNullable<Receiver['teams']>, clock: Clock): Sending {
+  const fix =
+    'look at the workflow in Teams: it must be on and let anybody start it; copy its URL into ' +
+    'notices again, then restart the worker';
+  return overHttp({ ...slowly, url, write: teamsBody, fix }, clock);
+}
+
+const teamsColors = { error: 'Attention', warning: 'Warning', info: 'Good' } as const;
+
+function teamsBody(message: Message): Written {
+  const { items, link } = message;
+  // A RichTextBlock takes its text literally, where a TextBlock would read it as Markdown.
+  const block = (text: string, look: object) => ({
+    type: 'RichTextBlock',
+    inlines: [{ type: 'TextRun', text: cut(text, 2_000), ...look }],
+  });
+  const content = {
+    $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+    type: 'AdaptiveCard',
+    version: '1.4',
+    msteams: { width: 'Full' },
+    body: [
+      block(titleOf(message), { size: 'Large', weight: 'Bolder' }),
+      ...items.flatMap((item) => {
+        const remedy = remedyOf(item);
+        return [
+          block(headOf(item), { weight: 'Bolder', color: teamsColors[item.level] }),
+          block(item.reason, {}),
+          ...(remedy === undefined ? [] : [block(remedy, {})]),
+        ];
+      }),
+    ],
+    ...(link !== undefined && {
+      actions: [{ type: 'Action.OpenUrl', title: 'Open the console', url: link }],
+    }),
+  };
+  const card = {
+    contentType: 'application/vnd.microsoft.card.adaptive',
+    contentUrl: null,
+    content,
+  };
+  return { headers: json, body: JSON.stringify({ type: 'message', attachments: [card] }) };
+}
+
+/** Publishes to a topic of ntfy. */
+function ntfySink({ url, token }: NonNullable<Receiver['ntfy']>, clock: Clock): Sending {
+  const fix =
+    'correct the url (https://HOST/TOPIC) and the token of this receiver, which must be allowed ' +
+    'to write to the topic, then restart the worker';
+  const write = (message: Message): Written => {
+    const { link } = message;
+    const priorities = { error: '4', warning: '3', info: '2' };
+    const tags = { error: 'rotating_light', warning: 'warning', info: 'white_check_mark' };
+    const level = levelOf(message);
+    const headers = {
+      'content-type': 'text/plain; charset=utf-8',
+      title: titleOf(message),
+      priority: priorities[level],
+      tags: tags[level],
+      ...(link !== undefined && { click: new URL(link).href }),
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    };
+    // Above 4,096 bytes, ntfy would make the text an attachment.
+    return { headers, body: cut(plainText(message), 4_000) };
+  };
+  return overHttp({ ...slowly, url, write, fix }, clock);
+}
+
+/** Cuts a text that a receiver would refuse for its length, which is in UTF-8 bytes. */
+function cut(text: string, bytes: number): string {
+  const whole = Buffer.from(text);
+  if (whole.length <= bytes) return text;
+  const room = whole.subarray(0, bytes - 3);
+  return `${room.toString('utf8').replace(/\uFFFD+$/, '')}…`;
+}
+
+type Email = NonNullable<Receiver['email']>;
+
+/** How long to wait for the next word of the mail server, in milliseconds. */
+const timeoutMs = 20_000;
+/**
+ * How long an attempt takes at most: a server that keeps talking is never silent. It is less than a
+ * claim holds (told-memory.ts).
+ */
+const attemptMs = 60_000;
+
+/** Creates the sending part of an e-mail receiver. nodemailer is loaded with the first message. */
+export function emailSink(email: Email, deadlineMs = attemptMs): Sending {
+  const { host } = new URL(email.smtp);
+  const { from, to } = email;
+  const domain = /@([^\s<>@]+)>?$/.exec(from)?.[1] ?? 'localhost';
+  return {
+    host,
+    isGrouped: true,
+    async deliver(message, abort) {
+      abort.throwIfAborted();
+      const transport = await connect(email);
+      const [late, over] = [new AbortController(), new AbortController()];
+      const reason = `${host} did not take the message within ${lasting(deadlineMs)}`;
+      const deadline = systemClock.sleep(deadlineMs, over.signal).then(() => {
+        late.abort(new Error(reason));
+        return undefined;
+      });
+      deadline.catch(() => undefined);
+      try {
+        const signal = AbortSignal.any([abort, late.signal]);
+        const sending = transport.sendMail({
+          from,
+          to,
+          subject: `[crm-mirror] ${titleOf(message)}`,
+          text: `${plainText(message)}\n`,
+          date: new Date(message.at),
+          // Each attempt has the same id, so that a mail server or a mailbox can drop a second
+          // copy.
+          messageId: `<${message.id}@${domain}>`,
+          headers: { 'Auto-Submitted': 'auto-generated' },
+          signal,
+        });
+        sending.catch(() => undefined);
+        const sent = await Promise.race([sending, deadline]);
+        if (!sent) return { is: 'later', reason };
+        const { rejected } = sent;
+        if (rejected.length === 0) return { is: 'sent' };
+        return { is: 'sent', but: `${host} refuses ${counted(rejected.length, 'recipient')}` };
+      } catch (error) {
+        if (abort.aborted) throw abort.reason;
+        if (late.signal.aborted) return { is: 'later', reason };
+        return failureOf(host, error);
+      } finally {
+        over.abort();
+        transport.close();
+      }
+    },
+    close: async () => undefined,
+  };
+}
+
+async function connect({ smtp, user, password }: Email) {
+  const { createTransport } = await import('nodemailer');
+  const { protocol, hostname, port } = new URL(smtp);
+  const isHere = isLoopback(smtp.replace(/^smtps?:/i, 'http:'));
+  return createTransport({
+    host: hostname.replaceAll(/[[\]]/g, ''),
+    ...(port !== '' && { port: Number(port) }),
+    secure: protocol === 'smtps:',
+    requireTLS: !isHere,
+    ignoreTLS: isHere,
+    ...(user !== undefined && { auth: { user, pass: password } }),
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+}
+
+/** The part of nodemailer's errors that contains no address and no word of the mail server. */
+const mailError = z.object({
+  code: z.string(),
+  originalCode: z.string().optional(),
+  responseCode: z.number().optional(),
+  permanent: z.boolean().optional(),
+});
+
+const tlsCodes = /^(ETLS|ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO_|HOSTNAME_|EPROTO$)/;
+const restart = 'then restart the worker';
+
+/** Reads an error of nodemailer. Throws any other error, which is a bug. */
+function failureOf(host: string, error: unknown): Outcome {
+  const read = mailError.safeParse(error);
+  if (!read.success) throw error;
+  const { code, originalCode, responseCode, permanent } = read.data;
+  const said = responseCode === undefined ? '' : ` (${responseCode})`;
+  if (tlsCodes.test(originalCode ?? code)) {
+    const reason = `${host} offers no encryption that can be trusted (${originalCode ?? code})`;
+    const fix =
+      'use a mail server with STARTTLS or smtps and a certificate for its name; NODE_EXTRA_CA_CERTS ' +
+      `names the file of your own authority; ${restart}`;
+    return { is: 'refused', reason, fix };
+  }
+  if (permanent === false) return { is: 'later', reason: `${host} answers ${responseCode}` };
+  if (code === 'EAUTH') {
+    const reason = `${host} refuses the user or the password${said}`;
+    return { is: 'refused', reason, fix: `correct user and password, ${restart}` };
+  }
+  if (permanent) {
+    const reason = `${host} refuses the message${said}`;
+    return { is: 'refused', reason, fix: `correct from and to of this receiver, ${restart}` };
+  }
+  return { is: 'later', reason: `${host} could not be reached (${originalCode ?? code})` };
 }

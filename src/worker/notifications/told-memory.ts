@@ -4,7 +4,7 @@
  *
  *   claim      stored before each attempt; while it holds, no other process sends to the receiver
  *   told       stored after a message was sent, together with the end of the claim
- *   unsent     stored after an attempt failed (unsent-notices.ts)
+ *   unsent     stored after an attempt failed (afterAttempt)
  *   unstored   what came of an attempt but could not be stored; the next claim of this process
  *              stores it
  *
@@ -13,10 +13,19 @@
  */
 import { existsSync } from 'node:fs';
 import type { Clock } from '../../domain/clock.ts';
-import { told } from '../../views/status/trouble-notice.ts';
+import {
+  after,
+  type Found,
+  type Notice,
+  type NoticeLines,
+  subjectsIn,
+  told,
+} from '../../views/status/trouble-notice.ts';
 import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 import { lookInto, openSnapshot } from '../../store/snapshot.ts';
-import { afterAttempt, type Told, type Tried, unsentSchema } from './unsent-notices.ts';
+import { z } from 'zod';
+import { troubles } from '../../config/schema/notices-schema.ts';
+import { instant } from '../../compose/output/format-values.ts';
 
 /** What a receiver was told, and by which process. */
 interface Standing extends Told {
@@ -40,11 +49,7 @@ export interface ToldMemory {
 const claimMs = 120_000;
 
 /** Creates the memory of the receiver with this name in the snapshot at `file`. */
-export function createToldMemory(
-  file: string,
-  name: string,
-  { now }: Pick<Clock, 'now'>,
-): ToldMemory {
+export function createToldMemory(file: string, name: string, { now }: Clock): ToldMemory {
   const key = `notices.${name}`;
   const claimKey = `notices-claim.${name}`;
   const unsentKey = `notices-unsent.${name}`;
@@ -52,7 +57,10 @@ export function createToldMemory(
   let ownClaim: string | undefined;
 
   const readFrom = (meta?: Meta): Standing => {
-    const is = unstored.reduce(afterAttempt, storedIn(meta, key, unsentKey));
+    const is = unstored.reduce(afterAttempt, {
+      lines: (meta && metaValue(meta, key, told)) ?? {},
+      unsent: (meta && metaValue(meta, unsentKey, unsentSchema)) ?? [],
+    });
     const until = meta?.get(claimKey);
     // A clock that was ahead may have stored a time that is far away.
     const leftMs = Number(until ?? 0) - now();
@@ -62,7 +70,9 @@ export function createToldMemory(
   const store = (meta: Meta): void => {
     const { lines, unsent } = readFrom(meta);
     if (unstored.some(({ isSent }) => isSent)) meta.set(key, JSON.stringify(lines));
-    if (unstored.length > 0) keep(meta, unsentKey, unsent);
+    if (unstored.length === 0) return;
+    if (unsent.length > 0) meta.set(unsentKey, JSON.stringify(unsent));
+    else meta.drop(unsentKey);
   };
   return {
     read() {
@@ -113,19 +123,6 @@ export function createProcessMemory(): ToldMemory {
   };
 }
 
-function storedIn(meta: Meta | undefined, key: string, unsentKey: string): Told {
-  return {
-    lines: (meta && metaValue(meta, key, told)) ?? {},
-    unsent: (meta && metaValue(meta, unsentKey, unsentSchema)) ?? [],
-  };
-}
-
-/** Stores a list, or drops it if it is empty. */
-function keep(meta: Meta, key: string, list: readonly unknown[]): void {
-  if (list.length > 0) meta.set(key, JSON.stringify(list));
-  else meta.drop(key);
-}
-
 /**
  * Runs work in a transaction of a connection of its own, because the one opened at the beginning
  * may be closed.
@@ -137,4 +134,75 @@ function write<T>(file: string, work: (meta: Meta) => T): T {
   } finally {
     close();
   }
+}
+
+/** The schema of what is kept. */
+const unsentSchema = z.array(
+  z.object({
+    trouble: z.enum(troubles),
+    subject: z.string(),
+    why: z.string(),
+    /** When it was first tried, and when the problem was first found to be over. */
+    from: z.number(),
+    until: z.number().optional(),
+  }),
+);
+/** The problems of which a receiver could not be told. */
+type Unsent = z.infer<typeof unsentSchema>;
+
+/**
+ * What a receiver was told, and what it could not be told, so that a receiver that was away hears
+ * of a problem that has ended meanwhile:
+ *
+ *   the attempt failed                the problem is kept, with the time of the first attempt
+ *   it is sent later                  dropped
+ *   it ends before it could be sent   reported as: from … to …, solved since; then dropped
+ *   there are more than twenty        the oldest are dropped, and so is what is older than a week
+ */
+export interface Told {
+  lines: NoticeLines;
+  unsent: Unsent;
+}
+
+/** What came of sending one notice. */
+interface Tried {
+  notice: Notice;
+  /** In milliseconds since the epoch. */
+  at: number;
+  isSent: boolean;
+}
+
+const most = 20;
+const keptMs = 7 * 86_400_000;
+
+/** Returns the state after an attempt. */
+export function afterAttempt({ lines, unsent }: Told, { notice, at, isSent }: Tried): Told {
+  const { trouble, subject, type, reason: why, solved } = notice;
+  const before = unsent.find((one) => one.trouble === trouble && one.subject === subject);
+  const others = unsent.filter((one) => one !== before && at - one.from <= keptMs);
+  if (isSent) return { lines: after(lines, notice, at), unsent: others };
+  if (type === 'mirror.recovered') {
+    const kept = before && solved ? [{ ...before, until: solved.until }] : (before ?? []);
+    return { lines, unsent: others.concat(kept) };
+  }
+  const from = before?.from ?? at;
+  return { lines, unsent: [...others, { trouble, subject, why, from }].slice(-most) };
+}
+
+/** Returns the notices about what has ended before it could be sent. */
+export function solvedNotices(
+  { lines, unsent }: Told,
+  found: readonly Found[],
+  now: number,
+): Notice[] {
+  const standing = subjectsIn(found);
+  return unsent.flatMap(({ trouble, subject, why, from, until = now }): Notice[] => {
+    // What was told before it could not be told again has a notice of its own.
+    const told = lines[trouble];
+    const isTold = typeof told === 'object' && subject in told;
+    if (isTold || standing.has(`${trouble} ${subject}`) || now - from > keptMs) return [];
+    const reason = `from ${instant(from)} to ${instant(until)}, solved since: ${why}`;
+    const about = { trouble, subject, reason, fix: '' };
+    return [{ type: 'mirror.recovered', ...about, solved: { until } }];
+  });
 }

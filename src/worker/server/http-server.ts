@@ -67,7 +67,11 @@ export function createServer({ host, port, clock, register, failed }: ServerOpti
       try {
         return await app.listen({ host, port });
       } catch (error) {
-        throw unusable(error, `${host}:${port}`);
+        const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+        const fault = faults[code];
+        if (!fault) throw error;
+        const reason = `server: ${host}:${port} ${fault.reason}`;
+        throw new Invalid(reason, { fix: fault.fix, cause: error });
       }
     },
     async close() {
@@ -107,14 +111,3 @@ const faults: Record<string, Fault> = {
   EADDRNOTAVAIL: elsewhere,
   ENOTFOUND: elsewhere,
 };
-
-/**
- * Returns Invalid for an address on which the system does not allow listening. Any other error is a
- * bug and is returned unchanged.
- */
-function unusable(error: unknown, address: string): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  const fault = faults[code];
-  if (fault === undefined) return error;
-  return new Invalid(`server: ${address} ${fault.reason}`, { fix: fault.fix, cause: error });
-}

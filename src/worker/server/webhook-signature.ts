@@ -97,8 +97,10 @@ function hubspot({ method, url, headers, body }: Delivery): Signed | undefined {
   return {
     at: instantOf(timestamp),
     isBy(secret) {
+      // HubSpot signs the URL with these characters unescaped.
+      const escaped = /%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)/gi;
       const text = Buffer.concat([
-        Buffer.from(method + spelled(url)),
+        Buffer.from(method + url.replace(escaped, decodeURIComponent)),
         body,
         Buffer.from(timestamp),
       ]);
@@ -106,11 +108,6 @@ function hubspot({ method, url, headers, body }: Delivery): Signed | undefined {
     },
     delivery: signature,
   };
-}
-
-/** Formats the URL as HubSpot signs it, with these characters unescaped. */
-function spelled(url: string): string {
-  return url.replace(/%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)/gi, decodeURIComponent);
 }
 
 function instantOf(text: string): number {

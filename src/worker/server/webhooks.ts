@@ -18,9 +18,9 @@ import { Unavailable } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
 import type { EventQueue } from '../../compose/queues/event-queue.ts';
 import type { DeliveryLog } from '../../compose/queues/delivery-log.ts';
-import { toldIn, type Naming } from './event-payload.ts';
 import type { Metrics } from './metrics.ts';
-import { verify, type Signing } from './webhook-signature.ts';
+import { type Signing, verify } from './webhook-signature.ts';
+import { fieldAt, textOf } from '../../domain/values/record-field.ts';
 
 /** The webhook of one mirror. */
 export interface Webhook extends Signing, Naming {
@@ -30,7 +30,7 @@ export interface Webhook extends Signing, Naming {
 }
 
 /** The parts and settings of the webhooks. */
-export interface WebhookOptions {
+interface WebhookOptions {
   /** Returns the webhook of a mirror, or undefined if it accepts no events. */
   webhookOf(mirror: string): Webhook | undefined;
   /** Returns the files whose mirrors are stopped, whose names are not known. */
@@ -42,11 +42,6 @@ export interface WebhookOptions {
   publicUrl: string | undefined;
   metrics: Pick<Metrics, 'accepted' | 'refused'>;
   clock: Clock;
-}
-
-interface Told {
-  code: number;
-  body: { status: string; records?: number } | { error: string };
 }
 
 /** A file is mended by people. */
@@ -92,7 +87,7 @@ export function serveWebhooks(app: FastifyInstance, options: WebhookOptions): vo
 async function take(
   request: FastifyRequest,
   of: WebhookOptions & { mirror: string; webhook: Webhook },
-): Promise<Told> {
+): Promise<{ code: number; body: object }> {
   const { mirror, webhook, metrics, clock } = of;
   const { method, headers } = request;
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
@@ -134,4 +129,73 @@ function urlOf({ headers, originalUrl }: FastifyRequest, publicUrl: string | und
   if (publicUrl !== undefined) return publicUrl + originalUrl;
   const isEncrypted = String(headers['x-forwarded-proto'] ?? '').startsWith('https');
   return `${isEncrypted ? 'https' : 'http'}://${headers.host ?? ''}${originalUrl}`;
+}
+
+const longestId = 500;
+
+/** When HubSpot records are merged, these fields name the other records. */
+const merged = ['primaryObjectId', 'newObjectId', 'mergedObjectIds'];
+
+/** HubSpot's type number for contacts. */
+const contactType: unknown = '0-1';
+
+/** Defines where a CRM's events name their record. */
+interface Naming {
+  format: 'standard' | 'hubspot';
+  /** The dotted path of the id. */
+  id: string;
+}
+
+/**
+ * Returns the records that a body names. A body is one event or a list of events, and the path
+ * leads to one id or a list of ids. An event that names no record is skipped. `erased` is the
+ * subset of `ids` that, according to the CRM, was erased for privacy; `others` says whether there
+ * are events about other objects, which require no action.
+ */
+export function toldIn(body: unknown, { format, id }: Naming) {
+  const fields = format === 'hubspot' ? [id, ...merged] : [id];
+  const events: unknown[] = Array.isArray(body) ? body : [body];
+  const ours = format === 'hubspot' ? events.filter(isOfContact) : events;
+  const idsAt = (some: unknown[], paths: string[]) => [
+    ...new Set(
+      some.flatMap((event) => paths.flatMap((path) => fieldAt(event, path))).flatMap(idOf),
+    ),
+  ];
+  return {
+    ids: idsAt(ours, fields),
+    erased: format === 'hubspot' ? idsAt(ours.filter(isErasure), [id]) : [],
+    others: ours.length < events.length,
+  };
+}
+
+/**
+ * Returns whether a HubSpot event concerns a contact. Events about companies, deals and
+ * associations do not. Older events name the object (`contact.creation`), newer ones its type
+ * number (`object.creation`).
+ */
+function isOfContact(event: unknown): boolean {
+  const type = fieldAt(event, 'subscriptionType');
+  if (typeof type !== 'string') return true;
+  const [object, what] = type.split('.');
+  if (what === 'associationChange') return false;
+  return object === 'object'
+    ? [undefined, contactType].includes(fieldAt(event, 'objectTypeId'))
+    : object === 'contact';
+}
+
+/**
+ * Returns whether the event states that a contact was erased. An event about an object must state
+ * that the object is a contact, because nothing may be erased on a guess.
+ */
+function isErasure(event: unknown): boolean {
+  const type = fieldAt(event, 'subscriptionType');
+  if (type === 'contact.privacyDeletion') return true;
+  return type === 'object.privacyDeletion' && fieldAt(event, 'objectTypeId') === contactType;
+}
+
+/** Returns the id as text, or nothing for a value that cannot be an id. */
+function idOf(value: unknown): string[] {
+  if (typeof value === 'boolean') return [];
+  const text = textOf(value) ?? '';
+  return text === '' || text.length > longestId || !text.isWellFormed() ? [] : [text];
 }

@@ -3,8 +3,11 @@ import { request } from 'node:http';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { createMetrics } from '../../../src/worker/server/metrics.ts';
 import { createServer, type Server } from '../../../src/worker/server/http-server.ts';
-import { serveWorkerPages } from '../../../src/worker/server/worker-pages.ts';
-import { serveWorkerRoutes, type WorkerRoutes } from '../../../src/worker/server/worker-routes.ts';
+import {
+  serveWorkerPages,
+  serveWorkerRoutes,
+  type WorkerRoutes,
+} from '../../../src/worker/server/worker-routes.ts';
 import {
   type ConsoleOptions,
   pagesFor,

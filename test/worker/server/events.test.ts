@@ -1,6 +1,6 @@
 /** Of which records events tell, and of which they say that they were erased. */
 import { expect, test } from 'vitest';
-import { toldIn } from '../../../src/worker/server/event-payload.ts';
+import { toldIn } from '../../../src/worker/server/webhooks.ts';
 
 const hubspot = { format: 'hubspot', id: 'objectId' } as const;
 const standard = { format: 'standard', id: 'data.id' } as const;

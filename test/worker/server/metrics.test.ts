@@ -6,8 +6,11 @@ import { Unavailable } from '../../../src/domain/errors.ts';
 import { nothingDone, type Summary } from '../../../src/engine/report/run-summary.ts';
 import { openEventQueue } from '../../../src/compose/queues/event-queue.ts';
 import { viewQueues } from '../../../src/compose/queues/queue-view.ts';
-import type { GaugedStatus, Watched } from '../../../src/worker/server/mirror-gauges.ts';
-import { createMetrics } from '../../../src/worker/server/metrics.ts';
+import {
+  createMetrics,
+  type GaugedStatus,
+  type Watched,
+} from '../../../src/worker/server/metrics.ts';
 import { createWorld } from '../../support/engine/engine-world.ts';
 import { ownRedis, type TestRedis } from '../../support/redis.ts';
 

@@ -1,0 +1,232 @@
+/**
+ * What the mirrors of one worker share, so that hundreds of them need the memory of a few: a mirror
+ * is open only while something is done in it, and shortly afterwards.
+ *
+ *   how much at once        the limit                       why
+ *   runs                    four, and up to 12 while the    a process computes on one core: if it
+ *                           process and the machine have    has no time left, more runs at once
+ *                           time left, in the order in      would not be done earlier
+ *                           which they were due
+ *   unsubscribe checks      as many, beside the runs        they are due in the same second
+ *   claims                  two                             a worker that starts, or takes over
+ *                                                           from another, claims all at once
+ *   events                  eight, and up to 32 in the      after an outage, hundreds of mirrors
+ *                           same way, beside the runs       may have events that wait
+ *   commands                none beyond that of a mirror    somebody waits for them
+ *   mirrors that are open   sixteen, for seven seconds      events often come in groups
+ *   and have nothing to do
+ */
+import pLimit from 'p-limit';
+import type { Clock } from '../domain/clock.ts';
+import { setFlagsFromString } from 'node:v8';
+
+/** What the mirrors of a worker share. */
+export interface Capacity {
+  runs: RunSlots;
+  /** The unsubscribe checks. */
+  checks: RunSlots;
+  events: RunSlots;
+  /** Limits the mirrors that are claimed at a time. */
+  claims: ReturnType<typeof pLimit>;
+  /**
+   * Calls `close` when the mirror has had nothing to do for a while, or earlier if many have not.
+   * Returns what to call when it has something to do again.
+   */
+  idle(close: () => void): () => void;
+}
+
+const runSlots = { atOnce: 4, most: 12, long: 32 };
+const eventSlots = { atOnce: 8, most: 32, long: 128 };
+const claimsAtOnce = 2;
+/** The longest time that a mirror stays open without anything to do, in milliseconds. */
+export const idleMs = 7_000;
+/** How many mirrors stay open for that time. */
+export const idleAtMost = 16;
+
+/**
+ * Creates what the mirrors of a worker share. `timeCheck` returns functions that each return
+ * whether the process had time left since their last call.
+ */
+export function createCapacity(clock: Clock, timeCheck: () => () => boolean): Capacity {
+  const slotsOf = (counts: typeof runSlots) =>
+    createRunSlots({ ...counts, hasTime: timeCheck(), clock });
+  return {
+    runs: slotsOf(runSlots),
+    checks: slotsOf(runSlots),
+    events: slotsOf(eventSlots),
+    claims: pLimit(claimsAtOnce),
+    idle: createIdle(clock),
+  };
+}
+
+function createIdle(clock: Clock): Capacity['idle'] {
+  /** How to close those that have nothing to do, the one that has waited longest first. */
+  const waiting = new Set<() => void>();
+  return (close) => {
+    const over = new AbortController();
+    const leave = (): void => {
+      waiting.delete(end);
+      over.abort();
+    };
+    const end = (): void => {
+      leave();
+      close();
+    };
+    waiting.add(end);
+    clock.sleep(idleMs, over.signal).then(end, () => undefined);
+    const [first] = waiting;
+    if (waiting.size > idleAtMost) first?.();
+    return leave;
+  };
+}
+
+/** When a run is due, and what ends its wait. */
+export interface DueWork {
+  /** Milliseconds since the epoch. */
+  dueMs: number;
+  stop: AbortSignal;
+}
+
+/**
+ * Limits how many runs of a worker are in progress at once, however many mirrors are due.
+ *
+ *   a run                        result
+ *   a slot is free               it begins
+ *   no slot is free              it waits; the one that was due first gets the next slot
+ *   is stopped while it waits    it does not begin
+ *   waits, and the process has   there is one slot more, a few times a second: the runs in progress
+ *   time left                    wait for the CRM or the platform
+ *   goes on for half a minute    it gives its slot to another one, as long as few runs have done so
+ *
+ * A run that takes so long mostly waits for the platform's limits. If it kept its slot, a few first
+ * loads would delay the schedules of all other mirrors for hours.
+ */
+export interface RunSlots {
+  /** Does the work in a slot, or returns undefined if `stop` is aborted before it begins. */
+  run<T>(place: DueWork, work: () => Promise<T>): Promise<T | undefined>;
+}
+
+/** The numbers of slots, and what decides between them. */
+interface SlotOptions {
+  /** How many runs may be in progress at once in any case, not counting long ones. */
+  atOnce: number;
+  /** How many may be while the process has time left. */
+  most: number;
+  /** How many long runs do not count. */
+  long: number;
+  /** Returns whether the process had time left since the last call. */
+  hasTime(): boolean;
+  clock: Clock;
+}
+
+const longMs = 30_000;
+/** How often a waiting run may begin because the process has time left. */
+const lookMs = 200;
+
+interface State extends SlotOptions {
+  /** The runs that use a slot. */
+  used: number;
+  /** The long runs that use none. */
+  away: number;
+  waiting: { dueMs: number; begin(): void }[];
+  isLooking: boolean;
+}
+
+/** Creates the slots. */
+export function createRunSlots(options: SlotOptions): RunSlots {
+  const state: State = { ...options, used: 0, away: 0, waiting: [], isLooking: false };
+  return {
+    async run({ dueMs, stop }, work) {
+      if (!(await admitted(state, { dueMs, stop }))) return undefined;
+      const ended = hold(state);
+      try {
+        return await work();
+      } finally {
+        ended();
+      }
+    },
+  };
+}
+
+/** Waits for a slot. Returns whether there is one for this run. */
+async function admitted(state: State, { dueMs, stop }: DueWork): Promise<boolean> {
+  if (stop.aborted) return false;
+  if (state.used < state.atOnce) {
+    state.used += 1;
+    return true;
+  }
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const own = { dueMs, begin: () => resolve(true) };
+  const leave = (): void => {
+    state.waiting = state.waiting.filter((one) => one !== own);
+    resolve(false);
+  };
+  state.waiting.push(own);
+  void look(state);
+  stop.addEventListener('abort', leave, { once: true });
+  return promise.finally(() => stop.removeEventListener('abort', leave));
+}
+
+/** While runs wait, lets one more begin whenever the process has time left. */
+async function look(state: State): Promise<void> {
+  if (state.isLooking) return;
+  state.isLooking = true;
+  state.hasTime();
+  while (state.waiting.length > 0) {
+    await state.clock.sleep(lookMs);
+    if (state.hasTime() && state.used < state.most) pass(state);
+  }
+  state.isLooking = false;
+}
+
+/** Frees one slot, or passes it on. */
+function free(state: State): void {
+  state.used -= 1;
+  if (state.used < state.atOnce) pass(state);
+}
+
+/** Gives a slot to the run that waits and was due first. */
+function pass(state: State): void {
+  const first = state.waiting.reduce<State['waiting'][number] | undefined>(
+    (best, one) => (best && best.dueMs <= one.dueMs ? best : one),
+    undefined,
+  );
+  if (!first) return;
+  state.used += 1;
+  state.waiting = state.waiting.filter((one) => one !== first);
+  first.begin();
+}
+
+/** Watches a run that has a slot. Returns what to call when it has ended. */
+function hold(state: State): () => void {
+  const over = new AbortController();
+  let isLong = false;
+  const watch = async (): Promise<void> => {
+    while (!isLong) {
+      await state.clock.sleep(longMs, over.signal);
+      if (state.away >= state.long) continue;
+      isLong = true;
+      state.away += 1;
+      free(state);
+    }
+  };
+  watch().catch(() => undefined);
+  return () => {
+    over.abort();
+    if (isLong) state.away -= 1;
+    else free(state);
+  };
+}
+
+/**
+ * Keeps the heap of a worker small. V8 collects old objects when the heap has grown by a factor
+ * that it derives from the memory of the machine. On a large one, a worker grows to several times
+ * its size between two collections, and keeps the pages for its other garbage.
+ *
+ * Lets V8 collect old objects when the heap has grown by 30 %. Call it when the modules are loaded,
+ * because V8 uses compiled code from the cache only with the flags of the time at which it was
+ * stored. Does nothing on a version of Node whose V8 may not know the option.
+ */
+export function limitHeapGrowth(nodeVersion: string): void {
+  if (Number.parseInt(nodeVersion, 10) <= 24) setFlagsFromString('--heap-growing-percent=30');
+}
