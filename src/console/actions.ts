@@ -21,7 +21,6 @@ import { linkTo, timeText } from './view/page.ts';
 import { tickWords } from '../compose/queues/run-schedule.ts';
 import { withoutPlans } from './view/console-text.ts';
 
-/** The values of a form. */
 type FormValues = Readonly<Record<string, string | undefined>>;
 
 /** A word that cannot be read as an option of the command line. */
@@ -179,7 +178,6 @@ const form = z.record(z.string(), z.string());
 /** How long an answer waits for a run or a job that may end at once, in milliseconds. */
 const waitMs = 1_500;
 
-/** An action of an operator. */
 interface Acting {
   /** The name of the action. */
   name: string;

@@ -39,7 +39,7 @@ const query = z.object({
 export function serveSignIn(
   scope: FastifyInstance,
   rules: AccessRules,
-  attempts: SignInAttempts,
+  attempts: ReturnType<typeof createSignInAttempts>,
 ): void {
   const attempt = (request: FastifyRequest, account: string) =>
     attempts.begin(account, addressOf(request, rules.proxies));
@@ -116,15 +116,6 @@ async function showForm(
   await sendPage(request, reply, { title: 'Sign in', body, code });
 }
 
-/** Counts the attempts to sign in. */
-interface SignInAttempts {
-  /**
-   * Begins an attempt; returns undefined if there were too many. '' is the account of a link.
-   * `succeed` says that it did not fail.
-   */
-  begin(account: string, address: string): { succeed(): void } | undefined;
-}
-
 const minuteMs = 60_000;
 const ofBoth = { most: 5, windowMs: minuteMs };
 const ofAddress = { most: 30, windowMs: minuteMs };
@@ -132,7 +123,7 @@ const ofAccount = { most: 20, windowMs: 10 * minuteMs };
 const mostKeys = 10_000;
 
 /** Creates the counter, which a restart empties. */
-export function createSignInAttempts({ monotonic }: Clock): SignInAttempts {
+export function createSignInAttempts({ monotonic }: Clock) {
   const failures = new Map<string, { count: number; until: number }>();
   const trusted = new Set<string>();
   const countOf = (key: string): number => {
@@ -152,7 +143,11 @@ export function createSignInAttempts({ monotonic }: Clock): SignInAttempts {
     if (found) found.count -= 1;
   };
   return {
-    begin(account, address) {
+    /**
+     * Begins an attempt; returns undefined if there were too many. '' is the account of a link.
+     * `succeed` says that it did not fail.
+     */
+    begin(account: string, address: string): { succeed(): void } | undefined {
       const pair = JSON.stringify([account, address]);
       const rules: [key: string, rule: typeof ofBoth][] = [
         [pair, ofBoth],

@@ -36,14 +36,6 @@ export interface RefusedFile {
 /** The files of the folder by their paths: what to serve, or why not. */
 export type FolderFiles = ReadonlyMap<string, Workable | RefusedFile>;
 
-/** A folder of configurations. */
-interface MirrorFolder {
-  /** Reads all files. Throws Invalid if the folder cannot be read. */
-  read(): Promise<FolderFiles>;
-  /** Calls `changed` after each change, until `stop`. */
-  follow(changed: (files: FolderFiles) => void, stop: AbortSignal): Promise<void>;
-}
-
 /** The folder and how to read it. */
 interface MirrorFolderOptions {
   folder: string;
@@ -82,7 +74,7 @@ export function isRefused(one: Workable | RefusedFile): one is RefusedFile {
 }
 
 /** Opens a folder. Nothing is read yet. */
-export function openMirrorFolder(options: MirrorFolderOptions): MirrorFolder {
+export function openMirrorFolder(options: MirrorFolderOptions) {
   const folder = resolve(options.folder);
   const known = new Map<string, Known>();
   const times = { settleMs: 1_000, rescanMs: 30_000 };
@@ -96,7 +88,8 @@ export function openMirrorFolder(options: MirrorFolderOptions): MirrorFolder {
     doubt: undefined,
   };
   return {
-    async read() {
+    /** Reads all files. Throws Invalid if the folder cannot be read. */
+    async read(): Promise<FolderFiles> {
       const files = filesIn(state);
       if (typeof files === 'string') {
         throw new Invalid(`${options.folder}: ${files}`, { fix: 'name a folder with --mirrors' });
@@ -104,7 +97,9 @@ export function openMirrorFolder(options: MirrorFolderOptions): MirrorFolder {
       await take(state, files, () => true);
       return apart(state);
     },
-    follow: async (changed, stop) => follow(state, changed, stop),
+    /** Calls `changed` after each change, until `stop`. */
+    follow: async (changed: (files: FolderFiles) => void, stop: AbortSignal): Promise<void> =>
+      follow(state, changed, stop),
   };
 }
 

@@ -61,48 +61,10 @@ type RunTick = Exclude<Tick, 'sentinel'>;
 type Ran = 'over' | 'elsewhere';
 
 /** A mirror hosted by a worker. */
-export interface Home {
-  /**
-   * Waits until the mirror is assigned to this worker or the worker is asked to stop. Throws the
-   * errors of `assemble`.
-   */
-  taken(): Promise<void>;
-  /** Checks periodically whether it is still assigned. If not, closes it and waits again. */
-  stay(): Promise<void>;
-  /**
-   * Runs what was due at `dueMs`, in milliseconds since the epoch. Never throws. `elsewhere` means
-   * that it cannot run here now, for example because the mirror is assigned to another worker.
-   */
-  run(tick: Tick, dueMs: number): Promise<Ran>;
-  /**
-   * Updates the person with this id in the source. If the CRM has erased the record, as the
-   * signature of the server that took the event proves, forgets every person who had the id. Never
-   * throws.
-   */
-  record(id: string, heard: Heard, signature: string): Promise<Worked>;
-  /**
-   * Does the work in parallel with other work, or alone. `stop` is also aborted if the mirror is
-   * lost. Throws Busy if it is assigned to another worker.
-   */
-  hold<T>(
-    how: 'beside' | 'alone',
-    work: (held: Assembled, stop: AbortSignal) => Promise<T>,
-  ): Promise<T>;
-  /** Begins no more runs. Those that wait for a slot end as `elsewhere`. */
-  rest(): void;
-  /** Returns whether the mirror is assigned to this worker, so that no other one has it. */
-  isHere(): boolean;
-  /** Returns whether this worker has the mirror, or had it last and opens it again. */
-  isOurs(): boolean;
-  /** Opens everything anew with the current configuration once nothing runs. */
-  again(): Promise<void>;
-  /** Returns the rate limits by route, as shown by the platform's responses. */
-  limits(): Record<string, RouteLimit>;
-  close(): Promise<void>;
-}
+export type Home = ReturnType<typeof createMirrorHost>;
 
 /** Creates the host of a mirror. Nothing is opened yet. */
-export function createMirrorHost(options: HomeOptions): Home {
+export function createMirrorHost(options: HomeOptions) {
   const { config, shell } = options;
   const log = createLog(shell, config.mirror);
   const { clock, faults, capacity, outages, causes } = options;
@@ -147,27 +109,60 @@ export function createMirrorHost(options: HomeOptions): Home {
     return state.alone(() => inSlot(capacity?.runs, place, () => runTick(state, tick)));
   };
   return {
-    async taken() {
+    /**
+     * Waits until the mirror is assigned to this worker or the worker is asked to stop. Throws the
+     * errors of `assemble`.
+     */
+    async taken(): Promise<void> {
       await taken(state);
       repeatLast(state);
     },
-    stay: async () => stay(state),
+    /** Checks periodically whether it is still assigned. If not, closes it and waits again. */
+    stay: async (): Promise<void> => stay(state),
+    /**
+     * Runs what was due at `dueMs`, in milliseconds since the epoch. Never throws. `elsewhere`
+     * means that it cannot run here now, for example because the mirror is assigned to another
+     * worker.
+     */
     run,
-    async record(id, heard, signature) {
+    /**
+     * Updates the person with this id in the source. If the CRM has erased the record, as the
+     * signature of the server that took the event proves, forgets every person who had the id.
+     * Never throws.
+     */
+    async record(id: string, heard: Heard, signature: string): Promise<Worked> {
       const stop = AbortSignal.any([shell.stop, state.left.signal]);
       const place = { dueMs: clock.now(), stop };
       return inSlot(capacity?.events, place, () => workOn(state, { id, heard, signature }));
     },
-    hold: async (how, work) => hold(state, how, work),
-    rest() {
+    /**
+     * Does the work in parallel with other work, or alone. `stop` is also aborted if the mirror is
+     * lost. Throws Busy if it is assigned to another worker.
+     */
+    async hold<T>(
+      how: 'beside' | 'alone',
+      work: (held: Assembled, stop: AbortSignal) => Promise<T>,
+    ): Promise<T> {
+      const held = async (opened: Assembled): Promise<T> => work(opened, shellOf(state).stop);
+      if (how === 'beside') return use(state, async ({ lanes }) => lanes.sibling(held));
+      return state.alone(() =>
+        use(state, (opened) => held({ ...opened, close: async () => undefined })),
+      );
+    },
+    /** Begins no more runs. Those that wait for a slot end as `elsewhere`. */
+    rest(): void {
       resting.abort();
       retries.close();
     },
-    isHere: () => isAssigned(state),
-    isOurs: () => state.owner === 'this',
-    again: async () => state.alone(() => comeAgain(state)),
-    limits: () => state.opened?.mirror.limits() ?? state.known.limits,
-    close: async () => {
+    /** Returns whether the mirror is assigned to this worker, so that no other one has it. */
+    isHere: (): boolean => isAssigned(state),
+    /** Returns whether this worker has the mirror, or had it last and opens it again. */
+    isOurs: (): boolean => state.owner === 'this',
+    /** Opens everything anew with the current configuration once nothing runs. */
+    again: async (): Promise<void> => state.alone(() => comeAgain(state)),
+    /** Returns the rate limits by route, as shown by the platform's responses. */
+    limits: (): Record<string, RouteLimit> => state.opened?.mirror.limits() ?? state.known.limits,
+    async close(): Promise<void> {
       retries.close();
       await state.notifier?.close();
       await close(state);
@@ -286,18 +281,6 @@ async function look(state: State): Promise<Ran> {
     if (!(error instanceof Busy) && alone.activeCount === 0) await alone(() => comeAgain(state));
   }
   return 'over';
-}
-
-async function hold<T>(
-  state: State,
-  how: 'beside' | 'alone',
-  work: (held: Assembled, stop: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const held = async (opened: Assembled): Promise<T> => work(opened, shellOf(state).stop);
-  if (how === 'beside') return use(state, async ({ lanes }) => lanes.sibling(held));
-  return state.alone(() =>
-    use(state, (opened) => held({ ...opened, close: async () => undefined })),
-  );
 }
 
 const quietly = { writes: true, progress: () => undefined };

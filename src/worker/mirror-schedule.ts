@@ -116,28 +116,31 @@ const gapMs = 90_000;
 
 type Run = (tick: Tick, dueMs: number) => Promise<'over' | 'elsewhere'>;
 
-/** What the watch needs. */
-interface WatchOptions {
+/**
+ * Creates the watch. Nothing is due before `watched`. `isHalted` returns whether the mirror is
+ * paused, or another process makes a run.
+ */
+export function watchOverdue({
+  schedule,
+  outages,
+  clock,
+  isHalted,
+}: {
   schedule: Schedule;
   outages: Pick<OutageRecord, 'failed' | 'works'>;
   clock: Pick<Clock, 'now'>;
-  /** Returns whether the mirror is paused, or another process makes a run. */
   isHalted(): boolean;
-}
-
-/** Creates the watch. Nothing is due before `watched`. */
-export function watchOverdue({ schedule, outages, clock, isHalted }: WatchOptions) {
+}) {
   const due = new Map<Tick, number>();
   const busy = new Set<Tick>();
   let hasRun = false;
   let lookedAt = 0;
   let fromMs = 0;
-  const nextOf = (tick: Tick, pattern: string): number => {
-    const next = dueAfter(pattern, schedule.timezone, clock.now());
-    return Math.min(next, due.get(tick) ?? next);
-  };
   const begin = (): void => {
-    for (const { tick, pattern } of dueIn(schedule)) due.set(tick, nextOf(tick, pattern));
+    for (const { tick, pattern } of dueIn(schedule)) {
+      const next = dueAfter(pattern, schedule.timezone, clock.now());
+      due.set(tick, Math.min(next, due.get(tick) ?? next));
+    }
   };
   const isBusy = (tick: Tick): boolean =>
     [...busy].some((one) => (one === 'sentinel') === (tick === 'sentinel'));

@@ -3,32 +3,25 @@
  * status.
  */
 import { randomBytes } from 'node:crypto';
-import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import { Interrupted, Invalid, isExpected, Unavailable } from '../domain/errors.ts';
-import type { Summary } from '../engine/report/run-summary.ts';
 import { systemClock } from '../http/system-clock.ts';
-import { type AssignmentStore, homeRecord } from '../compose/queues/assignment-store.ts';
+import { homeRecord } from '../compose/queues/assignment-store.ts';
 import { serveCommands } from '../compose/queues/command-queue.ts';
-import { type EventQueue, openEventQueue } from '../compose/queues/event-queue.ts';
-import { type QueueView, viewQueues } from '../compose/queues/queue-view.ts';
+import { openEventQueue } from '../compose/queues/event-queue.ts';
+import { viewQueues } from '../compose/queues/queue-view.ts';
 import { deliveryLogOf } from '../compose/queues/delivery-log.ts';
-import type { Quick } from '../compose/queues/redis-connections.ts';
 import { type Connections, ownConnections } from '../compose/queues/shared-connections.ts';
 import { openRunQueue, type RunQueue } from '../compose/queues/run-queue.ts';
 import { dueIn, tickWords } from '../compose/queues/run-schedule.ts';
 import { sealIn } from '../compose/queues/payload-encryption.ts';
-import type { Watched } from './server/metrics.ts';
 import type { Webhook } from './server/webhooks.ts';
 import type { Workable } from './mirror-folder.ts';
 import { follow, keepWhole, unfollow, watchOverdue } from './mirror-schedule.ts';
-import type { Turns } from '../compose/placement/fleet-member.ts';
 import { doHanded } from './remote-commands.ts';
 import { sealErasure } from './mirror-events.ts';
-import type { SharedCauses } from './notifications/shared-causes.ts';
-import { createMirrorHost, type Home } from './mirror-host.ts';
-import { lanesAtOnce } from './open-mirror.ts';
-import type { Capacity } from './worker-capacity.ts';
+import { createMirrorHost } from './mirror-host.ts';
+import { lanesAtOnce, type MirrorSettings } from './open-mirror.ts';
 import { assignmentIn } from './mirror-assignment.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import type { Attention } from '../views/status/attention.ts';
@@ -41,89 +34,34 @@ import {
   tellOutage,
 } from '../views/status/mirror-health.ts';
 import { readCurrentStatus } from '../views/status/current-status.ts';
-import { type OutageRecord, recordOutages } from '../store/health-file.ts';
+import { recordOutages } from '../store/health-file.ts';
 import { createProbe, type Probe, pulse } from './mirror-pulse.ts';
 import { instant } from '../compose/output/format-values.ts';
 
 /** After this time without Redis, people are told of it. */
 const awayMs = 20_000;
 
-/** A mirror that is being served. */
-export interface Served extends Watched {
-  config: Workable;
-  /** Rejects if the mirror can never be served. */
-  failed: Promise<never>;
-  webhook: Webhook | undefined;
-  queues: QueueView['queues'];
-  due: QueueView['due'];
-  /** Returns whether this worker has the mirror. */
-  isHere(): boolean;
-  /** Returns why Redis cannot be reached for the mirror, or undefined if it can. */
-  away(): string | undefined;
-  /** Returns what fails now as this process notices it. */
-  faults(): readonly Attention[];
-  /**
-   * Ends the service once the run and the events in progress have ended. If
-   * `isGone` then returns true, removes the schedule from Redis, unless another worker has the
-   * mirror.
-   */
-  leave(isGone: () => boolean): Promise<void>;
-  /** Ends the service. Waits for work in progress, which the worker's `stop` interrupts. */
-  close(): Promise<void>;
-}
-
 /** The settings of `serve` in addition to the configuration. */
-export interface ServeOptions {
+export interface ServeOptions extends MirrorSettings {
   /** Whether to take the mirror even if this is not the newest snapshot. */
   acceptLost: boolean;
   /** Connections to share; by default the mirror opens its own. */
   connections?: Connections | undefined;
-  /** Tells when this worker of several has to claim the mirror; by default as soon as it can. */
-  turns?: Turns | undefined;
-  /** What the mirrors of the worker share; by default the mirror stays open. */
-  capacity?: Capacity | undefined;
   /** Looks whether hosts can be reached; mirrors of one process share it. */
   probe?: Probe | undefined;
-  /** What makes one message of a cause that several mirrors of the process have. */
-  causes?: SharedCauses | undefined;
-  /** Reads the configuration again, after a failure. */
-  load(): Config;
-  /** Called after every run, and after events have been processed. */
-  ended(summary: Summary): void;
   /** The clock by which problems are looked for; by default that of this machine. */
   clock?: Clock;
 }
 
-/** What serves one mirror. */
-interface Parts {
-  config: Workable;
-  /** The worker's shell; its `stop` is also aborted when the mirror leaves. */
-  shell: Shell;
-  over: AbortController;
-  failed: PromiseWithResolvers<never>;
-  connections: Connections;
-  quick: Quick;
-  own: AssignmentStore;
-  home: Home;
-  events: EventQueue | undefined;
-  queue: RunQueue;
-  redis: ReturnType<typeof watchRedis>;
-  clock: Clock;
-  outages: OutageRecord;
-  overdue: ReturnType<typeof watchOverdue>;
-  faults(): readonly Attention[];
-  handed: ReturnType<typeof takeHanded> | undefined;
-  /** Whether the mirror waits for its turn. */
-  isPlaced: boolean;
-  isLeaving: boolean;
-}
+/** A mirror that is being served. */
+export type Served = ReturnType<typeof serve>;
 
 /**
  * Starts to serve a mirror. Prints errors, and rejects `failed` if one cannot be fixed while
  * running.
  */
-export function serve(config: Workable, outer: Shell, options: ServeOptions): Served {
-  const parts = openParts(config, outer, options);
+export function serve(config: Workable, outer: Shell, options: ServeOptions) {
+  const parts: Parts = openParts(config, outer, options);
   const { mirror, redis: url, contacts } = config;
   const { home, events, redis, queue, quick, failed, over } = parts;
   const hook = contacts?.webhook;
@@ -136,15 +74,21 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
     await close(parts);
     view.close();
   };
+  const webhook: Webhook | undefined = hook &&
+    events && { ...hook, events, deliveries: logDeliveries() };
   return {
     config,
     mirror,
+    /** Rejects if the mirror can never be served. */
     failed: failed.promise,
-    webhook: hook && events && { ...hook, events, deliveries: logDeliveries() },
+    webhook,
     queues: view.queues,
+    /** Returns whether this worker has the mirror. */
     isHere: home.isHere,
-    isTold: () => options.turns === undefined || home.isHere(),
+    isTold: (): boolean => options.turns === undefined || home.isHere(),
+    /** Returns why Redis cannot be reached for the mirror, or undefined if it can. */
     away: redis.away,
+    /** Returns what fails now as this process notices it. */
     faults: parts.faults,
     standing: async () => {
       try {
@@ -159,7 +103,11 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
     depths: view.depths,
     due: view.due,
     lagMs: async () => events?.lagMs(),
-    async leave(isGone) {
+    /**
+     * Ends the service once the run and the events in progress have ended. If `isGone` then returns
+     * true, removes the schedule from Redis, unless another worker has the mirror.
+     */
+    async leave(isGone: () => boolean): Promise<void> {
       parts.isLeaving = true;
       home.rest();
       await queue.rest();
@@ -169,6 +117,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions): Se
       over.abort(new Interrupted('SIGTERM'));
       await closeAll();
     },
+    /** Ends the service. Waits for work in progress, which the worker's `stop` interrupts. */
     close: closeAll,
   };
 }
@@ -184,10 +133,10 @@ function isHaltedNow(config: Workable): boolean {
   }
 }
 
-function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts {
+function openParts(config: Workable, outer: Shell, options: ServeOptions) {
   const over = new AbortController();
   const { mirror, redis: url, contacts } = config;
-  const { acceptLost, load, ended, turns, capacity, clock = systemClock } = options;
+  const { acceptLost, turns, clock = systemClock, probe = createProbe(systemClock) } = options;
   const outages = recordOutages(config.snapshot, clock);
   const isHalted = (): boolean => isHaltedNow(config);
   const overdue = watchOverdue({ schedule: config.schedule, outages, clock, isHalted });
@@ -209,13 +158,13 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
   // What fails in the mirror that this process has.
   const failing = () =>
     home.isOurs() ? outageLines(outages.outages().map(tellOutage), instant(systemClock.now())) : [];
-  const { causes } = options;
-  const told = { load, ended, clock, node, turns, capacity, causes };
   const home = createMirrorHost({
+    ...options,
     config,
     shell,
     assignment,
-    ...told,
+    clock,
+    node,
     outages,
     faults: () => [...redis.faults(awayMs), ...failing()],
   });
@@ -251,15 +200,17 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions): Parts
     clock,
     outages,
     overdue,
-    faults: () => [...redis.faults(0), ...failing()],
+    faults: (): Attention[] => [...redis.faults(0), ...failing()],
   };
-  const { probe = createProbe(systemClock) } = options;
   const { isOurs: isHere } = home;
   const { away } = redis;
   const { look: lookForOverdue } = overdue;
   void pulse({ config, outages, clock, probe, isHere, away, lookForOverdue }, shell.stop);
-  return { ...parts, handed: undefined, isPlaced: turns !== undefined, isLeaving: false };
+  return { ...parts, isPlaced: turns !== undefined, isLeaving: false };
 }
+
+/** What serves one mirror. */
+type Parts = ReturnType<typeof openParts> & { handed?: { close(): Promise<void> } };
 
 /** Waits until the mirror is assigned to this worker, then takes its jobs until it leaves. */
 async function begin(parts: Parts): Promise<void> {
@@ -324,7 +275,7 @@ function watchRedis(mirror: string, { note }: Shell, clock: Clock) {
     note(`crm-mirror: ${mirror}: ${what}`);
   };
   return {
-    away: () => why,
+    away: (): string | undefined => why,
     /** Returns whether Redis is connected, even if it refuses the schedule. */
     isThere: () => why === undefined || isRefused,
     /** Returns the lines about Redis: that it drops keys, or has been away for that long. */

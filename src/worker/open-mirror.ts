@@ -47,15 +47,10 @@ import pLimit from 'p-limit';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import { explain } from '../compose/output/failure-report.ts';
 
-/** The parts and settings with which a worker serves a mirror. */
-export interface HomeOptions {
-  config: Config;
-  shell: Shell;
-  assignment: MirrorAssignment;
+/** What a worker gives each mirror that it serves. */
+export interface MirrorSettings {
   /** Called after every run, and after events have been processed. */
   ended(summary: Summary): void;
-  /** Tells when the assignment has to be checked; undefined: every few seconds. */
-  node?: NodeHeartbeat | undefined;
   /** Tells when the mirror has to be claimed; undefined: as soon as it can be. */
   turns?: Turns | undefined;
   /**
@@ -65,14 +60,23 @@ export interface HomeOptions {
   capacity?: Capacity | undefined;
   /** Reads the configuration again, because after a failure the API key may have changed. */
   load(): Config;
+  /** What makes one message of a cause that several mirrors of the process have. */
+  causes?: SharedCauses | undefined;
+}
+
+/** The parts and settings with which a worker serves a mirror. */
+export interface HomeOptions extends MirrorSettings {
+  config: Config;
+  shell: Shell;
+  assignment: MirrorAssignment;
+  /** Tells when the assignment has to be checked; undefined: every few seconds. */
+  node?: NodeHeartbeat | undefined;
   /** The clock by which notifications are sent. */
   clock: Clock;
   /** Returns what fails now as this process notices it. */
   faults(): readonly Attention[];
   /** Records what fails. */
   outages: OutageRecord;
-  /** What the mirrors of this process have in common. */
-  causes?: SharedCauses | undefined;
 }
 
 /** A mirror that this worker has opened. */
@@ -96,7 +100,7 @@ export interface State extends HomeOptions {
   known: { limits: Record<string, RouteLimit>; notes: readonly string[] };
   /** Aborted when the mirror is lost to another worker, then replaced. */
   left: AbortController;
-  complain: Complaints;
+  complain: ReturnType<typeof complaintsOf>;
   log: ReturnType<typeof createLog>;
   alone: ReturnType<typeof pLimit>;
   notifier: Notifier | undefined;
@@ -221,21 +225,15 @@ export function isPassing(error: unknown): boolean {
 /** The maximum number of concurrent runs about one person. */
 export const lanesAtOnce = 4;
 
+/** A pool of connections to one snapshot. */
+type Lanes = ReturnType<typeof createLanes>;
+
 /**
  * Performs runs about one person, a few at a time, each on its own connection to the snapshot. The
- * connections are reused, because opening one takes longer than most of these runs.
+ * connections are reused, because opening one takes longer than most of these runs. `sibling` opens
+ * one more connection.
  */
-interface Lanes {
-  /** Does the work as soon as a connection is free. */
-  run<T>(work: (mirror: Mirror) => Promise<T>): Promise<T>;
-  /** Does the work immediately, on a new connection that is closed afterwards. */
-  sibling<T>(work: (own: Assembled) => Promise<T>): Promise<T>;
-  /** Waits for the work in progress, then closes the connections. */
-  close(): Promise<void>;
-}
-
-/** Creates the lanes. `sibling` opens one more connection. */
-function createLanes({ sibling }: Assembled): Lanes {
+function createLanes({ sibling }: Assembled) {
   const limit = pLimit(lanesAtOnce);
   const free: Assembled[] = [];
   const underWay = new Set<Promise<unknown>>();
@@ -264,9 +262,13 @@ function createLanes({ sibling }: Assembled): Lanes {
     return running.finally(() => underWay.delete(running));
   };
   return {
-    run: async (work) => watched(limit(through, work)),
-    sibling: async (work) => watched(onOwn(work)),
-    async close() {
+    /** Does the work as soon as a connection is free. */
+    run: async <T>(work: (mirror: Mirror) => Promise<T>): Promise<T> =>
+      watched(limit(through, work)),
+    /** Does the work immediately, on a new connection that is closed afterwards. */
+    sibling: async <T>(work: (own: Assembled) => Promise<T>): Promise<T> => watched(onOwn(work)),
+    /** Waits for the work in progress, then closes the connections. */
+    async close(): Promise<void> {
       await Promise.allSettled(underWay);
       await Promise.all(free.splice(0).map(async (lane) => lane.close()));
     },
@@ -274,26 +276,20 @@ function createLanes({ sibling }: Assembled): Lanes {
 }
 
 /**
- * Prints what prevents a worker from working. A worker may stand by, or be paused, for a long time,
- * so this is printed only once.
+ * Creates what prints why a worker cannot work. A worker may stand by, or be paused, for a long
+ * time, so this is printed only once.
  */
-interface Complaints {
-  /** Prints the error. */
-  of(error: unknown): void;
-  /** Resets the state after everything works again, so that the next error is always printed. */
-  no(): void;
-}
-
-/** Creates the printer for one mirror. */
-export function complaintsOf(mirror: string, { note }: Shell): Complaints {
+export function complaintsOf(mirror: string, { note }: Shell) {
   let said = '';
   return {
-    of(error) {
+    /** Prints the error. */
+    of(error: unknown): void {
       const { text } = explain(error);
       if (error instanceof Busy && said === text) return;
       said = text;
       for (const line of text.split('\n')) note(`crm-mirror: ${mirror}: ${line}`);
     },
-    no: () => void (said = ''),
+    /** Resets the state after everything works again, so that the next error is always printed. */
+    no: (): void => void (said = ''),
   };
 }

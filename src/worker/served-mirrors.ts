@@ -23,21 +23,6 @@ import type { Served } from './mirror-service.ts';
 /** How long after a failure a mirror is tried again. */
 const retryMs = 60_000;
 
-/** The mirrors that a worker serves. */
-export interface ServedMirrors {
-  /** The mirrors that are served now. The list changes as they come and go. */
-  readonly served: readonly Served[];
-  /** Returns the files whose mirrors are stopped, and why. */
-  refused(): readonly RefusedFile[];
-  /** Serves what the folder shows, and nothing else. */
-  become(files: FolderFiles): void;
-  /** Releases the mirrors that this worker has, and of which `isLent` says that others have to. */
-  release(isLent: (mirror: string) => boolean): void;
-  /** Stops to serve. Waits for work in progress, which the worker's `stop` interrupts. */
-  close(): Promise<void>;
-}
-
-/** One file of the folder. */
 interface Place {
   file: string;
   /** What the folder shows; undefined if the file is gone. */
@@ -57,21 +42,24 @@ interface State {
   served: Served[];
 }
 
+/** The mirrors that a worker serves. */
+export type ServedMirrors = ReturnType<typeof createServedMirrors>;
+
 /** Creates the set. Nothing is served yet. */
-export function createServedMirrors(parts: {
-  shell: Shell;
-  serve(config: Workable): Served;
-}): ServedMirrors {
+export function createServedMirrors(parts: { shell: Shell; serve(config: Workable): Served }) {
   const state: State = { ...parts, places: new Map(), served: [] };
   const { places, served, shell } = state;
   return {
+    /** The mirrors that are served now. The list changes as they come and go. */
     served,
-    refused: () =>
+    /** Returns the files whose mirrors are stopped, and why. */
+    refused: (): RefusedFile[] =>
       [...places.values()].flatMap(({ file, shown, failure }) => {
         if (shown && isRefused(shown)) return [shown];
         return failure === undefined ? [] : [{ file, why: failure }];
       }),
-    become(files) {
+    /** Serves what the folder shows, and nothing else. */
+    become(files: FolderFiles): void {
       for (const file of new Set([...places.keys(), ...files.keys()])) {
         const place = places.get(file) ?? {
           file,
@@ -93,14 +81,16 @@ export function createServedMirrors(parts: {
         void place.turn(async () => move(state, place));
       }
     },
-    release(isLent) {
+    /** Releases the mirrors of this worker of which `isLent` says that others have to have them. */
+    release(isLent: (mirror: string) => boolean): void {
       for (const place of places.values()) {
         const { served: own, isLeaving } = place;
         if (!own || isLeaving || !own.isHere() || !isLent(own.mirror)) continue;
         void place.turn(async () => giveAway(state, place, own));
       }
     },
-    async close() {
+    /** Stops to serve. Waits for work in progress, which the worker's `stop` interrupts. */
+    async close(): Promise<void> {
       // A mirror that is leaving has been interrupted, and leaves.
       await Promise.all([...places.values()].map(async ({ turn }) => turn(() => undefined)));
       await Promise.all(served.splice(0).map(async (one) => one.close()));

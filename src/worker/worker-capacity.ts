@@ -20,21 +20,6 @@ import pLimit from 'p-limit';
 import type { Clock } from '../domain/clock.ts';
 import { setFlagsFromString } from 'node:v8';
 
-/** What the mirrors of a worker share. */
-export interface Capacity {
-  runs: RunSlots;
-  /** The unsubscribe checks. */
-  checks: RunSlots;
-  events: RunSlots;
-  /** Limits the mirrors that are claimed at a time. */
-  claims: ReturnType<typeof pLimit>;
-  /**
-   * Calls `close` when the mirror has had nothing to do for a while, or earlier if many have not.
-   * Returns what to call when it has something to do again.
-   */
-  idle(close: () => void): () => void;
-}
-
 const runSlots = { atOnce: 4, most: 12, long: 32 };
 const eventSlots = { atOnce: 8, most: 32, long: 128 };
 const claimsAtOnce = 2;
@@ -43,23 +28,32 @@ export const idleMs = 7_000;
 /** How many mirrors stay open for that time. */
 export const idleAtMost = 16;
 
+/** What the mirrors of a worker share. */
+export type Capacity = ReturnType<typeof createCapacity>;
+
 /**
  * Creates what the mirrors of a worker share. `timeCheck` returns functions that each return
  * whether the process had time left since their last call.
  */
-export function createCapacity(clock: Clock, timeCheck: () => () => boolean): Capacity {
+export function createCapacity(clock: Clock, timeCheck: () => () => boolean) {
   const slotsOf = (counts: typeof runSlots) =>
     createRunSlots({ ...counts, hasTime: timeCheck(), clock });
   return {
     runs: slotsOf(runSlots),
+    /** The unsubscribe checks. */
     checks: slotsOf(runSlots),
     events: slotsOf(eventSlots),
+    /** Limits the mirrors that are claimed at a time. */
     claims: pLimit(claimsAtOnce),
     idle: createIdle(clock),
   };
 }
 
-function createIdle(clock: Clock): Capacity['idle'] {
+/**
+ * Returns a function that calls `close` when the mirror has had nothing to do for a while, or
+ * earlier if many have not. It returns what to call when the mirror has something to do again.
+ */
+function createIdle(clock: Clock): (close: () => void) => () => void {
   /** How to close those that have nothing to do, the one that has waited longest first. */
   const waiting = new Set<() => void>();
   return (close) => {
@@ -87,26 +81,6 @@ export interface DueWork {
   stop: AbortSignal;
 }
 
-/**
- * Limits how many runs of a worker are in progress at once, however many mirrors are due.
- *
- *   a run                        result
- *   a slot is free               it begins
- *   no slot is free              it waits; the one that was due first gets the next slot
- *   is stopped while it waits    it does not begin
- *   waits, and the process has   there is one slot more, a few times a second: the runs in progress
- *   time left                    wait for the CRM or the platform
- *   goes on for half a minute    it gives its slot to another one, as long as few runs have done so
- *
- * A run that takes so long mostly waits for the platform's limits. If it kept its slot, a few first
- * loads would delay the schedules of all other mirrors for hours.
- */
-export interface RunSlots {
-  /** Does the work in a slot, or returns undefined if `stop` is aborted before it begins. */
-  run<T>(place: DueWork, work: () => Promise<T>): Promise<T | undefined>;
-}
-
-/** The numbers of slots, and what decides between them. */
 interface SlotOptions {
   /** How many runs may be in progress at once in any case, not counting long ones. */
   atOnce: number;
@@ -123,98 +97,82 @@ const longMs = 30_000;
 /** How often a waiting run may begin because the process has time left. */
 const lookMs = 200;
 
-interface State extends SlotOptions {
-  /** The runs that use a slot. */
-  used: number;
-  /** The long runs that use none. */
-  away: number;
-  waiting: { dueMs: number; begin(): void }[];
-  isLooking: boolean;
-}
+/** The slots of a worker. */
+export type RunSlots = ReturnType<typeof createRunSlots>;
 
 /** Creates the slots. */
-export function createRunSlots(options: SlotOptions): RunSlots {
-  const state: State = { ...options, used: 0, away: 0, waiting: [], isLooking: false };
+export function createRunSlots({ atOnce, most, long, hasTime, clock }: SlotOptions) {
+  /** The runs that use a slot, and the long runs that use none. */
+  let used = 0;
+  let away = 0;
+  let waiting: { dueMs: number; begin(): void }[] = [];
+  let isLooking = false;
+  /** Gives a slot to the run that waits and was due first. */
+  const pass = (): void => {
+    const [first] = waiting.toSorted((a, b) => a.dueMs - b.dueMs);
+    if (!first) return;
+    used += 1;
+    waiting = waiting.filter((one) => one !== first);
+    first.begin();
+  };
+  /** Frees one slot, or passes it on. */
+  const free = (): void => {
+    used -= 1;
+    if (used < atOnce) pass();
+  };
+  /** While runs wait, lets one more begin whenever the process has time left. */
+  const look = async (): Promise<void> => {
+    if (isLooking) return;
+    isLooking = true;
+    hasTime();
+    while (waiting.length > 0) {
+      await clock.sleep(lookMs);
+      if (hasTime() && used < most) pass();
+    }
+    isLooking = false;
+  };
+  /** Waits for a slot. Returns whether there is one for this run. */
+  const admitted = async ({ dueMs, stop }: DueWork): Promise<boolean> => {
+    if (stop.aborted) return false;
+    if (used < atOnce) {
+      used += 1;
+      return true;
+    }
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const own = { dueMs, begin: () => resolve(true) };
+    const leave = (): void => {
+      waiting = waiting.filter((one) => one !== own);
+      resolve(false);
+    };
+    waiting.push(own);
+    void look();
+    stop.addEventListener('abort', leave, { once: true });
+    return promise.finally(() => stop.removeEventListener('abort', leave));
+  };
   return {
-    async run({ dueMs, stop }, work) {
-      if (!(await admitted(state, { dueMs, stop }))) return undefined;
-      const ended = hold(state);
+    /** Does the work in a slot, or returns undefined if `stop` is aborted before it begins. */
+    async run<T>(place: DueWork, work: () => Promise<T>): Promise<T | undefined> {
+      if (!(await admitted(place))) return undefined;
+      const over = new AbortController();
+      let isLong = false;
+      const watch = async (): Promise<void> => {
+        while (!isLong) {
+          await clock.sleep(longMs, over.signal);
+          if (away >= long) continue;
+          isLong = true;
+          away += 1;
+          free();
+        }
+      };
+      watch().catch(() => undefined);
       try {
         return await work();
       } finally {
-        ended();
+        over.abort();
+        if (isLong) away -= 1;
+        else free();
       }
     },
-  };
-}
-
-/** Waits for a slot. Returns whether there is one for this run. */
-async function admitted(state: State, { dueMs, stop }: DueWork): Promise<boolean> {
-  if (stop.aborted) return false;
-  if (state.used < state.atOnce) {
-    state.used += 1;
-    return true;
-  }
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const own = { dueMs, begin: () => resolve(true) };
-  const leave = (): void => {
-    state.waiting = state.waiting.filter((one) => one !== own);
-    resolve(false);
-  };
-  state.waiting.push(own);
-  void look(state);
-  stop.addEventListener('abort', leave, { once: true });
-  return promise.finally(() => stop.removeEventListener('abort', leave));
-}
-
-/** While runs wait, lets one more begin whenever the process has time left. */
-async function look(state: State): Promise<void> {
-  if (state.isLooking) return;
-  state.isLooking = true;
-  state.hasTime();
-  while (state.waiting.length > 0) {
-    await state.clock.sleep(lookMs);
-    if (state.hasTime() && state.used < state.most) pass(state);
-  }
-  state.isLooking = false;
-}
-
-/** Frees one slot, or passes it on. */
-function free(state: State): void {
-  state.used -= 1;
-  if (state.used < state.atOnce) pass(state);
-}
-
-/** Gives a slot to the run that waits and was due first. */
-function pass(state: State): void {
-  const first = state.waiting.reduce<State['waiting'][number] | undefined>(
-    (best, one) => (best && best.dueMs <= one.dueMs ? best : one),
-    undefined,
-  );
-  if (!first) return;
-  state.used += 1;
-  state.waiting = state.waiting.filter((one) => one !== first);
-  first.begin();
-}
-
-/** Watches a run that has a slot. Returns what to call when it has ended. */
-function hold(state: State): () => void {
-  const over = new AbortController();
-  let isLong = false;
-  const watch = async (): Promise<void> => {
-    while (!isLong) {
-      await state.clock.sleep(longMs, over.signal);
-      if (state.away >= state.long) continue;
-      isLong = true;
-      state.away += 1;
-      free(state);
-    }
-  };
-  watch().catch(() => undefined);
-  return () => {
-    over.abort();
-    if (isLong) state.away -= 1;
-    else free(state);
   };
 }
 

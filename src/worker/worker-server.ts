@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { Invalid, isExpected } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
-import { createMetrics, type Metrics } from './server/metrics.ts';
+import { createMetrics } from './server/metrics.ts';
 import { createServer } from './server/http-server.ts';
 import { serveWorkerPages, serveWorkerRoutes } from './server/worker-routes.ts';
 import { rank } from '../views/status/attention.ts';
@@ -18,15 +18,6 @@ import type { Served } from './mirror-service.ts';
 import { unserved } from '../compose/placement/fleet-store.ts';
 import type { Shell } from '../compose/process-shell.ts';
 
-/** The server of a worker. */
-export interface WorkerServer {
-  /** Counts a run that has ended. */
-  ended: Metrics['ended'];
-  /** Starts to listen. Throws Invalid if it cannot listen on the configured address. */
-  listen(): Promise<void>;
-  close(): Promise<void>;
-}
-
 /** What a worker serves; both lists may change while it runs. */
 export interface Serving {
   served: readonly Served[];
@@ -36,6 +27,9 @@ export interface Serving {
   fleets?: (() => readonly ConsoleFleet[]) | undefined;
 }
 
+/** The server of a worker. */
+export type WorkerServer = NonNullable<ReturnType<typeof openServer>>;
+
 /**
  * Creates the server that this configuration requests, or returns undefined if it requests none.
  * Throws Invalid if the users of the console cannot be read.
@@ -44,7 +38,7 @@ export function openServer(
   asked: Config | undefined,
   { served, refused, fleets }: Serving,
   shell: Shell,
-): WorkerServer | undefined {
+) {
   if (!asked?.server) return undefined;
   const metrics = createMetrics(served, {
     stopped: refused,
@@ -97,7 +91,8 @@ export function openServer(
   });
   return {
     ended: metrics.ended,
-    async listen() {
+    /** Starts to listen. Throws Invalid if it cannot listen on the configured address. */
+    async listen(): Promise<void> {
       shell.note(`crm-mirror: the server listens on ${await server.listen()}`);
     },
     close: server.close,

@@ -32,13 +32,10 @@ const file = z.strictObject({ users: z.array(user) });
 export type KnownUser = z.infer<typeof user>;
 
 /** The users of a file. */
-export interface Users {
-  /** Returns a user. Throws Invalid if the file cannot be used. */
-  find(name: string): KnownUser | undefined;
-}
+export type Users = ReturnType<typeof openUsers>;
 
 /** Opens a file of users. Throws Invalid if it cannot be used now. */
-export function openUsers(path: string): Users {
+export function openUsers(path: string) {
   let known = { stamp: '', users: new Map<string, KnownUser>() };
   const current = (): Map<string, KnownUser> => {
     const stamp = stampOf(path);
@@ -46,7 +43,10 @@ export function openUsers(path: string): Users {
     return known.users;
   };
   current();
-  return { find: (name) => current().get(name) };
+  return {
+    /** Returns a user. Throws Invalid if the file cannot be used. */
+    find: (name: string): KnownUser | undefined => current().get(name),
+  };
 }
 
 function stampOf(path: string): string {

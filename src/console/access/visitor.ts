@@ -63,8 +63,26 @@ declare module 'fastify' {
 }
 
 /** Returns who sends the request, or undefined. Throws Invalid if the file of users is unusable. */
-export function visitorOf(request: FastifyRequest, rules: AccessRules): User | undefined {
-  return bySession(request, rules) ?? byProxy(request, rules) ?? withoutUsers(request, rules);
+export function visitorOf(
+  { session, headers, socket }: FastifyRequest,
+  rules: AccessRules,
+): User | undefined {
+  const { users, proxy, link, token, viewersSeeAddresses } = rules;
+  const userOf = (name: string, role: Role): User => {
+    return { name, role, seesAddresses: role === 'operator' || viewersSeeAddresses };
+  };
+  const { user } = session;
+  if (user?.isByLink && link) return link.user;
+  const known = user && !user.isByLink ? users?.find(user.name) : undefined;
+  if (known && passwordMark(known) === user?.mark) return userOf(known.name, known.role);
+  if (proxy?.from.has(plainAddress(socket.remoteAddress ?? ''))) {
+    const name = headers[proxy.header];
+    if (typeof name === 'string' && name !== '') {
+      return userOf(name, proxy.operators.has(name) ? 'operator' : 'viewer');
+    }
+  }
+  if (users || proxy || link || !mayEnter(headers, token)) return undefined;
+  return userOf(token === undefined ? 'this machine' : 'the token', 'viewer');
 }
 
 /**
@@ -84,36 +102,9 @@ export async function visitorNow(
   return visitorOf(request, rules);
 }
 
-function bySession({ session }: FastifyRequest, rules: AccessRules): User | undefined {
-  const { user } = session;
-  if (!user) return undefined;
-  if (user.isByLink) return rules.link?.user;
-  const known = rules.users?.find(user.name);
-  if (!known || passwordMark(known) !== user.mark) return undefined;
-  return userIn(rules, known.name, known.role);
-}
-
 /** Returns a text that changes with the password of a user: a new password ends the sessions. */
 export function passwordMark({ password }: KnownUser): string {
   return createHash('sha256').update(password).digest('base64url');
-}
-
-function byProxy({ headers, socket }: FastifyRequest, rules: AccessRules): User | undefined {
-  const { proxy } = rules;
-  if (!proxy || !proxy.from.has(plainAddress(socket.remoteAddress ?? ''))) return undefined;
-  const name = headers[proxy.header];
-  if (typeof name !== 'string' || name === '') return undefined;
-  return userIn(rules, name, proxy.operators.has(name) ? 'operator' : 'viewer');
-}
-
-function withoutUsers({ headers }: FastifyRequest, rules: AccessRules): User | undefined {
-  const { users, proxy, link, token } = rules;
-  if (users || proxy || link || !mayEnter(headers, token)) return undefined;
-  return userIn(rules, token === undefined ? 'this machine' : 'the token', 'viewer');
-}
-
-function userIn({ viewersSeeAddresses }: AccessRules, name: string, role: Role): User {
-  return { name, role, seesAddresses: role === 'operator' || viewersSeeAddresses };
 }
 
 /** Returns the rules of the configuration. Throws Invalid if the file of users cannot be used. */

@@ -64,7 +64,6 @@ export const approvalsPage: Page = {
   },
 };
 
-/** What a guard withholds of a plan. */
 interface WithheldPart {
   guard: GuardClass;
   /** The records with a change that nobody has decided about. */
@@ -129,7 +128,6 @@ function isOpen({ open, groups }: WithheldPart): boolean {
   return open > 0 && groups.some(({ approval }) => approval === null);
 }
 
-/** What the parts of a section need. */
 interface Shown {
   request: PageRequest;
   plan: ShownPlan;
@@ -138,7 +136,6 @@ interface Shown {
   linkOf(key: string): string;
 }
 
-/** Returns the section of a plan, of which nobody has decided about some. */
 function planSection(shown: Shown, now: string): Html {
   const { request, plan } = shown;
   const { held, causes } = plan;
@@ -154,7 +151,6 @@ function planSection(shown: Shown, now: string): Html {
   </section>`;
 }
 
-/** Returns the total in words: 1,353 people, 3 templates. */
 function totalOf(causes: readonly WithheldPart[]): string {
   const of = (type: 'contact' | 'template'): string[] => {
     const mine = causes.filter(({ guard }) => guardRows[guard].recordType === type);
@@ -216,7 +212,6 @@ function causePart(shown: Shown, cause: WithheldPart): Html {
   </div>`;
 }
 
-/** Returns the first changes of a cause, and the way to the others. */
 function firstPart({ request, plan, linkOf }: Shown, { groups, first }: WithheldPart): Html {
   const file = linkTo(request, `approvals.csv?plan=${plan.held.plan}`);
   const changes = groups.reduce((sum, { n }) => sum + n, 0);
@@ -281,7 +276,6 @@ function smallerParts(shown: Shown, { guard, groups }: WithheldPart): Html | '' 
   </details>`;
 }
 
-/** Returns the values that name a part of a plan in a form. */
 function partValues({ guard, op, part }: { guard: GuardClass; op: string; part: string }) {
   const { configKey } = guardRows[guard];
   return { guard: configKey, op, ...(part === '' ? {} : { channel: part }) };
@@ -308,7 +302,6 @@ function decideForm(
   });
 }
 
-/** Returns what approves all causes, with a second step that repeats the counts. */
 function approveAll({ request, plan }: Shown, causes: readonly WithheldPart[]): Html | '' {
   const { approvers } = request.mirror.config;
   if (approvers) {
@@ -412,7 +405,6 @@ function whatOf(
     ${changeName(op, false)}${part === '' ? '' : html` in ${titledChannel(request, part)}`}`;
 }
 
-/** Returns the rejections in force. */
 function rejectedSection(
   request: PageRequest,
   { rejected }: ApprovalFacts,
@@ -448,7 +440,6 @@ function rejectedSection(
   </section>`;
 }
 
-/** Returns what runs have done of what was approved lately. */
 function latelySection(
   request: PageRequest,
   { lately }: ApprovalFacts,
@@ -512,7 +503,6 @@ interface ToldChange {
 
 const ids = z.array(z.string());
 
-/** Returns a function that puts a change into words. */
 function tellChanges(snapshot: Snapshot, names: Names): (change: HeldChange) => ToldChange {
   return ({ kind, key, op, part, guard, ids: text, isFurther }) => {
     const named = text === '' ? [] : ids.parse(JSON.parse(text));

@@ -7,7 +7,7 @@ import {
 } from '../../views/audit/entry-document.ts';
 import { auditLogOf } from '../../compose/audit-trail.ts';
 import { actionForm, withQuery } from '../view/form.ts';
-import { html, type Html, linkTo, type Page, type PageRequest, timeOf } from '../view/page.ts';
+import { html, type Html, link, type Page, type PageRequest, timeOf } from '../view/page.ts';
 import { factsTable } from '../view/table.ts';
 
 const shown = 50;
@@ -51,7 +51,7 @@ function body(
   const last = entries.at(-1)?.seq ?? 0;
   const isWhole = request.query['show'] !== 'decisions';
   const tab = (text: string, path: string, isCurrent: boolean): Html =>
-    isCurrent ? html`<b>${text}</b>` : html`<a href="${linkTo(request, path)}">${text}</a>`;
+    isCurrent ? html`<b>${text}</b>` : link(request, path, text);
   const older = html`<p>
     <a class="button" href="${withQuery(request, { before: `${last}` })}">Older entries</a>
   </p>`;
@@ -97,17 +97,15 @@ function entryItem(request: PageRequest, entry: EntryDocument): Html {
   const isIn = ([name, text]: readonly [string, string]): boolean =>
     name === 'by' || name === 'reason' || (name === 'command of' && text === operator);
   const others = sentence === undefined ? facts : facts.filter((fact) => !isIn(fact));
-  const link = (path: string, text: string): Html =>
-    html` · <a href="${linkTo(request, path)}">${text}</a>`;
   const undone = type === 'decision' && what === 'undo' && typeof about === 'string' ? about : '';
   const id = run?.id ?? undone;
   const isOfPlan = type === 'decision' && (what === 'approve' || what === 'reject');
-  const planLink = isOfPlan ? link('approvals', 'Approvals') : '';
+  const planLink = isOfPlan ? html` · ${link(request, 'approvals', 'Approvals')}` : '';
   return html`<li>
     <p>
       <b>${sentence ?? title}</b>
       <small class="quiet">${timeOf(at)}, ${place}</small
-      >${id === '' ? planLink : link(`runs/${id}`, `run ${id}`)}
+      >${id === '' ? planLink : html` · ${link(request, `runs/${id}`, `run ${id}`)}`}
     </p>
     ${
       facts.length === 0

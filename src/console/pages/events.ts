@@ -6,13 +6,12 @@ import { shortHash } from '../../engine/context/person-identity.ts';
 import { type LoggedDeliveries, readDeliveries } from '../../compose/queues/delivery-log.ts';
 import { sealIn } from '../../compose/queues/payload-encryption.ts';
 import { readWaitingEvents, type WaitingEvents } from '../../compose/queues/event-queue.ts';
-import { withQuery, actionForm } from '../view/form.ts';
+import { actionForm, pagerLinks } from '../view/form.ts';
 import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';
 import { type Cell, numbers, table } from '../view/table.ts';
 
 const shown = 50;
 
-/** Returns the name of a record for the user. */
 type NameOf = (record: string | undefined) => string;
 
 /** The page of events. */
@@ -76,15 +75,12 @@ function waitingPart(
     attempts,
     state === 'delayed' && !isErased ? processForm(request, 'Process now', record) : '',
   ]);
+  const columns = ['CRM record', 'Arrived', 'State', numbers('Attempts'), 'Do it now'];
   return html`<div class="tiles">
       ${count(active, 'are processed now')} ${count(waiting, 'wait')}
       ${count(delayed, 'have just arrived, or are tried again later')}
     </div>
-    ${
-      events.length === 0
-        ? html`<p class="quiet">Every event is processed.</p>`
-        : table(['CRM record', 'Arrived', 'State', numbers('Attempts'), 'Do it now'], rows)
-    }`;
+    ${table(columns, rows, 'Every event is processed.')}`;
 }
 
 const stateWords = { waiting: 'waits', active: 'is processed', delayed: 'is tried later' } as const;
@@ -105,19 +101,10 @@ function deliveredPart(
         ? processForm(request, 'Process again', record)
         : '',
     ]);
-  const link = (to: number, text: string): Html =>
-    html`<a href="${withQuery(request, { from: to > 0 ? `${to}` : undefined })}">${text}</a>`;
   return html`<section>
     <h2>Last deliveries</h2>
-    ${
-      rows.length === 0
-        ? html`<p class="quiet">None in the last seven days.</p>`
-        : table(['CRM record', 'Arrived', 'State', 'Again'], rows)
-    }
-    <p class="row">
-      ${from > 0 ? link(from - shown, 'Newer') : ''}
-      ${log.events.length > shown ? link(from + shown, 'Older') : ''}
-    </p>
+    ${table(['CRM record', 'Arrived', 'State', 'Again'], rows, 'None in the last seven days.')}
+    ${pagerLinks(request, from, shown, log.events.length > shown)}
   </section>`;
 }
 

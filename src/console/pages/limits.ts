@@ -75,11 +75,11 @@ export function limitPieces(
         `${Math.round(others * 100)} %`,
         at,
       ]),
+    'No limit is known yet: the answers to a run show them.',
   );
-  const none = html`<p class="quiet">No limit is known yet: the answers to a run show them.</p>`;
   return {
     'limits-run': unread ? html`<p class="flash bad">${unread.text}</p>` : run,
-    'limits-routes': rows.size === 0 ? none : routes,
+    'limits-routes': routes,
   };
 }
 

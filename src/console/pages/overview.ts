@@ -15,6 +15,7 @@ import { liveArea, progressLine } from '../view/live-area.ts';
 import {
   html,
   type Html,
+  link,
   linkTo,
   type Page,
   type PageRequest,
@@ -150,11 +151,9 @@ function attentionSection(request: PageRequest, seen: PageStatus): Html {
   const { attention } = seen;
   const problems = problemsIn(seen.status);
   if (attention.length === 0) {
-    const link = html`<a href="${linkTo(request, 'problems')}"
-      >${counted(problems, 'record')} with a problem</a
-    >`;
+    const records = link(request, 'problems', `${counted(problems, 'record')} with a problem`);
     return html`<p class="quiet">
-      Nothing needs attention${problems === 0 ? '' : html`, except ${link}`}.
+      Nothing needs attention${problems === 0 ? '' : html`, except ${records}`}.
     </p>`;
   }
   return html`<section class="attention" aria-label="What needs attention">
@@ -174,12 +173,14 @@ function attentionSection(request: PageRequest, seen: PageStatus): Html {
 
 /** Returns the link or the button that mends it, if the console has one. */
 function remedy(request: PageRequest, { code }: Attention): Html | '' {
-  const link = (path: string, text: string): Html =>
+  const button = (path: string, text: string): Html =>
     html`<a class="button" href="${linkTo(request, path)}">${text}</a>`;
-  if (code === 'held' || code === 'opt_outs_many') return link('approvals', 'Look at the changes');
+  if (code === 'held' || code === 'opt_outs_many')
+    return button('approvals', 'Look at the changes');
   if (code === 'opt_outs_unreadable' || code === 'opt_outs_refused')
-    return link('problems', 'Look at the problems');
-  if (code === 'run_failed' || code === 'run_interrupted') return link('runs', 'Look at the runs');
+    return button('problems', 'Look at the problems');
+  if (code === 'run_failed' || code === 'run_interrupted')
+    return button('runs', 'Look at the runs');
   if (code === 'quarantined' && request.user.role === 'operator')
     return actionForm(request, { action: 'retry', label: 'Try again', needsReason: 'optional' });
   return '';
@@ -236,7 +237,6 @@ interface Plot {
   words?: (value: number) => string;
 }
 
-/** Returns the section with the plots of the history that the mirror keeps. */
 async function plotsSection(request: PageRequest): Promise<Html> {
   const plots = await request.mirror
     .read({ seesAddresses: false }, (seen) => plotsOf(seen))

@@ -9,7 +9,7 @@ import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { byWords } from '../../compose/output/decision-words.ts';
 import { changeName } from '../../compose/output/change-words.ts';
 import { channelName, personLink, withChannelNames } from '../view/console-text.ts';
-import { html, type Html, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
+import { html, type Html, link, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
 
 /** The page of the search. */
 export const peoplePage: Page = {
@@ -110,7 +110,6 @@ const listed = 10;
 /** How many changes are looked at, to find some that nobody has decided about. */
 const looked = 1_000;
 
-/** One person of a list, with what it is about. */
 interface Listed {
   key: Key;
   text: string;
@@ -158,12 +157,10 @@ function listsOf(request: PageRequest, { snapshot, names, config, now }: Seen): 
           </ul>
           <p>${more}</p>
         </section>`;
-  const link = (path: string, text: string): Html =>
-    html`<a href="${linkTo(request, path)}">${text}</a>`;
   const isCalm = refused.length + conflicts.length + held.length === 0;
-  return html`${section('Opt-outs that could not be applied', refused, link('problems?class=rejected', 'All that was refused'))}
-  ${section('Conflicts', conflicts, link('problems?class=conflict', 'All conflicts'))}
-  ${section('Awaiting approval', held, link('approvals', 'All that awaits approval'))}
-  ${section('Approved, waits for a run', approved, link('approvals', 'All that is approved'))}
+  return html`${section('Opt-outs that could not be applied', refused, link(request, 'problems?class=rejected', 'All that was refused'))}
+  ${section('Conflicts', conflicts, link(request, 'problems?class=conflict', 'All conflicts'))}
+  ${section('Awaiting approval', held, link(request, 'approvals', 'All that awaits approval'))}
+  ${section('Approved, waits for a run', approved, link(request, 'approvals', 'All that is approved'))}
   ${isCalm ? html`<p class="quiet">Nobody waits for a decision: no conflict, no refused opt-out, and nothing awaits approval.</p>` : ''}`;
 }

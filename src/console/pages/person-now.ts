@@ -12,7 +12,7 @@ import { forbidden, notOperator } from '../view/form.ts';
 import {
   html,
   type Html,
-  linkTo,
+  link,
   type Page,
   type PageContent,
   type PageRequest,
@@ -80,7 +80,7 @@ function question(request: PageRequest, what: 'now' | 'dossier'): PageContent {
 }
 
 function linkBack(request: PageRequest): Html {
-  return html`<a href="${linkTo(request, `people/${request.id}`)}">Back to the person</a>`;
+  return link(request, `people/${request.id}`, 'Back to the person');
 }
 
 /** Says which rule decided, and shows on demand every rule and gate in order, with what it said. */
@@ -107,7 +107,6 @@ function rulesPart(
   </section>`;
 }
 
-/** Returns how the person is gone from the CRM. */
 function goneNow({ crm, snapshot }: ExplainedPerson): string {
   const moved = snapshot?.moved?.to ?? [];
   if (moved.length > 0) return `with another address in the CRM (${moved.join(', ')})`;

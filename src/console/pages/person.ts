@@ -280,7 +280,6 @@ function resolveForms(
   </details>`;
 }
 
-/** The buttons that ask the CRM and the platform about a person. */
 const questions = {
   now: { end: 'now', label: 'Ask CRM and platform now' },
   dossier: { end: 'dossier.html', label: 'Download the dossier' },
@@ -292,7 +291,6 @@ export function questionForm(request: PageRequest, what: keyof typeof questions)
   return askForm(request, { path: `people/${request.id}/${end}`, label });
 }
 
-/** Returns the buttons of the page. */
 function personButtons(request: PageRequest, { key, document }: FoundPerson): Html {
   const isOperator = request.user.role === 'operator';
   const isRefused =
@@ -384,7 +382,6 @@ export function rulesTable(last: string, said: (id: string) => Cell): Html {
   );
 }
 
-/** Something that happened. */
 interface Happened {
   /** In UTC. */
   at: string;

@@ -9,6 +9,7 @@ import { documentIn, heldPeople, type Job, rehearsalSubject } from '../view/jobs
 import {
   html,
   type Html,
+  link,
   linkTo,
   type Page,
   type PageRequest,
@@ -167,7 +168,6 @@ const rehearsal = z.object({
     z.object({ name: z.string(), before: z.boolean(), after: z.boolean() }),
   ),
 });
-/** A rehearsal that could be made. */
 type Rehearsal = z.output<typeof rehearsal>;
 
 const endings: Readonly<
@@ -270,11 +270,7 @@ function changesSection(found: Rehearsal): Html {
   });
   return html`<section>
     <h2>What it would do</h2>
-    ${
-      rows.length === 0
-        ? html`<p class="quiet">Nothing.</p>`
-        : table([names('Change'), numbers('Number')], rows)
-    }
+    ${table([names('Change'), numbers('Number')], rows, 'Nothing.')}
   </section>`;
 }
 
@@ -296,11 +292,7 @@ function endSection({ end, changedTemplates }: Rehearsal): Html {
     named.length === 0 ? '' : html`<p>Templates that would change: ${named.join(', ')}${more}</p>`;
   return html`<section>
     <h2>The platform today, and after the run</h2>
-    ${
-      rows.length === 0
-        ? html`<p class="quiet">These numbers would stay as they are.</p>`
-        : table([names('What'), numbers('Today'), numbers('After')], rows)
-    }
+    ${table([names('What'), numbers('Today'), numbers('After')], rows, 'These numbers would stay as they are.')}
     ${templatesPart}
   </section>`;
 }
@@ -337,7 +329,6 @@ function peopleSection(
   </section>`;
 }
 
-/** Formats a state with the names of the channels. */
 function stateIn(request: PageRequest, state: Person['before']): string {
   if (!state) return stateWords(state);
   const channels = Object.entries(state.channels).map(
@@ -347,21 +338,22 @@ function stateIn(request: PageRequest, state: Person['before']): string {
 }
 
 /** Without addresses, the words and values of records stay hidden: the cause is said alone. */
-function problemsSection({ user, ...request }: PageRequest, { groups }: Rehearsal): Html | '' {
+function problemsSection(request: PageRequest, { groups }: Rehearsal): Html | '' {
   const shown = groups.filter((group) => group.class !== 'held');
   if (shown.length === 0) return '';
   const items = shown.map(({ class: of, kind, cause, count, reason, fix }) => {
     const records = `${withCommas(count)} × ${classWords[of]}${kind === 'template' ? ', templates' : ''}`;
-    const what = user.seesAddresses ? prose(`${reason}${fix === '' ? '' : ` → ${fix}`}`) : cause;
+    const what = request.user.seesAddresses
+      ? prose(`${reason}${fix === '' ? '' : ` → ${fix}`}`)
+      : cause;
     return html`<li><b>${records}</b>: ${what}</li>`;
   });
-  const link = html`<a href="${linkTo(request, 'problems')}">Problems recorded so far</a>`;
   return html`<section>
     <h2>Records with a problem</h2>
     <ul>
       ${items}
     </ul>
-    <p>${link}</p>
+    <p>${link(request, 'problems', 'Problems recorded so far')}</p>
   </section>`;
 }
 
@@ -396,11 +388,7 @@ function requestsSection(
     });
   return html`<section>
     <h2>Requests by route</h2>
-    ${
-      rows.length === 0
-        ? html`<p class="quiet">None.</p>`
-        : table([names('Route'), numbers('Requests'), numbers('Limit'), 'The limit is'], rows)
-    }
+    ${table([names('Route'), numbers('Requests'), numbers('Limit'), 'The limit is'], rows, 'None.')}
     ${
       rateLimited > 0
         ? html`<p>${withCommas(rateLimited)} of them would be refused by a rate limit (429).</p>`

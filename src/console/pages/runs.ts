@@ -12,11 +12,11 @@ import {
   type ToldChange,
 } from '../../views/status/run-history.ts';
 import type { RunFilter } from '../../store/tables/run-history.ts';
-import { choice, type Choice, filterForm, withQuery } from '../view/form.ts';
+import { choice, type Choice, filterForm, pagerLinks, withQuery } from '../view/form.ts';
 import {
   html,
   type Html,
-  linkTo,
+  link,
   orFault,
   type Page,
   type PageRequest,
@@ -70,22 +70,10 @@ export const runsPage: Page = {
       ),
     );
     const shown = runs.slice(0, runsPerPage);
-    const link = (from: number, text: string): Html =>
-      html`<a href="${withQuery(request, { from: from > 0 ? `${from}` : undefined })}">${text}</a>`;
-    const none = html`<p class="quiet">There are no such runs.</p>`;
+    const rows = shown.map((run) => row(request, run));
     const body = html`${filterForm(request, fields)}
-      ${
-        shown.length === 0
-          ? none
-          : table(
-              columns,
-              shown.map((run) => row(request, run)),
-            )
-      }
-      <p class="row">
-        ${offset > 0 ? link(offset - runsPerPage, 'Newer') : ''}
-        ${runs.length > runsPerPage ? link(offset + runsPerPage, 'Older') : ''}
-      </p>`;
+    ${table(columns, rows, 'There are no such runs.')}
+    ${pagerLinks(request, offset, runsPerPage, runs.length > runsPerPage)}`;
     return { title: 'Runs', body };
   },
 };
@@ -100,7 +88,7 @@ function row(request: PageRequest, run: ListedRun): Cell[] {
   const notes = [...(asked === '' ? [] : [`asked for by ${asked}`]), ...(why ? [why] : [])];
   const note = notes.map((text) => html`<br /><small class="quiet">${text}</small>`);
   return [
-    html`<a href="${linkTo(request, `runs/${run.run}`)}">${timeOf(run.startedAt)}</a>`,
+    link(request, `runs/${run.run}`, timeOf(run.startedAt)),
     modeWords(run),
     html`${statusWords(run)}${note}`,
     tookWords(run),

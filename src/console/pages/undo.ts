@@ -14,6 +14,7 @@ import { documentIn, heldPeople, type Job, undoSubject } from '../view/jobs.ts';
 import {
   html,
   type Html,
+  link,
   linkTo,
   type Page,
   type PageRequest,
@@ -60,9 +61,10 @@ async function jobPart(request: PageRequest, job: Job): Promise<Html> {
   const { answer, kind } = job;
   if (kind === 'undo' && answer) return undonePart(request, answer);
   if (kind === 'undo') {
-    const overview = html`<a href="${linkTo(request)}">overview</a>`;
     return html`${jobSection(request, job, 'The run is being undone.')}
-      <p>The ${overview} shows the progress of the run. You may leave this page.</p>`;
+      <p>
+        The ${link(request, '', 'overview')} shows the progress of the run. You may leave this page.
+      </p>`;
   }
   if (!answer) {
     const what = 'The CRM and the platform are read, to find out what can be undone.';

@@ -136,6 +136,20 @@ export function withQuery(
   return pathOf(request) + (text === '' ? '' : `?${text}`);
 }
 
+/** Returns the links to the entries before and after those that a page shows. */
+export function pagerLinks(
+  request: PageRequest,
+  from: number,
+  perPage: number,
+  hasMore: boolean,
+): Html {
+  const link = (to: number, text: string): Html =>
+    html`<a href="${withQuery(request, { from: to > 0 ? `${to}` : undefined })}">${text}</a>`;
+  return html`<p class="row">
+    ${from > 0 ? link(from - perPage, 'Newer') : ''} ${hasMore ? link(from + perPage, 'Older') : ''}
+  </p>`;
+}
+
 function pathOf({ here }: PageRequest): string {
   return here.split('?', 1)[0] ?? here;
 }

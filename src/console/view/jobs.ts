@@ -52,33 +52,29 @@ interface NewJob {
   work(heard: (line: string) => void, stop: AbortSignal): Promise<CommandAnswer>;
 }
 
-/** The jobs of one mirror. */
-export interface Jobs {
-  /** Returns the job of a subject that runs, or else the last one. */
-  get(subject: string): Job | undefined;
-  /** Returns the jobs, the oldest first. */
-  all(): readonly Job[];
-  /**
-   * Begins a job in the place of the last one of its subject, and returns a promise that is
-   * resolved when it ends, and never rejected. Returns undefined if that one still runs.
-   */
-  begin(job: NewJob): Promise<Job> | undefined;
-}
-
 /** How many jobs that have ended are kept. */
 const mostKept = 20;
 
+/** The jobs of one mirror. */
+export type Jobs = ReturnType<typeof createJobs>;
+
 /** Creates the jobs of a mirror. */
-export function createJobs(clock: Clock): Jobs {
+export function createJobs(clock: Clock) {
   const jobs = new Map<string, Job>();
   const forgetOldest = (): void => {
     const ended = [...jobs.values()].filter(({ answer }) => answer);
     for (const { subject } of ended.slice(0, -mostKept)) jobs.delete(subject);
   };
   return {
-    get: (subject) => jobs.get(subject),
-    all: () => [...jobs.values()],
-    begin({ work, isStoppable, before, ...asked }) {
+    /** Returns the job of a subject that runs, or else the last one. */
+    get: (subject: string): Job | undefined => jobs.get(subject),
+    /** Returns the jobs, the oldest first. */
+    all: (): readonly Job[] => [...jobs.values()],
+    /**
+     * Begins a job in the place of the last one of its subject, and returns a promise that is
+     * resolved when it ends, and never rejected. Returns undefined if that one still runs.
+     */
+    begin({ work, isStoppable, before, ...asked }: NewJob): Promise<Job> | undefined {
       const last = jobs.get(asked.subject);
       if (last && !last.answer) return undefined;
       const stop = new AbortController();

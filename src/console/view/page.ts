@@ -85,6 +85,11 @@ export function linkTo({ mirror }: AboutMirror, path = ''): string {
 
 const aTime = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/;
 
+/** Returns a link to a page of the mirror. */
+export function link(about: AboutMirror, path: string, text: string | Html): Html {
+  return html`<a href="${linkTo(about, path)}">${text}</a>`;
+}
+
 /** Returns a text in which `words in backticks` are shown as code, and times as times. */
 export function prose(text: string): Html {
   const timed = (part: string): Html => {

@@ -20,8 +20,9 @@ export function names(title: string): Column {
   return { title, holds: 'names' };
 }
 
-/** Returns a table, which scrolls in a narrow window. */
-export function table(columns: readonly Column[], rows: readonly Row[]): Html {
+/** Returns a table, which scrolls in a narrow window; without rows, what `none` says. */
+export function table(columns: readonly Column[], rows: readonly Row[], none?: string): Html {
+  if (rows.length === 0 && none !== undefined) return html`<p class="quiet">${none}</p>`;
   return html`<div class="scroll" tabindex="0">
     <table>
       ${head(columns)} ${body(columns, rows)}

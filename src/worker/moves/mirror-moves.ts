@@ -28,15 +28,10 @@ import { finishMove } from './move-files.ts';
 import { agree, checkKey, type MoveSide, receiveMirror, sendMirror } from './transfer-mirror.ts';
 
 /** The moves of a worker in one fleet. */
-export interface MirrorMoves {
-  /** Does what the fleet asks of this worker. Never throws. */
-  act(fleet: Fleet): void;
-  /** Waits for what is in progress, which the worker's `stop` interrupts. */
-  close(): Promise<void>;
-}
+export type MirrorMoves = ReturnType<typeof createMirrorMoves>;
 
-/** What the moves need. */
-interface MovesOptions {
+/** Creates the moves of this worker. */
+export function createMirrorMoves(options: {
   /** The name of this worker. */
   node: string;
   quick: Quick;
@@ -48,82 +43,32 @@ interface MovesOptions {
   configOf(mirror: string): Config | undefined;
   /** Returns the names of the mirrors in the folder. */
   mirrors(): Iterable<string>;
-}
-
-interface State extends MovesOptions {
+}) {
+  const { node, quick, clock, stop, randomHex, note, configOf } = options;
   /** What this worker has made up for each move of which it is the target. */
-  nonces: Map<string, string>;
+  const nonces = new Map<string, string>();
   /** What is in progress, by the id of the move. */
-  working: Map<string, Promise<void>>;
+  const working = new Map<string, Promise<void>>();
   /** The moves whose part here has failed, and why. */
-  failed: Map<string, MoveNews>;
+  const failed = new Map<string, MoveNews>();
   /** The mirrors that may have left something on the disk. */
-  suspects: Set<string> | undefined;
-}
-
-/** Creates the moves of this worker. */
-export function createMirrorMoves(options: MovesOptions): MirrorMoves {
-  const state: State = {
-    ...options,
-    nonces: new Map(),
-    working: new Map(),
-    failed: new Map(),
-    suspects: undefined,
-  };
-  return {
-    act(fleet) {
-      state.suspects ??= new Set(options.mirrors());
-      for (const [mirror, move] of fleet.moves) {
-        state.suspects.add(mirror);
-        actOn(state, fleet, mirror, move);
-      }
-      for (const mirror of state.suspects) finish(state, fleet, mirror);
-    },
-    close: async () => void (await Promise.all(state.working.values())),
-  };
-}
-
-function actOn(state: State, fleet: Fleet, mirror: string, move: Move): void {
-  const { node, working, failed, quick } = state;
-  const alive = new Set(fleet.nodes.map(({ name }) => name));
-  const dead = [move.from, move.to].find((name) => !alive.has(name));
-  const reason = `${dead} is gone; the move of ${mirror} has ended where it was`;
-  const died: MoveNews = { is: 'failed', reason, isRefused: false };
-  const failure = failed.get(move.id) ?? (dead === undefined ? undefined : died);
-  if (failure) {
-    const { fail } = moveStore(quick, mirror, move.id);
-    void fail(failure).catch(() => undefined);
-    return;
-  }
-  if (working.has(move.id)) return;
-  const home = fleet.mirrors.find(({ name }) => name === mirror)?.home;
-  const [isTarget, isSource] = [move.to === node, move.from === node];
-  const isLeft = move.state === 'leaving' && home === undefined;
-  if (isTarget && move.state === 'asked') begin(state, mirror, move, agree);
-  else if (isTarget && move.state === 'sending') begin(state, mirror, move, receiveMirror);
-  else if (isSource && move.state === 'ready') begin(state, mirror, move, checkKey);
-  else if (isSource && isLeft) begin(state, mirror, move, sendMirror);
-}
-
-/** Does one part of a move, unless it fails: then ends the move. */
-function begin(
-  state: State,
-  mirror: string,
-  move: Move,
-  act: (side: MoveSide) => Promise<void>,
-): void {
-  const { quick, clock, stop, randomHex, note, nonces, working, failed, configOf } = state;
-  const store = moveStore(quick, mirror, move.id);
-  // A target makes it up as it agrees to a move, and uses it once again as it receives the mirror.
-  // Parts of an earlier move, which somebody has kept, are sealed for another one.
-  const isAsked = move.state === 'asked';
-  const nonce = nonces.get(move.id) ?? (isAsked ? randomHex(16) : '');
-  if (isAsked) nonces.set(move.id, nonce);
-  else nonces.delete(move.id);
-  const work = async (): Promise<void> => {
+  let suspects: Set<string> | undefined;
+  /** Does one part of a move, unless it fails: then ends the move. */
+  const work = async (
+    mirror: string,
+    move: Move,
+    act: (side: MoveSide) => Promise<void>,
+  ): Promise<void> => {
+    const store = moveStore(quick, mirror, move.id);
+    // A target makes it up as it agrees to a move, and uses it once again as it receives the
+    // mirror. Parts of an earlier move, which somebody has kept, are sealed for another one.
+    const isAsked = move.state === 'asked';
+    const nonce = nonces.get(move.id) ?? (isAsked ? randomHex(16) : '');
+    if (isAsked) nonces.set(move.id, nonce);
+    else nonces.delete(move.id);
     try {
       const config = configOf(mirror);
-      if (!config) throw new Invalid(`${state.node} has no file of ${mirror}`);
+      if (!config) throw new Invalid(`${node} has no file of ${mirror}`);
       await act({ config, move, store, clock, stop, randomHex, nonce, note });
     } catch (error) {
       const { reason, fix } = explain(error).problem;
@@ -134,22 +79,65 @@ function begin(
       await store.fail(news).catch(() => undefined);
     }
   };
-  working.set(
-    move.id,
-    work().finally(() => working.delete(move.id)),
-  );
+  return {
+    /** Does what the fleet asks of this worker. Never throws. */
+    act(fleet: Fleet): void {
+      suspects ??= new Set(options.mirrors());
+      for (const [mirror, move] of fleet.moves) {
+        suspects.add(mirror);
+        const failure = failed.get(move.id) ?? deathIn(fleet, mirror, move);
+        if (failure) {
+          void moveStore(quick, mirror, move.id)
+            .fail(failure)
+            .catch(() => undefined);
+          continue;
+        }
+        const act = partOf(node, fleet, mirror, move);
+        if (!act || working.has(move.id)) continue;
+        const done = work(mirror, move, act).finally(() => working.delete(move.id));
+        working.set(move.id, done);
+      }
+      for (const mirror of suspects) {
+        if (fleet.moves.has(mirror) || working.size > 0) continue;
+        if (isFinished(fleet, mirror, configOf(mirror), randomHex)) suspects.delete(mirror);
+      }
+    },
+    /** Waits for what is in progress, which the worker's `stop` interrupts. */
+    close: async (): Promise<void> => void (await Promise.all(working.values())),
+  };
+}
+
+/** Returns why a move fails of which a side is dead. */
+function deathIn(fleet: Fleet, mirror: string, { from, to }: Move): MoveNews | undefined {
+  const alive = new Set(fleet.nodes.map(({ name }) => name));
+  const dead = [from, to].find((name) => !alive.has(name));
+  const reason = `${dead} is gone; the move of ${mirror} has ended where it was`;
+  return dead === undefined ? undefined : { is: 'failed', reason, isRefused: false };
+}
+
+/** Returns what this worker has to do for a move now. */
+function partOf(node: string, fleet: Fleet, mirror: string, { from, to, state }: Move) {
+  if (to === node && state === 'asked') return agree;
+  if (to === node && state === 'sending') return receiveMirror;
+  if (from === node && state === 'ready') return checkKey;
+  const home = fleet.mirrors.find(({ name }) => name === mirror)?.home;
+  return from === node && state === 'leaving' && home === undefined ? sendMirror : undefined;
 }
 
 /** Finishes what an earlier move has left. What cannot be finished yet is tried again. */
-function finish({ suspects, randomHex, configOf, working }: State, fleet: Fleet, mirror: string) {
-  const config = configOf(mirror);
-  if (fleet.moves.has(mirror) || working.size > 0) return;
+function isFinished(
+  fleet: Fleet,
+  mirror: string,
+  config: Config | undefined,
+  randomHex: (bytes: number) => string,
+): boolean {
   const disk = fleet.mirrors.find(({ name }) => name === mirror)?.disk;
   const here = config && diskOf(dirname(config.snapshot), randomHex);
   const isHere = disk === undefined ? undefined : disk === here;
   try {
-    if (!config || finishMove(config, isHere)) suspects?.delete(mirror);
+    return !config || finishMove(config, isHere);
   } catch {
     // The disk cannot be written; the next look tries again.
+    return false;
   }
 }

@@ -93,7 +93,6 @@ function unlessUnavailable(error: unknown): undefined {
 
 /** How often Redis is asked whether the move is over. */
 const overMs = 250;
-/** The size of a part. */
 const partBytes = 256 * 1024;
 
 /** Has the mirror released if both workers have the same key. Throws Invalid. */
@@ -147,7 +146,6 @@ export async function sendMirror(side: MoveSide): Promise<void> {
   }
 }
 
-/** Sends the manifest, and then the files. Returns false if the move is over before. */
 async function sendParts(side: MoveSide, manifest: Manifest): Promise<boolean> {
   const { config, move } = side;
   const seal = sealFor(side, move.from);
@@ -164,7 +162,6 @@ async function sendParts(side: MoveSide, manifest: Manifest): Promise<boolean> {
   return true;
 }
 
-/** Yields the manifest, and the copies in pieces. */
 async function* partsOf(config: Config, manifest: Manifest): AsyncGenerator<Uint8Array> {
   yield Buffer.from(JSON.stringify(manifest));
   for (const { name } of manifest.files) {
@@ -188,7 +185,6 @@ async function put(
   throw new Unavailable(`${move.to} takes nothing any more`, { acted: 'no' });
 }
 
-/** Waits until the move is over. */
 async function untilOver({ store, clock, stop, move }: MoveSide) {
   const there = targetDisk(move);
   for (;;) {
@@ -253,7 +249,6 @@ export async function receiveMirror(side: MoveSide): Promise<void> {
   }
 }
 
-/** Takes all parts, and writes them to the copies. */
 async function receiveParts(side: MoveSide): Promise<Manifest> {
   const { config } = side;
   let part = 0;

@@ -22,16 +22,6 @@ import { causeOf, type SharedCauses } from './shared-causes.ts';
 import { sinksOf } from './sinks.ts';
 import { createProcessMemory, createToldMemory } from './told-memory.ts';
 
-/** Sends notices about one mirror. */
-export interface Notifier {
-  /** Starts sending what is new; call it after a run. Never throws. */
-  ran(): void;
-  /** From now on does the same each minute, because runs may not come any more. */
-  watch(): void;
-  /** Waits for deliveries in progress. Anything not sent by then is left to the next worker. */
-  close(): Promise<void>;
-}
-
 /** The parts of a notifier in addition to the configuration. */
 export interface NotifierOptions extends Pick<Line, 'shell' | 'log' | 'clock' | 'random'> {
   /** Returns what fails as this process notices it; undefined in a process that is no worker. */
@@ -55,8 +45,11 @@ const soonTimes = 4;
 
 type When = 'run' | 'timer';
 
+/** Sends notices about one mirror. */
+export type Notifier = NonNullable<ReturnType<typeof createNotifier>>;
+
 /** Creates the notifier, or returns undefined if the configuration names no sink. */
-export function createNotifier(config: Config, options: NotifierOptions): Notifier | undefined {
+export function createNotifier(config: Config, options: NotifierOptions) {
   const { clock, reporter = () => 'this' } = options;
   const sinks = sinksOf(config, clock);
   if (sinks.length === 0) return undefined;
@@ -105,9 +98,12 @@ export function createNotifier(config: Config, options: NotifierOptions): Notifi
     }
   };
   return {
-    ran: () => tell('run'),
-    watch: () => void watch().catch(() => undefined),
-    async close() {
+    /** Starts sending what is new; call it after a run. Never throws. */
+    ran: (): void => tell('run'),
+    /** From now on does the same each minute, because runs may not come any more. */
+    watch: (): void => void watch().catch(() => undefined),
+    /** Waits for deliveries in progress. Anything not sent by then is left to the next worker. */
+    async close(): Promise<void> {
       over.abort();
       await Promise.all([...standing, ...faulty].map(async ({ ended }) => ended()));
       await Promise.all(sinks.map(async (sink) => sink.close()));

@@ -26,27 +26,16 @@ export interface CausedNotice {
   isOver: boolean;
 }
 
-/** The causes that the mirrors of one process have. */
-export interface SharedCauses {
-  /** Stores which causes a mirror finds now. */
-  found(mirror: string, causes: readonly string[]): void;
-  /** Returns the mirrors that a message has to name, or why there is none. */
-  decide(notice: CausedNotice): readonly string[] | 'told' | 'wait';
-  /** Stores that this mirror sends the message now, so that no other one does. */
-  sending(notice: CausedNotice): void;
-  /** Stores that the message could not be sent. */
-  failed(notice: CausedNotice): void;
-  /** Stores that a message was sent, or counts as sent. */
-  sent(notice: CausedNotice, mirrors: readonly string[]): void;
-}
-
 /** How long the mirrors of a process have to find the same cause, in milliseconds. */
 const gatherMs = 10_000;
 /** How long an end that was told counts for the other mirrors as well. */
 const overMs = 300_000;
 
+/** The causes that the mirrors of one process have. */
+export type SharedCauses = ReturnType<typeof createSharedCauses>;
+
 /** Creates the memory of a process. */
-export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>): SharedCauses {
+export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>) {
   const standing = new Map<string, Map<string, number>>();
   const told = new Map<string, readonly string[]>();
   const over = new Map<string, number>();
@@ -54,7 +43,8 @@ export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>): Sha
   const senders = new Map<string, string>();
   const nameOf = ({ receiver, cause }: CausedNotice): string => `${cause}\n${receiver}`;
   return {
-    found(mirror, causes) {
+    /** Stores which causes a mirror finds now. */
+    found(mirror: string, causes: readonly string[]): void {
       for (const [cause, mirrors] of standing) if (!causes.includes(cause)) mirrors.delete(mirror);
       for (const cause of causes) {
         const mirrors = standing.get(cause) ?? new Map<string, number>();
@@ -62,7 +52,8 @@ export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>): Sha
         if (!mirrors.has(mirror)) mirrors.set(mirror, monotonic());
       }
     },
-    decide(notice) {
+    /** Returns the mirrors that a message has to name, or why there is none. */
+    decide(notice: CausedNotice): readonly string[] | 'told' | 'wait' {
       const { mirror, cause, isOver } = notice;
       const mirrors = standing.get(cause) ?? new Map<string, number>();
       const before = told.get(nameOf(notice));
@@ -77,9 +68,12 @@ export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>): Sha
       if (monotonic() - since < gatherMs) return 'wait';
       return [...new Set([mirror, ...mirrors.keys()])].toSorted();
     },
-    sending: (notice) => void senders.set(nameOf(notice), notice.mirror),
-    failed: (notice) => void senders.delete(nameOf(notice)),
-    sent(notice, mirrors) {
+    /** Stores that this mirror sends the message now, so that no other one does. */
+    sending: (notice: CausedNotice): void => void senders.set(nameOf(notice), notice.mirror),
+    /** Stores that the message could not be sent. */
+    failed: (notice: CausedNotice): void => void senders.delete(nameOf(notice)),
+    /** Stores that a message was sent, or counts as sent. */
+    sent(notice: CausedNotice, mirrors: readonly string[]): void {
       const name = nameOf(notice);
       senders.delete(name);
       if (notice.isOver) {

@@ -56,7 +56,6 @@ export function sinksOf({ notices }: Config, clock: Clock): Sink[] {
   });
 }
 
-/** The part of a sink that sends. */
 type Sending = Pick<Sink, 'host' | 'isGrouped' | 'deliver' | 'close'>;
 
 /** A body, and the headers that belong to it. */
@@ -202,7 +201,6 @@ function teamsBody(message: Message): Written {
   return { headers: json, body: JSON.stringify({ type: 'message', attachments: [card] }) };
 }
 
-/** Publishes to a topic of ntfy. */
 function ntfySink({ url, token }: NonNullable<Receiver['ntfy']>, clock: Clock): Sending {
   const fix =
     'correct the url (https://HOST/TOPIC) and the token of this receiver, which must be allowed ' +

@@ -136,7 +136,6 @@ function write<T>(file: string, work: (meta: Meta) => T): T {
   }
 }
 
-/** The schema of what is kept. */
 const unsentSchema = z.array(
   z.object({
     trouble: z.enum(troubles),
@@ -147,7 +146,6 @@ const unsentSchema = z.array(
     until: z.number().optional(),
   }),
 );
-/** The problems of which a receiver could not be told. */
 type Unsent = z.infer<typeof unsentSchema>;
 
 /**
@@ -164,7 +162,6 @@ export interface Told {
   unsent: Unsent;
 }
 
-/** What came of sending one notice. */
 interface Tried {
   notice: Notice;
   /** In milliseconds since the epoch. */

@@ -21,14 +21,6 @@ export interface ServerOptions {
   failed(error: unknown): void;
 }
 
-/** A server that can be started once. */
-export interface Server {
-  /** Starts to listen and resolves to the address. Throws Invalid if it cannot listen there. */
-  listen(): Promise<string>;
-  /** Accepts no more requests, and waits up to three seconds for those in progress. */
-  close(): Promise<void>;
-}
-
 const closeMs = 3_000;
 
 const safeHeaders = {
@@ -38,8 +30,11 @@ const safeHeaders = {
   'x-content-type-options': 'nosniff',
 };
 
+/** A server that can be started once. */
+export type Server = ReturnType<typeof createServer>;
+
 /** Creates the server. It does not listen yet. */
-export function createServer({ host, port, clock, register, failed }: ServerOptions): Server {
+export function createServer({ host, port, clock, register, failed }: ServerOptions) {
   const app = Fastify({
     // An address that the router refuses, such as a too long one, meets no hook.
     frameworkErrors: (error, request, reply) => {
@@ -63,7 +58,8 @@ export function createServer({ host, port, clock, register, failed }: ServerOpti
   answerFaults(app, failed);
   register(app);
   return {
-    async listen() {
+    /** Starts to listen and resolves to the address. Throws Invalid if it cannot listen there. */
+    async listen(): Promise<string> {
       try {
         return await app.listen({ host, port });
       } catch (error) {
@@ -74,7 +70,8 @@ export function createServer({ host, port, clock, register, failed }: ServerOpti
         throw new Invalid(reason, { fix: fault.fix, cause: error });
       }
     },
-    async close() {
+    /** Accepts no more requests, and waits up to three seconds for those in progress. */
+    async close(): Promise<void> {
       const over = new AbortController();
       const cut = () => app.server.closeAllConnections();
       void clock.sleep(closeMs, over.signal).then(cut, () => undefined);

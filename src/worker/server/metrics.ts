@@ -11,7 +11,6 @@ import type { RouteLimit } from '../../domain/route-limit.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
 import type { Depth } from '../../compose/queues/queue-view.ts';
 
-/** The reason why a delivery of events was not queued. */
 type Refusal = 'unsigned' | 'old' | 'forged' | 'unnamed' | 'duplicate' | 'unavailable';
 
 /** The metrics of a worker. */

@@ -29,7 +29,6 @@ export interface Webhook extends Signing, Naming {
   deliveries?: DeliveryLog;
 }
 
-/** The parts and settings of the webhooks. */
 interface WebhookOptions {
   /** Returns the webhook of a mirror, or undefined if it accepts no events. */
   webhookOf(mirror: string): Webhook | undefined;

@@ -112,7 +112,6 @@ export function serveWorkerPages(scope: FastifyInstance, pages: WorkerPages): vo
   });
 }
 
-/** Lets in the token and these roles. */
 function admit(
   scope: FastifyInstance,
   { token, hasUsers, roleOf }: WorkerPages,
