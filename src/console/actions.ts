@@ -8,17 +8,17 @@
  *   anything else                  waits for the answer
  */
 import { z } from 'zod';
-import { Invalid } from '../domain/errors.ts';
-import { type Job, type JobKind, rehearsalSubject, undoSubject } from './view/jobs.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Invalid } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
+import { tickWords } from '../compose/queues/run-schedule.ts';
+import { type Job, type JobKind, rehearsalSubject, undoSubject } from './view/jobs.ts';
 import type { User } from './access/visitor.ts';
 import { pathOf } from './sign-in.ts';
 import type { ConsoleMirror, PageStatusAndNext } from './view/console-mirror.ts';
 import { formOf, runBegun } from './view/layout.ts';
 import { linkTo, timeText } from './view/page.ts';
-import { tickWords } from '../compose/queues/run-schedule.ts';
 import { withoutPlans } from './view/console-text.ts';
 
 type FormValues = Readonly<Record<string, string | undefined>>;

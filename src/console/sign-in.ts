@@ -9,8 +9,11 @@
  *
  * An attempt counts from its beginning, so that many at once are no way around it.
  */
+import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import type { FastifySessionOptions } from '@fastify/session';
+import type { Clock } from '../domain/clock.ts';
 import { isSame } from './access/access-check.ts';
 import { formOf, sendPage } from './view/layout.ts';
 import { html } from './view/page.ts';
@@ -21,9 +24,6 @@ import {
   passwordMark,
   plainAddress,
 } from './access/visitor.ts';
-import { isIP } from 'node:net';
-import type { Clock } from '../domain/clock.ts';
-import type { FastifySessionOptions } from '@fastify/session';
 
 const given = z.object({
   name: z.string().max(200).default(''),

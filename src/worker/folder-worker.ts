@@ -10,6 +10,9 @@ import { shareLinks } from '../http/rate-limit/shared/redis-connection.ts';
 import { systemClock } from '../http/system-clock.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { stopped } from '../compose/stop-signals.ts';
+import { drainNode, readFleet } from '../compose/placement/fleet-store.ts';
+import { createFleetMember, type FleetMember } from '../compose/placement/fleet-member.ts';
+import { shareConnections, type SharedConnections } from '../compose/queues/shared-connections.ts';
 import type { ConsoleFleet } from '../console/pages/fleet.ts';
 import {
   type FolderFiles,
@@ -21,10 +24,7 @@ import {
 import { createProbe } from './mirror-pulse.ts';
 import { serve } from './mirror-service.ts';
 import { createSharedCauses } from './notifications/shared-causes.ts';
-import { drainNode, readFleet } from '../compose/placement/fleet-store.ts';
 import { createMirrorMoves, type MirrorMoves } from './moves/mirror-moves.ts';
-import { createFleetMember, type FleetMember } from '../compose/placement/fleet-member.ts';
-import { shareConnections, type SharedConnections } from '../compose/queues/shared-connections.ts';
 import { createServedMirrors, type ServedMirrors } from './served-mirrors.ts';
 import { createCapacity } from './worker-capacity.ts';
 import { openServer, type WorkerServer } from './worker-server.ts';

@@ -4,10 +4,10 @@ import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { Busy, isExpected } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { AssignmentStore, Claim } from '../compose/queues/assignment-store.ts';
-import { aliveMs } from '../compose/queues/queue-names.ts';
 import { diskOf } from '../store/database/snapshot-disk.ts';
 import type { Snapshot } from '../store/snapshot.ts';
+import type { AssignmentStore, Claim } from '../compose/queues/assignment-store.ts';
+import { aliveMs } from '../compose/queues/queue-names.ts';
 import { copiedAt } from '../compose/snapshot-marks.ts';
 
 /** This worker's side of the assignment of one mirror. */

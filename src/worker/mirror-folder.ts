@@ -15,15 +15,15 @@
  * The system tells of changes. As some file systems do not, the folder is also read every half
  * minute, and refused files with it, because an environment or a key may be what is wrong.
  */
-import { readdirSync, statSync, watch } from 'node:fs';
+import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
 import { Invalid, isExpected, renderProblem } from '../domain/errors.ts';
 import { readSmallFile, placeOf } from '../domain/values/config-file.ts';
 import { defaultsName } from '../config/load-config.ts';
-import { explain } from '../compose/output/failure-report.ts';
 import type { Config } from '../config/config.ts';
+import { explain } from '../compose/output/failure-report.ts';
 import { dueIn, type Schedule } from '../compose/queues/run-schedule.ts';
 
 /** A file of the folder that cannot be used, so that its mirror is stopped. */
@@ -110,7 +110,14 @@ async function follow(
 ): Promise<void> {
   const { clock, settleMs, rescanMs } = state;
   let woken = new AbortController();
-  const watcher = listen(state, () => woken.abort());
+  let watcher: FSWatcher | undefined;
+  try {
+    const opened = watch(state.folder, () => woken.abort());
+    opened.on('error', () => opened.close());
+    watcher = opened;
+  } catch {
+    // Without the help of the system, for example on a network, the rescan finds changes.
+  }
   let isSettling = false;
   while (!stop.aborted) {
     const ends = AbortSignal.any([stop, woken.signal]);
@@ -125,17 +132,6 @@ async function follow(
     if (isChanged) changed(apart(state));
   }
   watcher?.close();
-}
-
-/** Listens to the system. Without its help, for example on a network, the rescan finds changes. */
-function listen({ folder }: State, wake: () => void): { close(): void } | undefined {
-  try {
-    const watcher = watch(folder, wake);
-    watcher.on('error', () => watcher.close());
-    return watcher;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Reads the files that have changed, and with `all` the refused ones, too. */

@@ -21,13 +21,22 @@
 import { readFileSync } from 'node:fs';
 import pLimit from 'p-limit';
 import { Busy, Interrupted, isExpected, Unavailable } from '../domain/errors.ts';
+import type { RouteLimit } from '../domain/route-limit.ts';
+import { retrySchedules } from '../domain/retry-schedules.ts';
+import { systemClock } from '../http/system-clock.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { isUnloaded } from '../engine/context/run-context.ts';
-import type { RouteLimit } from '../domain/route-limit.ts';
+import { watch } from '../engine/watch/unsubscribe-watch.ts';
 import type { Heard, Worked } from '../compose/queues/event-queue.ts';
 import type { Tick } from '../compose/queues/run-schedule.ts';
-import { watch } from '../engine/watch/unsubscribe-watch.ts';
 import type { Assembled } from '../compose/process-shell.ts';
+import { explain, isDiskFull } from '../compose/output/failure-report.ts';
+import { copiedAt } from '../compose/snapshot-marks.ts';
+import { refusePaused } from '../compose/pause-mark.ts';
+import { alertsIn } from '../views/status/run-history.ts';
+import { followRun } from '../app/run/follow-run.ts';
+import { createLog } from '../app/run/run-log.ts';
+import { runNow } from '../app/run/run-command.ts';
 import {
   close,
   comeAgain,
@@ -40,19 +49,10 @@ import {
   type State,
   use,
 } from './open-mirror.ts';
-import { explain, isDiskFull } from '../compose/output/failure-report.ts';
-import { followRun } from '../app/run/follow-run.ts';
-import { alertsIn } from '../views/status/run-history.ts';
-import { createLog } from '../app/run/run-log.ts';
 import { createNotifier } from './notifications/notifier.ts';
-import { runNow } from '../app/run/run-command.ts';
 import type { DueWork, RunSlots } from './worker-capacity.ts';
-import { copiedAt } from '../compose/snapshot-marks.ts';
-import { refusePaused } from '../compose/pause-mark.ts';
 import { workOn } from './mirror-events.ts';
 import { createRunRetries } from './mirror-schedule.ts';
-import { retrySchedules } from '../domain/retry-schedules.ts';
-import { systemClock } from '../http/system-clock.ts';
 
 /** A tick that starts a run. */
 type RunTick = Exclude<Tick, 'sentinel'>;
@@ -60,51 +60,25 @@ type RunTick = Exclude<Tick, 'sentinel'>;
 /** What has become of a tick; `elsewhere`: it is offered again, here or to another process. */
 type Ran = 'over' | 'elsewhere';
 
+type Work<T> = (held: Assembled, stop: AbortSignal) => Promise<T>;
+
 /** A mirror hosted by a worker. */
 export type Home = ReturnType<typeof createMirrorHost>;
 
 /** Creates the host of a mirror. Nothing is opened yet. */
 export function createMirrorHost(options: HomeOptions) {
-  const { config, shell } = options;
-  const log = createLog(shell, config.mirror);
-  const { clock, faults, capacity, outages, causes } = options;
+  const { shell, clock, capacity } = options;
   const retries = createRunRetries(clock, async (tick) => {
     // The worker that has the mirror now makes its own runs.
     if (state.owner === 'another') return 'over';
     return run(tick, clock.now());
   });
-  const state: State = {
-    ...options,
-    retries,
-    opened: undefined,
-    coming: undefined,
-    closing: undefined,
-    users: 0,
-    woken: () => undefined,
-    known: { limits: {}, notes: [] },
-    left: new AbortController(),
-    complain: complaintsOf(config.mirror, shell),
-    log,
-    alone: pLimit(1),
-    owner: 'unknown',
-    notifier: createNotifier(config, {
-      shell,
-      log,
-      clock,
-      faults,
-      outages,
-      causes,
-      random: Math.random,
-      reporter: () => state.owner,
-    }),
-  };
+  const state = closedMirror(options, retries);
   state.notifier?.watch();
   const resting = new AbortController();
-  const placeOf = (dueMs: number): DueWork => {
-    return { dueMs, stop: AbortSignal.any([shell.stop, state.left.signal, resting.signal]) };
-  };
   const run = async (tick: Tick, dueMs: number): Promise<Ran> => {
-    const place = placeOf(dueMs);
+    const stop = AbortSignal.any([shell.stop, state.left.signal, resting.signal]);
+    const place = { dueMs, stop };
     if (tick === 'sentinel') return inSlot(capacity?.checks, place, () => look(state));
     return state.alone(() => inSlot(capacity?.runs, place, () => runTick(state, tick)));
   };
@@ -139,16 +113,7 @@ export function createMirrorHost(options: HomeOptions) {
      * Does the work in parallel with other work, or alone. `stop` is also aborted if the mirror is
      * lost. Throws Busy if it is assigned to another worker.
      */
-    async hold<T>(
-      how: 'beside' | 'alone',
-      work: (held: Assembled, stop: AbortSignal) => Promise<T>,
-    ): Promise<T> {
-      const held = async (opened: Assembled): Promise<T> => work(opened, shellOf(state).stop);
-      if (how === 'beside') return use(state, async ({ lanes }) => lanes.sibling(held));
-      return state.alone(() =>
-        use(state, (opened) => held({ ...opened, close: async () => undefined })),
-      );
-    },
+    hold: async <T>(how: 'beside' | 'alone', work: Work<T>): Promise<T> => hold(state, how, work),
     /** Begins no more runs. Those that wait for a slot end as `elsewhere`. */
     rest(): void {
       resting.abort();
@@ -168,6 +133,49 @@ export function createMirrorHost(options: HomeOptions) {
       await close(state);
     },
   };
+}
+
+/** Returns the state of a mirror that nothing has opened yet. */
+function closedMirror(options: HomeOptions, retries: State['retries']): State {
+  const { config, shell, clock, faults, outages, causes } = options;
+  const log = createLog(shell, config.mirror);
+  const random = Math.random;
+  const reporter = () => state.owner;
+  const told = { shell, log, clock, faults, outages, causes, random, reporter };
+  const state: State = {
+    ...options,
+    retries,
+    opened: undefined,
+    coming: undefined,
+    closing: undefined,
+    users: 0,
+    woken: () => undefined,
+    known: { limits: {}, notes: [] },
+    left: new AbortController(),
+    complain: complaintsOf(config.mirror, shell),
+    log,
+    alone: pLimit(1),
+    owner: 'unknown',
+    notifier: createNotifier(config, told),
+  };
+  return state;
+}
+
+/** Has the last run repeated if it failed, because the process that was to do so has ended. */
+function repeatLast({ opened, retries, config }: State): void {
+  const { runs } = opened?.mirror.snapshot ?? {};
+  for (const tick of ['full', 'fast'] as const) {
+    if (config.schedule?.patterns[tick] === undefined) continue;
+    if (runs?.newestOf(tick)?.status === 'failed') retries.failed(tick);
+  }
+}
+
+async function hold<T>(state: State, how: 'beside' | 'alone', work: Work<T>): Promise<T> {
+  const held = async (opened: Assembled): Promise<T> => work(opened, shellOf(state).stop);
+  if (how === 'beside') return use(state, async ({ lanes }) => lanes.sibling(held));
+  return state.alone(() =>
+    use(state, (opened) => held({ ...opened, close: async () => undefined })),
+  );
 }
 
 /** Does the work in one of the slots, if the mirrors of the worker share some. */
@@ -235,15 +243,6 @@ async function runOnce(
     state.opened = { ...state.opened, mirror: { ...mirror, notes: [] } };
   }
   return summary.status;
-}
-
-/** Has the last run repeated if it failed, because the process that was to do so has ended. */
-function repeatLast({ opened, retries, config }: State): void {
-  const { runs } = opened?.mirror.snapshot ?? {};
-  for (const tick of ['full', 'fast'] as const) {
-    if (config.schedule?.patterns[tick] === undefined) continue;
-    if (runs?.newestOf(tick)?.status === 'failed') retries.failed(tick);
-  }
 }
 
 /** Reopens the mirror if the file of its API key holds another one. */

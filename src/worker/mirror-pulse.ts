@@ -7,9 +7,9 @@
 import { existsSync, statfsSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
-import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import { placeOf } from '../domain/values/config-file.ts';
+import type { Config } from '../config/config.ts';
 import type { OutageRecord } from '../store/health-file.ts';
 
 const eachMs = 10_000;

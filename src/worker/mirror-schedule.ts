@@ -15,15 +15,15 @@
  */
 import type { Clock } from '../domain/clock.ts';
 import { isExpected, renderProblem, Unavailable } from '../domain/errors.ts';
+import { dueAfter } from '../config/schema/cron-pattern.ts';
 import { systemClock } from '../http/system-clock.ts';
+import type { OutageRecord } from '../store/health-file.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { explain } from '../compose/output/failure-report.ts';
 import type { RunQueue } from '../compose/queues/run-queue.ts';
 import { dueIn, type Schedule, type Tick, tickWords } from '../compose/queues/run-schedule.ts';
-import { nothingDue, type Workable } from './mirror-folder.ts';
-import { dueAfter } from '../config/schema/cron-pattern.ts';
 import { instant } from '../compose/output/format-values.ts';
-import type { OutageRecord } from '../store/health-file.ts';
+import { nothingDue, type Workable } from './mirror-folder.ts';
 
 /** How long a mirror that leaves waits for Redis to remove its schedule. */
 const unfollowMs = 10_000;

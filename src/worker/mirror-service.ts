@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../domain/clock.ts';
 import { Interrupted, Invalid, isExpected, Unavailable } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
+import { recordOutages } from '../store/health-file.ts';
 import { homeRecord } from '../compose/queues/assignment-store.ts';
 import { serveCommands } from '../compose/queues/command-queue.ts';
 import { openEventQueue } from '../compose/queues/event-queue.ts';
@@ -15,6 +16,12 @@ import { type Connections, ownConnections } from '../compose/queues/shared-conne
 import { openRunQueue, type RunQueue } from '../compose/queues/run-queue.ts';
 import { dueIn, tickWords } from '../compose/queues/run-schedule.ts';
 import { sealIn } from '../compose/queues/payload-encryption.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { instant } from '../compose/output/format-values.ts';
+import type { Attention } from '../views/status/attention.ts';
+import { attentionOf } from '../views/status/attention-list.ts';
+import { redisAway, redisEvicts, unreadable, outageLines, tellOutage } from '../views/status/mirror-health.ts';
+import { readCurrentStatus } from '../views/status/current-status.ts';
 import type { Webhook } from './server/webhooks.ts';
 import type { Workable } from './mirror-folder.ts';
 import { follow, keepWhole, unfollow, watchOverdue } from './mirror-schedule.ts';
@@ -23,20 +30,7 @@ import { sealErasure } from './mirror-events.ts';
 import { createMirrorHost } from './mirror-host.ts';
 import { lanesAtOnce, type MirrorSettings } from './open-mirror.ts';
 import { assignmentIn } from './mirror-assignment.ts';
-import type { Shell } from '../compose/process-shell.ts';
-import type { Attention } from '../views/status/attention.ts';
-import { attentionOf } from '../views/status/attention-list.ts';
-import {
-  redisAway,
-  redisEvicts,
-  unreadable,
-  outageLines,
-  tellOutage,
-} from '../views/status/mirror-health.ts';
-import { readCurrentStatus } from '../views/status/current-status.ts';
-import { recordOutages } from '../store/health-file.ts';
 import { createProbe, type Probe, pulse } from './mirror-pulse.ts';
-import { instant } from '../compose/output/format-values.ts';
 
 /** After this time without Redis, people are told of it. */
 const awayMs = 20_000;

@@ -26,26 +26,26 @@
  * Nobody else claims it, although its lease is free: a claim of a mirror whose worker may have
  * closed it is refused as long as the process of that worker lives (queues/assignment-store.ts).
  */
-import type { Config } from '../config/config.ts';
-import type { Attention } from '../views/status/attention.ts';
+import pLimit from 'p-limit';
 import type { Clock } from '../domain/clock.ts';
-import type { OutageRecord } from '../store/health-file.ts';
 import { Busy, Unavailable } from '../domain/errors.ts';
-import type { Summary } from '../engine/report/run-summary.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
+import type { Config } from '../config/config.ts';
+import type { OutageRecord } from '../store/health-file.ts';
+import type { Summary } from '../engine/report/run-summary.ts';
+import type { Mirror } from '../engine/context/mirror-context.ts';
 import type { Assembled, Shell } from '../compose/process-shell.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
+import type { Turns } from '../compose/placement/fleet-member.ts';
+import type { NodeHeartbeat } from '../compose/queues/node-heartbeat.ts';
+import { explain } from '../compose/output/failure-report.ts';
+import type { Attention } from '../views/status/attention.ts';
 import type { createLog } from '../app/run/run-log.ts';
 import type { RunRetries } from './mirror-schedule.ts';
 import type { SharedCauses } from './notifications/shared-causes.ts';
 import type { Notifier } from './notifications/notifier.ts';
 import type { MirrorAssignment } from './mirror-assignment.ts';
-import type { Turns } from '../compose/placement/fleet-member.ts';
-import type { NodeHeartbeat } from '../compose/queues/node-heartbeat.ts';
 import type { Capacity } from './worker-capacity.ts';
-import pLimit from 'p-limit';
-import type { Mirror } from '../engine/context/mirror-context.ts';
-import { explain } from '../compose/output/failure-report.ts';
 
 /** What a worker gives each mirror that it serves. */
 export interface MirrorSettings {
@@ -148,7 +148,16 @@ export async function use<T>(state: State, work: (opened: Opened) => Promise<T>)
     return await work(await come(state));
   } finally {
     state.users -= 1;
-    rest(state);
+    const { capacity, opened, users } = state;
+    // An open mirror is closed soon if nothing is in progress in it.
+    if (capacity && opened && users === 0) {
+      state.woken();
+      state.woken = capacity.idle(() => {
+        if (state.opened !== opened || state.users > 0) return;
+        shut(state);
+        state.closing?.catch(state.complain.of);
+      });
+    }
   }
 }
 
@@ -157,18 +166,6 @@ export async function use<T>(state: State, work: (opened: Opened) => Promise<T>)
  * would keep the mirror in memory.
  */
 const asleep = (): void => undefined;
-
-/** Has an open mirror closed soon if nothing is in progress in it. */
-function rest(state: State): void {
-  const { capacity, opened, users } = state;
-  if (!capacity || !opened || users > 0) return;
-  state.woken();
-  state.woken = capacity.idle(() => {
-    if (state.opened !== opened || state.users > 0) return;
-    shut(state);
-    state.closing?.catch(state.complain.of);
-  });
-}
 
 /** Returns the open mirror, claiming it first if necessary. */
 async function come(state: State): Promise<Opened> {

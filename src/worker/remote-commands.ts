@@ -4,13 +4,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Config } from '../config/config.ts';
 import { Busy, Unavailable } from '../domain/errors.ts';
+import type { Config } from '../config/config.ts';
 import type { TakenCommand } from '../compose/queues/command-queue.ts';
 import type { Seal } from '../compose/queues/payload-encryption.ts';
 import type { Assembled, Shell } from '../compose/process-shell.ts';
-import type { Home } from './mirror-host.ts';
 import { explain } from '../compose/output/failure-report.ts';
+import { refusePaused } from '../compose/pause-mark.ts';
 import {
   besides,
   type Call,
@@ -18,7 +18,7 @@ import {
   type HandoverOutcome,
   type News,
 } from '../app/remote/worker-handover.ts';
-import { refusePaused } from '../compose/pause-mark.ts';
+import type { Home } from './mirror-host.ts';
 
 /** The minimum interval between two progress messages. */
 const progressEachMs = 500;

@@ -86,7 +86,13 @@ export function createServedMirrors(parts: { shell: Shell; serve(config: Workabl
       for (const place of places.values()) {
         const { served: own, isLeaving } = place;
         if (!own || isLeaving || !own.isHere() || !isLent(own.mirror)) continue;
-        void place.turn(async () => giveAway(state, place, own));
+        void place.turn(async () => {
+          // Once its run has ended, it waits for its turn.
+          if (place.served !== own || shell.stop.aborted) return;
+          shell.note(`crm-mirror: ${own.mirror}: another worker takes it once its run has ended`);
+          await leave(state, place, own);
+          await move(state, place);
+        });
       }
     },
     /** Stops to serve. Waits for work in progress, which the worker's `stop` interrupts. */
@@ -103,11 +109,18 @@ async function move(state: State, place: Place): Promise<void> {
   const { shell, places } = state;
   while (!shell.stop.aborted) {
     const { shown } = place;
+    const isRefusedNow = shown !== undefined && isRefused(shown);
     const wanted = shown && !isRefused(shown) ? shown : undefined;
     if (place.served?.config === wanted) break;
     if (place.served) {
       const leaving = place.served;
-      shell.note(`crm-mirror: ${leaving.mirror}: ${leavingWords(shown)}`);
+      const changed = isRefusedNow
+        ? 'it is stopped once its run has ended'
+        : 'its configuration has changed: it is opened anew once its run has ended';
+      const why = shown
+        ? changed
+        : 'its file is gone: it is no longer served once its run has ended';
+      shell.note(`crm-mirror: ${leaving.mirror}: ${why}`);
       await leave(state, place, leaving);
     } else if (wanted) {
       const own = state.serve(wanted);
@@ -130,20 +143,6 @@ async function leave({ served }: State, place: Place, leaving: Served): Promise<
   place.isLeaving = false;
   remove(served, leaving);
   place.served = undefined;
-}
-
-/** Releases a mirror once its run has ended, so that it waits for its turn. Never throws. */
-async function giveAway(state: State, place: Place, own: Served): Promise<void> {
-  if (place.served !== own || state.shell.stop.aborted) return;
-  state.shell.note(`crm-mirror: ${own.mirror}: another worker takes it once its run has ended`);
-  await leave(state, place, own);
-  await move(state, place);
-}
-
-function leavingWords(shown: Place['shown']): string {
-  if (shown === undefined) return 'its file is gone: it is no longer served once its run has ended';
-  if (isRefused(shown)) return 'it is stopped once its run has ended';
-  return 'its configuration has changed: it is opened anew once its run has ended';
 }
 
 /** Closes a mirror that has failed, and starts it again later. */

@@ -16,9 +16,9 @@
  *   mirrors that are open   sixteen, for seven seconds      events often come in groups
  *   and have nothing to do
  */
+import { setFlagsFromString } from 'node:v8';
 import pLimit from 'p-limit';
 import type { Clock } from '../domain/clock.ts';
-import { setFlagsFromString } from 'node:v8';
 
 const runSlots = { atOnce: 4, most: 12, long: 32 };
 const eventSlots = { atOnce: 8, most: 32, long: 128 };

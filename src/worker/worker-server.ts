@@ -1,22 +1,22 @@
 /** Creates the server that a worker runs for all its mirrors, with the console. */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import type { Config } from '../config/config.ts';
 import { Invalid, isExpected } from '../domain/errors.ts';
+import type { Config } from '../config/config.ts';
 import { systemClock } from '../http/system-clock.ts';
-import { createMetrics } from './server/metrics.ts';
-import { createServer } from './server/http-server.ts';
-import { serveWorkerPages, serveWorkerRoutes } from './server/worker-routes.ts';
-import { rank } from '../views/status/attention.ts';
 import { explain } from '../compose/output/failure-report.ts';
+import { unserved } from '../compose/placement/fleet-store.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { rank } from '../views/status/attention.ts';
 import { accessRulesOf } from '../console/access/visitor.ts';
 import { type ConsoleMirror, consoleMirror } from '../console/view/console-mirror.ts';
 import { pagesFor, serveConsole } from '../console/console-routes.ts';
 import type { ConsoleFleet } from '../console/pages/fleet.ts';
+import { createMetrics } from './server/metrics.ts';
+import { createServer } from './server/http-server.ts';
+import { serveWorkerPages, serveWorkerRoutes } from './server/worker-routes.ts';
 import type { RefusedFile } from './mirror-folder.ts';
 import type { Served } from './mirror-service.ts';
-import { unserved } from '../compose/placement/fleet-store.ts';
-import type { Shell } from '../compose/process-shell.ts';
 
 /** What a worker serves; both lists may change while it runs. */
 export interface Serving {

@@ -1,8 +1,8 @@
 /** Decides who may see the server's pages, and answers the failures of its routes. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { isLoopback } from '../../domain/values/config-value.ts';
 import type { FastifyError, FastifyInstance } from 'fastify';
+import { isLoopback } from '../../domain/values/config-value.ts';
 import { Unavailable } from '../../domain/errors.ts';
 
 /**

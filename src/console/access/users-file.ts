@@ -8,10 +8,10 @@
  * `scrypt:N:r:p:salt:hash` with salt and hash in base64url.
  */
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { scrypt, timingSafeEqual } from 'node:crypto';
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
-import { scrypt, timingSafeEqual } from 'node:crypto';
 
 /** What a user may do: a viewer only looks. */
 export const roles = ['viewer', 'operator'] as const;

@@ -9,12 +9,12 @@
  *   anything else                     nobody
  */
 import { createHash } from 'node:crypto';
-import type { FastifyRequest } from 'fastify';
-import { mayEnter } from './access-check.ts';
-import { type KnownUser, openUsers, type Role, type Users } from './users-file.ts';
 import { dirname, resolve } from 'node:path';
+import type { FastifyRequest } from 'fastify';
 import { Invalid } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
+import { mayEnter } from './access-check.ts';
+import { type KnownUser, openUsers, type Role, type Users } from './users-file.ts';
 
 /** Who uses the console. */
 export interface User {

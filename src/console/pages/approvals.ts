@@ -1,4 +1,25 @@
 /** Shows what awaits a decision, with its cause, and lets operators approve or reject it. */
+import { z } from 'zod';
+import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
+import type { StatedGroup } from '../../store/guards/awaiting-approval.ts';
+import type { HeldChange } from '../../store/guards/plan-parts.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import { askedBefore } from '../../engine/guard/plan-rules.ts';
+import { approvalsInForce } from '../../engine/guard/signed-approvals.ts';
+import { countWords } from '../../engine/report/guard-text.ts';
+import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
+import { changeName } from '../../compose/output/change-words.ts';
+import { byWords } from '../../compose/output/decision-words.ts';
+import { instant } from '../../compose/output/format-values.ts';
+import { tickWords } from '../../compose/queues/run-schedule.ts';
+import { csvLines } from '../../compose/output/csv-text.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
+import { heldReason } from '../../views/lookup/standing-problems.ts';
+import type { CurrentStatus } from '../../views/status/mirror-status.ts';
+import { heldWords } from '../../views/status/attention-list.ts';
+import type { Names } from '../../views/lookup/person-names.ts';
+import { successorsOf, whyGone } from '../../views/lookup/missing-people.ts';
 import {
   html,
   type Html,
@@ -10,33 +31,10 @@ import {
   timeOf,
 } from '../view/page.ts';
 import { channelName, personLink, titledChannel } from '../view/console-text.ts';
-import { rehearsalLink } from './rehearsal.ts';
-import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
-import { askedBefore } from '../../engine/guard/plan-rules.ts';
-import { approvalsInForce } from '../../engine/guard/signed-approvals.ts';
-import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import { heldReason } from '../../views/lookup/standing-problems.ts';
-import type { CurrentStatus } from '../../views/status/mirror-status.ts';
-import type { Approval } from '../../store/guards/plan-approvals.ts';
-import type { DecidedGroup, StatedGroup } from '../../store/guards/awaiting-approval.ts';
-import { counted, withCommas } from '../../domain/values/counted.ts';
-import { countWords } from '../../engine/report/guard-text.ts';
-import { changeName } from '../../compose/output/change-words.ts';
-import { byWords } from '../../compose/output/decision-words.ts';
 import { actionForm } from '../view/form.ts';
 import { numbers, table } from '../view/table.ts';
-import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
-import { instant } from '../../compose/output/format-values.ts';
-import { heldWords } from '../../views/status/attention-list.ts';
-import { tickWords } from '../../compose/queues/run-schedule.ts';
-import type { PageStatus, PageStatusAndNext } from '../view/console-mirror.ts';
-import { csvLines } from '../../compose/output/csv-text.ts';
-import { z } from 'zod';
-import type { Key } from '../../domain/record.ts';
-import type { Names } from '../../views/lookup/person-names.ts';
-import type { HeldChange } from '../../store/guards/plan-parts.ts';
-import type { Snapshot } from '../../store/snapshot.ts';
-import { successorsOf, whyGone } from '../../views/lookup/missing-people.ts';
+import type { PageStatusAndNext } from '../view/console-mirror.ts';
+import { rehearsalLink } from './rehearsal.ts';
 
 /** The page of what awaits a decision, and of what was decided. */
 export const approvalsPage: Page = {
@@ -46,75 +44,55 @@ export const approvalsPage: Page = {
     const seen = await request.mirror.statusAndNext();
     // The page is rendered while the snapshot is open, because links to people are made of it.
     return request.mirror.read(request.user, (read) => {
-      const facts = factsOf(read, seen.status);
       const { snapshot } = read;
-      const linkOf = (key: string): string => (snapshot ? personLink(request, snapshot, key) : '');
+      const { status } = seen;
+      const nothing = html`<p class="quiet">Nothing awaits a decision.</p>`;
+      const rehearsal = html`<div class="row">${rehearsalLink(request)}</div>`;
+      if (!snapshot) return { title: 'Approvals', body: html`${nothing} ${rehearsal}` };
+      const facts = factsOf(snapshot, read, status);
+      const linkOf = (key: string): string => personLink(request, snapshot, key);
       const open = facts.plans.filter(({ causes }) => causes.some(isOpen));
       const { approvals } = facts;
       const body = html`${approvedSection(request, facts, seen)}
-        ${
-          open.length === 0
-            ? html`<p class="quiet">Nothing awaits a decision.</p>`
-            : open.map((plan) => planSection({ request, plan, approvals, linkOf }, seen.status.at))
-        }
-        ${rejectedSection(request, facts, seen)} ${latelySection(request, facts, seen)}
-        <div class="row">${rehearsalLink(request)}</div>`;
+      ${open.map((plan) => planSection({ request, plan, approvals, linkOf }, status.at))}
+      ${open.length === 0 ? nothing : ''} ${rejectedSection(request, facts, status)}
+      ${latelySection(request, facts, status)} ${rehearsal}`;
       return { title: 'Approvals', body };
     });
   },
 };
 
-interface WithheldPart {
-  guard: GuardClass;
-  /** The records with a change that nobody has decided about. */
-  open: number;
-  /** Why the guard withholds them; undefined if no run has said so. */
-  reason: string | undefined;
-  groups: readonly StatedGroup[];
-  /** The first changes. */
-  first: readonly ToldChange[];
-}
-
-/** A plan with changes that nobody has decided about, or that wait for a run. */
-interface ShownPlan {
-  held: CurrentStatus['held'][number];
-  causes: readonly WithheldPart[];
-}
-
-interface ApprovalFacts {
-  plans: readonly ShownPlan[];
-  approvals: ReadonlyMap<string, Approval>;
-  lately: readonly DecidedGroup[];
-  /** What is rejected, by the hash of the part. */
-  rejected: ReadonlyMap<string, readonly StatedGroup[]>;
-}
-
 /** How many changes of a cause are listed. */
 const changesShown = 20;
 const approvalsShown = 10;
 
-function factsOf(
-  { snapshot, names, config, now }: Seen,
-  { held: plans }: CurrentStatus,
-): ApprovalFacts {
-  if (!snapshot) return { plans: [], approvals: new Map(), lately: [], rejected: new Map() };
+type ApprovalFacts = ReturnType<typeof factsOf>;
+/** A plan with changes that nobody has decided about, or that wait for a run. */
+type ShownPlan = ApprovalFacts['plans'][number];
+/** What a guard withholds of it. */
+type WithheldPart = ShownPlan['causes'][number];
+
+function factsOf(snapshot: Snapshot, { names, config, now }: Seen, status: CurrentStatus) {
   const { awaitingApproval, meta } = snapshot;
   const inForce = approvalsInForce(snapshot, { approvers: config.approvers, now });
   const tell = tellChanges(snapshot, names);
-  const causesOf = (held: ShownPlan['held']): WithheldPart[] => {
-    const groups = awaitingApproval.statedGroups(held.plan, inForce);
-    return guardNames.flatMap((guard): WithheldPart[] => {
-      const mine = groups.filter((group) => group.guard === guard);
-      if (mine.length === 0) return [];
+  const plans = status.held.map((held) => {
+    const all = awaitingApproval.statedGroups(held.plan, inForce);
+    const causes = guardNames.flatMap((guard) => {
+      const groups = all.filter((group) => group.guard === guard);
+      if (groups.length === 0) return [];
       const first = awaitingApproval.firstWaiting(held.plan, guard, changesShown).map(tell);
+      // It is undefined if no run has said why the guard withholds them.
       const reason = askedBefore(meta, guard) ?? heldReason(snapshot, guard)?.reason;
-      return [{ guard, open: held.undecided[guard], reason, groups: mine, first }];
+      return [{ guard, open: held.undecided[guard], reason, groups, first }];
     });
-  };
+    return { held, causes };
+  });
   return {
-    plans: plans.map((held) => ({ held, causes: causesOf(held) })),
+    plans,
     approvals: new Map(inForce.map((one) => [one.plan, one])),
     lately: awaitingApproval.decidedLately(approvalsShown),
+    /** What is rejected, by the hash of the part. */
     rejected: new Map(
       awaitingApproval
         .rejections()
@@ -408,7 +386,7 @@ function whatOf(
 function rejectedSection(
   request: PageRequest,
   { rejected }: ApprovalFacts,
-  { status }: PageStatus,
+  status: CurrentStatus,
 ): Html | '' {
   const { rejections } = status;
   if (rejections.length === 0) return '';
@@ -443,7 +421,7 @@ function rejectedSection(
 function latelySection(
   request: PageRequest,
   { lately }: ApprovalFacts,
-  { status }: PageStatus,
+  status: CurrentStatus,
 ): Html | '' {
   if (lately.length === 0) return '';
   return html`<section>
@@ -486,40 +464,28 @@ export const approvalsFile: Page = {
     }),
 };
 
-/** A change in words. */
-interface ToldChange {
-  kind: HeldChange['kind'];
-  key: Key;
-  /** The address or hash of the person, or the template. */
-  who: string;
-  /** The operation in words. */
-  change: string;
-  /** The id of the channel; '' for the whole record. */
-  part: string;
-  /** The ids of the CRM records. An id that is an address is hidden from users who see hashes. */
-  crmIds: readonly string[];
-  why: string;
-}
-
 const ids = z.array(z.string());
 
-function tellChanges(snapshot: Snapshot, names: Names): (change: HeldChange) => ToldChange {
-  return ({ kind, key, op, part, guard, ids: text, isFurther }) => {
+/**
+ * Returns a function that puts a change into words. An id of the CRM that is an address is hidden
+ * from users who see hashes.
+ */
+function tellChanges(snapshot: Snapshot, names: Names) {
+  return ({ kind, key, op, part, guard, ids: text, isFurther }: HeldChange) => {
     const named = text === '' ? [] : ids.parse(JSON.parse(text));
     // Who is missing from the CRM has no record in this reading of it.
     const found =
       named.length > 0 || kind === 'template' ? named : snapshot.recorded.originsOf(kind, key);
     const crmIds = found.map((id) => names({ kind, key: id }));
-    const gone = (): string => {
+    const change = changeName(isFurther === 1 ? 'create' : op, false);
+    const words = { kind, key, who: names({ kind, key }), change, part, crmIds };
+    if (guard === 'delete') {
       const movedTo = successorsOf(snapshot, key).map((next) => names({ kind, key: next }));
-      return whyGone({ absence: snapshot.absences.get(kind, key) }, movedTo);
-    };
-    const isGone = guard === 'delete';
+      return { ...words, why: whyGone({ absence: snapshot.absences.get(kind, key) }, movedTo) };
+    }
     const records = crmIds.length === 0 ? '' : ` (record ${crmIds.join(', ')})`;
     const stated =
       kind === 'template' ? guardRows[guard].words.heading : `the CRM says so${records}`;
-    const change = changeName(isFurther === 1 ? 'create' : op, false);
-    const why = isGone ? gone() : stated;
-    return { kind, key, who: names({ kind, key }), change, part, crmIds, why };
+    return { ...words, why: stated };
   };
 }

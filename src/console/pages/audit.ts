@@ -1,11 +1,11 @@
 /** Shows the newest entries of the audit log, and verifies it. */
+import { auditLogOf } from '../../compose/audit-trail.ts';
 import {
   documentsOf,
   type EntryDocument,
   pendingDecisions,
   entryParts,
 } from '../../views/audit/entry-document.ts';
-import { auditLogOf } from '../../compose/audit-trail.ts';
 import { actionForm, withQuery } from '../view/form.ts';
 import { html, type Html, link, type Page, type PageRequest, timeOf } from '../view/page.ts';
 import { factsTable } from '../view/table.ts';

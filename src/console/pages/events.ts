@@ -1,8 +1,8 @@
 /** Shows the events of the CRM: what waits, what came, and lets operators process it again. */
-import { instant } from '../../compose/output/format-values.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
+import { instant } from '../../compose/output/format-values.ts';
 import { type LoggedDeliveries, readDeliveries } from '../../compose/queues/delivery-log.ts';
 import { sealIn } from '../../compose/queues/payload-encryption.ts';
 import { readWaitingEvents, type WaitingEvents } from '../../compose/queues/event-queue.ts';

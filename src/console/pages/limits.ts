@@ -1,7 +1,7 @@
 /** Shows the rate limits of the platform, as they are now or as the last run observed them. */
 import { withCommas } from '../../domain/values/counted.ts';
-import { instant, lasting, range } from '../../compose/output/format-values.ts';
 import { lastRefused } from '../../store/request-log/read-log.ts';
+import { instant, lasting, range } from '../../compose/output/format-values.ts';
 import { html, type Html, orFault, type Page, type PageRequest } from '../view/page.ts';
 import { liveArea, progressLine } from '../view/live-area.ts';
 import { names, numbers, table } from '../view/table.ts';

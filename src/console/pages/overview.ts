@@ -2,13 +2,18 @@
  * Shows the state of a mirror: whether it is in sync, what needs attention, what goes on, and its
  * history as plots, each with a table of the last values.
  */
+import { z } from 'zod';
 import { guardNames } from '../../domain/guard-classes.ts';
-import { canaryWords } from '../../engine/report/canary-text.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
+import type { Config } from '../../config/config.ts';
+import type { OptOutOrigin } from '../../store/tables/run-figures.ts';
+import { canaryWords } from '../../engine/report/canary-text.ts';
 import { instant, range } from '../../compose/output/format-values.ts';
+import { tickWords } from '../../compose/queues/run-schedule.ts';
 import type { Attention } from '../../views/status/attention.ts';
 import { rowsOf, windowWords } from '../../views/status/current-status.ts';
-import { tickWords } from '../../compose/queues/run-schedule.ts';
+import { unreadable } from '../../views/status/mirror-health.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { consoleText, withoutPlans } from '../view/console-text.ts';
 import { actionForm } from '../view/form.ts';
 import { liveArea, progressLine } from '../view/live-area.ts';
@@ -24,13 +29,8 @@ import {
   timeText,
 } from '../view/page.ts';
 import { type Cell, factsTable, names, numbers, table } from '../view/table.ts';
-import { rehearsalLink } from './rehearsal.ts';
 import type { PageStatus, PageStatusAndNext } from '../view/console-mirror.ts';
-import { z } from 'zod';
-import { unreadable } from '../../views/status/mirror-health.ts';
-import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import type { Config } from '../../config/config.ts';
-import type { OptOutOrigin } from '../../store/tables/run-figures.ts';
+import { rehearsalLink } from './rehearsal.ts';
 
 /** The overview of a mirror. */
 export const overviewPage: Page = {

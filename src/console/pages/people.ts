@@ -5,9 +5,9 @@ import { contactKey } from '../../domain/values/contact-key.ts';
 import { searchPeople } from '../../views/dossier/person-records.ts';
 import { approvalFinder } from '../../views/lookup/standing-problems.ts';
 import { maskedText } from '../../views/lookup/person-names.ts';
-import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { byWords } from '../../compose/output/decision-words.ts';
 import { changeName } from '../../compose/output/change-words.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { channelName, personLink, withChannelNames } from '../view/console-text.ts';
 import { html, type Html, link, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
 

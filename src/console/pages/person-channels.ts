@@ -9,21 +9,21 @@ import {
   type UnmanagedAs,
   unmanagedCauses,
 } from '../../domain/unmanaged-people.ts';
+import { renderProblem } from '../../domain/errors.ts';
+import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
+import type { Key } from '../../domain/record.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import { rejectedForMs } from '../../engine/report/guard-text.ts';
+import { weekMs } from '../../engine/report/guard-rules.ts';
+import { changeName } from '../../compose/output/change-words.ts';
+import { byWords } from '../../compose/output/decision-words.ts';
+import { instant } from '../../compose/output/format-values.ts';
 import type { EntryDocument } from '../../views/audit/entry-document.ts';
 import type { ListEntries } from '../../views/dossier/person-records.ts';
 import type { RecordDocument } from '../../views/state/record-document.ts';
 import { whyGone } from '../../views/lookup/missing-people.ts';
-import { renderProblem } from '../../domain/errors.ts';
-import { changeName } from '../../compose/output/change-words.ts';
-import { byWords } from '../../compose/output/decision-words.ts';
-import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
-import type { Key } from '../../domain/record.ts';
-import { rejectedForMs } from '../../engine/report/guard-text.ts';
-import { weekMs } from '../../engine/report/guard-rules.ts';
 import { approvalFinder } from '../../views/lookup/standing-problems.ts';
-import { instant } from '../../compose/output/format-values.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import type { Snapshot } from '../../store/snapshot.ts';
 
 /** What the answers follow from. */
 export interface AnswerFacts {

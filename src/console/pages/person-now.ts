@@ -1,12 +1,12 @@
 /** Asks the CRM and the platform about one person: the answer as a page, or all of it as a file. */
 import { type ExplainedPerson, examinePerson } from '../../views/lookup/person-document.ts';
+import { existingKey } from '../../store/audit/signing-key.ts';
+import { shortHash } from '../../engine/context/person-identity.ts';
 import { dossierOf } from '../../views/dossier/dossier-document.ts';
 import { pageOf } from '../../views/dossier/dossier-page.ts';
 import { textOf } from '../../../test/simulation/world/crm.ts';
-import { existingKey } from '../../store/audit/signing-key.ts';
 import { explainedSections, headOf } from '../../views/lookup/person-text.ts';
 import { namesOf } from '../../views/lookup/person-names.ts';
-import { shortHash } from '../../engine/context/person-identity.ts';
 import { titledChannel, personIn } from '../view/console-text.ts';
 import { forbidden, notOperator } from '../view/form.ts';
 import {

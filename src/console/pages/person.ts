@@ -1,13 +1,23 @@
 /** Shows everything about one person: what would happen now, what is recorded, what happened. */
 import { renderProblem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
-import { type PersonRecords, recordsOf } from '../../views/dossier/person-records.ts';
+import type { ProblemCause } from '../../domain/record-problem.ts';
+import { withCommas } from '../../domain/values/counted.ts';
+import { gates } from '../../records/contact/consent/gates.ts';
+import { rules } from '../../records/contact/consent/rules.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import type { KeptChange } from '../../store/tables/run-history.ts';
 import { approvalOf, approvalWords, byWords } from '../../compose/output/decision-words.ts';
 import { maskedText } from '../../views/lookup/person-names.ts';
+import { changeName, outcomeName } from '../../compose/output/change-words.ts';
+import { instant } from '../../compose/output/format-values.ts';
+import { visibleLine } from '../../compose/output/visible-text.ts';
+import { type PersonRecords, recordsOf } from '../../views/dossier/person-records.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { tellRun } from '../../views/status/run-history.ts';
 import { documentOf, type RecordDocument, recordSections } from '../../views/state/record-document.ts';
-import type { Snapshot } from '../../store/snapshot.ts';
+import { successorsOf, whyGone } from '../../views/lookup/missing-people.ts';
+import { type EntryDocument, entryParts } from '../../views/audit/entry-document.ts';
 import {
   channelName,
   consoleText,
@@ -24,7 +34,8 @@ import {
   prose,
   timeOf,
 } from '../view/page.ts';
-import { successorsOf, whyGone } from '../../views/lookup/missing-people.ts';
+import { actionForm, askForm } from '../view/form.ts';
+import { type Cell, numbers, table } from '../view/table.ts';
 import {
   type AnswerFacts,
   answerOf,
@@ -35,17 +46,6 @@ import {
   outlooksOf,
   whereaboutsOf,
 } from './person-channels.ts';
-import type { ProblemCause } from '../../domain/record-problem.ts';
-import { actionForm, askForm } from '../view/form.ts';
-import { gates } from '../../records/contact/consent/gates.ts';
-import { rules } from '../../records/contact/consent/rules.ts';
-import { type EntryDocument, entryParts } from '../../views/audit/entry-document.ts';
-import { type Cell, numbers, table } from '../view/table.ts';
-import { changeName, outcomeName } from '../../compose/output/change-words.ts';
-import { instant } from '../../compose/output/format-values.ts';
-import { visibleLine } from '../../compose/output/visible-text.ts';
-import { withCommas } from '../../domain/values/counted.ts';
-import type { KeptChange } from '../../store/tables/run-history.ts';
 
 /** The page of one person. */
 export const personPage: Page = {
@@ -73,24 +73,9 @@ const changesShown = 50;
 const requestsShown = 40;
 const kind = 'contact';
 
-interface FoundPerson {
-  key: Key;
-  name: string;
-  /** What awaits approval there does not include what is approved. */
-  document: RecordDocument;
-  /** What is approved and waits for a run. */
-  approved: readonly HeldOutlook[];
-  records: PersonRecords;
-  answers: AnswerFacts;
-  outlooks: ChannelOutlook[];
-  changes: readonly (KeptChange & { run: string })[];
-  /** Names channels, and masks what the user may not see. */
-  say(text: string): string;
-  /** Masks what the user may not see. */
-  mask(text: string): string;
-}
+type FoundPerson = NonNullable<ReturnType<typeof personOf>>;
 
-function personOf(request: PageRequest, seen: Seen): FoundPerson | undefined {
+function personOf(request: PageRequest, seen: Seen) {
   const { config, snapshot, names, now } = seen;
   const key = snapshot && personIn(snapshot, request.id);
   if (!snapshot || key === undefined) return undefined;
@@ -106,14 +91,16 @@ function personOf(request: PageRequest, seen: Seen): FoundPerson | undefined {
   return {
     key,
     name: names({ kind, key }),
+    /** What awaits approval there does not include what is approved and waits for a run. */
     document: withoutApproved(document, held),
     approved: held.filter(({ is }) => is === 'approved'),
     records,
     answers: { document, entries: records.entries, listed: records.listed, movedTo },
     outlooks: outlooksOf({ document, held }, channels),
     changes: snapshot.recordHistory.changes(kind, key, changesShown),
-    say: (text) => withChannelNames(request, maskedText(text, names)),
-    mask: (text) => maskedText(text, names),
+    /** Names channels, and masks what the user may not see. */
+    say: (text: string): string => withChannelNames(request, maskedText(text, names)),
+    mask: (text: string): string => maskedText(text, names),
   };
 }
 

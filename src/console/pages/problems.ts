@@ -2,15 +2,17 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { z } from 'zod';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import { withCommas } from '../../domain/values/counted.ts';
+import type { Config } from '../../config/config.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
 import type { ProblemGroup } from '../../engine/report/problem-groups.ts';
-import { heldReason, standingGroups } from '../../views/lookup/standing-problems.ts';
-import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { classWords, type ShownGroup, shownGroups } from '../../compose/output/problem-groups.ts';
 import { instant } from '../../compose/output/format-values.ts';
+import { heldReason, standingGroups } from '../../views/lookup/standing-problems.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import type { CurrentStatus } from '../../views/status/mirror-status.ts';
 import { channelName, consoleText, personLink, withChannelNames } from '../view/console-text.ts';
 import { actionForm } from '../view/form.ts';
@@ -24,8 +26,6 @@ import {
   raw,
   timeOf,
 } from '../view/page.ts';
-import { z } from 'zod';
-import type { Config } from '../../config/config.ts';
 
 /** The page of the problems. */
 export const problemsPage: Page = {

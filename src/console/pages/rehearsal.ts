@@ -2,7 +2,20 @@
  * Rehearses the next run for operators, and shows everybody how it would go: how long, what it
  * would do, and who would end otherwise.
  */
+import { z } from 'zod';
+import { guardNames, guardRows } from '../../domain/guard-classes.ts';
+import { deferredCount } from '../../domain/guards/plan-rule.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
+import { limitWords } from '../../engine/report/duration-forecast.ts';
+import { countWords } from '../../engine/report/guard-text.ts';
+import { heldIn } from '../../engine/report/run-summary.ts';
 import { instant, lasting } from '../../compose/output/format-values.ts';
+import type { CommandAnswer } from '../../compose/separate-process.ts';
+import { changeName, stateWords } from '../../compose/output/change-words.ts';
+import { classWords } from '../../compose/output/problem-groups.ts';
+import { optedOutWords } from '../../views/lookup/missing-people.ts';
+import { maskedText } from '../../views/lookup/person-names.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { actionForm } from '../view/form.ts';
 import { jobSection } from '../view/live-area.ts';
 import { documentIn, heldPeople, type Job, rehearsalSubject } from '../view/jobs.ts';
@@ -17,19 +30,6 @@ import {
   timeOf,
   timeText,
 } from '../view/page.ts';
-import { z } from 'zod';
-import type { CommandAnswer } from '../../compose/separate-process.ts';
-import { guardNames, guardRows } from '../../domain/guard-classes.ts';
-import { deferredCount } from '../../domain/guards/plan-rule.ts';
-import { counted, withCommas } from '../../domain/values/counted.ts';
-import { limitWords } from '../../engine/report/duration-forecast.ts';
-import { countWords } from '../../engine/report/guard-text.ts';
-import { heldIn } from '../../engine/report/run-summary.ts';
-import { changeName, stateWords } from '../../compose/output/change-words.ts';
-import { classWords } from '../../compose/output/problem-groups.ts';
-import { optedOutWords } from '../../views/lookup/missing-people.ts';
-import { maskedText } from '../../views/lookup/person-names.ts';
-import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { channelName, namedRecord } from '../view/console-text.ts';
 import { type Cell, factsTable, names, numbers, table } from '../view/table.ts';
 

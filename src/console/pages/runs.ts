@@ -1,5 +1,13 @@
 /** Lists the runs, and shows one: how it went, its changes as a diff, requests and failures. */
 import { withCommas } from '../../domain/values/counted.ts';
+import { renderProblem } from '../../domain/errors.ts';
+import { ops } from '../../domain/change.ts';
+import type { RunFilter } from '../../store/tables/run-history.ts';
+import { plannedAgain } from '../../store/tables/journal.ts';
+import { failedOf } from '../../store/request-log/read-log.ts';
+import { byWords } from '../../compose/output/decision-words.ts';
+import { changeName, outcomeName } from '../../compose/output/change-words.ts';
+import { fullWords } from '../../compose/output/summary-text.ts';
 import {
   statusWords,
   tookWords,
@@ -9,9 +17,9 @@ import {
   type ListedRun,
   listedRuns,
   modeWords,
-  type ToldChange,
 } from '../../views/status/run-history.ts';
-import type { RunFilter } from '../../store/tables/run-history.ts';
+import { ruleText } from '../../views/audit/entry-document.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { choice, type Choice, filterForm, pagerLinks, withQuery } from '../view/form.ts';
 import {
   html,
@@ -24,15 +32,6 @@ import {
   timeOf,
 } from '../view/page.ts';
 import { type Cell, factsTable, numbers, table } from '../view/table.ts';
-import { renderProblem } from '../../domain/errors.ts';
-import { ops } from '../../domain/change.ts';
-import { plannedAgain } from '../../store/tables/journal.ts';
-import { ruleText } from '../../views/audit/entry-document.ts';
-import { byWords } from '../../compose/output/decision-words.ts';
-import { changeName, outcomeName } from '../../compose/output/change-words.ts';
-import { fullWords } from '../../compose/output/summary-text.ts';
-import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import { failedOf } from '../../store/request-log/read-log.ts';
 import { personLink } from '../view/console-text.ts';
 import { planForm } from './undo.ts';
 
@@ -142,25 +141,9 @@ function unsentWords(status: ListedRun['status']): string {
   return status === 'running' ? 'still to send' : outcomeName('planned');
 }
 
-interface Line extends ToldChange {
-  /** Whether the run is in progress. */
-  isOpen: boolean;
-  rule: string | null;
-  /** The address of the person's page; undefined for a template. */
-  href: string | undefined;
-}
+type Found = NonNullable<ReturnType<typeof read>>;
 
-interface Found {
-  run: ListedRun;
-  lines: Line[];
-  next: number | undefined;
-  channels: readonly string[];
-  failed: Failed;
-}
-
-type Failed = ReturnType<typeof failedOf> | { fault: string };
-
-function read(request: PageRequest, seen: Seen): Found | undefined {
+function read(request: PageRequest, seen: Seen) {
   const { snapshot, config, names } = seen;
   const kept = snapshot?.runs.get(request.id);
   if (!snapshot || !kept) return undefined;
@@ -261,7 +244,7 @@ const signs: Readonly<Record<string, readonly [sign: string, style: string]>> = 
 };
 const replanned = ['·', 'quiet'] as const;
 
-function line(change: Line): Html {
+function line(change: Found['lines'][number]): Html {
   const { op, outcome, part, key, reason, fix, rule, approval, kind, href, isOpen } = change;
   const isDone = outcome === 'acked';
   const notDone = outcome === 'stale' ? replanned : ['!', 'refused'];
@@ -301,7 +284,7 @@ function requestsSection({ run: { requests, ...run }, failed }: Found): Html {
   </section>`;
 }
 
-function failures(failed: Failed, startedAt: string): Html {
+function failures(failed: Found['failed'], startedAt: string): Html {
   if (failed === undefined) return html`<p class="quiet">No requests are logged yet.</p>`;
   if ('fault' in failed) return html`<p class="quiet">${failed.fault}</p>`;
   const { since, failed: all } = failed;

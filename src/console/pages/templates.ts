@@ -3,13 +3,14 @@ import { stringify } from 'yaml';
 import { escapeHtml } from '../../domain/values/html-text.ts';
 import { Invalid } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
-import type { Snapshot } from '../../store/snapshot.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import {
   decodeTemplate,
   difference,
   observeTemplate,
   type RecordedTemplate,
 } from '../../records/template/template-state.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import {
   html,
   type Html,
@@ -19,7 +20,6 @@ import {
   type PageRequest,
   prose,
 } from '../view/page.ts';
-import { counted, withCommas } from '../../domain/values/counted.ts';
 import { askForm, notOperator, withQuery } from '../view/form.ts';
 import { names, table } from '../view/table.ts';
 

@@ -2,12 +2,17 @@
  * Undoes one run, for operators: first the plan, then a form that sends exactly this plan, then
  * what came of it. The plan and the undo are jobs (view/jobs.ts).
  */
+import { z } from 'zod';
 import { deferredCount } from '../../domain/guards/plan-rule.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
+import { guardNames, guardRows } from '../../domain/guard-classes.ts';
+import { countWords } from '../../engine/report/guard-text.ts';
+import { heldIn } from '../../engine/report/run-summary.ts';
 import type { CommandAnswer } from '../../compose/separate-process.ts';
 import { exitCode } from '../../compose/output/exit-codes.ts';
 import { changeName } from '../../compose/output/change-words.ts';
 import { instant } from '../../compose/output/format-values.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { actionForm } from '../view/form.ts';
 import { jobSection } from '../view/live-area.ts';
 import { documentIn, heldPeople, type Job, undoSubject } from '../view/jobs.ts';
@@ -21,11 +26,6 @@ import {
   prose,
   timeOf,
 } from '../view/page.ts';
-import { z } from 'zod';
-import { guardNames, guardRows } from '../../domain/guard-classes.ts';
-import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import { countWords } from '../../engine/report/guard-text.ts';
-import { heldIn } from '../../engine/report/run-summary.ts';
 import { channelName, namedRecord } from '../view/console-text.ts';
 import { type Cell, names, table } from '../view/table.ts';
 

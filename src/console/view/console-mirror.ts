@@ -6,22 +6,22 @@ import type { Clock } from '../../domain/clock.ts';
 import { Busy, renderProblem } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Config } from '../../config/config.ts';
-import { type Attention, worstFirst } from '../../views/status/attention.ts';
-import { askRedis, readNextRuns, type NextRuns, outageLines, unreadable } from '../../views/status/mirror-health.ts';
-import { see, type Seen } from '../../views/lookup/seen-mirror.ts';
+import { outageLines, unreadable, askRedis, type NextRuns, readNextRuns } from '../../views/status/mirror-health.ts';
+import type { Platform } from '../../platform/platform.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
 import type { Assembled, Shell } from '../../compose/process-shell.ts';
 import { connect } from '../../compose/platform-connection.ts';
 import { type CommandAnswer, runSeparately } from '../../compose/separate-process.ts';
 import { exitCode } from '../../compose/output/exit-codes.ts';
 import { renderLine } from '../../compose/output/text-style.ts';
-import type { Platform } from '../../platform/platform.ts';
-import type { User } from '../access/visitor.ts';
 import type { QueueView } from '../../compose/queues/queue-view.ts';
-import { createJobs, type Jobs } from './jobs.ts';
+import { type Attention, worstFirst } from '../../views/status/attention.ts';
+import { see, type Seen } from '../../views/lookup/seen-mirror.ts';
 import { attentionOf } from '../../views/status/attention-list.ts';
 import { readCurrentStatus, statusWithoutSnapshot } from '../../views/status/current-status.ts';
 import type { CurrentStatus } from '../../views/status/mirror-status.ts';
+import type { User } from '../access/visitor.ts';
+import { createJobs, type Jobs } from './jobs.ts';
 
 /** A mirror that the console shows. */
 export interface ConsoleMirror {

@@ -4,12 +4,12 @@
  * key in encrypted form, so no address is in the history of a browser or the log of a proxy. The
  * same person always has the same link.
  */
-import { html, type Html, linkTo, type AboutMirror, prose } from './page.ts';
 import { createHmac } from 'node:crypto';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { sealOf } from '../../compose/queues/payload-encryption.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
+import { html, type Html, linkTo, type AboutMirror, prose } from './page.ts';
 
 /** The page that does what a command does, and what it is called in a sentence. */
 const places: Readonly<Record<string, readonly [path: string, text: string]>> = {

@@ -3,10 +3,10 @@
  * for, how far it is, and its answer. A subject, such as a rehearsal or the undoing of one run, has
  * one job at a time. Nothing is stored: when the process ends, its jobs are forgotten.
  */
+import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import type { CommandAnswer } from '../../compose/separate-process.ts';
 import { explain } from '../../compose/output/failure-report.ts';
-import { z } from 'zod';
 
 /** What is done: a rehearsal, the plan of an undo, or the undo itself. */
 export type JobKind = 'rehearse' | 'undo-plan' | 'undo';

@@ -1,9 +1,9 @@
 /** Renders and sends the pages of the console, with what all of them share. */
-import { html, type Html, prose, raw } from './page.ts';
-import type { FlashKind } from '../access/visitor.ts';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
+import type { FlashKind } from '../access/visitor.ts';
+import { html, type Html, prose, raw } from './page.ts';
 
 /** The path below which the style and the scripts lie. Browsers keep them for an hour. */
 export const assetsAt = '/assets';

@@ -3,9 +3,9 @@
  */
 import { html, raw } from 'hono/html';
 import { range } from '../../compose/output/format-values.ts';
-import type { ConsoleMirror } from './console-mirror.ts';
-import type { User } from '../access/visitor.ts';
 import { explain, isBug } from '../../compose/output/failure-report.ts';
+import type { User } from '../access/visitor.ts';
+import type { ConsoleMirror } from './console-mirror.ts';
 
 export { html, raw };
 

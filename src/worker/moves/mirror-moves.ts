@@ -16,11 +16,11 @@
  * Redis says where the mirror is.
  */
 import { dirname } from 'node:path';
-import type { Config } from '../../config/config.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { Interrupted, Invalid } from '../../domain/errors.ts';
-import { explain } from '../../compose/output/failure-report.ts';
+import type { Config } from '../../config/config.ts';
 import { diskOf } from '../../store/database/snapshot-disk.ts';
+import { explain } from '../../compose/output/failure-report.ts';
 import type { Fleet } from '../../compose/placement/fleet-store.ts';
 import { type Move, type MoveNews, moveStore } from '../../compose/placement/move-store.ts';
 import type { Quick } from '../../compose/queues/redis-connections.ts';

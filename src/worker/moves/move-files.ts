@@ -17,20 +17,20 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { z } from 'zod';
-import type { Config } from '../../config/config.ts';
-import { Busy, Invalid } from '../../domain/errors.ts';
-import { parseJson } from '../../domain/values/lossless-json.ts';
-import { moveAside } from '../../store/database/snapshot-folder.ts';
-import { takeLease } from '../../store/database/writer-lease.ts';
 import { createHash } from 'node:crypto';
 import { pipeline } from 'node:stream/promises';
+import { z } from 'zod';
+import { Busy, Invalid } from '../../domain/errors.ts';
+import { parseJson } from '../../domain/values/lossless-json.ts';
+import type { Config } from '../../config/config.ts';
+import { moveAside } from '../../store/database/snapshot-folder.ts';
+import { takeLease } from '../../store/database/writer-lease.ts';
 import { readDoNotContactList } from '../../store/do-not-contact/list-file.ts';
-import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
-import { auditLogOf } from '../../compose/audit-trail.ts';
 import { backUp, type BackupPart, copyOfText } from '../../store/database/database-backup.ts';
 import { checkFile } from '../../store/database/file-check.ts';
 import { lookInto, type Snapshot } from '../../store/snapshot.ts';
+import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
+import { auditLogOf } from '../../compose/audit-trail.ts';
 
 /** What a configuration says about files. */
 export type Places = Pick<Config, 'snapshot' | 'ledger' | 'audit'>;

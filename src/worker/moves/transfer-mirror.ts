@@ -2,12 +2,6 @@
  * The two sides of a move. The source copies the mirror, and sends the copy through Redis; the
  * target takes it from there, proves it, and puts it in place.
  */
-import type { Config } from '../../config/config.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { Interrupted, Invalid, Unavailable } from '../../domain/errors.ts';
-import { readKey } from '../../store/do-not-contact/list-key.ts';
-import type { Move, MoveStore } from '../../compose/placement/move-store.ts';
-import { type Seal, sealOf, type Use } from '../../compose/queues/payload-encryption.ts';
 import {
   closeSync,
   createReadStream,
@@ -17,7 +11,17 @@ import {
   renameSync,
   statfsSync,
 } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Clock } from '../../domain/clock.ts';
+import { Interrupted, Invalid, Unavailable } from '../../domain/errors.ts';
+import { parseJson } from '../../domain/values/lossless-json.ts';
+import type { Config } from '../../config/config.ts';
+import { readKey } from '../../store/do-not-contact/list-key.ts';
 import { takeLease } from '../../store/database/writer-lease.ts';
+import { makeFolderOf } from '../../store/database/snapshot-folder.ts';
+import type { Move, MoveStore } from '../../compose/placement/move-store.ts';
+import { type Seal, sealOf, type Use } from '../../compose/queues/payload-encryption.ts';
 import {
   copyMirror,
   fileIn,
@@ -31,10 +35,6 @@ import {
   renameMoved,
   writeMark,
 } from './move-files.ts';
-import { open } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { parseJson } from '../../domain/values/lossless-json.ts';
-import { makeFolderOf } from '../../store/database/snapshot-folder.ts';
 
 /** One side of a move. */
 export interface MoveSide {

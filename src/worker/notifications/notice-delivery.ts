@@ -9,16 +9,16 @@
  *
  * A process that finds the claim of another one waits as after a failed attempt.
  */
-import type { Config } from '../../config/config.ts';
 import type { Clock, Random } from '../../domain/clock.ts';
 import { Busy, isExpected, renderProblem } from '../../domain/errors.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
+import type { Config } from '../../config/config.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { explain } from '../../compose/output/failure-report.ts';
 import { withConfig } from '../../compose/output/printed-commands.ts';
-import type { Log } from '../../app/run/run-log.ts';
 import { isPresent } from '../../views/status/attention.ts';
 import { type Found, type Notice, noticesOf } from '../../views/status/trouble-notice.ts';
+import type { Log } from '../../app/run/run-log.ts';
 import { type Item, itemOf, type Message, type Outcome, type Sink } from './sink.ts';
 import { causeOf, type SharedCauses } from './shared-causes.ts';
 import { solvedNotices, type Told, type ToldMemory } from './told-memory.ts';
@@ -178,7 +178,7 @@ function draftOf(
   { told, seen }: { told: Told; seen: Seen },
   earlier: Draft | undefined,
 ): Draft | undefined {
-  const { sink, clock } = line;
+  const { config, sink, clock } = line;
   const now = clock.now();
   const due = [...noticesOf(told.lines, seen.found, now), ...solvedNotices(told, seen.found, now)];
   const wanted = due.filter(({ type, trouble, subject }) =>
@@ -191,10 +191,18 @@ function draftOf(
   if (!first) return undefined;
   const notices: Draft['notices'] = sink.isGrouped ? [first, ...more] : [first];
   if (earlier && contentOf(earlier.notices) === contentOf(notices)) return earlier;
-  const message = messageOf(line, notices, seen.run);
-  const isTold = one?.is === 'told';
+  const item = (notice: Notice): Item => {
+    const fix = sink.isGrouped ? withConfig(notice.fix, config.file) : notice.fix;
+    return itemOf({ ...notice, fix });
+  };
+  const [, ...rest] = notices;
+  const items: Message['items'] = [item(first), ...rest.map(item)];
+  const head = headOf(config, line);
+  const page = pageOf(items);
+  const link = head.link === undefined || page === '' ? head.link : `${head.link}/${page}`;
   const mirrors = one && typeof one.is !== 'string' ? { mirrors: one.is } : {};
-  return { notices, message: { ...message, ...mirrors }, isTold };
+  const message = { ...head, link, run: seen.run, items, ...mirrors };
+  return { notices, message, isTold: one?.is === 'told' };
 }
 
 /** Returns what the mirrors of this process do about a cause that they may share. */
@@ -214,22 +222,6 @@ function sharedOf({ causes, config, sink }: Line, { subject, type }: Notice) {
 /** Returns what notices report. Their texts are left out, because they name how long ago it was. */
 function contentOf(notices: readonly Notice[]): string {
   return JSON.stringify(notices.map(({ type, subject, withheld }) => [type, subject, withheld]));
-}
-
-function messageOf(
-  { config, sink, clock, random }: Line,
-  [first, ...more]: [Notice, ...Notice[]],
-  run: string | null,
-): Message {
-  const item = (notice: Notice): Item => {
-    const fix = sink.isGrouped ? withConfig(notice.fix, config.file) : notice.fix;
-    return itemOf({ ...notice, fix });
-  };
-  const items: Message['items'] = [item(first), ...more.map(item)];
-  const head = headOf(config, { clock, random });
-  const page = pageOf(items);
-  const link = head.link === undefined || page === '' ? head.link : `${head.link}/${page}`;
-  return { ...head, link, run, items };
 }
 
 /**

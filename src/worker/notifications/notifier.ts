@@ -12,11 +12,11 @@
  * process. It needs neither the snapshot nor Redis, and neither does the timer.
  */
 import type { Config } from '../../config/config.ts';
+import type { OutageRecord } from '../../store/health-file.ts';
 import { type Attention, worstFirst } from '../../views/status/attention.ts';
 import { readCurrentStatus } from '../../views/status/current-status.ts';
 import { unreadable } from '../../views/status/mirror-health.ts';
 import { foundIn } from '../../views/status/trouble-notice.ts';
-import type { OutageRecord } from '../../store/health-file.ts';
 import { deliverDue, type Line, sayWhy, type Seen } from './notice-delivery.ts';
 import { causeOf, type SharedCauses } from './shared-causes.ts';
 import { sinksOf } from './sinks.ts';

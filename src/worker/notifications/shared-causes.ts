@@ -15,8 +15,8 @@
  */
 import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Config } from '../../config/config.ts';
 import type { Clock } from '../../domain/clock.ts';
+import type { Config } from '../../config/config.ts';
 
 /** A notice about a cause, as one mirror would send it to one receiver. */
 export interface CausedNotice {

@@ -4,13 +4,13 @@
  * notifier.ts does both, alike for all sinks. Below is what people read in a message, as pure
  * functions.
  */
+import { counted } from '../../domain/values/counted.ts';
 import {
   type ReceiverKind,
   type Trouble,
   troubleLevels,
 } from '../../config/schema/notices-schema.ts';
 import { type Notice, titleOfNotice } from '../../views/status/trouble-notice.ts';
-import { counted } from '../../domain/values/counted.ts';
 
 /** A receiver of notifications. */
 export interface Sink {

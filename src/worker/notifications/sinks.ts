@@ -1,4 +1,10 @@
 /** Creates the sinks that a configuration names. */
+import { z } from 'zod';
+import type { Clock } from '../../domain/clock.ts';
+import { isExpected } from '../../domain/errors.ts';
+import type { Answer } from '../../domain/exchange.ts';
+import { isLoopback } from '../../domain/values/config-value.ts';
+import { counted } from '../../domain/values/counted.ts';
 import type { Config } from '../../config/config.ts';
 import {
   kindOf,
@@ -6,7 +12,11 @@ import {
   type Receiver,
   troubleLevels,
 } from '../../config/schema/notices-schema.ts';
-import type { Clock } from '../../domain/clock.ts';
+import { observe } from '../../http/rate-limit-headers.ts';
+import { createSend } from '../../http/send-request.ts';
+import { systemClock } from '../../http/system-clock.ts';
+import { lasting } from '../../compose/output/format-values.ts';
+import { sign } from '../server/webhook-signature.ts';
 import {
   headOf,
   levelOf,
@@ -17,16 +27,6 @@ import {
   type Sink,
   titleOf,
 } from './sink.ts';
-import { isExpected } from '../../domain/errors.ts';
-import type { Answer } from '../../domain/exchange.ts';
-import { observe } from '../../http/rate-limit-headers.ts';
-import { createSend } from '../../http/send-request.ts';
-import { sign } from '../server/webhook-signature.ts';
-import { z } from 'zod';
-import { lasting } from '../../compose/output/format-values.ts';
-import { systemClock } from '../../http/system-clock.ts';
-import { isLoopback } from '../../domain/values/config-value.ts';
-import { counted } from '../../domain/values/counted.ts';
 
 /** Returns the sinks, none if the configuration names none. The caller closes them. */
 export function sinksOf({ notices }: Config, clock: Clock): Sink[] {

@@ -12,7 +12,12 @@
  * snapshot, there is no claim, and what was told is known to this process only.
  */
 import { existsSync } from 'node:fs';
+import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
+import { troubles } from '../../config/schema/notices-schema.ts';
+import { type Meta, metaValue } from '../../store/database/meta-table.ts';
+import { lookInto, openSnapshot } from '../../store/snapshot.ts';
+import { instant } from '../../compose/output/format-values.ts';
 import {
   after,
   type Found,
@@ -21,11 +26,6 @@ import {
   subjectsIn,
   told,
 } from '../../views/status/trouble-notice.ts';
-import { type Meta, metaValue } from '../../store/database/meta-table.ts';
-import { lookInto, openSnapshot } from '../../store/snapshot.ts';
-import { z } from 'zod';
-import { troubles } from '../../config/schema/notices-schema.ts';
-import { instant } from '../../compose/output/format-values.ts';
 
 /** What a receiver was told, and by which process. */
 interface Standing extends Told {

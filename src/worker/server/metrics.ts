@@ -5,9 +5,9 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Clock } from '../../domain/clock.ts';
 import { byGuard, type GuardClass, guardNames } from '../../domain/guard-classes.ts';
-import { heldIn, type KindSummary, type Summary } from '../../engine/report/run-summary.ts';
 import { isExpected } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
+import { heldIn, type KindSummary, type Summary } from '../../engine/report/run-summary.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
 import type { Depth } from '../../compose/queues/queue-view.ts';
 

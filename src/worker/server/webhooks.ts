@@ -16,11 +16,11 @@ import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { Unavailable } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
+import { fieldAt, textOf } from '../../domain/values/record-field.ts';
 import type { EventQueue } from '../../compose/queues/event-queue.ts';
 import type { DeliveryLog } from '../../compose/queues/delivery-log.ts';
 import type { Metrics } from './metrics.ts';
 import { type Signing, verify } from './webhook-signature.ts';
-import { fieldAt, textOf } from '../../domain/values/record-field.ts';
 
 /** The webhook of one mirror. */
 export interface Webhook extends Signing, Naming {

@@ -13,17 +13,17 @@
  *   GET  /metrics    the token, or localhost     the token, or any user
  *   GET  /queues     the token, or localhost     the token, or an operator
  */
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Clock } from '../../domain/clock.ts';
-import { sendFault } from './http-server.ts';
-import { denial, mayEnter } from '../../console/access/access-check.ts';
-import type { Metrics } from './metrics.ts';
-import { serveWebhooks, type Webhook } from './webhooks.ts';
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { FastifyAdapter } from '@bull-board/fastify';
+import type { Clock } from '../../domain/clock.ts';
 import type { QueueView } from '../../compose/queues/queue-view.ts';
+import { denial, mayEnter } from '../../console/access/access-check.ts';
+import { sendFault } from './http-server.ts';
+import type { Metrics } from './metrics.ts';
+import { serveWebhooks, type Webhook } from './webhooks.ts';
 
 /** The parts of a worker that its server shows. */
 export interface WorkerRoutes {
