@@ -20,7 +20,7 @@
  */
 import { readFileSync } from 'node:fs';
 import pLimit from 'p-limit';
-import { Busy, Interrupted, isExpected, Unavailable } from '../domain/errors.ts';
+import { Busy, Interrupted, isExpected } from '../domain/errors.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
 import { retrySchedules } from '../domain/retry-schedules.ts';
 import { systemClock } from '../http/system-clock.ts';
@@ -314,7 +314,7 @@ async function taken(state: State): Promise<void> {
       await (capacity ? capacity.claims(claimed) : claimed());
       return;
     } catch (error) {
-      if (!(error instanceof Busy) && !(error instanceof Unavailable)) throw error;
+      if (!isPassing(error)) throw error;
       complain.of(error);
       await systemClock.sleep(retrySchedules.lease.firstMs, shell.stop).catch(() => undefined);
     }

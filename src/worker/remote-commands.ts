@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Busy, Unavailable } from '../domain/errors.ts';
+import { Unavailable } from '../domain/errors.ts';
 import type { Config } from '../config/config.ts';
 import type { TakenCommand } from '../compose/queues/command-queue.ts';
 import type { Seal } from '../compose/queues/payload-encryption.ts';
@@ -19,6 +19,7 @@ import {
   type News,
 } from '../app/remote/worker-handover.ts';
 import type { Home } from './mirror-host.ts';
+import { isPassing } from './open-mirror.ts';
 
 /** The minimum interval between two progress messages. */
 const progressEachMs = 500;
@@ -89,8 +90,7 @@ export async function doHanded(
     if (name === 'rebind') await home.again();
     return ended(code);
   } catch (error) {
-    const isPassing = error instanceof Busy || error instanceof Unavailable;
-    if (!isHeld && isPassing) return 'elsewhere';
+    if (!isHeld && isPassing(error)) return 'elsewhere';
     const fault = explain(error);
     inner.note(`crm-mirror: ${fault.text}`);
     return ended(fault.code);

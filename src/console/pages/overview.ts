@@ -5,7 +5,6 @@
 import { z } from 'zod';
 import { guardNames } from '../../domain/guard-classes.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import type { Config } from '../../config/config.ts';
 import type { OptOutOrigin } from '../../store/tables/run-figures.ts';
 import { canaryWords } from '../../engine/report/canary-text.ts';
 import { instant, range } from '../../compose/output/format-values.ts';
@@ -14,7 +13,7 @@ import type { Attention } from '../../views/status/attention.ts';
 import { rowsOf, windowWords } from '../../views/status/current-status.ts';
 import { unreadable } from '../../views/status/mirror-health.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import { consoleText, withoutPlans } from '../view/console-text.ts';
+import { channelName, consoleText, withoutPlans } from '../view/console-text.ts';
 import { actionForm } from '../view/form.ts';
 import { liveArea, progressLine } from '../view/live-area.ts';
 import {
@@ -239,7 +238,7 @@ interface Plot {
 
 async function plotsSection(request: PageRequest): Promise<Html> {
   const plots = await request.mirror
-    .read({ seesAddresses: false }, (seen) => plotsOf(seen))
+    .read({ seesAddresses: false }, (seen) => plotsOf(request, seen))
     .catch((error: unknown) => {
       // The overview says that the snapshot cannot be read, among what needs attention.
       if (unreadable(error)) return [];
@@ -255,7 +254,7 @@ async function plotsSection(request: PageRequest): Promise<Html> {
   </section>`;
 }
 
-function plotsOf({ snapshot, config, now }: Seen): Plot[] {
+function plotsOf(request: PageRequest, { snapshot, now }: Seen): Plot[] {
   if (!snapshot) return [];
   const { figures } = snapshot;
   const since = figures.firstSince(now - shownMs);
@@ -268,7 +267,7 @@ function plotsOf({ snapshot, config, now }: Seen): Plot[] {
     values: points.map(value),
   });
   return [
-    peoplePlot(figures.people({ since, stepMs }), config),
+    peoplePlot(request, figures.people({ since, stepMs })),
     optOutsPlot(figures.optOuts(now - shownMs)),
     { title: 'Changes per run', x, series: [of('changes', ({ changed }) => changed)] },
     {
@@ -299,8 +298,7 @@ function plotsOf({ snapshot, config, now }: Seen): Plot[] {
   ];
 }
 
-function peoplePlot(rows: readonly { at: number; people: string }[], { contacts }: Config): Plot {
-  const channelNames = new Map(contacts?.channels.map(({ id, name }) => [id, name ?? id]));
+function peoplePlot(request: PageRequest, rows: readonly { at: number; people: string }[]): Plot {
   const counts = rows.map(
     ({ people }) => new Map(Object.entries(peopleCounts.parse(JSON.parse(people)))),
   );
@@ -309,7 +307,7 @@ function peoplePlot(rows: readonly { at: number; people: string }[], { contacts 
     title: 'People subscribed per channel',
     x: rows.map(({ at }) => Math.round(at / 1000)),
     series: channels.map((channel) => ({
-      label: channelNames.get(channel) ?? channel,
+      label: channelName(request, channel),
       values: counts.map((one) => one.get(channel) ?? 0),
     })),
   };

@@ -23,6 +23,7 @@ import {
   html,
   type Html,
   link,
+  linesSection,
   linkTo,
   type Page,
   type PageRequest,
@@ -68,10 +69,7 @@ async function answerPart(request: PageRequest, job: Job, answer: CommandAnswer)
   }
   const isHidden = !request.user.seesAddresses && found.length > 0;
   const lines = isHidden ? ['An operator sees here why it could not be made.'] : found;
-  return html`<section>
-    <h2>The rehearsal could not be made</h2>
-    ${lines.map((line) => html`<p>${prose(line)}</p>`)}
-  </section>`;
+  return linesSection('The rehearsal could not be made', lines);
 }
 
 function formSection(request: PageRequest): Html | '' {

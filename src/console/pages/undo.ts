@@ -20,6 +20,7 @@ import {
   html,
   type Html,
   link,
+  linesSection,
   linkTo,
   type Page,
   type PageRequest,
@@ -70,9 +71,11 @@ async function jobPart(request: PageRequest, job: Job): Promise<Html> {
     const what = 'The CRM and the platform are read, to find out what can be undone.';
     return html`${beforePart(job.before)} ${jobSection(request, job, what)}`;
   }
-  const found = planIn(answer);
+  const document = documentIn(answer, plan);
+  const hasFailed = !Array.isArray(document) && ['failed', 'interrupted'].includes(document.status);
+  const found = hasFailed ? document.reasons : document;
   if (Array.isArray(found)) {
-    return html`${beforePart(job.before)} ${refusal('There is no plan', found)}
+    return html`${beforePart(job.before)} ${linesSection('There is no plan', found)}
     ${planForm(request, 'Try again')}`;
   }
   return html`${beforePart(job.before, found)}
@@ -119,7 +122,7 @@ function undonePart(request: PageRequest, answer: CommandAnswer): Html {
   const found = undoneIn(answer);
   if (Array.isArray(found)) {
     const title = answer.code === 0 ? 'The run is undone' : 'The run could not be undone';
-    return html`${refusal(title, found)} ${planForm(request, 'Show the plan again')}`;
+    return html`${linesSection(title, found)} ${planForm(request, 'Show the plan again')}`;
   }
   const { run, status, reasons, contacts, templates, deferred } = found;
   const later = deferredCount(deferred);
@@ -153,13 +156,6 @@ function appliedWords({ contacts, templates }: Undone): string {
       .map(([op, n]) => `${withCommas(n)} ${of}${changeName(op, true)}`);
   const all = [...words(contacts.applied, ''), ...words(templates.applied, 'templates ')];
   return all.length === 0 ? 'Nothing was changed.' : `Done: ${all.join(', ')}.`;
-}
-
-function refusal(title: string, lines: readonly string[]): Html {
-  return html`<section>
-    <h2>${title}</h2>
-    ${lines.map((line) => html`<p>${prose(line)}</p>`)}
-  </section>`;
 }
 
 const counts = z.record(z.string(), z.number());
@@ -201,13 +197,6 @@ const plan = summary.extend({
 type UndoPlan = z.output<typeof plan>;
 /** What came of an undo. */
 type Undone = z.output<typeof summary>;
-
-/** Returns the plan, or the lines that say why there is none. */
-function planIn(answer: CommandAnswer): UndoPlan | string[] {
-  const found = documentIn(answer, plan);
-  if (Array.isArray(found)) return found;
-  return found.status === 'failed' || found.status === 'interrupted' ? found.reasons : found;
-}
 
 /** Returns what came of it, or the lines that say why nothing did. */
 function undoneIn(answer: CommandAnswer): Undone | string[] {

@@ -85,6 +85,14 @@ export function linkTo({ mirror }: AboutMirror, path = ''): string {
 
 const aTime = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/;
 
+/** Returns a section whose lines may contain `words in backticks`. */
+export function linesSection(title: string, lines: readonly string[]): Html {
+  return html`<section>
+    <h2>${title}</h2>
+    ${lines.map((line) => html`<p>${prose(line)}</p>`)}
+  </section>`;
+}
+
 /** Returns a link to a page of the mirror. */
 export function link(about: AboutMirror, path: string, text: string | Html): Html {
   return html`<a href="${linkTo(about, path)}">${text}</a>`;

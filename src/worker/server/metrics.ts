@@ -7,28 +7,17 @@ import type { Clock } from '../../domain/clock.ts';
 import { byGuard, type GuardClass, guardNames } from '../../domain/guard-classes.ts';
 import { isExpected } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
-import { heldIn, type KindSummary, type Summary } from '../../engine/report/run-summary.ts';
+import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
 import type { Depth } from '../../compose/queues/queue-view.ts';
-
-type Refusal = 'unsigned' | 'old' | 'forged' | 'unnamed' | 'duplicate' | 'unavailable';
-
-/** The metrics of a worker. */
-export interface Metrics {
-  /** Counts a run that has ended, of any mode and status. */
-  ended(mirror: string, summary: Summary): void;
-  /** Counts a delivery that was queued with this many records. */
-  accepted(mirror: string, records: number): void;
-  /** Counts a delivery that was not queued. */
-  refused(mirror: string, reason: Refusal): void;
-  contentType: string;
-  /** Returns all metrics in the Prometheus text format. */
-  text(): Promise<string>;
-}
 
 const prefix = 'crm_mirror_';
 const runSeconds = [1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400];
 const refusals = ['unsigned', 'old', 'forged', 'unnamed', 'duplicate', 'unavailable'] as const;
+type Refusal = (typeof refusals)[number];
+
+/** The metrics of a worker. */
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /**
  * Creates the metrics. Their names begin with `crm_mirror_`, and all except those of the process
@@ -47,7 +36,7 @@ export function createMetrics(
     unserved?: (() => Promise<number | undefined>) | undefined;
     clock?: Pick<Clock, 'sleep'>;
   } = {},
-): Metrics {
+) {
   const register = new Registry();
   collectDefaultMetrics({ register, prefix });
   const ask = gaugesOf(register, watched, clock);
@@ -66,11 +55,15 @@ export function createMetrics(
     registers: [register],
   });
   return {
+    /** Counts a run that has ended, of any mode and status. */
     ended: countRuns(register),
-    accepted: (mirror, records) => accepted.inc({ mirror }, records),
-    refused: (mirror, reason) => refused.inc({ mirror, reason }),
+    /** Counts a delivery that was queued with this many records. */
+    accepted: (mirror: string, records: number): void => accepted.inc({ mirror }, records),
+    /** Counts a delivery that was not queued. */
+    refused: (mirror: string, reason: Refusal): void => refused.inc({ mirror, reason }),
     contentType: register.contentType,
-    async text() {
+    /** Returns all metrics in the Prometheus text format. */
+    async text(): Promise<string> {
       follow(watched);
       await ask();
       stoppedFiles.reset();
@@ -117,7 +110,7 @@ function countEvents(register: Registry) {
   };
 }
 
-function countRuns(register: Registry): Metrics['ended'] {
+function countRuns(register: Registry): (mirror: string, summary: Summary) => void {
   const counter = (name: string, help: string, ...labels: string[]) =>
     new Counter({
       name: prefix + name,
@@ -135,55 +128,41 @@ function countRuns(register: Registry): Metrics['ended'] {
   });
   const requests = counter('requests_total', 'Requests to the platform', 'route');
   const limited = counter('requests_rate_limited_total', 'Requests the platform answered with 429');
-  const changes = countChanges(register);
-  return (mirror, summary) => {
-    const { mode, status, ms } = summary;
-    runs.inc({ mirror, mode, status });
-    took.observe({ mirror, mode }, ms / 1000);
-    for (const [route, n] of Object.entries(summary.requests.byRoute)) {
-      requests.inc({ mirror, route }, n);
-    }
-    limited.inc({ mirror }, summary.requests.rateLimited);
-    changes(mirror, summary);
-  };
-}
-
-/**
- * Counts changes. Each run counts withheld changes again, with the guard class as `op`. Rejected
- * changes have no `op`.
- */
-function countChanges(register: Registry): Metrics['ended'] {
-  const changes = new Counter({
-    name: `${prefix}changes_total`,
-    help: 'Changes: acknowledged by the platform (acked), refused by it (rejected) or awaiting approval (held)',
-    labelNames: ['mirror', 'kind', 'op', 'outcome'],
-    registers: [register],
-  });
+  const changes = counter(
+    'changes_total',
+    'Changes: acknowledged by the platform (acked), refused by it (rejected) or awaiting approval (held)',
+    'kind',
+    'op',
+    'outcome',
+  );
   const differing = new Gauge({
     name: `${prefix}changes_wanted`,
     help: 'Changes the last full run found to be made: how far the two sides were apart',
     labelNames: ['mirror', 'kind', 'op'],
     registers: [register],
   });
-  const ofKind = (mirror: string, kind: string, { applied, refused }: KindSummary): void => {
-    for (const [op, n] of Object.entries(applied)) {
-      changes.inc({ mirror, kind, op, outcome: 'acked' }, n);
+  return (mirror, summary) => {
+    const { mode, status, ms, only, plan, contacts, templates } = summary;
+    runs.inc({ mirror, mode, status });
+    took.observe({ mirror, mode }, ms / 1000);
+    for (const [route, n] of Object.entries(summary.requests.byRoute)) {
+      requests.inc({ mirror, route }, n);
     }
-    changes.inc({ mirror, kind, op: '', outcome: 'rejected' }, refused);
-  };
-  return (mirror, { mode, only, plan, contacts, templates }) => {
-    ofKind(mirror, 'contact', contacts);
-    ofKind(mirror, 'template', templates);
+    limited.inc({ mirror }, summary.requests.rateLimited);
+    const seen = { contact: contacts, template: templates };
+    for (const [kind, { applied, refused, changes: wanted }] of Object.entries(seen)) {
+      for (const [op, n] of Object.entries(applied)) {
+        changes.inc({ mirror, kind, op, outcome: 'acked' }, n);
+      }
+      changes.inc({ mirror, kind, op: '', outcome: 'rejected' }, refused);
+      if (mode !== 'full' || plan === '' || (only !== null && only !== `${kind}s`)) continue;
+      for (const [op, n] of Object.entries(wanted)) differing.set({ mirror, kind, op }, n);
+    }
+    // Each run counts withheld changes again, with the guard class as `op`.
     const held = heldIn({ contacts, templates });
     byGuard((op, { recordType: kind }) =>
       changes.inc({ mirror, kind, op, outcome: 'held' }, held[op]),
     );
-    if (mode !== 'full' || plan === '') return;
-    const seen = { contact: contacts, template: templates };
-    for (const [kind, { changes: wanted }] of Object.entries(seen)) {
-      if (only !== null && only !== `${kind}s`) continue;
-      for (const [op, n] of Object.entries(wanted)) differing.set({ mirror, kind, op }, n);
-    }
   };
 }
 
