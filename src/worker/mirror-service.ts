@@ -20,7 +20,13 @@ import type { Shell } from '../compose/process-shell.ts';
 import { instant } from '../compose/output/format-values.ts';
 import type { Attention } from '../views/status/attention.ts';
 import { attentionOf } from '../views/status/attention-list.ts';
-import { redisAway, redisEvicts, unreadable, outageLines, tellOutage } from '../views/status/mirror-health.ts';
+import {
+  redisAway,
+  redisEvicts,
+  unreadable,
+  outageLines,
+  tellOutage,
+} from '../views/status/mirror-health.ts';
 import { readCurrentStatus } from '../views/status/current-status.ts';
 import type { Webhook } from './server/webhooks.ts';
 import type { Workable } from './mirror-folder.ts';

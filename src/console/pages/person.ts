@@ -15,7 +15,11 @@ import { visibleLine } from '../../compose/output/visible-text.ts';
 import { type PersonRecords, recordsOf } from '../../views/dossier/person-records.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { tellRun } from '../../views/status/run-history.ts';
-import { documentOf, type RecordDocument, recordSections } from '../../views/state/record-document.ts';
+import {
+  documentOf,
+  type RecordDocument,
+  recordSections,
+} from '../../views/state/record-document.ts';
 import { successorsOf, whyGone } from '../../views/lookup/missing-people.ts';
 import { type EntryDocument, entryParts } from '../../views/audit/entry-document.ts';
 import {

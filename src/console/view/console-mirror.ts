@@ -6,7 +6,13 @@ import type { Clock } from '../../domain/clock.ts';
 import { Busy, renderProblem } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Config } from '../../config/config.ts';
-import { outageLines, unreadable, askRedis, type NextRuns, readNextRuns } from '../../views/status/mirror-health.ts';
+import {
+  outageLines,
+  unreadable,
+  askRedis,
+  type NextRuns,
+  readNextRuns,
+} from '../../views/status/mirror-health.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
 import type { Assembled, Shell } from '../../compose/process-shell.ts';
