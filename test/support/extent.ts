@@ -39,6 +39,7 @@ export function drawn<T>(cases: readonly T[], n: number): T[] {
 
 /** Each is played. */
 const always = [
+  'simulation/regressions',
   'simulation/seeds',
   'simulation/rehearsal',
   'simulation/planted',
