@@ -1,9 +1,7 @@
 /** Who may act in the console: each action is tried, so that a new one cannot be forgotten. */
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
-import { closeBrowser, look, startConsole, viewer } from '../support/console/running-console.ts';
-
-afterAll(closeBrowser);
+import { look, startConsole, viewer } from '../support/console/running-console.ts';
 
 /** The forms that change nothing of a mirror: the session, and a search. */
 const harmless = ['POST /m/:mirror/people', 'POST /sign-in', 'POST /sign-out'];

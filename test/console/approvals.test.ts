@@ -1,16 +1,13 @@
 /** What awaits approval, decided in a real browser. */
 import { readFileSync } from 'node:fs';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
 import {
   type BrowserOptions,
-  closeBrowser,
   look,
   startConsole,
   viewer,
 } from '../support/console/running-console.ts';
-
-afterAll(closeBrowser);
 
 const named = {
   channels: [

@@ -1,9 +1,7 @@
 /** The page of the configuration: everything that applies, and no secret. */
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
-import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
-
-afterAll(closeBrowser);
+import { faultsOf, look, startConsole } from '../support/console/running-console.ts';
 
 const include = 'record.lifecycle != "lead"';
 const wanted = 'record.newsletter == "yes"';

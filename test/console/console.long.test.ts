@@ -1,18 +1,15 @@
 /** The console in a real browser: every page, what operators do, and who may not. */
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { sampled } from '../support/extent.ts';
 import { pages } from '../../src/console/pages.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import {
   type BrowserOptions,
-  closeBrowser,
   faultsOf,
   look,
   startConsole,
   viewer,
 } from '../support/console/running-console.ts';
-
-afterAll(closeBrowser);
 
 /** Two people are mirrored, and everybody's opt-out awaits approval. */
 async function waiting() {

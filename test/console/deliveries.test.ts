@@ -1,7 +1,7 @@
 /** The last deliveries of a CRM: what the console shows of them, and to whom. */
 import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { Webhook as Signer } from 'standardwebhooks';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { readKey } from '../../src/store/do-not-contact/list-key.ts';
@@ -11,19 +11,11 @@ import { deliveryLogOf } from '../../src/compose/queues/delivery-log.ts';
 import { openEventQueue } from '../../src/compose/queues/event-queue.ts';
 import { sealOf } from '../../src/compose/queues/payload-encryption.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
-import {
-  closeBrowser,
-  faultsOf,
-  look,
-  startConsole,
-  viewer,
-} from '../support/console/running-console.ts';
+import { faultsOf, look, startConsole, viewer } from '../support/console/running-console.ts';
 import { serve } from '../support/http/test-server.ts';
 import { ownRedis } from '../support/redis.ts';
 import { startServer } from '../support/server/started-server.ts';
 import { untilHolds } from '../support/waiting.ts';
-
-afterAll(closeBrowser);
 
 const secret = `whsec_${Buffer.alloc(24).toString('base64')}`;
 const odd = '-d "of space"';

@@ -1,13 +1,11 @@
 /** The events that wait in Redis, in a real browser. */
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { openEventQueue } from '../../src/compose/queues/event-queue.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { ann, mirrored } from '../support/commands/mirrored-contacts.ts';
-import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
+import { faultsOf, look, startConsole } from '../support/console/running-console.ts';
 import { serve } from '../support/http/test-server.ts';
 import { ownRedis } from '../support/redis.ts';
-
-afterAll(closeBrowser);
 
 const secret = `whsec_${Buffer.alloc(24).toString('base64')}`;
 

@@ -7,13 +7,12 @@ import { createNodeHeartbeat } from '../../src/compose/queues/node-heartbeat.ts'
 import { connectQuickly } from '../../src/compose/queues/redis-connections.ts';
 import { drainNode, readFleet, recordOf, weigh } from '../../src/compose/placement/fleet-store.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
-import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
+import { faultsOf, look, startConsole } from '../support/console/running-console.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));
 afterAll(async () => redis.close());
-afterAll(closeBrowser);
 
 /** Two workers of three mirrors, one of which nobody serves. */
 async function twoWorkers() {

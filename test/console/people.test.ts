@@ -1,17 +1,14 @@
 /** The pages of people in a real browser: the search, one person, and what operators do there. */
 import type { Page } from 'playwright-core';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 import {
-  closeBrowser,
   faultsOf,
   look,
   type Looking,
   startConsole,
   viewer,
 } from '../support/console/running-console.ts';
-
-afterAll(closeBrowser);
 
 /** Opens the search and looks for somebody; every address that the browser meets is kept. */
 async function search(

@@ -1,9 +1,7 @@
 /** The first sentences of the page of a person: what is so in each channel, and what is next. */
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
-import { closeBrowser, look, startConsole, viewer } from '../support/console/running-console.ts';
-
-afterAll(closeBrowser);
+import { look, startConsole, viewer } from '../support/console/running-console.ts';
 
 const named = {
   channels: [

@@ -1,18 +1,15 @@
 /** The page of the problems in a real browser: causes, remedies, people, and the CSV. */
 import { readFileSync } from 'node:fs';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 import {
   cookieOf,
-  closeBrowser,
   faultsOf,
   look,
   type Looking,
   startConsole,
   viewer,
 } from '../support/console/running-console.ts';
-
-afterAll(closeBrowser);
 
 /** A person who left on the platform, and one without a usable word. */
 async function troubled(): Promise<Mirrored> {

@@ -1,9 +1,7 @@
 /** The next run rehearsed in the console, in a real browser, against the emulator. */
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
-import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
-
-afterAll(closeBrowser);
+import { faultsOf, look, startConsole } from '../support/console/running-console.ts';
 
 const cleo = 'cleo@example.com';
 

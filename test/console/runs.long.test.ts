@@ -1,10 +1,8 @@
 /** The pages of the runs and the rate limits, and the plots of the overview, in a real browser. */
-import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { openSnapshot, type Snapshot } from '../../src/store/snapshot.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
-import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
-
-afterAll(closeBrowser);
+import { faultsOf, look, startConsole } from '../support/console/running-console.ts';
 
 /** Two people are created; then one leaves the newsletter by the CRM's word, and one joins. */
 async function twoRuns() {

@@ -1,21 +1,13 @@
 /** Who is let in: users of a file, a proxy, nobody else. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { accessRulesOf } from '../../src/console/access/visitor.ts';
 import { createSessionStore } from '../../src/console/sign-in.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { raw } from '../support/server/started-server.ts';
-import {
-  withUsers,
-  closeBrowser,
-  faultsOf,
-  look,
-  startConsole,
-} from '../support/console/running-console.ts';
-
-afterAll(closeBrowser);
+import { withUsers, faultsOf, look, startConsole } from '../support/console/running-console.ts';
 
 test('a user signs in, stays who they are, and signs out', async () => {
   const { passwords, running } = await withUsers();

@@ -1,10 +1,8 @@
 /** The templates of a mirror in a real browser: what differs, side by side, and a safe preview. */
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { serve } from '../support/http/test-server.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
-import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
-
-afterAll(closeBrowser);
+import { faultsOf, look, startConsole } from '../support/console/running-console.ts';
 
 test('an edit on the platform stands beside the source, and its preview runs nothing', async () => {
   const world = await mirrored({ kinds: ['contact', 'template'] });

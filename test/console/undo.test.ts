@@ -1,10 +1,8 @@
 /** A run undone in the console, in a real browser, against the emulator. */
 import type { Page } from 'playwright-core';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
-import { closeBrowser, faultsOf, look, startConsole } from '../support/console/running-console.ts';
-
-afterAll(closeBrowser);
+import { faultsOf, look, startConsole } from '../support/console/running-console.ts';
 
 const news = (world: Mirrored, who: string) => world.shown(who)?.['ch_news'];
 

@@ -95,14 +95,15 @@ export interface BrowserOptions {
   user?: string;
 }
 
+/** One for all files of this process, with which it ends. */
 let browser: Promise<Browser> | undefined;
 
 /** Only what hangs for good reaches this, on a busy machine too. */
 const LONGEST_MS = 120_000;
 
 /**
- * Opens a page in a real browser that is closed with the last test. The link signs in, unless a
- * proxy names the user.
+ * Opens a page in a real browser, closed with the test. The link signs in, unless a proxy names the
+ * user.
  */
 export async function look(
   { url, link }: RunningConsole,
@@ -134,11 +135,6 @@ export async function look(
   });
   await page.goto(user === undefined ? link : url);
   return { page, complaints };
-}
-
-export async function closeBrowser(): Promise<void> {
-  await (await browser)?.close();
-  browser = undefined;
 }
 
 /** Returns what axe-core finds serious on a page, and whether the page is wider than the window. */
