@@ -23,7 +23,7 @@ import { algorithms } from '../../src/emulator/limits/algorithms.ts';
 import { quirks } from '../../src/emulator/quirks/quirks.ts';
 import type { Summary } from '../../src/engine/report/run-summary.ts';
 import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
-import { sampled } from '../support/extent.ts';
+import { playsDraw, sampled } from '../support/extent.ts';
 
 /** Every quirk with every value it takes. */
 const variants = quirks.flatMap(({ name, values }) =>
@@ -186,7 +186,7 @@ describe.each([false, true])('with faults first: %s', (faults) => {
     },
   );
 
-  test.each(sampled(numbered, 3))('converges under %s', async (one, at) => {
+  test.each(sampled(numbered, playsDraw ? 3 : 6))('converges under %s', async (one, at) => {
     const alone = [1, 2, 3].map((nth) => ({ played: [one], seed: 1000 * nth + at, faults }));
     const others = variants.slice(at + 1).filter((other) => nameOf(other) !== nameOf(one));
     const pairs = others.map((other, nth) => ({

@@ -54,10 +54,16 @@ const always = [
 ];
 
 /**
- * Played on a database with a server, of which the commit draws one, and on all pages; in
- * `npm test` on SQLite and a sample of them.
+ * Played on a database with a server, of which the commit draws one, on all pages and on a third of
+ * the quirks; in `npm test` on SQLite and a smaller sample of them.
  */
-const inFull = ['sources/sql', 'sources/sql-changes', 'sources/sql-values', 'docs/shell-blocks'];
+const inFull = [
+  'sources/sql',
+  'sources/sql-changes',
+  'sources/sql-values',
+  'docs/shell-blocks',
+  'engine/platform-quirks',
+];
 
 /** One of each is played: the fence, Redis lost or hostile, workers of a folder, all others. */
 const oneOf = [

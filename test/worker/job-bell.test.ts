@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
+import type { Clock } from '../../src/domain/clock.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import {
   type EventQueue,
@@ -33,8 +34,8 @@ const notice = () => undefined;
 const isTrue = async (holds: () => boolean | Promise<boolean>): Promise<void> =>
   untilHolds(async () => expect(await holds()).toBe(true));
 
-function share(): SharedConnections {
-  const shared = shareConnections('test', systemClock);
+function share(by = systemClock): SharedConnections {
+  const shared = shareConnections('test', by);
   // After the queues.
   closing.push(async () => pause(50).then(() => shared.close()));
   return shared;
@@ -45,9 +46,10 @@ function served(
   shared: SharedConnections,
   mirror: string,
   work: (id: string) => Promise<Worked> | Worked = () => 'done',
+  by: Clock = systemClock,
 ) {
   const connections = shared.to(redis.url);
-  const queue = openEventQueue({ url: redis.url, mirror, clock, notice, connections });
+  const queue = openEventQueue({ url: redis.url, mirror, clock: by, notice, connections });
   const worked: string[] = [];
   const serveOptions = { concurrency: 2, failed: notice };
   queue.serve(async (id) => {
@@ -105,11 +107,20 @@ test('processes the events and runs of forty mirrors on three connections', asyn
 });
 
 test('asks Redis nothing for an idle queue', async () => {
-  const shared = share();
-  const mirrors = Array.from({ length: 40 }, (_, at) => served(shared, `m${at}`));
+  // The checks for jobs of dead workers come soon after one another, and end as soon.
+  const quick: Clock = {
+    ...systemClock,
+    sleep: async (ms, stop) => systemClock.sleep(ms < 5_000 ? ms / 20 : ms, stop),
+  };
+  const shared = share(quick);
+  const mirrors = Array.from({ length: 40 }, (_, at) => served(shared, `m${at}`, undefined, quick));
   await mirrors[0]?.queue.add(['a']);
   await isTrue(() => mirrors[0]?.worked.length === 1);
-  // The checks for jobs of dead workers end after a while.
+  await isTrue(async () => {
+    const before = await callsNow();
+    await pause(300);
+    return (await callsNow()) - before < 5;
+  });
   await isTrue(async () => {
     const before = await callsNow();
     await pause(5_000);

@@ -1,12 +1,9 @@
 import { byGuard } from '../../../src/domain/guard-classes.ts';
-import { createGate } from '../../../src/http/rate-limit/request-gate.ts';
 import type { AbsenceRules } from '../../../src/records/contact/consent/absent-people.ts';
-import { contactType } from '../../../src/records/contact/contact-type.ts';
-import { templateType } from '../../../src/records/template/template-type.ts';
 import type { Clock, Random } from '../../../src/domain/clock.ts';
 import type { Answer, Request, Send } from '../../../src/domain/exchange.ts';
 import type { Guards } from '../../../src/engine/report/guard-rules.ts';
-import { createPlatform, type Platform } from '../../../src/platform/api-client.ts';
+import type { Platform } from '../../../src/platform/api-client.ts';
 import type { DoNotContactList } from '../../../src/store/do-not-contact/contact-list.ts';
 import { openSnapshot, type Snapshot } from '../../../src/store/snapshot.ts';
 import type { ReportResult, WriteBack } from '../../../src/sources/write-back.ts';
@@ -27,6 +24,7 @@ import { run } from '../../../src/engine/run.ts';
 import { type Sighting, watch } from '../../../src/engine/watch/unsubscribe-watch.ts';
 import { type VirtualClock, virtualClock } from '../waiting.ts';
 import { toSend } from '../emulator/emulator-stage.ts';
+import { assembleTypes } from '../records/record-types.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,7 +43,6 @@ export const limits: Guards = {
   opt_out: { percent: 100, floor: 20, holdForMs: 72 * 3_600_000 },
   template: { percent: 100, floor: 3 },
 };
-export const patience = { absentReadings: 2, absentForMs: 20 * 3_600_000, deleteAfterMs: 0 };
 
 export interface Policy {
   absent?: 'keep' | 'opt_out';
@@ -88,32 +85,19 @@ export interface Parts {
 }
 
 export function mirrorOf(parts: Parts): Mirror {
-  const { send, snapshot, ledger: doNotContact, clock, random, policy, apiKey = 'key' } = parts;
+  const { snapshot, ledger: doNotContact, clock, random, policy, apiKey = 'key' } = parts;
   const { pageSizes = [100, 83] } = parts;
-  const gate = createGate({ clock, random });
-  const { platformAs = (one: Platform) => one } = parts;
-  const platform = platformAs(createPlatform({ send, gate, clock, random, apiKey }));
-  const fields = {
-    id: 'id',
-    email: 'email',
-    deleted: 'deleted',
-    unsubscribed: 'unsubscribed',
-    consentAt: 'consent_at',
-    channels: channels.map((id) => ({ id, subscription: id, replaces: policy.replaces?.[id] })),
-  };
-  const { missing = 'respect', resubscribe = 'never', absent = 'keep', deletes = 'off' } = policy;
-  const { templates = 'keep', absentTemplates = 'keep' } = policy;
-  const contact = contactType({
-    fields,
-    policy: { absent, missing, resubscribe, optIns: 'on' },
-    absence: { ...patience, deletes, ...parts.absence },
-    platform: platform.contacts,
-    now: clock.now,
-  });
-  const template = templateType({
-    policy: { templates, absentTemplates },
-    platform: platform.templates,
-    testTo: parts.testTo,
+  const { gate, platform, contact, template } = assembleTypes({
+    ...parts,
+    fields: {
+      id: 'id',
+      email: 'email',
+      deleted: 'deleted',
+      unsubscribed: 'unsubscribed',
+      consentAt: 'consent_at',
+      channels: channels.map((id) => ({ id, subscription: id, replaces: policy.replaces?.[id] })),
+    },
+    absence: { deletes: policy.deletes ?? 'off', ...parts.absence },
   });
   return {
     name: 'test',

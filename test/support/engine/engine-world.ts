@@ -11,15 +11,13 @@ import {
   type EmulatorOptions,
 } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
-import { createGate, type Gate } from '../../../src/http/rate-limit/request-gate.ts';
+import type { Gate } from '../../../src/http/rate-limit/request-gate.ts';
 import { createSend } from '../../../src/http/send-request.ts';
-import { contactType } from '../../../src/records/contact/contact-type.ts';
-import { templateType } from '../../../src/records/template/template-type.ts';
 import type { Clock } from '../../../src/domain/clock.ts';
 import type { Send } from '../../../src/domain/exchange.ts';
 import type { Guards } from '../../../src/engine/report/guard-rules.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
-import { createPlatform, type Platform } from '../../../src/platform/api-client.ts';
+import type { Platform } from '../../../src/platform/api-client.ts';
 import { openDoNotContactList } from '../../../src/store/do-not-contact/list-file.ts';
 import type { DoNotContactList } from '../../../src/store/do-not-contact/contact-list.ts';
 import { openSnapshot, type Snapshot } from '../../../src/store/snapshot.ts';
@@ -28,7 +26,8 @@ import { directorySource } from '../../../src/sources/directory/directory-source
 import { createPersonLocks } from '../../../src/engine/context/person-locks.ts';
 import type { Mirror, MirrorPart, RunOptions } from '../../../src/engine/context/mirror-context.ts';
 import { run } from '../../../src/engine/run.ts';
-import { limits, patience } from './engine-stage.ts';
+import { limits } from './engine-stage.ts';
+import { assembleTypes } from '../records/record-types.ts';
 import { servePlatform, type Arrival, type Server } from './platform-server.ts';
 import {
   type Sighting,
@@ -184,32 +183,20 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       onTheirWay += 1;
       return sendOne(request, signal).finally(() => (onTheirWay -= 1));
     };
-    const gate = createGate({ clock, random });
-    const platform = createPlatform({ send, gate, clock, random, apiKey });
-    const fields = {
-      id: 'id',
-      email: 'email',
-      protect: options.protect,
-      channels: channels.map((id) => ({ id, subscription: columns[id] })),
-    };
-    const {
-      absent = 'keep',
-      deletes = 'off',
-      missing = 'respect',
-      optIns = 'on',
-      templates = 'keep',
-      absentTemplates = 'keep',
-    } = options.policy ?? {};
-    const contact = contactType({
-      fields,
-      policy: { absent, resubscribe: 'never', missing, optIns },
-      absence: { ...patience, deletes },
-      platform: platform.contacts,
-      now: clock.now,
-    });
-    const template = templateType({
-      policy: { templates, absentTemplates },
-      platform: platform.templates,
+    const { policy = {}, protect } = options;
+    const { gate, platform, contact, template } = assembleTypes({
+      send,
+      clock,
+      random,
+      apiKey,
+      fields: {
+        id: 'id',
+        email: 'email',
+        protect,
+        channels: channels.map((id) => ({ id, subscription: columns[id] })),
+      },
+      policy,
+      absence: { deletes: policy.deletes ?? 'off' },
     });
     const parts = [
       {

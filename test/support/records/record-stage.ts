@@ -1,14 +1,11 @@
 import { createEmulator } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
-import { createGate } from '../../../src/http/rate-limit/request-gate.ts';
-import { contactType } from '../../../src/records/contact/contact-type.ts';
 import type { AbsenceRules } from '../../../src/records/contact/consent/absent-people.ts';
 import {
   contactDesire,
   type ContactFields,
 } from '../../../src/records/contact/observe/desired-contact.ts';
 import type { ConsentPolicy } from '../../../src/records/contact/consent/rules.ts';
-import { templateType } from '../../../src/records/template/template-type.ts';
 import type { TemplatePolicy } from '../../../src/records/template/template-decision.ts';
 import type {
   Decision,
@@ -24,8 +21,8 @@ import {
   type ObservedRow,
   type RecordedRow,
 } from '../../../src/domain/record.ts';
-import { createPlatform } from '../../../src/platform/api-client.ts';
 import { virtualClock } from '../waiting.ts';
+import { assembleTypes } from './record-types.ts';
 import { observe } from '../../../src/records/contact/observe/observed-contact.ts';
 import type { Membership } from '../../../src/records/contact/observe/contact-state.ts';
 import type { Change, DoneChange, Op } from '../../../src/domain/change.ts';
@@ -53,7 +50,7 @@ export const fields = {
 export interface Rules {
   contacts?: Partial<ConsentPolicy>;
   absence?: Partial<AbsenceRules>;
-  templates?: Partial<TemplatePolicy>;
+  templates?: Partial<Omit<TemplatePolicy, 'tests'>>;
   /** Of a channel, the one it took over from. */
   replaces?: Record<string, string>;
   protect?: ContactFields['protect'];
@@ -93,48 +90,22 @@ export function open({ contacts, absence, templates, replaces = {}, protect }: R
     if (fault.gives === 'lost') throw new Unavailable('timed out', { acted: 'maybe' });
     return answer(fault.gives);
   };
-  const platform = createPlatform({
+  const channels = fields.channels.map((one) => ({ ...one, replaces: replaces[one.id] }));
+  const types = assembleTypes({
     send,
-    gate: createGate({ clock, random }),
     clock,
     random,
-    apiKey: 'key',
+    fields: { ...fields, protect, channels },
+    policy: { ...contacts, ...templates },
+    absence,
   });
   return {
     clock,
     emulator,
     asked,
     break: (fault: Fault) => void faults.push({ times: Number.POSITIVE_INFINITY, ...fault }),
-    contacts: contactType({
-      fields: {
-        ...fields,
-        protect,
-        channels: fields.channels.map((channel) => ({
-          ...channel,
-          replaces: replaces[channel.id],
-        })),
-      },
-      policy: {
-        absent: 'keep',
-        missing: 'respect',
-        optIns: 'on',
-        resubscribe: 'never',
-        ...contacts,
-      },
-      absence: {
-        deletes: 'off',
-        deleteAfterMs: 0,
-        absentReadings: 2,
-        absentForMs: 20 * 3_600_000,
-        ...absence,
-      },
-      platform: platform.contacts,
-      now: clock.now,
-    }),
-    templates: templateType({
-      policy: { templates: 'keep', absentTemplates: 'keep', ...templates },
-      platform: platform.templates,
-    }),
+    contacts: types.contact,
+    templates: types.template,
     run: async (outcome: Promise<SendOutcome | undefined>) => clock.run(outcome),
   };
 }
