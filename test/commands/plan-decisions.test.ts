@@ -127,27 +127,3 @@ test('rejecting again says that nothing is left, and needs a reason', async () =
     err: expect.stringContaining('no change awaits approval under cafe'),
   });
 });
-
-test('an opt-out that the CRM states cannot be rejected', async () => {
-  const world = await mirrored();
-  world.config({
-    contacts: { unsubscribed: 'unsubscribed' },
-    guards: { optOuts: { percent: 0, floor: 1 } },
-  });
-  const people = (word: string): void => {
-    const lines = Array.from({ length: 6 }, (_, at) => `${at},p${at}@example.com,yes,,${word}`);
-    world.csv(`${['id,email,news,product,unsubscribed', ...lines].join('\n')}\n`);
-  };
-  people('');
-  expect((await world.call('sync')).code).toBe(0);
-  people('yes');
-  const { json } = await world.call('sync', '--json');
-  const { code, err } = await world.call('reject', json.plan, '--reason', 'wrong column');
-  expect({ code, err }).toEqual({
-    code: 2,
-    err: expect.stringContaining(
-      '6 people to be opted out because the CRM says so cannot be rejected',
-    ),
-  });
-  expect((await world.call('status', '--json')).json).toMatchObject({ ok: false, rejections: [] });
-});

@@ -90,32 +90,6 @@ describe('an opt-out on the platform', () => {
     expect(world.told()).toEqual([annLeft]);
   });
 
-  test('is not reported while the CRM states it itself, only when it wants the person in again', async () => {
-    const { call, people, emulator, told } = await returning();
-    emulator.dashboard.leave(ann, 'ch_news');
-    emulator.dashboard.unsubscribe(bob);
-    people([
-      { email: ann, news: 'no' },
-      { email: bob, news: 'no', product: 'no' },
-    ]);
-    await call('sync');
-    expect(told()).toEqual([]);
-    people([
-      { email: ann, news: 'yes' },
-      { email: bob, news: '', product: 'no' },
-    ]);
-    await call('sync');
-    expect(told()).toEqual([annLeft, bobLeft]);
-  });
-
-  test('is not reported when the CRM no longer has the person', async () => {
-    const { call, people, emulator, told } = await returning();
-    emulator.dashboard.leave(ann, 'ch_news');
-    people([{ email: bob, news: 'yes', product: 'no' }]);
-    await call('sync');
-    expect(told()).toEqual([]);
-  });
-
   test('is reported under each id of the person', async () => {
     const { call, csv, emulator, told } = await returning();
     csv(`id,email,news,product,lost\n1,${ann},yes,,\n2,${ann},yes,,\n`);

@@ -232,7 +232,9 @@ describe('a rejected change', () => {
     exportOf(stage, [...range(0, 16), ...range(16, 20).map((one) => ({ ...one, ch_news: 'no' }))]);
     const { plan } = await stage.sync();
     expect(() => reject(stage, plan)).toThrow(Invalid);
-    expect(() => reject(stage, plan, { op: 'opt_out' })).toThrow('cannot be rejected');
+    expect(() => reject(stage, plan, { op: 'opt_out' })).toThrow(
+      '4 people to be opted out because the CRM says so cannot be rejected',
+    );
     expect(stage.snapshot.awaitingApproval.rejections()).toEqual([]);
     await stage.clock.advance(73 * hour);
     expect((await stage.sync()).contacts.applied['opt_out']).toBe(4);

@@ -84,26 +84,6 @@ describe('policy.absent: opt_out', () => {
 });
 
 describe('policy.deletes', () => {
-  test.each([
-    ['created', [bob.email], [ann.email]],
-    ['owned', [ann.email, bob.email], []],
-  ] as const)('%s', async (deletes, gone, kept) => {
-    const world = await mirrored({ policy: { deletes } });
-    await leave(world, [eve]);
-    expect((await world.sync({ writes: false })).contacts.changes).toMatchObject({ delete: 0 });
-    const { status, contacts } = await world.sync();
-    expect({ status, applied: contacts.applied }).toMatchObject({
-      status: 'done',
-      applied: { delete: gone.length, opt_out: gone.length },
-    });
-    for (const email of gone) expect(world.shown(email)).toBeUndefined();
-    for (const email of kept) expect(world.shown(email)).toEqual({ ch_news: 'opt_in' });
-    for (const email of gone) expect(world.snapshot.recorded.get('contact', email)).toBeUndefined();
-    world.writes();
-    await world.sync();
-    expect(sent(world)).toEqual([]);
-  });
-
   test('deletes nobody in a backfill', async () => {
     const world = await mirrored({ policy: { deletes: 'owned' } });
     await leave(world, [eve]);

@@ -8,7 +8,6 @@ import { csvReturns } from '../../../src/sources/csv/write-back.ts';
 import type { WriteBack } from '../../../src/sources/write-back.ts';
 import type { RunOptions } from '../../../src/engine/context/mirror-context.ts';
 import { run } from '../../../src/engine/run.ts';
-import { watch } from '../../../src/engine/watch/unsubscribe-watch.ts';
 import { hearing, told } from '../../support/engine/engine-stage.ts';
 import { createWorld, type World } from '../../support/engine/engine-world.ts';
 
@@ -158,20 +157,6 @@ describe('the time of a report', () => {
     expect((await sync(world, returns)).returns).toMatchObject({ told: 1_000, waiting: 5 });
     expect((await sync(world, returns)).returns).toMatchObject({ told: 5, waiting: 0 });
     expect(new Set(heard.map(({ email }) => email))).toHaveLength(1_005);
-  });
-
-  test('is the next fast run for an unsubscribe found by the sentinel', async () => {
-    const world = await standing('ann', 'bob');
-    const connected = world.connect();
-    const mirror = world.mirror(connected);
-    const look = async () => watch(mirror, { stop: never, abort: never });
-    await look();
-    world.emulator.dashboard.unsubscribe(at('bob'));
-    expect(await look()).toMatchObject({ is: 'listed', learnt: 1 });
-    await connected.close();
-    const { returns, names } = crm();
-    expect((await sync(world, returns, { mode: 'fast' })).returns).toMatchObject({ told: 1 });
-    expect(names()).toEqual(['bob *']);
   });
 
   test('is the run about that person, which reports nobody else', async () => {
