@@ -225,7 +225,7 @@ function documented(argv: readonly string[], real: Shell) {
   const isData = argv.includes('--json') || names.some((name) => dataCommands.has(name));
   const shown = real.terminal ? visibleLines : (text: string) => text;
   // A command that was passed to a worker is printed by its caller, whose configuration it names.
-  const config = real.held ? defaultConfig : configIn(argv);
+  const config = real.held ? defaultConfig() : configIn(argv);
   const print: Shell['print'] = (line) => {
     isPrinted = true;
     if (isData && typeof line === 'string') real.print(shown(line));
@@ -246,8 +246,8 @@ function documented(argv: readonly string[], real: Shell) {
 function configIn(argv: readonly string[]): string {
   const at = argv.findIndex((word) => /^(-c|--config)/.test(word));
   const word = argv[at] ?? '';
-  if (word === '-c' || word === '--config') return argv[at + 1] ?? defaultConfig;
-  return word.replace(/^(-c|--config=)/, '') || defaultConfig;
+  if (word === '-c' || word === '--config') return argv[at + 1] ?? defaultConfig();
+  return word.replace(/^(-c|--config=)/, '') || defaultConfig();
 }
 
 function attach(

@@ -7,7 +7,7 @@ import { withSnapshot } from '../compose/assemble-mirror.ts';
 import { orHandOver } from './remote/worker-handover.ts';
 import { namesIn, see, type Seen } from '../views/lookup/seen-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { defaultConfig } from '../compose/output/printed-commands.ts';
+import { configOption } from '../compose/output/printed-commands.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import type { Line } from '../compose/output/text-style.ts';
 
@@ -20,9 +20,7 @@ export interface LookFlags {
 
 /** Adds the flags of a command that does not name people. */
 export function lookOptions(command: Command): Command {
-  return command
-    .option('-c, --config <file>', 'the configuration', defaultConfig)
-    .option('--json', 'print one JSON document');
+  return command.addOption(configOption()).option('--json', 'print one JSON document');
 }
 
 /** Adds the flags of a command that names people. */

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import { type Command, Option } from 'commander';
+import { configOption } from '../compose/output/printed-commands.ts';
 import type { Config } from '../config/config.ts';
 import { refuseTwins, loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -29,9 +30,7 @@ const defaultPort = 8081;
 
 export function options(command: Command): void {
   command
-    .option('-c, --config <file...>', 'the configuration; several: a mirror each', [
-      'config/mirror.yaml',
-    ])
+    .addOption(configOption('several'))
     .option('--port <n>', `port to listen on; 0 picks a free one (default: ${defaultPort})`)
     .option('--host <address>', 'address to listen on (default: 127.0.0.1)')
     .option('--add-user <name>', 'add a user to server.users, print a new password, and end')

@@ -3,6 +3,7 @@
  * stop. The mirrors are named one by one, or are the files of a folder.
  */
 import type { Command } from 'commander';
+import { configOption } from '../compose/output/printed-commands.ts';
 import { refuseTwins, loadConfig } from '../config/load-config.ts';
 import { Interrupted, Invalid } from '../domain/errors.ts';
 import { codeOfStop } from '../compose/output/exit-codes.ts';
@@ -27,9 +28,7 @@ interface Flags extends QuietFlags {
 
 export function options(command: Command): void {
   quietOptions(command)
-    .option('-c, --config <file...>', 'the configuration; several: a mirror each', [
-      'config/mirror.yaml',
-    ])
+    .addOption(configOption('several'))
     .option(
       '--mirrors <folder>',
       'instead of -c: a folder of configurations, a mirror each, with defaults.yaml for all',

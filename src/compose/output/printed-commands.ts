@@ -1,14 +1,32 @@
 /** Writes commands that a user can copy: they name the configuration unless it is the default. */
 
-/** The configuration that a command uses if none is named. */
-export const defaultConfig = 'config/mirror.yaml';
+import { existsSync } from 'node:fs';
+import { Option } from 'commander';
+
+/**
+ * Returns the configuration that a command uses if none is named: the one that `init` writes, or
+ * else the one of the folder config, both in the current folder.
+ */
+export function defaultConfig(): string {
+  const inFolder = 'config/mirror.yaml';
+  return existsSync(inFolder) && !existsSync('mirror.yaml') ? inFolder : 'mirror.yaml';
+}
+
+/** Returns the option that names one configuration, or several. */
+export function configOption(count: 'one' | 'several' = 'one'): Option {
+  const either = 'mirror.yaml, or else config/mirror.yaml';
+  if (count === 'one')
+    return new Option('-c, --config <file>', 'the configuration').default(defaultConfig(), either);
+  const about = 'the configuration; several: a mirror each';
+  return new Option('-c, --config <file...>', about).default([defaultConfig()], either);
+}
 
 /** Commands that read no configuration of a mirror. */
 const without: ReadonlySet<string> = new Set(['init', 'demo', 'emulator', 'schema', 'help']);
 
 /** Returns a command line: `crm-mirror approve 539b73071770e947 -c m.yaml` */
 export function commandLine(words: string, config: string): string {
-  if (config === defaultConfig) return `crm-mirror ${words}`;
+  if (config === defaultConfig()) return `crm-mirror ${words}`;
   const file = /^[\w./-]+$/.test(config) ? config : JSON.stringify(config);
   return `crm-mirror ${words} -c ${file}`;
 }

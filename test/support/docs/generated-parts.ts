@@ -253,7 +253,8 @@ async function load(name: string): Promise<Command[]> {
 /** Returns what an option does, by its flags; the first words of a default in brackets. */
 function optionsOf({ options }: Command): Map<string, string> {
   return new Map(
-    options.map(({ flags, description, defaultValue }) => {
+    options.map(({ flags, description, defaultValue, defaultValueDescription: either }) => {
+      if (either !== undefined) return [flags, `${description} (default: ${either})`];
       const isText = typeof defaultValue === 'string';
       return [flags, isText ? `${description} (default: \`${defaultValue}\`)` : description];
     }),
