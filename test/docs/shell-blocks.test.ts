@@ -12,7 +12,7 @@ describe('the sh test blocks', () => {
     expect(all.length).toBeGreaterThan(0);
   });
 
-  test.each(playsDraw ? all : sampled(all, 5))('of %s succeed', async (_path, blocks) => {
+  test.each(playsDraw ? all : sampled(all, 10))('of %s succeed', async (_path, blocks) => {
     expect(await runShell(blocks)).toEqual([]);
   });
 });

@@ -54,8 +54,8 @@ const always = [
 ];
 
 /**
- * Played on a database with a server, of which the commit draws one, on all pages and on a third of
- * the quirks; in `npm test` on SQLite and a smaller sample of them.
+ * Played on a database with a server, of which the commit draws one, on all pages and time zones,
+ * and on a third of the quirks; in `npm test` on SQLite and a smaller sample of them.
  */
 const inFull = [
   'sources/sql',
@@ -63,6 +63,7 @@ const inFull = [
   'sources/sql-values',
   'docs/shell-blocks',
   'engine/platform-quirks',
+  'config/schedule',
 ];
 
 /** One of each is played: the fence, Redis lost or hostile, workers of a folder, all others. */
