@@ -1,7 +1,7 @@
 /**
  * The errors that a correct program encounters, as data. An error of any other class is a bug: it
  * propagates unchanged, and cli.ts prints its stack and asks for a report (exit code 1). Disk and
- * file system errors are the exception: cli/output/failure-report.ts explains them.
+ * file system errors are the exception: compose/output/failure-report.ts explains them.
  *
  *   class         means                                                        exit code
  *   Invalid       input, configuration or a plan that cannot be used             2

@@ -46,7 +46,7 @@ type Parts = ReturnType<typeof partsIn>;
 /** An open snapshot: one part for each subject, and functions for the whole file. */
 export interface Snapshot extends Parts {
   /**
-   * Raises the fencing token (snapshot/database/writer-lease.ts), to at least `least`: from now on
+   * Raises the fencing token (store/database/writer-lease.ts), to at least `least`: from now on
    * only this process may write. A process calls it once, after taking the lease.
    */
   fence(least?: number): void;

@@ -1,4 +1,4 @@
-/** Claims a mirror for this worker in Redis (worker/queues/assignment-store.ts). */
+/** Claims a mirror for this worker in Redis (compose/queues/assignment-store.ts). */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';

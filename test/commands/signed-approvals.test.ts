@@ -165,7 +165,8 @@ test('changes that are altered after the signatures are not released', async () 
   await world.sign(world.plan, 'ada', '--people', few);
   const { json } = await world.sign(world.plan, 'ben', '--people', few, '--json');
   expect((await world.call('status', '--json')).json.approvals).toHaveLength(1);
-  const added = `insert or ignore into held (batch, kind, key, op, part, target, guard, body, ids, stated)
+  const added = `insert or ignore into held
+      (batch, kind, key, op, part, target, guard, body, ids, stated)
     select ?, h.kind, h.key, h.op, h.part, h.target, h.guard, h.body, h.ids, h.stated
     from held h where h.key = ?`;
   expect(world.sql(added, json.part, kim)).toBeGreaterThan(0);

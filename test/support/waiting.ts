@@ -1,8 +1,9 @@
 import { vi } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { createVirtualClock, type VirtualClock } from '../../src/trials/rehearsal/virtual-clock.ts';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -22,14 +23,23 @@ export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
   return createVirtualClock({ startMs, pause: async (ms) => systemClock.sleep(ms) });
 }
 
-/** A port of this machine that nobody listens on now. */
+/**
+ * A port of this machine that nobody listens on. The system gives none of these to whoever asks for
+ * any port, as other tests do meanwhile.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
+  for (;;) {
+    const port = randomInt(10_000, 32_000);
+    const server = createServer().listen(port, '127.0.0.1');
+    try {
+      await once(server, 'listening');
+    } catch {
+      continue;
+    }
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
 }
 
 // Which files this process has open.

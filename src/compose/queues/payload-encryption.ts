@@ -4,7 +4,7 @@
  * So each purpose has a key of its own, derived (HKDF-SHA-256) from the key of the do-not-contact
  * list, which every process that may write a mirror has. A text can be opened only for the purpose,
  * the mirror and the matter that it was sealed for (AES-256-GCM, additional data). A text that
- * makes a worker act also contains a number, which is accepted once (snapshot/tables/
+ * makes a worker act also contains a number, which is accepted once (store/tables/
  * used-numbers.ts), and the time until which it is valid.
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto';

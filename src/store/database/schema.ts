@@ -74,7 +74,7 @@ const schema = `
   ) without rowid;
   create index run_by_number on run (number);
 
-  -- The history that plots are drawn from (snapshot/tables/run-figures.ts).
+  -- The history that plots are drawn from (store/tables/run-figures.ts).
   create table run_figures (
     run text primary key, at integer not null, mode text not null, ms integer not null,
     requests integer not null, refused integer not null, used real, proof_ms integer,
@@ -86,7 +86,7 @@ const schema = `
   ) without rowid;
 
   -- 'before' is what a change overwrote, so that 'undo' can bring it back; 'approvals_given' is how
-  -- many approvals and signatures had been given by then (snapshot/tables/approval-order.ts).
+  -- many approvals and signatures had been given by then (store/tables/approval-order.ts).
   create table change (
     seq integer primary key, run text not null,
     kind text not null, key text not null, op text not null, part text not null,
@@ -106,7 +106,7 @@ const schema = `
     where guard is not null and approved is null;
 
   -- Problems are grouped by cause; 'decided' is what an operator decided about a person who is not
-  -- ours (snapshot/tables/unmanaged-people.ts).
+  -- ours (store/tables/unmanaged-people.ts).
   create table problem (
     kind text not null, key text not null, class text not null, part text not null,
     target text not null default '', reason text not null, fix text not null,
@@ -149,7 +149,7 @@ const schema = `
     primary key (guard, kind, key, part)
   ) without rowid;
 
-  -- The reports of opt-outs to the CRM (snapshot/tables/opt-out-reports.ts).
+  -- The reports of opt-outs to the CRM (store/tables/opt-out-reports.ts).
   create table returned (
     seq integer primary key,
     kind text not null, key text not null, crm text not null, part text not null,
@@ -167,7 +167,7 @@ const schema = `
     id integer primary key autoincrement, writer text not null, at integer not null,
     change integer, outcome text, status integer, request text, key text, entry text
   );
-  -- The commands and events that were accepted (snapshot/tables/used-numbers.ts).
+  -- The commands and events that were accepted (store/tables/used-numbers.ts).
   create table used_number (
     number text primary key, expires_at integer not null
   ) without rowid;

@@ -15,7 +15,7 @@ import {
 } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
-/** An opt-out, or no opinion (snapshot/tables/stated-consents.ts). */
+/** An opt-out, or no opinion (store/tables/stated-consents.ts). */
 export type NotIn = 'opt_out' | 'none';
 
 /** A range of records, and the parts that count. */

@@ -1,7 +1,7 @@
 /**
  * How near a job comes to the least time that it can take, and how many 429s that costs, told
  * nothing in advance. Virtual time, eight seeds each; deterministic. The promises of the budget are
- * held at every step (test/support/rate-limit/limit-watch.ts), and alone no 429 at all comes but
+ * held at every step (test/support/rate-limit/limit-scenario.ts), and alone no 429 at all comes but
  * under a sliding counter.
  */
 import { describe, expect, test } from 'vitest';

@@ -275,7 +275,8 @@ const runs = ['apply', 'backfill', 'one', 'plan', 'sync'];
 
 /** Names the commands that have an option, or those that lack it where they are fewer. */
 function commandsOf(having: readonly Command[], all: readonly Command[]): string {
-  const names = (some: readonly Command[]) => some.map((one) => code(one.name())).join(', ');
+  const names = (some: readonly Command[]) =>
+    [...new Set(some.map((one) => code(one.name())))].join(', ');
   const given = having.map((one) => one.name()).toSorted();
   if (given.join() === runs.join()) return 'runs';
   const lacking = all.filter((one) => !having.includes(one));
