@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
-import { problemCauses } from '../domain/record-problem.ts';
+import { problemCauses } from '../domain/problem-causes.ts';
 import { shownValue } from '../domain/unknown-words.ts';
 import { wordOf } from '../domain/values/record-field.ts';
 import type { ProblemGroup } from '../engine/report/problem-groups.ts';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { ProblemCommon } from './record-problem.ts';
+import type { ProblemCommon } from './problem-causes.ts';
 
 /** The record types that a mirror can keep in step with the source. */
 export type RecordTypeName = 'contact' | 'template';

@@ -3,7 +3,7 @@
  * with a contact that is not the mirror's. No run touches them by itself, so they are counted and
  * listed until an operator decides.
  */
-import type { ProblemCause } from './record-problem.ts';
+import type { ProblemCause } from './problem-causes.ts';
 import { counted } from './values/counted.ts';
 
 /** How the CRM names them. */

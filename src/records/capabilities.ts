@@ -3,7 +3,6 @@
  */
 import type { Change } from '../domain/change.ts';
 import type { Entry, ListChanges, RememberedOptOut, Settlement } from '../domain/do-not-contact.ts';
-import type { FoundRecord } from './record-type.ts';
 import type { AbsenceDue, DesiredRow, Key, ObservedRow, RecordedRow } from '../domain/record.ts';
 import type { ReturnCause } from '../domain/opt-out-report.ts';
 import type { PlatformFacts } from './platform-facts.ts';
@@ -207,4 +206,15 @@ export interface LeavingPage {
   listed: number;
   /** The total number of people who unsubscribed this way, as stated by the platform. */
   total: number;
+}
+
+/**
+ * The result of a search for one recorded record.
+ *
+ *   alone   the record exists; nothing else is known about its key
+ *   whole   the record is gone, and `rows` are all records that have its key now
+ */
+export interface FoundRecord {
+  is: 'alone' | 'whole';
+  rows: ObservedRow[];
 }

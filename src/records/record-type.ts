@@ -347,17 +347,6 @@ export interface Page {
   others?: readonly { id: string; name: string }[];
 }
 
-/**
- * The result of a search for one recorded record.
- *
- *   alone   the record exists; nothing else is known about its key
- *   whole   the record is gone, and `rows` are all records that have its key now
- */
-export interface FoundRecord {
-  is: 'alone' | 'whole';
-  rows: ObservedRow[];
-}
-
 /** The run that is undone, and its changes to one record, oldest first (docs/decisions/undo.md). */
 export interface Undoing {
   run: string;

@@ -3,7 +3,7 @@ import { isPlain } from '../../domain/unknown-words.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { table } from '../../compose/output/table.ts';
-import { wordFlag } from './init-flags.ts';
+import { wordFlag } from './column-flags.ts';
 import { recordsOf, said, type Chosen } from './column-words.ts';
 import type { Proposal } from './propose-columns.ts';
 import type { Sample } from './sample/sample.ts';

@@ -18,7 +18,7 @@ import {
   refuses,
   saysOptOut,
 } from './column-words.ts';
-import { wordFlag } from './init-flags.ts';
+import { wordFlag } from './column-flags.ts';
 import type { Column, Value } from './sample/sample.ts';
 import { type FlagAnswer, Undecided } from './sample/undecided.ts';
 

@@ -30,7 +30,7 @@ import {
   isTextOfEach,
   type GivenWords,
 } from './column-words.ts';
-import { columnsIn, wordFlag } from './init-flags.ts';
+import { columnsIn, wordFlag } from './column-flags.ts';
 import { denialAnswer, optOutAnswer, placeholder, unreadable } from './opt-out-answer.ts';
 import { matchChannels, type PlatformChannel } from './platform-channels.ts';
 import type { Column, Role, Sample, Value } from './sample/sample.ts';

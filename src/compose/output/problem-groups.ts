@@ -1,6 +1,7 @@
 /** Shows problems grouped by cause, as data for --json and as lines. All functions are pure. */
 import { renderProblem } from '../../domain/errors.ts';
-import type { ProblemCause, RecordProblem } from '../../domain/record-problem.ts';
+import type { ProblemCause } from '../../domain/problem-causes.ts';
+import type { RecordProblem } from '../../domain/record-problem.ts';
 import { isPlain, maskedNote, shownValue } from '../../domain/unknown-words.ts';
 import type { ProblemGroup } from '../../engine/report/problem-groups.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';

@@ -3,7 +3,7 @@
  * as far as the snapshot tells. It asks nobody: what the CRM or the platform says by now may be
  * different.
  */
-import type { ProblemCause } from '../../domain/record-problem.ts';
+import type { ProblemCause } from '../../domain/problem-causes.ts';
 import {
   isUnmanagedCause,
   type UnmanagedAs,

@@ -1,7 +1,7 @@
 /** Shows everything about one person: what would happen now, what is recorded, what happened. */
 import { renderProblem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
-import type { ProblemCause } from '../../domain/record-problem.ts';
+import type { ProblemCause } from '../../domain/problem-causes.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { gates } from '../../records/contact/consent/gates.ts';
 import { rules } from '../../records/contact/consent/rules.ts';

@@ -21,7 +21,6 @@ import type { Mirror, Account } from './mirror-context.ts';
 import { apartMs, type Clock } from '../../domain/clock.ts';
 import { isExpected, type Problem } from '../../domain/errors.ts';
 import type { CanaryTime } from '../../domain/guards/canary.ts';
-import type { RunContext } from './run-context.ts';
 
 const factsName = 'platform-facts';
 
@@ -181,6 +180,8 @@ export function askOnce({ contacts }: Account['platform'], signal: AbortSignal) 
 }
 
 /** Asks the platform for its time again if the clocks seem to differ. */
-export async function confirmDifference(run: RunContext): Promise<void> {
+export async function confirmDifference(
+  run: Parameters<typeof aheadOf>[0] & { askPlatformTime(): Promise<void> },
+): Promise<void> {
   if (isTold(aheadOf(run))) await run.askPlatformTime();
 }

@@ -21,7 +21,8 @@ import { acknowledge, made } from './send/acknowledged-change.ts';
 import { erase } from './send/contact-erasure.ts';
 import { contactDesire, type ContactFields, fieldNames } from './observe/desired-contact.ts';
 import { decidePerson, phase, reasonFor, release, unerased } from './consent/decide.ts';
-import { rulesOf, type PersonRules } from './consent/facts.ts';
+import { rulesOf } from './consent/facts.ts';
+import type { PersonRules } from './consent/person-facts.ts';
 import { settle } from './settle-conflict.ts';
 import {
   leavingOf,

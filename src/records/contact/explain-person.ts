@@ -2,7 +2,8 @@
 import { decodedStates } from '../decoded-rows.ts';
 import type { Subscription } from '../../platform/request-schemas.ts';
 import type { States, Stop } from '../record-type.ts';
-import { channelFacts, factsOf, type PersonRules } from './consent/facts.ts';
+import { channelFacts, factsOf } from './consent/facts.ts';
+import type { PersonRules } from './consent/person-facts.ts';
 import { type AskedGate, passGates } from './consent/gates.ts';
 import {
   type ChannelFacts,

@@ -27,9 +27,9 @@ export function directorySource({ path }: DirectoryOptions): Source {
       let batch: SourceRecord[] = [];
       for (const entry of entries) {
         signal.throwIfAborted();
-        const twins = entries.filter((one) => one !== entry && one.key === entry.key);
-        const others = twins.map(({ where }) => where).join(', ');
-        const duplicate = twins.length > 0 && {
+        const sameKey = entries.filter((one) => one !== entry && one.key === entry.key);
+        const others = sameKey.map(({ where }) => where).join(', ');
+        const duplicate = sameKey.length > 0 && {
           where: entry.where,
           why: `the key ${JSON.stringify(entry.key)} is also that of ${others}`,
           fix: 'keep one of them, or rename the others',

@@ -4,7 +4,7 @@
  * refer to it.
  */
 import { z } from 'zod';
-import { problemCauses, type ProblemCause } from '../../domain/record-problem.ts';
+import { problemCauses, type ProblemCause } from '../../domain/problem-causes.ts';
 import type { DesiredRow, Fault, Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, isStaged, type KeyRange } from '../database/key-range.ts';
 import { manyIn, type Statements } from '../database/prepared-statements.ts';

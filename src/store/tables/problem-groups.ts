@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { ProblemCause, ProblemClass } from '../../domain/record-problem.ts';
+import type { ProblemCause } from '../../domain/problem-causes.ts';
+import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';

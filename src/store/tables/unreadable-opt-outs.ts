@@ -1,4 +1,5 @@
-import type { ProblemCause, RecordProblem } from '../../domain/record-problem.ts';
+import type { ProblemCause } from '../../domain/problem-causes.ts';
+import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import { isNamed } from './retry-later.ts';

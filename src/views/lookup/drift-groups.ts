@@ -2,7 +2,7 @@
  * Groups what differs on the platform and cannot, or may not, be mended by a run: by cause, with a
  * number and examples. Problems of the plan keep their words.
  */
-import type { ProblemCause } from '../../domain/record-problem.ts';
+import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';

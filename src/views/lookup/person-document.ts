@@ -10,7 +10,8 @@ import {
   isExpected,
 } from '../../domain/errors.ts';
 import { policyDeletes } from '../../records/contact/consent/absent-people.ts';
-import { type PersonRules, rulesOf } from '../../records/contact/consent/facts.ts';
+import type { PersonRules } from '../../records/contact/consent/person-facts.ts';
+import { rulesOf } from '../../records/contact/consent/facts.ts';
 import { z } from 'zod';
 import type { Change } from '../../domain/change.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';

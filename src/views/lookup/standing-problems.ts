@@ -3,7 +3,8 @@
  * decided about it.
  */
 import { type GuardClass, guardNames, guardClasses } from '../../domain/guard-classes.ts';
-import type { ProblemCause, ProblemClass } from '../../domain/record-problem.ts';
+import type { ProblemCause } from '../../domain/problem-causes.ts';
+import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { heldGroup, refusedReports } from '../../engine/finish/group-found-problems.ts';
 import { groupProblems, type ProblemGroup } from '../../engine/report/problem-groups.ts';

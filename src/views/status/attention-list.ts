@@ -11,7 +11,7 @@ import {
   sayEnd,
 } from '../../engine/report/guard-text.ts';
 import { ago, type Attention, worstFirst } from './attention.ts';
-import { outageLines, workerLines } from './mirror-health.ts';
+import { outageLines } from './mirror-health.ts';
 import type { CurrentStatus } from './mirror-status.ts';
 
 /**
@@ -261,4 +261,20 @@ function stateLines(standing: CurrentStatus): Attention[] {
     found.push({ code: 'audit_log', text, fix, since: null });
   }
   return found;
+}
+
+/** Returns the line for a mirror whose schedule nobody serves. */
+function workerLines({ worker, at, lease, snapshot }: CurrentStatus): Attention[] {
+  if (!worker || worker.is === 'alive') return [];
+  const { seenAt: since, is } = worker;
+  const when = `since ${since} (${ago(since, at)})`;
+  if (is === 'silent' && lease.held) {
+    const text = `the worker has given no sign of life ${when}, although a process has the mirror`;
+    const fix = 'look at its log and at its disk, and start it again';
+    return [{ code: 'worker_dead', text, fix, since }];
+  }
+  const how = is === 'left' ? 'it was stopped' : 'it died, or its machine did';
+  const text = `no worker serves this mirror ${when}: ${how}; nothing of the schedule is run`;
+  const fix = `start the worker again; if \`sync\` runs from cron instead, delete ${snapshot.file}-health`;
+  return [{ code: 'worker_dead', text, fix, since }];
 }

@@ -13,7 +13,6 @@ import { exitCode } from '../../compose/output/exit-codes.ts';
 import { isExpected } from '../../domain/errors.ts';
 import type { QueueView } from '../../compose/queues/queue-view.ts';
 import type { Tick } from '../../compose/queues/run-schedule.ts';
-import type { CurrentStatus } from './mirror-status.ts';
 
 type ToldHealth = ReturnType<typeof healthOf>;
 type ToldOutage = ReturnType<typeof tellOutage>;
@@ -106,22 +105,6 @@ export function outageLines(outages: readonly ToldOutage[], at: string): Attenti
         since,
       };
     });
-}
-
-/** Returns the line for a mirror whose schedule nobody serves. */
-export function workerLines({ worker, at, lease, snapshot }: CurrentStatus): Attention[] {
-  if (!worker || worker.is === 'alive') return [];
-  const { seenAt: since, is } = worker;
-  const when = `since ${since} (${ago(since, at)})`;
-  if (is === 'silent' && lease.held) {
-    const text = `the worker has given no sign of life ${when}, although a process has the mirror`;
-    const fix = 'look at its log and at its disk, and start it again';
-    return [{ code: 'worker_dead', text, fix, since }];
-  }
-  const how = is === 'left' ? 'it was stopped' : 'it died, or its machine did';
-  const text = `no worker serves this mirror ${when}: ${how}; nothing of the schedule is run`;
-  const fix = `start the worker again; if \`sync\` runs from cron instead, delete ${snapshot.file}-health`;
-  return [{ code: 'worker_dead', text, fix, since }];
 }
 
 /** Returns whether runs failed because of an outage, even one that is over, at this time. */

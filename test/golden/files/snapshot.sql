@@ -63,7 +63,7 @@ CREATE TABLE problem (
     target text not null default '', reason text not null, fix text not null,
     desired text, attempts integer not null default 1, retry_at integer,
     since integer not null, run text not null,
-    cause text not null default 'unknown', about text not null default '',
+    cause text not null, about text not null default '',
     option text, value text, place text, crm text, decided text,
     primary key (kind, key, class, part, target)
   ) without rowid;

@@ -11,14 +11,8 @@ import type { Decision, States, Stop } from '../../record-type.ts';
 import { notOursOf, oursOf, isFlagged, hasLeft, movedRows } from './absent-people.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
-import {
-  channelFacts,
-  factsOf,
-  verdictIn,
-  type PersonFacts,
-  type PersonRules,
-  isProtectedByRecord,
-} from './facts.ts';
+import { channelFacts, factsOf, verdictIn, isProtectedByRecord } from './facts.ts';
+import type { PersonFacts, PersonRules } from './person-facts.ts';
 import { gates, newerWill } from './gates.ts';
 import {
   overriddenBy,

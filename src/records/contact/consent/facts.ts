@@ -1,5 +1,5 @@
-/** Defines what the rules and gates know about one person, and derives it. */
-import type { DesiredRow, RecordedRow, Key } from '../../../domain/record.ts';
+/** Derives what the rules and gates know about one person (person-facts.ts). */
+import type { DesiredRow, RecordedRow } from '../../../domain/record.ts';
 import {
   type AbsenceRules,
   policyDeletes,
@@ -12,19 +12,13 @@ import {
   isReplaced,
 } from './absent-people.ts';
 import { isBar, newerWill, passGates } from './gates.ts';
+import type { PersonFacts, PersonRules } from './person-facts.ts';
 import { isUnsure } from './platform-opt-outs.ts';
-import {
-  type ChannelFacts,
-  decideChannel,
-  type ConsentPolicy,
-  type PersonStatus,
-} from './rules.ts';
+import { type ChannelFacts, decideChannel } from './rules.ts';
 import { isChanged, contactsOf, statedContacts } from '../observe/observed-contact.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
 import { attributed, isTakenBack, settledOut, stillSettled } from './own-opt-outs.ts';
 import {
-  type Channels,
-  type Past,
   distrusted,
   doubted,
   memberships,
@@ -41,53 +35,9 @@ import type {
   ObservedContact,
   RecordedContact,
 } from '../observe/contact-state.ts';
-import { renamedOf, withoutOurs, type RenamedContact } from './renamed-contact.ts';
-import { type DesiredSubscription, strictest, strictestOf } from '../observe/strictest-consent.ts';
+import { renamedOf, withoutOurs } from './renamed-contact.ts';
+import { strictest, strictestOf } from '../observe/strictest-consent.ts';
 import type { ContactFields } from '../observe/desired-contact.ts';
-import type { Entry } from '../../../domain/do-not-contact.ts';
-
-/** The settings that the rules and gates apply to a person. */
-export interface PersonRules extends Channels {
-  /** The addresses that contacts.protect contains. */
-  protects: ReadonlySet<Key>;
-  policy: ConsentPolicy;
-  absence: AbsenceRules;
-}
-
-/** What is known about one person, and what follows from it. */
-export interface PersonFacts {
-  states: ContactStates;
-  rules: PersonRules;
-  status: PersonStatus;
-  /** Whether contacts.protect covers the person, by address or by a condition on a CRM record. */
-  isProtected: boolean;
-  /**
-   * Whether the policy would delete this contact now, because the person is gone or because a
-   * contact with a new address has replaced it.
-   */
-  mayDelete: boolean;
-  /** Whether another contact has replaced this one, and the policy deletes this one. */
-  replaced: boolean;
-  desired: Map<string, DesiredSubscription>;
-  recorded: RecordedContact | undefined;
-  /** The same person under former addresses. */
-  former: RecordedContact[];
-  /** The contacts on the platform as just read. */
-  seen: ObservedContact[];
-  /** The contacts as just read, or as last known if nothing was read. */
-  shown: ObservedContact[];
-  /**
-   * The contacts of `shown` without the opt-outs that a creation set by default, because no person
-   * made those.
-   */
-  contacts: ObservedContact[];
-  /** The person's contacts that now have another address on the platform. */
-  renamed: RenamedContact[];
-  /** Returns the opt-out from a channel that an operator stated and that still applies. */
-  operatorOut: (channel: string) => Entry | undefined;
-  /** The recorded state of the person, updated with what is observed now. */
-  now: Past;
-}
 
 /** Derives what is known about one person. It makes no requests; `states` contains everything. */
 export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {

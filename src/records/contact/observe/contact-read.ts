@@ -6,11 +6,11 @@ import type { Change } from '../../../domain/change.ts';
 import { type RecordedRow, fingerprint } from '../../../domain/record.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Platform } from '../../../platform/api-client.ts';
-import { type Stale, type FoundRecord, stale } from '../../record-type.ts';
+import { type Stale, stale } from '../../record-type.ts';
+import type { FoundRecord, UnsubscribeListing } from '../../capabilities.ts';
 import { type ObservedContactRow, silentBody } from './contact-state.ts';
 import { observe } from './observed-contact.ts';
 import { contactKey, spellingsOf } from '../../../domain/values/contact-key.ts';
-import type { UnsubscribeListing } from '../../capabilities.ts';
 
 /** The client of the platform, and the relevant channels of a contact. */
 export interface ReadAccess {

@@ -1,0 +1,264 @@
+/** Counts what the columns of a reading mean, and keeps a few people as examples. */
+import type { Snapshot } from '../../store/snapshot.ts';
+import type { Names } from '../../views/lookup/person-names.ts';
+import { withCommas } from '../../domain/values/counted.ts';
+import { type Line, styled } from '../../compose/output/text-style.ts';
+import { isPlain, formOf } from '../../domain/unknown-words.ts';
+import { wordOf } from '../../domain/values/record-field.ts';
+import type {
+  ColumnMeaning,
+  ColumnValue,
+  MappedColumn,
+} from '../../records/contact/observe/column-meanings.ts';
+import { styledTable, table } from '../../compose/output/table.ts';
+import type { DesiredRow } from '../../domain/record.ts';
+import { decodeContact } from '../../records/contact/observe/contact-state.ts';
+
+interface CountedValue {
+  /** Undefined for a list or an object. */
+  text: string | undefined;
+  means: ColumnMeaning;
+  isSerial: boolean;
+  records: number;
+}
+
+/** The values of one column: unknown ones first, then the most frequent ones. */
+export interface ColumnCount {
+  column: MappedColumn;
+  values: readonly CountedValue[];
+  /** The number of records with further values, which are not distinguished. */
+  others: number;
+}
+
+/** The maximum number of different values that are distinguished in one column. */
+const mostValues = 1_000;
+const mostCharacters = 60;
+const mostShown = 10;
+
+/** Creates a counter for these columns. Memory use does not grow with the number of records. */
+export function countColumns(columns: readonly MappedColumn[]) {
+  const each = columns.map((column) => ({
+    column,
+    values: new Map<string, CountedValue>(),
+    others: 0,
+  }));
+  return {
+    /** Adds a record. Returns its values, in the order of the columns. */
+    add: (record: Record<string, unknown>): ColumnValue[] =>
+      each.map((one) => {
+        const value = one.column.read(record);
+        const { text = '', means, isSerial = false } = value;
+        // Usable ids, addresses and dates are counted by their form: nearly all of them differ.
+        const differs = one.column.holds === 'own' || /^\d{1,4}[-./]\d/.test(text);
+        const isForm = differs && means !== 'unknown' && value.text !== undefined;
+        const short = (isForm ? formOf(text) : value.text)?.slice(0, mostCharacters);
+        const name = `${means} ${short === undefined ? '' : wordOf(short)}`;
+        const known = one.values.get(name);
+        if (known) known.records += 1;
+        else if (one.values.size >= mostValues) one.others += 1;
+        else one.values.set(name, { text: short, means, isSerial, records: 1 });
+        return value;
+      }),
+    /** Returns the counts. In `dateColumns`, a serial number of Excel is a date. */
+    counts: (dateColumns: readonly string[]): ColumnCount[] =>
+      each.map(({ column, values, others }) => {
+        const hasDates = column.fields.every((field) => dateColumns.includes(field));
+        const all = [...values.values()].map((one) =>
+          one.isSerial && hasDates ? { ...one, means: 'yes' as const } : one,
+        );
+        const sorted = all.toSorted(
+          (a, b) =>
+            Number(b.means === 'unknown') - Number(a.means === 'unknown') || b.records - a.records,
+        );
+        return { column, values: sorted, others };
+      }),
+  };
+}
+
+/** Merges values that look the same, and counts those that are not shown. */
+function mergeValues({ column: { holds }, values, others }: ColumnCount, asTheyAre: boolean) {
+  const merged = new Map<string, { value: string | null; records: number; means: ColumnMeaning }>();
+  for (const one of values) {
+    const { text = '' } = one;
+    const isWord = holds === 'words' && one.means !== 'unknown';
+    const isPublic = holds !== 'own' && isPlain({ text, records: one.records });
+    const shown = isWord || asTheyAre || isPublic ? text : formOf(text);
+    const value = one.text === undefined ? null : shown;
+    const name = `${one.means} ${value === null ? '' : wordOf(value)}`;
+    const known = merged.get(name) ?? { value, records: 0, means: one.means };
+    merged.set(name, { ...known, records: known.records + one.records });
+  }
+  const all = [...merged.values()];
+  const rest = all.slice(mostShown);
+  const more = rest.reduce((sum, { records }) => sum + records, others);
+  return { values: all.slice(0, mostShown), others: more };
+}
+
+/** Returns the columns for JSON. Values that may be personal data are shown only `asTheyAre`. */
+export function columnDocument(counts: readonly ColumnCount[], asTheyAre: boolean) {
+  return counts.map((count) => {
+    const { option, channel = null, fields } = count.column;
+    return { option, channel, fields, ...mergeValues(count, asTheyAre) };
+  });
+}
+
+const words: Record<ColumnMeaning, string> = {
+  in: 'in',
+  out: 'out',
+  none: 'no opinion',
+  yes: 'yes',
+  no: 'no',
+  id: 'an id',
+  address: 'an address',
+  time: 'a time',
+  empty: 'empty',
+  unknown: 'unknown',
+};
+
+/** Renders the columns, each with its values and what they mean. */
+export function renderColumns(counts: readonly ColumnCount[], asTheyAre: boolean): Line[] {
+  return counts.flatMap((count) => {
+    const { option, channel, fields } = count.column;
+    const { values, others } = mergeValues(count, asTheyAre);
+    const named = fields.map((field) => JSON.stringify(field)).join(', ');
+    const of = channel === undefined ? '' : ` of ${channel}`;
+    const wordsFor = (value: string | null): string => {
+      if (value === null) return 'a list or an object';
+      return value === '' ? '(empty)' : JSON.stringify(value);
+    };
+    const rows = values.map(({ value, records, means }): Line[] => [
+      withCommas(records),
+      wordsFor(value),
+      means === 'unknown' ? styled('red', words[means]) : styled('dim', words[means]),
+    ]);
+    const rest = others > 0 ? [[withCommas(others), 'other values', '']] : [];
+    const lines = styledTable([...rows, ...rest], { indent: 2, right: [0] });
+    return ['', styled('bold', `${option}${of}: ${named}`), ...lines];
+  });
+}
+
+/** The kinds of people, in the order in which one of each is shown. */
+const kinds = ['mapped', 'invalid', 'gone', 'unsubscribed', 'outside'] as const;
+type PersonKind = (typeof kinds)[number];
+
+interface Candidate {
+  row: DesiredRow;
+  kind: PersonKind;
+  /** The channels whose value has no known meaning. */
+  unknown: readonly string[];
+}
+
+interface MappedPerson {
+  /** The address or its hash; null if it may not be shown, because it is no address. */
+  person: string | null;
+  place: string;
+  state: PersonKind;
+  reason: string | null;
+  channels: Record<string, 'in' | 'out' | 'none' | 'unknown'>;
+}
+
+const mostPeople = 5;
+const mostSkipped = 10;
+
+/** Returns a keeper of the first people of each kind. */
+export function keepPeople() {
+  const kept = new Map<PersonKind, Candidate[]>();
+  const addressless: DesiredRow[] = [];
+  return {
+    /** `unknown` are the channels whose value has no known meaning. */
+    add(
+      row: DesiredRow,
+      { isUnsubscribed, unknown }: { isUnsubscribed: boolean; unknown: readonly string[] },
+    ): void {
+      if (row.invalid?.noAddress === true) {
+        if (addressless.length < mostKept) addressless.push(row);
+        return;
+      }
+      let kind: PersonKind = isUnsubscribed ? 'unsubscribed' : 'mapped';
+      if (row.invalid) kind = 'invalid';
+      else if (row.presence === 'flagged') kind = 'gone';
+      else if (row.presence === 'outside') kind = 'outside';
+      const list = kept.get(kind) ?? [];
+      kept.set(kind, list);
+      if (list.length < mostPeople) list.push({ row, kind, unknown });
+    },
+    /** Returns the sample, once the reading is staged. `names` names people who may be shown. */
+    sample(snapshot: Snapshot, names: Names, asTheyAre: boolean) {
+      const isKnown = ({ kind, id }: DesiredRow) =>
+        id !== '' && snapshot.staging.keysOf(kind, [id]).length > 0;
+      const skipped = addressless.filter((row) => !isKnown(row)).map(({ place }) => place);
+      // One of each kind comes first, then the others fill up in the order of the kinds.
+      const lists = kinds.map((kind) => kept.get(kind) ?? []);
+      const firsts = lists.flatMap(([one]) => one ?? []);
+      const rest = lists.flatMap(([, ...others]) => others);
+      const chosen = new Set([...firsts, ...rest].slice(0, mostPeople));
+      const people = lists
+        .flat()
+        .filter((one) => chosen.has(one))
+        .map((one) => {
+          const { key, alias, kind } = one.row;
+          const person = key === undefined ? undefined : names({ kind, key });
+          const raw = asTheyAre && alias !== '' ? alias : null;
+          return { person: person ?? raw, ...becomes(one, snapshot) };
+        });
+      return { people, skipped: skipped.slice(0, mostSkipped) };
+    },
+  };
+}
+
+/** The maximum number of records without an address that are kept. */
+const mostKept = 1_000;
+
+const said = { opt_in: 'in', opt_out: 'out' } as const;
+
+function becomes(
+  { row, kind, unknown }: Candidate,
+  { staging }: Snapshot,
+): Omit<MappedPerson, 'person'> {
+  const { key, place } = row;
+  // Only the whole reading shows that an id has several addresses.
+  const rows = key === undefined ? [] : staging.desired('contact', key);
+  const { invalid } = rows.find((one) => one.place === place) ?? row;
+  const wishes = decodeContact.desired(row).value.channels;
+  const channels = Object.entries(wishes).map(([channel, wish]) => {
+    if (unknown.includes(channel)) return [channel, 'unknown'] as const;
+    // Of an invalid record, only opt-outs count.
+    const isNone = wish === null || (invalid && wish !== 'opt_out');
+    return [channel, isNone ? 'none' : said[wish]] as const;
+  });
+  return {
+    place,
+    state: invalid ? 'invalid' : kind,
+    reason: invalid?.reason ?? null,
+    channels: Object.fromEntries(channels),
+  };
+}
+
+const states: Record<PersonKind, string> = {
+  mapped: '',
+  invalid: 'invalid',
+  gone: 'gone: the CRM says that this person is deleted',
+  unsubscribed: 'unsubscribed from everything',
+  outside: 'out of scope (contacts.include)',
+};
+
+/** Renders the people, then the places of records that are skipped. */
+export function renderPeople(
+  { people, skipped }: ReturnType<ReturnType<typeof keepPeople>['sample']>,
+  count: number,
+): Line[] {
+  const rows = people.map(({ person, place, state, reason, channels }) => [
+    person ?? place,
+    Object.entries(channels)
+      .map(([channel, is]) => `${channel} ${is === 'none' ? '–' : is}`)
+      .join(', '),
+    reason === null ? states[state] : `invalid: ${reason}`,
+  ]);
+  const lines = table(rows, { indent: 2 });
+  const shown = people.length === 0 ? [] : ['', styled('bold', 'Some of the people:'), ...lines];
+  if (count === 0) return shown;
+  const rest = count > skipped.length ? ' …' : '';
+  const places = `${skipped.join(', ')}${rest}`;
+  const what = `Skipped, without an address: ${withCommas(count)} (${places})`;
+  return [...shown, '', what];
+}

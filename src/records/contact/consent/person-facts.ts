@@ -1,0 +1,52 @@
+/** What the rules and gates know about one person; facts.ts derives it. */
+import type { Key } from '../../../domain/record.ts';
+import type { Entry } from '../../../domain/do-not-contact.ts';
+import type { AbsenceRules } from './absent-people.ts';
+import type { ConsentPolicy, PersonStatus } from './rules.ts';
+import type { Channels, Past } from './past-consent.ts';
+import type { ContactStates, ObservedContact, RecordedContact } from '../observe/contact-state.ts';
+import type { RenamedContact } from './renamed-contact.ts';
+import type { DesiredSubscription } from '../observe/strictest-consent.ts';
+
+/** The settings that the rules and gates apply to a person. */
+export interface PersonRules extends Channels {
+  /** The addresses that contacts.protect contains. */
+  protects: ReadonlySet<Key>;
+  policy: ConsentPolicy;
+  absence: AbsenceRules;
+}
+
+/** What is known about one person, and what follows from it. */
+export interface PersonFacts {
+  states: ContactStates;
+  rules: PersonRules;
+  status: PersonStatus;
+  /** Whether contacts.protect covers the person, by address or by a condition on a CRM record. */
+  isProtected: boolean;
+  /**
+   * Whether the policy would delete this contact now, because the person is gone or because a
+   * contact with a new address has replaced it.
+   */
+  mayDelete: boolean;
+  /** Whether another contact has replaced this one, and the policy deletes this one. */
+  replaced: boolean;
+  desired: Map<string, DesiredSubscription>;
+  recorded: RecordedContact | undefined;
+  /** The same person under former addresses. */
+  former: RecordedContact[];
+  /** The contacts on the platform as just read. */
+  seen: ObservedContact[];
+  /** The contacts as just read, or as last known if nothing was read. */
+  shown: ObservedContact[];
+  /**
+   * The contacts of `shown` without the opt-outs that a creation set by default, because no person
+   * made those.
+   */
+  contacts: ObservedContact[];
+  /** The person's contacts that now have another address on the platform. */
+  renamed: RenamedContact[];
+  /** Returns the opt-out from a channel that an operator stated and that still applies. */
+  operatorOut: (channel: string) => Entry | undefined;
+  /** The recorded state of the person, updated with what is observed now. */
+  now: Past;
+}
