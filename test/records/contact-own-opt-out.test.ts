@@ -184,7 +184,7 @@ describe('row 16', () => {
   });
 });
 
-describe('an opt-out from an earlier version', () => {
+describe('an opt-out of ours without a cause', () => {
   const old: Membership = { is: 'opt_out', by: 'us' };
   const upgraded = (known: Partial<States>) =>
     newsOf(decide({ recorded: withNews(old), ...known }).note);

@@ -71,11 +71,6 @@ describe('what was undone', () => {
     expect(steps(decide({ recorded: note, desired: [says('yes')] }))).toEqual([]);
   });
 
-  test('stays so although an earlier version kept the time with the statement', () => {
-    const then = withNews({ ...ours, cause: 'undone', undone: { run, said: `opt_in ${NOON}` } });
-    expect(steps(decide({ recorded: then, desired: [at(NOON - 1)] }))).toEqual([]);
-  });
-
   test('is compared with the first complete statement if there was none then', () => {
     const unknown = withNews({ ...ours, cause: 'undone', bound: ['1'], undone: { run } });
     const { note } = decide({ recorded: unknown, desired: [says('yes')] });

@@ -142,11 +142,11 @@ function unknownWords() {
 }
 
 function refusal(
-  about: { kind: RecordTypeName; key: Key; part: string; reason: string },
+  { kind, key, part, reason }: { kind: RecordTypeName; key: Key; part: string; reason: string },
   { op, fix }: { op: Change['op']; fix: string },
 ): ListedProblem {
   const cause = op === 'opt_out' ? 'opt-out-refused' : 'platform-refused';
-  return { ...about, class: 'rejected', cause, fix, isNew: false };
+  return { kind, key, part, reason, class: 'rejected', cause, fix, isNew: false };
 }
 
 /** Maintains the list of what awaits approval. */

@@ -184,7 +184,7 @@ export function noteDecision(
   addDecision(snapshot, {
     at,
     what,
-    name: by ?? 'unknown',
+    name: by,
     reason,
     about,
     evidence: null,

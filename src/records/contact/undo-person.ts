@@ -258,8 +258,8 @@ function deletionAfter(inverse: readonly Change[], { run, facts, overridden }: F
 
 /**
  * Returns the opt-outs that the opt-ins of a run overrode, by channel; of several, the person's
- * own. An earlier version did not keep the opt-out with its opt-in. Whatever it was, it is restored
- * as the person's, but not reported to the CRM as such.
+ * own. A creation keeps no opt-out with its opt-in, although it may withdraw one. Whatever it was,
+ * it is restored as the person's, but not reported to the CRM as such.
  */
 function overriddenIn(changes: readonly DoneChange[]): Map<string, OverriddenOptOut> {
   const found = new Map<string, OverriddenOptOut>();

@@ -229,7 +229,7 @@ function entriesOf(
   });
 }
 
-/** The reason of a change (ChangeReason). Changes of earlier versions have none. */
+/** The reason of a change (ChangeReason). */
 const reasonSchema = z.object({
   rule: z.string(),
   says: z.string().optional(),

@@ -132,7 +132,7 @@ const schema = `
   ) without rowid;
   create table approval (
     plan text primary key, at integer not null, ended_at integer,
-    decided_by text, reason text, approvals_given integer
+    decided_by text not null, reason text, approvals_given integer
   ) without rowid;
   create table approval_signature (
     plan text not null, name text not null, at integer not null, reason text,

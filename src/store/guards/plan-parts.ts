@@ -27,8 +27,7 @@ import {
 export interface PlanDecision {
   /** In milliseconds since the epoch. */
   at: number;
-  /** Null for an approval of an earlier version, which did not store it. */
-  by: string | null;
+  by: string;
   reason: string | null;
 }
 

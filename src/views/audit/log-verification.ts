@@ -164,7 +164,7 @@ function judge(
   return { wrong: [...own.map(([name]) => name), ...derived], isChecked: open.length === 0 };
 }
 
-/** A field that is null may be left out: an export of an earlier version lacks the newest ones. */
+/** A field that is null may be left out. */
 function isSame(shown: unknown, expected: unknown): boolean {
   return isDeepStrictEqual(shown ?? null, expected ?? null);
 }

@@ -26,7 +26,7 @@ CREATE TABLE absence (
   ) without rowid;
 CREATE TABLE approval (
     plan text primary key, at integer not null, ended_at integer,
-    decided_by text, reason text, approvals_given integer
+    decided_by text not null, reason text, approvals_given integer
   ) without rowid;
 CREATE TABLE approval_signature (
     plan text not null, name text not null, at integer not null, reason text,

@@ -10,9 +10,8 @@
  *                                                  then, a `consentAt` as above, or undoing that
  *   any                                            `allow`, or `resolve --in`
  *
- * An opt-out recorded by an earlier version has no cause. It counts as stated by the records that
- * opt out when the next decision about the person is made; if no record opts out then, by all
- * records known for the address.
+ * One whose cause is not known counts as stated by the records that opt out when the next decision
+ * about the person is made; if no record opts out then, by all records known for the address.
  */
 import { isOurs, isTheirs, unsettled } from '../observe/observed-contact.ts';
 import type {
@@ -23,7 +22,7 @@ import type {
   UndoneOptIn,
   RecordedContact,
 } from '../observe/contact-state.ts';
-import { statedAt, statementIn, wordsOf, statingIn } from '../observe/strictest-consent.ts';
+import { statedAt, statementIn, statingIn } from '../observe/strictest-consent.ts';
 import type { Entry } from '../../../domain/do-not-contact.ts';
 
 interface Stated {
@@ -84,7 +83,7 @@ function remembering(
   const words = statementIn(stated.desired, channel);
   if (words === undefined) return membership;
   if (undone.said === undefined) return { ...membership, undone: { ...undone, said: words } };
-  const isSame = words === wordsOf(undone.said);
+  const isSame = words === undone.said;
   if (isSame && !isStatedAfter(membership, channel, stated)) return membership;
   const { undone: _, ...over } = membership;
   return over;

@@ -54,7 +54,7 @@ export const silentBody = canonicalJson({
  * A contact as the platform shows it, reduced to the configured channels and those they replace.
  */
 export const observedBody = z.object({
-  /** The reasons why the contact receives no mail; also undefined in rows of earlier versions. */
+  /** The reasons why the contact receives no mail; undefined if it receives mail. */
   causes: z
     .array(z.enum(['unsubscribed', 'blocked', 'bounce', 'complaint', 'suppressed']))
     .optional(),
@@ -106,7 +106,7 @@ export type UndoneOptIn = z.infer<typeof undone>;
 const membership = z.object({
   /**
    * When our opt-out was acknowledged, by our clock or the platform's, whichever is ahead, in
-   * milliseconds since the epoch. Rows of earlier versions lack it.
+   * milliseconds since the epoch.
    */
   acked: z.number().optional(),
   /**
@@ -115,7 +115,7 @@ const membership = z.object({
    */
   bound: z.array(z.string()).optional(),
   by: z.enum(['us', 'platform']),
-  /** The reason for our opt-out. Rows of earlier versions lack it. */
+  /** The reason for our opt-out. */
   cause: optOutCause.optional(),
   /**
    * Whether a request of ours that got no response may have made the opt-out, or whether it existed
@@ -133,7 +133,7 @@ const membership = z.object({
   /**
    * The decision of an operator that this very opt-out does not count (`resolve --in`). It is
    * dropped as soon as the opt-out may be another one, or one of the CRM records that stated the
-   * opt-in then (`stating`) no longer does. Settlements of earlier versions lack the ids.
+   * opt-in then (`stating`) no longer does.
    */
   settled: settlement.extend({ stating: z.array(z.string()).optional() }).optional(),
   /** The ids of the CRM records that state our opt-out. */
@@ -206,7 +206,7 @@ export const enrolmentBody = z.object({
   moved: z.boolean().default(false),
   /**
    * The reason for an opt-out: the CRM states it, or the person is missing there, is flagged as
-   * deleted, or now has another address. Changes of earlier versions lack it.
+   * deleted, or now has another address.
    */
   cause: optOutCause.optional(),
   /** The opt-in that an opt-out of `undo` takes back. */

@@ -85,14 +85,6 @@ export function statementIn(
 ): string | undefined {
   const present = rows.filter(({ value }) => value.presence === 'present');
   if (present.length === 0 || rows.some(({ invalid }) => invalid)) return undefined;
-  return wordsOf(present.map(({ value }) => value.channels[channel] ?? '').join(', '));
-}
-
-/** Returns the words of a statement. An earlier version kept the times with them. */
-export function wordsOf(statement: string): string {
-  const words = statement.split(', ').map((part) => part.split(' ')[0] ?? '');
-  return [...new Set(words)]
-    .filter((word) => word !== '')
-    .toSorted()
-    .join(', ');
+  const words = present.flatMap(({ value }) => value.channels[channel] ?? []);
+  return [...new Set(words)].toSorted().join(', ');
 }
