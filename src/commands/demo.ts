@@ -7,13 +7,13 @@ import type { Command } from 'commander';
 import { changeCrm, changePlatform, claims, type Claims } from '../trials/demo/sample-people.ts';
 import {
   type ClaimResult,
-  lookBefore,
   tellOf,
   tellOfTemplate,
-  tellSafety,
   writesIn,
 } from '../trials/demo/expected-outcome.ts';
-import { createPage, type DemoPage, leave, pass, type Passed } from '../trials/demo/demo-run.ts';
+import { lookBefore, tellSafety } from '../trials/demo/safety-check.ts';
+import { createPage, type DemoPage, leave } from '../trials/demo/demo-page.ts';
+import { pass, type Passed } from '../trials/demo/demo-run.ts';
 import {
   enrolmentsPerSecond,
   openStage,
