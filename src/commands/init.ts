@@ -33,7 +33,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   refuseExisting(output);
   const sample = await readSample({ ...flags, source, env: shell.env, signal: shell.stop });
   const asTheyAre = shell.terminal || flags.addresses === true;
-  const { channels: platform, note } = await platformChannels(shell);
+  const { channels: platform, note } = await platformChannels(shell.env, shell.stop);
   if (note !== undefined) shell.note(`crm-mirror: ${note}`);
   const choices = choicesOf(flags, { asTheyAre, platform });
   let proposal: Proposal;

@@ -32,7 +32,7 @@ import {
 } from './column-words.ts';
 import { columnsIn, wordFlag } from './column-flags.ts';
 import { denialAnswer, optOutAnswer, placeholder, unreadable } from './opt-out-answer.ts';
-import { matchChannels, type PlatformChannel } from './platform-channels.ts';
+import { matchChannels, type PlatformChannel } from './match-channels.ts';
 import type { Column, Role, Sample, Value } from './sample/sample.ts';
 import { type FlagAnswer, Undecided } from './sample/undecided.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';

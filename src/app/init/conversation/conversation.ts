@@ -10,7 +10,8 @@ import { countsOf, recordsOf, valuesOf, mayBeAny } from '../column-words.ts';
 import { described, previewOf } from '../describe-proposal.ts';
 import { columnsIn, wordFlag, wordsOf } from '../column-flags.ts';
 import { choicesOf, commandLine, type Flags } from '../init-flags.ts';
-import { platformChannels, type PlatformChannel } from '../platform-channels.ts';
+import type { PlatformChannel } from '../match-channels.ts';
+import { platformChannels } from '../platform-channels.ts';
 import { type Proposal, propose } from '../propose-columns.ts';
 import type { Sample, Role } from '../sample/sample.ts';
 import { Undecided, type Question } from '../sample/undecided.ts';
@@ -40,7 +41,7 @@ export async function converse(given: Flags, shell: Shell): Promise<number> {
 
 async function agreed(asGiven: Flags, talk: Talk, shell: Shell) {
   const { flags: located, sample } = await locate(asGiven, talk, shell);
-  const { channels: platform, note } = await platformChannels(shell);
+  const { channels: platform, note } = await platformChannels(shell.env, shell.stop);
   if (note !== undefined) talk.warn(note);
   // Each column gets a value of its own, so that an answer can take back one of them.
   const namesIn = (lists: readonly string[]) =>
