@@ -7,7 +7,7 @@ import type { Clock } from '../domain/clock.ts';
 import { diskOf } from '../store/database/snapshot-disk.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import type { AssignmentStore, Claim } from '../compose/queues/assignment-store.ts';
-import { aliveMs } from '../compose/queues/queue-names.ts';
+import { aliveMs } from '../compose/queues/fleet-keys.ts';
 import { copiedAt } from '../compose/snapshot-marks.ts';
 
 /** This worker's side of the assignment of one mirror. */

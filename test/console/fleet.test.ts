@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { homeRecord } from '../../src/compose/queues/assignment-store.ts';
-import { fleetKeys } from '../../src/compose/queues/queue-names.ts';
+import { fleetKeys } from '../../src/compose/queues/fleet-keys.ts';
 import { createNodeHeartbeat } from '../../src/compose/queues/node-heartbeat.ts';
 import { connectQuickly } from '../../src/compose/queues/redis-connections.ts';
 import { drainNode, readFleet, recordOf, weigh } from '../../src/compose/placement/fleet-store.ts';

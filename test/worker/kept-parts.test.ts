@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { sealIn } from '../../src/compose/queues/payload-encryption.ts';
-import { fleetKeys } from '../../src/compose/queues/queue-names.ts';
+import { fleetKeys } from '../../src/compose/queues/fleet-keys.ts';
 import { connectQuickly } from '../../src/compose/queues/redis-connections.ts';
 import { partUse, receiveMirror } from '../../src/worker/moves/transfer-mirror.ts';
 import { moveStore } from '../../src/compose/placement/move-store.ts';

@@ -12,12 +12,11 @@
  * lock counts only if its worker has shown twice afterwards that it is alive: the first time may
  * have been before the lock was looked for.
  */
-import { existsSync, readdirSync, rmSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { renderProblem } from '../../domain/errors.ts';
 import { isLeased, type Lease, takeLease } from '../../store/database/writer-lease.ts';
 import type { FleetNode } from './fleet-store.ts';
-import { diskOf } from '../../store/database/snapshot-disk.ts';
 
 interface Self {
   node: string;
@@ -131,49 +130,4 @@ function words(folder: string, { name }: FleetNode, isLater: boolean): string {
     ? 'delete .crm-mirror-disk in the copy, and restart its worker'
     : 'mount a file system that locks files (docs/fleet-workers.md), and restart the workers';
   return renderProblem({ reason: `${what}; ${then}`, fix });
-}
-
-/** A mirror and the file of its snapshot. */
-export interface LocalMirror {
-  mirror: string;
-  snapshot: string;
-}
-
-interface Survey {
-  /** Mirrors in a folder without an id are listed under ''. */
-  disks: Record<string, { begun: string[]; bare: string[] }>;
-  /** The folder of each disk that has an id. */
-  folders: Map<string, string>;
-}
-
-/** Returns the disks of these mirrors. */
-export function surveyDisks(
-  mirrors: readonly LocalMirror[],
-  randomHex: (bytes: number) => string,
-): Survey {
-  const disks: Survey['disks'] = {};
-  const folders: Survey['folders'] = new Map();
-  for (const [folder, own] of Map.groupBy(mirrors, ({ snapshot }) => dirname(snapshot))) {
-    const id = diskOf(folder, randomHex);
-    if (id !== undefined) folders.set(id, folder);
-    const disk = disks[id ?? ''] ?? { begun: [], bare: [] };
-    disks[id ?? ''] = disk;
-    const files = new Set(namesIn(folder));
-    for (const { mirror, snapshot } of own.toSorted(byMirror)) {
-      (files.has(basename(snapshot)) ? disk.begun : disk.bare).push(mirror);
-    }
-  }
-  return { disks, folders };
-}
-
-function byMirror(a: LocalMirror, b: LocalMirror): number {
-  return a.mirror < b.mirror ? -1 : 1;
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
 }

@@ -14,7 +14,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { NodeHeartbeat } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
-import { createDiskLocks, type DiskLocks, type LocalMirror, surveyDisks } from './disk-locks.ts';
+import { createDiskLocks, type DiskLocks } from './disk-locks.ts';
 import {
   type Fleet,
   mirrorsWithoutDisk,
@@ -23,6 +23,7 @@ import {
   recordOf,
   weigh,
 } from './fleet-store.ts';
+import { type LocalMirror, surveyDisks } from './local-disks.ts';
 import { isUnderway } from './move-store.ts';
 import { placeMirrors } from './place-mirrors.ts';
 

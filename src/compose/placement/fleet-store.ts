@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { parseJson } from '../../domain/values/lossless-json.ts';
 import { aliveKeyOf } from '../queues/assignment-store.ts';
-import { fleetChanged, fleetKeys } from '../queues/queue-names.ts';
+import { fleetChanged, fleetKeys } from '../queues/fleet-keys.ts';
 import { nodeKeys } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
 import { type Move, movesIn, oneLine } from './move-store.ts';

@@ -16,7 +16,8 @@
 import { z } from 'zod';
 import { parseJson } from '../../domain/values/lossless-json.ts';
 import { aliveKeyOf } from '../queues/assignment-store.ts';
-import { fleetChanged, fleetKeys, prefix } from '../queues/queue-names.ts';
+import { fleetChanged, fleetKeys } from '../queues/fleet-keys.ts';
+import { prefix } from '../queues/queue-names.ts';
 import { nodeKeys } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
 
@@ -28,7 +29,7 @@ const moveSchema = z.object({
   /** The names of the workers. */
   from: oneLine,
   to: oneLine,
-  /** The disk of the target, as queue-names.ts describes it. */
+  /** The disk of the target, as fleet-keys.ts describes it. */
   disk: z.string(),
   state: z.enum(['asked', 'ready', 'leaving', 'sending']),
   /** A text that the target has sealed, in Base64; '' before that. */

@@ -32,7 +32,8 @@
  * that it has lost the mirror. It can only lose it after its own key was gone, which it notices.
  */
 import { z } from 'zod';
-import { aliveMs, fleetChanged, fleetKeys, prefix } from './queue-names.ts';
+import { aliveMs, fleetChanged, fleetKeys } from './fleet-keys.ts';
+import { prefix } from './queue-names.ts';
 import { nodeKeys } from './node-heartbeat.ts';
 import type { Quick } from './redis-connections.ts';
 
@@ -49,7 +50,7 @@ export interface Candidate {
   acceptLost: boolean;
   /** Whether this worker was told to stand by within the last fifteen seconds. */
   stoodBy: boolean;
-  /** The disk of the snapshot, as queue-names.ts describes it; '' if its folder has no id. */
+  /** The disk of the snapshot, as fleet-keys.ts describes it; '' if its folder has no id. */
   disk: string;
 }
 

@@ -14,7 +14,8 @@
  */
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import { aliveMs, fleetChanged, fleetKeys, forgetNode, prefix } from './queue-names.ts';
+import { aliveMs, fleetChanged, fleetKeys, forgetNode } from './fleet-keys.ts';
+import { prefix } from './queue-names.ts';
 import type { Quick } from './redis-connections.ts';
 
 /** The keys of processes begin with this. */
