@@ -7,10 +7,10 @@ import type { Attention } from '../views/status/attention.ts';
 import { attentionOf } from '../views/status/attention-list.ts';
 import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { type CurrentStatus, currentStatusOf } from '../views/status/mirror-status.ts';
+import { type CurrentStatus, currentStatusOf } from '../views/status/status-document.ts';
 import { counted } from '../domain/values/counted.ts';
 import { askRedis } from '../views/status/mirror-health.ts';
-import { calmOf, rowsOf } from '../views/status/current-status.ts';
+import { calmOf, rowsOf } from '../views/status/status-text.ts';
 
 export function options(command: Command): void {
   verboseOption(namingOptions(command)).addHelpText(

@@ -27,7 +27,7 @@ import {
   outageLines,
   tellOutage,
 } from '../views/status/mirror-health.ts';
-import { readCurrentStatus } from '../views/status/current-status.ts';
+import { readCurrentStatus } from '../views/status/status-document.ts';
 import type { Webhook } from './server/webhooks.ts';
 import type { Workable } from './mirror-folder.ts';
 import { follow, keepWhole, unfollow, watchOverdue } from './mirror-schedule.ts';
@@ -64,6 +64,11 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
   const parts: Parts = openParts(config, outer, options);
   const { mirror, redis: url, contacts } = config;
   const { home, events, redis, queue, quick, failed, over } = parts;
+  const { shell, outages, clock, probe, overdue } = parts;
+  const { isOurs: isHere } = home;
+  const { away } = redis;
+  const { look: lookForOverdue } = overdue;
+  void pulse({ config, outages, clock, probe, isHere, away, lookForOverdue }, shell.stop);
   const hook = contacts?.webhook;
   const view = viewQueues({ url, mirror, connections: options.connections });
   // The key is there since the first run.
@@ -198,14 +203,11 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
     queue,
     redis,
     clock,
+    probe,
     outages,
     overdue,
     faults: (): Attention[] => [...redis.faults(0), ...failing()],
   };
-  const { isOurs: isHere } = home;
-  const { away } = redis;
-  const { look: lookForOverdue } = overdue;
-  void pulse({ config, outages, clock, probe, isHere, away, lookForOverdue }, shell.stop);
   return { ...parts, isPlaced: turns !== undefined, isLeaving: false };
 }
 

@@ -16,7 +16,7 @@ import { tickWords } from '../../compose/queues/run-schedule.ts';
 import { csvLines } from '../../compose/output/csv-text.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { heldReason } from '../../views/lookup/standing-problems.ts';
-import type { CurrentStatus } from '../../views/status/mirror-status.ts';
+import type { CurrentStatus } from '../../views/status/status-document.ts';
 import { heldWords } from '../../views/status/attention-list.ts';
 import type { Names } from '../../views/lookup/person-names.ts';
 import { successorsOf, whyGone } from '../../views/lookup/missing-people.ts';

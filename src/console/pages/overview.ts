@@ -10,7 +10,7 @@ import { canaryWords } from '../../engine/report/canary-text.ts';
 import { instant, range } from '../../compose/output/format-values.ts';
 import { tickWords } from '../../compose/queues/run-schedule.ts';
 import type { Attention } from '../../views/status/attention.ts';
-import { rowsOf, windowWords } from '../../views/status/current-status.ts';
+import { rowsOf, windowWords } from '../../views/status/status-text.ts';
 import { unreadable } from '../../views/status/mirror-health.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { channelName, consoleText, withoutPlans } from '../view/console-text.ts';

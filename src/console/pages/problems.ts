@@ -13,7 +13,7 @@ import { classWords, type ShownGroup, shownGroups } from '../../compose/output/p
 import { instant } from '../../compose/output/format-values.ts';
 import { heldReason, standingGroups } from '../../views/lookup/standing-problems.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import type { CurrentStatus } from '../../views/status/mirror-status.ts';
+import type { CurrentStatus } from '../../views/status/status-document.ts';
 import { channelName, consoleText, personLink, withChannelNames } from '../view/console-text.ts';
 import { actionForm } from '../view/form.ts';
 import {

@@ -24,8 +24,11 @@ import type { QueueView } from '../../compose/queues/queue-view.ts';
 import { type Attention, worstFirst } from '../../views/status/attention.ts';
 import { see, type Seen } from '../../views/lookup/seen-mirror.ts';
 import { attentionOf } from '../../views/status/attention-list.ts';
-import { readCurrentStatus, statusWithoutSnapshot } from '../../views/status/current-status.ts';
-import type { CurrentStatus } from '../../views/status/mirror-status.ts';
+import {
+  type CurrentStatus,
+  readCurrentStatus,
+  statusWithoutSnapshot,
+} from '../../views/status/status-document.ts';
 import type { User } from '../access/visitor.ts';
 import { createJobs, type Jobs } from './jobs.ts';
 

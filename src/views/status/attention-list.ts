@@ -12,7 +12,7 @@ import {
 } from '../../engine/report/guard-text.ts';
 import { ago, type Attention, worstFirst } from './attention.ts';
 import { outageLines } from './mirror-health.ts';
-import type { CurrentStatus } from './mirror-status.ts';
+import type { CurrentStatus } from './status-document.ts';
 
 /**
  * Decides what needs attention in a mirror, worst first. Every place that shows the state of a

@@ -1,7 +1,7 @@
 /**
  * Formats the runs of a snapshot as documents and as text, and compares the last ones with the
  * thresholds of the configuration (`alerts`). Crossing one needs attention, and stops nothing; one
- * that is not set is never crossed. `alerts.proofAge` is in mirror-status.ts.
+ * that is not set is never crossed. `alerts.proofAge` is in status-document.ts.
  */
 import { z } from 'zod';
 import type { RecordTypeName } from '../../domain/record.ts';

@@ -1,4 +1,7 @@
-/** Reads everything that `status` shows into one document, before any of it is evaluated. */
+/**
+ * Reads everything that `status` shows into one document, before any of it is evaluated: of a mirror
+ * that is to be opened, or of an open one.
+ */
 import { existsSync, statSync } from 'node:fs';
 import { z } from 'zod';
 import type { Problem } from '../../domain/errors.ts';
@@ -10,6 +13,8 @@ import type { ProblemClass } from '../../domain/record-problem.ts';
 import { countUnmanaged } from '../../domain/unmanaged-people.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import { dueBefore } from '../../config/schema/cron-pattern.ts';
+import type { Config } from '../../config/config.ts';
+import { isLeased } from '../../store/database/writer-lease.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { readDoNotContactList } from '../../store/do-not-contact/list-file.ts';
 import { isLater, type KeptRun } from '../../store/tables/run-history.ts';
@@ -35,7 +40,7 @@ import { pausedOf, tellPaused } from '../../compose/pause-mark.ts';
 import { copiedAt } from '../../compose/snapshot-marks.ts';
 import { auditLogState } from '../audit/log-verification.ts';
 import { missingOf } from '../lookup/missing-people.ts';
-import type { Seen } from '../lookup/seen-mirror.ts';
+import { see, type Seen } from '../lookup/seen-mirror.ts';
 import { alertsIn, onlyIn, pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
 import { healthOf } from './mirror-health.ts';
 
@@ -54,6 +59,26 @@ interface Delays {
 
 /** The document printed by `status`. */
 export type CurrentStatus = ReturnType<typeof currentStatusOf>;
+
+/**
+ * Reads the status of a mirror. It names no person by address. `timeoutMs`: how long a lock of the
+ * snapshot is waited for.
+ */
+export function readCurrentStatus(config: Config, timeoutMs?: number): CurrentStatus {
+  const seen = see(config, false, timeoutMs);
+  try {
+    return currentStatusOf(seen);
+  } finally {
+    seen.snapshot?.close();
+  }
+}
+
+/** Returns what is known of a mirror without its snapshot. */
+export function statusWithoutSnapshot(config: Config): CurrentStatus {
+  const names = () => '';
+  const leased = isLeased(config.snapshot);
+  return currentStatusOf({ config, snapshot: undefined, names, leased, now: Date.now() });
+}
 
 /** Reads the status of an open mirror. Without a snapshot, what it would tell is empty or null. */
 export function currentStatusOf(seen: Seen) {

@@ -1,5 +1,6 @@
 /**
- * Reads the current status of a mirror, as data and as text for the console and the terminal.
+ * Formats the status of a mirror as text for the terminal and the console: the rows of its table,
+ * the progress of a run, and the line for a mirror that needs no attention. All functions are pure.
  */
 import { sayPending, waitWords } from '../../engine/report/guard-text.ts';
 import { canaryWords, sliceWords, type ToldCanary } from '../../engine/report/canary-text.ts';
@@ -9,38 +10,15 @@ import { guardRows } from '../../domain/guard-classes.ts';
 import { canaryBounds } from '../../domain/guards/canary.ts';
 import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import type { Config } from '../../config/config.ts';
 import { tickWords } from '../../compose/queues/run-schedule.ts';
 import { byWords } from '../../compose/output/decision-words.ts';
 import { lasting, size, range } from '../../compose/output/format-values.ts';
 import { progressForms } from '../../compose/progress/progress-meter.ts';
-import { isLeased } from '../../store/database/writer-lease.ts';
-import { see } from '../lookup/seen-mirror.ts';
 import { missingWords } from '../lookup/missing-people.ts';
 import { endOf, heldWords } from './attention-list.ts';
 import type { NextRuns } from './mirror-health.ts';
-import { type CurrentStatus, currentStatusOf } from './mirror-status.ts';
 import { statusWords, type ToldRun, tookWords } from './run-history.ts';
-
-/**
- * Reads the status of a mirror. It names no person by address. `timeoutMs`: how long a lock of the
- * snapshot is waited for.
- */
-export function readCurrentStatus(config: Config, timeoutMs?: number): CurrentStatus {
-  const seen = see(config, false, timeoutMs);
-  try {
-    return currentStatusOf(seen);
-  } finally {
-    seen.snapshot?.close();
-  }
-}
-
-/** Returns what is known of a mirror without its snapshot. */
-export function statusWithoutSnapshot(config: Config): CurrentStatus {
-  const names = () => '';
-  const leased = isLeased(config.snapshot);
-  return currentStatusOf({ config, snapshot: undefined, names, leased, now: Date.now() });
-}
+import type { CurrentStatus } from './status-document.ts';
 
 /**
  * Returns the rows of the status table as pairs of a name and a value. `isVerbose`: with the ids of

@@ -18,7 +18,7 @@ import { guardNames, type GuardClass } from '../../domain/guard-classes.ts';
 import type { Attention } from './attention.ts';
 import { attentionOf } from './attention-list.ts';
 import { isExplained } from './mirror-health.ts';
-import type { CurrentStatus } from './mirror-status.ts';
+import type { CurrentStatus } from './status-document.ts';
 
 /** The plans that await approval, as far as it matters whether to report them again. */
 const withheld = z.object({

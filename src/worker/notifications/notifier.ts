@@ -14,7 +14,7 @@
 import type { Config } from '../../config/config.ts';
 import type { OutageRecord } from '../../store/health-file.ts';
 import { type Attention, worstFirst } from '../../views/status/attention.ts';
-import { readCurrentStatus } from '../../views/status/current-status.ts';
+import { readCurrentStatus } from '../../views/status/status-document.ts';
 import { unreadable } from '../../views/status/mirror-health.ts';
 import { foundIn } from '../../views/status/trouble-notice.ts';
 import { deliverDue, type Line, sayWhy, type Seen } from './notice-delivery.ts';
