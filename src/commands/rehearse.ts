@@ -15,12 +15,8 @@ import { codeOfStop, exitCode } from '../compose/output/exit-codes.ts';
 import { renderGroups, shownGroups } from '../compose/output/problem-groups.ts';
 import { onlyOf, readOnlyPeople } from '../app/run/only-people.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import {
-  compareRehearsals,
-  type Conditions,
-  type Rehearsed,
-  rehearseRun,
-} from '../trials/rehearsal/rehearse-run.ts';
+import { compareRehearsals } from '../trials/rehearsal/compare-rehearsals.ts';
+import { type Conditions, type Rehearsed, rehearseRun } from '../trials/rehearsal/rehearse-run.ts';
 import { observeOriginal, type Original } from '../trials/rehearsal/observe-original.ts';
 import {
   differenceLines,

@@ -18,9 +18,9 @@ import { createSend } from '../../http/send-request.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import type { PlatformFacts } from '../../records/platform-facts.ts';
 import { type PlatformView, watched } from './platform-view.ts';
+import { createReadings, type SourceReadings } from './source-readings.ts';
 import { onlyReads } from './transports.ts';
 import { copyForRehearsal, type WorkingCopy } from './working-copy.ts';
-import type { Certificate, ReadRequest, Source, SourceRecord } from '../../sources/source.ts';
 
 /** What was observed. */
 export interface Original {
@@ -122,79 +122,4 @@ const sameTimeMs = 2000;
  */
 function roundedUp(ms: number): number {
   return [20, 50, 100, 200, 500].find((step) => ms <= step) ?? 1000;
-}
-
-/** One reading that has ended: its batches, and what the source said of it. */
-interface Reading<End> {
-  batches: SourceRecord[][];
-  end: End;
-}
-
-type Keep = Map<string, Reading<Certificate | 'lost'>>;
-
-/** Waits for real work, during which no virtual time passes. */
-type Hold = <T>(real: Promise<T>) => Promise<T>;
-
-/** The readings of all sources of a rehearsal. */
-interface SourceReadings {
-  /**
-   * Returns a source that yields what was read from the source of that name, and otherwise reads
-   * it. It never changes while the rehearsal lasts.
-   */
-  of(name: string, source: Source, hold: Hold): Source;
-}
-
-/** Creates an empty store of readings. */
-export function createReadings(): SourceReadings {
-  const known: Keep = new Map();
-  return {
-    of: (name, source, hold) => {
-      const { changes, one } = source;
-      const read = (what: readonly string[], from: () => AsyncGenerator<SourceRecord[], End>) =>
-        replay(known, { key: JSON.stringify([name, ...what]), from, hold });
-      return {
-        async *read(request) {
-          const end = yield* read(request.fields, () => source.read(request));
-          if (end === 'lost') throw new Error('only a reading of changes can be lost');
-          return end;
-        },
-        ...(source.still && { still: () => true }),
-        ...(changes && {
-          changes: (since: string, request: ReadRequest) =>
-            read(['since', since, ...request.fields], () => changes(since, request)),
-        }),
-        ...(one && {
-          one: async (id: string, request: ReadRequest) => hold(one(id, request)),
-        }),
-      };
-    },
-  };
-}
-
-type End = Certificate | 'lost';
-
-async function* replay(
-  known: Keep,
-  { key, from, hold }: { key: string; from(): AsyncGenerator<SourceRecord[], End>; hold: Hold },
-): AsyncGenerator<SourceRecord[], End> {
-  const kept = known.get(key);
-  if (kept) {
-    yield* kept.batches;
-    return kept.end;
-  }
-  const batches: SourceRecord[][] = [];
-  const reading = from();
-  try {
-    for (;;) {
-      const next = await hold(reading.next());
-      if (next.done === true) {
-        known.set(key, { batches, end: next.value });
-        return next.value;
-      }
-      batches.push(next.value);
-      yield next.value;
-    }
-  } finally {
-    await hold(reading.return({ complete: false, reading: '', why: '', fix: '' }));
-  }
 }

@@ -1,6 +1,7 @@
 /**
  * Rehearses one run: the real engine runs on copies of the mirror's files, against an emulator that
- * holds what the platform showed, in virtual time.
+ * holds what the platform showed, in virtual time. Its rate limits are those given, else those
+ * seen, else assumed ones.
  */
 import { assemble } from '../../compose/assemble-mirror.ts';
 import { connect } from '../../compose/platform-connection.ts';
@@ -14,19 +15,12 @@ import type { MissingRecord } from '../../store/tables/absence-counts.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import type { Original } from './observe-original.ts';
 import { asRead, fillEmulator } from './platform-view.ts';
-import {
-  type PersonState,
-  type PlatformState,
-  sameState,
-  stateOf,
-  statesByKey,
-} from './platform-state.ts';
+import { type PlatformState, stateOf } from './platform-state.ts';
 import { sendInProcess } from './transports.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 import type { WorkingCopy } from './working-copy.ts';
 import { parseLimit, type Route, routes } from '../../emulator/limits/route-limits.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
-import type { Key } from '../../domain/record.ts';
 
 /** The limit of a route, and where it comes from. */
 export interface UsedLimit {
@@ -184,60 +178,4 @@ export async function rehearseRun(
 /** Returns the name of a record in `Rehearsed.changes`. */
 export function recordName({ kind, key }: Pick<PlannedRecord, 'kind' | 'key'>): string {
   return `${kind} ${key}`;
-}
-
-/** What one configuration does with a person. */
-export interface Outcome {
-  /** The contacts of the person in the end. */
-  states: readonly PersonState[];
-  changes: readonly PlannedRecord[];
-  /** Whether the person is recorded, and missing from the CRM after the run. */
-  isMissing: boolean;
-}
-
-/** Two configurations treat this person differently. */
-export interface PersonDifference {
-  key: Key;
-  one: Outcome;
-  other: Outcome;
-}
-
-/**
- * Returns the people whose end state, absence or planned changes differ, in the order of their
- * keys. Two changes are the same if they do the same in the same channels, whatever the reason.
- */
-export function compareRehearsals(one: Rehearsed, other: Rehearsed): PersonDifference[] {
-  const [mine, theirs] = [outcomesOf(one), outcomesOf(other)];
-  const keys = new Set([...mine.keys(), ...theirs.keys()]);
-  return [...keys].toSorted().flatMap((key): PersonDifference[] => {
-    const [first, second] = [mine.of(key), theirs.of(key)];
-    const isSame =
-      first.isMissing === second.isMissing &&
-      first.states.length === second.states.length &&
-      first.states.every((state) => second.states.some((their) => sameState(state, their))) &&
-      changeText(first) === changeText(second);
-    return isSame ? [] : [{ key, one: first, other: second }];
-  });
-}
-
-function outcomesOf({ after, changes, missing }: Rehearsed) {
-  const gone = new Set(missing.after.map(({ key }) => key));
-  const states = statesByKey(after);
-  const planned = (key: Key) => changes.get(recordName({ kind: 'contact', key })) ?? [];
-  const changed = [...changes.values()].flatMap(([record]) =>
-    record?.kind === 'contact' ? [record.key] : [],
-  );
-  return {
-    keys: () => [...states.keys(), ...changed, ...gone],
-    of: (key: Key): Outcome => ({
-      states: states.get(key) ?? [],
-      changes: planned(key),
-      isMissing: gone.has(key),
-    }),
-  };
-}
-
-function changeText({ changes }: Outcome): string {
-  const texts = changes.map(({ op, held, parts }) => JSON.stringify([op, held, parts.toSorted()]));
-  return texts.toSorted().join();
 }

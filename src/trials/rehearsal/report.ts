@@ -21,7 +21,8 @@ import {
   type Difference,
   type PersonState,
 } from './platform-state.ts';
-import { type Outcome, type PersonDifference, recordName, type Rehearsed } from './rehearse-run.ts';
+import type { Outcome, PersonDifference } from './compare-rehearsals.ts';
+import { recordName, type Rehearsed } from './rehearse-run.ts';
 import { deferredCount } from '../../domain/guards/plan-rule.ts';
 import { type ShownGroup, shownGroups } from '../../compose/output/problem-groups.ts';
 
