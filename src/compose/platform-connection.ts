@@ -1,4 +1,7 @@
-/** Connects a mirror to its platform, and opens the log of what is sent there. */
+/**
+ * Connects a mirror to its platform, opens the log of what is sent there, and records what comes of
+ * each request.
+ */
 import { randomBytes } from 'node:crypto';
 import { renderProblem, Unavailable } from '../domain/errors.ts';
 import type { Config } from '../config/config.ts';

@@ -1,6 +1,7 @@
 /**
- * Hosts one mirror in a worker: what is done in it. open-mirror.ts opens it. A failure at startup
- * ends the worker. A later failure ends a run and is printed.
+ * Hosts one mirror in a worker: what is done in it, and when it is claimed, kept, given away and
+ * claimed again. open-mirror.ts opens it. A failure at startup ends the worker. A later failure
+ * ends a run and is printed.
  *
  *   another process has the lease     stands by: printed once, claimed soon after release
  *   another worker has the mirror     the same; a mirror that is lost to another is closed

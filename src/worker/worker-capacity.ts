@@ -1,6 +1,6 @@
 /**
  * What the mirrors of one worker share, so that hundreds of them need the memory of a few: a mirror
- * is open only while something is done in it, and shortly afterwards.
+ * is open only while something is done in it, and shortly afterwards, and the heap is kept small.
  *
  *   how much at once        the limit                       why
  *   runs                    four, and up to 12 while the    a process computes on one core: if it
@@ -100,7 +100,21 @@ const lookMs = 200;
 /** The slots of a worker. */
 export type RunSlots = ReturnType<typeof createRunSlots>;
 
-/** Creates the slots. */
+/**
+ * Creates the slots, which limit how many runs of a worker are in progress at once, however many
+ * mirrors are due.
+ *
+ *   a run                        result
+ *   a slot is free               it begins
+ *   no slot is free              it waits; the one that was due first gets the next slot
+ *   is stopped while it waits    it does not begin
+ *   waits, and the process has   there is one slot more, a few times a second: the runs in progress
+ *   time left                    wait for the CRM or the platform
+ *   goes on for half a minute    it gives its slot to another one, as long as few runs have done so
+ *
+ * A run that takes so long mostly waits for the platform's limits. If it kept its slot, a few first
+ * loads would delay the schedules of all other mirrors for hours.
+ */
 export function createRunSlots({ atOnce, most, long, hasTime, clock }: SlotOptions) {
   /** The runs that use a slot, and the long runs that use none. */
   let used = 0;

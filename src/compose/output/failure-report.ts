@@ -1,3 +1,8 @@
+/**
+ * Explains any failure to people, with the exit code that classifies it. What is no bug has a
+ * remedy: an expected error, a path that cannot be used, an error of the disk, the file system or
+ * SQLite.
+ */
 import {
   isExpected,
   Busy,

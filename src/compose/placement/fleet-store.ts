@@ -1,4 +1,7 @@
-/** Reads and writes what the workers of a folder know of each other in Redis. */
+/**
+ * Reads and writes what the workers of a folder know of each other in Redis, and tells which
+ * mirrors nobody can serve, because no living worker has the disk they are on.
+ */
 import { z } from 'zod';
 import { parseJson } from '../../domain/values/lossless-json.ts';
 import { aliveKeyOf } from '../queues/assignment-store.ts';

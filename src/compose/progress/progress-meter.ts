@@ -1,4 +1,7 @@
-/** Measures the progress of a run: what is done, how fast, and how long the rest takes. */
+/**
+ * Measures the progress of a run: what is done, how fast, and how long the rest takes. Renders it
+ * as one line.
+ */
 import {
   changesOf,
   type Forecast,

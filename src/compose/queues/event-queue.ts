@@ -1,7 +1,8 @@
 /**
  * Stores the events of a CRM in Redis (BullMQ): one job for each changed record, which holds only
  * the record's id, and one job of another kind for each record that the CRM has erased. That one
- * also holds a signature of the server that took the event: Redis vouches for no erasure.
+ * also holds a signature of the server that took the event: Redis vouches for no erasure. People
+ * can see which events wait.
  *
  *   event arrives   its job waits          it joins that job
  *                   its job is running     another job starts when that one has ended: never two at

@@ -1,4 +1,9 @@
-/** Creates the sinks that a configuration names. */
+/**
+ * Creates the sinks that a configuration names. Four are sent over HTTP: the signed webhook, Slack,
+ * Microsoft Teams and ntfy. The fifth sends e-mail; its connection to another machine is always
+ * encrypted: smtps from the beginning, smtp by STARTTLS, without which nothing is sent, not even
+ * the password.
+ */
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { isExpected } from '../../domain/errors.ts';

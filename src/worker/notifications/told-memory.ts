@@ -1,6 +1,7 @@
 /**
- * What one receiver was told, and the claim of the process that sends to it. Both are stored in the
- * snapshot, because several processes may send: runs of `sync --notify` that overlap, or a worker.
+ * What one receiver was told or could not be told, and the claim of the process that sends to it.
+ * All is stored in the snapshot, because several processes may send: runs of `sync --notify` that
+ * overlap, or a worker.
  *
  *   claim      stored before each attempt; while it holds, no other process sends to the receiver
  *   told       stored after a message was sent, together with the end of the claim

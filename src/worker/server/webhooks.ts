@@ -1,5 +1,5 @@
 /**
- * Accepts the events of a CRM: `POST /webhooks/<mirror>`.
+ * Accepts the events of a CRM: `POST /webhooks/<mirror>`, and finds the records that they name.
  *
  *   202  durably queued                      400  not JSON, or no event names a record
  *   200  accepted before, or not about a     401  unsigned, wrong secret, or too old
