@@ -1,6 +1,6 @@
 /**
- * Checks one record type: its source, its values, its side of the platform, and the domains from
- * which templates are sent.
+ * Checks one record type: its source, its values, its side of the platform, the people who are gone
+ * from the CRM but subscribed there, and the domains from which templates are sent.
  */
 import type { Config } from '../../config/config.ts';
 import { isDecisiveOption } from '../../domain/values/decisive-options.ts';

@@ -226,7 +226,7 @@ function optOutsOf(sample: Sample, choices: Choices): Chosen[] {
   const all = [
     ...named.map((column) => read(column, undefined)),
     ...own.map((column) => read(column, "it is the CRM's own")),
-    ...alike.map((column) => read(column, column.filled > 0 ? known : empty)),
+    ...alike.map((column) => read(column, column.filled > 0 ? allKnown : allEmpty)),
   ];
   const reason = others.find(({ name, filled }) => filled > 0 && namedLike(name) === 'reason');
   if (all.length > 0 || !reason) return all;
@@ -481,8 +481,8 @@ function unusedOf(columns: readonly Column[], records: number): Unused {
 
 const few = 6;
 
-const known = 'named like an opt-out; all its values are known';
-const empty = 'named like an opt-out; it is empty in all records';
+const allKnown = 'named like an opt-out; all its values are known';
+const allEmpty = 'named like an opt-out; it is empty in all records';
 
 /** HubSpot has an opt-out for each subscription type; its own column covers all of them. */
 function isOfHubspot({ name }: Column, standard: unknown): boolean {

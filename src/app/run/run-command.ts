@@ -1,4 +1,7 @@
-/** Shares the flags, the run, the output and the exit code of all commands that run the mirror. */
+/**
+ * Shares the flags, the run, the output and the exit code of all commands that run the mirror, and
+ * decides whether a run compares everything.
+ */
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';

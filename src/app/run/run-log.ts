@@ -1,3 +1,4 @@
+/** The machine-readable log of a command, and how much of it and of the output is shown. */
 import { pino } from 'pino';
 import { renderProblem } from '../../domain/errors.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';

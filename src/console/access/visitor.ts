@@ -1,5 +1,5 @@
 /**
- * Finds out who sends a request to the console:
+ * Finds out who sends a request to the console, by the rules of the `server` block:
  *
  *   a session                         the user who signed in, or who followed the link of `console`
  *   a header of a proxy               only from the addresses that the configuration names

@@ -1,4 +1,8 @@
-/** Shows what awaits a decision, with its cause, and lets operators approve or reject it. */
+/**
+ * Shows what awaits a decision, cause by cause, and lets operators approve or reject it; then what
+ * was decided: what waits for a run, what is rejected, and what runs have done. Offers every change
+ * that awaits a decision as CSV.
+ */
 import { z } from 'zod';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';

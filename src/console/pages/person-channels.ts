@@ -1,7 +1,7 @@
 /**
- * Answers for each channel whether a person is subscribed, and why, and what the next run would do,
- * as far as the snapshot tells. It asks nobody: what the CRM or the platform says by now may be
- * different.
+ * Answers for each channel whether a person is subscribed, and why, what the next run would do, and
+ * what awaits a decision, as far as the snapshot tells. It asks nobody: what the CRM or the
+ * platform says by now may be different.
  */
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import {
@@ -288,8 +288,6 @@ export interface HeldOutlook {
   until: string | null;
 }
 
-const kind = 'contact';
-
 /** Returns these changes, with the decisions in force. `whyGone`: why the person is not wanted. */
 export function heldOf(
   snapshot: Snapshot,
@@ -298,7 +296,7 @@ export function heldOf(
 ): HeldOutlook[] {
   const { awaitingApproval } = snapshot;
   const approvalOf = approvalFinder(snapshot, { approvers: config.approvers, now });
-  const decisions = awaitingApproval.decisionsOn(kind, key, now - weekMs);
+  const decisions = awaitingApproval.decisionsOn('contact', key, now - weekMs);
   const changeWords = ({
     guard,
     op,
@@ -316,8 +314,8 @@ export function heldOf(
     document.awaitingApproval.find(
       (one) => one.guard === guard && (one.channel === null || one.channel === part),
     )?.until ?? null;
-  const waiting = awaitingApproval.waitingOf(kind, key).map((one): HeldOutlook => {
-    const approval = approvalOf({ kind, key, ...one });
+  const waiting = awaitingApproval.waitingOf('contact', key).map((one): HeldOutlook => {
+    const approval = approvalOf({ kind: 'contact', key, ...one });
     const guard = guardRows[one.guard].configKey;
     return {
       guard,

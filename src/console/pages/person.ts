@@ -1,4 +1,8 @@
-/** Shows everything about one person: what would happen now, what is recorded, what happened. */
+/**
+ * Shows everything about one person: what would happen now, what an operator can do, which rule
+ * decided, what happened, newest first (writes, decisions, changes and requests), and what is
+ * recorded.
+ */
 import { renderProblem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';

@@ -1,4 +1,7 @@
-/** Renders and sends the pages of the console, with what all of them share. */
+/**
+ * Renders and sends the pages of the console, with what all of them share, and reads the forms that
+ * a browser sends.
+ */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';

@@ -1,5 +1,6 @@
 /**
- * Defines what a page of the console is. A new page is one file in pages/ and one row in pages.ts.
+ * Defines what a page of the console is, and what pages write alike: links, lines, times, and an
+ * error that is no bug. A new page is one file in pages/ and one row in pages.ts.
  */
 import { html, raw } from 'hono/html';
 import { range } from '../../compose/output/format-values.ts';

@@ -106,7 +106,7 @@ function* linesIn(path: string): Generator<{ line: ExportedLine; fields: unknown
     const end = bytes.indexOf('\n', from);
     to = end < 0 ? bytes.length : end;
     number += 1;
-    const fields = parseJson(bytes.toString('utf8', from, to));
+    const fields = tryParseJson(bytes.toString('utf8', from, to));
     const { data: line } = exportedLine.safeParse(fields);
     if (!line) {
       throw new Invalid(`${path}: line ${number} is no entry of an export in JSON lines`, {
@@ -118,7 +118,7 @@ function* linesIn(path: string): Generator<{ line: ExportedLine; fields: unknown
 }
 
 /** Returns the value of a text; undefined if it is no JSON. */
-export function parseJson(text: string): unknown {
+export function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -15,7 +15,7 @@ import type { Dossier } from './dossier-document.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { z } from 'zod';
-import { parseJson } from '../audit/log-verification.ts';
+import { tryParseJson } from '../audit/log-verification.ts';
 import { writeLines } from '../state/write-export.ts';
 
 const style = `
@@ -259,7 +259,7 @@ export function verifyFile(path: string, accepted: ReadonlySet<string>): Verifie
   const text = readText(path);
   const format = text.startsWith('<!doctype html>') ? 'html' : 'json';
   const json = format === 'json' ? text : documentIn(text);
-  const named = signer.safeParse(parseJson(json ?? '')).data;
+  const named = signer.safeParse(tryParseJson(json ?? '')).data;
   if (json === undefined || !named) {
     const reason = `${path}: this is no dossier, or it was changed so that it cannot be read`;
     throw new Invalid(reason, { fix: 'get it again from the person who made it' });

@@ -139,8 +139,6 @@ function idsOf({ recorded, duplicates }: Snapshot, kind: RecordTypeName, key: Ke
   return [...new Set([...recorded.originsOf(kind, key), ...duplicates.of(kind, key)])].toSorted();
 }
 
-const kind = 'contact';
-
 /** Returns the changes of a person that await approval because of a guard. `now`: epoch ms. */
 export function heldChangesOf(
   snapshot: Snapshot,
@@ -150,7 +148,7 @@ export function heldChangesOf(
   const { guards, approvers } = config;
   const inForce = approvalsInForce(snapshot, { approvers, now });
   const decisions = awaitingApproval
-    .decisionsOn(kind, key, now - weekMs)
+    .decisionsOn('contact', key, now - weekMs)
     .filter(({ is, plan }) => is === 'rejected' || inForce.some((one) => one.plan === plan));
   return guardClasses.flatMap(({ id: guard, configKey }) => {
     const { holdForMs } = guards[configKey];

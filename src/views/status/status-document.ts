@@ -1,6 +1,6 @@
 /**
- * Reads everything that `status` shows into one document, before any of it is evaluated: of a mirror
- * that is to be opened, or of an open one.
+ * Reads everything that `status` shows into one document, before any of it is evaluated: of a
+ * mirror that is to be opened, or of an open one.
  */
 import { existsSync, statSync } from 'node:fs';
 import { z } from 'zod';
