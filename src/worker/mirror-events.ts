@@ -93,7 +93,7 @@ async function erase(state: State, told: Told, opened: Opened): Promise<Worked> 
   return rest === 'again' ? 'again' : 'done';
 }
 
-/** Returns the signature. */
+/** Returns the signature of the server that took an erasure from the CRM. */
 export function sealErasure(seal: Seal, id: string, now: number): string {
   return seal.closeOrder(textOf(id), 'event', now).sealed;
 }

@@ -188,7 +188,8 @@ const longestMs = delaysMs[3];
 export type RunRetries = ReturnType<typeof createRunRetries>;
 
 /**
- * Creates the repetitions. `run` returns `elsewhere` if it could not begin, and is then called
+ * Creates the repetitions of runs that failed, so that a mirror does not wait for its next full run
+ * once what failed works again. `run` returns `elsewhere` if it could not begin, and is then called
  * again a minute later.
  */
 export function createRunRetries(

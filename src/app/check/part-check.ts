@@ -233,8 +233,8 @@ function countSender(senders: Senders, fromEmail: string): void {
 }
 
 /**
- * Returns a finding for each sender domain, never a failure. If the platform cannot be reached,
- * that is a finding too. Throws Interrupted, and rethrows bugs.
+ * Returns a finding for each sender domain. None stops a mirror, so none is a failure. If the
+ * platform cannot be reached, that is a finding too. Throws Interrupted, and rethrows bugs.
  */
 export async function lookAtSenders(
   senders: Senders,

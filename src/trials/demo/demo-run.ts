@@ -85,6 +85,7 @@ interface Planned {
   samples: Sample[];
 }
 
+/** Renders the counts and the samples; names are shown, because nobody in them is real. */
 function linesOf(
   summary: Summary,
   mirror: Mirror,

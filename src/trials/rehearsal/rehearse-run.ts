@@ -34,6 +34,7 @@ export interface UsedLimit {
 const assumed: Partial<Record<Route, number>> = { 'contacts.enrol': 30, 'contacts.delete': 30 };
 const minuteMs = 60_000;
 
+/** Returns the limit of every route. Throws Invalid if a given limit cannot be read. */
 function limitsFor(
   given: readonly string[],
   seen: Readonly<Record<string, Pick<RouteLimit, 'limit' | 'windowMs'> | undefined>>,
