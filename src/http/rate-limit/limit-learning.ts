@@ -8,11 +8,8 @@ import {
   inFlight,
   isAlone,
   units,
-  addUse,
-  backMs,
-  counted,
-  surelyCounted,
 } from './learned-limits.ts';
+import { addUse, backMs, counted, surelyCounted } from './request-usage.ts';
 
 const COMPANY_WINDOWS = 10;
 /** The shortest window that can be detected from a server's clock in whole seconds. */

@@ -44,16 +44,8 @@
  *            and sent at intervals over the idle time: real requests that detect early that
  *            capacity is back.
  */
-import {
-  isAlone,
-  inFlight,
-  units,
-  unused,
-  type LearnedLimits,
-  backMs,
-  downTo,
-  MARGIN_MS,
-} from './learned-limits.ts';
+import { isAlone, inFlight, units, unused, type LearnedLimits } from './learned-limits.ts';
+import { backMs, downTo, MARGIN_MS } from './request-usage.ts';
 import { LEAST_WAIT_MS, SHORT_MS } from './limit-learning.ts';
 
 /** Below this limit, no units are held back. */

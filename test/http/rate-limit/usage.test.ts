@@ -6,7 +6,7 @@ import {
   counted,
   downTo,
   surelyCounted,
-} from '../../../src/http/rate-limit/learned-limits.ts';
+} from '../../../src/http/rate-limit/request-usage.ts';
 
 /** A window of a minute; the shortest round trip took 40 ms, of which 30 are taken off. */
 function usage(): Usage {
