@@ -12,6 +12,9 @@ import { fileSchema } from './schema/file-schema.ts';
 import { fixOf } from '../domain/schema-fault.ts';
 import { choicesOf, editorSchema, fieldsAt } from './editor-schema.ts';
 
+/** The name of the file of the defaults, beside the files of the mirrors. */
+export const defaultsName = 'defaults.yaml';
+
 type Environment = Record<string, string | undefined>;
 
 /**
@@ -272,10 +275,6 @@ export function refuseTwins(
  * A list counts as one value. Each value keeps its position, so that a mistake is reported in the
  * file that contains it.
  */
-
-/** The name of the file of the defaults, beside the files of the mirrors. */
-export const defaultsName = 'defaults.yaml';
-
 function withDefaults(own: Tree, defaults: Tree): Tree {
   const isInherited = (path: Path) => inherits(own.value, defaults.value, path);
   const spots = [...defaults.spots].filter(([key]) => isInherited(pathOf(key)));

@@ -273,10 +273,9 @@ export interface PlannedRecord extends Pick<ChangeGroup, 'kind' | 'op' | 'held'>
 
 /**
  * Names the reasons why a run compares everything with the platform (mode `full`), or why a fast
- * run reads the whole source although the source can report what has changed.
+ * run reads the whole source although the source can report what has changed. These are the words
+ * of each reason, by its code. The codes stay the same.
  */
-
-/** The words of each reason, by its code. The codes stay the same. */
 const words = {
   // Why a run compares everything.
   asked: 'it was asked for with --full',

@@ -22,7 +22,7 @@ export function recordedIn(db: Statements) {
   const get = db.one<[kind: string, key: string], StoredRecord>(
     'select * from recorded where kind = ? and key = ?',
   );
-  const next = db.all<[kind: string, after: string, count: number], StoredRecord>(
+  const next = db.all<[kind: string, after: string, most: number], StoredRecord>(
     'select * from recorded where kind = ? and key > ? order by key limit ?',
   );
   const put = db.run<StoredRecord>(
@@ -48,7 +48,7 @@ export function recordedIn(db: Statements) {
       const row = get(kind, key);
       return row && fromStored(row);
     },
-    /** Returns up to `count` rows after the key `after`, in key order. */
+    /** Returns up to `most` rows after the key `after`, in key order. */
     next: (kind: RecordTypeName, after: Key, most: number) =>
       next(kind, after, most).map(fromStored),
     /** Stores a row, replacing the key's earlier one. */
@@ -58,13 +58,13 @@ export function recordedIn(db: Statements) {
      * whether the record is recorded.
      */
     reset: (kind: RecordTypeName, key: Key) => reset(kind, key) > 0,
-    /** Returns up to `count` keys of reset records that were not read since. It scans all rows. */
-    resets: db.values<[RecordTypeName, count: number], Key>(
+    /** Returns up to `most` keys of reset records that were not read since. It scans all rows. */
+    resets: db.values<[RecordTypeName, most: number], Key>(
       `select key from recorded where kind = ? and shown = '${resetMark}' order by key limit ?`,
     ),
     /** Deletes the row of a key. */
     drop: db.run<[RecordTypeName, Key]>('delete from recorded where kind = ? and key = ?'),
-    /** Returns at most `count` records with a platform id, spread evenly over all keys. */
+    /** Returns at most `most` records with a platform id, spread evenly over all keys. */
     sample: (kind: RecordTypeName, most: number) => sample({ kind, most }),
     /** Counts the rows of a record type. */
     count: (kind: RecordTypeName) => count(kind) ?? 0,
