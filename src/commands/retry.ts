@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { addDecision, type Decision } from '../store/audit/audit-trail.ts';
 import type { RecordProblem } from '../domain/record-problem.ts';
-import { liftQuarantine } from '../engine/context/circuit-breaker.ts';
+import { liftQuarantine } from '../engine/context/platform-quarantine.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { change, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
 import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';

@@ -1,11 +1,7 @@
 /** Begins a run: gives it an id, and handles the unfinished work of earlier runs. */
 import { Invalid, type Problem } from '../domain/errors.ts';
-import {
-  createCircuitBreaker,
-  holds,
-  quarantineOf,
-  sayQuarantine,
-} from './context/circuit-breaker.ts';
+import { createCircuitBreaker } from './context/circuit-breaker.ts';
+import { isInForce, quarantineOf, sayQuarantine } from './context/platform-quarantine.ts';
 import { approvalsOf } from './guard/plan-approval.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { needsSignature } from './report/guard-text.ts';
@@ -45,7 +41,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const startedAt = clock.now();
   const quarantine = quarantineOf(snapshot.meta);
   if (writes) openAuditLog(mirror);
-  const isHeld = holds(quarantine, startedAt);
+  const isHeld = isInForce(quarantine, startedAt);
   const quarantined = isHeld && writes;
   const inQuarantine = isHeld ? [sayQuarantine(quarantine)] : [];
   const id = newId(mirror, startedAt);

@@ -6,7 +6,7 @@ import type { Decision, States } from '../records/record-type.ts';
 import { proveOwn } from './account/account-binding.ts';
 import { decideChanges } from './plan/decide-changes.ts';
 import type { RunGate } from './plan/run-gates.ts';
-import { holds, quarantineOf } from './context/circuit-breaker.ts';
+import { isInForce, quarantineOf } from './context/platform-quarantine.ts';
 import type { Mirror, RunOptions } from './context/mirror-context.ts';
 import { readSource, type SourceRead } from './read/source-read.ts';
 import { beginRun } from './begin-run.ts';
@@ -46,7 +46,7 @@ export async function examine(
   const { meta, retryLater } = mirror.snapshot;
   // A run that writes nothing ignores the quarantine, but the result describes the next run that
   // writes.
-  const quarantined = holds(quarantineOf(meta), mirror.clock.now());
+  const quarantined = isInForce(quarantineOf(meta), mirror.clock.now());
   const run = { ...started.run, quarantined };
   const [part] = begun;
   if (!part) return undefined;

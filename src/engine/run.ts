@@ -1,7 +1,9 @@
 /**
  * One run of a mirror: read → observe → plan → guard → apply → finish. A plan is the same run,
- * stopped before anything is written. Each step stores what it returns immediately, so that a run
- * that fails later still reports it.
+ * stopped before anything is written. `work` holds the order of the steps. Below it are those that
+ * a run takes for each record type: it locks and reads the CRM, observes the platform, counts
+ * absences, selects, decides, shows and writes the plan, and applies it. Each step stores what it
+ * returns immediately, so that a run that fails later still reports it.
  *
  * If a run learns something while it applies changes (a person is found on the platform, or has
  * been removed from it), it makes new decisions in a further round, with three rounds at most.
@@ -143,14 +145,6 @@ async function work(state: RunState): Promise<void> {
   if (keepsAll && !stop.aborted) await keepDuplicates(state, 'done');
 }
 
-function noteChangesLeft({ run: { snapshot, undo }, reasons }: RunState): void {
-  const left = snapshot.guarded.countPassing();
-  if (left === 0) return;
-  const reason = `${counted(left, 'change')} could not be made in this run`;
-  const fix = undo ? `run \`crm-mirror undo ${undo.run}\` again` : 'run again';
-  reasons.push({ code: 'changes-left', reason, fix });
-}
-
 /**
  * Locks the person that the run is about. If only the id of a CRM record is given, reads that
  * record to find the person; from then on the run is about that person.
@@ -170,6 +164,11 @@ async function lockPerson(state: RunState): Promise<void> {
   state.known.set(part.type, findings);
   if (key === undefined) state.parts = [];
   else state.run = { ...state.run, mode: { single: key } };
+}
+
+/** Finds out unknown outcomes. `toBeListed`: a newer listing of the platform follows. */
+async function recoverAll(state: RunState, toBeListed: boolean): Promise<void> {
+  return eachApplied(state, recover, { endsAt: 0, toBeListed });
 }
 
 /**
@@ -288,36 +287,6 @@ async function findAbsences(state: RunState): Promise<void> {
   }
 }
 
-/**
- * Stores what the records of this reading state about each person, for the guards of later runs. It
- * comes after what the run withholds is stored, and before anything is sent: if the run is
- * interrupted, the next one knows what this one has read, and still knows what awaits approval.
- * People who were erased, under this address or as a record with these ids, are left out.
- */
-async function storeStated(state: RunState): Promise<void> {
-  const { run, parts } = state;
-  if (run.undo) return;
-  const { stated, transaction } = run.snapshot;
-  const isAny = run.doNotContact.erased() !== undefined;
-  const mapping = mappingOf(run) ?? '';
-  for (const { type } of parts) {
-    if (!type.capabilities.channels) continue;
-    const { certified: isCertified, whole: isWhole } = findingsOf(state, type);
-    const certified = isCertified && run.selection === undefined;
-    const whole = isWhole && onlyKey(run) === undefined;
-    const isErased = (key: Key): boolean =>
-      run.doNotContact
-        .concerning(identityOf(run, type, key))
-        .some(({ cause }) => cause === 'erasure');
-    for await (const range of inTurns(run, stated.ranges(type.name))) {
-      const erased = isAny ? stated.newKeys(type.name, range).filter(isErased) : [];
-      const but = [...supersededKeys(run, type), ...erased];
-      const reading = { but, certified, whole, mapping, at: run.clock.now() };
-      transaction(() => stated.store(type.name, range, reading));
-    }
-  }
-}
-
 /** Finds the records that need a decision, and the channels that are lost on the platform. */
 async function selectCandidates(state: RunState, type: RecordType): Promise<void> {
   const { run, known, tally, reasons, notes } = state;
@@ -372,6 +341,62 @@ async function showPlan(state: RunState): Promise<void> {
   run.snapshot.transaction(() => noteDecision(run.snapshot, 'undo', about));
 }
 
+/** Counts the groups of the plan. Each reason takes a decision, so only samples have one. */
+async function viewPlan(state: RunState): Promise<PlanView> {
+  const { staging } = state.run.snapshot;
+  const groups = new Map<string, ChangeGroup>();
+  for await (const chunk of inTurns(state.run, staging.chunks())) {
+    for (const group of staging.groupsIn(chunk)) {
+      const name = `${group.kind} ${group.op} ${group.held}`;
+      const { n, own } = groups.get(name) ?? { n: 0, own: 0 };
+      groups.set(name, { ...group, n: n + group.n, own: own + group.own });
+    }
+  }
+  return {
+    groups: [...groups.values()],
+    records: (group, most) => recordsOf(state, group, most),
+    cannot: state.run.undo?.cannot(),
+  };
+}
+
+async function* recordsOf(
+  state: RunState,
+  group: ChangeGroup,
+  most: number,
+): AsyncGenerator<PlannedRecord> {
+  const { run, parts } = state;
+  const { staging } = run.snapshot;
+  const { kind, op, held } = group;
+  const type = parts.find((part) => part.type.name === kind)?.type;
+  if (!type) return;
+  let last: PlannedRecord | undefined;
+  let count = 0;
+  // The changes of a record follow each other, possibly across the border of two chunks.
+  for await (const chunk of inTurns(run, staging.chunks())) {
+    for (const change of staging.groupedIn(chunk, group)) {
+      const { key, part } = change;
+      if (last?.key === key && !last.parts.includes(part)) last.parts.push(part);
+      if (last?.key === key) continue;
+      if (last) yield last;
+      if (count === most) return;
+      count += 1;
+      const reason = run.undo
+        ? `undoes what run ${run.undo.run} did`
+        : type.reason(change, statesOf(run, type, { key, known: findingsOf(state, type) }));
+      last = { kind, op, held, key, parts: part === '' ? [] : [part], reason };
+    }
+  }
+  if (last) yield last;
+}
+
+function noteChangesLeft({ run: { snapshot, undo }, reasons }: RunState): void {
+  const left = snapshot.guarded.countPassing();
+  if (left === 0) return;
+  const reason = `${counted(left, 'change')} could not be made in this run`;
+  const fix = undo ? `run \`crm-mirror undo ${undo.run}\` again` : 'run again';
+  reasons.push({ code: 'changes-left', reason, fix });
+}
+
 /** Writes the plan, with `more` in the same transaction, and forecasts what may be sent. */
 async function writePlan(state: RunState, more?: () => void): Promise<void> {
   const { run, options, mirror, passed, forecast } = state;
@@ -385,6 +410,39 @@ async function writePlan(state: RunState, more?: () => void): Promise<void> {
   state.isForeseen = true;
   options.foresees?.(state.forecast);
 }
+
+/**
+ * Stores what the records of this reading state about each person, for the guards of later runs. It
+ * comes after what the run withholds is stored, and before anything is sent: if the run is
+ * interrupted, the next one knows what this one has read, and still knows what awaits approval.
+ * People who were erased, under this address or as a record with these ids, are left out.
+ */
+async function storeStated(state: RunState): Promise<void> {
+  const { run, parts } = state;
+  if (run.undo) return;
+  const { stated, transaction } = run.snapshot;
+  const isAny = run.doNotContact.erased() !== undefined;
+  const mapping = mappingOf(run) ?? '';
+  for (const { type } of parts) {
+    if (!type.capabilities.channels) continue;
+    const { certified: isCertified, whole: isWhole } = findingsOf(state, type);
+    const certified = isCertified && run.selection === undefined;
+    const whole = isWhole && onlyKey(run) === undefined;
+    const isErased = (key: Key): boolean =>
+      run.doNotContact
+        .concerning(identityOf(run, type, key))
+        .some(({ cause }) => cause === 'erasure');
+    for await (const range of inTurns(run, stated.ranges(type.name))) {
+      const erased = isAny ? stated.newKeys(type.name, range).filter(isErased) : [];
+      const but = [...supersededKeys(run, type), ...erased];
+      const reading = { but, certified, whole, mapping, at: run.clock.now() };
+      transaction(() => stated.store(type.name, range, reading));
+    }
+  }
+}
+
+/** The length of a slice, in milliseconds. */
+const sliceMs = 10 * 60_000;
 
 /** Applies in slices. Between them, the rest is planned again if its source has changed. */
 async function applyInSlices(state: RunState): Promise<void> {
@@ -448,11 +506,6 @@ async function planAgain(state: RunState, part: MirrorPart): Promise<void> {
   run.snapshot.candidates.clear(name);
 }
 
-/** Finds out unknown outcomes. `toBeListed`: a newer listing of the platform follows. */
-async function recoverAll(state: RunState, toBeListed: boolean): Promise<void> {
-  return eachApplied(state, recover, { endsAt: 0, toBeListed });
-}
-
 async function eachApplied(
   state: RunState,
   step: (applying: ApplyContext) => Promise<void>,
@@ -478,55 +531,4 @@ async function eachApplied(
       },
     });
   });
-}
-
-/** The length of a slice, in milliseconds. */
-const sliceMs = 10 * 60_000;
-
-/** Counts the groups of the plan. Each reason takes a decision, so only samples have one. */
-async function viewPlan(state: RunState): Promise<PlanView> {
-  const { staging } = state.run.snapshot;
-  const groups = new Map<string, ChangeGroup>();
-  for await (const chunk of inTurns(state.run, staging.chunks())) {
-    for (const group of staging.groupsIn(chunk)) {
-      const name = `${group.kind} ${group.op} ${group.held}`;
-      const { n, own } = groups.get(name) ?? { n: 0, own: 0 };
-      groups.set(name, { ...group, n: n + group.n, own: own + group.own });
-    }
-  }
-  return {
-    groups: [...groups.values()],
-    records: (group, most) => recordsOf(state, group, most),
-    cannot: state.run.undo?.cannot(),
-  };
-}
-
-async function* recordsOf(
-  state: RunState,
-  group: ChangeGroup,
-  most: number,
-): AsyncGenerator<PlannedRecord> {
-  const { run, parts } = state;
-  const { staging } = run.snapshot;
-  const { kind, op, held } = group;
-  const type = parts.find((part) => part.type.name === kind)?.type;
-  if (!type) return;
-  let last: PlannedRecord | undefined;
-  let count = 0;
-  // The changes of a record follow each other, possibly across the border of two chunks.
-  for await (const chunk of inTurns(run, staging.chunks())) {
-    for (const change of staging.groupedIn(chunk, group)) {
-      const { key, part } = change;
-      if (last?.key === key && !last.parts.includes(part)) last.parts.push(part);
-      if (last?.key === key) continue;
-      if (last) yield last;
-      if (count === most) return;
-      count += 1;
-      const reason = run.undo
-        ? `undoes what run ${run.undo.run} did`
-        : type.reason(change, statesOf(run, type, { key, known: findingsOf(state, type) }));
-      last = { kind, op, held, key, parts: part === '' ? [] : [part], reason };
-    }
-  }
-  if (last) yield last;
 }

@@ -1,6 +1,6 @@
 /**
- * Ends a run: stores what the next runs need and the figures that plots are drawn from, and returns
- * the summary.
+ * Ends a run: reports opt-outs to the CRM, stores the end, the figures that plots are drawn from
+ * and the problems that the run noticed, deletes what is too old, and returns the summary.
  */
 import { type Steps, eachPart, inTurns, untilDone } from '../context/work-in-parts.ts';
 import { guardNames } from '../../domain/guard-classes.ts';
@@ -21,7 +21,7 @@ import type { Summary } from '../report/run-summary.ts';
 import { reportOptOuts } from '../write-back/report-opt-outs.ts';
 import { closeHolds, holdWithheld } from '../guard/approval-holds.ts';
 import { storeLimits } from '../plan/run-forecast.ts';
-import { storeQuarantine } from '../context/circuit-breaker.ts';
+import { storeQuarantine } from '../context/platform-quarantine.ts';
 import type { JournalTally } from '../../store/tables/journal.ts';
 import { storeCursors } from './source-cursor.ts';
 import { findErased, noteUnfinished } from '../erasure/pending/unfinished-erasures.ts';
@@ -48,18 +48,13 @@ export async function finishRun(found: RunState): Promise<Summary> {
       ...notes,
     ],
   };
-  const { recorded, ranges, transaction, journal } = run.snapshot;
-  for (const { type } of run.writes ? state.parts : []) {
-    // The ids found by a certified reading are stored whatever the outcome of the run.
-    if (!state.known.get(type)?.certified) continue;
-    for await (const range of inTurns(run, ranges.ofStrangeIds(type.name))) {
-      transaction(() => recorded.adoptOrigins(type.name, range, run.startedAt));
-    }
+  if (writes) {
+    await keepFoundIds(state);
+    await holdWithheld(run);
   }
-  if (run.writes) await holdWithheld(run);
   const reported = await reportOptOuts(state);
   const done: JournalTally[] = [];
-  for await (const some of inTurns(run, journal.tally(run.id))) done.push(...some);
+  for await (const some of inTurns(run, run.snapshot.journal.tally(run.id))) done.push(...some);
   const people = state.parts.find(({ type }) => type.capabilities.erasure)?.type;
   const looked = run.writes && run.mode === 'full' ? people : undefined;
   const erased = looked ? await findErased(run, looked) : [];
@@ -84,6 +79,41 @@ export async function finishRun(found: RunState): Promise<Summary> {
   }
   if (run.writes && onlyKey(run) === undefined) await prune(run, state.mirror);
   return summary;
+}
+
+/** Stores the ids that certified readings found, whatever the outcome of the run. */
+async function keepFoundIds({ run, parts, known }: RunState): Promise<void> {
+  const { recorded, ranges, transaction } = run.snapshot;
+  for (const { type } of parts) {
+    if (!known.get(type)?.certified) continue;
+    for await (const range of inTurns(run, ranges.ofStrangeIds(type.name))) {
+      transaction(() => recorded.adoptOrigins(type.name, range, run.startedAt));
+    }
+  }
+}
+
+/**
+ * Counts the recorded people who are subscribed, by channel, and the opt-outs made on the platform
+ * since people were last counted.
+ */
+async function countPeople(run: RunContext) {
+  const { figures, ranges } = run.snapshot;
+  const since = figures.countedAt() ?? 0;
+  const subscribed = new Map<string, number>();
+  const made: OptOutDay[] = [];
+  for await (const range of inTurns(run, ranges.ofRecorded('contact'))) {
+    for (const { channel, n } of figures.subscribed(range))
+      subscribed.set(channel, (subscribed.get(channel) ?? 0) + n);
+    made.push(...figures.madeSince(range, since));
+    if (typeof range.upTo !== 'string') break;
+  }
+  return { subscribed, made };
+}
+
+interface Ended {
+  summary: Summary;
+  done: readonly JournalTally[];
+  counts: Awaited<ReturnType<typeof countPeople>> | undefined;
 }
 
 /** Stores the end of the run. Returns the record types for which all necessary work was done. */
@@ -118,85 +148,6 @@ function keep(state: RunState, ended: Ended): RecordType[] {
   return closeApprovals(state);
 }
 
-/**
- * Stores the problems that the run noticed, and deletes those that it no longer noticed. This comes
- * after the end of the run is stored: if the process dies halfway, some problems are listed as new
- * again, but none is lost.
- */
-function* keepNoticed({ run, parts, known, plan }: RunState): Steps {
-  const { problems, ranges, transaction } = run.snapshot;
-  const by = { run: run.id, at: run.clock.now() };
-  const only = onlyKey(run);
-  for (const { type } of parts) {
-    const { name } = type;
-    yield* eachPart(ranges.ofNoticed(name), (range) => {
-      transaction(() => problems.adopt(name, { ...by, range }));
-    });
-    const knowledge = known.get(type);
-    if (!knowledge?.certified || !plan) continue;
-    const { whole } = knowledge;
-    if (only !== undefined) transaction(() => problems.forgetUnnoticed(name, only));
-    else {
-      yield* eachPart(problems.ranges(name), (range) => {
-        const but = supersededKeys(run, type);
-        transaction(() => problems.forgetUnnoticed(name, { range, but, whole }));
-      });
-    }
-  }
-}
-
-async function prune(run: RunContext, { keepMs, audit, auditFault }: RunState['mirror']) {
-  const { snapshot, clock } = run;
-  const {
-    runs,
-    figures,
-    journal,
-    optOutReports,
-    awaitingApproval,
-    unaudited,
-    stated,
-    transaction,
-  } = snapshot;
-  const at = clock.now();
-  // Guards count the changes of the last seven days.
-  const before = at - Math.max(keepMs, weekMs);
-  transaction(() => {
-    runs.prune(at - keepMs);
-    stated.prune(at - keepMs);
-    figures.prune(at - keepMs);
-    optOutReports.prune(before);
-    awaitingApproval.prune(before);
-    // What a log is to get waits for it; a program that wants none is not to keep it for ever.
-    if (!audit && auditFault === undefined) unaudited.prune(before);
-  });
-  await untilDone(run, () => transaction(() => awaitingApproval.pruneBatches()));
-  await untilDone(run, () => transaction(() => journal.prune(before)));
-}
-
-/**
- * Counts the recorded people who are subscribed, by channel, and the opt-outs made on the platform
- * since people were last counted.
- */
-async function countPeople(run: RunContext) {
-  const { figures, ranges } = run.snapshot;
-  const since = figures.countedAt() ?? 0;
-  const subscribed = new Map<string, number>();
-  const made: OptOutDay[] = [];
-  for await (const range of inTurns(run, ranges.ofRecorded('contact'))) {
-    for (const { channel, n } of figures.subscribed(range))
-      subscribed.set(channel, (subscribed.get(channel) ?? 0) + n);
-    made.push(...figures.madeSince(range, since));
-    if (typeof range.upTo !== 'string') break;
-  }
-  return { subscribed, made };
-}
-
-interface Ended {
-  summary: Summary;
-  done: readonly JournalTally[];
-  counts: Awaited<ReturnType<typeof countPeople>> | undefined;
-}
-
 /** Stores the figures. Must be called within the transaction that stores the end of the run. */
 function keepFigures({ run, mirror }: RunState, { summary, done, counts }: Ended): void {
   const { snapshot, clock, id } = run;
@@ -226,4 +177,60 @@ function keepFigures({ run, mirror }: RunState, { summary, done, counts }: Ended
     changes: JSON.stringify(done.map(({ kind, op, state, n }) => ({ kind, op, state, n }))),
     people: counts ? JSON.stringify(Object.fromEntries(counts.subscribed)) : null,
   });
+}
+
+/**
+ * Stores the problems that the run noticed, and deletes those that it no longer noticed. This comes
+ * after the end of the run is stored: if the process dies halfway, some problems are listed as new
+ * again, but none is lost.
+ */
+function* keepNoticed({ run, parts, known, plan }: RunState): Steps {
+  const { problems, ranges, transaction } = run.snapshot;
+  const by = { run: run.id, at: run.clock.now() };
+  const only = onlyKey(run);
+  for (const { type } of parts) {
+    const { name } = type;
+    yield* eachPart(ranges.ofNoticed(name), (range) => {
+      transaction(() => problems.adopt(name, { ...by, range }));
+    });
+    const knowledge = known.get(type);
+    if (!knowledge?.certified || !plan) continue;
+    const { whole } = knowledge;
+    if (only !== undefined) transaction(() => problems.forgetUnnoticed(name, only));
+    else {
+      yield* eachPart(problems.ranges(name), (range) => {
+        const but = supersededKeys(run, type);
+        transaction(() => problems.forgetUnnoticed(name, { range, but, whole }));
+      });
+    }
+  }
+}
+
+/** Deletes rows that are too old. It scans all of them, so a run about one person skips it. */
+async function prune(run: RunContext, { keepMs, audit, auditFault }: RunState['mirror']) {
+  const { snapshot, clock } = run;
+  const {
+    runs,
+    figures,
+    journal,
+    optOutReports,
+    awaitingApproval,
+    unaudited,
+    stated,
+    transaction,
+  } = snapshot;
+  const at = clock.now();
+  // Guards count the changes of the last seven days.
+  const before = at - Math.max(keepMs, weekMs);
+  transaction(() => {
+    runs.prune(at - keepMs);
+    stated.prune(at - keepMs);
+    figures.prune(at - keepMs);
+    optOutReports.prune(before);
+    awaitingApproval.prune(before);
+    // What a log is to get waits for it; a program that wants none is not to keep it for ever.
+    if (!audit && auditFault === undefined) unaudited.prune(before);
+  });
+  await untilDone(run, () => transaction(() => awaitingApproval.pruneBatches()));
+  await untilDone(run, () => transaction(() => journal.prune(before)));
 }

@@ -20,7 +20,7 @@ import { readDoNotContactList } from '../../store/do-not-contact/list-file.ts';
 import { isLater, type KeptRun } from '../../store/tables/run-history.ts';
 import { storedDifference } from '../../engine/context/platform-knowledge.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
-import { quarantineOf } from '../../engine/context/circuit-breaker.ts';
+import { quarantineOf } from '../../engine/context/platform-quarantine.ts';
 import { unfinishedIn } from '../../engine/erasure/pending/unfinished-erasures.ts';
 import { openIn, storedCanaries } from '../../engine/guard/canaries.ts';
 import { pastLimit } from '../../engine/guard/guard-population.ts';

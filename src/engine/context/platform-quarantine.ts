@@ -1,0 +1,89 @@
+/**
+ * Keeps the runs of a mirror from sending to a platform that refuses nearly everything. The
+ * snapshot stores the quarantine.
+ *
+ *   quarantine   the run                                                then the quarantine
+ *   none         was stopped by the circuit breaker: over 40 % of at    begins, for 1 hour
+ *                least 20 changes refused
+ *   in force     sends opt-outs only; reads, lists and records          stays as it is
+ *   expired      had over 40 % of its changes refused                   lasts twice as long, at
+ *                                                                       most a day
+ *   expired      had a smaller share refused                            is lifted
+ *   expired      sent nothing                                           stays: the next run tries
+ *   any          overlapped with a run that began the quarantine        stays as it is
+ *
+ * `retry` without a name lifts the quarantine. Opt-outs are never quarantined.
+ */
+import { z } from 'zod';
+import type { Problem } from '../../domain/errors.ts';
+import { retrySchedules } from '../../domain/retry-schedules.ts';
+import { type Meta, metaValue } from '../../store/database/meta-table.ts';
+import type { CircuitBreaker } from './circuit-breaker.ts';
+import type { RunContext } from './run-context.ts';
+
+const metaName = 'quarantine';
+
+/** Times in milliseconds since the epoch. */
+const storedQuarantine = z.object({ since: z.number(), until: z.number(), delayMs: z.number() });
+type Quarantine = z.infer<typeof storedQuarantine>;
+
+/** Returns the quarantine that the snapshot stores, whether in force or expired. */
+export function quarantineOf(meta: Meta): Quarantine | undefined {
+  return metaValue(meta, metaName, storedQuarantine);
+}
+
+/** Lifts the quarantine. Returns whether there was one. Must be called within a transaction. */
+export function liftQuarantine(meta: Meta): boolean {
+  const before = meta.get(metaName);
+  meta.drop(metaName);
+  return before !== undefined;
+}
+
+/**
+ * Returns whether the quarantine is in force. If its end is further ahead than its delay, a wrong
+ * clock wrote it, and it does not count.
+ */
+export function isInForce(
+  quarantine: Quarantine | undefined,
+  now: number,
+): quarantine is Quarantine {
+  if (!quarantine) return false;
+  const { until, delayMs } = quarantine;
+  return until > now && until - now <= delayMs;
+}
+
+/** Updates the stored quarantine when a run ends. Returns the lines for the summary. */
+export function storeQuarantine(
+  run: RunContext,
+  breaker: CircuitBreaker,
+): { reason?: Problem; note?: Problem } {
+  const { meta, transaction } = run.snapshot;
+  const now = run.clock.now();
+  const before = quarantineOf(meta);
+  const isNew = isInForce(before, now) && before.until - before.delayMs >= run.startedAt;
+  const verdict = breaker.verdict();
+  if (run.quarantined || isNew || verdict === 'nothing') return {};
+  if (!before && verdict !== 'stopped') return {};
+  if (verdict === 'fine') {
+    transaction(() => meta.drop(metaName));
+    const reason = 'the quarantine is over: the platform took what this run sent';
+    return { note: { code: 'note', reason } };
+  }
+  const { firstMs, factor, longestMs } = retrySchedules.quarantine;
+  const delayMs = before ? Math.min(factor * before.delayMs, longestMs) : firstMs;
+  const next = { since: before?.since ?? now, until: now + delayMs, delayMs };
+  transaction(() => meta.set(metaName, JSON.stringify(next)));
+  return { reason: sayQuarantine(next) };
+}
+
+/** States since when and until when the quarantine is in force. */
+export function sayQuarantine({ since, until }: Quarantine): Problem {
+  const time = (at: number) => new Date(at).toISOString().replace(/\.\d+/, '');
+  return {
+    code: 'quarantined',
+    reason:
+      `quarantined since ${time(since)}, since the platform refused most changes: until ` +
+      `${time(until)} only opt-outs are sent`,
+    fix: 'mend what it refuses, then `crm-mirror retry`',
+  };
+}
