@@ -188,12 +188,6 @@ export function entryIn(body: string): AuditEntry | undefined {
   }
 }
 
-/*
- * The chain of the audit log: the hash of an entry covers its number, its person, its text and the
- * hash of the entry before it. So an entry cannot be changed, removed or moved without changing the
- * hash of every later one, and a signed checkpoint fixes the hash of all entries up to its own.
- */
-
 /** A stored entry. */
 export interface StoredEntry {
   /** The number of the entry; they follow each other without a gap. */
@@ -211,7 +205,13 @@ export const firstHash = Buffer.alloc(32);
 
 const nobody = Buffer.alloc(16);
 
-/** Returns the hash of an entry that follows the one with the hash `before`. */
+/**
+ * Returns the hash of an entry that follows the one with the hash `before`.
+ *
+ * This is the chain of the audit log: the hash covers the number of the entry, its person, its text
+ * and the hash before. So an entry cannot be changed, removed or moved without changing the hash of
+ * every later one, and a signed checkpoint fixes the hash of all entries up to its own.
+ */
 export function hashOf(before: Buffer, { seq, person, body }: Omit<StoredEntry, 'hash'>): Buffer {
   const about = person ?? nobody;
   return hash('sha256', Buffer.concat([before, about, Buffer.from(`${seq}\n${body}`)]), 'buffer');

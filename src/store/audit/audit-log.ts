@@ -3,7 +3,8 @@
  * its own beside the snapshot, so that it outlives the snapshot and has its own time of keeping.
  *
  * Its entries form a chain of hashes (audit-entry.ts). A checkpoint is the signed hash of an entry.
- * Only one process appends: the one that has the mirror's lease.
+ * Only one process appends: the one that has the mirror's lease. Below the log are its reading, its
+ * signing and the removal of old entries, and last the file: `<snapshot>-audit`.
  */
 import type Database from 'better-sqlite3';
 import { Busy, Invalid } from '../../domain/errors.ts';

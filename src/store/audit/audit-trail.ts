@@ -1,4 +1,8 @@
-/** The audit log as runs and commands write it. */
+/**
+ * The audit log as runs and commands write and read it. Entries wait in the snapshot until they are
+ * in the log, so that a log that cannot be written stops no run; the fault is stored and said. The
+ * snapshot also knows the last entry, so that a log which has lost some gets an entry of the gap.
+ */
 import { Busy, type Problem, Unavailable, isExpected } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import { type Meta, metaValue } from '../database/meta-table.ts';
@@ -126,20 +130,17 @@ function notWritten({ message }: Error): string {
   return `cannot be written (${message})`;
 }
 
-/*
- * Moves to the audit log what the snapshot remembers for it: outcomes of changes, and decisions.
- *
- *   the process dies before the log has them      the next run moves them
- *   it dies before the snapshot has dropped them  the log tells that it has them already
- *   the log cannot be written                     they stay in the snapshot, and the run says so
- */
-
 /** The number of rows that are moved before other tasks need a turn. */
 const atOnce = 500;
 
 /**
- * Moves the oldest rows. Returns whether there may be more, or the error for which the log cannot
- * be written. Throws the errors of the snapshot.
+ * Moves the oldest rows of what the snapshot remembers for the log: outcomes of changes, and
+ * decisions. Returns whether there may be more, or the error for which the log cannot be written.
+ * Throws the errors of the snapshot.
+ *
+ *   the process dies before the log has them      the next run moves them
+ *   it dies before the snapshot has dropped them  the log tells that it has them already
+ *   the log cannot be written                     they stay in the snapshot, and the run says so
  */
 function drainSome(snapshot: Remembering, log: AuditLog): boolean | Error {
   const rows = snapshot.unaudited.next(atOnce);

@@ -1,7 +1,8 @@
 /**
  * Proves an audit log: that no entry was changed, removed, added or moved since it was written, and
  * that the signed checkpoints fit. What has no checkpoint yet is proven by the chain alone, which
- * somebody who may write the file could compute anew.
+ * somebody who may write the file could compute anew. A decision may also be signed by the key that
+ * it names.
  */
 import { createPublicKey } from 'node:crypto';
 import { Invalid } from '../../domain/errors.ts';

@@ -1,13 +1,14 @@
 /**
  * Stores the changes that guards withheld, by the hash of the plan that showed them, and the
- * decisions about such plans. Plans with the same withheld changes share one batch.
+ * decisions about such plans. Plans with the same withheld changes share one batch. Below are
+ * plans, those that replace earlier ones, their changes, and the removal of what is old.
  */
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Change } from '../../domain/change.ts';
 import { byGuard, guardNames, type GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { approvalHoldsIn } from './approval-holds.ts';
 import {
-  approvalHoldsIn,
   countsByGuard,
   further,
   hashesOf,
@@ -16,7 +17,7 @@ import {
   isRejected,
   order,
   shown,
-} from './approval-holds.ts';
+} from './withheld-sql.ts';
 import { isUndecided, planApprovalsIn } from './plan-approvals.ts';
 import { type HeldChange, planPartsIn } from './plan-parts.ts';
 import { isAfter } from '../tables/approval-order.ts';

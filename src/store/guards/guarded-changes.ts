@@ -1,7 +1,8 @@
 /**
  * The staged changes of a run that something may hold back: guards, rules, windows and canaries
  * ask, withhold, and leave to a later run. A change in `planned` has its approval in `approved`:
- * the hash of a plan, or the reason why it needs none.
+ * the hash of a plan, or the reason why it needs none. After approving, counting and withholding
+ * come withdrawn opt-outs, what a rule can ask for, what is left to a later run, and canaries.
  */
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Change, Op } from '../../domain/change.ts';

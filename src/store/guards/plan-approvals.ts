@@ -3,7 +3,7 @@ import type { Statements } from '../database/prepared-statements.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { approvalCounterIn, isAfter, isAfterThis, orderColumn } from '../tables/approval-order.ts';
-import { countsByGuard, hashesOf, isRejected } from './approval-holds.ts';
+import { countsByGuard, hashesOf, isRejected } from './withheld-sql.ts';
 import type { PlanDecision } from './plan-parts.ts';
 
 /** An approval of a plan, or of a part of one. */

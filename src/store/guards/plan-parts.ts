@@ -12,16 +12,8 @@ import type { Op } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { isGuarded, type Guarded } from '../database/key-range.ts';
-import {
-  countsByGuard,
-  type HeldRange,
-  isLeft,
-  isOpen,
-  isRejected,
-  order,
-  shown,
-  wishIn,
-} from './approval-holds.ts';
+import { type HeldRange, wishIn } from './approval-holds.ts';
+import { countsByGuard, isLeft, isOpen, isRejected, order, shown } from './withheld-sql.ts';
 
 /** Who decided about a plan or a part of one, when and why. */
 export interface PlanDecision {

@@ -4,7 +4,7 @@
  * allowed: a failure of the log is printed once, and never ends or delays a run.
  *
  * The process that holds the lease of the mirror is the only one that writes the log, so `forget`
- * can remove a person from it for good.
+ * can remove a person from it for good. Of a contact, no name and no other attribute is kept.
  */
 import { existsSync } from 'node:fs';
 import { Invalid } from '../../domain/errors.ts';

@@ -1,7 +1,8 @@
 /**
- * Stages what a run reads from the source: first each record with its form, then sorted by key, and
- * reads these records. Most of them share a few forms; each form is stored once, and the records
- * refer to it.
+ * Stages what a run reads from the source: first each record with its form, or undecided until a
+ * whole reading has shown what its columns hold; then sorted by key. Then reads these records, and
+ * stores the ids of duplicates. Most of them share a few forms; each form is stored once, and the
+ * records refer to it.
  */
 import { z } from 'zod';
 import { problemCauses, type ProblemCause } from '../../domain/problem-causes.ts';

@@ -1,4 +1,7 @@
-/** Stages what one run has observed on the platform: the listing, and records read individually. */
+/**
+ * Stages what one run has observed on the platform: the listing, and records read individually.
+ * Then finds what a listing shows that is not the mirror's, or that the mirror misses.
+ */
 import type { Key, ObservedRow, RecordTypeName } from '../../domain/record.ts';
 import { manyIn, type Statements } from '../database/prepared-statements.ts';
 import { observedIndexes } from './staging-tables.ts';

@@ -1,6 +1,8 @@
 /**
  * Stages what a run has read and decided, until the plan is committed. It is stored in temporary
- * tables, so that neither memory use nor the snapshot grows with the readings.
+ * tables, so that neither memory use nor the snapshot grows with the readings. After the
+ * plan come what is noted beside it, what is undecided again, the news for the do-not-contact list,
+ * and what is reverted between two slices of a run.
  */
 import { z } from 'zod';
 import type { Statements } from '../database/prepared-statements.ts';

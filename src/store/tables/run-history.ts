@@ -1,4 +1,7 @@
-/** Stores the runs, and returns the outcomes of changes and the history of a record. */
+/**
+ * Stores the runs, and returns the outcomes of changes, the changes of one run, the history of a
+ * record, and the keys of all tables that name records.
+ */
 import type { Statements } from '../database/prepared-statements.ts';
 import { inStretch, type Place, stretchesOf } from '../database/plan-chunks.ts';
 import type { JournaledChange } from '../../domain/change.ts';
