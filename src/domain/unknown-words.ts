@@ -1,6 +1,7 @@
 /**
- * Counts the values of a source that have no known meaning while the source is read. A message has
- * one line for each option of the configuration. Memory use does not grow with the number of
+ * Counts the values of a source that have no known meaning while the source is read, and says them
+ * without showing a value that may be personal. A message has one line for each option of the
+ * configuration. Memory use does not grow with the number of
  * records.
  */
 import type { DesiredRow, UnknownWord } from './record.ts';

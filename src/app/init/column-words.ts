@@ -6,10 +6,10 @@
 import { wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { type Use, vocabulary, dateIn } from '../../records/contact/values/value-vocabulary.ts';
+import { plain } from '../../domain/name-terms.ts';
 import {
   isAboutOptOut,
   isOptOutField,
-  plain,
   saysRefusal,
   isOtherName,
 } from '../../domain/opt-out-names.ts';

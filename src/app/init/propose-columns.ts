@@ -4,6 +4,7 @@
  * none that may be an opt-out is left out silently.
  */
 import { Invalid } from '../../domain/errors.ts';
+import { plain } from '../../domain/name-terms.ts';
 import {
   isAboutOtherWays,
   isNamedLikeOptOut,
@@ -12,7 +13,6 @@ import {
   isRefusalSign,
   saysRefusal,
   namedLike,
-  plain,
 } from '../../domain/opt-out-names.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import {
