@@ -1,3 +1,8 @@
+/**
+ * The emulator: a strict, local platform. It gives access to each organization of its world, and
+ * below handles a request: finds the operation, admits a key or a session, counts the limit and
+ * runs it.
+ */
 import type { Clock, Random } from '../domain/clock.ts';
 import { Invalid } from '../domain/errors.ts';
 import type { Answer, Request } from '../domain/exchange.ts';
@@ -22,7 +27,7 @@ import {
 import { answerPage } from './docs/openapi-document.ts';
 import { createQuirks, type Quirk, type Reply } from './quirks/quirks.ts';
 import { letters } from './shared/seeded-random.ts';
-import { type Recent, remember } from './store/newest-first.ts';
+import { type Recent, remember } from './store/recent-entries.ts';
 import { type Accounts, createAccounts } from './store/accounts.ts';
 import type { Channel, KeyRow } from './shared/row-types.ts';
 import type { Organization, PlatformBehaviour } from './store/organization.ts';

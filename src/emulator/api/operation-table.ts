@@ -1,3 +1,7 @@
+/**
+ * The operations of the API ("Endpoints"), by resource, and below what several rows use: texts of
+ * templates, contacts that match a query, and enrolment.
+ */
 import { z } from 'zod';
 import {
   contactListQuery,

@@ -1,3 +1,7 @@
+/**
+ * What an operation of the API is, how the one for a request is found, and how its query and body
+ * are parsed and refused.
+ */
 import { z } from 'zod';
 import type { Method } from '../../domain/exchange.ts';
 import { type ApiOutcome, refuse } from '../shared/api-answer.ts';

@@ -1,4 +1,8 @@
-/** Describes the API as OpenAPI 3.1, based on the schemas that check requests and responses. */
+/**
+ * Describes the API as OpenAPI 3.1, based on the schemas that check requests and responses, with
+ * the texts of each operation; and serves it at /openapi.json, and as a self-contained page at
+ * /docs.
+ */
 import { z } from 'zod';
 import type { Operation } from '../api/operation.ts';
 import { operations } from '../api/operation-table.ts';

@@ -1,3 +1,7 @@
+/**
+ * The faults that the emulator can play: what reaches the client, the table of the kinds, and the
+ * connection on which chosen faults occur.
+ */
 import type { Random } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { isRoute, rateLimited, type Route, routes } from '../limits/route-limits.ts';

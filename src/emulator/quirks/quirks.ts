@@ -1,3 +1,8 @@
+/**
+ * The differences between the specification and a real platform that the emulator can play: what a
+ * quirk is, the table of all quirks, how those that a user names are combined, and what the table
+ * uses.
+ */
 import { Invalid } from '../../domain/errors.ts';
 import { findByEmail, type Organization, type PlatformBehaviour } from '../store/organization.ts';
 import { viewTemplate } from '../api/answer-views.ts';

@@ -1,6 +1,7 @@
 /**
  * Reads a world from a YAML or JSON file, which holds either the records of one organization or a
  * list of organizations. Every mistake is reported with its position before any record is created.
+ * Below are the creation of records, and the world with which an emulator begins.
  */
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
 import { z } from 'zod';

@@ -1,3 +1,7 @@
+/**
+ * The contacts of one organization, with listings by status, and two indexes by email: whole
+ * addresses, and parts of them for the search.
+ */
 import type { Subscription } from '../../platform/request-schemas.ts';
 import type { Ids } from '../shared/seeded-random.ts';
 import type { Channel, ContactRow, ContactStatus, Membership } from '../shared/row-types.ts';

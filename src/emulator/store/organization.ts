@@ -1,6 +1,10 @@
+/**
+ * Everything that one organization has on the platform, how the platform treats its records unless
+ * a quirk says otherwise, and the outbox of what it sent.
+ */
 import { Invalid } from '../../domain/errors.ts';
 import type { Ids } from '../shared/seeded-random.ts';
-import { remember } from './newest-first.ts';
+import { remember } from './recent-entries.ts';
 import type { Channel, ContactRow, SendRow, TestSend } from '../shared/row-types.ts';
 import { type Contacts, createContacts } from './contacts.ts';
 import { createDomains, type Domains } from './domains.ts';

@@ -1,3 +1,7 @@
+/**
+ * The emulator's own console: views of the world to look at, and acts by which a developer plays
+ * people and the platform.
+ */
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { type ApiOutcome, refuse } from '../shared/api-answer.ts';

@@ -3,7 +3,7 @@ import { showKey } from './dashboard.ts';
 import type { Route } from '../limits/route-limits.ts';
 import type { Accounts } from '../store/accounts.ts';
 import type { Organization } from '../store/organization.ts';
-import type { Recent } from '../store/newest-first.ts';
+import type { Recent } from '../store/recent-entries.ts';
 import { type ContactView, viewContact, viewDomain, viewTemplate } from '../api/answer-views.ts';
 
 /** A request to the API, and the contact or template that it concerned, if known. */
