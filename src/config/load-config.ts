@@ -1,4 +1,8 @@
-/** Reads a configuration file and finds all mistakes in it before anything else happens. */
+/**
+ * Reads a configuration file with the defaults beside it, and finds all mistakes in it before
+ * anything else happens. It says each mistake of the schema in one line with its position, proposes
+ * the field that was meant, refuses two configurations of one mirror, and merges the defaults.
+ */
 import { lstatSync } from 'node:fs';
 import { dirname, resolve, basename, join } from 'node:path';
 import { z } from 'zod';

@@ -1,4 +1,7 @@
-/** Parses a YAML file into a plain value with the positions in it, and explains its mistakes. */
+/**
+ * Parses a YAML file into a plain value with the positions in it, replaces each ${NAME} by the
+ * environment's value, and explains mistakes of syntax in this project's own words.
+ */
 import {
   isAlias,
   isMap,

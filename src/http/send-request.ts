@@ -1,6 +1,6 @@
 /**
  * Sends a request once over a pool of persistent connections: no retry, no redirect, no
- * interpretation of the status.
+ * interpretation of the status. A failure is explained in one line that quotes nothing.
  *
  * Its purpose is to prove what was sent. undici calls `onRequestStart` in the same tick in which it
  * writes the first byte, and not before. Therefore a failure up to then (name resolution,

@@ -1,4 +1,7 @@
-/** Calls one operation: sends the request, reads the response, and repeats it if allowed. */
+/**
+ * Calls one operation: sends the request, reads the response, and repeats it if allowed. An
+ * unsuccessful response becomes an error without the API key or an address.
+ */
 import { pathSegment, queryValue } from '../domain/address-part.ts';
 import type { z } from 'zod';
 import { anySignal, createRetry } from '../http/retry.ts';

@@ -1,4 +1,7 @@
-/** Handles the cron patterns and time zones of a schedule. */
+/**
+ * Handles the cron patterns of a schedule: their times, spread over the mirrors, and their
+ * intervals; and time zones.
+ */
 import { CronExpressionParser } from 'cron-parser';
 
 /** Returns whether a text is a cron pattern with five fields, or six that begin with seconds. */

@@ -1,4 +1,4 @@
-/** Defines basic types of configuration fields. */
+/** Defines basic types of configuration fields: texts, numbers, secrets and durations. */
 import { z } from 'zod';
 import { says, fault, told } from '../../domain/schema-fault.ts';
 import { numeric, delayForm, durationForm } from '../../domain/values/config-value.ts';

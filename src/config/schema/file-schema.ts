@@ -1,6 +1,8 @@
 /**
  * Defines the schema of the configuration file, with the descriptions that editors show
- * (docs/configuration.md). Custom messages have the form "what is wrong → how to fix it".
+ * (docs/configuration.md): canaries, approvers, windows, requests, the platform, the policy and the
+ * audit log, and the file that holds them. Records, notices and the worker have files of their own.
+ * Custom messages have the form "what is wrong → how to fix it".
  */
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';

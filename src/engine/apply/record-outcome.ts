@@ -1,4 +1,7 @@
-/** Records the outcome of a change. */
+/**
+ * Records the outcome of a change: what the platform acknowledged or rejected, what another run
+ * does at the same time, and what has to be decided again because of it.
+ */
 import type { JournaledChange } from '../../domain/change.ts';
 import { type Answer, requestIdOf } from '../../domain/exchange.ts';
 import type { Key, ObservedRow } from '../../domain/record.ts';

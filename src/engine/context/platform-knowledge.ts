@@ -1,6 +1,7 @@
 /**
  * Provides what a run knows about the platform: the facts that responses prove, and the platform's
- * time, which the `Date` header of its responses shows.
+ * time, which the `Date` header of its responses shows. A large difference from our clock is said,
+ * and stored until it is over.
  *
  *   our clock and     what happens
  *   its are apart by

@@ -1,4 +1,7 @@
-/** Holds what is fixed when a run begins, and what it has found, by record type and as a whole. */
+/**
+ * Holds what is fixed when a run begins, and what it has found, as a whole and by record type: by
+ * reading the source and by listing the platform.
+ */
 import type { RecordType } from '../../records/record-type.ts';
 import type { CanaryBook } from '../../domain/guards/canary.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';

@@ -1,6 +1,7 @@
 /**
  * Runs the canaries of a mirror: chooses the slice of a class that is changed first, leaves
- * everybody else to a later run, and reads the slice back once its wait is over.
+ * everybody else to a later run, reads the slice back once its wait is over and judges what the
+ * platform shows, and moves the canaries on when the run ends. It begins with how they are stored.
  *
  * Who is in a slice follows from a hash of the record's key and of the canary's seed, so that it is
  * the same in every run, in a plan before it without a snapshot too, and that another canary meets

@@ -1,4 +1,7 @@
-/** Collects what is known about one record for the decision about it. */
+/**
+ * Collects what is known about one record for the decision about it: its states under its own key,
+ * when it is gone from the source, and under the keys that it had before or has now.
+ */
 import type { Entry } from '../../domain/do-not-contact.ts';
 import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { RecordType, States } from '../../records/record-type.ts';

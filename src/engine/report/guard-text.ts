@@ -1,4 +1,7 @@
-/** Describes what awaits approval: why it does, how to approve it, and why that is not possible. */
+/**
+ * Describes what awaits approval: why it does, how to approve it, how long a rejection lasts, how
+ * signatures are asked for and counted, and why a plan cannot be approved or rejected.
+ */
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { guardRows, type Limit } from '../../domain/guard-classes.ts';
 import type { AskedClass } from '../../domain/guards/plan-rule.ts';

@@ -1,6 +1,7 @@
 /**
- * Defines the plan of a run, what people see of it, and the summary of the run: the document that
- * --json prints and tables are built from.
+ * Defines what a run reports: the summary, which is the document that --json prints and tables are
+ * built from; the plan, with its hash and what people see of it; and the reasons why a run compares
+ * or reads everything.
  */
 import { createHash } from 'node:crypto';
 import type { Change, Op } from '../../domain/change.ts';

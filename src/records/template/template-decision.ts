@@ -1,5 +1,6 @@
 /**
- * Decides what to do about one template, and how a run's changes to it are undone.
+ * Decides what to do about one template: the decision, the reason for a change, the problems, the
+ * changes themselves, and how the changes of an earlier run to it are undone. All of it is pure.
  *
  *   D = what the source states   R = recorded: sent by us, and shown by the platform after that
  *   O = the platform's templates with that id, or with exactly that name

@@ -1,5 +1,7 @@
 /**
- * The forms of a template: desired, observed and recorded, as staging and the snapshot hold them.
+ * The forms of a template: desired, observed and recorded, as staging and the snapshot hold them;
+ * how an observed one is compared, and how a template file becomes a desired one, checked before
+ * anything is sent (docs/sources/directory.md).
  */
 import { z } from 'zod';
 import {

@@ -1,4 +1,7 @@
-/** The record type of templates: lists and sends them, and finds the outcome of a change. */
+/**
+ * The record type of templates: lists them, sends them and tests of them, and finds the outcome of
+ * a change.
+ */
 import { Rejected, isExpected, Unavailable } from '../../domain/errors.ts';
 import { canonicalJson, type RecordedRow, fingerprint } from '../../domain/record.ts';
 import type { Template } from '../../platform/answer-schemas.ts';

@@ -1,4 +1,7 @@
-/** Determines the encoding of a CSV file, its delimiter, and the line on which it begins. */
+/**
+ * Determines the beginning of a CSV file, its delimiter and the line on which it begins, and
+ * converts it from its encoding to UTF-8.
+ */
 import { Invalid } from '../../domain/errors.ts';
 import { hasUtf16Pattern, markedEncoding } from '../shared/files/detect-encoding.ts';
 

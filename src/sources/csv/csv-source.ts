@@ -5,7 +5,8 @@
  * could be read and has the header's width (or belongs to the footer), and the last line is
  * complete. A file cut off in the middle of a row looks like one that merely lacks its last line
  * break, and confusing the two would lose people, so the line break is required. A cut exactly
- * between two rows leaves no trace; the guards protect against that case.
+ * between two rows leaves no trace; the guards protect against that case. Lines after the last row
+ * may be a footer.
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { Source, SourceRecord } from '../source.ts';

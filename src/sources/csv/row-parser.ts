@@ -1,6 +1,6 @@
 /**
  * Converts bytes into rows. csv-parse receives one chunk at a time, so that the reader sets the
- * pace.
+ * pace. The second parser, below, finds rows again behind one that leaves the borders in doubt.
  *
  *   a quote …                                                is
  *   inside a field that did not begin with one               text of that field

@@ -1,4 +1,7 @@
-/** Reads one template from disk: the fields that it states, or why it cannot be read. */
+/**
+ * Reads one template from disk: the fields that it states, or why it cannot be read, with the
+ * position at which a text stops being JSON, because JSON.parse does not always report it.
+ */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseDocument } from 'yaml';

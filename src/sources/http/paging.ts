@@ -1,4 +1,7 @@
-/** Determines how to get from one page to the next, and how to recognize the end of the list. */
+/**
+ * Determines how to get from one page to the next, how to recognize the end of the list, and which
+ * `page` setting to propose if the list goes on without one.
+ */
 import { queryValue } from '../../domain/address-part.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';

@@ -1,7 +1,7 @@
 /**
  * Sends requests to HubSpot (CRM API, version 3, contacts) and returns the responses as values.
  * Each request waits for its turn and for as long as HubSpot demands (createPace), ten minutes
- * in total.
+ * in total. The pace comes last.
  */
 import { pathSegment, queryValue } from '../../domain/address-part.ts';
 import { z } from 'zod';

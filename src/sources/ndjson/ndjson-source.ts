@@ -1,6 +1,7 @@
 /**
  * Reads a file with one JSON object per line: contacts, or templates with their keys. Blank lines
- * are ignored. A read is certified as for a CSV file (line-file.ts).
+ * are ignored. A read is certified as for a CSV file (line-file.ts). The parser of lines comes
+ * last.
  */
 import { Invalid } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';

@@ -1,4 +1,7 @@
-/** Sends requests to the API of one organization, with a token that is renewed when it expires. */
+/**
+ * Sends requests to the API of one organization, with a token that is renewed when it expires.
+ * Below is how a token is obtained, and why that is refused.
+ */
 import { pathSegment } from '../../domain/address-part.ts';
 import { observe } from '../../http/rate-limit-headers.ts';
 import { createAsking, type Asking, type Said, type Surroundings } from '../shared/crm-request.ts';

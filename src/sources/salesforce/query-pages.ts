@@ -1,6 +1,7 @@
 /**
- * Reads the records of a query, page by page or through the Bulk API, before merges and conversions
- * are resolved. A query contains only checked names, ids, times and the condition from the options.
+ * Reads the records of a query, page by page or through the Bulk API, each as a row before merges
+ * and conversions are resolved. A query contains only checked names, ids, times and the condition
+ * from the options.
  */
 import { queryValue, pathSegment } from '../../domain/address-part.ts';
 import { z } from 'zod';

@@ -1,4 +1,7 @@
-/** Defines the scope of one read of an organization, and reads single records by their ids. */
+/**
+ * Defines the scope of one read of an organization, reads single records by their ids, and resolves
+ * merged and converted records to those that stand for them.
+ */
 import type { Condition, ConditionResult } from '../../domain/condition.ts';
 import { type ObjectName, objectOf } from './protocol/record-ids.ts';
 import { firstPage, isOneOf, rowsFrom, type Row } from './query-pages.ts';

@@ -1,4 +1,7 @@
-/** Creates the certificate of a read: the proof that it was complete, and its validity. */
+/**
+ * Creates the certificate of a read: the proof that it was complete, and its validity; and the
+ * cursors from which changes are read, each a time and a mark of what was read up to then.
+ */
 import { Interrupted, isExpected } from '../../domain/errors.ts';
 import type { Certificate } from '../source.ts';
 import type { Clock } from '../../domain/clock.ts';

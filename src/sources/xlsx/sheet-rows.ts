@@ -1,4 +1,7 @@
-/** Reads the rows of a sheet, and the texts and formats to which its cells refer. */
+/**
+ * Reads the rows of a sheet: the text of each cell as a CSV file would hold it, the number formats
+ * that tell dates from numbers, and the shared texts to which cells refer.
+ */
 import { type Attributes, XmlFault } from './xml-stream.ts';
 import { fieldFault } from '../shared/table-columns.ts';
 

@@ -1,4 +1,7 @@
-/** Opens a workbook: finds the sheet and reads the parts to which its cells refer. */
+/**
+ * Opens a workbook, which is a zip of XML files: finds the sheet and reads the parts to which its
+ * cells refer, each as a stream.
+ */
 import { posix } from 'node:path';
 import { Invalid } from '../../domain/errors.ts';
 import { hintsFor, listed, quoted } from '../shared/field-suggestions.ts';

@@ -1,6 +1,6 @@
 /**
- * Manages a process's single connection to Redis. Because Redis may be away, calls never wait long
- * and never throw.
+ * Manages a process's single connection to Redis, which the budgets of all its mirrors share.
+ * Because Redis may be away, calls never wait long and never throw.
  *
  * OPENING  no response yet; calls wait for it briefly.
  *     ready                  → THERE

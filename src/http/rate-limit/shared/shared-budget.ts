@@ -8,7 +8,8 @@
  * come back.
  *
  * What Redis has may be damaged or forged. A process asks again every minute, however long it is
- * told to wait, and if it was granted nothing for a whole window and an hour, all begin anew.
+ * told to wait, and if it was granted nothing for a whole window and an hour, all begin anew. The
+ * name of the organization to which a limit belongs comes last.
  */
 import { type Allowance, rest } from '../permit-decision.ts';
 import { type Budget, CEILING, createBudget, type Ticket } from '../route-budget.ts';

@@ -1,4 +1,7 @@
-/** Reads files on this machine, and standard input: their bytes, versions and errors. */
+/**
+ * Reads files on this machine and standard input: their bytes, versions and errors. Both are
+ * origins of the bytes of a file, as a web address is (web-file.ts).
+ */
 import { type FileHandle, open, stat, mkdtemp, rm } from 'node:fs/promises';
 import { Busy, Invalid, Unavailable } from '../../../domain/errors.ts';
 import { readSmallFile } from '../../../domain/values/config-file.ts';
