@@ -316,27 +316,30 @@ async function passTimeout({ run, timeoutMs }: ApplyContext, change: JournaledCh
   if (wait > 0) await run.clock.sleep(wait, run.stop);
 }
 
-const name = 'template tests';
+const testsName = 'template tests';
 
 /** By key of the template: a fingerprint of what was tested last, and the addresses. */
-const stored = z.record(z.string(), z.object({ content: z.string(), to: z.array(z.string()) }));
+const storedTests = z.record(
+  z.string(),
+  z.object({ content: z.string(), to: z.array(z.string()) }),
+);
 
 /** Claims a test. Returns false if it was claimed before. */
 function claimTest({ meta, transaction }: Snapshot, { key, content, to }: TestClaim): boolean {
-  const tests = metaValue(meta, name, stored) ?? {};
+  const tests = metaValue(meta, testsName, storedTests) ?? {};
   const last = tests[key];
   const sent = last?.content === content ? last.to : [];
   if (sent.includes(to)) return false;
   const now = { ...tests, [key]: { content, to: [...sent, to] } };
-  transaction(() => meta.set(name, JSON.stringify(now)));
+  transaction(() => meta.set(testsName, JSON.stringify(now)));
   return true;
 }
 
 /** Gives a claim back, because the test was certainly not sent. */
 function releaseTest({ meta, transaction }: Snapshot, { key, content, to }: TestClaim): void {
-  const tests = metaValue(meta, name, stored) ?? {};
+  const tests = metaValue(meta, testsName, storedTests) ?? {};
   const last = tests[key];
   if (last?.content !== content) return;
   const now = { ...tests, [key]: { content, to: last.to.filter((one) => one !== to) } };
-  transaction(() => meta.set(name, JSON.stringify(now)));
+  transaction(() => meta.set(testsName, JSON.stringify(now)));
 }

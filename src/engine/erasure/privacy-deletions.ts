@@ -142,7 +142,7 @@ function peopleOf(mirror: Mirror, part: MirrorPart, id: string): LockedPeople {
   return { keys: [...keys], ids: [...new Set([id, ...ids])] };
 }
 
-const name = 'erased-by-events';
+const metaName = 'erased-by-events';
 const dayMs = 86_400_000;
 
 /** The times of the erasures, in milliseconds since the epoch. */
@@ -158,7 +158,7 @@ function passesGuard({ snapshot, guards, clock }: Mirror, type: RecordType, key:
   const before = unfinishedIn(snapshot).find(({ hash }) => hash === its);
   if (before?.by === 'forget' && !before.held) return true;
   const now = clock.now();
-  const week = (metaValue(meta, name, times) ?? []).filter((at) => at > now - weekMs);
+  const week = (metaValue(meta, metaName, times) ?? []).filter((at) => at > now - weekMs);
   const volume = {
     guard: 'delete',
     fresh: 1,
@@ -171,6 +171,6 @@ function passesGuard({ snapshot, guards, clock }: Mirror, type: RecordType, key:
   } as const;
   // Events arrive one by one, so the guard's rules about the shape of a plan do not apply.
   if (judge(volume, guards.delete)) return false;
-  meta.set(name, JSON.stringify([...week, now]));
+  meta.set(metaName, JSON.stringify([...week, now]));
   return true;
 }

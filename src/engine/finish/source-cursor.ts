@@ -25,7 +25,7 @@ import { hasDeferred } from '../guard/plan-rules.ts';
 import type { RunState } from '../context/run-state.ts';
 import { countAwaitingApproval } from '../guard/plan-approval.ts';
 
-const stored = z.object({ manner: z.string(), cursor: z.string() });
+const storedCursor = z.object({ manner: z.string(), cursor: z.string() });
 const spoilt = 'spoilt';
 const nameOf = (kind: RecordTypeName): string => `cursor of ${kind}s`;
 
@@ -47,7 +47,7 @@ export function loadCursors(
     if (text === undefined) cursorless.set(type, 'no-cursor');
     else if (text === spoilt) cursorless.set(type, 'person-open');
     else {
-      const found = stored.parse(JSON.parse(text));
+      const found = storedCursor.parse(JSON.parse(text));
       if (found.manner === manner) cursors.set(type, found.cursor);
       else cursorless.set(type, 'mapping-changed');
     }

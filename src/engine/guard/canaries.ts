@@ -1,7 +1,7 @@
 /**
  * Runs the canaries of a mirror: chooses the slice of a class that is changed first, leaves
  * everybody else to a later run, reads the slice back once its wait is over and judges what the
- * platform shows, and moves the canaries on when the run ends. It begins with how they are stored.
+ * platform shows, and moves the canaries on when the run ends. How they are stored comes last.
  *
  * Who is in a slice follows from a hash of the record's key and of the canary's seed, so that it is
  * the same in every run, in a plan before it without a snapshot too, and that another canary meets
@@ -47,52 +47,6 @@ import type { RecordType } from '../../records/record-type.ts';
 import { countApprovals } from '../../store/tables/approval-order.ts';
 import { nowByBoth } from '../context/platform-knowledge.ts';
 import { judgeCanary, type ToldCanary, tellCanary, waitingWords } from '../report/canary-text.ts';
-
-const name = 'canary';
-
-/** Returns the canaries that the snapshot holds; undefined if it holds none. */
-export function storedCanaries(meta: Meta): CanaryBook | undefined {
-  return metaValue(meta, name, canaryBook);
-}
-
-function storeCanaries({ run, review: { canaries } }: RunState): void {
-  if (!run.writes || !canaries) return;
-  const { meta } = run.snapshot;
-  const text = JSON.stringify(canaries);
-  if (text !== meta.get(name)) meta.set(name, text);
-}
-
-/**
- * Stores a canary of a class at once, if the run writes; undefined ends it. The first one of a
- * class that has none is counted.
- */
-function putCanary(state: RunState, guard: AskedClass, canary: Canary | undefined): void {
-  const { run, review } = state;
-  if (!review.canaries) return;
-  const { canaries } = review;
-  const isNew = canary !== undefined && canaries.classes[guard] === undefined;
-  const begun = canaries.begun + (isNew ? 1 : 0);
-  review.canaries = { ...canaries, begun, classes: { ...canaries.classes, [guard]: canary } };
-  if (run.writes) run.snapshot.transaction(() => storeCanaries(state));
-}
-
-function moveCanary(state: RunState, guard: AskedClass, event: CanaryEvent): void {
-  const { run, review } = state;
-  const before = review.canaries?.classes[guard];
-  if (!before || !review.canaries) return;
-  const after = advance(before, event);
-  const end = endOf({ guard, before, after, at: run.clock.now() }, 'unwanted');
-  if (end) review.canaries = { ...review.canaries, last: end };
-  putCanary(state, guard, after);
-}
-
-/** Returns the canaries that are under way or have failed; none without a book. */
-export function openIn(book: CanaryBook | undefined): [AskedClass, Canary][] {
-  return askedClasses.flatMap((guard): [AskedClass, Canary][] => {
-    const canary = book?.classes[guard];
-    return canary && canary.state !== 'passed' ? [[guard, canary]] : [];
-  });
-}
 
 /** Returns a function that tells whether a record is in the slice, unless it is a newcomer. */
 export function memberOf({ seed, through }: { seed: string; through: string }) {
@@ -371,5 +325,51 @@ export function sayCanaries(state: RunState): Problem[] {
   return (canariesOf(state) ?? []).flatMap((told): Problem[] => {
     const waiting = deferred.count(told.class, 'canary');
     return waiting === 0 ? [] : [{ code: 'note', ...waitingWords(told.class, waiting, told) }];
+  });
+}
+
+const metaName = 'canary';
+
+/** Returns the canaries that the snapshot holds; undefined if it holds none. */
+export function storedCanaries(meta: Meta): CanaryBook | undefined {
+  return metaValue(meta, metaName, canaryBook);
+}
+
+function storeCanaries({ run, review: { canaries } }: RunState): void {
+  if (!run.writes || !canaries) return;
+  const { meta } = run.snapshot;
+  const text = JSON.stringify(canaries);
+  if (text !== meta.get(metaName)) meta.set(metaName, text);
+}
+
+/**
+ * Stores a canary of a class at once, if the run writes; undefined ends it. The first one of a
+ * class that has none is counted.
+ */
+function putCanary(state: RunState, guard: AskedClass, canary: Canary | undefined): void {
+  const { run, review } = state;
+  if (!review.canaries) return;
+  const { canaries } = review;
+  const isNew = canary !== undefined && canaries.classes[guard] === undefined;
+  const begun = canaries.begun + (isNew ? 1 : 0);
+  review.canaries = { ...canaries, begun, classes: { ...canaries.classes, [guard]: canary } };
+  if (run.writes) run.snapshot.transaction(() => storeCanaries(state));
+}
+
+function moveCanary(state: RunState, guard: AskedClass, event: CanaryEvent): void {
+  const { run, review } = state;
+  const before = review.canaries?.classes[guard];
+  if (!before || !review.canaries) return;
+  const after = advance(before, event);
+  const end = endOf({ guard, before, after, at: run.clock.now() }, 'unwanted');
+  if (end) review.canaries = { ...review.canaries, last: end };
+  putCanary(state, guard, after);
+}
+
+/** Returns the canaries that are under way or have failed; none without a book. */
+export function openIn(book: CanaryBook | undefined): [AskedClass, Canary][] {
+  return askedClasses.flatMap((guard): [AskedClass, Canary][] => {
+    const canary = book?.classes[guard];
+    return canary && canary.state !== 'passed' ? [[guard, canary]] : [];
   });
 }

@@ -13,9 +13,9 @@ import type { Mirror } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { inTurns } from '../context/work-in-parts.ts';
 
-const name = 'limits';
+const metaName = 'limits';
 
-const stored = z.record(
+const storedLimits = z.record(
   z.string(),
   z.object({
     limit: z.number(),
@@ -25,11 +25,11 @@ const stored = z.record(
     at: z.number(),
   }),
 );
-export type SeenLimits = z.infer<typeof stored>;
+export type SeenLimits = z.infer<typeof storedLimits>;
 
 /** Returns the limits by route, as a run last observed them. */
 export function seenLimits(meta: Meta): SeenLimits {
-  return metaValue(meta, name, stored) ?? {};
+  return metaValue(meta, metaName, storedLimits) ?? {};
 }
 
 /** Stores the limits that a run has observed. Must be called within a transaction. */
@@ -39,7 +39,7 @@ export function storeLimits(meta: Meta, seen: Record<string, RouteLimit>, at: nu
     if (limit === undefined || windowMs === undefined) continue;
     kept[route] = { limit, windowMs, others, at };
   }
-  meta.set(name, JSON.stringify(kept));
+  meta.set(metaName, JSON.stringify(kept));
 }
 
 /** Summarizes the staged changes in parts, because there may be many. */

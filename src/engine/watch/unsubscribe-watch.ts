@@ -67,7 +67,7 @@ export interface Watching {
   restored?: boolean;
 }
 
-const name = 'sentinel';
+const metaName = 'sentinel';
 const pageSize = 100;
 /** The share of the route's limit that a listing uses in a window. */
 const limitShare = 0.25;
@@ -76,12 +76,12 @@ const unknown = { pages: 10, windowMs: 60_000 };
 /** At most this many runs are in progress together. */
 const runsAtOnce = 8;
 
-const counted = z.record(z.string(), z.number());
-const stored = z.object({
-  counts: counted,
+const countsById = z.record(z.string(), z.number());
+const storedState = z.object({
+  counts: countsById,
   listing: z
     .object({
-      counts: counted,
+      counts: countsById,
       /** The ways still to list; the first is being listed. */
       ways: z.array(z.string()),
       page: z.number(),
@@ -94,7 +94,7 @@ const stored = z.object({
   /** When pages were listed, for about one window; in milliseconds since the epoch. */
   spent: z.array(z.object({ at: z.number(), pages: z.number() })),
 });
-type State = z.infer<typeof stored>;
+type State = z.infer<typeof storedState>;
 type Listing = NonNullable<State['listing']>;
 
 /** Checks once. Throws Invalid for a mirror without contacts, and the errors of the requests. */
@@ -110,7 +110,7 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
   const counts = await type.departures.counts(asking);
   storeDifference(mirror);
   if (!counts) return { is: 'uncounted', ...idle };
-  const before = metaValue(meta, name, stored);
+  const before = metaValue(meta, metaName, storedState);
   let listing = before?.listing;
   if (before && !listing) {
     const open = snapshot.journal.open(type.name).map(({ seq }) => `change ${seq}`);
@@ -124,7 +124,7 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
   }
   if (before && listing) return list(departing, { before, listing, counts, asking });
   const text = JSON.stringify({ sibling: [], spent: [], ...before, counts });
-  if (meta.get(name) !== text) transaction(() => meta.set(name, text));
+  if (meta.get(metaName) !== text) transaction(() => meta.set(metaName, text));
   return { is: 'still', ...idle };
 }
 
@@ -181,7 +181,7 @@ async function list(
     learnt += recordUnsubscribed(departing, { rows: found.rows, at, by }, (open) => {
       const named = new Set([...next.sibling, ...runs, ...open.map((seq) => `change ${seq}`)]);
       state = { ...next, sibling: [...named], spent: [...spent, { at: by, pages }] };
-      snapshot.meta.set(name, JSON.stringify(state));
+      snapshot.meta.set(metaName, JSON.stringify(state));
     });
   }
   return { is: state.listing ? 'listing' : 'listed', pages, learnt };

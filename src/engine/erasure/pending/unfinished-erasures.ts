@@ -16,7 +16,7 @@ import { shortHash } from '../../context/person-identity.ts';
 import { inTurns } from '../../context/work-in-parts.ts';
 import type { Problem } from '../../../domain/errors.ts';
 
-const name = 'erasures';
+const metaName = 'erasures';
 
 const purged = z.object({
   recorded: z.number(),
@@ -60,7 +60,7 @@ export type Unfinished = z.infer<typeof unfinished>;
 
 /** Returns all unfinished erasures. */
 export function unfinishedIn({ meta }: { meta: Meta }): Unfinished[] {
-  return metaValue(meta, name, z.array(unfinished)) ?? [];
+  return metaValue(meta, metaName, z.array(unfinished)) ?? [];
 }
 
 /**
@@ -91,8 +91,8 @@ export function end(snapshot: { meta: Meta }, key: Key): void {
 }
 
 function put({ meta }: { meta: Meta }, all: readonly Unfinished[]): void {
-  if (all.length > 0) meta.set(name, JSON.stringify(all));
-  else if (meta.get(name) !== undefined) meta.drop(name);
+  if (all.length > 0) meta.set(metaName, JSON.stringify(all));
+  else if (meta.get(metaName) !== undefined) meta.drop(metaName);
 }
 
 /**
@@ -131,12 +131,13 @@ export function noteUnfinished(run: RunContext, type: RecordType, erased: readon
   put(snapshot, [...all.values()]);
 }
 
-const shown = 5;
+const mostShown = 5;
 
 /** Returns what every run reports about unfinished erasures. */
 export function sayUnfinished(all: readonly Unfinished[]): Problem {
-  const hashes = all.slice(0, shown).map(({ hash }) => `'${hash}'`);
-  const more = all.length > shown ? ` and ${all.length - shown} more, which \`status\` counts` : '';
+  const hashes = all.slice(0, mostShown).map(({ hash }) => `'${hash}'`);
+  const more =
+    all.length > mostShown ? ` and ${all.length - mostShown} more, which \`status\` counts` : '';
   const many = all.length === 1 ? 'an erasure is' : `${all.length} erasures are`;
   const held = all.filter((one) => one.held).length;
   const again = held > 0 ? ' does it' : ' again';
