@@ -13,13 +13,8 @@ import { assemble } from '../compose/assemble-mirror.ts';
 import { auditLogOf } from '../compose/audit-trail.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { type Dossier, dossierOf } from '../views/dossier/dossier-document.ts';
-import {
-  dossierLines,
-  type Format,
-  textOf,
-  verifyFile,
-  writeSigned,
-} from '../views/dossier/dossier-page.ts';
+import { dossierLines } from '../views/dossier/dossier-page.ts';
+import { type Format, textOf, verifyFile, writeSigned } from '../views/dossier/signed-dossier.ts';
 import { sinceOf } from '../views/lookup/list-options.ts';
 import { keyOf, namesOf, wordOf } from '../views/lookup/person-names.ts';
 import { type LookFlags, namingOptions, print } from '../app/snapshot-command.ts';

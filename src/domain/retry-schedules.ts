@@ -1,6 +1,6 @@
 /**
  * The schedules for retrying failed work. A 429 has no schedule here: the route's limit states how
- * long to wait (rate-limit/limit-learning.ts, sources/shared/crm-request.ts).
+ * long to wait (http/rate-limit/limit-learning.ts, sources/shared/crm-request.ts).
  */
 import type { Random } from './clock.ts';
 

@@ -89,6 +89,7 @@ export function assignmentIn(record: AssignmentStore, own: Side): MirrorAssignme
       const generation = snapshot.generation();
       const restored = copiedAt(snapshot.meta) !== undefined;
       const file = snapshot.fileNumber();
+      // The disk, with the name of this machine, to which the worker's files belong.
       const id = diskOf(dirname(path), randomHex);
       const disk = id === undefined ? '' : `${id}@${hostname()}`;
       const own = { snapshot: idOf(snapshot), generation, file, disk };

@@ -118,7 +118,7 @@ export function mayBeAny({ column, unknown }: ReadColumn): boolean {
 }
 
 /** Returns the name of a column with its frequent values. */
-export function said(column: Column): string {
+export function nameWithValues(column: Column): string {
   const values = valuesOf(column);
   return values === undefined ? column.name : `${column.name} (${values})`;
 }

@@ -4,7 +4,7 @@ import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { table } from '../../compose/output/table.ts';
 import { wordFlag } from './column-flags.ts';
-import { recordsOf, said, type Chosen } from './column-words.ts';
+import { recordsOf, nameWithValues, type Chosen } from './column-words.ts';
 import type { Proposal } from './propose-columns.ts';
 import type { Sample } from './sample/sample.ts';
 import { fieldAt, textOf, wordOf } from '../../domain/values/record-field.ts';
@@ -76,7 +76,7 @@ function unusedLines({ unused: { named, likely, others } }: Proposal): string[] 
     '',
     'These columns are not used. If one says that a person must not be mailed, add --unsubscribed',
     'COLUMN. If one says that a person is gone, add --deleted COLUMN, which is no opt-out:',
-    ...[...named, ...shown].map((column) => `  ${said(column)}`),
+    ...[...named, ...shown].map((column) => `  ${nameWithValues(column)}`),
     ...(more > 0 ? [`  and ${withCommas(more)} more, which the configuration lists`] : []),
     ...(others > 0
       ? [

@@ -6,8 +6,16 @@ import { basename, relative, sep, dirname, resolve } from 'node:path';
 import { Document, stringify, visit, parseDocument } from 'yaml';
 import { counted } from '../../domain/values/counted.ts';
 import { visibleLine } from '../../compose/output/visible-text.ts';
-import { frequent, holdsDates, recordsOf, said, type Chosen, type Words } from './column-words.ts';
-import type { ChannelColumn, Proposal } from './propose-columns.ts';
+import {
+  frequent,
+  holdsDates,
+  recordsOf,
+  nameWithValues,
+  type Chosen,
+  type Words,
+} from './column-words.ts';
+import type { ChannelColumn } from './channel-columns.ts';
+import type { Proposal } from './propose-columns.ts';
 import { localPlatform } from './platform-channels.ts';
 import type { Sample } from './sample/sample.ts';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -84,7 +92,7 @@ function configurationText({ output, mirror, sample, proposal }: Draft): string 
           ]),
         ]),
     ...flag('deleted', deleted, 'a yes in it means that the person is gone'),
-    ...[...named, ...likely].map((column) => comment(`not used: ${said(column)}`, 2)),
+    ...[...named, ...likely].map((column) => comment(`not used: ${nameWithValues(column)}`, 2)),
     ...(others > 0 ? [comment(`not used: ${counted(others, 'other column')}`, 2)] : []),
     '  channels:',
     ...channels.flatMap((channel) => [

@@ -28,9 +28,15 @@ import {
   saysOptOut,
   mayBeOptOut,
   isTextOfEach,
-  type GivenWords,
 } from './column-words.ts';
-import { columnsIn, wordFlag } from './column-flags.ts';
+import {
+  type ChannelChoices,
+  type ChannelColumn,
+  channelColumn,
+  isHubspotOptOut,
+  refuseStray,
+} from './channel-columns.ts';
+import { columnsIn } from './column-flags.ts';
 import { denialAnswer, optOutAnswer, placeholder, unreadable } from './opt-out-answer.ts';
 import { matchChannels, type PlatformChannel } from './match-channels.ts';
 import type { Column, Role, Sample, Value } from './sample/sample.ts';
@@ -70,7 +76,7 @@ export interface Proposal {
 export function propose(given: Sample, asGiven: Choices): Proposal {
   const { columns } = given;
   const choices = withNames(asGiven, columns);
-  const email = said(given, 'email', choices) ?? asProposed(chooseEmail(given));
+  const email = statedColumn(given, 'email', choices) ?? asProposed(chooseEmail(given));
   const undecided: Undecided[] = [];
   const attempt = <T>(decide: () => T): T | undefined => {
     try {
@@ -81,7 +87,9 @@ export function propose(given: Sample, asGiven: Choices): Proposal {
       return undefined;
     }
   };
-  const id = attempt(() => said(given, 'id', choices) ?? asProposed(chooseId(given, email.column)));
+  const id = attempt(
+    () => statedColumn(given, 'id', choices) ?? asProposed(chooseId(given, email.column)),
+  );
   if (id?.column === email.column) id.why ??= `as you said; ${addressAsId}`;
   const named = choices.channels.map(({ column }) => column);
   const taken = [id, email].map((one) => one?.column.name);
@@ -178,7 +186,7 @@ function asProposed({ column, why }: { column: Column; why: string }): Chosen {
 }
 
 /** Returns the column that the user, or else the CRM itself, names for a purpose. */
-function said(
+function statedColumn(
   { columns, standard }: Sample,
   role: Exclude<Role, 'unsubscribed'>,
   choices: Choices,
@@ -240,7 +248,7 @@ function optOutsOf(sample: Sample, choices: Choices): Chosen[] {
 function goneAmong(sample: Sample, choices: Choices): Chosen[] {
   const { deleted, unused, words } = choices;
   if (deleted === false) return [];
-  const stated = said(sample, 'deleted', choices);
+  const stated = statedColumn(sample, 'deleted', choices);
   const among = deletionColumns(sample.columns).filter(({ name }) => !unused.includes(name));
   const why = stated ? stated.why : 'named like a deletion flag; all its values are known';
   return (stated ? [stated.column] : among).map((column) => {
@@ -487,76 +495,4 @@ const allEmpty = 'named like an opt-out; it is empty in all records';
 /** HubSpot has an opt-out for each subscription type; its own column covers all of them. */
 function isOfHubspot({ name }: Column, standard: unknown): boolean {
   return standard !== undefined && /^(properties\.)?hs_/.test(name);
-}
-
-/** What the user says about the columns of channels. */
-interface ChannelChoices {
-  channels: readonly { id: string; column: string }[];
-  /** Columns of channels in which a yes is an opt-out. */
-  optOut: readonly string[];
-  /** The same, and everybody else is opted in. */
-  elseIn: readonly string[];
-  words: ReadonlyMap<string, GivenWords>;
-  asTheyAre: boolean;
-}
-
-/** A column of a channel. */
-export interface ChannelColumn extends Chosen {
-  /** What a no or an empty value means if a yes is an opt-out; undefined: a yes is a consent. */
-  optOut?: 'else none' | 'else in' | undefined;
-}
-
-/** Returns whether HubSpot itself defines this column as an opt-out, from one list or all. */
-function isHubspotOptOut(name: string): boolean {
-  return /^(properties\.)?hs_email_optout(_\d+)?$/.test(name);
-}
-
-/** Returns the column that the user names for a channel. Throws Undecided if it is ambiguous. */
-function channelColumn(column: Column, choices: ChannelChoices): ChannelColumn {
-  const { name } = column;
-  const words = choices.words.get(name);
-  const isElseIn = choices.elseIn.includes(name);
-  const isOwn = isHubspotOptOut(name);
-  if (isElseIn || isOwn || choices.optOut.includes(name)) {
-    if (isElseIn && words?.no === 'any') {
-      throw new Invalid(`--else-in ${quoted(name)} opts in by a no, so its words are not any`, {
-        fix: `name them: --words ${quoted(`${name}:no=WORD,WORD`)}`,
-      });
-    }
-    const chosen = withWords(column, 'unsubscribed', words);
-    const question = { use: 'unsubscribed', ofChannel: true } as const;
-    if (chosen.unknown.length > 0) throw unreadable(chosen, question, choices);
-    const optOut = isElseIn ? ('else in' as const) : ('else none' as const);
-    const rest = isElseIn ? 'everybody else is in' : 'everything else is no opinion';
-    const because = isOwn ? "it is HubSpot's own opt-out" : 'as you said';
-    return { ...chosen, optOut, why: `${because}: a yes opts out, ${rest}` };
-  }
-  const isStated = (words?.in?.length ?? 0) > 0 && (words?.out?.length ?? 0) > 0;
-  if (isNamedLikeRefusal(name) && !isStated) {
-    const lists = wordFlag(name, { in: ['WORD', 'WORD'], out: ['WORD', 'WORD'] });
-    const kind = isOptOutField(name) ? 'an opt-out' : 'a bounce, complaint, block or death';
-    const everybody = `--else-in ${quoted(name)} if everybody else wants this mail, too`;
-    throw new Undecided(
-      `column ${quoted(name)} is named like ${kind}, so its yes is not taken as a consent`,
-      {
-        fix: `add --opt-out ${quoted(name)} if yes means no mail, or ${everybody}; or name all words: --words ${JSON.stringify(lists)}`,
-        question: { about: 'polarity', column },
-        answer: { optOut: name, states: `a yes in ${quoted(name)} means no mail in this channel` },
-      },
-    );
-  }
-  const chosen = withWords(column, 'subscription', words);
-  if (isUnreadable(chosen)) throw unreadable(chosen, { use: 'subscription' }, choices);
-  return chosen;
-}
-
-/** Throws Invalid for a column that is said to be the opt-out of a channel and belongs to none. */
-function refuseStray({ optOut, elseIn }: ChannelChoices, used: readonly string[]): void {
-  for (const [flag, names] of [['--opt-out', optOut] as const, ['--else-in', elseIn] as const]) {
-    const stray = names.find((name) => !used.includes(name));
-    if (stray === undefined) continue;
-    throw new Invalid(`${flag} ${quoted(stray)}: no channel has this column`, {
-      fix: `add --channel ${quoted(`ID=${stray}`)}; if yes means no mail at all, use --unsubscribed`,
-    });
-  }
 }

@@ -3,7 +3,8 @@ import { type ExplainedPerson, examinePerson } from '../../views/lookup/person-d
 import { existingKey } from '../../store/audit/signing-key.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
 import { dossierOf } from '../../views/dossier/dossier-document.ts';
-import { pageOf, textOf } from '../../views/dossier/dossier-page.ts';
+import { pageOf } from '../../views/dossier/dossier-page.ts';
+import { textOf } from '../../views/dossier/signed-dossier.ts';
 import { explainedSections, headOf } from '../../views/lookup/person-text.ts';
 import { namesOf } from '../../views/lookup/person-names.ts';
 import { titledChannel, personIn } from '../view/console-text.ts';

@@ -384,7 +384,7 @@ interface Happened {
   facts: readonly (readonly [name: string, text: string])[];
   /** The id of the run that did it. */
   run: string | null;
-  /** Long texts, which are itemsShown on demand. */
+  /** Long texts, shown on demand. */
   texts: readonly (readonly [name: string, text: string])[];
 }
 

@@ -49,6 +49,9 @@ interface Observing {
   progress(progress: Progress): void;
 }
 
+/** The platform states whole seconds; less than that is no difference. */
+const sameTimeMs = 2000;
+
 /**
  * Observes the mirror. `use` receives the observation and one copy of the files for each rehearsal;
  * afterwards the copies are removed, also if something fails.
@@ -112,9 +115,6 @@ function known(limits: Original['limits']): Original['limits'] {
   const stated = Object.entries(limits).filter(([, { limit, windowMs }]) => limit && windowMs);
   return Object.fromEntries(stated);
 }
-
-/** The platform states whole seconds; less than that is no difference. */
-const sameTimeMs = 2000;
 
 /**
  * Rounds up to a few steps, so that two rehearsals of the same seed do not differ because one

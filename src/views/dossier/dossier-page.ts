@@ -1,22 +1,12 @@
-/**
- * Renders a dossier on one screen and as one HTML file (no script, nothing from elsewhere), signs
- * it with the key of the audit log, and verifies one. A dossier is a JSON document, or a page that
- * contains this document as text; both have a detached signature beside them (FILE.sig), over the
- * exact bytes of the file, in base64. A page also holds two signatures itself: of the document in
- * it, and of everything that comes before the signatures.
- */
+/** Renders a dossier on one screen, and as one HTML file (no script, nothing from elsewhere). */
 import { createHash } from 'node:crypto';
-import { type SigningKey, isSigned, keyId } from '../../store/audit/signing-key.ts';
-import { escapeHtml, unescapeHtml } from '../../domain/values/html-text.ts';
-import { renderProblem, Invalid } from '../../domain/errors.ts';
+import { type SigningKey } from '../../store/audit/signing-key.ts';
+import { escapeHtml } from '../../domain/values/html-text.ts';
+import { renderProblem } from '../../domain/errors.ts';
 import { entryLines } from '../audit/entry-document.ts';
 import { renderLine, type Line, lineOf, styled } from '../../compose/output/text-style.ts';
 import type { Dossier } from './dossier-document.ts';
 import { counted } from '../../domain/values/counted.ts';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
-import { z } from 'zod';
-import { tryParseJson } from '../audit/log-verification.ts';
-import { writeLines } from '../state/write-export.ts';
 
 const style = `
 :root { color-scheme: light dark; --line: #8885; --bad: #b42318; }
@@ -35,8 +25,10 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85em; }
 `;
 
 const policy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`;
-const documentStart = '<pre id="document">';
-const footerStart = '<footer id="signature">';
+/** Where the signed document begins in a page. */
+export const documentStart = '<pre id="document">';
+/** Where the signatures begin in a page. */
+export const footerStart = '<footer id="signature">';
 
 /** Returns the page. `json` is the signed text of the same dossier. */
 export function pageOf(document: Dossier, json: string, key: SigningKey | undefined): string {
@@ -64,30 +56,6 @@ ${documentStart}${escapeHtml(json)}</pre></details></section>
 <pre>${key.publicKey}</pre>
 </footer>
 `;
-}
-
-const footer = new RegExp(
-  `^${footerStart}
-<table><tr><th>key \\(Ed25519\\)</th><td>[0-9a-f]{16}</td></tr>
-<tr><th>signature of the document</th><td>([\\w+/=]+)</td></tr>
-<tr><th>signature of the page up to here</th><td>([\\w+/=]+)</td></tr></table>
-<pre>(-----BEGIN PUBLIC KEY-----\n[\\w+/=\n]+-----END PUBLIC KEY-----\n)</pre>
-</footer>
-$`,
-);
-
-function documentIn(page: string): string | undefined {
-  const [, text] = page.split(documentStart);
-  const end = text?.indexOf('</pre>') ?? -1;
-  return text === undefined || end < 0 ? undefined : unescapeHtml(text.slice(0, end));
-}
-
-/** Returns the signatures at the end of a page and what they cover, or undefined. */
-function signaturesIn(page: string) {
-  const at = page.lastIndexOf(footerStart);
-  const [, document, own, publicKey] = footer.exec(page.slice(Math.max(at, 0))) ?? [];
-  if (document === undefined || own === undefined || publicKey === undefined) return undefined;
-  return { document, page: own, publicKey, covered: page.slice(0, at) };
 }
 
 function sections(dossier: Dossier): string[] {
@@ -119,8 +87,8 @@ function sections(dossier: Dossier): string[] {
       'Writes and decisions (audit log)',
       entries ? `<pre>${escapeHtml(entries)}</pre>` : none,
     ),
-    section('CRM', now(read(dossier.crm))),
-    section('Platform', now(read(dossier.platform))),
+    section('CRM', now(contentOrReason(dossier.crm))),
+    section('Platform', now(contentOrReason(dossier.platform))),
     section('Do-not-contact list', shown(dossier.doNotContact)),
     section('What the next run would do', now(dossier.decision)),
     section('Snapshot', now(dossier.snapshot)),
@@ -130,7 +98,8 @@ function sections(dossier: Dossier): string[] {
   ];
 }
 
-function read<T extends { read: boolean; why: string | null }>(place: T | null) {
+/** Returns a place, or why it was not read. */
+function contentOrReason<T extends { read: boolean; why: string | null }>(place: T | null) {
   return place?.read === false ? { 'not read': place.why } : place;
 }
 
@@ -207,96 +176,4 @@ export function dossierLines(dossier: Dossier, who: string): Line[] {
     '',
     '--output FILE.html writes all of it as a signed page, --output FILE.json as a document.',
   ];
-}
-
-/** The form of a dossier. */
-export type Format = 'json' | 'html';
-
-const signer = z.object({
-  signedBy: z.object({ algorithm: z.string(), key: z.string(), publicKey: z.string() }).nullable(),
-});
-
-/** Returns the text of a dossier. The signatures cover exactly this text. */
-export function textOf(document: Dossier, key: SigningKey | undefined): string {
-  const by = key && { algorithm: 'Ed25519', key: key.id, publicKey: key.publicKey };
-  return `${JSON.stringify({ ...document, signedBy: by ?? null }, null, 2)}\n`;
-}
-
-/** Writes a dossier and its signature to new files (0600): both or none. Throws Invalid. */
-export function writeSigned(
-  path: string,
-  { document, format }: { document: Dossier; format: Format },
-  key: SigningKey | undefined,
-): { file: string; signature: string | null; key: string | null } {
-  const json = textOf(document, key);
-  const text = format === 'json' ? json : pageOf(document, json, key);
-  writeLines(path, [text.replace(/\n$/, '')]);
-  if (!key) return { file: path, signature: null, key: null };
-  const signature = `${path}.sig`;
-  try {
-    writeLines(signature, [key.sign(text).toString('base64')]);
-  } catch (error) {
-    rmSync(path);
-    throw error;
-  }
-  return { file: path, signature, key: key.id };
-}
-
-/** What a verification of a dossier found. */
-export interface Verified {
-  format: Format;
-  /** The id of the key that it names; null if it is not signed. */
-  key: string | null;
-  /** Whether every signature fits. */
-  fits: boolean;
-  /** Whether the key is one of those that are accepted. */
-  trusted: boolean;
-  faults: string[];
-}
-
-/** Verifies a dossier. `accepted` are ids of keys. Throws Invalid if the file is no dossier. */
-export function verifyFile(path: string, accepted: ReadonlySet<string>): Verified {
-  const text = readText(path);
-  const format = text.startsWith('<!doctype html>') ? 'html' : 'json';
-  const json = format === 'json' ? text : documentIn(text);
-  const named = signer.safeParse(tryParseJson(json ?? '')).data;
-  if (json === undefined || !named) {
-    const reason = `${path}: this is no dossier, or it was changed so that it cannot be read`;
-    throw new Invalid(reason, { fix: 'get it again from the person who made it' });
-  }
-  const { signedBy } = named;
-  if (!signedBy) {
-    const faults = ['it is not signed'];
-    return { format, key: null, fits: false, trusted: false, faults };
-  }
-  const { publicKey } = signedBy;
-  const key = keyId(publicKey);
-  const detached = existsSync(`${path}.sig`) ? readText(`${path}.sig`) : undefined;
-  const isFit = (of: string, signature: string): boolean =>
-    isSigned(of, Buffer.from(signature, 'base64'), publicKey);
-  const checks: [isWrong: boolean, what: string][] = [
-    [key !== signedBy.key, 'the id of the key does not belong to its public key'],
-    [format === 'json' && detached === undefined, `there is no signature beside it (${path}.sig)`],
-    [detached !== undefined && !isFit(text, detached), 'the signature beside it does not fit'],
-  ];
-  const page = format === 'html' ? signaturesIn(text) : undefined;
-  if (page) {
-    checks.push(
-      [page.publicKey !== publicKey, 'the page names another key than the document in it'],
-      [!isFit(json, page.document), 'the signature of the document in the page does not fit'],
-      [!isFit(page.covered, page.page), 'the signature of the page does not fit'],
-    );
-  } else if (format === 'html') {
-    checks.push([true, 'the end of the page, which holds the signatures, was changed']);
-  }
-  const faults = checks.filter(([isWrong]) => isWrong).map(([, what]) => what);
-  return { format, key, fits: faults.length === 0, trusted: accepted.has(key), faults };
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    throw new Invalid(`${path}: this file cannot be read`, { fix: 'name another' });
-  }
 }

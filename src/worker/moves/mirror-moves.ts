@@ -1,6 +1,6 @@
 /**
  * This worker's part in the moves of mirrors from disk to disk. It acts on what Redis shows of the
- * fleet (placement/move-store.ts):
+ * fleet (compose/placement/move-store.ts):
  *
  *   the move is    this worker is   it
  *   asked          the target       agrees, or refuses

@@ -1,0 +1,81 @@
+/** Decides whether a column of a channel holds consents or opt-outs. Neither is ever guessed. */
+import { Invalid } from '../../domain/errors.ts';
+import { isOptOutField, isNamedLikeRefusal } from '../../domain/opt-out-names.ts';
+import { quoted } from '../../sources/shared/field-suggestions.ts';
+import { type Chosen, isUnreadable, withWords, type GivenWords } from './column-words.ts';
+import { wordFlag } from './column-flags.ts';
+import { unreadable } from './opt-out-answer.ts';
+import type { Column } from './sample/sample.ts';
+import { Undecided } from './sample/undecided.ts';
+/** What the user says about the columns of channels. */
+export interface ChannelChoices {
+  channels: readonly { id: string; column: string }[];
+  /** Columns of channels in which a yes is an opt-out. */
+  optOut: readonly string[];
+  /** The same, and everybody else is opted in. */
+  elseIn: readonly string[];
+  words: ReadonlyMap<string, GivenWords>;
+  asTheyAre: boolean;
+}
+
+/** A column of a channel. */
+export interface ChannelColumn extends Chosen {
+  /** What a no or an empty value means if a yes is an opt-out; undefined: a yes is a consent. */
+  optOut?: 'else none' | 'else in' | undefined;
+}
+
+/** Returns whether HubSpot itself defines this column as an opt-out, from one list or all. */
+export function isHubspotOptOut(name: string): boolean {
+  return /^(properties\.)?hs_email_optout(_\d+)?$/.test(name);
+}
+
+/** Returns the column that the user names for a channel. Throws Undecided if it is ambiguous. */
+export function channelColumn(column: Column, choices: ChannelChoices): ChannelColumn {
+  const { name } = column;
+  const words = choices.words.get(name);
+  const isElseIn = choices.elseIn.includes(name);
+  const isOwn = isHubspotOptOut(name);
+  if (isElseIn || isOwn || choices.optOut.includes(name)) {
+    if (isElseIn && words?.no === 'any') {
+      throw new Invalid(`--else-in ${quoted(name)} opts in by a no, so its words are not any`, {
+        fix: `name them: --words ${quoted(`${name}:no=WORD,WORD`)}`,
+      });
+    }
+    const chosen = withWords(column, 'unsubscribed', words);
+    const question = { use: 'unsubscribed', ofChannel: true } as const;
+    if (chosen.unknown.length > 0) throw unreadable(chosen, question, choices);
+    const optOut = isElseIn ? ('else in' as const) : ('else none' as const);
+    const rest = isElseIn ? 'everybody else is in' : 'everything else is no opinion';
+    const because = isOwn ? "it is HubSpot's own opt-out" : 'as you said';
+    return { ...chosen, optOut, why: `${because}: a yes opts out, ${rest}` };
+  }
+  const isStated = (words?.in?.length ?? 0) > 0 && (words?.out?.length ?? 0) > 0;
+  if (isNamedLikeRefusal(name) && !isStated) throw inverted(column);
+  const chosen = withWords(column, 'subscription', words);
+  if (isUnreadable(chosen)) throw unreadable(chosen, { use: 'subscription' }, choices);
+  return chosen;
+}
+
+function inverted(column: Column): Undecided {
+  const name = quoted(column.name);
+  const lists = wordFlag(column.name, { in: ['WORD', 'WORD'], out: ['WORD', 'WORD'] });
+  const kind = isOptOutField(column.name) ? 'an opt-out' : 'a bounce, complaint, block or death';
+  const reason = `column ${name} is named like ${kind}, so its yes is not taken as a consent`;
+  const everybody = `--else-in ${name} if everybody else wants this mail, too`;
+  return new Undecided(reason, {
+    fix: `add --opt-out ${name} if yes means no mail, or ${everybody}; or name all words: --words ${JSON.stringify(lists)}`,
+    question: { about: 'polarity', column },
+    answer: { optOut: column.name, states: `a yes in ${name} means no mail in this channel` },
+  });
+}
+
+/** Throws Invalid for a column that is said to be the opt-out of a channel and belongs to none. */
+export function refuseStray({ optOut, elseIn }: ChannelChoices, used: readonly string[]): void {
+  for (const [flag, names] of [['--opt-out', optOut] as const, ['--else-in', elseIn] as const]) {
+    const stray = names.find((name) => !used.includes(name));
+    if (stray === undefined) continue;
+    throw new Invalid(`${flag} ${quoted(stray)}: no channel has this column`, {
+      fix: `add --channel ${quoted(`ID=${stray}`)}; if yes means no mail at all, use --unsubscribed`,
+    });
+  }
+}
