@@ -120,21 +120,21 @@ type Transaction = <T>(work: () => T) => T;
  * takes as long as a small transaction.
  */
 export function transactionsOf(db: Database): Record<'deferred' | 'immediate', Transaction> {
-  const { prepare } = statementsOf(db);
-  const commit = prepare('commit');
-  const rollback = prepare('rollback');
+  const { run } = statementsOf(db);
+  const commit = run<[]>('commit');
+  const rollback = run<[]>('rollback');
   const beginning = (how: string): Transaction => {
-    const begin = prepare(`begin ${how}`);
+    const begin = run<[]>(`begin ${how}`);
     return (work) => {
-      begin.run();
+      begin();
       try {
         const done = work();
         if (done instanceof Promise) throw new TypeError('a transaction cannot await a promise');
-        commit.run();
+        commit();
         return done;
       } catch (error) {
         // After some errors, such as a full disk, SQLite has rolled back by itself.
-        if (db.inTransaction) rollback.run();
+        if (db.inTransaction) rollback();
         throw error;
       }
     };
@@ -151,21 +151,21 @@ const atOnce = 20;
  * `into` is the beginning of the statement, such as `insert into temp.unsorted`.
  */
 export function manyIn(
-  { prepare }: Statements,
+  { run }: Statements,
   into: string,
   columns: readonly string[],
 ): (values: readonly unknown[]) => void {
   const row = `(${columns.map(() => '?').join(', ')})`;
   const statement = (rows: number) =>
-    prepare(`${into} (${columns.join(', ')}) values ${Array(rows).fill(row).join(', ')}`);
+    run<unknown[]>(`${into} (${columns.join(', ')}) values ${Array(rows).fill(row).join(', ')}`);
   const [many, one] = [statement(atOnce), statement(1)];
   const ofOne = columns.length;
   const ofMany = ofOne * atOnce;
   return (values) => {
     const even = values.length - (values.length % ofMany);
-    for (let at = 0; at < even; at += ofMany) many.run(...values.slice(at, at + ofMany));
+    for (let at = 0; at < even; at += ofMany) many(...values.slice(at, at + ofMany));
     for (let at = even; at < values.length; at += ofOne) {
-      one.run(...values.slice(at, at + ofOne));
+      one(...values.slice(at, at + ofOne));
     }
   };
 }
