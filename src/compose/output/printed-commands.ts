@@ -1,5 +1,4 @@
 /** Writes commands that a user can copy: they name the configuration unless it is the default. */
-
 import { existsSync } from 'node:fs';
 import { Option } from 'commander';
 
@@ -8,13 +7,15 @@ import { Option } from 'commander';
  * else the one of the folder config, both in the current folder.
  */
 export function defaultConfig(): string {
-  const inFolder = 'config/mirror.yaml';
-  return existsSync(inFolder) && !existsSync('mirror.yaml') ? inFolder : 'mirror.yaml';
+  return existsSync(inFolder) && !existsSync(here) ? inFolder : here;
 }
+
+const here = 'mirror.yaml';
+const inFolder = 'config/mirror.yaml';
 
 /** Returns the option that names one configuration, or several. */
 export function configOption(count: 'one' | 'several' = 'one'): Option {
-  const either = 'mirror.yaml, or else config/mirror.yaml';
+  const either = `${here}, or else ${inFolder}`;
   if (count === 'one')
     return new Option('-c, --config <file>', 'the configuration').default(defaultConfig(), either);
   const about = 'the configuration; several: a mirror each';
@@ -26,7 +27,9 @@ const without: ReadonlySet<string> = new Set(['init', 'demo', 'emulator', 'schem
 
 /** Returns a command line: `crm-mirror approve 539b73071770e947 -c m.yaml` */
 export function commandLine(words: string, config: string): string {
-  if (config === defaultConfig()) return `crm-mirror ${words}`;
+  // The disk is asked only where the name can be the default.
+  const mayBeDefault = config === here || config === inFolder;
+  if (mayBeDefault && config === defaultConfig()) return `crm-mirror ${words}`;
   const file = /^[\w./-]+$/.test(config) ? config : JSON.stringify(config);
   return `crm-mirror ${words} -c ${file}`;
 }
