@@ -18,7 +18,8 @@ import type { User } from './access/visitor.ts';
 import { pathOf } from './sign-in.ts';
 import type { ConsoleMirror, PageStatusAndNext } from './view/console-mirror.ts';
 import { formOf, runBegun } from './view/layout.ts';
-import { linkTo, timeText } from './view/page.ts';
+import { timeText } from '../views/render/html.ts';
+import { linkTo } from './view/page.ts';
 import { withoutPlans } from './view/console-text.ts';
 
 type FormValues = Readonly<Record<string, string | undefined>>;

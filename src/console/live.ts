@@ -1,7 +1,8 @@
 /** Tells the pages of a mirror what is going on now, each second in which something changed. */
 import type { Clock } from '../domain/clock.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
-import { html, type Html, orFault, type PageRequest } from './view/page.ts';
+import { html, type Html } from '../views/render/html.ts';
+import { orFault, type PageRequest } from './view/page.ts';
 import { jobPieces } from './view/live-area.ts';
 import { limitPieces } from './pages/limits.ts';
 import { statusPieces } from './pages/overview.ts';

@@ -8,8 +8,8 @@ import { act, actions, stopAction } from './actions.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import { type limitPages, watchMirror } from './live.ts';
 import { csrfOf, formOf, type NavLink, sendOperatorsOnly, sendPage } from './view/layout.ts';
+import { html } from '../views/render/html.ts';
 import {
-  html,
   linkTo,
   type Page,
   type PageElsewhere,

@@ -16,7 +16,7 @@ import type { FastifySessionOptions } from '@fastify/session';
 import type { Clock } from '../domain/clock.ts';
 import { isSame } from './access/access-check.ts';
 import { formOf, sendPage } from './view/layout.ts';
-import { html } from './view/page.ts';
+import { html } from '../views/render/html.ts';
 import { isPassword } from './access/users-file.ts';
 import {
   type AccessRules,

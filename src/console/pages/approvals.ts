@@ -27,16 +27,15 @@ import { successorsOf, whyGone } from '../../views/lookup/missing-people.ts';
 import {
   html,
   type Html,
-  linkTo,
-  type Page,
-  type PageRequest,
   prose,
   timeAgo,
   timeOf,
-} from '../view/page.ts';
+  numbers,
+  table,
+} from '../../views/render/html.ts';
+import { linkTo, type Page, type PageRequest } from '../view/page.ts';
 import { channelName, personLink, titledChannel } from '../view/console-text.ts';
 import { actionForm } from '../view/form.ts';
-import { numbers, table } from '../view/table.ts';
 import type { PageStatusAndNext } from '../view/console-mirror.ts';
 import { rehearsalLink } from './rehearsal.ts';
 

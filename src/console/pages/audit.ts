@@ -7,8 +7,8 @@ import {
   entryParts,
 } from '../../views/audit/entry-document.ts';
 import { actionForm, withQuery } from '../view/form.ts';
-import { html, type Html, link, type Page, type PageRequest, timeOf } from '../view/page.ts';
-import { factsTable } from '../view/table.ts';
+import { html, type Html, timeOf, factsTable } from '../../views/render/html.ts';
+import { link, type Page, type PageRequest } from '../view/page.ts';
 
 const shown = 50;
 

@@ -3,8 +3,8 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { lasting } from '../../compose/output/format-values.ts';
 import { actionForm } from '../view/form.ts';
-import { html, type Page } from '../view/page.ts';
-import { table } from '../view/table.ts';
+import { html, table } from '../../views/render/html.ts';
+import { type Page } from '../view/page.ts';
 
 /** The page of the configuration. */
 export const configurationPage: Page = {

@@ -7,8 +7,8 @@ import { type LoggedDeliveries, readDeliveries } from '../../compose/queues/deli
 import { sealIn } from '../../compose/queues/payload-encryption.ts';
 import { readWaitingEvents, type WaitingEvents } from '../../compose/queues/event-queue.ts';
 import { actionForm, pagerLinks } from '../view/form.ts';
-import { html, type Html, type Page, type PageRequest, prose } from '../view/page.ts';
-import { type Cell, numbers, table } from '../view/table.ts';
+import { html, type Html, prose, type Cell, numbers, table } from '../../views/render/html.ts';
+import { type Page, type PageRequest } from '../view/page.ts';
 
 const shown = 50;
 

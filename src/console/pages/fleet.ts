@@ -11,8 +11,15 @@ import {
 } from '../../compose/placement/fleet-store.ts';
 import { weightOf } from '../../compose/placement/place-mirrors.ts';
 import { csrfOf, formOf, sendOperatorsOnly, sendPage } from '../view/layout.ts';
-import { html, timeOf, type Html } from '../view/page.ts';
-import { type Cell, names, numbers, table } from '../view/table.ts';
+import {
+  html,
+  timeOf,
+  type Html,
+  type Cell,
+  names,
+  numbers,
+  table,
+} from '../../views/render/html.ts';
 
 /** The workers that share mirrors over one Redis, as one of them sees them. */
 export interface ConsoleFleet {

@@ -2,9 +2,9 @@
 import { withCommas } from '../../domain/values/counted.ts';
 import { lastRefused } from '../../store/request-log/read-log.ts';
 import { instant, lasting, range } from '../../compose/output/format-values.ts';
-import { html, type Html, orFault, type Page, type PageRequest } from '../view/page.ts';
+import { html, type Html, names, numbers, table } from '../../views/render/html.ts';
+import { orFault, type Page, type PageRequest } from '../view/page.ts';
 import { liveArea, progressLine } from '../view/live-area.ts';
-import { names, numbers, table } from '../view/table.ts';
 import type { PageStatus } from '../view/console-mirror.ts';
 
 /** The page of the rate limits. */

@@ -5,7 +5,8 @@ import type { Clock } from '../../domain/clock.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
 import { rank } from '../../views/status/attention.ts';
 import type { ConsoleMirror, PageStatus } from '../view/console-mirror.ts';
-import { html, linkTo, prose } from '../view/page.ts';
+import { html, prose } from '../../views/render/html.ts';
+import { linkTo } from '../view/page.ts';
 import { sendPage } from '../view/layout.ts';
 import { stateOf } from './overview.ts';
 

@@ -19,15 +19,16 @@ import { liveArea, progressLine } from '../view/live-area.ts';
 import {
   html,
   type Html,
-  link,
-  linkTo,
-  type Page,
-  type PageRequest,
   prose,
   timeOf,
   timeText,
-} from '../view/page.ts';
-import { type Cell, factsTable, names, numbers, table } from '../view/table.ts';
+  type Cell,
+  factsTable,
+  names,
+  numbers,
+  table,
+} from '../../views/render/html.ts';
+import { link, linkTo, type Page, type PageRequest } from '../view/page.ts';
 import type { PageStatus, PageStatusAndNext } from '../view/console-mirror.ts';
 import { rehearsalLink } from './rehearsal.ts';
 

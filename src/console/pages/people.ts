@@ -9,7 +9,8 @@ import { byWords } from '../../compose/output/decision-words.ts';
 import { changeName } from '../../compose/output/change-words.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { channelName, personLink, withChannelNames } from '../view/console-text.ts';
-import { html, type Html, link, linkTo, type Page, type PageRequest, prose } from '../view/page.ts';
+import { html, type Html, prose } from '../../views/render/html.ts';
+import { link, linkTo, type Page, type PageRequest } from '../view/page.ts';
 
 /** The page of the search. */
 export const peoplePage: Page = {

@@ -9,15 +9,8 @@ import { explainedSections, headOf } from '../../views/lookup/person-text.ts';
 import { namesOf } from '../../views/lookup/person-names.ts';
 import { titledChannel, personIn } from '../view/console-text.ts';
 import { forbidden, notOperator } from '../view/form.ts';
-import {
-  html,
-  type Html,
-  link,
-  type Page,
-  type PageContent,
-  type PageRequest,
-  prose,
-} from '../view/page.ts';
+import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
+import { link, type Page, type PageContent, type PageRequest } from '../view/page.ts';
 import { nobody, questionForm, rulesTable, ruleWords } from './person.ts';
 
 /** What `explain` says, for operators: it sends requests. */
@@ -37,12 +30,9 @@ export const personNowPage: Page = {
       const { document } = await examinePerson(opened, shell, { config, key, ...shown });
       const title = `${names({ kind: 'contact', key })}, asked now`;
       const body = html`<p>${headOf(document)}. ${linkBack(request)}</p>
-        ${explainedSections(document, false).map(
-          ([heading, lines]) =>
-            html`<section>
-              <h2>${heading}</h2>
-              <pre>${lines.join('\n')}</pre>
-            </section>`,
+        ${sectionsHtml(
+          explainedSections(document).filter(({ isFolded }) => !isFolded),
+          {},
         )}
         ${(document.channels ?? []).map((channel) => rulesPart(request, document, channel))}`;
       return { title, body };

@@ -36,14 +36,15 @@ import {
 import {
   html,
   type Html,
-  linkTo,
-  type Page,
-  type PageRequest,
   prose,
   timeOf,
-} from '../view/page.ts';
+  type Cell,
+  numbers,
+  table,
+  sectionsHtml,
+} from '../../views/render/html.ts';
+import { linkTo, type Page, type PageRequest } from '../view/page.ts';
 import { actionForm, askForm } from '../view/form.ts';
-import { type Cell, numbers, table } from '../view/table.ts';
 import {
   type AnswerFacts,
   answerOf,
@@ -135,8 +136,14 @@ function bodyOf(request: PageRequest, found: FoundPerson): Html {
     ${timelineOf(request, found)}
     <section>
       <h2>What is recorded</h2>
-      ${recordSections(document).map(([title, lines]) => linesPart(title, lines, say))}
-      ${approved.length === 0 ? '' : linesPart('Approved, waits for a run', approvedLines, say)}
+      ${sectionsHtml(
+        [
+          ...recordSections(document),
+          { title: 'Approved, waits for a run', lines: approvedLines, isList: true },
+        ],
+        { words: (text) => prose(say(text)) },
+        3,
+      )}
     </section>`;
 }
 
@@ -149,13 +156,6 @@ function withoutApproved(document: RecordDocument, held: readonly HeldOutlook[])
     return mine.length === 0 || mine.some(({ is }) => is !== 'approved');
   });
   return { ...document, awaitingApproval };
-}
-
-function linesPart(title: string, lines: readonly string[], say: (text: string) => string): Html {
-  return html`<h3>${title}</h3>
-    <ul>
-      ${lines.map((line) => html`<li>${prose(say(line))}</li>`)}
-    </ul>`;
 }
 
 function channelPart(request: PageRequest, found: FoundPerson, outlook: ChannelOutlook): Html {

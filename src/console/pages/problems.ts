@@ -16,16 +16,8 @@ import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import type { CurrentStatus } from '../../views/status/status-document.ts';
 import { channelName, consoleText, personLink, withChannelNames } from '../view/console-text.ts';
 import { actionForm } from '../view/form.ts';
-import {
-  html,
-  type Html,
-  linkTo,
-  type Page,
-  type PageRequest,
-  prose,
-  raw,
-  timeOf,
-} from '../view/page.ts';
+import { html, type Html, prose, raw, timeOf } from '../../views/render/html.ts';
+import { linkTo, type Page, type PageRequest } from '../view/page.ts';
 
 /** The page of the problems. */
 export const problemsPage: Page = {

@@ -22,17 +22,17 @@ import { documentIn, heldPeople, type Job, rehearsalSubject } from '../view/jobs
 import {
   html,
   type Html,
-  link,
-  linesSection,
-  linkTo,
-  type Page,
-  type PageRequest,
   prose,
   timeOf,
   timeText,
-} from '../view/page.ts';
+  type Cell,
+  factsTable,
+  names,
+  numbers,
+  table,
+} from '../../views/render/html.ts';
+import { link, linesSection, linkTo, type Page, type PageRequest } from '../view/page.ts';
 import { channelName, namedRecord } from '../view/console-text.ts';
-import { type Cell, factsTable, names, numbers, table } from '../view/table.ts';
 
 /** The page of the last rehearsal. */
 export const rehearsalPage: Page = {

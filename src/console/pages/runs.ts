@@ -24,14 +24,14 @@ import { choice, type Choice, filterForm, pagerLinks, withQuery } from '../view/
 import {
   html,
   type Html,
-  link,
-  orFault,
-  type Page,
-  type PageRequest,
   prose,
   timeOf,
-} from '../view/page.ts';
-import { type Cell, factsTable, numbers, table } from '../view/table.ts';
+  type Cell,
+  factsTable,
+  numbers,
+  table,
+} from '../../views/render/html.ts';
+import { link, orFault, type Page, type PageRequest } from '../view/page.ts';
 import { personLink } from '../view/console-text.ts';
 import { planForm } from './undo.ts';
 

@@ -11,17 +11,9 @@ import {
   type RecordedTemplate,
 } from '../../records/template/template-state.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import {
-  html,
-  type Html,
-  linkTo,
-  type Page,
-  type PageContent,
-  type PageRequest,
-  prose,
-} from '../view/page.ts';
+import { html, type Html, prose, names, table } from '../../views/render/html.ts';
+import { linkTo, type Page, type PageContent, type PageRequest } from '../view/page.ts';
 import { askForm, notOperator, withQuery } from '../view/form.ts';
-import { names, table } from '../view/table.ts';
 
 const perPage = 100;
 

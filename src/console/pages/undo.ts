@@ -19,16 +19,14 @@ import { documentIn, heldPeople, type Job, undoSubject } from '../view/jobs.ts';
 import {
   html,
   type Html,
-  link,
-  linesSection,
-  linkTo,
-  type Page,
-  type PageRequest,
   prose,
   timeOf,
-} from '../view/page.ts';
+  type Cell,
+  names,
+  table,
+} from '../../views/render/html.ts';
+import { link, linesSection, linkTo, type Page, type PageRequest } from '../view/page.ts';
 import { channelName, namedRecord } from '../view/console-text.ts';
-import { type Cell, names, table } from '../view/table.ts';
 
 /** The page on which a run is undone. */
 export const undoPage: Page = {

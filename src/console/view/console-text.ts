@@ -9,7 +9,8 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { sealOf } from '../../compose/queues/payload-encryption.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import { html, type Html, linkTo, type AboutMirror, prose } from './page.ts';
+import { html, type Html, prose } from '../../views/render/html.ts';
+import { linkTo, type AboutMirror } from './page.ts';
 
 /** The page that does what a command does, and what it is called in a sentence. */
 const places: Readonly<Record<string, readonly [path: string, text: string]>> = {

@@ -2,7 +2,8 @@
  * Renders forms: for actions, and only for operators; and filters, whose values are in the address
  * of a page, with links that keep them.
  */
-import { html, type Html, linkTo, type PageContent, type PageRequest, raw } from './page.ts';
+import { html, type Html, raw } from '../../views/render/html.ts';
+import { linkTo, type PageContent, type PageRequest } from './page.ts';
 
 /** A button of a form. */
 interface Button {

@@ -6,7 +6,8 @@ import { limitWords } from '../../engine/report/duration-forecast.ts';
 import { instant, lasting } from '../../compose/output/format-values.ts';
 import { progressForms } from '../../compose/progress/progress-meter.ts';
 import type { CurrentStatus } from '../../views/status/status-document.ts';
-import { html, type Html, linkTo, type PageRequest, timeOf } from './page.ts';
+import { html, type Html, timeOf } from '../../views/render/html.ts';
+import { linkTo, type PageRequest } from './page.ts';
 import { actionForm } from './form.ts';
 import type { Job } from './jobs.ts';
 

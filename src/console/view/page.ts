@@ -2,16 +2,10 @@
  * Defines what a page of the console is, and what pages write alike: links, lines, times, and an
  * error that is no bug. A new page is one file in pages/ and one row in pages.ts.
  */
-import { html, raw } from 'hono/html';
-import { range } from '../../compose/output/format-values.ts';
+import { html, type Html, prose } from '../../views/render/html.ts';
 import { explain, isBug } from '../../compose/output/failure-report.ts';
 import type { User } from '../access/visitor.ts';
 import type { ConsoleMirror } from './console-mirror.ts';
-
-export { html, raw };
-
-/** A piece of HTML. Values in the template `html` are escaped, but for other pieces. */
-export type Html = ReturnType<typeof html>;
 
 /** What is about one mirror. */
 export interface AboutMirror {
@@ -84,8 +78,6 @@ export function linkTo({ mirror }: AboutMirror, path = ''): string {
   return `/m/${mirror.config.mirror}${path === '' ? '' : `/${path}`}`;
 }
 
-const aTime = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/;
-
 /** Returns a section whose lines may contain `words in backticks`. */
 export function linesSection(title: string, lines: readonly string[]): Html {
   return html`<section>
@@ -97,37 +89,6 @@ export function linesSection(title: string, lines: readonly string[]): Html {
 /** Returns a link to a page of the mirror. */
 export function link(about: AboutMirror, path: string, text: string | Html): Html {
   return html`<a href="${linkTo(about, path)}">${text}</a>`;
-}
-
-/** Returns a text in which `words in backticks` are shown as code, and times as times. */
-export function prose(text: string): Html {
-  const timed = (part: string): Html => {
-    const parts = part.split(aTime);
-    return html`${parts.map((one, at) => (at % 2 === 1 ? timeOf(one) : one))}`;
-  };
-  const parts = text.split('`');
-  return html`${parts.map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : timed(part)))}`;
-}
-
-/** Returns a time such as 2026-01-01T10:30:05Z as people read it: 1 Jan 2026, 10:30 UTC. */
-export function timeOf(instant: string): Html {
-  const exact = instant.replace('T', ' ').replace('Z', ' UTC');
-  return html`<time datetime="${instant}" title="${exact}">${timeText(instant)}</time>`;
-}
-
-/** Returns such a time and how long ago it was: 1 Jan 2026, 10:30 UTC (12 min ago). */
-export function timeAgo(instant: string, now: string): Html {
-  const ms = Date.parse(now) - Date.parse(instant);
-  return ms < 0 ? timeOf(instant) : html`${timeOf(instant)} (${range(ms)} ago)`;
-}
-
-const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
-
-/** Returns the text of such a time. */
-export function timeText(instant: string): string {
-  const at = new Date(instant);
-  const day = `${at.getUTCDate()} ${months[at.getUTCMonth()]} ${at.getUTCFullYear()}`;
-  return `${day}, ${at.toISOString().slice(11, 16)} UTC`;
 }
 
 /** Returns what `read` returns, or the error that it throws. A bug is thrown again. */

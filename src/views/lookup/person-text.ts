@@ -8,30 +8,22 @@ import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
 import { heldLines } from './standing-problems.ts';
 import { absenceWords } from './missing-people.ts';
 import { type Line, styled } from '../../compose/output/text-style.ts';
+import { sectionLines } from '../render/text.ts';
+import type { Section } from '../sections.ts';
 import { cell } from '../../compose/output/visible-text.ts';
 
 type Channel = NonNullable<ExplainedPerson['channels']>[number];
 
 /** Renders the answer first: what a run would do, and why. `isVerbose`: with every rule tried. */
 export function explainedLines(document: ExplainedPerson, isVerbose: boolean): Line[] {
-  const sections = explainedSections(document, isVerbose);
-  return [
-    styled('bold', headOf(document)),
-    ...sections.flatMap(([title, lines]) => [
-      '',
-      styled('bold', title),
-      ...lines.map((line) => `  ${line}`),
-    ]),
-  ];
+  const sections = explainedSections(document);
+  return [styled('bold', headOf(document)), '', ...sectionLines(sections, { isAll: isVerbose })];
 }
 
-/** Returns the sections of this text, each with its heading; one without lines is left out. */
-export function explainedSections(
-  document: ExplainedPerson,
-  isVerbose: boolean,
-): [title: string, lines: readonly string[]][] {
+/** Returns the sections; the rules that were tried are folded. */
+export function explainedSections(document: ExplainedPerson): Section[] {
   const { ledger, held, canaries = [], parked, channels } = document;
-  const sections: [string, readonly string[]][] = [
+  const sections: [string, readonly string[], isFolded?: true][] = [
     ['What a run would do', answerLines(document)],
     ['CRM', crmLines(document)],
     ['Snapshot', snapshotLines(document)],
@@ -63,7 +55,7 @@ export function explainedSections(
       }),
     ],
     ['What happened, the newest first', historyLines(document)],
-    ...(isVerbose ? (channels ?? []) : []).map(({ channel, tried, gates }): [string, string[]] => {
+    ...(channels ?? []).map(({ channel, tried, gates }): [string, string[], true] => {
       const line = (isMet: boolean, row: number | null, text: string) =>
         `${isMet ? 'YES' : 'no '} ${String(row ?? '').padStart(2)}  ${text}`;
       const rows = tried.map(({ id, row, asks, matches }) => line(matches, row, `${asks} (${id})`));
@@ -71,10 +63,10 @@ export function explainedSections(
       const asked = gates.map(({ id, row, asks, held: isHeld }) =>
         line(isHeld, row, `gate: ${asks} (${id})`),
       );
-      return [`Rules tried for ${channel}`, [...rows, ...asked]];
+      return [`Rules tried for ${channel}`, [...rows, ...asked], true];
     }),
   ];
-  return sections.filter(([, lines]) => lines.length > 0);
+  return sections.map(([title, lines, isFolded]) => ({ title, lines, isList: true, isFolded }));
 }
 
 /** Names the person, or says where nobody knows them. */

@@ -3,6 +3,8 @@
  * page by page, so that a large snapshot needs no more memory, and everything of one record as a
  * document and as text.
  */
+import { sectionLines } from '../render/text.ts';
+import type { Section } from '../sections.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { RecordedRow, Ownership, RecordTypeName } from '../../domain/record.ts';
 import type { Config } from '../../config/config.ts';
@@ -137,22 +139,13 @@ export function recordLines(document: RecordDocument): Line[] {
     kind === 'template' ? 'body: --json shows it' : `body: ${JSON.stringify(body)}`,
   ];
   const sections = [...recordSections(document)];
-  if (raw) sections.push(['As it is stored', stored]);
+  if (raw) sections.push({ title: 'As it is stored', lines: stored });
   const what = kind === 'template' ? `template ${key}` : key;
-  return [
-    styled('bold', `${what} in ${mirror}`),
-    ...sections.flatMap(([title, lines]) => [
-      '',
-      styled('bold', title),
-      ...lines.map((line) => `  ${line}`),
-    ]),
-  ];
+  return [styled('bold', `${what} in ${mirror}`), '', ...sectionLines(sections)];
 }
 
-/** Returns what is recorded, but not how it is stored; a section without facts is left out. */
-export function recordSections(
-  document: RecordDocument,
-): [title: string, lines: readonly string[]][] {
+/** Returns what is recorded, but not how it is stored. */
+export function recordSections(document: RecordDocument): Section[] {
   const { recorded, open, awaitingApproval, problems, refused, reports } = document;
   const sections: [string, readonly string[]][] = [
     ['Recorded', recorded ? recordedLines(recorded, document) : ['nothing']],
@@ -197,7 +190,7 @@ export function recordSections(
       }),
     ],
   ];
-  return sections.filter(([, lines]) => lines.length > 0);
+  return sections.map(([title, lines]) => ({ title, lines, isList: true }));
 }
 
 const ownershipWords = {

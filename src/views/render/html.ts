@@ -1,0 +1,199 @@
+/**
+ * Prints sections in a browser, and in a file that a browser shows. Values in the template `html`
+ * are escaped, but for other pieces of HTML.
+ */
+import { html, raw } from 'hono/html';
+import { range } from '../../compose/output/format-values.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { filled, type Section, type Span, spansOf, type Text } from '../sections.ts';
+
+export { html, raw };
+
+/** A piece of HTML. Values in the template `html` are escaped, but for other pieces. */
+export type Html = ReturnType<typeof html>;
+
+const aTime = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/;
+
+/** Returns a text in which `words in backticks` are shown as code, and times as times. */
+export function prose(text: string): Html {
+  const timed = (part: string): Html => {
+    const parts = part.split(aTime);
+    return html`${parts.map((one, at) => (at % 2 === 1 ? timeOf(one) : one))}`;
+  };
+  const parts = text.split('`');
+  return html`${parts.map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : timed(part)))}`;
+}
+
+/** Returns a time such as 2026-01-01T10:30:05Z as people read it: 1 Jan 2026, 10:30 UTC. */
+export function timeOf(instant: string): Html {
+  const exact = instant.replace('T', ' ').replace('Z', ' UTC');
+  return html`<time datetime="${instant}" title="${exact}">${timeText(instant)}</time>`;
+}
+
+/** Returns such a time and how long ago it was: 1 Jan 2026, 10:30 UTC (12 min ago). */
+export function timeAgo(instant: string, now: string): Html {
+  const ms = Date.parse(now) - Date.parse(instant);
+  return ms < 0 ? timeOf(instant) : html`${timeOf(instant)} (${range(ms)} ago)`;
+}
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+/** Returns the text of such a time. */
+export function timeText(instant: string): string {
+  const at = new Date(instant);
+  const day = `${at.getUTCDate()} ${months[at.getUTCMonth()]} ${at.getUTCFullYear()}`;
+  return `${day}, ${at.toISOString().slice(11, 16)} UTC`;
+}
+
+/** A column: its title alone if it has text. Numbers are at the right; a name heads its row. */
+type Column = string | { title: string; holds: 'numbers' | 'names' };
+
+/** What a cell shows. */
+export type Cell = Html | string | number;
+
+/** The cells of a row, with the class of the row in the style sheet if it has one. */
+type Row = readonly Cell[] | { style: string; cells: readonly Cell[] };
+
+/** Returns a column with numbers. */
+export function numbers(title: string): Column {
+  return { title, holds: 'numbers' };
+}
+
+/** Returns a column with the names of the rows. */
+export function names(title: string): Column {
+  return { title, holds: 'names' };
+}
+
+/** Returns a table, which scrolls in a narrow window; without rows, what `none` says. */
+export function table(columns: readonly Column[], rows: readonly Row[], none?: string): Html {
+  if (rows.length === 0 && none !== undefined) return html`<p class="quiet">${none}</p>`;
+  return html`<div class="scroll" tabindex="0">
+    <table>
+      ${head(columns)} ${body(columns, rows)}
+    </table>
+  </div>`;
+}
+
+/**
+ * Returns a quiet table of facts, which breaks its rows in a narrow window. Without columns, each
+ * row is a name and a value.
+ */
+export function factsTable(rows: readonly Row[], columns?: readonly Column[]): Html {
+  return html`<table class="facts">
+    ${columns ? head(columns) : ''} ${body(columns ?? [names(''), ''], rows)}
+  </table>`;
+}
+
+function head(columns: readonly Column[]): Html {
+  const titles = columns.map((column) => {
+    if (typeof column === 'string') return html`<th scope="col">${column}</th>`;
+    const { title, holds } = column;
+    return holds === 'numbers'
+      ? html`<th scope="col" class="number">${title}</th>`
+      : html`<th scope="col">${title}</th>`;
+  });
+  return html`<thead>
+    <tr>
+      ${titles}
+    </tr>
+  </thead>`;
+}
+
+function body(columns: readonly Column[], rows: readonly Row[]): Html {
+  return html`<tbody>
+    ${rows.map((row) => {
+      const { style, cells } = 'cells' in row ? row : { style: '', cells: row };
+      const shown = cells.map((cell, at) => bodyCell(columns[at], cell));
+      return html`<tr ${style === '' ? '' : html`class="${style}"`}>
+        ${shown}
+      </tr>`;
+    })}
+  </tbody>`;
+}
+
+function bodyCell(column: Column | undefined, cell: Cell): Html {
+  const holds = typeof column === 'object' ? column.holds : 'text';
+  if (holds === 'names') return html`<th scope="row">${cell}</th>`;
+  // On a phone, each row is a block in which the cells have their titles.
+  const title = typeof column === 'object' ? column.title : (column ?? '');
+  const named = title === '' ? '' : html` data-title="${title}"`;
+  return holds === 'numbers'
+    ? html`<td class="number" ${named}>${cell}</td>`
+    : html`<td ${named}>${cell}</td>`;
+}
+
+/** How a reader of the console names and links what sections speak of. */
+export interface HtmlReader {
+  /** Renders words; by default, as `prose` does. */
+  words?(text: string): Html;
+  channel?(id: string): Html | string;
+  /** Returns the address of a record's page, or undefined if it has none. */
+  recordLink?(record: { kind: RecordTypeName; key: Key }): string | undefined;
+  /** Returns the address of a page of the mirror. */
+  pageLink?(path: string): string;
+}
+
+/** Returns sections with headings of this level; those below a heading have the next one. */
+export function sectionsHtml(
+  sections: readonly Section[],
+  reader: HtmlReader,
+  level: 2 | 3 = 2,
+): Html {
+  return html`${filled(sections).map((section) => {
+    const { title, isFolded = false } = section;
+    const content = contentHtml(section, reader);
+    if (isFolded) {
+      return html`<details>
+        <summary>${title}</summary>
+        ${content}
+      </details>`;
+    }
+    if (title === undefined) return content;
+    if (level === 3)
+      return html`<h3>${title}</h3>
+        ${content}`;
+    return html`<section>
+      <h2>${title}</h2>
+      ${content}
+    </section>`;
+  })}`;
+}
+
+function contentHtml(section: Section, reader: HtmlReader): Html {
+  const { facts = [], lines = [], isList, table: shown, none = '' } = section;
+  const cells = (row: readonly Text[]) => row.map((cell) => textHtml(cell, reader));
+  const items = lines.map((line) => textHtml(line, reader));
+  const isEmpty = facts.length + lines.length + (shown?.rows.length ?? 0) === 0;
+  return html`${facts.length > 0 ? factsTable(facts.map(cells)) : ''}
+  ${
+    isList && items.length > 0
+      ? html`<ul>
+          ${items.map((item) => html`<li>${item}</li>`)}
+        </ul>`
+      : items.map((item) => html`<p>${item}</p>`)
+  }
+  ${shown && shown.rows.length > 0 ? table(shown.columns, shown.rows.map(cells)) : ''}
+  ${isEmpty ? html`<p class="quiet">${none}</p>` : ''}`;
+}
+
+/** Returns a text. */
+function textHtml(text: Text, reader: HtmlReader): Html {
+  return html`${spansOf(text).map((span) => spanHtml(span, reader))}`;
+}
+
+function spanHtml(
+  span: Span,
+  { words = prose, channel, recordLink, pageLink }: HtmlReader,
+): Html | string {
+  if (typeof span === 'string') return words(span);
+  if ('channel' in span) return channel?.(span.channel) ?? span.channel;
+  if ('tone' in span) {
+    const { tone, text } = span;
+    return tone === 'quiet'
+      ? html`<span class="quiet">${words(text)}</span>`
+      : html`<span class="chip ${tone}">${words(text)}</span>`;
+  }
+  const name = 'record' in span ? span.name : span.text;
+  const href = 'record' in span ? recordLink?.(span.record) : pageLink?.(span.page);
+  return href === undefined ? name : html`<a href="${href}">${name}</a>`;
+}

@@ -1,0 +1,56 @@
+/**
+ * What is shown of a subject, alike in a terminal, in a browser and in a file. A view makes a
+ * document of facts, which is the JSON, and sections from it; the renderers in render/ print them.
+ */
+import type { Key, RecordTypeName } from '../domain/record.ts';
+
+/** How something stands: well, under way, or so that somebody has to act; `quiet` is an aside. */
+export type Tone = 'good' | 'busy' | 'bad' | 'quiet';
+
+/** A part of a text. In a string, `words in backticks` are code, and times in UTC are times. */
+export type Span =
+  | string
+  | { tone: Tone; text: string }
+  /** The id of a channel; a browser shows its name. */
+  | { channel: string }
+  /** A record, under the name that the reader may see; a browser links a person to their page. */
+  | { record: { kind: RecordTypeName; key: Key }; name: string }
+  /** A page of the console; elsewhere its text. */
+  | { page: string; text: string };
+
+/** A line, a value or a cell. */
+export type Text = Span | readonly Span[];
+
+/** A table. Columns that hold numbers are aligned to the right. */
+export interface Table {
+  columns: readonly (string | { title: string; holds: 'numbers' | 'names' })[];
+  rows: readonly (readonly Text[])[];
+}
+
+/** A part of what is shown. What it has is shown in the order of these fields. */
+export interface Section {
+  /** Without one, the section has no heading. */
+  title?: string | undefined;
+  facts?: readonly (readonly [name: string, value: Text])[] | undefined;
+  /** Paragraphs; a browser shows those that belong to a `list` as one. */
+  lines?: readonly Text[] | undefined;
+  isList?: boolean | undefined;
+  table?: Table | undefined;
+  /** What stands in the place of a section that has nothing to show; without it, it is left out. */
+  none?: string | undefined;
+  /** Whether a browser folds the section; a terminal leaves it out unless all is asked for. */
+  isFolded?: boolean | undefined;
+}
+
+/** Returns the sections that have something to show. */
+export function filled(sections: readonly Section[]): Section[] {
+  return sections.filter(
+    ({ facts = [], lines = [], table, none }) =>
+      none !== undefined || facts.length + lines.length + (table?.rows.length ?? 0) > 0,
+  );
+}
+
+/** Returns the spans of a text. */
+export function spansOf(text: Text): readonly Span[] {
+  return typeof text === 'object' && !('length' in text) ? [text] : [text].flat();
+}
