@@ -225,7 +225,6 @@ async function observe(state: RunState): Promise<void> {
     );
   }
   const passes = new Map<RecordType, FirstPass>();
-  run.snapshot.staging.beginListing();
   try {
     await eachObserved(state, async (type) => {
       passes.set(type, await passOver(run, type, mirror));

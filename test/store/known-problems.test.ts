@@ -19,7 +19,6 @@ function row(id: string, stated: Partial<ObservedRow> = {}): ObservedRow {
 /** As a run lists: each of these is a part of what came. */
 function list(...parts: ObservedRow[][]): void {
   const { stage, staging, ranges: spans } = snapshot;
-  staging.beginListing();
   for (const rows of parts) stage(() => staging.addListed(rows));
   for (const sort of staging.sortings) sort();
   for (const span of spans.ofListedIds('contact')) {
@@ -84,7 +83,6 @@ test('a long listing is found completely, and repeated rows count once', () => {
 
 test('rows that one run did not sort do not hinder the next one', () => {
   const { stage, staging } = snapshot;
-  staging.beginListing();
   stage(() => staging.addListed([row('a')]));
   staging.clear();
   staging.addObserved([row('b')]);

@@ -7,6 +7,7 @@
 import { z } from 'zod';
 import { problemCauses, type ProblemCause } from '../../domain/problem-causes.ts';
 import type { DesiredRow, Fault, Key, RecordTypeName } from '../../domain/record.ts';
+import { mostIndexed, unsortedIndex } from './staging-tables.ts';
 import { inRange, isStaged, type KeyRange } from '../database/key-range.ts';
 import { manyIn, type Statements } from '../database/prepared-statements.ts';
 
@@ -37,6 +38,7 @@ function addingIn(db: Statements) {
      select kind, key, seq, id, alias, place, form, ${faultColumns.join(', ')}
      from temp.unsorted
      where ${which} order by kind, key, id, seq`;
+  const last = db.value<[], number | null>('select max(rowid) from temp.unsorted');
   const sortRange = db.run<KeyRange & { kind: string }>(sort(inRange('unsorted')));
   const sortKeyless = db.run<{ kind: string }>(sort(`kind = @kind and key = ''`));
   return {
@@ -45,6 +47,7 @@ function addingIn(db: Statements) {
      * sorting.
      */
     addDesired(rows: Iterable<DesiredRow>, nth: number): void {
+      if ((last() ?? 0) >= mostIndexed) db.exec(unsortedIndex.drop);
       let seq = nth;
       const plainRows: unknown[] = [];
       const oddRows: unknown[] = [];
@@ -60,12 +63,8 @@ function addingIn(db: Statements) {
       addPlain(plainRows);
       addOdd(oddRows);
     },
-    /**
-     * Begins sorting: creates the index that `sortIn` needs. Building an index for all rows
-     * together takes a fraction of the time of updating it row by row.
-     */
-    beginSorting: () =>
-      db.exec('create index if not exists temp.unsorted_by_key on unsorted (kind, key, id, seq)'),
+    /** Begins sorting: creates the index that `sortIn` needs. */
+    beginSorting: () => db.exec(unsortedIndex.make),
     /**
      * Sorts the added records of a range, or those without a key, into the table. Sorting many
      * records at a time writes each page of the table once for several of them.
@@ -73,8 +72,7 @@ function addingIn(db: Statements) {
     sortIn: (kind: RecordTypeName, range: KeyRange | 'keyless') =>
       range === 'keyless' ? sortKeyless({ kind }) : sortRange({ kind, ...range }),
     /** Ends sorting after all added records were sorted. */
-    endSorting: () =>
-      db.exec('drop index if exists temp.unsorted_by_key; delete from temp.unsorted'),
+    endSorting: () => db.exec('delete from temp.unsorted'),
     forgetDesired(kind: RecordTypeName): void {
       forms.clear();
       for (const forgetIn of forget) forgetIn(kind);

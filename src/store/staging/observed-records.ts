@@ -4,7 +4,7 @@
  */
 import type { Key, ObservedRow, RecordTypeName } from '../../domain/record.ts';
 import { manyIn, type Statements } from '../database/prepared-statements.ts';
-import { observedIndexes } from './staging-tables.ts';
+import { mostIndexed, observedIndexes } from './staging-tables.ts';
 import { inRange, type KeyRange } from '../database/key-range.ts';
 
 /** Prepares the statements about the platform records that one run has observed. */
@@ -51,12 +51,11 @@ const mostUnsorted = 100_000;
 const apart = 10_000;
 
 /**
- * Prepares the statements for a listing. Building an index for all rows together takes a fraction
- * of the time of updating it row by row. A short listing therefore has no indexes; once it is long,
- * they are built and kept up to date.
+ * Prepares the statements for a listing. A longer one has no indexes until it has ended or is very
+ * long; in the second case they are built and kept up to date.
  */
 function listedIn(db: Statements, add: Add) {
-  const last = db.one<[], { seq: number | null }>('select max(seq) seq from temp.observed');
+  const last = db.value<[], number | null>('select max(seq) from temp.observed');
   const relisted = db.run<KeyRange & { kind: string }>(
     `delete from temp.observed where seq in (
        select o.seq from (
@@ -85,15 +84,12 @@ function listedIn(db: Statements, add: Add) {
         db.exec(make),
   );
   return {
-    /** Begins a listing. Until it is indexed, no observed record can be found. */
-    beginListing(): void {
-      for (const { drop } of observedIndexes) db.exec(drop);
-    },
     /** Adds a page of a listing, each record under its alias. A record may occur several times. */
     addListed(rows: readonly ObservedRow[]): void {
-      const listed = last()?.seq ?? 0;
-      for (const [nth, sort] of sortings.entries()) {
-        if (listed >= mostUnsorted + nth * apart) sort();
+      const listed = last() ?? 0;
+      for (const [nth, { make, drop }] of observedIndexes.entries()) {
+        if (listed >= mostUnsorted + nth * apart) db.exec(make);
+        else if (listed >= mostIndexed) db.exec(drop);
       }
       add(rows);
     },

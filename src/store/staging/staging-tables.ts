@@ -1,15 +1,36 @@
+/** An index of a staging table that may have very many rows. */
+interface BulkIndex {
+  make: string;
+  drop: string;
+}
+
+function bulkIndex(name: string, of: string): BulkIndex {
+  return {
+    make: `create index if not exists temp.${name} on ${of};`,
+    drop: `drop index if exists temp.${name};`,
+  };
+}
+
 /**
- * The statements that create and drop the indexes of `observed`. The indexes contain every column
- * that a listing is filtered by, so a query need not read rows for that. `kind` comes second,
- * because sorting is fastest by a column whose values differ.
+ * The maximum number of rows that are added to a table with its indexes. Building an index for all
+ * rows of a larger table together takes a fraction of the time of updating it row by row. A change
+ * of indexes makes SQLite compile every statement anew, which for few rows takes longer than the
+ * work on them.
  */
-export const observedIndexes = [
-  { name: 'observed_by_id', columns: 'id, kind, created_at' },
-  { name: 'observed_by_key', columns: 'key, kind, fingerprint' },
-].map(({ name, columns }) => ({
-  make: `create index if not exists temp.${name} on observed (${columns});`,
-  drop: `drop index if exists temp.${name};`,
-}));
+export const mostIndexed = 2_000;
+
+/**
+ * The indexes of `observed` contain every column that a listing is filtered by, so a query need not
+ * read rows for that. `kind` comes second, because sorting is fastest by a column whose values
+ * differ.
+ */
+export const observedIndexes: readonly BulkIndex[] = [
+  bulkIndex('observed_by_id', 'observed (id, kind, created_at)'),
+  bulkIndex('observed_by_key', 'observed (key, kind, fingerprint)'),
+];
+
+/** The index of `unsorted`, by which its rows are sorted. */
+export const unsortedIndex = bulkIndex('unsorted_by_key', 'unsorted (kind, key, id, seq)');
 
 /**
  * Creates the staging tables of one run. SQLite stores temporary tables in a separate file that is
@@ -70,7 +91,7 @@ export const stagingTables = `
     kind text not null, id text not null, key text not null, alias text,
     body text not null, fingerprint text not null, created_at integer
   );
-  ${observedIndexes.map(({ make }) => make).join('\n  ')}
+  ${[...observedIndexes, unsortedIndex].map(({ make }) => make).join('\n  ')}
   create temp table looked (
     kind text not null, key text not null, at integer, primary key (kind, key)
   ) without rowid;

@@ -45,7 +45,6 @@ async function listing(shows: readonly boolean[]): Promise<PlatformListing> {
   };
   const kind = { name: 'contact', capabilities: {}, list } as unknown as RecordType;
   const { staging } = snapshot;
-  staging.beginListing();
   const first = await passOver(run, kind, mirror);
   for (const sort of staging.sortings) sort();
   return proveListing(run, kind, { first, breaker: {} as CircuitBreaker, mirror });
