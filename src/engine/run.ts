@@ -58,7 +58,7 @@ import type { RecordType } from '../records/record-type.ts';
 import { each, inTurns, untilDone } from './context/work-in-parts.ts';
 import { type FirstPass, passOver, proveListing, sortListed } from './observe/certified-listing.ts';
 import { observePerson, readReset } from './observe/person-observation.ts';
-import { readingOf, statesOf } from './read/record-states.ts';
+import { readingOf } from './read/record-states.ts';
 import { sayMissing, readSource } from './read/source-read.ts';
 import { aheadOf } from './context/platform-knowledge.ts';
 import type { Key } from '../domain/record.ts';
@@ -340,7 +340,7 @@ async function showPlan(state: RunState): Promise<void> {
   run.snapshot.transaction(() => noteDecision(run.snapshot, 'undo', about));
 }
 
-/** Counts the groups of the plan. Each reason takes a decision, so only samples have one. */
+/** Counts the groups of the plan. */
 async function viewPlan(state: RunState): Promise<PlanView> {
   const { staging } = state.run.snapshot;
   const groups = new Map<string, ChangeGroup>();
@@ -372,7 +372,7 @@ async function* recordsOf(
   let count = 0;
   // The changes of a record follow each other, possibly across the border of two chunks.
   for await (const chunk of inTurns(run, staging.chunks())) {
-    for (const change of staging.groupedIn(chunk, group)) {
+    for (const { change, rule } of staging.groupedIn(chunk, group)) {
       const { key, part } = change;
       if (last?.key === key && !last.parts.includes(part)) last.parts.push(part);
       if (last?.key === key) continue;
@@ -381,7 +381,7 @@ async function* recordsOf(
       count += 1;
       const reason = run.undo
         ? `undoes what run ${run.undo.run} did`
-        : type.reason(change, statesOf(run, type, { key, known: findingsOf(state, type) }));
+        : type.reason(change, rule);
       last = { kind, op, held, key, parts: part === '' ? [] : [part], reason };
     }
   }

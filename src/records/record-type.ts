@@ -61,8 +61,8 @@ export interface RecordType {
   decide(states: States): Decision;
   /** Returns the inverse of the changes that an earlier run made to one record. It is pure. */
   undo(states: States, undoing: Undoing): Undone;
-  /** Returns why `decide` plans a change for a record, in the words of the rule that decided. */
-  reason(change: Change, states: States): string;
+  /** Returns why a change is planned, in the words of the rule that decided; '' without one. */
+  reason(change: Change, rule: string | null): string;
   /** Decides whether an operator may settle a conflict; undefined for a type without channels. */
   settle?(states: States, asked: SettlementAsked): Settled;
   /**

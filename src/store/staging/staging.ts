@@ -90,8 +90,11 @@ function plannedIn(db: Statements) {
     `select kind, ${shownOp} op, held, count(*) n, total(op = ${shownOp}) own ${from}
      group by 1, 2, 3`,
   );
-  const grouped = db.all<Stretch & { of: string; shown: string; held: number }, StoredChange>(
-    `select kind, key, op, part, target, body, phase, guard ${from}
+  const grouped = db.all<
+    Stretch & { of: string; shown: string; held: number },
+    StoredChange & { rule: string | null }
+  >(
+    `select kind, key, op, part, target, body, phase, guard, why ->> '$.rule' rule ${from}
        and kind = @of and held = @held and ${shownOp} = @shown order by phase, kind, key, seq`,
   );
   return {
@@ -116,9 +119,12 @@ function plannedIn(db: Statements) {
     /** Counts the changes of a chunk by group. */
     groupsIn: (stretch: Stretch): ChangeGroup[] =>
       groups(stretch).map((row) => ({ ...row, held: row.held === 1 })),
-    /** Returns the changes of a chunk that belong to a group. */
-    groupedIn: (stretch: Stretch, { kind: of, op: shown, held }: ChangeGroup): Change[] =>
-      grouped({ ...stretch, of, shown, held: Number(held) }).map(fromStored),
+    /** Returns the changes of a chunk that belong to a group, with the rules that ask for them. */
+    groupedIn: (stretch: Stretch, { kind: of, op: shown, held }: ChangeGroup) =>
+      grouped({ ...stretch, of, shown, held: Number(held) }).map(({ rule, ...row }) => ({
+        change: fromStored(row),
+        rule,
+      })),
   };
 }
 

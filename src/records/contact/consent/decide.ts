@@ -6,14 +6,13 @@ import { type Change, type ChangeReason, guardOf, type Op } from '../../../domai
 import type { RecordProblem } from '../../../domain/record-problem.ts';
 import { canonicalJson, type Key, type RecordedRow } from '../../../domain/record.ts';
 import { isUnmanagedCause, optsOutUnmanaged } from '../../../domain/unmanaged-people.ts';
-import { decodedStates } from '../../decoded-rows.ts';
 import type { Decision, States, Stop } from '../../record-type.ts';
 import { notOursOf, oursOf, isFlagged, hasLeft, movedRows } from './absent-people.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
 import { channelFacts, factsOf, verdictIn, isProtectedByRecord } from './facts.ts';
 import type { PersonFacts, PersonRules } from './person-facts.ts';
-import { gates, newerWill } from './gates.ts';
+import { newerWill } from './gates.ts';
 import {
   overriddenBy,
   statingOut,
@@ -23,7 +22,7 @@ import {
 } from './own-opt-outs.ts';
 import { isDoubtful, leftSince } from './platform-opt-outs.ts';
 import { elsewhereOf, renamedTargets, hiddenOptOuts } from './renamed-contact.ts';
-import { decideChannel, rules as table, type Verdict } from './rules.ts';
+import { decideChannel, type Verdict } from './rules.ts';
 import {
   type ContactStates,
   decodeContact,
@@ -252,13 +251,6 @@ export function settles(
   const isSure = certified && !restored && lost.size === 0;
   const isPlain = row !== undefined && !row.invalid && !twin;
   return isAlone && isNew && isSure && isPlain;
-}
-
-/** Returns the words of the rule or gate that calls for a change. */
-export function reasonFor({ op, part }: Change, states: States, rules: PersonRules): string {
-  const facts = factsOf(decodedStates(states, decodeContact), rules);
-  const by = op === 'delete' ? deletingRule(facts) : verdictIn(facts, part).verdict.by;
-  return [...table, ...gates].find(({ id }) => id === by)?.asks ?? '';
 }
 
 function deletingRule({ status }: PersonFacts): string {
