@@ -21,15 +21,22 @@ export type Span =
 /** A line, a value or a cell. */
 export type Text = Span | readonly Span[];
 
-/** A table. Columns that hold numbers are aligned to the right. */
+/**
+ * A column: its title alone if it has text. Numbers are at the right; a name heads its row; a
+ * browser leaves out marks, such as + and -.
+ */
+export type Column = string | { title: string; holds: 'numbers' | 'names' | 'marks' };
+
+/** A table; a terminal leaves out the titles if it `isBare`. */
 export interface Table {
-  columns: readonly (string | { title: string; holds: 'numbers' | 'names' })[];
+  columns: readonly Column[];
   rows: readonly (readonly Text[])[];
+  isBare?: boolean | undefined;
 }
 
 /** A part of what is shown. What it has is shown in the order of these fields. */
 export interface Section {
-  /** Without one, the section has no heading. */
+  /** Without one, the section continues the one before. */
   title?: string | undefined;
   facts?: readonly (readonly [name: string, value: Text])[] | undefined;
   /** Paragraphs; a browser shows those that belong to a `list` as one. */

@@ -5,7 +5,15 @@
 import { html, raw } from 'hono/html';
 import { range } from '../../compose/output/format-values.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import { filled, type Section, type Span, spansOf, type Text } from '../sections.ts';
+import {
+  type Column,
+  filled,
+  type Section,
+  type Span,
+  spansOf,
+  type Table,
+  type Text,
+} from '../sections.ts';
 
 export { html, raw };
 
@@ -44,9 +52,6 @@ export function timeText(instant: string): string {
   const day = `${at.getUTCDate()} ${months[at.getUTCMonth()]} ${at.getUTCFullYear()}`;
   return `${day}, ${at.toISOString().slice(11, 16)} UTC`;
 }
-
-/** A column: its title alone if it has text. Numbers are at the right; a name heads its row. */
-type Column = string | { title: string; holds: 'numbers' | 'names' };
 
 /** What a cell shows. */
 export type Cell = Html | string | number;
@@ -172,8 +177,17 @@ function contentHtml(section: Section, reader: HtmlReader): Html {
         </ul>`
       : items.map((item) => html`<p>${item}</p>`)
   }
-  ${shown && shown.rows.length > 0 ? table(shown.columns, shown.rows.map(cells)) : ''}
-  ${isEmpty ? html`<p class="quiet">${none}</p>` : ''}`;
+  ${shown && shown.rows.length > 0 ? tableHtml(shown, cells) : ''}
+  ${isEmpty && none !== '' ? html`<p class="quiet">${none}</p>` : ''}`;
+}
+
+function tableHtml({ columns, rows }: Table, cells: (row: readonly Text[]) => Html[]): Html {
+  const isMark = columns.map((one) => typeof one === 'object' && one.holds === 'marks');
+  const unmarked = <T>(row: readonly T[]): T[] => row.filter((_, at) => !isMark[at]);
+  return table(
+    unmarked(columns),
+    rows.map((row) => cells(unmarked(row))),
+  );
 }
 
 /** Returns a text. */

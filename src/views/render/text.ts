@@ -1,5 +1,5 @@
 /** Prints sections in a terminal. */
-import { table } from '../../compose/output/table.ts';
+import { styledTable } from '../../compose/output/table.ts';
 import { type Line, lineOf, styled } from '../../compose/output/text-style.ts';
 import { filled, type Section, type Span, spansOf, type Text, type Tone } from '../sections.ts';
 
@@ -14,34 +14,38 @@ const styles = {
 export function sectionLines(sections: readonly Section[], { isAll = false } = {}): Line[] {
   return filled(sections)
     .filter(({ isFolded = false }) => isAll || !isFolded)
-    .flatMap((section, at) => [...(at === 0 ? [] : ['']), ...linesOf(section)]);
+    .flatMap((section, at, { [0]: first }) => {
+      const indent = section.title === undefined && first?.title === undefined ? 0 : 2;
+      return [...(at === 0 ? [] : ['']), ...linesOf(section, indent)];
+    });
 }
 
-function linesOf({ title, facts = [], lines = [], table: shown, none = '' }: Section): Line[] {
-  const indent = title === undefined ? 0 : 2;
+function linesOf(
+  { title, facts = [], lines = [], table, none = '' }: Section,
+  indent: number,
+): Line[] {
+  const { columns = [], rows = [], isBare = false } = table ?? {};
   const space = ' '.repeat(indent);
-  const titles = shown?.columns.map((one) => (typeof one === 'string' ? one : one.title)) ?? [];
-  const right = (shown?.columns ?? []).flatMap((one, at) =>
+  const titles = columns.map((one) => (typeof one === 'string' ? one : one.title));
+  const right = columns.flatMap((one, at) =>
     typeof one === 'object' && one.holds === 'numbers' ? [at] : [],
   );
-  const isEmpty = facts.length + lines.length + (shown?.rows.length ?? 0) === 0;
+  const isEmpty = facts.length + lines.length + rows.length === 0;
+  const head = isBare || rows.length === 0 ? [] : [titles.map((one) => styled('dim', one))];
   return [
     ...(title === undefined ? [] : [styled('bold', title)]),
-    ...table(
-      facts.map(([name, value]) => [name, plainText(value)]),
+    ...styledTable(
+      facts.map(([name, value]) => [name, styledText(value)]),
       { indent },
     ),
-    ...lines.map((line) => lineOf(space, ...spansOf(line).map(styledSpan))),
-    ...(shown && shown.rows.length > 0
-      ? table([titles, ...shown.rows.map((row) => row.map(plainText))], { indent, right })
-      : []),
-    ...(isEmpty ? [`${space}${none}`] : []),
+    ...lines.map((line) => lineOf(space, styledText(line))),
+    ...styledTable([...head, ...rows.map((row) => row.map(styledText))], { indent, right }),
+    ...(isEmpty && none !== '' ? [`${space}${none}`] : []),
   ];
 }
 
-/** Returns a text without colours. */
-function plainText(text: Text): string {
-  return spansOf(text).map(wordsOf).join('');
+function styledText(text: Text): Line {
+  return lineOf(...spansOf(text).map(styledSpan));
 }
 
 function styledSpan(span: Span): Line {
