@@ -12,12 +12,11 @@ const styles = {
 
 /** Returns the lines of sections, with an empty line between two. `isAll`: with folded ones. */
 export function sectionLines(sections: readonly Section[], { isAll = false } = {}): Line[] {
-  return filled(sections)
-    .filter(({ isFolded = false }) => isAll || !isFolded)
-    .flatMap((section, at, { [0]: first }) => {
-      const indent = section.title === undefined && first?.title === undefined ? 0 : 2;
-      return [...(at === 0 ? [] : ['']), ...linesOf(section, indent)];
-    });
+  const shown = filled(sections).filter(({ isFolded = false }) => isAll || !isFolded);
+  return shown.flatMap((section, at) => {
+    const indent = section.title === undefined && shown[0]?.title === undefined ? 0 : 2;
+    return [...(at === 0 ? [] : ['']), ...linesOf(section, indent)];
+  });
 }
 
 function linesOf(
