@@ -379,9 +379,7 @@ async function* recordsOf(
       if (last) yield last;
       if (count === most) return;
       count += 1;
-      const reason = run.undo
-        ? `undoes what run ${run.undo.run} did`
-        : type.reason(change, rule);
+      const reason = run.undo ? `undoes what run ${run.undo.run} did` : type.reason(change, rule);
       last = { kind, op, held, key, parts: part === '' ? [] : [part], reason };
     }
   }
