@@ -239,7 +239,8 @@ interface ContactQuery extends ContactFilter {
 
 /** The contact to enrol: an id, or an address, for which a contact is created if none has it. */
 export type Enrol =
-  { contactId: string; subscription: Subscription } | { email: string; subscription: Subscription };
+  | { contactId: string; subscription: Subscription }
+  | { email: string; subscription: Subscription };
 
 /** A response with `date`, the platform's clock at this response in epoch milliseconds. */
 type Dated<T> = T & { date: number | undefined };

@@ -70,7 +70,8 @@ function whyFull(path: string): string | undefined {
 }
 
 type Source =
-  NonNullable<Config['contacts']>['source'] | NonNullable<Config['templates']>['source'];
+  | NonNullable<Config['contacts']>['source']
+  | NonNullable<Config['templates']>['source'];
 
 /** Returns why a source cannot be reached; undefined if it can be, or if that is not known. */
 async function whySourceAway(source: Source, probe: Probe): Promise<string | undefined> {

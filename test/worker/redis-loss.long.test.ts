@@ -105,21 +105,18 @@ test.concurrent('a Redis that answers pings only is reported once', async () => 
   for (const one of notices) expect(one).toMatch(/OOM(?!.*script:)/);
 });
 
-test.concurrent(
-  'without Redis from the beginning a worker runs alone, and says so once',
-  async () => {
-    const server = await startServer('fixed', LIMIT);
-    const late = countLate(150);
-    const worker = startWorker({ url: server.url, redis: 'redis://127.0.0.1:1', name: 'alone' });
-    await worker.send(150);
-    await worker.close();
-    await server.close();
-    const { done, refused, notices } = worker.result();
-    expect({ done, said: notices.length }).toEqual({ done: 150, said: 1 });
-    expect(refused).toBeLessThanOrEqual(late());
-    expect(notices[0]).toMatch(/ECONNREFUSED/);
-  },
-);
+test.concurrent('without Redis from the beginning a worker runs alone, and says so once', async () => {
+  const server = await startServer('fixed', LIMIT);
+  const late = countLate(150);
+  const worker = startWorker({ url: server.url, redis: 'redis://127.0.0.1:1', name: 'alone' });
+  await worker.send(150);
+  await worker.close();
+  await server.close();
+  const { done, refused, notices } = worker.result();
+  expect({ done, said: notices.length }).toEqual({ done: 150, said: 1 });
+  expect(refused).toBeLessThanOrEqual(late());
+  expect(notices[0]).toMatch(/ECONNREFUSED/);
+});
 
 /** One worker here, one in a process of its own that something happens to. */
 async function beside(happen: (signal: (name: NodeJS.Signals) => void) => Promise<void>) {

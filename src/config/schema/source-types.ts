@@ -73,7 +73,9 @@ export function readsOne(source: unknown): boolean {
 }
 
 type Options =
-  z.output<typeof contactSource> | z.output<typeof templateSource> | z.output<typeof returns>;
+  | z.output<typeof contactSource>
+  | z.output<typeof templateSource>
+  | z.output<typeof returns>;
 
 /**
  * Makes the paths in a source's options absolute: `path`, the files of keys, and database

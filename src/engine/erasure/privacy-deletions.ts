@@ -43,7 +43,8 @@ export interface Erased {
 
 /** The result for one person; `person` is a hash. */
 export type ErasedOne = { person: string } & (
-  { is: 'shared' | 'held' } | { is: 'forgotten' | 'failed'; told: Certificate }
+  | { is: 'shared' | 'held' }
+  | { is: 'forgotten' | 'failed'; told: Certificate }
 );
 
 interface Wanted {

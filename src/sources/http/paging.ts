@@ -27,7 +27,9 @@ export interface ReadPage {
  * `unmarked`: the end is assumed, and a total may prove it. `wrong`: nothing can prove it.
  */
 export type Next =
-  { address: string } | { end: 'marked' } | { end: 'unmarked' | 'wrong'; flaw: Flaw };
+  | { address: string }
+  | { end: 'marked' }
+  | { end: 'unmarked' | 'wrong'; flaw: Flaw };
 
 /** The paging method for one list. */
 export interface Paging {

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
-import { format, resolveConfig } from 'prettier';
+import { format } from 'oxfmt';
+import formatting from '../../../.oxfmtrc.json' with { type: 'json' };
 import type { FileText } from '../../style/text.ts';
 import { exitCodes } from '../../../src/compose/output/exit-codes.ts';
 import { runGates } from '../../../src/engine/plan/run-gates.ts';
@@ -19,7 +20,6 @@ import { editorSchema } from '../../../src/config/editor-schema.ts';
 /** The parts by name, in Markdown. */
 export type Parts = Readonly<Record<string, string>>;
 
-const root = fileURLToPath(new URL('../../..', import.meta.url));
 const marked = /^<!-- generated: (.+) -->\n(?:[^]*?\n)??^<!-- end -->$/gm;
 const opening = /^<!-- generated: .+ -->$/gm;
 
@@ -38,7 +38,7 @@ export async function withParts({ path, text }: FileText, parts: Parts): Promise
     if (part === undefined) throw new Error(`${path}: no part is called ${name}`);
     return `<!-- generated: ${name} -->\n\n${part}\n\n<!-- end -->`;
   });
-  return format(written, { ...(await resolveConfig(`${root}${path}`)), parser: 'markdown' });
+  return (await format(path, written, formatting)).code;
 }
 
 /** Returns a table whose cells are as wide as their text. Each row has a cell for each head. */

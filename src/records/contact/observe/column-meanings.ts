@@ -17,7 +17,16 @@ import {
  * address, time: a usable value of those columns. unknown: no known meaning.
  */
 export type ColumnMeaning =
-  'in' | 'out' | 'none' | 'yes' | 'no' | 'id' | 'address' | 'time' | 'empty' | 'unknown';
+  | 'in'
+  | 'out'
+  | 'none'
+  | 'yes'
+  | 'no'
+  | 'id'
+  | 'address'
+  | 'time'
+  | 'empty'
+  | 'unknown';
 
 /** A value of a column: its text, undefined for a list or an object, and what it means. */
 export interface ColumnValue {
