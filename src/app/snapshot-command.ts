@@ -10,6 +10,8 @@ import type { Shell } from '../compose/process-shell.ts';
 import { configOption } from '../compose/output/printed-commands.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import type { Line } from '../compose/output/text-style.ts';
+import { sectionLines } from '../views/render/text.ts';
+import type { Section } from '../views/sections.ts';
 
 /** The flags of these commands. */
 export interface LookFlags {
@@ -31,10 +33,13 @@ export function namingOptions(command: Command): Command {
   );
 }
 
-/** The result of a command, as the document for --json and as lines for people. */
+/** The result of a command: the document for --json, and what people read. */
 export interface CommandAnswer {
   document: object;
-  lines: readonly Line[];
+  sections?: readonly Section[];
+  /** Whether folded sections are printed, too. */
+  isAll?: boolean;
+  lines?: readonly Line[];
 }
 
 /**
@@ -86,12 +91,14 @@ export async function change(
   }
 }
 
-/** Prints a result: with --json its document, otherwise its lines. */
+/** Prints a result: with --json its document, otherwise what people read. */
 export function print(
-  { document, lines }: CommandAnswer,
+  { document, sections = [], isAll = false, lines = [] }: CommandAnswer,
   flags: { json?: true | undefined },
   shell: Shell,
-) {
+): void {
+  const { width } = shell;
   if (flags.json) shell.print(JSON.stringify(document, null, 2));
-  else for (const line of lines) shell.print(line);
+  else
+    for (const line of [...sectionLines(sections, { width, isAll }), ...lines]) shell.print(line);
 }

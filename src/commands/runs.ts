@@ -1,12 +1,6 @@
 import type { Command } from 'commander';
-import { Invalid, renderProblem } from '../domain/errors.ts';
-import { approvalWords } from '../compose/output/decision-words.ts';
-import { fullWords } from '../compose/output/summary-text.ts';
-import { changeName, outcomeName } from '../compose/output/change-words.ts';
-import { table } from '../compose/output/table.ts';
+import { Invalid } from '../domain/errors.ts';
 import { verboseOption } from '../compose/output/verbosity.ts';
-import { withCommas } from '../domain/values/counted.ts';
-import type { KeptRun } from '../store/tables/run-history.ts';
 import {
   type CommandAnswer,
   look,
@@ -16,17 +10,14 @@ import {
 import type { Seen } from '../views/lookup/seen-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { countOf } from '../views/lookup/list-options.ts';
+import { changeOf, listedRuns, totalOf } from '../views/status/run-history.ts';
 import {
-  askedWords,
-  changeOf,
-  changeWords,
-  type ListedRun,
-  listedRuns,
-  modeWords,
-  type ToldChange,
-  totalOf,
-} from '../views/status/run-history.ts';
-import * as history from '../views/status/run-history.ts';
+  changeItem,
+  changesWords,
+  requestsSection,
+  runSection,
+  runsSection,
+} from '../views/status/run-sections.ts';
 
 interface Flags extends LookFlags {
   last?: string;
@@ -61,83 +52,45 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     if (id !== undefined) return tellOne(seen, { id, last, isVerbose });
     const { config, snapshot } = seen;
     const runs = listedRuns(seen, snapshot?.runs.newest(last) ?? []);
-    const document = { mirror: config.mirror, runs };
-    if (runs.length > 0) return { document, lines: linesOf(runs, isVerbose) };
     const why = snapshot ? '' : `: there is no snapshot yet at ${config.snapshot}`;
-    return { document, lines: [`No runs of ${config.mirror} yet${why}`] };
+    const none = `No runs of ${config.mirror} yet${why}`;
+    return {
+      document: { mirror: config.mirror, runs },
+      sections: [runsSection(runs, { isVerbose, none })],
+    };
   });
-}
-
-function linesOf(runs: readonly ListedRun[], isVerbose: boolean): string[] {
-  const [head = '', ...rows] = table([
-    ['RUN', 'STARTED', 'MODE', 'STATUS', 'TOOK', ...(isVerbose ? ['REQUESTS'] : []), 'CHANGES'],
-    ...runs.map((run) => [
-      run.run,
-      run.startedAt,
-      isVerbose ? modeWords(run) : run.mode,
-      history.statusWords(run),
-      history.tookWords(run),
-      ...(isVerbose ? [run.requests ? withCommas(run.requests.total) : '–'] : []),
-      changeWords(run.changes),
-    ]),
-  ]);
-  const told = rows.flatMap((row, at) => {
-    const [first, ...more] = runs[at]?.reasons ?? [];
-    if (first === undefined) return [row];
-    return [row, `    ${first}${more.length > 0 ? ` (and ${more.length} more)` : ''}`];
-  });
-  return [head, ...told];
 }
 
 function tellOne(
-  { config, snapshot, leased, names }: Seen,
+  seen: Seen,
   { id, last, isVerbose }: { id: string; last: number; isVerbose: boolean },
 ): CommandAnswer {
-  const kept: KeptRun | undefined = snapshot?.runs.get(id);
-  if (!snapshot || !kept) {
+  const { config, snapshot, names } = seen;
+  const kept = snapshot?.runs.get(id);
+  const [run] = kept ? listedRuns(seen, [kept]) : [];
+  if (!snapshot || !run) {
     throw new Invalid(`no run ${id} in ${config.snapshot}`, {
       fix: '`crm-mirror runs` lists them',
     });
   }
-  const run = history.tellRun(kept, history.runningOf(snapshot, leased));
-  const { plan, requests, certificate } = run;
-  const yes = (value: boolean) => (value ? 'yes' : 'no');
-  const counts = history.tellChanges(snapshot, id);
-  const listed = snapshot.outcomes.gravest(id, last);
-  const more = totalOf(counts) - listed.length;
-  const shown = listed.map((one) => changeOf(one, names(one)));
+  const shown = snapshot.outcomes
+    .gravest(id, last)
+    .map((change) => ({ told: changeOf(change, names(change)), record: change, rule: null }));
+  const more = totalOf(run.changes) - shown.length;
+  const rest = `… and ${more} more (--last ${last + more} shows all)`;
   return {
-    document: { mirror: config.mirror, ...run, changes: counts, listed: shown, more },
-    lines: [
-      `Run ${id} of ${config.mirror}: ${history.statusWords(run)} (${run.mode}, ${history.tookWords(run)})`,
-      `started ${run.startedAt}, ended ${run.endedAt ?? '–'}`,
-      ...(isVerbose && plan !== null ? [`plan ${plan}`] : []),
-      ...(isVerbose && requests
-        ? [`requests ${requests.total}, delayed by a rate limit ${requests.rateLimited}`]
-        : []),
-      ...(isVerbose && certificate
-        ? [
-            `complete readings: source ${yes(certificate.source)}, ` +
-              `platform ${yes(certificate.platform)}`,
-          ]
-        : []),
-      ...(askedWords(run) === '' ? [] : [`asked for by ${askedWords(run)}`]),
-      ...(run.undoes === undefined ? [] : [`undoes run ${run.undoes}`]),
-      ...fullWords(run),
-      ...run.reasons.map((reason) => `  ${reason}`),
-      '',
-      `Changes: ${changeWords(counts)}`,
-      ...shown.map(lineOf),
-      ...(more > 0 ? [`  … and ${more} more (--last ${last + more} shows all)`] : []),
+    document: { mirror: config.mirror, ...run, listed: shown.map(({ told }) => told), more },
+    sections: [
+      runSection(run, `Run ${id} of ${config.mirror}`, isVerbose),
+      ...(isVerbose ? [requestsSection(run)] : []),
+      {
+        title: 'Changes',
+        lines: [
+          changesWords(run.changes, run.status),
+          ...shown.map((one) => changeItem(one, run)),
+          ...(more > 0 ? [rest] : []),
+        ],
+      },
     ],
   };
-}
-
-function lineOf({ kind, key, op, part, outcome, reason, fix, approval }: ToldChange): string {
-  const where = part === '' ? '' : ` in ${part}`;
-  const about = kind === 'template' ? `template ${key}` : key;
-  const what = `${outcomeName(outcome)}: ${changeName(op, false)} ${about}${where}`;
-  if (reason === null) return `  ${what}${approvalWords(approval)}`;
-  const isDropped = outcome === 'stale';
-  return `  ${what}${isDropped ? ', because ' : ': '}${renderProblem({ reason, fix })}`;
 }

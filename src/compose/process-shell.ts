@@ -22,6 +22,8 @@ export interface Shell {
   progress(line: string, shorter?: readonly string[]): void;
   /** Whether stdout is a terminal, so that addresses may be shown. */
   terminal: boolean;
+  /** How many columns the terminal has; undefined if stdout is none. */
+  width?: number | undefined;
   /** Whether results are coloured. */
   colored?: boolean;
   /** The least important level that is logged; the default depends on the terminal. */

@@ -40,6 +40,8 @@ export function realShell(env: Shell['env']): Shell {
       drawn = true;
     },
     terminal: isatty(process.stdout.fd),
+    // A terminal may state 0 columns.
+    width: process.stdout.columns || undefined,
     canAsk: isatty(process.stdin.fd) && isatty(process.stdout.fd),
     colored: takesColors(process.stdout),
     interactive,

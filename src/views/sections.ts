@@ -21,6 +21,21 @@ export type Span =
 /** A line, a value or a cell. */
 export type Text = Span | readonly Span[];
 
+/** What became of a record: it was added, removed, changed, refused, or left as it was. */
+export type Sign = '+' | '−' | '~' | '!' | '·';
+
+/** A line with what else is said of it. */
+export interface Item {
+  /** By this id, a page of the console adds forms. */
+  id?: string | undefined;
+  sign?: Sign | undefined;
+  text: Text;
+  notes: readonly Text[];
+}
+
+/** The cells of a row. The notes are about all of it. */
+export type Row = readonly Text[] | { cells: readonly Text[]; notes: readonly Text[] };
+
 /**
  * A column: its title alone if it has text. Numbers are at the right; a name heads its row; a
  * browser leaves out marks, such as + and -.
@@ -30,17 +45,21 @@ export type Column = string | { title: string; holds: 'numbers' | 'names' | 'mar
 /** A table; a terminal leaves out the titles if it `isBare`. */
 export interface Table {
   columns: readonly Column[];
-  rows: readonly (readonly Text[])[];
+  rows: readonly Row[];
   isBare?: boolean | undefined;
 }
 
 /** A part of what is shown. What it has is shown in the order of these fields. */
 export interface Section {
+  /** By this id, a page of the console adds forms. */
+  id?: string | undefined;
   /** Without one, the section continues the one before. */
   title?: string | undefined;
+  /** What stands behind the title, less prominent. */
+  aside?: Text | undefined;
   facts?: readonly (readonly [name: string, value: Text])[] | undefined;
   /** Paragraphs; a browser shows those that belong to a `list` as one. */
-  lines?: readonly Text[] | undefined;
+  lines?: readonly (Text | Item)[] | undefined;
   isList?: boolean | undefined;
   table?: Table | undefined;
   /** What stands in the place of a section that has nothing to show; without it, it is left out. */
@@ -55,6 +74,16 @@ export function filled(sections: readonly Section[]): Section[] {
     ({ facts = [], lines = [], table, none }) =>
       none !== undefined || facts.length + lines.length + (table?.rows.length ?? 0) > 0,
   );
+}
+
+/** Returns a line with its notes. */
+export function itemOf(line: Text | Item): Item {
+  return typeof line === 'object' && 'notes' in line ? line : { text: line, notes: [] };
+}
+
+/** Returns a row with its notes. */
+export function rowOf(row: Row): Exclude<Row, readonly Text[]> {
+  return 'cells' in row ? row : { cells: row, notes: [] };
 }
 
 /** Returns the spans of a text. */

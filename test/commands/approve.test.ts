@@ -128,7 +128,7 @@ test('sync --approve approves and applies, also a plan that only `plan` has show
   expect(plan).not.toBe(world.plan);
   const { code, json } = await world.call('sync', '--approve', plan, '--by', 'Anna', '--json');
   expect({ code, applied: json.contacts.applied.create }).toEqual({ code: 0, applied: 3 });
-  expect((await world.call('runs', json.run)).out).toContain(', approved by Anna');
+  expect((await world.call('runs', json.run)).out).toContain('approved by Anna');
   const decision = (await world.call('audit', 'export')).out.match(/.*"what":"approve".*/)?.[0];
   expect(JSON.parse(decision ?? '')).toMatchObject({ name: 'Anna', as: operatorName() });
   expect((await world.call('sync', '--by', 'Anna')).code).toBe(2);

@@ -69,14 +69,14 @@ describe('runs', () => {
     ]);
     expect(out).not.toContain('@');
     const [head, ...rows] = (await world.call('runs')).out.split('\n');
-    expect(head).toMatch(/^RUN +STARTED +MODE +STATUS +TOOK +CHANGES$/);
+    expect(head).toMatch(/^Run +Started +Mode +Status +Took +Changes$/);
     expect(rows[0]).toMatch(/fast +failed \(contacts only\) +0\.\d s +none$/);
     expect(rows[1]).toMatch(/^ {4}the source of contacts is empty/);
     expect(rows[2]).toMatch(
       /full +done, some records have problems .* 1 created, 1 template created; refused: 1 create$/,
     );
     const internals = (await world.call('runs', '--verbose')).out.split('\n');
-    expect(internals[0]).toMatch(/TOOK +REQUESTS +CHANGES$/);
+    expect(internals[0]).toMatch(/Took +Requests +Changes$/);
     expect(internals[1]).toMatch(/0\.\d s +0 +none$/);
     expect((await world.call('runs', '--last', '1', '--json')).json.runs).toHaveLength(1);
   });
@@ -112,11 +112,11 @@ describe('runs', () => {
     ]);
     expect(out).not.toContain('@');
     const few = await world.call('runs', run, '--last', '1');
-    expect(few.out).toMatch(/ {2}refused: create #[0-9a-f]{12} in ch_news: .* → /);
+    expect(few.out).toMatch(/ {2}! refused: create #[0-9a-f]{12} in ch_news\n {6}.* → /);
     expect(few.out).toContain('… and 1 more (--last 2 shows all)');
-    expect(few.out).not.toMatch(/requests|readings|plan [0-9a-f]{16}/);
+    expect(few.out).not.toMatch(/requests|readings|plan +[0-9a-f]{16}/);
     expect((await world.call('runs', run, '--verbose')).out).toMatch(
-      /\nplan [0-9a-f]{16}\nrequests \d+, .*\ncomplete readings: source yes, platform yes\n/,
+      /\n {2}plan +[0-9a-f]{16}\n {2}requests +\d+, .*\n {2}complete readings +CRM yes, platform yes\n/,
     );
     expect((await world.call('runs', run, '--addresses')).out).toContain(bob);
     expect((await world.seen('runs', run)).out).toContain(bob);

@@ -1,7 +1,8 @@
 /** Aligns rows of cells as a table without borders. */
+import { stripVTControlCharacters } from 'node:util';
 import Table from 'cli-table3';
 import { visibleLine } from './visible-text.ts';
-import { type Line, lineOf, type StyledLine } from './text-style.ts';
+import { type Line, lineOf, type StyledLine, wrapped } from './text-style.ts';
 
 const borders =
   'top top-mid top-left top-right bottom bottom-mid bottom-left bottom-right ' +
@@ -12,6 +13,10 @@ interface Layout {
   indent?: number;
   /** The columns of numbers, which are aligned to the right; counted from 0. */
   right?: readonly number[];
+  /** The columns of the terminal, into which the last cell of a row is wrapped; undefined: any. */
+  width?: number | undefined;
+  /** The lines below each row. */
+  below?: readonly (readonly StyledLine[])[];
 }
 
 /** Returns one line for each row, with two spaces between columns. */
@@ -28,18 +33,36 @@ export function styledTable(rows: readonly (readonly Line[])[], layout: Layout =
   return drawn(cells, layout).map((styled) => ({ styled }));
 }
 
-function drawn(rows: readonly string[][], { indent = 0, right = [] }: Layout): string[] {
+const gap = 2;
+
+function drawn(
+  rows: readonly string[][],
+  { indent = 0, right = [], width = Number.POSITIVE_INFINITY, below = [] }: Layout,
+): string[] {
   if (rows.length === 0) return [];
   const columns = Math.max(...rows.map((row) => row.length));
+  const widest = (at: number): number =>
+    Math.max(...rows.map((row) => stripVTControlCharacters(row[at] ?? '').length));
+  const others = Array.from({ length: columns - 1 }, (_, at) => widest(at) + gap);
+  const room = others.reduce((left, wide) => left - wide, width - indent);
+  const last = rows.map((row) =>
+    wrapped({ styled: row[columns - 1] ?? '' }, { width: room }).map(({ styled }) => styled),
+  );
   const table = new Table({
     chars: { ...Object.fromEntries(borders.split(' ').map((name) => [name, ''])), middle: '  ' },
     style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
     colAligns: Array.from({ length: columns }, (_, at) => (right.includes(at) ? 'right' : 'left')),
   });
-  table.push(...rows);
+  table.push(
+    ...rows.map((row, at) => {
+      const cells = Array.from({ length: columns - 1 }, (_, column) => row[column] ?? '');
+      return [...cells, last[at]?.join('\n') ?? ''];
+    }),
+  );
+  const lines = table.toString().split('\n');
   const space = ' '.repeat(indent);
-  return table
-    .toString()
-    .split('\n')
-    .map((line) => `${space}${line}`.trimEnd());
+  return rows.flatMap((_, at) => [
+    ...lines.splice(0, last[at]?.length).map((line) => `${space}${line}`.trimEnd()),
+    ...(below[at] ?? []).map(({ styled }) => styled),
+  ]);
 }

@@ -26,6 +26,35 @@ export function lineOf(...parts: readonly Line[]): StyledLine {
   return { styled: parts.map(codesOf).join('') };
 }
 
+/** The shortest lines that are wrapped: below that, a terminal breaks them no worse. */
+const leastWidth = 30;
+
+/**
+ * Returns the lines into which a line is broken between words, so that it fits a terminal; those
+ * after the first stand two columns further in. What stands in backticks is not broken.
+ */
+export function wrapped(
+  line: Line,
+  { indent = 0, width = Number.POSITIVE_INFINITY }: { indent?: number; width?: number | undefined },
+): StyledLine[] {
+  const text = codesOf(line);
+  const lengthOf = (part: string): number => stripVTControlCharacters(part).length;
+  const room = width - indent;
+  const space = ' '.repeat(indent);
+  if (room < leastWidth || lengthOf(text) <= room) return [{ styled: space + text }];
+  const lines: string[] = [];
+  let current = '';
+  for (const word of text.match(/(?:`[^`]*`|[^\s`]|`)+/g) ?? []) {
+    const next = current === '' ? word : `${current} ${word}`;
+    if (current === '' || lengthOf(next) <= room) current = next;
+    else {
+      lines.push(current);
+      current = `  ${word}`;
+    }
+  }
+  return [...lines, current].map((one) => ({ styled: space + one }));
+}
+
 /** Returns the characters to print, with colours only if the stream is to have them. */
 export function renderLine(line: Line, isColored: boolean): string {
   if (typeof line === 'string') return visibleLine(line);

@@ -9,7 +9,7 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { sealOf } from '../../compose/queues/payload-encryption.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import { html, type Html, prose } from '../../views/render/html.ts';
+import { html, type Html, type HtmlReader, prose } from '../../views/render/html.ts';
 import { linkTo, type AboutMirror } from './page.ts';
 
 /** The page that does what a command does, and what it is called in a sentence. */
@@ -85,6 +85,22 @@ export function personLink(
   const nonce = createHmac('sha256', secret).update(`link ${key}`).digest().subarray(0, 12);
   const sealed = sealOf({ key: secret, mirror: '', random: () => nonce }).close(key, use);
   return linkTo(request, `people/${Buffer.from(sealed, 'base64').toString('base64url')}`);
+}
+
+/** Returns how sections are shown to the user. Without a snapshot, people have no links. */
+export function readerOf(
+  request: AboutMirror,
+  snapshot?: { meta: { get(name: string): string | undefined } },
+): HtmlReader {
+  return {
+    words: (text) => consoleText(request, text),
+    channel: (id) => titledChannel(request, id),
+    pageLink: (path) => linkTo(request, path),
+    recordLink({ kind, key }) {
+      if (kind === 'template') return linkTo(request, `templates/${encodeURIComponent(key)}`);
+      return snapshot && personLink(request, snapshot, key);
+    },
+  };
 }
 
 /** Returns the name of a record, with a link to the page if it is a person. */

@@ -8,7 +8,12 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import {
   type Column,
   filled,
+  type Item,
+  itemOf,
+  type Row as TableRow,
+  rowOf,
   type Section,
+  type Sign,
   type Span,
   spansOf,
   type Table,
@@ -136,6 +141,8 @@ export interface HtmlReader {
   recordLink?(record: { kind: RecordTypeName; key: Key }): string | undefined;
   /** Returns the address of a page of the mirror. */
   pageLink?(path: string): string;
+  /** Returns the forms that belong to the section or the line with this id. */
+  forms?(id: string): Html | '';
 }
 
 /** Returns sections with headings of this level; those below a heading have the next one. */
@@ -145,49 +152,85 @@ export function sectionsHtml(
   level: 2 | 3 = 2,
 ): Html {
   return html`${filled(sections).map((section) => {
-    const { title, isFolded = false } = section;
+    const { title, aside, isFolded = false } = section;
     const content = contentHtml(section, reader);
+    if (title === undefined) return content;
+    const beside =
+      aside === undefined ? '' : html` <small class="quiet">${textHtml(aside, reader)}</small>`;
     if (isFolded) {
       return html`<details>
-        <summary>${title}</summary>
+        <summary>${title}${beside}</summary>
         ${content}
       </details>`;
     }
-    if (title === undefined) return content;
     if (level === 3)
-      return html`<h3>${title}</h3>
+      return html`<h3>${title}${beside}</h3>
         ${content}`;
     return html`<section>
-      <h2>${title}</h2>
+      <h2>${title}${beside}</h2>
       ${content}
     </section>`;
   })}`;
 }
 
 function contentHtml(section: Section, reader: HtmlReader): Html {
-  const { facts = [], lines = [], isList, table: shown, none = '' } = section;
-  const cells = (row: readonly Text[]) => row.map((cell) => textHtml(cell, reader));
-  const items = lines.map((line) => textHtml(line, reader));
+  const { id, facts = [], lines = [], isList, table: shown, none = '' } = section;
+  const items = lines.map(itemOf);
   const isEmpty = facts.length + lines.length + (shown?.rows.length ?? 0) === 0;
-  return html`${facts.length > 0 ? factsTable(facts.map(cells)) : ''}
+  const isDiff = items.some(({ sign }) => sign !== undefined);
+  return html`${facts.length > 0 ? factsTable(facts.map((row) => cellsHtml(row, reader))) : ''}
   ${
     isList && items.length > 0
-      ? html`<ul>
-          ${items.map((item) => html`<li>${item}</li>`)}
+      ? html`<ul class="${isDiff ? 'diff' : ''}">
+          ${items.map((item) => itemHtml(item, reader))}
         </ul>`
-      : items.map((item) => html`<p>${item}</p>`)
+      : items.map(
+          ({ text, notes }) => html`<p>${textHtml(text, reader)}${notesHtml(notes, reader)}</p>`,
+        )
   }
-  ${shown && shown.rows.length > 0 ? tableHtml(shown, cells) : ''}
-  ${isEmpty && none !== '' ? html`<p class="quiet">${none}</p>` : ''}`;
+  ${shown && shown.rows.length > 0 ? tableHtml(shown, reader) : ''}
+  ${isEmpty && none !== '' ? html`<p class="quiet">${none}</p>` : ''} ${formsHtml(id, reader)}`;
 }
 
-function tableHtml({ columns, rows }: Table, cells: (row: readonly Text[]) => Html[]): Html {
+function tableHtml({ columns, rows }: Table, reader: HtmlReader): Html {
   const isMark = columns.map((one) => typeof one === 'object' && one.holds === 'marks');
   const unmarked = <T>(row: readonly T[]): T[] => row.filter((_, at) => !isMark[at]);
   return table(
     unmarked(columns),
-    rows.map((row) => cells(unmarked(row))),
+    rows.map((row) => unmarked(cellsHtml(row, reader))),
   );
+}
+
+function cellsHtml(row: TableRow, reader: HtmlReader): Html[] {
+  const { cells, notes } = rowOf(row);
+  return cells.map((cell, at) => {
+    const isLast = at === cells.length - 1;
+    return html`${textHtml(cell, reader)}${isLast ? notesHtml(notes, reader) : ''}`;
+  });
+}
+
+function formsHtml(id: string | undefined, { forms }: HtmlReader): Html | '' {
+  return id === undefined ? '' : (forms?.(id) ?? '');
+}
+
+/** The class of a sign in the style sheet. */
+const signStyles: Readonly<Record<Sign, string>> = {
+  '+': 'added',
+  '−': 'removed',
+  '~': 'changed',
+  '!': 'refused',
+  '·': 'quiet',
+};
+
+function itemHtml({ id, sign, text, notes }: Item, reader: HtmlReader): Html {
+  return html`<li class="${sign ? signStyles[sign] : ''}">
+    ${sign ? html`<b aria-hidden="true">${sign}</b>` : ''}
+    ${textHtml(text, reader)}${notesHtml(notes, reader)} ${formsHtml(id, reader)}
+  </li>`;
+}
+
+function notesHtml(notes: readonly Text[], reader: HtmlReader): Html {
+  return html`${notes.map((note) => html`<br /><small class="quiet">${textHtml(note, reader)}</small>`)}`;
 }
 
 /** Returns a text. */

@@ -1,7 +1,17 @@
 /** Prints sections in a terminal. */
 import { styledTable } from '../../compose/output/table.ts';
-import { type Line, lineOf, styled } from '../../compose/output/text-style.ts';
-import { filled, type Section, type Span, spansOf, type Text, type Tone } from '../sections.ts';
+import { type Line, lineOf, styled, wrapped } from '../../compose/output/text-style.ts';
+import {
+  filled,
+  itemOf,
+  rowOf,
+  type Section,
+  type Span,
+  spansOf,
+  type Table,
+  type Text,
+  type Tone,
+} from '../sections.ts';
 
 const styles = {
   good: 'green',
@@ -10,37 +20,68 @@ const styles = {
   quiet: 'dim',
 } as const satisfies Record<Tone, string>;
 
-/** Returns the lines of sections, with an empty line between two. `isAll`: with folded ones. */
-export function sectionLines(sections: readonly Section[], { isAll = false } = {}): Line[] {
+const signTones = { '+': 'good', '−': 'bad', '~': 'busy', '!': 'bad', '·': 'quiet' } as const;
+
+/** How sections are printed. `isAll`: with folded ones. `width`: the columns of the terminal. */
+interface Layout {
+  isAll?: boolean;
+  width?: number | undefined;
+}
+
+/** Returns the lines of sections, with an empty line between two. */
+export function sectionLines(
+  sections: readonly Section[],
+  { isAll = false, width }: Layout = {},
+): Line[] {
   const shown = filled(sections).filter(({ isFolded = false }) => isAll || !isFolded);
   return shown.flatMap((section, at) => {
     const indent = section.title === undefined && shown[0]?.title === undefined ? 0 : 2;
-    return [...(at === 0 ? [] : ['']), ...linesOf(section, indent)];
+    return [...(at === 0 ? [] : ['']), ...linesOf(section, { indent, width })];
   });
 }
 
-function linesOf(
-  { title, facts = [], lines = [], table, none = '' }: Section,
-  indent: number,
-): Line[] {
-  const { columns = [], rows = [], isBare = false } = table ?? {};
-  const space = ' '.repeat(indent);
-  const titles = columns.map((one) => (typeof one === 'string' ? one : one.title));
+interface Place {
+  indent: number;
+  width: number | undefined;
+}
+
+function linesOf(section: Section, place: Place): Line[] {
+  const { title, aside, facts = [], lines = [], table, none = '' } = section;
+  const isEmpty = facts.length + lines.length + (table?.rows.length ?? 0) === 0;
+  const beside = aside === undefined ? [] : ['  ', styled('dim', styledText(aside))];
+  const heading = title === undefined ? [] : [lineOf(styled('bold', title), ...beside)];
+  return [
+    ...heading.flatMap((line) => wrapped(line, { width: place.width })),
+    ...styledTable(
+      facts.map(([name, value]) => [name, styledText(value)]),
+      place,
+    ),
+    ...lines.flatMap((line) => {
+      const { sign, text, notes } = itemOf(line);
+      const before = sign === undefined ? [] : [styled(styles[signTones[sign]], sign), ' '];
+      return [...wrapped(lineOf(...before, styledText(text)), place), ...noteLines(notes, place)];
+    }),
+    ...(table ? tableLines(table, place) : []),
+    ...(isEmpty && none !== '' ? wrapped(none, place) : []),
+  ];
+}
+
+function tableLines({ columns, rows, isBare = false }: Table, place: Place): Line[] {
+  if (rows.length === 0) return [];
+  const titles = columns.map((one) => styled('dim', typeof one === 'string' ? one : one.title));
   const right = columns.flatMap((one, at) =>
     typeof one === 'object' && one.holds === 'numbers' ? [at] : [],
   );
-  const isEmpty = facts.length + lines.length + rows.length === 0;
-  const head = isBare || rows.length === 0 ? [] : [titles.map((one) => styled('dim', one))];
-  return [
-    ...(title === undefined ? [] : [styled('bold', title)]),
-    ...styledTable(
-      facts.map(([name, value]) => [name, styledText(value)]),
-      { indent },
-    ),
-    ...lines.map((line) => lineOf(space, styledText(line))),
-    ...styledTable([...head, ...rows.map((row) => row.map(styledText))], { indent, right }),
-    ...(isEmpty && none !== '' ? [`${space}${none}`] : []),
-  ];
+  const all = rows.map(rowOf);
+  const below = all.map(({ notes }) => noteLines(notes, place));
+  return styledTable(
+    [...(isBare ? [] : [titles]), ...all.map(({ cells }) => cells.map(styledText))],
+    { ...place, right, below: [...(isBare ? [] : [[]]), ...below] },
+  );
+}
+
+function noteLines(notes: readonly Text[], { indent, width }: Place) {
+  return notes.flatMap((note) => wrapped(styledText(note), { indent: indent + 4, width }));
 }
 
 function styledText(text: Text): Line {
@@ -48,13 +89,8 @@ function styledText(text: Text): Line {
 }
 
 function styledSpan(span: Span): Line {
-  return typeof span === 'object' && 'tone' in span
-    ? styled(styles[span.tone], span.text)
-    : wordsOf(span);
-}
-
-function wordsOf(span: Span): string {
   if (typeof span === 'string') return span;
   if ('channel' in span) return span.channel;
-  return 'record' in span ? span.name : span.text;
+  if ('record' in span) return span.name;
+  return 'tone' in span ? styled(styles[span.tone], span.text) : span.text;
 }

@@ -1,5 +1,5 @@
 /**
- * Formats the runs of a snapshot as documents and as text, and compares the last ones with the
+ * Makes documents of the runs of a snapshot, and compares the last ones with the
  * thresholds of the configuration (`alerts`). Crossing one needs attention, and stops nothing; one
  * that is not set is never crossed. `alerts.proofAge` is in status-document.ts.
  */
@@ -7,10 +7,9 @@ import { z } from 'zod';
 import type { RecordTypeName } from '../../domain/record.ts';
 import { type KeptRun, type KeptChange, isLater } from '../../store/tables/run-history.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import { instant, instantOrNull, range, lasting } from '../../compose/output/format-values.ts';
+import { instant, instantOrNull, lasting } from '../../compose/output/format-values.ts';
 import { runInProgress } from '../../compose/progress/run-in-progress.ts';
 import { approvalOf } from '../../compose/output/decision-words.ts';
-import { changeName, outcomeName } from '../../compose/output/change-words.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
 import type { Config } from '../../config/config.ts';
@@ -40,7 +39,7 @@ const kept = z.object({
 const asked = z.object({ by: z.string(), name: z.string().nullable() });
 
 /** The number of changes by operation and state, such as `contacts.opt_in.acked`. */
-interface ToldChanges {
+export interface ToldChanges {
   contacts: Record<string, Record<string, number>>;
   templates: Record<string, Record<string, number>>;
   /** Set if there may be more changes, which were not counted. */
@@ -120,7 +119,7 @@ const final: ReadonlySet<string> = new Set(['acked', 'rejected', 'stale']);
  * allows the counts that were stored at the end of the run, and `chunks` is the number of chunks of
  * the journal that are counted at most.
  */
-export function tellChanges(
+function tellChanges(
   { journal, figures }: Snapshot,
   run: string,
   {
@@ -156,23 +155,6 @@ export function pluralOf(kind: RecordTypeName): 'contacts' | 'templates' {
   return kind === 'contact' ? 'contacts' : 'templates';
 }
 
-/** Formats the status of a run, such as: still running (contacts only) */
-export function statusWords({ status, only }: ToldRun): string {
-  const words: Record<string, string | undefined> = {
-    rejected: 'done, some records have problems',
-    held: 'done, some changes await approval',
-    running: 'still running',
-  };
-  const told = words[status] ?? status;
-  return only === null ? told : `${told} (${only} only)`;
-}
-
-/** Formats the duration of a run. */
-export function tookWords({ ms }: ToldRun): string {
-  if (ms === null) return '–';
-  return ms < 100_000 ? `${(ms / 1000).toFixed(1)} s` : range(ms);
-}
-
 /** A run in the list of runs. */
 export type ListedRun = ToldRun & { changes: ToldChanges };
 
@@ -194,45 +176,6 @@ export function listedRuns(
       ...(chunks === undefined ? {} : { chunks }),
     }),
   }));
-}
-
-/** Formats the mode with the codes of why it was full, such as: full (schedule) */
-export function modeWords({ mode, fullBecause }: ToldRun): string {
-  const codes = fullBecause.map(({ code }) => code).join(', ');
-  return codes === '' ? mode : `${mode} (${codes})`;
-}
-
-/** Formats who asked for a run, such as: anna on mail-1; '' for what runs by itself. */
-export function askedWords({ askedBy }: ToldRun): string {
-  return askedBy?.name ?? '';
-}
-
-type StateWords = Readonly<Record<string, string>>;
-
-/** Formats counts such as: 3 created, 1 template updated; still to send: 2 opt out */
-export function changeWords(
-  { contacts, templates, isCut }: ToldChanges,
-  stateWords: StateWords = {},
-): string {
-  const byState = new Map<string, string[]>([['acked', []]]);
-  const count = (of: ToldChanges['contacts'], kind: RecordTypeName): void => {
-    for (const [op, states] of Object.entries(of)) {
-      for (const [state, n] of Object.entries(states)) {
-        const word = changeName(op, state === 'acked');
-        const number = kind === 'template' ? counted(n, 'template') : withCommas(n);
-        byState.set(state, [...(byState.get(state) ?? []), `${number} ${word}`]);
-      }
-    }
-  };
-  count(contacts, 'contact');
-  count(templates, 'template');
-  const parts = [...byState].filter(([, found]) => found.length > 0);
-  const words = parts.map(([state, found]) => {
-    const all = found.join(', ');
-    return state === 'acked' ? all : `${stateWords[state] ?? outcomeName(state)}: ${all}`;
-  });
-  const all = words.join('; ') || 'none';
-  return isCut ? `${all}; and more, which are not counted` : all;
 }
 
 /** A change of a run and its outcome. */

@@ -17,7 +17,8 @@ import { progressForms } from '../../compose/progress/progress-meter.ts';
 import { missingWords } from '../lookup/missing-people.ts';
 import { endOf, heldWords } from './attention-list.ts';
 import type { NextRuns } from './mirror-health.ts';
-import { statusWords, type ToldRun, tookWords } from './run-history.ts';
+import type { ToldRun } from './run-history.ts';
+import { statusWords, tookWords } from './run-sections.ts';
 import type { CurrentStatus } from './status-document.ts';
 
 /**

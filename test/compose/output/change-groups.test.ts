@@ -1,7 +1,7 @@
 /** The titles of the changes that a plan or a run names. */
 import { expect, test } from 'vitest';
 import { sampleTitle } from '../../../src/compose/output/change-groups.ts';
-import { changeWords } from '../../../src/views/status/run-history.ts';
+import { changesWords } from '../../../src/views/status/run-sections.ts';
 import { renderLine } from '../../../src/compose/output/text-style.ts';
 
 const optOut = { kind: 'contact', op: 'opt_out', held: false, n: 42, own: 42 } as const;
@@ -16,7 +16,7 @@ test('a title counts subscriptions, and the people in the lines below', () => {
 
 test('the list of runs says that a change was not sent, because it was no longer right', () => {
   const contacts = { opt_in: { acked: 3, stale: 20 } };
-  expect(changeWords({ contacts, templates: {} })).toBe(
+  expect(changesWords({ contacts, templates: {} }, 'done')).toBe(
     '3 opted in; no longer right and not sent: 20 opt in',
   );
 });

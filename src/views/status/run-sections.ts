@@ -1,0 +1,209 @@
+/** Shows runs: their list, and one with its changes and requests. All functions are pure. */
+import { renderProblem } from '../../domain/errors.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
+import { byWords } from '../../compose/output/decision-words.ts';
+import { changeName, outcomeName } from '../../compose/output/change-words.ts';
+import { range } from '../../compose/output/format-values.ts';
+import type { failedOf } from '../../store/request-log/read-log.ts';
+import { fullWords } from '../../compose/output/summary-text.ts';
+import { ruleText } from '../audit/entry-document.ts';
+import type { Item, Section, Sign, Text } from '../sections.ts';
+import type { ListedRun, ToldChange, ToldChanges, ToldRun } from './run-history.ts';
+
+/** Returns the list of runs. `isVerbose`: with why they were full, and their requests. */
+export function runsSection(
+  runs: readonly ListedRun[],
+  { isVerbose, none }: { isVerbose: boolean; none: string },
+): Section {
+  const numbers = (title: string) => ({ title, holds: 'numbers' }) as const;
+  const rows = runs.map((run) => {
+    const { requests, reasons, askedBy } = run;
+    const [reason, ...more] = reasons;
+    const why = more.length > 0 ? `${reason} (and ${more.length} more)` : reason;
+    const asked = askedBy?.name ?? undefined;
+    const cells: Text[] = [
+      { page: `runs/${run.run}`, text: run.run },
+      run.startedAt,
+      isVerbose ? modeWords(run) : run.mode,
+      statusWords(run),
+      tookWords(run),
+      ...(isVerbose ? [requests ? withCommas(requests.total) : '–'] : []),
+      changesWords(run.changes, run.status),
+    ];
+    const notes = [
+      ...(isVerbose && asked !== undefined ? [`asked for by ${asked}`] : []),
+      ...(why === undefined ? [] : [why]),
+    ];
+    return { cells, notes };
+  });
+  const columns = [
+    { title: 'Run', holds: 'names' } as const,
+    'Started',
+    'Mode',
+    'Status',
+    numbers('Took'),
+    ...(isVerbose ? [numbers('Requests')] : []),
+    'Changes',
+  ];
+  return { table: { columns, rows }, none };
+}
+
+/** Returns what is known of a run besides its changes. `isVerbose`: with its plan and readings. */
+export function runSection(run: ToldRun, title: string | undefined, isVerbose: boolean): Section {
+  const { plan, requests, certificate, askedBy, undoes } = run;
+  const yes = (value: boolean): string => (value ? 'yes' : 'no');
+  const fact = (name: string, value: Text | null | undefined): [string, Text][] =>
+    value === null || value === undefined ? [] : [[name, value]];
+  const readings =
+    certificate && `CRM ${yes(certificate.source)}, platform ${yes(certificate.platform)}`;
+  return {
+    title,
+    facts: [
+      ...fact('mode', run.mode),
+      ...fact('status', statusWords(run)),
+      ...fact('asked for by', askedBy?.name),
+      ...fact('undoes', undoes === undefined ? null : { page: `runs/${undoes}`, text: undoes }),
+      ...fact('started', run.startedAt),
+      ...fact('ended', run.endedAt ?? '–'),
+      ...fact('took', tookWords(run)),
+      ...(isVerbose
+        ? [
+            ...fact('plan', plan),
+            ...fact('requests', requests && requestWords(requests)),
+            ...fact('complete readings', readings),
+          ]
+        : []),
+    ],
+    lines: [...fullWords(run), ...run.reasons],
+  };
+}
+
+/** Returns the requests of a run by route. */
+export function requestsSection({ requests }: ToldRun): Section {
+  const rows = Object.entries(requests?.byRoute ?? {})
+    .toSorted(([, a], [, b]) => b - a)
+    .map(([route, n]) => [route, withCommas(n)]);
+  return {
+    title: 'Requests',
+    none: 'They are counted when the run ends.',
+    lines: requests ? [requestWords(requests)] : [],
+    table: { columns: ['Route', { title: 'Requests', holds: 'numbers' }], rows },
+  };
+}
+
+/** Returns the failures that the request log has of a run; undefined if nothing is logged yet. */
+export function failuresSection(
+  found: ReturnType<typeof failedOf> | { fault: string },
+  { startedAt }: ToldRun,
+): Section {
+  const title = 'Errors by cause';
+  if (found === undefined) return { title, none: 'No requests are logged yet.' };
+  if ('fault' in found) return { title, none: found.fault };
+  const { since, failed } = found;
+  const isCut = since === undefined || since > Date.parse(startedAt) + 1_000;
+  const cut = 'The log of the requests does not go back to the beginning of this run.';
+  const lines = failed.map(({ route, status, n }) => {
+    const answer = status === null ? 'no answer' : `status ${status}`;
+    return `${route}: ${withCommas(n)} × ${answer}`;
+  });
+  return {
+    title,
+    lines: [...(isCut ? [cut] : []), ...lines],
+    isList: true,
+    none: 'No request failed.',
+  };
+}
+
+function requestWords({ total, rateLimited }: NonNullable<ToldRun['requests']>): string {
+  return `${withCommas(total)}, of which ${withCommas(rateLimited)} were delayed by a rate limit`;
+}
+
+/** A change of a run as it is shown: with its record, and the rule that decided it. */
+export interface ShownChange {
+  told: ToldChange;
+  record: { kind: RecordTypeName; key: Key };
+  rule: string | null;
+}
+
+/** The sign of a change that was made. */
+const signs: Readonly<Record<string, Sign>> = {
+  create: '+',
+  opt_in: '+',
+  opt_out: '−',
+  delete: '−',
+  archive: '−',
+};
+
+/** Returns a change with what became of it. */
+export function changeItem({ told, record, rule }: ShownChange, { status }: ToldRun): Item {
+  const { op, outcome, part, key, reason, fix, approval } = told;
+  const isDone = outcome === 'acked';
+  const notDone = outcome === 'stale' ? '·' : '!';
+  const what = isDone
+    ? changeName(op, true)
+    : `${outcomeWords(outcome, status)}: ${changeName(op, false)}`;
+  return {
+    sign: isDone ? (signs[op] ?? '~') : notDone,
+    text: [
+      `${what} ${record.kind === 'template' ? 'template ' : ''}`,
+      { record, name: key },
+      ...(part === '' ? [] : [' in ', { channel: part }]),
+    ],
+    notes: [
+      ...(reason === null ? [] : [renderProblem({ reason, fix })]),
+      ...(rule === null ? [] : [ruleText(rule)]),
+      ...(approval === null ? [] : [`approved${byWords(approval)}`]),
+    ],
+  };
+}
+
+/** Formats the status of a run, such as: still running (contacts only) */
+export function statusWords({ status, only }: ToldRun): string {
+  const words: Record<string, string | undefined> = {
+    rejected: 'done, some records have problems',
+    held: 'done, some changes await approval',
+    running: 'still running',
+  };
+  const told = words[status] ?? status;
+  return only === null ? told : `${told} (${only} only)`;
+}
+
+/** Formats the duration of a run. */
+export function tookWords({ ms }: ToldRun): string {
+  if (ms === null) return '–';
+  return ms < 100_000 ? `${(ms / 1000).toFixed(1)} s` : range(ms);
+}
+
+/** Formats the mode with the codes of why it was full, such as: full (schedule) */
+function modeWords({ mode, fullBecause }: ToldRun): string {
+  const codes = fullBecause.map(({ code }) => code).join(', ');
+  return codes === '' ? mode : `${mode} (${codes})`;
+}
+
+function outcomeWords(state: string, status: ToldRun['status']): string {
+  return state === 'planned' && status === 'running' ? 'still to send' : outcomeName(state);
+}
+
+/** Formats counts such as: 3 created, 1 template updated; still to send: 2 opt out */
+export function changesWords(changes: ToldChanges, status: ToldRun['status']): string {
+  const byState = new Map<string, string[]>([['acked', []]]);
+  const count = (of: ToldChanges['contacts'], kind: RecordTypeName): void => {
+    for (const [op, states] of Object.entries(of)) {
+      for (const [state, n] of Object.entries(states)) {
+        const word = changeName(op, state === 'acked');
+        const number = kind === 'template' ? counted(n, 'template') : withCommas(n);
+        byState.set(state, [...(byState.get(state) ?? []), `${number} ${word}`]);
+      }
+    }
+  };
+  count(changes.contacts, 'contact');
+  count(changes.templates, 'template');
+  const words = [...byState].flatMap(([state, found]) => {
+    if (found.length === 0) return [];
+    const all = found.join(', ');
+    return state === 'acked' ? [all] : [`${outcomeWords(state, status)}: ${all}`];
+  });
+  const all = words.join('; ') || 'none';
+  return changes.isCut ? `${all}; and more, which are not counted` : all;
+}
