@@ -118,11 +118,11 @@ async function contactReturns(
     return () => httpReturns(returns, surroundings);
   }
   if (returns.type === 'csv') {
-    const { csvReturns } = await import('../sources/csv/write-back.ts');
+    const { csvReturns } = await import('../sources/shared/files/file-write-back.ts');
     return () => csvReturns(returns);
   }
   if (returns.type === 'ndjson') {
-    const { ndjsonReturns } = await import('../sources/ndjson/write-back.ts');
+    const { ndjsonReturns } = await import('../sources/shared/files/file-write-back.ts');
     return () => ndjsonReturns(returns);
   }
   if (returns.type === 'hubspot' && source.type === 'hubspot') {

@@ -38,16 +38,10 @@ export interface Source {
 
 /** The fields to read. */
 export interface ReadRequest {
-  /**
-   * The fields that the configuration names. A field that is missing from the entire source throws
-   * Invalid.
-   */
+  /** The configured fields. One that the whole source lacks throws Invalid. */
   fields: readonly string[];
   signal: AbortSignal;
-  /**
-   * Called during a read with the share of the source that has been read, from 0 to 1. A source
-   * that does not know its size never calls it.
-   */
+  /** Called with the share read so far, from 0 to 1; never by a source of unknown size. */
   progress?(share: number): void;
 }
 
@@ -61,10 +55,7 @@ export type Certificate =
   | {
       complete: true;
       reading: string;
-      /**
-       * The cursor from which `changes` continues after this read; undefined if the source has no
-       * changes.
-       */
+      /** Where `changes` continues after this read; undefined if the source has none. */
       cursor?: string | undefined;
     }
   | {

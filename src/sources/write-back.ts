@@ -1,6 +1,6 @@
 /**
  * Reports to a CRM who opted out on the platform. Each source that supports it has a file
- * `write-back.ts` in its folder.
+ * `write-back.ts` in its folder; CSV and NDJSON share `shared/files/file-write-back.ts`.
  *
  * The contract:
  * - A report carries an opt-out and nothing else; it cannot opt a person in.
@@ -23,22 +23,13 @@ export interface WriteBack {
   readonly reportsTogether?: true;
   /** Returns whether this opt-out can be reported, given its CRM id (if any) and its channel. */
   takes(one: Pick<OptOutReport, 'crmId' | 'channel'>): boolean;
-  /**
-   * Sends the reports. Throws Invalid for a problem that only a person can fix, Unavailable, and
-   * RateLimited.
-   */
+  /** Sends the reports. Throws Invalid if a person has to help, Unavailable, RateLimited. */
   tell(batch: readonly OptOutReport[], signal: AbortSignal): AsyncGenerator<ReportResult, void>;
   /** Returns the ids of the reports that have already arrived. Throws the same errors as `tell`. */
   arrived?(batch: readonly OptOutReport[]): ReadonlySet<string>;
-  /**
-   * Describes the destination of reports in words, and changes nothing. Throws Invalid if something
-   * prevents reporting.
-   */
+  /** Describes where reports go, and changes nothing. Throws Invalid if none can. */
   look(): string;
 }
 
-/**
- * The result of a report. `rejected` means that the CRM does not accept this report, regardless of
- * the others.
- */
+/** The result of a report. `rejected`: the CRM does not accept it, whatever the others. */
 export type ReportResult = { is: 'told' } | { is: 'rejected'; reason: string; fix: string };

@@ -2,8 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { csvReturns } from '../../src/sources/csv/write-back.ts';
-import { ndjsonReturns } from '../../src/sources/ndjson/write-back.ts';
+import { csvReturns, ndjsonReturns } from '../../src/sources/shared/files/file-write-back.ts';
 import { left, tell, errorOf, scratch } from '../support/sources/source-reading.ts';
 
 const folder = await scratch();
@@ -15,7 +14,7 @@ const head = 'return,email,crm id,channel,cause,after,by\n';
 const row = (id: string): string => `ret_${id},${id}@x.y,${id},ch_news,opt_out,,${by}\n`;
 
 describe('a CSV file', () => {
-  const csv = (path: string) => csvReturns({ type: 'csv', path });
+  const csv = (path: string) => csvReturns({ path });
 
   test('has its header once, and a line for each opt-out', async () => {
     const path = fresh();
@@ -77,7 +76,7 @@ describe('a CSV file', () => {
 });
 
 describe('a file of JSON lines', () => {
-  const ndjson = (path: string) => ndjsonReturns({ type: 'ndjson', path });
+  const ndjson = (path: string) => ndjsonReturns({ path });
 
   test('has an object for each opt-out', async () => {
     const path = fresh();
@@ -102,7 +101,7 @@ describe('a file of JSON lines', () => {
 });
 
 describe('a file that cannot be written', () => {
-  const csv = (path: string) => csvReturns({ type: 'csv', path });
+  const csv = (path: string) => csvReturns({ path });
 
   test.each([
     ['in no folder', () => join(folder, 'none/a.csv'), 'its folder is not there → make it'],

@@ -5,7 +5,6 @@
 import { Invalid } from '../../domain/errors.ts';
 import { hasUtf16Pattern, markedEncoding } from '../shared/files/detect-encoding.ts';
 
-/** The delimiters that a file may use. */
 export const delimiters = [',', ';', '\t', '|'] as const;
 export type Delimiter = (typeof delimiters)[number];
 
@@ -95,12 +94,7 @@ function firstRecords(text: string): string[] {
 export const encodings = ['utf-8', 'utf-16', 'windows-1252'] as const;
 export type Encoding = (typeof encodings)[number];
 
-export type ChunkDecoder = ReturnType<typeof chunkDecoder>;
-
-/**
- * Creates the decoder that converts a file that begins with `sample` to UTF-8, chunk by chunk. A
- * byte order mark takes precedence over `encoding`.
- */
+/** Creates the decoder to UTF-8 of a file with this beginning; its byte order mark counts first. */
 export function chunkDecoder(sample: Buffer, encoding: Encoding = 'utf-8') {
   const label = markedEncoding(sample) ?? (encoding === 'utf-16' ? 'utf-16le' : encoding);
   const isUtf8 = label === 'utf-8';
@@ -121,7 +115,6 @@ export function chunkDecoder(sample: Buffer, encoding: Encoding = 'utf-8') {
         throw error;
       }
     },
-    /** Returns the error for such bytes at or shortly after a line of the file `name`. */
     refusal(name: string, line: number): Invalid {
       if (isUnmarkedUtf16) {
         const fix = 'set encoding: utf-16 in the source, or save the file as UTF-8';

@@ -10,13 +10,7 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { Source, SourceRecord } from '../source.ts';
-import {
-  delimiterOf,
-  isSeparatorLine,
-  startOfLine,
-  chunkDecoder,
-  type ChunkDecoder,
-} from './csv-format.ts';
+import { delimiterOf, isSeparatorLine, startOfLine, chunkDecoder } from './csv-format.ts';
 import {
   brokenRow,
   type FileTally,
@@ -33,7 +27,7 @@ import {
   noHeader,
 } from '../shared/table-columns.ts';
 import type { CsvOptions } from './options.ts';
-import { findingParser, type FindingParser, type FoundRow, type Row } from './row-parser.ts';
+import { findingParser, type Row } from './row-parser.ts';
 import { counted } from '../../domain/values/counted.ts';
 
 export function csvSource(options: CsvOptions, surroundings: FileSurroundings): Source {
@@ -54,7 +48,6 @@ interface Reading extends FileReading {
   headerRow: number | undefined;
 }
 
-/** Yields one group of records for each chunk of the file. */
 async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
   const { name, tally } = reading;
   const begun: { table?: Table; isOver?: true } = {};
@@ -77,7 +70,7 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
  * once the records up to the row that stopped the reading have been returned.
  */
 function groupRows(
-  rows: readonly FoundRow[],
+  rows: readonly Row[],
   begun: { table?: Table; isOver?: true },
   reading: Reading,
 ): SourceRecord[] {
@@ -88,8 +81,14 @@ function groupRows(
     if (row.isFound) continue;
     if (begun.table) begun.table.add(row, group);
     else if (!isSeparatorLine(row.fields)) {
+      if (row.fault !== undefined) throw headerRefusal(name, row.fault);
+      if (row.fields.some((field) => field.includes('\0'))) {
+        const why = 'the header row holds a NUL byte; save the file as UTF-8 text';
+        throw new Invalid(`${name}: ${why}`);
+      }
       const header = rows.slice(rows.indexOf(row)).slice(0, NAMING_ROWS);
-      begun.table = createTable(readHeader(header, reading), tally);
+      const naming = header.map(({ line, fields: cells }) => ({ number: line, cells }));
+      begun.table = createTable(columnsOf(naming, reading), tally);
     }
   }
   const { stopped } = tally;
@@ -109,7 +108,6 @@ function headerRefusal(name: string, why: string): Invalid {
 
 type Table = ReturnType<typeof createTable>;
 
-/** Creates the reader of the rows under a header. */
 function createTable(columns: Columns, tally: Tally) {
   const footer = createFooter(columns.width);
   const wrongWidth = (line: number, count: number): SourceRecord => {
@@ -155,22 +153,16 @@ function createTable(columns: Columns, tally: Tally) {
   };
 }
 
-function readHeader(rows: readonly Row[], reading: Reading): Columns {
-  const [{ fault, fields } = { fault: undefined, fields: [] }] = rows;
-  if (fault !== undefined) throw headerRefusal(reading.name, fault);
-  if (fields.some((field) => field.includes('\0'))) {
-    const why = 'the header row holds a NUL byte; save the file as UTF-8 text';
-    throw new Invalid(`${reading.name}: ${why}`);
-  }
-  const naming = rows.map(({ line, fields: cells }) => ({ number: line, cells }));
-  return columnsOf(naming, reading);
-}
-
 /** Yields the rows of each chunk. After a quoting error, these are rows that were found again. */
-async function* readRows(reading: Reading): AsyncGenerator<FoundRow[]> {
+async function* readRows(reading: Reading): AsyncGenerator<Row[]> {
   const { name, chunks, fields, tally, options, headerRow = 1 } = reading;
-  let decoder: ChunkDecoder | undefined;
-  let parser: FindingParser | undefined;
+  let decoder: ReturnType<typeof chunkDecoder> | undefined;
+  let parser: ReturnType<typeof findingParser> | undefined;
+  const stoppedAt = (why: string) => ({
+    where: `line ${parser?.line() ?? 1}`,
+    why,
+    fix: QUOTE_FIX,
+  });
   try {
     for await (const bytes of chunks) {
       if (!decoder && bytes.subarray(0, 4).equals(Buffer.from('PK\u0003\u0004'))) {
@@ -187,13 +179,13 @@ async function* readRows(reading: Reading): AsyncGenerator<FoundRow[]> {
       parser ??= findingParser(options.delimiter ?? delimiterOf(text, fields), headerRow);
       tally.nul ||= text.includes(0);
       const why = await parser.write(text);
-      if (why !== undefined) tally.stopped = stoppedAt(parser, why);
+      if (why !== undefined) tally.stopped = stoppedAt(why);
       yield parser.take();
     }
     if (parser === undefined || decoder === undefined) return;
     if (!decoder.decode(undefined)) throw decoder.refusal(name, parser.line());
     const why = await parser.end();
-    if (why !== undefined) tally.stopped = stoppedAt(parser, why);
+    if (why !== undefined) tally.stopped = stoppedAt(why);
     yield parser.take();
   } finally {
     parser?.close();
@@ -205,10 +197,6 @@ const QUOTE_FIX =
 
 const EXCEL_FIX =
   'export empty cells at the end, which Excel leaves out: move a column that is always filled there';
-
-function stoppedAt(parser: FindingParser, why: string): NonNullable<Tally['stopped']> {
-  return { where: `line ${parser.line()}`, why, fix: QUOTE_FIX };
-}
 
 /** Salesforce writes five. */
 const MOST_FOOTER_LINES = 20;
@@ -233,7 +221,6 @@ function createFooter(width: number) {
       lines.push(line);
       return true;
     },
-    /** Returns the lines of the rows held back, and holds them no longer. */
     release: () => lines.splice(0),
   };
 }

@@ -31,4 +31,3 @@ export const csvReturnsOptions = fileReturnsOptions(
   'csv',
   'Adds a line to a CSV file for each opt-out',
 );
-export type CsvReturnsOptions = z.infer<typeof csvReturnsOptions>;

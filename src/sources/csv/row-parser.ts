@@ -16,7 +16,6 @@ import type { Delimiter } from './csv-format.ts';
 /** Limits memory: an unclosed quote would turn the rest of the file into one field. */
 const RECORD_CHARACTERS = 32 * 1024 * 1024;
 
-/** One row of the file. */
 export interface Row {
   /** The physical line on which the row begins. The first line of the file is 1. */
   line: number;
@@ -29,6 +28,8 @@ export interface Row {
   end: number;
   /** Whether it holds no quote. Only a wary parser tells. */
   isPlain?: boolean;
+  /** Set if it was found again, behind one that leaves the borders in doubt. */
+  isFound?: true;
 }
 
 /** Creates a parser for one file, or, if wary, for the rest of one that begins on a line. */
@@ -58,7 +59,7 @@ function rowParser(delimiter: Delimiter, first: number, isWary = false) {
       return null;
     },
   });
-  const feed = async (call: (done: Done) => void): Promise<string | undefined> => {
+  const feed = async (call: (done: (error?: Error | null) => void) => void) => {
     const why = await new Promise<string | undefined>((resolve, reject) => {
       call((error) => {
         if (!error) resolve(undefined);
@@ -72,17 +73,12 @@ function rowParser(delimiter: Delimiter, first: number, isWary = false) {
   // The callback of each call also receives its errors, so this listener only prevents a crash.
   parser.on('error', () => {});
   return {
-    /**
-     * Parses a chunk. If the text cannot be read any further, returns the reason; `line()` then
-     * returns the line of the faulty row.
-     */
+    /** Parses a chunk. Returns why the text cannot be read further, if so; `line()` tells where. */
     write: (chunk: Buffer) => {
       bytes.add(chunk);
       return feed((done) => parser.write(chunk, done));
     },
-    /** Ends the text. Returns the same as `write`. */
     end: () => feed((done) => parser.end(done)),
-    /** Returns the rows completed since the last call. */
     take: () => rows.splice(0),
     /** Returns the line on which the incomplete row begins. */
     line,
@@ -92,12 +88,7 @@ function rowParser(delimiter: Delimiter, first: number, isWary = false) {
   };
 }
 
-type Done = (error?: Error | null) => void;
-
-/**
- * Returns the reason in this project's words. The library's messages quote the text, and the lines
- * that they name may be wrong.
- */
+/** Returns the reason in our words: the library's quote the text, and may err in the line. */
 function explain({ code }: CsvError): string {
   if (code === 'CSV_QUOTE_NOT_CLOSED') return 'opens a quote that is never closed';
   if (code === 'CSV_MAX_RECORD_SIZE') {
@@ -136,10 +127,7 @@ function recentBytes() {
         .toString('utf8');
       return text.replace(/^[\uFEFF\r\n]+|[\r\n]+$/g, '');
     },
-    /**
-     * Returns what follows the first line of the last row, or of the next one. Up to `doubtful`,
-     * the text may belong to a field that the row opened.
-     */
+    /** Returns what follows a row's first line; up to `doubtful` it may belong to a field. */
     afterLine(isLast: boolean): { text: Buffer; doubtful: number } {
       const from = (isLast ? before : last) - start;
       const text = whole().subarray(from);
@@ -203,15 +191,7 @@ function lineCount(first: number) {
   };
 }
 
-/** How often the rows are looked for again in one file. */
 const MOST_STARTS = 100;
-
-/** A row; `isFound` if it was found again. */
-export interface FoundRow extends Row {
-  isFound?: true;
-}
-
-export type FindingParser = ReturnType<typeof findingParser>;
 
 /**
  * Creates a parser for one file, from the line `first` on; `write` and `end` return only the first
@@ -230,7 +210,7 @@ export type FindingParser = ReturnType<typeof findingParser>;
  */
 export function findingParser(delimiter: Delimiter, first: number) {
   let parser = rowParser(delimiter, first);
-  const rows: FoundRow[] = [];
+  const rows: Row[] = [];
   let stoppedOn: number | undefined;
   let doubtful = 0;
   let starts = 0;

@@ -6,7 +6,6 @@ import { join, parse } from 'node:path';
 import { Invalid } from '../../domain/errors.ts';
 import { unreadable } from '../shared/files/local-file.ts';
 
-/** The location of one template: a file, a folder, or something that cannot be read. */
 export interface Entry {
   key: string;
   /** The path relative to the directory, with forward slashes. */
@@ -16,7 +15,6 @@ export interface Entry {
   parts: DirectoryPart[];
 }
 
-/** Reasons why an entry at a template's location cannot be read as a template. */
 export type Unusable = 'broken link' | 'special file' | 'unreadable';
 
 export interface DirectoryPart {
@@ -44,7 +42,6 @@ export async function listEntries(path: string): Promise<Entry[]> {
   return entries.toSorted((a, b) => order(a.key, b.key) || order(a.where, b.where));
 }
 
-/** Returns the names in the directory that are no templates, without dotfiles. */
 export async function listIgnored(path: string): Promise<string[]> {
   const names = await readdir(path);
   const ignored: string[] = [];

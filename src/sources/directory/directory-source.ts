@@ -16,7 +16,6 @@ import { readTemplate, type Stated } from './template-file.ts';
 
 const BATCH_RECORDS = 20;
 
-/** Returns the source of a directory, which is read again each time, in the order of the keys. */
 export function directorySource({ path }: DirectoryOptions): Source {
   return {
     async *read({ signal }) {

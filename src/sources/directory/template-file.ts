@@ -21,7 +21,6 @@ export type Stated = { value: Record<string, unknown> } | Broken;
 
 const mapping = z.record(z.string(), z.unknown());
 
-/** Returns all fields that the files of a template state, unchanged. */
 export async function readTemplate(entry: Entry, path: string): Promise<Stated> {
   const { form, where, parts } = entry;
   if (form === 'file') {
@@ -153,7 +152,6 @@ export function faultAt(text: string): number {
 type Bracket = '{' | '[';
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma or end';
 
-/** A string, another scalar, or one of the six punctuation marks. */
 interface Token {
   kind: string;
   end: number;
@@ -190,10 +188,7 @@ function matchEnd(sticky: RegExp, text: string, from: number): number | undefine
   return sticky.test(text) ? sticky.lastIndex : undefined;
 }
 
-/**
- * Returns what may follow a token, and opens or closes brackets. Returns undefined if the token is
- * not allowed in this position.
- */
+/** Returns what may follow a token, undefined if it may not stand here; tracks brackets. */
 function step(expected: Expected, { kind }: Token, open: Bracket[]): Expected | undefined {
   const inside = open.at(-1);
   if (kind === '}' || kind === ']') {

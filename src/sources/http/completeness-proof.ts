@@ -31,14 +31,12 @@ export function createProof(id: string, total: string | undefined, more: string)
   let unmarked: Flaw | undefined;
   let stopped: Flaw | undefined;
   return {
-    /** Adds a record. Returns whether it is new. */
     add(value: unknown): boolean {
       const before = seen.size;
       records += 1;
       const text = idOf(value, id);
       return seen.add(markOf(text === '' ? `record ${toText(value)}` : `id ${text}`)).size > before;
     },
-    /** Adds a record that cannot be read. */
     addBroken: (where: string) => void broken.push(where),
     /** Reads the total from a response; `found` is one that was found without configuration. */
     hear(answer: unknown, found: Stated | undefined): void {
@@ -51,7 +49,6 @@ export function createProof(id: string, total: string | undefined, more: string)
     endUnmarked: (flaw: Flaw) => void (unmarked = flaw),
     /** Notes that the list ended early, regardless of any total. */
     stop: (flaw: Flaw) => void (stopped = flaw),
-    /** Returns the flaws that prevent the proof. */
     flaws(): Flaw[] {
       const flaws: Flaw[] = [];
       if (stopped) return [stopped];
@@ -86,7 +83,6 @@ export function createProof(id: string, total: string | undefined, more: string)
   };
 }
 
-/** Returns the id of a record, or '' if it has none. */
 export function idOf(value: unknown, path: string): string {
   const id = fieldAt(value, path);
   return typeof id === 'string' || typeof id === 'number' ? String(id).trim() : '';

@@ -103,10 +103,7 @@ interface Reading extends Surroundings {
   ofChanges: boolean;
 }
 
-/**
- * Describes how a list was read. Times are the CRM's own in milliseconds since the epoch, or
- * undefined if it states none.
- */
+/** How a list was read. Times are of the CRM's clock in epoch milliseconds, if it states any. */
 interface ListingResult {
   certificate: Certificate;
   /** Whether the list of changes no longer exists. */
@@ -273,10 +270,7 @@ function findContinuation(
   return { why, fix: howToReadOn(options, sign) };
 }
 
-/**
- * Creates the cursors of this source. A cursor is a time of the CRM's clock in whole seconds, as in
- * its Date header.
- */
+/** Creates cursors: a time of the CRM's clock in whole seconds, as in its Date header. */
 function createSince({ url, format, overlap }: ChangesOptions) {
   const overlapMs = milliseconds(overlap);
   return {

@@ -17,13 +17,11 @@
  */
 import { fieldAt } from '../../domain/values/record-field.ts';
 
-/** A number in a response, and where it is. */
 export interface Stated {
   path: string;
   count: number;
 }
 
-/** What a response says about the rest of its list. */
 export interface MoreSigns {
   /** The flag, link or cursor that says that there is more. */
   more: Sign | undefined;
@@ -169,7 +167,6 @@ function bodyEntries(value: unknown, records: string | undefined): Entry[] {
   });
 }
 
-/** Returns the fields of an object, and those of the objects for paging in it. */
 function entriesOf(value: unknown, path: string, depth: number): Entry[] {
   if (!isObject(value)) return [];
   return Object.entries(value).flatMap(([name, inner]): Entry[] => {

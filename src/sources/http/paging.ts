@@ -18,7 +18,6 @@ export interface ReadPage {
   /** The number of records, and how many of them no earlier page contained. */
   size: number;
   fresh: number;
-  /** What it says about further pages. */
   signs: MoreSigns;
 }
 
@@ -31,7 +30,6 @@ export type Next =
   | { end: 'marked' }
   | { end: 'unmarked' | 'wrong'; flaw: Flaw };
 
-/** The paging method for one list. */
 export interface Paging {
   first: string;
   after(page: ReadPage): Next;

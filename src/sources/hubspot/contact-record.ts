@@ -13,13 +13,9 @@ import { fieldAt } from '../../domain/values/record-field.ts';
 import { jsonRecords } from '../shared/json-records.ts';
 import type { SourceRecord } from '../source.ts';
 
-/**
- * The properties that hold the ids of merged contacts, in two formats: `7;8` and
- * `7:1700000000000;8:1700000000000`.
- */
+/** The ids of merged contacts, in two formats: `7;8` and `7:1700000000000;8:1700000000000`. */
 export const mergedProperties = ['hs_merged_object_ids', 'hs_calculated_merged_vids'];
 
-/** The response that a contact comes from. */
 interface Origin {
   /** The position of a contact that has no id. */
   where: string;
@@ -48,10 +44,7 @@ export function contactRecords(fields: readonly string[]) {
       );
       return [under(id, value, { ...origin, where: `contact ${id}` }), ...losers];
     },
-    /**
-     * Returns the contact received when an id was requested, under its own id or under the id of a
-     * merged contact.
-     */
+    /** Returns the contact that a request for an id brought, under its id or the merged one. */
     one: under,
   };
 }
@@ -63,7 +56,6 @@ export function idOf(value: unknown): string | undefined {
   return typeof text === 'string' && /^\d{1,20}$/.test(text) ? text : undefined;
 }
 
-/** Returns the ids of the contacts that were merged into this one. */
 export function mergedInto(value: unknown): string[] {
   const lists = mergedProperties.map((name) => fieldAt(value, `properties.${name}`));
   const ids = lists

@@ -5,6 +5,7 @@
  */
 import { pathSegment, queryValue } from '../../domain/address-part.ts';
 import { z } from 'zod';
+import type { Clock } from '../../domain/clock.ts';
 import { Invalid, RateLimited, Unavailable } from '../../domain/errors.ts';
 import { httpDate, observe } from '../../http/rate-limit-headers.ts';
 import {
@@ -49,48 +50,35 @@ interface Of {
   archived: boolean;
 }
 
-/** Requests. They throw the errors of a request, and Invalid for a response of another shape. */
-export interface Api {
-  readonly host: string;
-  /**
-   * Returns the names of all contact properties, and the time of the response by HubSpot's own
-   * clock.
-   */
-  names(signal: AbortSignal): Promise<{ names: Set<string>; at: number | undefined }>;
-  /** Returns one page of all contacts. */
-  list(of: Of & { after: string | undefined }, signal: AbortSignal): Promise<ContactPage>;
-  /**
-   * Returns the contacts that changed since then, as far as HubSpot's index knows, by ascending ids
-   * above `above`.
-   */
-  changed(since: { fromMs: number; above: string }, signal: AbortSignal): Promise<ContactPage>;
-  /**
-   * Returns at most one page of contacts by their ids, without those that do not exist. Throws
-   * Unavailable if a contact could not be read for another reason.
-   */
-  some(ids: readonly string[], of: Of, signal: AbortSignal): Promise<ContactPage>;
-  /** Returns one contact, or undefined if it does not exist. */
-  one(id: string, of: Of, signal: AbortSignal): Promise<ContactPage | undefined>;
-  close(): Promise<void>;
-}
-
-/** Opens a connection to the API. */
 export function createApi(
   { url, token, timeoutMs }: { url: string; token: string; timeoutMs: number },
   around: Surroundings & { pace: Pace },
-): Api {
+) {
   const headers = { authorization: `Bearer ${token}` };
   const mend = { credentials: 'the token', request: 'url' };
   const asking = createAsking({ url, headers, timeoutMs, mend }, around);
   const { host } = asking;
-  const ask = askPatiently(asking, around);
+  const patiently = askPatiently(asking, around, { accepts: [403], mostWaitMs: MOST_WAIT_MS });
+  const ask = async (question: CrmRequest, signal: AbortSignal): Promise<Said | undefined> => {
+    const said = await patiently(question, signal);
+    if (said?.status !== 403) return said;
+    const { pathname } = new URL(question.address);
+    const scope = pathname === propertiesOfContacts ? 'schemas' : 'objects';
+    const fix = `give its app the scope crm.${scope}.contacts.read`;
+    throw new Invalid(`${host} does not allow this with the token (403)`, { fix });
+  };
   const at = (path: string, query: Record<string, string>) =>
     `${new URL(path, url).href}?${new URLSearchParams(query).toString()}`;
   const posted = (path: string, content: object): CrmRequest => ({
     address: new URL(path, url).href,
     body: { type: 'application/json', text: JSON.stringify(content) },
   });
-  const some: Api['some'] = async (ids, { properties, archived }, signal) => {
+  /** Returns those of a page of ids that exist. Throws Unavailable if one cannot be read. */
+  const some = async (
+    ids: readonly string[],
+    { properties, archived }: Of,
+    signal: AbortSignal,
+  ) => {
     const path = `${contacts}/batch/read?archived=${queryValue(String(archived))}`;
     const inputs = ids.map((id) => ({ id }));
     const said = await ask(posted(path, { properties, inputs }), signal);
@@ -105,13 +93,14 @@ export function createApi(
   };
   return {
     host,
-    async names(signal) {
+    /** Returns the names of all contact properties, and HubSpot's time of the response. */
+    async names(signal: AbortSignal) {
       const said = await ask({ address: at(propertiesOfContacts, { archived: 'false' }) }, signal);
       const { results } = read(named, said, host);
       const when = httpDate(said?.headers['date']);
       return { names: new Set(results.map(({ name }) => name)), at: when };
     },
-    async list({ after, ...of }, signal) {
+    async list({ after, ...of }: Of & { after: string | undefined }, signal: AbortSignal) {
       const place = { limit: String(PAGE), ...(after !== undefined && { after }) };
       const address = at(contacts, { ...place, ...queryOf(of) });
       if (address.length <= LONGEST_ADDRESS) return pageOf(await ask({ address }, signal), host);
@@ -123,7 +112,8 @@ export function createApi(
       const nameless = listed.values.filter((value) => idOf(value) === undefined);
       return { ...found, values: [...found.values, ...nameless], next: listed.next };
     },
-    async changed(since, signal) {
+    /** Returns contacts changed since then, as far as known, by ascending ids above `above`. */
+    async changed(since: { fromMs: number; above: string }, signal: AbortSignal) {
       // Sorting by id and always requesting the first contacts above the last id works however many
       // contacts changed in the same millisecond, despite HubSpot's limit of 10,000 results per
       // search, and although a contact that changes meanwhile would move in an order by time.
@@ -143,7 +133,7 @@ export function createApi(
       return pageOf(await ask(posted(search, content), signal), host);
     },
     some,
-    async one(id, of, signal) {
+    async one(id: string, of: Of, signal: AbortSignal): Promise<ContactPage | undefined> {
       const address = at(`${contacts}/${pathSegment(id)}`, queryOf(of));
       if (address.length > LONGEST_ADDRESS) {
         const found = await some([id], of, signal);
@@ -157,6 +147,9 @@ export function createApi(
     close: () => asking.close(),
   };
 }
+
+/** Requests. They throw the errors of a request, and Invalid for a response of another shape. */
+export type Api = ReturnType<typeof createApi>;
 
 function queryOf({ properties, archived }: Of): Record<string, string> {
   return { properties: properties.join(','), archived: String(archived) };
@@ -186,8 +179,15 @@ function read<T>(shape: z.ZodType<T>, said: Said | undefined, host: string): T {
   throw new Invalid(`${host}: the answer is not as HubSpot answers about contacts`, { fix: mend });
 }
 
-/** Sends a request when its turn comes, and repeats it if HubSpot says that it came too early. */
-function askPatiently(asking: Asking, { pace, clock }: Surroundings & { pace: Pace }) {
+/**
+ * Returns a function that sends a request when its turn comes, and repeats it while HubSpot says
+ * that it came too early. Throws RateLimited after `mostWaitMs`, and at once if that is the day.
+ */
+export function askPatiently(
+  asking: Asking,
+  { pace, clock }: { pace: Pace; clock: Clock },
+  { accepts, mostWaitMs }: { accepts: readonly number[]; mostWaitMs: number },
+) {
   const { host } = asking;
   const limited = (what: string, fix: string, retryAfterMs: number) =>
     new RateLimited(`${host} ${what}`, { fix, retryAfterMs, route: host });
@@ -196,13 +196,8 @@ function askPatiently(asking: Asking, { pace, clock }: Surroundings & { pace: Pa
     for (let waitedMs = 0; ;) {
       const turnMs = pace.waitMs({ isSearch: pathname === search }, clock.monotonic());
       if (turnMs > 0) await clock.sleep(turnMs, signal);
-      const said = await asking.ask({ ...question, accepts: [403, ...later] }, signal);
+      const said = await asking.ask({ ...question, accepts: [...accepts, ...later] }, signal);
       if (said) pace.hear(said.headers, clock.monotonic());
-      if (said?.status === 403) {
-        const scope = pathname === propertiesOfContacts ? 'schemas' : 'objects';
-        const fix = `give its app the scope crm.${scope}.contacts.read`;
-        throw new Invalid(`${host} does not allow this with the token (403)`, { fix });
-      }
       if (!said || !later.includes(said.status)) return said;
       const waitMs = laterBy(said, clock.now());
       if (waitMs === 'day') {
@@ -210,8 +205,9 @@ function askPatiently(asking: Asking, { pace, clock }: Surroundings & { pace: Pa
         throw limited('has no request left for today, for this account (429)', fix, HOUR_MS);
       }
       waitedMs += waitMs;
-      if (waitedMs > MOST_WAIT_MS) {
-        const what = `asks to wait (${said.status}), and 10 minutes were not enough`;
+      if (waitedMs > mostWaitMs) {
+        const most = mostWaitMs < MOST_WAIT_MS ? `${mostWaitMs / 1000} seconds` : '10 minutes';
+        const what = `asks to wait (${said.status}), and ${most} were not enough`;
         throw limited(what, 'run less often, or have its limit raised', waitMs);
       }
       await clock.sleep(waitMs, signal);
@@ -219,10 +215,7 @@ function askPatiently(asking: Asking, { pace, clock }: Surroundings & { pace: Pa
   };
 }
 
-/**
- * Returns the token. A file is read again each time, so that the token can be changed at any time.
- * Throws Invalid if the file contains no token.
- */
+/** Returns the token; a file is read again each time. Throws Invalid if it holds none. */
 export function readToken({ token = '', tokenFile }: HubspotOptions): string {
   if (tokenFile === undefined) return token;
   const text = smallText(tokenFile);
@@ -270,7 +263,7 @@ export function createPace() {
  * Returns how many milliseconds to wait after such a response, or 'day' if the day's requests are
  * used up. `nowMs` is the wall-clock time, needed for headers that state a time.
  */
-export function laterBy({ status, headers, value }: Said, nowMs: number): number | 'day' {
+function laterBy({ status, headers, value }: Said, nowMs: number): number | 'day' {
   const texts = [fieldAt(value, 'policyName'), fieldAt(value, 'message')];
   const text = texts
     .filter((one) => typeof one === 'string')

@@ -98,10 +98,7 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
   };
 }
 
-/**
- * Yields the records of all pages. A failure after the first page ends the read, and the records
- * read so far are kept.
- */
+/** Yields the records of all pages. After the first one, a failure ends the read. */
 async function* toRecords(
   sheets: AsyncGenerator<Sheet, void>,
   fields: readonly string[],

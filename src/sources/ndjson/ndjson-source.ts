@@ -85,15 +85,10 @@ function explain(text: string | undefined): Flaw {
   return { why: 'is no JSON', fix: `write one whole JSON object a line${more}` };
 }
 
-/**
- * Limits the length of a line to more than any record needs. Without a limit, a file without line
- * breaks would be held in memory as a whole.
- */
+/** More than any record needs; a file without line breaks must not fill the memory. */
 const LINE_BYTES = 4 * 1024 * 1024;
 
-/** One line of the file. */
 interface JsonLine {
-  /** The number of the line; the first line is 1. */
   number: number;
   /** The text; undefined if the line exceeds the limit. */
   text: string | undefined;
@@ -129,7 +124,6 @@ function lineParser() {
       add(chunk.subarray(start));
       return lines;
     },
-    /** Returns the text after the last line break. */
     end: take,
   };
 }

@@ -17,4 +17,3 @@ export const ndjsonReturnsOptions = fileReturnsOptions(
   'ndjson',
   'Adds a line with a JSON object to a file for each opt-out',
 );
-export type NdjsonReturnsOptions = z.infer<typeof ndjsonReturnsOptions>;

@@ -12,7 +12,6 @@ import { Invalid, Unavailable } from '../../domain/errors.ts';
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import { readSmallFile } from '../../domain/values/config-file.ts';
 
-/** One request. */
 export interface ApiQuestion {
   /** The path below the version (/queryAll?q=…), or a full path named in a response. */
   path: string;
@@ -28,7 +27,6 @@ export interface ApiQuestion {
 
 export type Session = ReturnType<typeof createSession>;
 
-/** The parts that a session needs. */
 interface SessionOptions extends Surroundings {
   options: SalesforceOptions;
   grants: Grants;
@@ -39,7 +37,6 @@ interface SessionOptions extends Surroundings {
 const refusals = [400, 401, 403, 404];
 const mend = { credentials: 'auth', request: 'where' };
 
-/** Creates a session. It connects with the first request. */
 export function createSession({ options, grants, signal, ...rest }: SessionOptions) {
   const { timeoutMs, version } = options;
   const base = `/services/data/${pathSegment(version)}`;
@@ -80,7 +77,6 @@ export function createSession({ options, grants, signal, ...rest }: SessionOptio
   };
 }
 
-/** A token and the place where it is valid. */
 interface Grant {
   token: string;
   /** The origin of the API. */

@@ -56,7 +56,20 @@ export async function describeShapes(
     found.push([object, described.safeParse(value).data?.fields ?? []]);
   }
   const missing = names.filter((name) => found.every(([, there]) => !spellingOf(name, there)));
-  if (missing.length > 0) throw missingFields(missing, found, session.host);
+  if (missing.length > 0) {
+    const all = found.flatMap(([, there]) =>
+      there.flatMap(({ name, relationshipName }) =>
+        relationshipName ? [name, `${relationshipName}.Name`] : name,
+      ),
+    );
+    const hints = hintsFor(missing, all);
+    const more = hints.length > 0 ? hints : [`fields found: ${listed([...new Set(all)])}`];
+    const verb = objects.length > 1 ? 'have' : 'has';
+    const what = `${objects.join(' and ')} ${verb} no field ${missing.map(quoted).join(', ')}`;
+    throw new Invalid(`${session.host}: ${[what, ...more].join('; ')}`, {
+      fix: 'correct the configuration, or let the user see the field',
+    });
+  }
   return found.map(([object, there]) => {
     const spellings = new Map(names.map((name) => [name, spellingOf(name, there)]));
     const own = needed.filter((name) => there.some((field) => field.name === name));
@@ -85,23 +98,4 @@ function spellingOf(name: string, there: Described): Spelling | undefined {
   if (!field) return undefined;
   if (field.type === 'boolean') return 'truth';
   return ['int', 'long', 'double', 'currency', 'percent'].includes(field.type) ? 'number' : 'text';
-}
-
-function missingFields(
-  missing: readonly string[],
-  found: [ObjectName, Described][],
-  host: string,
-): Invalid {
-  const objects = found.map(([object]) => object).join(' and ');
-  const names = found.flatMap(([, there]) =>
-    there.flatMap(({ name, relationshipName }) =>
-      relationshipName ? [name, `${relationshipName}.Name`] : name,
-    ),
-  );
-  const hints = hintsFor(missing, names);
-  const there = hints.length > 0 ? hints : [`fields found: ${listed([...new Set(names)])}`];
-  const what = `${objects} ${found.length > 1 ? 'have' : 'has'} no field ${missing.map(quoted).join(', ')}`;
-  return new Invalid(`${host}: ${[what, ...there].join('; ')}`, {
-    fix: 'correct the configuration, or let the user see the field',
-  });
 }

@@ -22,7 +22,6 @@ const page = z.object({
 
 interface QueryPage {
   rows: Row[];
-  /** The total number of records of the query. */
   total: number;
   /** The path of the next page; undefined on the last page. */
   next: string | undefined;

@@ -12,10 +12,7 @@ import type { SourceRecord } from '../source.ts';
 /** Limits the ids in one query, because an address may have 16 KB. */
 const IDS_AT_ONCE = 250;
 
-/**
- * A field that may state an opt-out. If `says` returns unknown, the value is unclear and the record
- * is not trusted otherwise.
- */
+/** A field that may state an opt-out. If `says` gives unknown, the record is not trusted. */
 export interface OptOutField {
   field: string;
   says(value: unknown): 'yes' | 'no' | 'unknown';
@@ -137,10 +134,7 @@ export async function standIns(reader: Reader, rows: readonly Row[]): Promise<Ro
 
 type Way = { chain: Row[] } | { needs: string } | 'lost';
 
-/**
- * Follows a record to the last one of its chain, which replaces it. A circle counts as a chain that
- * is too long.
- */
+/** Follows a record to the last of its chain. A circle counts as a chain too long. */
 function walk(from: Row, known: ReadonlyMap<string, Row | null>): Way {
   const chain = [from];
   for (let at = from; chain.length <= MOST_STEPS;) {

@@ -62,10 +62,17 @@ export function salesforceSource(
   return {
     async *read(request) {
       const reading = `salesforce-${clock.now()}`;
+      const { signal } = request;
       const session = openSession(request);
+      const all = async function* (shape: Shape): Rows {
+        const query = { shape, where: [options.where], order: 'Id' };
+        const first = await firstPage(session, query);
+        if (first.total <= options.bulkAbove) return yield* rowsFrom(session, query, first);
+        return yield* bulkRows({ session, clock, signal }, query);
+      };
       try {
         const reader = await openReader(session, request, 'asked now');
-        const flaws = yield* listAll(reader, options.bulkAbove, clock, request.signal);
+        const flaws = yield* listRecords(reader, all, async () => []);
         keep(reading);
         const cursor = createCursors(options, request.fields).after(session.startedAt());
         return withCursor(certificateOf(reading, flaws), cursor);
@@ -81,7 +88,12 @@ export function salesforceSource(
         const reader = await openReader(session, request, 'asked now');
         const time = cursors.read(since, session.startedAt());
         if (time === undefined) return 'lost';
-        const flaws = yield* listChanged(reader, time);
+        const changed = async function* (shape: Shape): Rows {
+          const where = [`SystemModstamp >= ${time}`, options.where];
+          const query = { shape, where, order: 'SystemModstamp, Id' };
+          return yield* rowsFrom(session, query, await firstPage(session, query));
+        };
+        const flaws = yield* listRecords(reader, changed, async (rows) => standIns(reader, rows));
         keep(reading);
         const cursor = cursors.after(session.startedAt(), since);
         return withCursor(certificateOf(reading, flaws), cursor);
@@ -133,10 +145,7 @@ function createReaders(
   };
 }
 
-/**
- * Returns a condition that is true if one of these is. If none is, but one has no result, it has
- * none either. Undefined without conditions.
- */
+/** Returns a condition that is true if one is, and else has no result if one has none. */
 function joinConditions(conditions: readonly Condition[]): Condition | undefined {
   const [first, ...others] = conditions;
   if (!first || others.length === 0) return first;
@@ -195,41 +204,16 @@ const BATCH_RECORDS = 500;
 
 type Rows = AsyncGenerator<Row[], number>;
 
-/** Yields records and returns the flaws that prevent a certificate. */
-type Listing = AsyncGenerator<SourceRecord[], Flaw[]>;
-
-/** Yields all records. An object with more than `bulkAbove` is read through the Bulk API. */
-function listAll(reader: Reader, bulkAbove: number, clock: Clock, signal: AbortSignal): Listing {
-  const { session, where } = reader;
-  const all = async function* (shape: Shape): Rows {
-    const query = { shape, where: [where], order: 'Id' };
-    const first = await firstPage(session, query);
-    if (first.total > bulkAbove) return yield* bulkRows({ session, clock, signal }, query);
-    return yield* rowsFrom(session, query, first);
-  };
-  return listRecords(reader, all, async () => []);
-}
-
-/** Yields the records that changed since `time`, in SOQL's notation. */
-function listChanged(reader: Reader, time: string): Listing {
-  const { session, where } = reader;
-  const changed = async function* (shape: Shape): Rows {
-    const since = `SystemModstamp >= ${time}`;
-    const query = { shape, where: [since, where], order: 'SystemModstamp, Id' };
-    return yield* rowsFrom(session, query, await firstPage(session, query));
-  };
-  return listRecords(reader, changed, async (rows) => standIns(reader, rows));
-}
-
 /**
- * Yields the records of all objects, each replaced by the record to which it resolves. `besides`
- * returns further rows that must be read because of the given ones.
+ * Yields the records of all objects, each replaced by the record to which it resolves, and returns
+ * the flaws that prevent a certificate. `besides` returns further rows that must be read because of
+ * the given ones.
  */
 async function* listRecords(
   reader: Reader,
   rowsOf: (shape: Shape) => Rows,
   besides: (rows: Row[]) => Promise<Row[]>,
-): Listing {
+): AsyncGenerator<SourceRecord[], Flaw[]> {
   const flaws: Flaw[] = [];
   let hasBegun = false;
   async function* listObject(shape: Shape): AsyncGenerator<SourceRecord[], void> {

@@ -19,7 +19,6 @@ import { errorOf, refusalOf } from './protocol/api-refusal.ts';
 
 const AT_ONCE = 20;
 
-/** Codes that concern only this record. */
 const ofRecord = new Set([
   'CANNOT_UPDATE_CONVERTED_LEAD',
   'DUPLICATES_DETECTED',

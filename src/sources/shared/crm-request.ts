@@ -31,11 +31,9 @@ export interface CrmRequest {
 
 export interface Said {
   status: number;
-  /** The headers, with names in lower case. */
   headers: Readonly<Record<string, string>>;
   /** The JSON value; undefined if an accepted status came without JSON. */
   value: unknown;
-  /** The text from which the value was parsed. */
   text: string;
 }
 
@@ -73,7 +71,6 @@ interface Mend {
   of?: string;
 }
 
-/** Opens a connection to the host of `url`. */
 export function createAsking(options: AskingOptions, { clock, random }: Surroundings): Asking {
   const { origin, host } = new URL(options.url);
   const { timeoutMs, mend, mostWaitMs = MOST_WAIT_MS } = options;
@@ -119,7 +116,6 @@ export function createAsking(options: AskingOptions, { clock, random }: Surround
   };
 }
 
-/** Returns the headers with their names in lower case. */
 export function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),

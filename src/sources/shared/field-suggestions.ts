@@ -17,22 +17,18 @@ export function listed(names: readonly string[]): string {
   return `${shown.join(', ')}${more}`;
 }
 
-/** Returns the most similar name, or undefined if none is close enough to be a misspelling. */
-function findNearest(wanted: string, names: readonly string[]): string | undefined {
-  let best: { name: string; distance: number } | undefined;
-  for (const name of names) {
-    if (name === '' || name.length > 100) continue;
-    const distance = levenshtein(plain(wanted), plain(name));
-    if (distance < (best?.distance ?? Infinity)) best = { name, distance };
-  }
-  return best && best.distance <= Math.max(1, wanted.length / 3) ? best.name : undefined;
-}
-
 /** Returns a hint for each missing name that resembles one of `names`: did you mean "a" for "b"? */
 export function hintsFor(missing: readonly string[], names: readonly string[]): string[] {
-  return missing.flatMap((name) => {
-    const near = findNearest(name, names);
-    return near === undefined ? [] : [`did you mean ${quoted(near)} for ${quoted(name)}?`];
+  return missing.flatMap((wanted) => {
+    let best: { name: string; distance: number } | undefined;
+    for (const name of names) {
+      if (name === '' || name.length > 100) continue;
+      const distance = levenshtein(plain(wanted), plain(name));
+      if (distance < (best?.distance ?? Infinity)) best = { name, distance };
+    }
+    // A name that is further away is another name, and no misspelling.
+    if (!best || best.distance > Math.max(1, wanted.length / 3)) return [];
+    return [`did you mean ${quoted(best.name)} for ${quoted(wanted)}?`];
   });
 }
 

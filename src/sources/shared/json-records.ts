@@ -7,10 +7,7 @@ const LISTED_DEPTH = 3;
 
 export type JsonRecords = ReturnType<typeof jsonRecords>;
 
-/**
- * Creates the checks of a read. A field that only some records have is empty in the others. A field
- * that no record has is a mistake in the configuration.
- */
+/** Creates the checks of a read: a field that no record has is a mistake. */
 export function jsonRecords(fields: readonly string[]) {
   const unseen = new Set(fields);
   let first: object | undefined;

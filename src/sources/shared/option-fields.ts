@@ -6,7 +6,6 @@ import { durationForm, isLoopback, numeric, truth } from '../../domain/values/co
 
 export const text = (what: string) => z.string().min(1).describe(what);
 
-/** Returns the schema of an integer, which may be written as text. */
 export const whole = (min: number, max: number, what: string) =>
   z.preprocess(numeric, z.number().int().min(min).max(max)).describe(what);
 

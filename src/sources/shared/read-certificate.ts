@@ -56,10 +56,7 @@ export function brokenFlaw(
 
 const HOLDS_MS = 15 * 60_000;
 
-/**
- * Remembers the latest read for a quarter of an hour, for a source that cannot report whether it
- * has changed.
- */
+/** Remembers the latest read for 15 minutes, for a source that cannot tell of changes. */
 export function holding(clock: Clock) {
   let latest: { reading: string; at: number } | undefined;
   return {

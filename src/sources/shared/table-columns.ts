@@ -87,10 +87,7 @@ function noColumns(missing: readonly string[]): string {
   return `${what} ${missing.map(quoted).join(', ')}`;
 }
 
-/**
- * Returns the message about missing columns. If the file has no header row, its first row is a
- * person's data, which the message does not repeat.
- */
+/** Explains missing columns. Without a header row, the first one is a person: not repeated. */
 function explainMissing(missing: readonly string[], names: readonly string[]): string {
   const reasons = names.some((name) => name.includes('@'))
     ? [
@@ -107,10 +104,7 @@ function explainMissing(missing: readonly string[], names: readonly string[]): s
 
 const FIELD_BYTES = 1024 * 1024;
 
-/**
- * Returns why a row with this field cannot be used, or undefined if it can. `isNulPossible` states
- * whether the field has to be searched for NUL.
- */
+/** Returns why a row with this field cannot be used, if so; NUL is sought only if possible. */
 export function fieldFault(
   field: string,
   isNulPossible: boolean,

@@ -28,10 +28,7 @@ interface Changes {
   zone: string | undefined;
 }
 
-/**
- * Returns the value to compare the column with, or undefined if no row states when it was changed.
- * Throws Invalid if the column cannot be compared.
- */
+/** Returns the value to compare with; undefined if no row has a time. Throws Invalid. */
 export async function comparableTime(changes: Changes, atMs: number): Promise<Raw | undefined> {
   const { column, zone, session } = changes;
   const { holds } = column;

@@ -18,10 +18,7 @@ import type { Relation } from './relation-pages.ts';
 import type { Column, Raw } from './drivers/database-session.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
 
-/**
- * Creates the converter of a relation's rows into records. It returns a record with its key and its
- * id as texts, or '' if it has none.
- */
+/** Creates the converter of rows into records, with key and id as texts, or ''. */
 export function rowReader(
   { columns, at }: Relation,
   json: JsonRecords,

@@ -119,10 +119,7 @@ interface Certified {
   sinceMs?: number;
 }
 
-/**
- * Reads a database once, either everything or only what has changed. Yields the records in batches
- * of one page, and returns the certificate.
- */
+/** Yields a page of records at a time, of all or of what changed, and returns the certificate. */
 async function* certified(
   session: Session,
   { options, id, request, reading, sinceMs }: Certified,

@@ -184,10 +184,7 @@ async function openParts(place: ZipPlace) {
   return {
     /** Returns whether there is a part with this name. Case is ignored. */
     has: (name: string) => entries.has(name.toLowerCase()),
-    /**
-     * Yields the bytes of a part. Throws Invalid if there is no such part, or if its length or CRC
-     * is not the one that the zip states.
-     */
+    /** Yields a part's bytes. Throws Invalid without one, or with another length or CRC. */
     chunks(name: string): AsyncGenerator<Buffer> {
       const entry = entries.get(name.toLowerCase());
       if (!entry) throw damaged(path, `it has no ${quoted(name)}`);

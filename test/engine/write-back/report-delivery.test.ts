@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { Interrupted, Unavailable } from '../../../src/domain/errors.ts';
 import type { OptOutReport, ReturnCause } from '../../../src/domain/opt-out-report.ts';
-import { csvReturns } from '../../../src/sources/csv/write-back.ts';
+import { csvReturns } from '../../../src/sources/shared/files/file-write-back.ts';
 import type { WriteBack } from '../../../src/sources/write-back.ts';
 import type { RunOptions } from '../../../src/engine/context/mirror-context.ts';
 import { run } from '../../../src/engine/run.ts';
@@ -78,7 +78,7 @@ describe('a process that crashes', () => {
     const world = await standing('ann', 'bob');
     leave(world, 'ann', 'bob');
     const path = join(world.folder, 'back.csv');
-    const file = csvReturns({ type: 'csv', path });
+    const file = csvReturns({ path });
     const dead: WriteBack = {
       ...file,
       async *tell(batch, signal) {
@@ -184,7 +184,7 @@ describe('the time of a report', () => {
     const world = await standing('ann');
     leave(world, 'ann');
     const path = join(world.folder, 'nowhere/back.csv');
-    const { status, returns, reasons } = await sync(world, csvReturns({ type: 'csv', path }));
+    const { status, returns, reasons } = await sync(world, csvReturns({ path }));
     expect({ status, returns }).toMatchObject({ status: 'rejected', returns: { waiting: 1 } });
     expect(reasons.join()).toContain('its folder is not there → make it');
     expect(existsSync(path)).toBe(false);

@@ -72,8 +72,20 @@ const passing: Record<string, Line> = {
 
 /** Returns the error for a refusal; `host` is for the message. */
 export function errorOf(refusal: Refusal, host: string): Error {
-  const { status, code } = refusal;
-  if (code === 'REQUEST_LIMIT_EXCEEDED') return limitError(refusal, host);
+  const { status, code, message, usage } = refusal;
+  if (code === 'REQUEST_LIMIT_EXCEEDED') {
+    if (/concurrent/i.test(message)) {
+      const what = `${host} has too many long requests at once`;
+      return new Unavailable(what, { fix: 'try again later', acted: 'maybe', status });
+    }
+    // The daily limit is no permission problem, whatever the status says.
+    const used = usage === undefined ? '' : ` (${usage})`;
+    return new RateLimited(`${host} has used up its API requests of 24 hours${used}`, {
+      fix: 'run less often, or have them raised',
+      retryAfterMs: LIMIT_WAIT_MS,
+      route: host,
+    });
+  }
   const temporary = passing[code]?.(refusal);
   if (temporary) {
     const [what, fix] = temporary;
@@ -86,23 +98,6 @@ export function errorOf(refusal: Refusal, host: string): Error {
       : 'correct where of the source, and the fields of the configuration',
   ];
   return new Invalid(`${host} ${what}`, { fix });
-}
-
-/**
- * Returns the error for too many requests at once or in a day. The daily limit is not a permission
- * problem, whatever the status says.
- */
-function limitError({ status, message, usage }: Refusal, host: string): Error {
-  if (/concurrent/i.test(message)) {
-    const what = `${host} has too many long requests at once`;
-    return new Unavailable(what, { fix: 'try again later', acted: 'maybe', status });
-  }
-  const used = usage === undefined ? '' : ` (${usage})`;
-  return new RateLimited(`${host} has used up its API requests of 24 hours${used}`, {
-    fix: 'run less often, or have them raised',
-    retryAfterMs: LIMIT_WAIT_MS,
-    route: host,
-  });
 }
 
 function fieldIn(message: string): string {

@@ -22,8 +22,37 @@ import type { Fault } from '../../../domain/record.ts';
 
 const AT_ONCE = 500;
 
+/** Reports opt-outs to a CSV file (RFC 4180) with a header, one line per report. */
+export function csvReturns({ path }: { path: string }): WriteBack {
+  const lineOf = ({ id, email, crmId, channel, cause, after, by }: OptOutReport) => {
+    const times = [after, by].map((at) => (at === null ? '' : new Date(at).toISOString()));
+    const cells = [id, email, crmId, channel, cause, ...times];
+    // Outer spaces need quotes too, because some readers drop them.
+    const isPlain = (cell: string) => !/[",\r\n]|^\s|\s$/.test(cell);
+    return cells
+      .map((cell) => (isPlain(cell) ? cell : `"${cell.replaceAll('"', '""')}"`))
+      .join(',');
+  };
+  return fileReturns(path, lineOf, 'return,email,crm id,channel,cause,after,by');
+}
+
+/** Reports opt-outs to a file with one JSON object per line. */
+export function ndjsonReturns({ path }: { path: string }): WriteBack {
+  return fileReturns(path, ({ id, email, crmId, channel, cause, after, by }) =>
+    JSON.stringify({
+      return: id,
+      email,
+      crmId: crmId === '' ? null : crmId,
+      channel,
+      cause,
+      after: after === null ? null : new Date(after).toISOString(),
+      by: new Date(by).toISOString(),
+    }),
+  );
+}
+
 /** Returns a write-back that appends to a file; `head` is the first line of a new file. */
-export function fileReturns(
+function fileReturns(
   path: string,
   lineOf: (one: OptOutReport) => string,
   head?: string,
@@ -110,7 +139,6 @@ function completeText(begun: Buffer, head: readonly string[], lines: readonly st
   return Buffer.from(`\n${lines.map((line) => `${line}\n`).join('')}`);
 }
 
-/** Returns the bytes after the last line break. */
 function cutShort(tail: Buffer): Buffer {
   return tail.subarray(tail.lastIndexOf(LF) + 1);
 }

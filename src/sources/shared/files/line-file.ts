@@ -64,7 +64,6 @@ export function lineFile(
   };
 }
 
-/** Yields the bytes, and reports which share of them has been read. */
 async function* reportProgress({ bytes, size }: Opened, { progress }: ReadRequest) {
   let read = 0;
   for await (const chunk of bytes) {

@@ -5,7 +5,7 @@
 import { type FileHandle, open, stat, mkdtemp, rm } from 'node:fs/promises';
 import { Busy, Invalid, Unavailable } from '../../../domain/errors.ts';
 import { readSmallFile } from '../../../domain/values/config-file.ts';
-import { type Stats, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import type { Clock } from '../../../domain/clock.ts';
 import type { Flaw } from '../read-certificate.ts';
 import { createHash } from 'node:crypto';
@@ -99,7 +99,7 @@ async function waitUntilQuiet(path: string, clock: Clock, signal: AbortSignal): 
       const what = stats.isDirectory() ? 'a directory' : 'not a regular file';
       throw new Invalid(`${path}: this is ${what}; name a file in the configuration`);
     }
-    const state = pick(stats);
+    const state: FileState = stats;
     const ageMs = clock.now() - state.mtimeMs;
     const unchanged = previous !== undefined && sameState(previous, state);
     if (ageMs >= QUIET_MS && (previous === undefined || unchanged)) return state;
@@ -115,26 +115,15 @@ async function waitUntilQuiet(path: string, clock: Clock, signal: AbortSignal): 
   }
 }
 
-function pick({ size, mtimeMs, ino }: Stats): FileState {
-  return { size, mtimeMs, ino };
-}
-
-/**
- * Returns the name of a read. Two files of the same size and time give the same name, wherever they
- * are stored.
- */
+/** Returns the name of a read, the same for files of one size and time anywhere. */
 function readingOf({ size, mtimeMs }: FileState): string {
   return `${size}-${mtimeMs}`;
 }
 
-/** Returns the local file at a path, which is opened again for each read. */
 export function localFile(path: string, clock: Clock) {
   let latest: FileState | undefined;
   return {
-    /**
-     * Opens the current version. If the file is still being written, waits up to a minute. Throws
-     * Busy or Invalid. The caller closes the handle.
-     */
+    /** Opens the version of now, after up to a minute of writing. Throws Busy or Invalid. */
     async open(signal: AbortSignal) {
       const before = await waitUntilQuiet(path, clock, signal);
       latest = before;
@@ -147,18 +136,17 @@ export function localFile(path: string, clock: Clock) {
         reading: readingOf(before),
         /** Returns a flaw if the file is no longer the same. */
         async flaws(): Promise<Flaw[]> {
-          const states = [handle.stat(), stat(path)].map((one) => one.then(pick, () => undefined));
+          const states = [handle.stat(), stat(path)].map((one) => one.catch(() => undefined));
           const after = await Promise.all(states);
           if (after.every((state) => sameState(state, before))) return [];
           return [{ why: 'the file changed while it was read', fix: 'read it again' }];
         },
       };
     },
-    /** Works like `still` of a source. */
     still(reading: string): boolean {
       if (latest === undefined || readingOf(latest) !== reading) return false;
       try {
-        return sameState(pick(statSync(path)), latest);
+        return sameState(statSync(path), latest);
       } catch {
         return false;
       }
@@ -197,7 +185,6 @@ export function fileOrigin(path: string, clock: Clock): Origin {
   };
 }
 
-/** Where the bytes of a file come from: a path, a web address or standard input. */
 export interface Origin {
   /** The name for messages: a path or a host. */
   name: string;
@@ -205,7 +192,6 @@ export interface Origin {
   isPacked: boolean;
   /** Opens the file. Throws Invalid, Busy or Unavailable if it cannot be read. */
   open(signal: AbortSignal): Promise<Opened>;
-  /** Works like `still` of a source. */
   still(reading: string): boolean;
 }
 

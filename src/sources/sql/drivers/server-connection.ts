@@ -5,10 +5,7 @@ import { failureOf } from './database-failure.ts';
 import type { Opening } from './database-session.ts';
 
 export interface ServerAccess extends ServerPlace {
-  /**
-   * The encryption settings; undefined if the connection is not encrypted. Without `ca`, the
-   * authorities that Node.js trusts apply.
-   */
+  /** The encryption settings, if any; without `ca`, the authorities of Node.js apply. */
   tls: { ca?: string } | undefined;
 }
 

@@ -113,10 +113,7 @@ async function assertFile(path: string): Promise<void> {
   });
 }
 
-/**
- * Returns a function that runs work. The function converts failures to this project's errors, and
- * throws the signal's reason once it is aborted.
- */
+/** Returns what runs work, with this project's errors and the signal's reason. */
 function createAsk(path: string, signal: AbortSignal) {
   return async <T>(work: () => Promise<T>): Promise<T> => {
     signal.throwIfAborted();
