@@ -25,10 +25,7 @@ type Converted =
   | 'requests'
   | 'schedule';
 
-/**
- * The complete configuration. Paths are absolute, durations are in milliseconds, defaults are
- * filled in, and everything is frozen.
- */
+/** The whole configuration: absolute paths, durations in milliseconds, with defaults, frozen. */
 export interface Config extends Readonly<Omit<File, Converted>> {
   /** The file from which it was read. */
   readonly file: string;
@@ -88,10 +85,7 @@ interface GuardsConfig extends Readonly<Record<GuardKey, Readonly<Limit>>> {
   readonly absentForMs: number;
 }
 
-/**
- * Cron patterns without `H`; a pattern with six fields begins with seconds. The time zone is an
- * IANA name.
- */
+/** Cron patterns without `H`, six fields begin with seconds; an IANA time zone. */
 interface Schedule {
   readonly patterns: Readonly<
     Record<'full' | 'fast' | 'templates' | 'sentinel', string | undefined>

@@ -229,10 +229,7 @@ interface Interpolated {
 
 const reference = /\$\$\{|\$\{(?:([A-Za-z_]\w*)(?::-([^{}]*))?\})?/g;
 
-/**
- * Replaces `${NAME}` and `${NAME:-default}` in a text with values from `env`, and `$${` with `${`.
- * Variables within a value are not replaced.
- */
+/** Replaces `${NAME}` and `${NAME:-default}` by values of `env`, once, and `$${` by `${`. */
 export function interpolate(text: string, env: Record<string, string | undefined>): Interpolated {
   const found: Interpolated = { text, variables: [], missing: [], malformed: false };
   found.text = text.replace(reference, (whole: string, name?: string, standard?: string) => {
@@ -275,10 +272,7 @@ export function valueAt(value: unknown, path: Path): unknown {
   }, value);
 }
 
-/**
- * Returns the mistakes of a file with syntax errors. Each line gets at most one, because the others
- * follow from it. The parser's own wording is not used, because it may quote values.
- */
+/** Returns the mistakes of broken syntax, one a line, in words that quote no value. */
 function syntaxMistakes(
   faults: readonly YAMLError[],
   source: string,

@@ -1,10 +1,7 @@
 /** Puts values into web addresses. No other code does (a rule of style holds it). */
 import { Invalid } from './errors.ts';
 
-/**
- * Returns whether a value in a path would be a step up or nothing at all, written as it is or
- * encoded, so that the address would be that of something else.
- */
+/** Returns whether a value, plain or encoded, would be a step up in a path, or nothing. */
 export function isDotSegment(value: string): boolean {
   return /^(\.|%2e){0,2}$/i.test(value);
 }

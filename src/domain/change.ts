@@ -1,10 +1,7 @@
 import { guardClasses, type GuardClass } from './guard-classes.ts';
 import type { Key, RecordTypeName } from './record.ts';
 
-/**
- * The operations on a platform record. `complete` is the second step of creating a template: it
- * sets the fields that only an update can set.
- */
+/** Operations on a record. `complete` sets what only an update can set on a new template. */
 export const ops = [
   'create',
   'complete',
@@ -22,22 +19,15 @@ export interface Change {
   kind: RecordTypeName;
   key: Key;
   op: Op;
-  /**
-   * The part of the record that changes: the id of a contact's channel; '' for the whole record.
-   */
+  /** The part of the record that changes: the id of a contact's channel; '' for all of it. */
   part: string;
-  /**
-   * The platform's id that the request goes to; undefined for the id that is recorded when the
-   * request is sent.
-   */
+  /** The platform's id that the request goes to; undefined for the one recorded at that time. */
   target: string | undefined;
   /** The content of the request as JSON text, in a form that the record type defines. */
   body: string;
   /** The sending order: changes of a lower phase are sent first. */
   phase: number;
-  /**
-   * The guard class that counts the change; if undefined, no guard counts it and it is never held.
-   */
+  /** The guard class that counts the change; if undefined, it is never held. */
   guard?: GuardClass | undefined;
   /** Kept for the audit log. It is no part of the plan's hash. */
   why?: ChangeReason | undefined;
@@ -64,10 +54,7 @@ export interface ChangeReason {
   records?: string | undefined;
 }
 
-/**
- * Returns the class that counts a change. If undefined, no guard counts the change, and the change
- * is never held.
- */
+/** Returns the class that counts a change. If undefined, the change is never held. */
 export function guardOf(
   { kind, op }: { kind: RecordTypeName; op: Op },
   isStated = false,
@@ -78,10 +65,7 @@ export function guardOf(
   )?.id;
 }
 
-/**
- * Returns whether a change is an opt-out that the CRM states. Such a change is sent first, and only
- * the guard for mass opt-outs can hold it.
- */
+/** Returns whether the CRM states this opt-out. It is sent first; one guard alone can hold it. */
 export function isStatedOptOut({ op, guard }: { op: Op; guard?: string | undefined }): boolean {
   return op === 'opt_out' && (guard === undefined || guard === 'opt_out');
 }

@@ -3,10 +3,7 @@
  * use virtual time.
  */
 export interface Clock {
-  /**
-   * Returns milliseconds since the epoch, for records and messages. Do not use it to measure
-   * durations.
-   */
+  /** Returns milliseconds since the epoch, for records and messages, not for durations. */
   now(): number;
   /** Returns the milliseconds of a clock that never jumps, for measuring durations. */
   monotonic(): number;

@@ -31,18 +31,12 @@ export const causes = [
 /** One of `causes`. */
 export type Cause = (typeof causes)[number];
 
-/**
- * One fact about a person, without the person's identity. Times are in milliseconds since the
- * epoch.
- */
+/** One fact about a person, without their identity. Times are in milliseconds since the epoch. */
 export interface RememberedOptOut {
   /** The id of a channel; `all` ('*') for all mail. */
   part: string;
   cause: Cause;
-  /**
-   * The platform's id of the contact that showed it; only the same contact can revoke it. Null if
-   * unknown.
-   */
+  /** The platform's id of the contact that showed it, which alone revokes it; null if unknown. */
   contact: string | null;
   /** It happened after this time (null if unknown) and not later than `by`. */
   after: number | null;

@@ -48,10 +48,7 @@ export type ProblemCode =
 /** What is wrong and how to fix it, one line each and without personal data. */
 export interface Problem {
   code: ProblemCode;
-  /**
-   * The position in a file, such as `mirror.yaml:3:5 platform.url`; other problems name their place
-   * in the reason.
-   */
+  /** The position in a file: `mirror.yaml:3:5 platform.url`. Others name it in the reason. */
   place?: string | undefined;
   reason: string;
   fix?: string | undefined;
@@ -66,10 +63,7 @@ interface Renderable {
   fix?: string | null | undefined;
 }
 
-/**
- * Returns the line that people read: `reason → fix`. This is the only place that adds the arrow,
- * and no code splits such a line again.
- */
+/** Returns `reason → fix` for people. Nothing else adds the arrow, and nothing splits the line. */
 export function renderProblem({ place, reason, fix }: Renderable): string {
   const gap = place === undefined ? ' ' : '  ';
   const what = place === undefined ? reason : `${place}${gap}${reason}`;
@@ -84,10 +78,7 @@ interface Detail {
   cause?: unknown;
 }
 
-/**
- * An expected error, which is not a bug. `problems` is its data; `message` is the same as text for
- * people, one line for each problem.
- */
+/** An error that is no bug. `problems` is its data, `message` the same as text, a line for each. */
 export abstract class ExpectedError extends Error {
   readonly problems: Problems;
   constructor(problems: Problems, { message, cause }: { message?: string; cause?: unknown } = {}) {
@@ -96,10 +87,7 @@ export abstract class ExpectedError extends Error {
   }
 }
 
-/**
- * Input, configuration or a plan that cannot be used as it is. Exit code 2, never retried. Takes a
- * reason, or the problems if there are several.
- */
+/** Input, configuration or a plan that cannot be used. Exit code 2, never retried. */
 export class Invalid extends ExpectedError {
   override readonly name = 'Invalid';
   constructor(what: string | readonly Problem[], { fix, code = 'invalid', cause }: Detail = {}) {
@@ -109,10 +97,7 @@ export class Invalid extends ExpectedError {
   }
 }
 
-/**
- * Temporary: another process is at work, or a file is still being written. Exit code 75: run again
- * later.
- */
+/** Temporary: another process is at work, or a file is being written. Exit code 75: run again. */
 export class Busy extends ExpectedError {
   override readonly name = 'Busy';
   constructor(reason: string, { fix }: { fix?: string | undefined } = {}) {
@@ -152,10 +137,7 @@ export class Unavailable extends ExpectedError {
   }
 }
 
-/**
- * The platform, or the API of a CRM, kept asking to wait (429). `retryAfterMs` is the last wait
- * that it named, in milliseconds.
- */
+/** The platform or a CRM kept asking to wait (429), at last for `retryAfterMs`. */
 export class RateLimited extends ExpectedError {
   override readonly name = 'RateLimited';
   readonly retryAfterMs: number;
@@ -176,16 +158,11 @@ interface Refusal {
   fix: string;
   /** The route that was refused. */
   route: string;
-  /**
-   * Whether an earlier attempt at the same request may have had its effect; the default is 'no'.
-   */
+  /** Whether an earlier attempt at the same request may have had its effect; by default 'no'. */
   acted?: 'no' | 'maybe';
 }
 
-/**
- * A request that the platform understood and refused (4xx, never 429). `message` states what it
- * refused, without `why` and `fix`.
- */
+/** A request that the platform refused (4xx, never 429). `message` lacks `why` and `fix`. */
 export class Rejected extends ExpectedError implements Refusal {
   override readonly name = 'Rejected';
   readonly status: number;
@@ -212,9 +189,7 @@ export class NotSent extends ExpectedError {
   }
 }
 
-/**
- * Returns whether an error is an expected one. Anything else is a bug and must be thrown unchanged.
- */
+/** Returns whether an error is expected. Any other is a bug and must be thrown unchanged. */
 export function isExpected(error: unknown): error is ExpectedError {
   return error instanceof ExpectedError;
 }

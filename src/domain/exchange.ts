@@ -41,10 +41,7 @@ export function requestIdOf({ headers }: { headers: Answer['headers'] }): string
   return id?.replace(/[^\x21-\x7e]/g, '').slice(0, mostIdLength) || undefined;
 }
 
-/**
- * One attempt to send a request to the platform, and its outcome, for a log. It contains no header
- * of the request, and thus neither the API key nor a cookie.
- */
+/** One request to the platform and its outcome, for a log, without the headers of the request. */
 export interface Attempt {
   /** When the attempt began, in milliseconds since the epoch. */
   at: number;

@@ -23,10 +23,7 @@ interface GuardRow<Id extends string = string, Key extends string = string> {
    * report what remains held for the people they did not read.
    */
   defaults: { percent: number; floor: number; holdFor?: string };
-  /**
-   * The operations that the class counts. `stated`: only changes that the CRM states (true), or
-   * only others (false).
-   */
+  /** The operations that the class counts; `stated`: only if the CRM states them, or does not. */
   counts: { ops: readonly string[]; stated?: boolean };
   population: PopulationName;
   /**
@@ -47,10 +44,7 @@ interface GuardRow<Id extends string = string, Key extends string = string> {
    *           it are held, regardless of the limit and of `exempt`
    */
   shapes: readonly ('page' | 'swap')[];
-  /**
-   * If at least this many people are subscribed, a change to all of them is held, regardless of the
-   * floor.
-   */
+  /** If at least this many are subscribed, a change to all is held, regardless of the floor. */
   holdsAllFrom: number;
   /**
    * If at least this many people would be opted in whose opt-out the CRM had stated, and they

@@ -12,10 +12,7 @@ const mostNeutral = 4;
 /** Scripts that write no spaces between words. */
 const spaceless = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u;
 
-/**
- * Returns the finder of a table, which is prepared at its first use. `neutral` are the words that
- * do not change what a term says.
- */
+/** Returns the finder of a table, prepared at its first use. `neutral` words change no term. */
 export function termFinder(
   table: Readonly<Record<string, readonly string[]>>,
   neutral: readonly string[],

@@ -19,10 +19,7 @@ const aboutOtherWays =
 const aboutReasons =
   /reason(?! enum)|grund|campaign|comment|source|method|\breden|raison|moti[fv]|razon|powod|duvod|syy\b|\bby$/;
 
-/**
- * Returns what a name says: an opt-out, something about one, such as its reason or that of another
- * medium, or a deletion. Undefined: none of these.
- */
+/** Returns what a name says: an opt-out, something about one, or a deletion; else undefined. */
 export function namedLike(name: string): 'opt-out' | 'reason' | 'other' | 'deletion' | undefined {
   const text = plain(name);
   if (saysOptOut(text)) {

@@ -2,10 +2,7 @@
  * Opt-outs on the platform, in the form in which they are reported to the CRM (docs/write-back.md).
  */
 
-/**
- * How a person opted out. No other causes exist, so the type ensures that every report is an
- * opt-out. all_mail: from all mail, if the exact cause is unknown.
- */
+/** How a person opted out. There is no other cause. all_mail: exact cause unknown. */
 export const returnCauses = [
   'opt_out',
   'all_mail',
@@ -20,10 +17,7 @@ export type ReturnCause = (typeof returnCauses)[number];
 
 /** One opt-out, reported for one record of the CRM. Times are in milliseconds since the epoch. */
 export interface OptOutReport {
-  /**
-   * Identifies the report. It is the same for every attempt, and different for a later opt-out of
-   * the person.
-   */
+  /** The same for every attempt to report it, and another for a later opt-out of the person. */
   readonly id: string;
   /** The address of the contact. */
   readonly email: string;

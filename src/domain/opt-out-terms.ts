@@ -389,10 +389,7 @@ export const optOutTerms: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/**
- * Phrases that contain a term and say something else. They are taken out of a name before the terms
- * are looked for.
- */
+/** Phrases with a term that say something else. They are taken out before terms are looked for. */
 export const falseFriends: Readonly<Record<string, readonly string[]>> = {
   English: [
     'no contact {since|for|yet|in|within|last|attempt*|person|name|date}',

@@ -11,10 +11,7 @@ import type { Key, RecordTypeName } from './record.ts';
  */
 export type ProblemClass = 'invalid' | 'rejected' | 'conflict' | 'held';
 
-/**
- * A problem with one record that people should know about. Its texts are one line each, without
- * addresses.
- */
+/** A problem with one record for people to know. Its texts are one line each, without addresses. */
 export interface RecordProblem extends ProblemCommon {
   kind: RecordTypeName;
   /** The record's key, or its place in the source if it has no key. */
@@ -30,9 +27,6 @@ export interface RecordProblem extends ProblemCommon {
   place?: string | undefined;
   /** The id of that record in the CRM. */
   crmId?: string | undefined;
-  /**
-   * Set if an opt-out that the source states cannot be sent. Such a problem is listed first in
-   * every run.
-   */
+  /** Set if a stated opt-out cannot be sent. Such a problem is listed first in every run. */
   urgent?: true;
 }

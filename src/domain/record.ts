@@ -4,10 +4,7 @@ import type { ProblemCommon } from './problem-causes.ts';
 /** The record types that a mirror can keep in step with the source. */
 export type RecordTypeName = 'contact' | 'template';
 
-/**
- * Identifies a record on both sides: a contact's trimmed, lower-cased email address, or the source
- * key of a template.
- */
+/** A record on both sides: a trimmed, lower-cased email address, or the key of a template. */
 export type Key = string;
 
 /**
@@ -38,28 +35,19 @@ export interface DesiredRow {
   id: string;
   /** Undefined if the record is too broken to tell which contact or template it describes. */
   key: Key | undefined;
-  /**
-   * The name under which the platform would list the record: the key of a contact, the name of a
-   * template.
-   */
+  /** The name under which the platform would list it: a contact's key, a template's name. */
   alias: string;
   /** The record's place in the source ("line 17"), for messages. */
   place: string;
   /** The canonical form, as JSON text. */
   body: string;
   fingerprint: string;
-  /**
-   * Whether the record requests something that may not exist yet. A record without this flag is not
-   * looked up if it is missing on the platform.
-   */
+  /** Whether it requests something that may not exist yet. Others are not looked up if missing. */
   wants: boolean;
   presence: Presence;
   /** The reason why the record cannot be used; undefined if it can be used. */
   invalid: Fault | undefined;
-  /**
-   * The values of an invalid record that have no known meaning. They are counted while the source
-   * is read.
-   */
+  /** The values of an invalid record that have no known meaning, for counting. */
   unknown?: readonly UnknownWord[] | undefined;
   /** What the values of the columns are that may hold dates; undefined if all of them are empty. */
   shapes?: readonly ColumnShape[] | undefined;
@@ -67,28 +55,16 @@ export interface DesiredRow {
   asDates?: { columns: readonly string[]; row: DesiredRow } | undefined;
 }
 
-/**
- * How often an owned record was missing from the source. Only readings of the complete source
- * count.
- */
+/** How often complete readings of the source have lacked an owned record. */
 export interface Absence {
   /** The number of consecutive readings without the record. */
   readings: number;
-  /**
-   * When the first and the last of these readings were made, by our clock, in milliseconds since
-   * the epoch.
-   */
+  /** When the first and the last of them were made, by our clock, in epoch milliseconds. */
   firstAt: number;
   lastAt: number;
-  /**
-   * The time between them in milliseconds, summed over the readings, each step measured by the
-   * slower of two clocks.
-   */
+  /** The time between them in milliseconds, each step measured by the slower of two clocks. */
   ageMs: number;
-  /**
-   * The same time since the absence became due, or since our last opt-out after that; null if it is
-   * not due.
-   */
+  /** The same since it became due, or since our last opt-out after that; null if not due. */
   waitedMs: number | null;
 }
 
@@ -109,9 +85,7 @@ export interface Fault extends Partial<ProblemCommon> {
    * if the address field holds something that is no address. Undefined if the address is valid.
    */
   noAddress?: boolean | undefined;
-  /**
-   * The option whose field contains an unknown word. Such faults are listed by word, not by record.
-   */
+  /** The option whose field contains an unknown word. Such faults are listed by word. */
   option?: string | undefined;
   /** Whether the value that cannot be read may say that the person wants no mail, or is deleted. */
   mayOptOut?: true | undefined;
@@ -136,10 +110,7 @@ export interface ObservedRow {
   alias: string;
   body: string;
   fingerprint: string;
-  /**
-   * In milliseconds since the epoch by the platform's clock; undefined if the platform does not
-   * state it.
-   */
+  /** In milliseconds since the epoch by the platform's clock; undefined if it does not state it. */
   createdAt: number | undefined;
 }
 
@@ -151,15 +122,9 @@ export interface RecordedRow {
   id: string | undefined;
   ownership: Ownership;
   body: string;
-  /**
-   * The fingerprint of the observed state that `body` contains; if undefined, the record must be
-   * read again.
-   */
+  /** The fingerprint of the observed state in `body`; if undefined, it must be read again. */
   shown: string | undefined;
-  /**
-   * The fingerprint of the desired state for which nothing was left to do; if undefined, a new
-   * decision must be made for the record.
-   */
+  /** The fingerprint of the desired state that is done; if undefined, a new decision is needed. */
   desired: string | undefined;
   /** When the platform last showed the record, by our clock, in milliseconds since the epoch. */
   seenAt: number;
@@ -172,18 +137,12 @@ export interface Rows {
   recorded: RecordedRow;
 }
 
-/**
- * Returns a value as JSON text with the keys of every object sorted, so that equal values have
- * equal texts.
- */
+/** Returns a value as JSON with the keys of every object sorted: equal values, equal texts. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(isSorted(value) ? value : sorted(value));
 }
 
-/**
- * Returns whether all keys are already sorted. For most records they are, and checking is faster
- * than sorting.
- */
+/** Returns whether all keys are already sorted, as most are; sorting takes longer. */
 function isSorted(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return true;
   if (Array.isArray(value)) return value.every(isSorted);
@@ -205,10 +164,7 @@ function sorted(value: unknown): unknown {
   return Object.fromEntries(entries.map(([name, inner]) => [name, sorted(inner)]));
 }
 
-/**
- * Returns the fingerprint of a canonical form: 128 bits as hexadecimal digits. Equal forms have
- * equal fingerprints.
- */
+/** Returns 128 bits as hexadecimal digits. Equal canonical forms have equal fingerprints. */
 export function fingerprint(canonical: string): string {
   return hash('sha256', canonical, 'hex').slice(0, 32);
 }

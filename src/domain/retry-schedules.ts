@@ -13,10 +13,7 @@ interface RetrySchedule {
   longestMs: number;
   /** The number of tries, including the first. */
   tries: number;
-  /**
-   * full: a random delay from 0 to the whole delay. half: from half of it to one and a half times
-   * it.
-   */
+  /** full: from 0 to the whole delay, at random. half: from half of it to one and a half times. */
   jitter: 'none' | 'full' | 'half';
 }
 
@@ -41,10 +38,7 @@ export const retrySchedules = {
   jobElsewhere: every(1_000),
   /** A notice to the webhook. After the last try, the next run sends the notice. */
   notification: { firstMs: 1_000, factor: 5, longestMs: 25_000, tries: 4, jitter: 'half' },
-  /**
-   * A worker that waits for the lease of a mirror, or for Redis to state which worker has it. The
-   * lease of a process that died ends immediately.
-   */
+  /** A worker that waits for the lease of a mirror, or for Redis to name the worker that has it. */
   lease: every(2_000),
   /** A connection to Redis. */
   redis: { firstMs: 100, factor: 2, longestMs: 1_000, ...endless },
@@ -52,17 +46,11 @@ export const retrySchedules = {
   bulkJob: { firstMs: 1_000, factor: 2, longestMs: 30_000, ...endless },
   /** A SQLite database of the CRM that is locked. */
   lockedDatabase: every(50),
-  /**
-   * Another read of a person whose address changed before the person was locked. After the last
-   * try, the person is left to a later event.
-   */
+  /** Another read of a person whose address changed meanwhile; then left to a later event. */
   personRead: { ...every(0), tries: 5 },
 } as const satisfies Record<string, RetrySchedule>;
 
-/**
- * Returns the delay after this many consecutive tries, in milliseconds; without `random`, there is
- * no jitter.
- */
+/** Returns the delay in milliseconds after this many tries in a row; jitter needs `random`. */
 export function retryDelayMs(
   { firstMs, factor, longestMs, jitter }: RetrySchedule,
   tries: number,

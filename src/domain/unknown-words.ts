@@ -122,10 +122,7 @@ export function shownValue(value: Pick<UnknownValue, 'text' | 'records'>, asThey
 /** The maximum number of characters that a form shows. */
 const formLength = 20;
 
-/**
- * Returns the form of a text, which is no personal data: a for letters, 9 for digits. Of a text
- * with an @, nothing more is shown.
- */
+/** Returns the form of a text, no personal data: a for letters, 9 for digits; @ hides the rest. */
 export function formOf(text: string): string {
   if (text.includes('@')) return 'a…@…';
   const form = text

@@ -37,25 +37,17 @@ import { createDashboard, type Dashboard } from './ui/dashboard.ts';
 import { findOperation, type Operation } from './api/operation.ts';
 import { operations } from './api/operation-table.ts';
 
-/**
- * The options of an emulator. `createEmulator` throws Invalid if a limit, quirk or fault cannot be
- * parsed.
- */
+/** The options of an emulator. Throws Invalid for a limit, quirk or fault of another form. */
 export interface EmulatorOptions {
   clock: Pick<Clock, 'now' | 'monotonic'>;
-  /**
-   * The only source of randomness. The same sequence of numbers gives the same ids and the same
-   * key.
-   */
+  /** The only source of randomness: the same numbers give the same ids and the same key. */
   random: Random;
   /** The API key; generated from `random` if omitted. */
   apiKey?: string | undefined;
   channels?: readonly Channel[] | undefined;
   /** Limits, such as `contacts.enrol=30/60` or `*=1000/1`. */
   limits?: readonly string[] | undefined;
-  /**
-   * The name of the algorithm that counts requests against limits. The default is fixed windows.
-   */
+  /** The algorithm that counts requests against limits; by default fixed windows. */
   algorithm?: string | undefined;
   /** Differences from the specification, such as `no-flip`. */
   quirks?: readonly string[] | undefined;
@@ -69,15 +61,9 @@ export interface EmulatorOptions {
   seedFile?: SeedFile | undefined;
 }
 
-/**
- * An email platform whose state changes only on request. Its own functions act on its first
- * organization.
- */
+/** An email platform that changes on request only. It also plays its first organization. */
 export interface Emulator extends Player {
-  /**
-   * Responds to a request immediately and without faults. The response is JSON, except for /docs.
-   * Never throws.
-   */
+  /** Responds at once and without faults, in JSON except for /docs. Never throws. */
   handle(request: AnyRequest): Answer;
   /** Responds to a request over a simulated connection on which faults occur. */
   receive(request: AnyRequest): Delivery;
@@ -87,15 +73,9 @@ export interface Emulator extends Player {
   limitOf: Meters['limitOf'];
   /** Returns the ids of all organizations. The first one is the emulator's own. */
   organizations(): string[];
-  /**
-   * Returns a player that acts on another organization. Throws Invalid if no organization has this
-   * id.
-   */
+  /** Returns a player of another organization. Throws Invalid if there is none with this id. */
   player(organizationId: string): Player;
-  /**
-   * Returns the session of the first user who is not a member of any organization, or undefined if
-   * there is no such user.
-   */
+  /** Returns the session of the first user without an organization, if there is one. */
   guest(): string | undefined;
   /**
    * Restores the world as it was when the first request arrived. Limits, the request log, the
@@ -186,9 +166,7 @@ function once(act: () => void): () => void {
   };
 }
 
-/**
- * Opens the world of an earlier process, or creates a new one. Throws Invalid for an unknown key.
- */
+/** Opens the world of an earlier process, or a new one. Throws Invalid for an unknown key. */
 function openAccounts(
   options: EmulatorOptions,
   { storage, behaviour }: { storage: Storage; behaviour: Partial<PlatformBehaviour> },
@@ -231,10 +209,7 @@ export interface Player {
   readonly world: World;
 }
 
-/**
- * Returns a function that returns the player of an organization by its id, and throws Invalid for
- * an unknown id.
- */
+/** Returns a function from an organization's id to its player. Throws Invalid for other ids. */
 function createPlayers(
   accounts: Accounts,
   requests: Recent<LoggedRequest>,
@@ -331,10 +306,7 @@ export function routeOf(request: AnyRequest): Route | undefined {
   return 'operation' in found ? found.operation.route : undefined;
 }
 
-/**
- * The organization that a request acts on, and the key that it came with. A request with a session
- * has no key.
- */
+/** The organization that a request acts on, and its key; a session has none. */
 type Admitted = { organization: Organization; key?: KeyRow } | { refusal: ApiOutcome };
 
 /**

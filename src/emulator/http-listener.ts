@@ -84,10 +84,7 @@ function send(reply: FastifyReply, { status, headers, body }: Answer) {
   return reply.code(status).headers(headers).send(body);
 }
 
-/**
- * Returns the response for a request that Fastify refuses, usually because the body is too large.
- * Any other error is a bug.
- */
+/** Returns the response for a request that Fastify refuses: its body is too large, usually. */
 function toRefusal({ statusCode, message }: FastifyError): Answer {
   if (statusCode === undefined) {
     const fix = 'Report it, with the request that led to it.';

@@ -28,10 +28,7 @@ import { undoneRun } from './context/undo-run.ts';
 import { untilDone } from './context/work-in-parts.ts';
 import { createGroupCommit } from './context/group-commit.ts';
 
-/**
- * Begins a run: prepares the staging tables and, if the run writes, stores that it began. Every run
- * that begins must end with `locks.end`.
- */
+/** Begins a run: clears staging and, if it writes, stores it. It must end with `locks.end`. */
 export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const { snapshot, locks, approvers, doNotContact } = mirror;
   const { mode, writes, firstLoad, restored, stop, abort, progress, approve } = options;

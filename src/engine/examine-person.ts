@@ -24,18 +24,13 @@ export interface Examined {
   decision: Decision;
   /** The changes to send now. While an outcome is unknown, these are only opt-outs. */
   sends: Change[];
-  /**
-   * Changes that were decided but are withheld in this run, each with the gate that withholds it.
-   */
+  /** Changes that were decided and are withheld in this run, each with the gate that does it. */
   keptBack: { change: Change; gate: RunGate }[];
 }
 
 type Examination = Omit<RunOptions, 'mode' | 'writes' | 'only'> & { key: Key; offline: boolean };
 
-/**
- * Examines a person; `offline` skips reading the platform. Returns undefined if the mirror has no
- * contacts. Throws Interrupted, and unexpected errors.
- */
+/** Examines a person, on the platform unless `offline`; undefined without contacts. */
 export async function examine(
   mirror: Mirror,
   { key, offline, ...options }: Examination,

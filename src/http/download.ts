@@ -26,10 +26,7 @@ export interface Download {
   close(): Promise<void>;
 }
 
-/**
- * Starts a download and resolves when the response begins. Throws Unavailable if there is no
- * response, and the signal's reason if it is aborted.
- */
+/** Starts a download. Throws Unavailable if no response begins, and the signal's reason. */
 export async function download(
   { url, headers, timeoutMs }: DownloadRequest,
   signal: AbortSignal,

@@ -61,10 +61,7 @@ export function httpDate(text: string | undefined): number | undefined {
   return Number.isNaN(time) ? undefined : time;
 }
 
-/**
- * Returns the milliseconds until a time: seconds left, an epoch time in seconds or milliseconds, or
- * an HTTP date.
- */
+/** Returns the milliseconds until a time: seconds left, an epoch time, or an HTTP date. */
 function timeUntil(text: string | undefined, answeredMs: number): number | undefined {
   const number = seconds(text);
   if (number !== undefined && number < EPOCH_SINCE_S) return clamp(number * 1000);

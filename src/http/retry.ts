@@ -6,19 +6,13 @@ import type { Clock, Random } from '../domain/clock.ts';
 import { NotSent, RateLimited, Rejected, Unavailable } from '../domain/errors.ts';
 import { retryDelayMs, retrySchedules } from '../domain/retry-schedules.ts';
 
-/**
- * Defines when an operation may be sent again. A request that provably never left (`acted` 'no')
- * may always be sent again.
- */
+/** When an operation may be sent again; one that never left (`acted` 'no') always may. */
 export interface Resend {
   /** Whether the operation changes anything. If it does not, its outcome is never unknown. */
   changes: boolean;
   /** The statuses after which it may be sent again. */
   after: 'every 5xx' | readonly number[];
-  /**
-   * Whether it may be sent again if there is no usable response: after a time-out, a cut connection
-   * or an unreadable body.
-   */
+  /** Whether that holds without a usable response: after a time-out or a cut connection. */
   unanswered: boolean;
 }
 

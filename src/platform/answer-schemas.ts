@@ -19,10 +19,7 @@ const channel = z.object({
 
 const group = z.object({ id: z.string(), name: shown(z.string()) });
 
-/**
- * A contact as returned by list and retrieve. In a list, `groups` may be empty although the contact
- * has some.
- */
+/** A contact in list and retrieve. In a list, `groups` may be empty although it has some. */
 export const contact = z.object({
   id: z.string().min(1),
   email: z.string().min(1),
@@ -109,10 +106,7 @@ export const template = z.object({
 /** A template on the platform. */
 export type Template = z.infer<typeof template>;
 
-/**
- * The response to GET /api/template/v1/list. `total` may be the number on this page only, so read
- * pages until a short one.
- */
+/** GET /api/template/v1/list. `total` may be of this page: read on until a short one. */
 export const templateList = z.object({ templates: z.array(template), total: count });
 /** One page of templates. */
 export type TemplateList = z.infer<typeof templateList>;
@@ -159,10 +153,7 @@ export const domain = z.object({
 /** A sending domain of the organization. */
 export type Domain = z.infer<typeof domain>;
 
-/**
- * The response to GET /api/domain/v1/list. Its shape is not specified, but every list has this one
- * ("Limits" 3).
- */
+/** GET /api/domain/v1/list: not specified, but formed as every list is ("Limits" 3). */
 export const domainList = z.object({
   domains: z.array(domain),
   total: count.optional().catch(undefined),

@@ -55,10 +55,7 @@ export interface Called<T> {
 export interface Caller {
   /** Returns the body of any 2xx response. Throws Rejected, Unavailable, RateLimited or Invalid. */
   call<T>(call: Call<T>, options?: CallOptions): Promise<Called<T>>;
-  /**
-   * Works like `call`, but returns undefined if the platform states in its own error format that
-   * the record does not exist (404).
-   */
+  /** Like `call`; undefined if the platform says in its own format that there is none (404). */
   find<T>(call: Call<T>, options?: CallOptions): Promise<Called<T> | undefined>;
 }
 
@@ -124,10 +121,7 @@ export function createCaller(options: CallerOptions): Caller {
   };
 }
 
-/**
- * Returns a function that sends the request and records the attempt, and one that adds the number
- * of records in a parsed list to the last attempt.
- */
+/** Returns what sends and records an attempt, and what adds a list's size to the last one. */
 function createSending(
   request: Request,
   { operation, contact, addresses = [] }: Call<unknown>,

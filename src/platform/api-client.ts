@@ -79,10 +79,7 @@ interface Templates extends Paged<object, TemplateList, Template> {
    * are not unique. `total` may count this page only.
    */
   list(query: { page: number; limit: number }, options?: CallOptions): Promise<TemplateList>;
-  /**
-   * POST /api/template/v1/create. It is never sent twice, so after any failure except a refusal the
-   * outcome is unknown.
-   */
+  /** POST /api/template/v1/create. Never sent twice: only a refusal has a known outcome. */
   create(body: TemplateCreateBody, options?: CallOptions): Promise<Template>;
   /**
    * PUT /api/template/v1/{id}. Changes only the given fields. If the content changes without
@@ -127,14 +124,9 @@ function createTemplates({ call }: Caller): Templates {
   };
 }
 
-/**
- * The session of a user signed in to the dashboard. The API key is not accepted (Authentication 6).
- */
+/** The session of a user of the dashboard; the API key is not accepted (Authentication 6). */
 interface Session {
-  /**
-   * The cookie as name=value, as the browser sends it, with a name that ends in .session_token.
-   * Other cookies are left out.
-   */
+  /** The cookie as name=value, its name ending in .session_token; others are left out. */
   sessionCookie: string;
 }
 
@@ -224,10 +216,7 @@ interface ContactFilter {
   status?: z.infer<typeof contactStatus> | undefined;
 }
 
-/**
- * The query for one page. page and limit are always sent, because the specification contradicts
- * itself about their defaults.
- */
+/** The query for one page, whose defaults the specification does not tell for sure. */
 interface ContactQuery extends ContactFilter {
   /** The page number, starting at 1. */
   page: number;
@@ -316,10 +305,7 @@ function dated<T extends object>({ value, answer }: Called<T>): Dated<T> {
   return { ...value, date: httpDate(answer.headers['date']) };
 }
 
-/**
- * Converts an address to the form that is sent. The platform looks addresses up in lower case, but
- * stores them as they are given.
- */
+/** Converts an address to what is sent: lower case, in which the platform looks it up. */
 function plain(address: string): string {
   return address.trim().toLowerCase();
 }

@@ -52,10 +52,7 @@ export interface PlatformOptions {
   url: string;
   /** The key of the organization, sent as x-api-key (Authentication 1). */
   apiKey: string;
-  /**
-   * The time limit for one request in milliseconds, from the wait for a connection to the last
-   * byte. The default is 10,000.
-   */
+  /** The limit of one request in milliseconds, to its last byte. The default is 10,000. */
   timeoutMs?: number | undefined;
   /** The share of every budget left to other programs, from 0 to 0.9. The default is 0. */
   reserve?: number | undefined;

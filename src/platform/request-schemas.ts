@@ -16,10 +16,7 @@ export const contactStatus = z.enum(['subscribed', 'unsubscribed', 'blocked']);
 /** An address local@host.tld: no whitespace, exactly one @, and a dot in the part after it. */
 export const email = z.string().regex(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'Invalid email format');
 
-/**
- * The page of a list ("Limits" 2). The specification contradicts itself about the default of
- * `limit`.
- */
+/** The page of a list ("Limits" 2). The default of `limit` is not specified clearly. */
 const page = z.coerce.number().int().min(1).optional().meta({ default: 1 });
 const limit = z.coerce.number().int().min(1).max(100).optional();
 
@@ -128,8 +125,5 @@ export const domainCreateBody = z.object({
 /** A parsed body of a domain creation. */
 export type DomainCreateBody = z.infer<typeof domainCreateBody>;
 
-/**
- * The query of GET /api/domain/v1/list. The specification does not define it, but every list is
- * paged ("Limits" 2).
- */
+/** The query of GET /api/domain/v1/list: not specified, but every list is paged. */
 export const domainListQuery = z.object({ page, limit: limit.meta({ default: 20 }) });

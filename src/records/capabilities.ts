@@ -7,10 +7,7 @@ import type { AbsenceDue, DesiredRow, Key, ObservedRow, RecordedRow } from '../d
 import type { ReturnCause } from '../domain/opt-out-report.ts';
 import type { PlatformFacts } from './platform-facts.ts';
 
-/**
- * The capabilities of a record type. A missing capability is not supported. Contacts have all of
- * them, templates have none.
- */
+/** What a record type supports, if it is not missing. Contacts support all, templates none. */
 export interface Capabilities {
   /** The parts of the platform that records belong to; contacts belong to channels. */
   readonly channels?: Parts;
@@ -32,10 +29,7 @@ export interface Capabilities {
 export interface PersonRead {
   /** Returns everything that the platform shows for a record, under its key and under its id. */
   read(known: Pick<RecordedRow, 'key' | 'id'>, signal: AbortSignal): Promise<ObservedRow[]>;
-  /**
-   * Looks for a recorded record that no page of the listing contained: by its id, and by its key if
-   * the id no longer exists.
-   */
+  /** Looks for a record that no page contained: by its id, then by its key. */
   find(row: RecordedRow, signal: AbortSignal): Promise<FoundRecord>;
   /** Returns the platform's ids of a record, including contacts that were renamed there. */
   idsOf(row: RecordedRow): readonly string[];
@@ -51,10 +45,7 @@ export interface Parts {
   shown(row: ObservedRow): string[];
 }
 
-/**
- * Decides what is stored in the do-not-contact list, and what the list forbids. The functions are
- * pure.
- */
+/** Decides what the do-not-contact list stores and what it forbids. All functions are pure. */
 export interface DoNotContactRules {
   /** Returns what the list must remember about a person, based on the recorded row. */
   memories(row: RecordedRow): RememberedOptOut[];
@@ -124,9 +115,7 @@ export type Deed =
   | { is: 'opted out'; id: string; channel: string }
   | { is: 'sending' | 'refused'; id: string; channel?: string };
 
-/**
- * The signals that cancel a request: `signal` while it waits, `abort` also while it is in flight.
- */
+/** The signals that cancel a request: `signal` while it waits, `abort` also in flight. */
 export interface Deadlines {
   signal: AbortSignal;
   abort: AbortSignal;
@@ -136,14 +125,9 @@ export interface Deadlines {
 export interface PlatformOptOuts {
   /** Returns the recorded opt-outs from the configured parts. */
   recorded(row: Pick<RecordedRow, 'body' | 'seenAt'>, facts: PlatformFacts): PlatformOptOut[];
-  /**
-   * Returns the opt-out that an entry of the do-not-contact list represents, or undefined if the
-   * entry is about something else.
-   */
+  /** Returns the opt-out that a do-not-contact entry stands for, if it is about one. */
   remembered(entry: Entry, facts: PlatformFacts): PlatformOptOut | undefined;
-  /**
-   * Returns whether a record of the source states the opt-out itself, so that it needs no report.
-   */
+  /** Returns whether a record of the source states the opt-out, which then needs no report. */
   saysSo(row: DesiredRow, out: PlatformOptOut): boolean;
   /**
    * Returns whether a record of the source states something newer than the opt-out. Returns false
@@ -181,17 +165,12 @@ export interface UnsubscribeListing {
    * Throws the errors of the request.
    */
   counts(deadlines: Deadlines): Promise<UnsubscribeCounts | undefined>;
-  /**
-   * Returns one page of the people who unsubscribed this way, newest contacts first. Throws the
-   * errors of the request.
-   */
+  /** Returns a page of those who unsubscribed this way, newest contacts first. */
   list(
     page: { way: string; page: number; limit: number },
     deadlines: Deadlines,
   ): Promise<LeavingPage>;
-  /**
-   * Returns an empty source record for a person whose key is all that is known. It states nothing.
-   */
+  /** Returns an empty source record, which states nothing, for a key. */
   named(key: Key): DesiredRow;
 }
 

@@ -13,10 +13,7 @@ export type Decoded<Row extends { body: string }, Value> = Row & { readonly valu
 
 /** Decodes the rows of one record type. */
 export interface RowDecoders<R extends Rows> {
-  /**
-   * Each function returns the row with the decoded value of its body. Throws the errors that
-   * `decoder` documents.
-   */
+  /** The row with the decoded value of its body. Throws as `decoder` does. */
   desired(row: DesiredRow): R['desired'];
   observed(row: ObservedRow): R['observed'];
   recorded(row: RecordedRow): R['recorded'];

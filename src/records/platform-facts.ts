@@ -18,19 +18,14 @@ import type { Subscription } from '../platform/request-schemas.ts';
 export const platformFacts = z.object({
   /** Whether a contact names every channel, with a default where it has no subscription. */
   namesAll: z.boolean().optional(),
-  /**
-   * The subscription that a contact shows in a channel in which it was never enrolled, by channel.
-   */
+  /** What a contact shows in a channel in which it was never enrolled, by channel. */
   defaults: z.record(z.string(), z.enum(['opt_in', 'opt_out'])).default({}),
   /** Whether an acknowledged enrolment changes the contact's `updatedAt`. */
   enrolmentMoves: z.boolean().optional(),
 });
 export type PlatformFacts = z.infer<typeof platformFacts>;
 
-/**
- * The parts that the first contact on a page names, and whether other contacts on the page name
- * other parts.
- */
+/** The parts of the first contact on a page, and whether others name other parts. */
 export interface NamedParts {
   names: readonly string[];
   differ: boolean;
@@ -38,9 +33,7 @@ export interface NamedParts {
 
 /** One observation of the platform that is evidence for a fact. */
 export type Evidence =
-  /**
-   * `others`: the subscriptions that the response shows in channels that the creation did not name.
-   */
+  /** `others`: the subscriptions in channels that the creation did not name. */
   | { of: 'creation'; others: Readonly<Record<string, Subscription>> }
   /** `names`: whether the contacts in the listing name the same channels. */
   | { of: 'listing'; names: 'differ' | 'agree' }
@@ -84,9 +77,7 @@ export function isSame(one: readonly string[], other: readonly string[]): boolea
   return new Set(other).size === known.size && other.every((name) => known.has(name));
 }
 
-/**
- * Returns whether an opt-out from this channel may be its default, given the facts known so far.
- */
+/** Returns whether an opt-out from this channel may be its default, by the known facts. */
 export function mayBeDefault({ namesAll, defaults }: PlatformFacts, channel: string): boolean {
   return namesAll !== false && defaults[channel] !== 'opt_in';
 }

@@ -41,10 +41,7 @@ export interface RecordType {
   readonly needsCertificate: boolean;
   /** Whether the platform id identifies the record, whatever its name on the platform. */
   readonly keyedById: boolean;
-  /**
-   * Whether full and fast runs make decisions about recorded records that are missing from the
-   * source.
-   */
+  /** Whether full and fast runs decide about recorded records that the source lacks. */
   readonly decidesAbsent: Readonly<Record<'full' | 'fast', boolean>>;
   /** The optional abilities of the type. */
   readonly capabilities: Capabilities;
@@ -65,9 +62,7 @@ export interface RecordType {
   reason(change: Change, rule: string | null): string;
   /** Decides whether an operator may settle a conflict; undefined for a type without channels. */
   settle?(states: States, asked: SettlementAsked): Settled;
-  /**
-   * Returns the route that an operation uses. A refused route stops only the changes that use it.
-   */
+  /** Returns the route of an operation. A refused one stops only the changes that use it. */
   route(op: Op): string;
   /** Returns the route that `look` reads for an operation. */
   lookRoute(op: Op): string;
@@ -76,20 +71,11 @@ export interface RecordType {
    * undefined if they do, otherwise the outcome of the change. Throws only unexpected errors.
    */
   look(change: Change, known: KnownRecord): Promise<SendOutcome | undefined>;
-  /**
-   * Sends one change, reads the record back if the response says too little, and returns the
-   * outcome. Throws only unexpected errors.
-   */
+  /** Sends a change, reading back if needed. Throws only unexpected errors. */
   send(change: Change, sendContext: SendContext): Promise<SendOutcome>;
-  /**
-   * Finds the outcome of a change that was sent but got no response. It reads and never sends
-   * again. Throws the errors of the read.
-   */
+  /** Finds the outcome of a silent change by reading. Throws the errors of the read. */
   recover(change: Change, asked: Recovery): Promise<SendOutcome>;
-  /**
-   * Returns what is wrong with what the platform shows some time after a change of an earlier run;
-   * undefined if it shows the change. It is pure.
-   */
+  /** Returns what is wrong some time after a change of an earlier run, if anything. Pure. */
   readBack(
     change: { op: Op; part: string; target: string | null },
     now: { rows: readonly ObservedRow[]; recorded: RecordedRow | undefined },
@@ -114,10 +100,7 @@ export interface States<R extends Rows = Rows> {
    * key.
    */
   former: readonly { row: R['recorded']; seen: readonly R['observed'][] }[];
-  /**
-   * The other keys that the source now gives to ids that once had this key. Empty while the source
-   * contains this key.
-   */
+  /** Other keys that the source gives to this key's ids now; empty while it has the key. */
   successors: readonly Successor<R>[];
   /** The platform records that are recorded under this key and now have another one. */
   renamed: readonly Renamed<R>[];
@@ -145,9 +128,7 @@ export interface States<R extends Rows = Rows> {
   certified: boolean;
   /** Whether the recorded rows were restored from a backup and nothing has been listed since. */
   restored: boolean;
-  /**
-   * How long the record has been missing from the source; undefined if the absence does not count.
-   */
+  /** How long it has been missing from the source; undefined if that does not count. */
   absence: Absence | undefined;
   /** Whether this run may delete. False in a first load, and after an incomplete full listing. */
   mayDelete: boolean;
@@ -161,10 +142,7 @@ export interface States<R extends Rows = Rows> {
   lost: ReadonlySet<string>;
   /** Whether the run is limited to other people. */
   unchosen?: true;
-  /**
-   * The parts in which an operator has the record opted out although it is gone from the source and
-   * not ours (`unmanaged`).
-   */
+  /** The parts from which an operator opted out a record that is neither in the CRM nor ours. */
   unmanagedOut?: readonly string[];
   /** The known facts about the platform. */
   facts: PlatformFacts;
@@ -216,10 +194,7 @@ export interface Undone {
   cannot: NotUndone[];
 }
 
-/**
- * A setting that prevents a change to a record: contacts.protect, policy.optIns: off, or the limit
- * of a run to a few people.
- */
+/** A setting that prevents a change: contacts.protect, policy.optIns: off, or a sample. */
 export type Stop = 'protect' | 'optIns' | 'sample';
 
 /** What is known about a record, and how recently, when a change is about to be sent. */
@@ -262,10 +237,7 @@ export interface Acked {
   late?: boolean;
   /** Whether the change may have been made and then undone by the person. */
   undone?: boolean;
-  /**
-   * Whether the opt-out may come from this request or be a default. It does not count as the
-   * person's.
-   */
+  /** Whether the opt-out may be this request's or a default, and not the person's. */
   doubtful?: boolean;
   /** Whether a further change of the record follows at once. */
   more?: boolean;
@@ -337,9 +309,7 @@ export interface Page {
   total: number;
   /** When the platform responded, by its own clock, in milliseconds since the epoch. */
   date: number | undefined;
-  /**
-   * The id of the organization that owns the records; undefined if the platform does not state it.
-   */
+  /** The id of the organization that owns the records, if the platform states it. */
   organization: string | undefined;
   /** The parts that the records name; undefined if there are none. */
   parts?: NamedParts | undefined;
@@ -412,10 +382,7 @@ export interface SendContext {
   answered?(answer: Answer): void;
 }
 
-/**
- * Calls `ask` and returns its result. An expected error becomes the corresponding outcome; an
- * unexpected error is thrown.
- */
+/** Returns the result of `ask`, or the outcome of an expected error; throws any other. */
 export async function settled<T>(ask: () => Promise<T | SendOutcome>): Promise<T | SendOutcome> {
   try {
     return await ask();

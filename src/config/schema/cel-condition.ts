@@ -36,10 +36,7 @@ export const condition = (nullable: boolean, what: string) =>
     return z.NEVER;
   });
 
-/**
- * Returns the compiled condition, or the reason why it is invalid. `nullable` states whether the
- * condition may return null to express no opinion.
- */
+/** Returns the compiled condition, or its flaw. `nullable`: it may return null for no opinion. */
 export function compile(written: string, { nullable }: { nullable: boolean }): Condition | Flaw {
   try {
     const text = bounded(written);

@@ -69,10 +69,7 @@ export function evaluateOnce<T>(evaluate: () => T): T {
   return evaluate();
 }
 
-/**
- * Returns the condition with the library's functions replaced by custom ones and every position
- * unchanged, or the reason why it is invalid.
- */
+/** Returns the condition with custom functions at unchanged positions, or why it is invalid. */
 export function bounded(text: string): string | Flaw {
   const calls = callsIn(environment.parse(text).ast);
   const own = calls.find(({ name }) => ours.has(name));

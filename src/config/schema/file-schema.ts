@@ -285,10 +285,7 @@ const audit = z
   })
   .describe('The audit log: who allowed what, and what was sent');
 
-/**
- * The schema of the whole file. In its output, defaults are filled in, while paths and durations
- * are still text.
- */
+/** The schema of the file. Its output has defaults; paths and durations are still text. */
 export const fileSchema = z
   .strictObject({
     mirror: z

@@ -319,10 +319,7 @@ function findReturnsFaults(given: {
   return named.filter((id) => !known.includes(id)).map((id) => [[where, id], mistake]);
 }
 
-/**
- * Returns the option in which a write-back would have to name the channel and does not, or
- * undefined. The other types name it always, or are configured for each channel.
- */
+/** Returns the option in which a write-back has to name the channel and does not, if any. */
 function ignoresChannel(
   back: z.output<typeof returns>,
 ): { path: string; name: string } | undefined {

@@ -180,10 +180,7 @@ const exchanged: Readonly<Record<string, string>> = {
   '>=': '<=',
 };
 
-/**
- * Returns the first comparison within a node with a word or number that the variable never is, such
- * as `weekday == "Monday"`: it is right in CEL, and a rule that contains one never asks.
- */
+/** Returns the first comparison with a value that the variable never has: weekday == "Monday". */
 function neverIs(node: ASTNode): Flaw | undefined {
   const own = comparisons(node).map(findConstantFlaw);
   return [...own, ...inner(node).map(neverIs)].find((flaw) => flaw !== undefined);

@@ -77,10 +77,7 @@ type Options =
   | z.output<typeof templateSource>
   | z.output<typeof returns>;
 
-/**
- * Makes the paths in a source's options absolute: `path`, the files of keys, and database
- * files. They are relative to the configuration file.
- */
+/** Makes the paths in a source's options absolute; they are relative to the configuration file. */
 export function withAbsolutePaths<T extends Options>(
   options: T,
   absolute: (path: string) => string,

@@ -37,10 +37,7 @@ export interface CanaryPolicy {
 export const canaryBounds = ['unsubscribed', 'refused', 'drift'] as const;
 export type CanaryBound = (typeof canaryBounds)[number];
 
-/**
- * How many records of a slice were read back (`of`), and how many of them are out of line. Each
- * record counts once in a cause.
- */
+/** How many records of a slice were read back (`of`), and how many of them are out of line. */
 export const canaryCounts = z.object({
   unsubscribed: z.number(),
   refused: z.number(),
@@ -232,10 +229,7 @@ export function endOf(
   return { ...about, is: after ? 'approved' : without };
 }
 
-/**
- * Returns how long a canary has waited by the clock that shows less, in milliseconds. A clock that
- * is set back only makes the wait longer.
- */
+/** Returns how long a canary has waited by the slower clock, in milliseconds. */
 export function waitedMs({ at, platformAt }: CanaryTime, now: CanaryTime): number {
   const waited = [now.at - at];
   if (platformAt !== null && now.platformAt !== null) waited.push(now.platformAt - platformAt);

@@ -91,10 +91,7 @@ export function isClosed(
   return about.length > 0 && !about.some((window) => isOpen(window, localOf(window, time)));
 }
 
-/**
- * Returns when a closed class is allowed again, as its window's clock and zone show it; undefined
- * if not within two weeks.
- */
+/** Returns when a closed class is allowed again, by its window; undefined after two weeks. */
 export function opening(
   windows: readonly ChangeWindow[],
   guard: GuardClass,

@@ -60,10 +60,7 @@ export interface PlanRule {
   readonly for?: readonly AskedClass[] | undefined;
 }
 
-/**
- * Returns the classes that the rules withhold, each with what the approver reads. A rule that
- * cannot be evaluated matches, because it must not let pass what nobody has judged.
- */
+/** Returns what rules withhold, and what the approver reads. A rule that fails matches. */
 export function askedBy(rules: readonly PlanRule[], facts: PlanFacts): Map<GuardClass, string> {
   const asked = new Map<GuardClass, string>();
   for (const rule of rules) {

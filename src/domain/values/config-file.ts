@@ -41,10 +41,7 @@ export function writeWhole(path: string, text: string): void {
 /** The location of a file that the configuration names. */
 export type Place = 'file' | 'address' | 'input';
 
-/**
- * Returns where a path points: `-` is standard input; a text that begins with a scheme is treated
- * as a web address.
- */
+/** Returns where a path points: `-` is standard input, and a scheme makes a web address. */
 export function placeOf(path: string): Place {
   if (path === '-') return 'input';
   return /^[a-z][a-z\d+.-]+:\/\//i.test(path) ? 'address' : 'file';

@@ -2,10 +2,7 @@
  * Converts values in the form in which a configuration or an environment variable contains them.
  */
 
-/**
- * Returns the number that a text contains, or any other value unchanged. Environment variables are
- * always text.
- */
+/** Returns the number in a text (environment variables are text), or any other value unchanged. */
 export function numeric(value: unknown): unknown {
   return typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
 }
@@ -28,10 +25,7 @@ export function milliseconds(duration: string): number {
   return Number(duration.slice(0, -1)) * (unitMs[duration.slice(-1)] ?? 1);
 }
 
-/**
- * Returns whether requests to an address stay on this machine. Returns false for a text that is not
- * an address.
- */
+/** Returns whether requests to an address stay on this machine; false for no address. */
 export function isLoopback(text: string): boolean {
   const host = URL.parse(text)?.hostname ?? '';
   return host === 'localhost' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host);

@@ -22,10 +22,7 @@ export function contactKey(address: string): string {
   return at > 0 && hostLike.test(host) ? text.slice(0, at) + (domainToASCII(host) || host) : text;
 }
 
-/**
- * Returns the spellings of a key under which a search by text may find the contact: the domain in
- * ASCII or with its own letters, and these composed or decomposed.
- */
+/** Returns the spellings of a key that a search may need: its domain in ASCII, in letters. */
 export function spellingsOf(key: string): string[] {
   const at = key.lastIndexOf('@') + 1;
   const host = domainToUnicode(key.slice(at)) || key.slice(at);

@@ -13,10 +13,7 @@
 export interface DateFormat {
   /** Whether the format has an hour. Without one, a text is a day, which begins at midnight. */
   hasTime: boolean;
-  /**
-   * Returns the time that a clock on the wall shows, in milliseconds as if it were UTC, or
-   * undefined if the text has another form or is no time that exists in the calendar.
-   */
+  /** Returns the wall-clock time as if it were UTC, in milliseconds; undefined if there is none. */
   read(text: string): number | undefined;
 }
 

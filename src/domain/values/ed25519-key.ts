@@ -36,10 +36,7 @@ export function publicKeyOf(key: KeyObject): string {
   return createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64');
 }
 
-/**
- * Returns whether the signature of a text, in base64, was made with the key that belongs to a
- * public key as publicKeyIn returns it; false for a text that is no key.
- */
+/** Returns whether a base64 signature of a text was made with the key of a `publicKeyIn` text. */
 export function isSignedBy(publicKey: string, text: string, signature: string): boolean {
   try {
     const key = keyOfBase64(publicKey);

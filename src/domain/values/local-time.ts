@@ -15,10 +15,7 @@ export interface LocalTime {
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/**
- * Returns the local time at `at` (milliseconds since the epoch). Throws RangeError for an unknown
- * time zone.
- */
+/** Returns the local time at `at` (epoch milliseconds). Throws RangeError for an unknown zone. */
 export function localTime(at: number, timezone: string): LocalTime {
   // Creating a format is slow, so each is kept.
   const format =

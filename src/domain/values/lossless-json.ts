@@ -14,16 +14,10 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/**
- * The maximum depth of nested lists and objects that is accepted. No useful value is nested that
- * deeply.
- */
+/** The maximum depth of lists and objects that is accepted. No useful value is deeper. */
 export const mostLevels = 500;
 
-/**
- * Returns whether a value is nested more deeply than that. Recursive code would overflow the stack
- * on such a value.
- */
+/** Returns whether a value is nested deeper than that, which would overflow recursive code. */
 export function isTooDeep(value: unknown): boolean {
   let level: object[] = isNested(value) ? [value] : [];
   for (let depth = 0; level.length > 0; depth += 1) {

@@ -43,20 +43,14 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-/**
- * Returns the trimmed text of a CRM record's field, with '' for an empty one; undefined for a list
- * or an object, which has no single value.
- */
+/** Returns the trimmed text of a field, '' if empty; undefined for a list or an object. */
 export function textOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value.trim();
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   return value === null || value === undefined ? '' : undefined;
 }
 
-/**
- * Returns whether a text lost a character on its way from the CRM: U+FFFD stands for bytes that are
- * no text. What it said is unknown, and other texts may look the same.
- */
+/** Returns whether a text lost a character (U+FFFD) on its way, so that what it said is unknown. */
 export function isLossy(value: unknown): boolean {
   return typeof value === 'string' && value.includes('\u{FFFD}');
 }

@@ -10,10 +10,7 @@ export type ContactView = Answered<'Contact'>;
 /** Caches the latest view of each contact, because lists return the same contacts repeatedly. */
 const shown = new WeakMap<ContactRow, { as: ContactRow; view: ContactView }>();
 
-/**
- * Returns the view of a contact. The view is frozen, and it stays the same object until the contact
- * changes.
- */
+/** Returns the view of a contact, frozen, and the same object until the contact changes. */
 export function viewContact(contact: ContactRow): Readonly<ContactView> {
   const last = shown.get(contact);
   if (last && isSame(last.as, contact)) return last.view;
@@ -83,9 +80,7 @@ export function viewTemplate(organization: Organization, template: TemplateRow):
   };
 }
 
-/**
- * An API key as the platform returns it ("API key"), with only the first characters of the secret.
- */
+/** An API key as the platform returns it ("API key"), with the beginning of the secret. */
 export type KeyView = Answered<'ApiKey'>;
 
 /** Returns the view of a key. */
@@ -106,10 +101,7 @@ export function viewKey(key: KeyRow): KeyView {
   };
 }
 
-/**
- * A domain as the platform returns it ("Domain"), without the `event` field that some responses
- * add.
- */
+/** A domain as the platform returns it ("Domain"), without `event`, which some responses add. */
 export type DomainView = Answered<'Domain'>;
 
 /** Returns the view of a domain. */

@@ -23,10 +23,7 @@ import { nameserversOf } from '../shared/dns-records.ts';
 import type { Channel, ContactRow, TemplateRow } from '../shared/row-types.ts';
 import { emailKey, membershipIn } from '../store/contacts.ts';
 
-/**
- * Checks the body of an enrolment. `contact_id` takes precedence over `email`, and the default
- * subscription is opt_in.
- */
+/** The body of an enrolment: `contact_id` counts before `email`; by default an opt_in. */
 export const enrolment = enrolBody.transform(
   ({ contact_id: id, email, subscription = 'opt_in' }, context) => {
     if (id !== undefined) return { who: { id }, subscription };
@@ -315,10 +312,7 @@ function resolver(template: TemplateRow, given: Record<string, unknown>): (text:
     });
 }
 
-/**
- * Returns the value with `change` applied to every text in it. All texts are changed because the
- * specification does not show what content elements look like.
- */
+/** Returns the value with every text changed, as it is not specified how content looks. */
 function mapTexts(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === 'string') return change(value);
   if (Array.isArray(value)) return value.map((inner) => mapTexts(inner, change));
@@ -328,10 +322,7 @@ function mapTexts(value: unknown, change: (text: string) => string): unknown {
   );
 }
 
-/**
- * Returns one page of the matching contacts and the number of matches. A search for less than the
- * end of a name with its @ reads every row.
- */
+/** Returns a page of the matches and their number. A search for very little reads every row. */
 function findContacts(
   { contacts, behaviour }: Organization,
   { page, limit, search = '', status }: ContactListQuery & { page: number; limit: number },

@@ -14,10 +14,7 @@ export interface Operation {
   /** The path, with at most one parameter, written as {name}. */
   path: string;
   route: Route;
-  /**
-   * Whether the operation sends email. If so, its headers state when the window ends instead of how
-   * long it is ("Limits 4").
-   */
+  /** Whether it sends email: then its headers state when the window ends ("Limits 4"). */
   sends: boolean;
   /** Whether the operation needs a user's session and accepts no API key ("Authentication 6"). */
   session: boolean;
@@ -105,10 +102,7 @@ export function findOperation(
   return { allowed };
 }
 
-/**
- * Returns the decoded parameter, '' if the template has none, or undefined if the path does not
- * match.
- */
+/** Returns the parameter, '' if the template has none, undefined if the path does not match. */
 function match(template: string, segments: readonly string[]): string | undefined {
   const wanted = template.split('/');
   if (wanted.length !== segments.length) return undefined;
@@ -135,18 +129,13 @@ type Read<T> = { ok: true; value: T } | { ok: false; refusal: ApiOutcome };
 /** The schema of an operation that takes no query or no body: what the client sends is ignored. */
 export const nothing = z.unknown().transform(() => undefined);
 
-/**
- * Creates a reader for a query of this shape. Parameters that the schema does not name are ignored.
- */
+/** Creates a reader for a query of this shape. Other parameters are ignored. */
 export function query<T>(schema: z.ZodType<T>) {
   return (parameters: URLSearchParams): Read<T> =>
     check(schema, Object.fromEntries(parameters), 'query');
 }
 
-/**
- * Creates a reader for a JSON body of this shape, regardless of the content type. Unknown fields
- * are ignored.
- */
+/** Creates a reader for JSON of this shape, whatever its content type. Other fields are ignored. */
 export function json<T>(schema: z.ZodType<T>) {
   return (text: string): Read<T> => {
     let value: unknown;
@@ -186,10 +175,7 @@ function refused(message: string, detail: { why: string; fix: string }): Read<ne
   return { ok: false, refusal: refuse(400, message, detail) };
 }
 
-/**
- * Limits the nesting of a body. No real body comes near this depth, and at this depth every
- * response can be serialized without overflowing the stack.
- */
+/** Limits the nesting of a body, so that every response can be serialized. */
 const MOST_LEVELS = 100;
 
 function isDeeper(value: unknown, levels: number): boolean {

@@ -164,10 +164,7 @@ function toSchema(schema: z.ZodType): JsonSchema {
   return rest;
 }
 
-/**
- * Removes details that do not help a reader, such as the bounds of every number and the pattern of
- * a date.
- */
+/** Removes what does not help a reader: the bounds of every number, the pattern of a date. */
 function simplify({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
@@ -446,10 +443,7 @@ For programs: <a href="/openapi.json">openapi.json</a>. To play:
   },
 };
 
-/**
- * Handles GET /openapi.json and GET /docs, which need no key and have no limit. Returns undefined
- * for any other request.
- */
+/** Handles GET /openapi.json and /docs, without a key or limit; undefined for other requests. */
 export function answerPage({ method, path }: { method: string; path: string }): Answer | undefined {
   const page = method === 'GET' && Object.hasOwn(pages, path) ? pages[path] : undefined;
   return page && { status: 200, headers: { 'content-type': page.type }, body: page.write() };

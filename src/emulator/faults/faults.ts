@@ -121,10 +121,7 @@ interface Fault {
   route: Route | undefined;
 }
 
-/**
- * Creates the faults. They use their own random generator, which is seeded once from `random`, so
- * the same seed gives the same faults. Throws Invalid if one cannot be parsed.
- */
+/** Creates the faults, drawn from a seed out of `random`. Throws Invalid for a malformed one. */
 export function createFaults(texts: readonly string[], random: Random) {
   let faults = texts.map(parse);
   let seed: number | undefined;
@@ -132,10 +129,7 @@ export function createFaults(texts: readonly string[], random: Random) {
   return {
     /** Replaces the faults. Throws Invalid if one cannot be parsed. */
     choose: (others: readonly string[]) => void (faults = others.map(parse)),
-    /**
-     * Returns the fault for the next request to a route. If several apply, the one named first
-     * wins.
-     */
+    /** Returns the fault for the next request to a route; the one named first wins. */
     next(route: Route): { kind: FaultKind; random: Random } | undefined {
       if (faults.length === 0) return undefined;
       seed ??= Math.floor(random() * 2 ** 32);
@@ -173,10 +167,7 @@ function parse(text: string): Fault {
 }
 
 interface Platform<Request> {
-  /**
-   * Returns the route of a request, or undefined if the request matches no operation; such a
-   * request never fails.
-   */
+  /** Returns the route of a request; undefined for one without an operation, which never fails. */
   routeOf(request: Request): Route | undefined;
   /** Handles a request. `fault` is the name of the fault that affects the response. */
   handle(request: Request, fault?: string): Answer;

@@ -25,10 +25,7 @@ export interface Instant {
   monotonic: number;
 }
 
-/**
- * Counts the requests to one route. It is called once per request. A refused request does not
- * count.
- */
+/** Counts each request to one route once, except for refused ones. */
 export type Meter = (at: Instant) => MeterReading;
 
 /** A counting algorithm. Each organization has one meter per route. */
@@ -69,10 +66,7 @@ const aligned: Algorithm = ({ requests, windowSeconds }): Meter => {
   };
 };
 
-/**
- * Remembers every request for the length of one window. No window, wherever it starts, contains
- * more requests than the limit.
- */
+/** Remembers every request for one window, so that no window ever holds more than the limit. */
 const slidingLog: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;
   /** The times of the counted requests, oldest first. */
@@ -124,10 +118,7 @@ const slidingCounter: Algorithm = ({ requests, windowSeconds }): Meter => {
   };
 };
 
-/**
- * Restores capacity evenly, one request after each `window / limit`, up to the full limit. The
- * state is one number: the time at which all requests allowed so far are paid off.
- */
+/** Restores capacity evenly, up to the full limit, by the time when all requests are paid off. */
 const gcra: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;
   const eachMs = windowMs / requests;
@@ -159,9 +150,7 @@ export const algorithms: readonly { name: string; line: string; counts: Algorith
   { name: 'gcra', line: 'capacity comes back evenly, one request at a time', counts: gcra },
 ];
 
-/**
- * Returns the algorithm with this name. The default is `fixed`. Throws Invalid for an unknown name.
- */
+/** Returns the algorithm of this name, by default `fixed`. Throws Invalid for another one. */
 export function findAlgorithm(name = 'fixed'): Algorithm {
   const found = algorithms.find((one) => one.name === name);
   if (found) return found.counts;

@@ -34,10 +34,7 @@ export function isRoute(name: string): name is Route {
   return Object.hasOwn(defaults, name);
 }
 
-/**
- * Creates limits from texts such as `contacts.enrol=30/60` (30 requests in 60 seconds). `*=30/60`
- * applies to every route that is not named. Throws Invalid if a text cannot be parsed.
- */
+/** Creates limits: `contacts.enrol=30/60`, 30 requests in 60 s; `*`: the rest. Throws Invalid. */
 function createLimits(texts: readonly string[], algorithm: Algorithm) {
   const stated = new Map(texts.map(parseLimit));
   const meters = new Map<Route, Meter>();
@@ -106,19 +103,13 @@ export function rateLimited(route: Route, retryAfter: string | undefined): ApiOu
   });
 }
 
-/**
- * Converts milliseconds to whole seconds, rounded up, so that a client that waits this long is
- * never too early.
- */
+/** Converts milliseconds to seconds, rounded up, so that a client never comes too early. */
 function seconds(ms: number): string {
   // Subtracting one nanosecond makes 60.000000000000001 count as 60.
   return String(Math.ceil(ms / 1000 - 1e-9));
 }
 
-/**
- * Parses a limit such as `contacts.enrol=30/60`; the route may be `*`. Throws Invalid if it cannot
- * be read.
- */
+/** Parses a limit such as `contacts.enrol=30/60`, or for the route `*`. Throws Invalid. */
 export function parseLimit(text: string): [route: string, limit: Limit] {
   const [, route = '', requests, windowSeconds] =
     /^([^=]+)=(\d{1,9})\/(\d{1,6}(?:\.\d+)?)$/.exec(text) ?? [];

@@ -441,10 +441,7 @@ export const quirks: readonly Entry[] = [
   },
 ];
 
-/**
- * Combines quirks from texts such as `no-flip` and `headers=reset`. Throws Invalid for an unknown
- * quirk.
- */
+/** Combines quirks such as `no-flip` and `headers=reset`. Throws Invalid for another one. */
 export function createQuirks(texts: readonly string[]): Required<Quirk> {
   const chosen = new Map(
     texts.map((text) => {
@@ -488,9 +485,7 @@ export function createQuirks(texts: readonly string[]): Required<Quirk> {
   };
 }
 
-/**
- * Returns every quirk as written on the command line, such as `headers=reset|none|none-templates`.
- */
+/** Returns every quirk as the command line spells it: `headers=reset|none|none-templates`. */
 export function spellings(): { text: string; line: string }[] {
   return quirks.map(({ name, values, line }) => ({
     text: values ? `${name}=${values.join('|')}` : name,
@@ -498,10 +493,7 @@ export function spellings(): { text: string; line: string }[] {
   }));
 }
 
-/**
- * Returns whether a request contains content but no variables. A creation request cannot state
- * variables.
- */
+/** Returns whether a request has content without variables, as a creation always has. */
 function bringsContentAlone(question: QuirkRequest | undefined): boolean {
   if (question?.route !== 'templates.create' && question?.route !== 'templates.update')
     return false;

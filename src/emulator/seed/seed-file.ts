@@ -107,10 +107,7 @@ export interface SeedFile {
   where(organization: number | undefined, path: Path): string;
 }
 
-/**
- * Parses a seed file. Throws Invalid with every mistake, one line each: `file:line:col path wrong →
- * fix`.
- */
+/** Parses a seed file. Throws Invalid with every mistake: `file:line:col path wrong → fix`. */
 export function parseSeedFile(file: string, text: string): SeedFile {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
@@ -205,10 +202,7 @@ export function createSeed(accounts: Accounts, organization: Organization) {
       refuseTaken('channel', id, channels.has(id));
       organization.addChannel({ ...channel });
     },
-    /**
-     * Adds a contact and returns its id. The email is stored as given, even if it differs from
-     * another one only in case.
-     */
+    /** Adds a contact and returns its id. The email is stored as given, in any case. */
     contact({ channels: wanted = {}, ...contact }: SeededContact): string {
       const { id } = contact;
       refuseTaken('contact', id, id !== undefined && contacts.byId(id) !== undefined);
@@ -248,10 +242,7 @@ export function createSeed(accounts: Accounts, organization: Organization) {
   };
 }
 
-/**
- * Adds records to one organization before requests arrive. Throws Invalid for an unknown channel,
- * and if a unique value (an id, a key, a session, a domain name) is already taken.
- */
+/** Adds records before requests arrive. Throws Invalid for unknown channels and taken values. */
 export type Seed = ReturnType<typeof createSeed>;
 
 /** Adds a user, with or without an organization, and returns the user's session. */

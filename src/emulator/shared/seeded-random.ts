@@ -1,9 +1,6 @@
 import type { Random } from '../../domain/clock.ts';
 
-/**
- * Returns a generator that produces the same numbers for the same seed (mulberry32, seeds modulo
- * 2^32).
- */
+/** Returns a generator with the same numbers for the same seed (mulberry32, modulo 2^32). */
 export function seeded(seed: number): Random {
   let state = seed >>> 0;
   return () => {

@@ -8,20 +8,14 @@ import type { Shelf, Storage, StoredRow } from './storage.ts';
 /** Holds all organizations, keys and users. */
 export interface Accounts {
   readonly organizations: ReadonlyMap<string, Organization>;
-  /**
-   * Adds an organization with an owner who has a session. The name defaults to the id. Throws
-   * Invalid if the id is taken.
-   */
+  /** Adds an organization, with an owner and session. Throws Invalid if the id is taken. */
   addOrganization(named: { id?: string | undefined; name?: string | undefined }): Organization;
   readonly users: Users;
   /** Finds the organization of a key, even if the key is revoked or disabled. */
   byKey(secret: string): { organization: Organization; key: KeyRow } | undefined;
   /** Returns all rows; organizations come before the rows that belong to them. */
   rows(): Generator<StoredRow>;
-  /**
-   * Replaces the world with these rows. References to an existing organization stay valid, because
-   * its object is reused.
-   */
+  /** Replaces the world with these rows. The objects of existing organizations are reused. */
   restore(rows: readonly StoredRow[]): void;
 }
 

@@ -2,10 +2,7 @@ import type { Ids } from '../shared/seeded-random.ts';
 import type { Shelf } from './storage.ts';
 import type { KeyRow } from '../shared/row-types.ts';
 
-/**
- * A key to add. Omitted fields are generated. The key is enabled and has all permissions by
- * default.
- */
+/** A key to add; what is omitted is generated. It is enabled, with all permissions. */
 export interface NewKey {
   id?: string | undefined;
   secret?: string | undefined;

@@ -9,10 +9,7 @@ import { isOlder, type Newest, newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 import { Invalid } from '../../domain/errors.ts';
 
-/**
- * Creates the contacts of an organization. `touchedAt` returns the new `updatedAt` of a contact
- * whose subscription changes, or undefined to leave it unchanged.
- */
+/** Creates contacts. `touchedAt` gives a new `updatedAt` to one whose subscription changes. */
 export function createContacts(
   ids: Ids,
   shelf: Shelf<ContactRow>,
@@ -76,10 +73,7 @@ export function createContacts(
       shelf.keep(row);
     },
     listed: (status?: ContactStatus) => (status === undefined ? all : listings[status]),
-    /**
-     * Returns the contacts whose key may contain the text, newest first; undefined if these may be
-     * all.
-     */
+    /** Returns contacts whose key may hold the text, newest first; undefined for perhaps all. */
     holding: byEmail.holding,
     /** Returns all rows in the order in which they were added. */
     rows: () => byId.values(),
@@ -92,28 +86,20 @@ export function createContacts(
   };
 }
 
-/**
- * Holds all contacts of one organization, indexed by id and email and listed with or without a
- * status.
- */
+/** All contacts of one organization, by id, by email, and listed by status. */
 export type Contacts = ReturnType<typeof createContacts>;
 
 function createListings(): Record<ContactStatus, Newest<ContactRow>> {
   return { subscribed: newestFirst(), unsubscribed: newestFirst(), blocked: newestFirst() };
 }
 
-/**
- * Returns the memberships with the given one added at the end, or in place of the one it replaces.
- */
+/** Returns the memberships with this one at the end, or in place of the one it replaces. */
 function withMembership(memberships: readonly Membership[], membership: Membership): Membership[] {
   const place = memberships.findIndex(({ id }) => id === membership.id);
   return place < 0 ? [...memberships, membership] : memberships.with(place, membership);
 }
 
-/**
- * A contact to add. Omitted fields have the values of a new contact. Times are in milliseconds
- * since the epoch.
- */
+/** A contact to add, by default as a new one. Times are in milliseconds since the epoch. */
 export interface NewContact {
   email: string;
   id?: string | undefined;
@@ -170,10 +156,7 @@ function toRow(
   };
 }
 
-/**
- * Indexes contacts by email. Several contacts with the same email keep the order in which they were
- * added.
- */
+/** Indexes contacts by email; several with the same one keep the order of their addition. */
 function createEmails() {
   const rows = new Map<string, ContactRow[]>();
   const parts = createAddressIndex();
@@ -233,10 +216,7 @@ function createAddressIndex() {
     remove(row: ContactRow): void {
       for (const name of namesIn(row.key)) rows.get(name)?.delete(row);
     },
-    /**
-     * Returns all contacts whose key contains the text, and perhaps others, in any order. Returns
-     * undefined if the text says too little.
-     */
+    /** Returns contacts whose key may hold the text, unordered; undefined if it says too little. */
     holding(text: string): ReadonlySet<ContactRow> | undefined {
       // In some searches % and _ stand for others.
       const name = namesIn(text).find((one) => !/[%_]/.test(one));

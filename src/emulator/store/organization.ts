@@ -114,10 +114,7 @@ function* rowsOf(
   for (const row of parts.outbox.rows()) yield { kind: 'send', organization, row };
 }
 
-/**
- * Returns the contact to which an enrolment by `email` (in lower case) refers, or undefined if
- * there is none.
- */
+/** Returns the contact to which an enrolment by lower-case `email` refers, if there is one. */
 export function findByEmail(
   { contacts, behaviour }: Pick<Organization, 'contacts' | 'behaviour'>,
   email: string,
@@ -127,9 +124,7 @@ export function findByEmail(
 
 /** Defines how the platform treats records where the specification leaves it open. */
 export interface PlatformBehaviour {
-  /**
-   * Returns whether a search matches the contact with this key. Both arguments are in lower case.
-   */
+  /** Returns whether a search matches a contact's key. Both are in lower case. */
   finds(key: string, search: string): boolean;
   /** Whether an email keeps its case as entered, and an enrolment finds only the exact spelling. */
   keepsCase: boolean;

@@ -18,10 +18,7 @@ const tables = ['world', 'beginning'] as const;
 const APPLICATION = 0x43524d65;
 const FORMAT = 1;
 
-/**
- * Opens the file. If the file (mode 0600) or its folder does not exist, creates it. Throws Invalid
- * if the file cannot be used.
- */
+/** Opens the file, or creates it (mode 0600) with its folder. Throws Invalid if it cannot. */
 export function openFile(path: string): Storage {
   const db = connect(path);
   const noted = new Map<string, Noted>();

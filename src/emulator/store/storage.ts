@@ -1,8 +1,6 @@
 import type { Rows } from '../shared/row-types.ts';
 
-/**
- * A row with its organization, or '' if it has none. Ids are unique within a kind and organization.
- */
+/** A row with its organization, '' if none. Ids are unique within a kind and organization. */
 export type StoredRow = {
   [Kind in keyof Rows]: { kind: Kind; organization: string; row: Rows[Kind] };
 }[keyof Rows];
@@ -14,23 +12,14 @@ export interface Shelf<Row> {
   drop(id: string): void;
 }
 
-/**
- * Stores the world. Rows are plain JSON; a value inside a row is replaced, never modified in place.
- * Nothing is written before `save`.
- */
+/** Stores the world as plain JSON rows, never modified in place, at each `save`. */
 export interface Storage {
   shelf<Kind extends keyof Rows>(kind: Kind, organization: string): Shelf<Rows[Kind]>;
   /** Writes everything marked since the last save, in a single transaction. */
   save(): void;
-  /**
-   * Returns the rows of an earlier process. The rows of each kind and organization are in the order
-   * in which they were created.
-   */
+  /** Returns the rows of an earlier process, each kind and organization in order of creation. */
   load(): StoredRow[];
-  /**
-   * Records these rows as the initial state, to which `rewind` returns. Only the first call has an
-   * effect.
-   */
+  /** Records the initial state, to which `rewind` returns; only once. */
   begin(rows: Iterable<StoredRow>): void;
   /** Restores the initial state and returns its rows. */
   rewind(): StoredRow[];

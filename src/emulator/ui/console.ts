@@ -39,10 +39,7 @@ const views: Record<
   },
 };
 
-/**
- * Returns whether the request comes from a page of another website, open in the browser of a user
- * who runs an emulator.
- */
+/** Returns whether a page of another website, open in the user's browser, sent the request. */
 export function isForeign({ origin, host }: Record<string, string | undefined>): boolean {
   if (origin === undefined) return false;
   return URL.parse(origin)?.host !== host;
@@ -152,10 +149,7 @@ interface Act {
   does: string;
   /** The body fields with their types; `?` marks an optional field. */
   fields: Record<string, string>;
-  /**
-   * Performs the action. Throws Invalid if a named record does not exist, or if a record to create
-   * already exists.
-   */
+  /** Performs the action. Throws Invalid if a record does not exist, or exists already. */
   perform(dashboard: Dashboard, body: string): ApiOutcome;
 }
 

@@ -15,10 +15,7 @@ import {
 import type { TemplateUpdateBody } from '../../platform/request-schemas.ts';
 import type { NewKey } from '../store/api-keys.ts';
 
-/**
- * Changes the platform without the API: recipients sign up, opt out and complain, and colleagues
- * edit and delete. Throws Invalid for a record that does not exist.
- */
+/** Changes the platform as recipients and colleagues do. Throws Invalid for unknown records. */
 export type Dashboard = ReturnType<typeof createDashboard>;
 
 /** Creates the dashboard of an organization. */
@@ -34,9 +31,7 @@ interface SignUp {
   channels?: string[] | undefined;
 }
 
-/**
- * Actions of recipients, and actions of colleagues on contacts. A contact is named by id or email.
- */
+/** Actions of recipients, and of colleagues on contacts, which are named by id or email. */
 function peopleOf(organization: Organization) {
   const { contacts, behaviour, now } = organization;
 
@@ -74,10 +69,7 @@ function peopleOf(organization: Organization) {
     /** Records that mail bounced or was reported as spam. The status stays unchanged. */
     suppress: (who: string, reason: string) =>
       change(who, { suppressionReason: reason, suppressedAt: now() }),
-    /**
-     * Changes the given fields, as a colleague would. Throws Invalid if another contact has the new
-     * email, in any case.
-     */
+    /** Changes the given fields, as a colleague would. Throws Invalid if the new email is taken. */
     editContact(
       who: string,
       fields: {
@@ -92,10 +84,7 @@ function peopleOf(organization: Organization) {
       const email = fields.email === undefined ? contact.email : kept(fields.email);
       return change(contact.id, { email, firstName, lastName });
     },
-    /**
-     * Removes the contact's row from a channel, as a colleague would. Throws Invalid if there is
-     * none.
-     */
+    /** Removes the contact from a channel, as a colleague would. Throws Invalid if not in it. */
     removeFromChannel(who: string, channelId: string): ContactView {
       const contact = findContact(organization, who);
       const { id } = findChannel(organization, channelId);
@@ -126,10 +115,7 @@ export interface KeyWithSecret extends KeyView {
   revoked: boolean;
 }
 
-/**
- * Actions of colleagues on templates, channels, domains and keys, which are named by id (a domain
- * also by its name), and the outcome of a domain check.
- */
+/** Actions of colleagues on what an id names (a domain also its name), and domain checks. */
 function settingsOf(organization: Organization) {
   const { templates, domains, keys, now } = organization;
 
@@ -159,10 +145,7 @@ function settingsOf(organization: Organization) {
       organization.addChannel({ ...channel });
       return channel;
     },
-    /**
-     * Ends the check of the DNS records. `active` makes the domain verified; any other status does
-     * not.
-     */
+    /** Ends the check of the DNS records; only `active` makes the domain verified. */
     settleDomain(
       who: string,
       { status, reason = '' }: { status: string; reason?: string | undefined },

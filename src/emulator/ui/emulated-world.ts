@@ -56,10 +56,7 @@ export function createWorld(
     outbox: outbox.read,
     /** Returns the requests of all organizations, or the last `count` of them. */
     requests: requests.read,
-    /**
-     * Returns the whole state, with at most the newest `count` records, emails and requests of each
-     * kind.
-     */
+    /** Returns the whole state, with the newest `count` records, emails and requests each. */
     state: (count: number) => ({
       organizationId: organization.id,
       name: organization.name,

@@ -31,10 +31,7 @@ const names = {
   organization: 'platform-organization',
 } as const;
 
-/**
- * How a snapshot relates to an account. `free`: it is bound to no account, or it holds no record
- * that is valid in only one account.
- */
+/** How a snapshot relates to an account. `free`: bound to none, or holds nothing of one alone. */
 type BindingState = 'free' | 'ours' | 'other key' | 'other url';
 
 /** Compares this account with the one that the snapshot is bound to. */
@@ -75,9 +72,7 @@ const atOnce = 5;
 export interface AccountProof {
   same: boolean;
   by: 'organization' | 'contacts' | 'templates';
-  /**
-   * How many of the `of` sampled records exist in the account; 0 of 0 if the organization is named.
-   */
+  /** How many of `of` sampled records exist in the account; 0 of 0 if the organization is named. */
   found: number;
   of: number;
   /** The proof in words. */
@@ -92,9 +87,7 @@ export function strange({ how }: AccountProof): Invalid {
   );
 }
 
-/**
- * Proves whether the account belongs to the snapshot's organization. Throws the client's errors.
- */
+/** Proves whether the account is of the snapshot's organization. Throws the client's errors. */
 export async function prove(
   snapshot: Snapshot,
   account: Account,
@@ -170,10 +163,7 @@ async function templatesThere(
   return { found: sample.filter(({ id }) => there.has(id)).length, of: sample.length };
 }
 
-/**
- * Proves that the recorded state is valid for the mirror's account. Returns the proof in words, or
- * undefined if no proof was needed. Throws Invalid, and the errors of the requests.
- */
+/** Proves that the records are of the mirror's account. Returns how, if needed. Throws Invalid. */
 export async function proveOwn(
   { snapshot, account }: Pick<Mirror, 'snapshot' | 'account'>,
   signal: AbortSignal,
@@ -194,10 +184,7 @@ export async function proveOwn(
   return proof.how;
 }
 
-/**
- * Binds the snapshot to a new API key after proving that it belongs to the same organization.
- * Returns the notes for the summary. Throws the errors of the proof.
- */
+/** Binds the snapshot to a new API key once it is proven. Returns notes. Throws as the proof. */
 export async function bindAccount(run: RunContext, account: Account): Promise<Problem[]> {
   const { snapshot, stop, writes } = run;
   const how = await proveOwn({ snapshot, account }, stop);

@@ -147,10 +147,7 @@ interface Attempt {
   isFollowUp: boolean;
 }
 
-/**
- * The reasons to leave a change to another run: the source has changed, another run has locked the
- * person, or the change has to wait for a window.
- */
+/** Why a change is left to another run: a new source, another run's lock, or no window. */
 type Late = 'outdated' | 'superseded' | 'closed';
 const reasonOf: Readonly<Record<Late, string>> = {
   outdated: 'the source has changed since it was read',
@@ -259,10 +256,7 @@ async function tryOnce(
   return late ?? outcome;
 }
 
-/**
- * Recovers the changes of one record type that have no known outcome and that no other run is
- * working on.
- */
+/** Recovers the changes of one record type without a known outcome, but not those of other runs. */
 export async function recover(applying: ApplyContext): Promise<void> {
   const { run, type, breaker, toBeListed } = applying;
   const { staging, candidates } = run.snapshot;

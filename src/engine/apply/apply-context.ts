@@ -20,10 +20,7 @@ export interface ApplyContext {
   run: RunContext;
   type: RecordType;
   known: Findings;
-  /**
-   * Whether the platform is listed afterwards; that listing will then be newer than what is read
-   * now.
-   */
+  /** Whether the platform is listed afterwards, which is then newer than what is read now. */
   toBeListed: boolean;
   breaker: CircuitBreaker;
   tally: RunTally;
@@ -53,10 +50,7 @@ interface InFlightRecord {
   entries(): readonly Entry[];
 }
 
-/**
- * Returns what this run knows about a record, and since when. Observations of earlier runs do not
- * count, because their clocks may have differed.
- */
+/** Returns what this run, and no other with its own clock, knows about a record, since when. */
 export function knownOf(
   { run, type, known }: ApplyContext,
   change: JournaledChange,
@@ -80,10 +74,7 @@ export function knownOf(
   };
 }
 
-/**
- * Returns whether a change must wait until the source is read again, because the slice is over and
- * the source has changed. Stated opt-outs are sent regardless.
- */
+/** Returns whether a change waits for a new reading. Stated opt-outs never do. */
 export function isPastSlice({ run, type, known, endsAt }: ApplyContext, change: Change): boolean {
   if (!type.needsCertificate || isStatedOptOut(change)) return false;
   return run.clock.now() >= endsAt && !known.still();
@@ -104,10 +95,7 @@ export function endInFlight({ run, inFlight }: ApplyContext, key: Key): void {
   run.locks.endInFlight(run.id, key);
 }
 
-/**
- * Returns the identity as it was when the request began, or the current one if no request is in
- * flight.
- */
+/** Returns the identity from when the request began, or the current one if none is in flight. */
 export function identityInFlight({ run, type, inFlight }: ApplyContext, key: Key): InFlightRecord {
   return inFlight.get(key) ?? identify(run, type, key);
 }

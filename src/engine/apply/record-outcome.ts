@@ -182,10 +182,7 @@ function reconsider({ run, type, known, toBeListed }: ApplyContext, key: Key): v
   candidates.add(type.name, key);
 }
 
-/**
- * Replaces the listed state of a record with what was read just now, and requests a new decision.
- * If another listing follows, that listing is newer still, so nothing is replaced.
- */
+/** Replaces a record's listed state with what was just read, unless another listing follows. */
 function replaceObserved(
   { run, type, toBeListed }: ApplyContext,
   key: Key,

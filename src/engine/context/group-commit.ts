@@ -10,9 +10,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { NotSent } from '../../domain/errors.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 
-/**
- * Does the work in a transaction that is shared with other work. Resolves when the work is on disk.
- */
+/** Does the work in a transaction shared with other work. Resolves when it is on disk. */
 export type GroupCommit = <T>(work: () => T) => Promise<T>;
 
 interface Part {

@@ -35,15 +35,9 @@ export interface Mirror {
   notes: readonly string[];
   clock: Clock;
   random: Random;
-  /**
-   * The deadline of one request, in milliseconds. The outcome of a creation without a response is
-   * checked only after this time.
-   */
+  /** The deadline of a request in milliseconds; only then is a silent creation looked for. */
   timeoutMs: number;
-  /**
-   * The page size of a listing's first pass, and of the later passes if completeness is not proven
-   * yet.
-   */
+  /** The page size of a listing's first pass, and of the later ones, if any are needed. */
   pageSizes: readonly [number, ...number[]];
   /** Runs and changes older than this are deleted; in milliseconds. */
   keepMs: number;
@@ -76,10 +70,7 @@ export interface Mirror {
   requests(): RequestCounts;
   /** Returns the limits by route, as the platform's responses state them. */
   limits(): Record<string, RouteLimit>;
-  /**
-   * Returns the platform's time in milliseconds since the epoch; undefined if no response has
-   * stated it.
-   */
+  /** The platform's time in milliseconds since the epoch; undefined if no response stated it. */
   platformNow(): number | undefined;
 }
 
@@ -102,10 +93,7 @@ export interface Account {
 export interface MirrorPart {
   type: RecordType;
   source: Source;
-  /**
-   * A hash of how the source is read, so that a cursor from a different way of reading is not used.
-   * If undefined, no cursor is stored.
-   */
+  /** A hash of how the source is read; a cursor of another way is not used. None: no cursor. */
   manner?: string | undefined;
 }
 
@@ -138,9 +126,7 @@ export interface RunOptions {
    * with this option sends what it has planned and does not plan again.
    */
   agrees?(plan: Plan): void;
-  /**
-   * Receives the plan of each round (from 1) as people read it, after the guards have judged it.
-   */
+  /** Receives each round's plan (from 1) as people read it, once the guards have judged it. */
   shows?(view: PlanView, round: number): Promise<void>;
   /** Receives the forecast before the first change is sent. */
   foresees?(forecast: Forecast): void;
@@ -220,10 +206,7 @@ export function isRecord(mode: Mode): mode is { record: string } {
   return typeof mode === 'object' && 'record' in mode;
 }
 
-/**
- * Returns the key of the person that a run is about ('' until it is known), or undefined if the run
- * is about all people.
- */
+/** Returns whom a run is about, '' until that is known; undefined for all people. */
 export function onlyKey({ mode }: Pick<RunOptions, 'mode'>): Key | undefined {
   if (typeof mode === 'string') return undefined;
   return isRecord(mode) ? '' : mode.single;

@@ -8,10 +8,7 @@ import type { Entry, Identity, ListChanges } from '../../domain/do-not-contact.t
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import type { Meta } from '../../store/database/meta-table.ts';
 
-/**
- * Returns a short keyed hash (#9cc428f416d4) that stands for an address. It is the same in every
- * run of one mirror, because its secret is created with the snapshot.
- */
+/** Returns a short keyed hash (#9cc428f416d4) of an address, the same in every run of a mirror. */
 export function shortHash({ get }: { get: Meta['get'] }, key: Key): string {
   const secret = get('name-key') ?? '';
   return `#${createHmac('sha256', secret).update(key).digest('hex').slice(0, 12)}`;
@@ -52,10 +49,7 @@ export function displayNameOf(meta: Meta, name: Key, { recorded, entries }: Know
 /** An empty change to the do-not-contact list. */
 export const noListChanges: ListChanges = { adds: [], ends: [] };
 
-/**
- * Builds the identity (key and CRM ids) used to query the do-not-contact list. The ids are those in
- * the current reading, and those that the record had while it was ours.
- */
+/** Builds the identity for the do-not-contact list: key, present ids, and those while ours. */
 export function identityOf(
   { snapshot }: { snapshot: Snapshot },
   { name }: { name: RecordTypeName },

@@ -90,9 +90,7 @@ export function createPersonLocks() {
     others: (run: string): string[] => [...runs.keys(), ...alone].filter((other) => other !== run),
     /** Counts the runs about all people that have begun and those that have ended so far. */
     count: () => ({ begun, ended: begun - runs.size }),
-    /**
-     * Call when a run begins: a run about all people, which may be superseded, or about one person.
-     */
+    /** Call when a run begins: about all people, which may be superseded, or about one. */
     begin(run: string, about: 'all' | 'one'): void {
       if (about === 'one') {
         alone.add(run);
@@ -108,9 +106,7 @@ export function createPersonLocks() {
       runs.delete(run);
       wake();
     },
-    /**
-     * Locks these people as soon as no other run has locked them and nothing is in flight for them.
-     */
+    /** Locks these people once no other run has locked them and nothing is in flight for them. */
     async take(people: LockedPeople): Promise<PersonLock> {
       const own = noSets();
       while (!takeNow({ taken, runs }, people, own)) {

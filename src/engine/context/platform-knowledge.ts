@@ -53,10 +53,7 @@ interface Clocks {
   platformNow(): number | undefined;
 }
 
-/**
- * Returns the later of the two clocks' times, because either clock may be slow or may have been set
- * back.
- */
+/** Returns the later of both clocks' times, because either may be slow or set back. */
 export function latestNow({ clock, platformNow }: Clocks): number {
   return Math.max(clock.now(), platformNow() ?? 0);
 }
@@ -70,10 +67,7 @@ export function keepRestored(run: StoredClocks): void {
   run.snapshot.meta.set(restoredName, String(latestNow(run)));
 }
 
-/**
- * Returns until when a backup that was put back may lack contacts of ours, by the later of both
- * clocks in milliseconds since the epoch; 0 if none ever was.
- */
+/** Returns until when a restored backup may lack contacts of ours, by the later clock, or 0. */
 export function restoredUntil({ meta }: Mirror['snapshot']): number {
   return Number(meta.get(restoredName) ?? 0);
 }
@@ -99,10 +93,7 @@ export function storedDifference(meta: Meta): z.infer<typeof difference> | undef
   return metaValue(meta, differenceName, difference);
 }
 
-/**
- * Returns by how much our clock is ahead of the platform's, in milliseconds: now, or when the
- * platform last stated its time; null if it never did.
- */
+/** Returns by how many milliseconds our clock is ahead of the platform's last; null if unknown. */
 export function aheadOf(clocks: StoredClocks): number | null {
   const { at, platformAt } = nowByBoth(clocks);
   if (platformAt !== null) return at - platformAt;
@@ -164,10 +155,7 @@ export function storeDifference(mirror: StoredClocks): void {
   });
 }
 
-/**
- * Returns a function that asks the platform for its time, once in a run. It throws only unexpected
- * errors; a missing response is not an error.
- */
+/** Returns what asks the platform for its time once. No response is no error. */
 export function askOnce({ contacts }: Account['platform'], signal: AbortSignal) {
   let asked: Promise<void> | undefined;
   const ask = async (): Promise<void> => {

@@ -39,10 +39,7 @@ export function liftQuarantine(meta: Meta): boolean {
   return before !== undefined;
 }
 
-/**
- * Returns whether the quarantine is in force. If its end is further ahead than its delay, a wrong
- * clock wrote it, and it does not count.
- */
+/** Returns whether it is in force. One that ends later than its delay allows does not count. */
 export function isInForce(
   quarantine: Quarantine | undefined,
   now: number,

@@ -31,10 +31,7 @@ type OfMirror =
   | 'guards';
 type OfOptions = 'mode' | 'writes' | 'firstLoad' | 'restored' | 'stop' | 'abort' | 'progress';
 
-/**
- * Holds what every step of a run needs. Steps read it and never write to it. What only one step
- * needs is passed to that step.
- */
+/** What every step of a run needs; never written to. What one step needs is passed to it. */
 export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfOptions> {
   id: string;
   /** When the run began by our clock, in milliseconds since the epoch. */
@@ -60,10 +57,7 @@ export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfO
   undo: UndoneRun | undefined;
 }
 
-/**
- * Returns the changes whose outcome this run has to find out; changes of other active runs are
- * excluded.
- */
+/** Returns the changes whose outcome this run has to find out, without those of other runs. */
 export function openChanges(run: RunContext, kind: RecordTypeName): JournaledChange[] {
   const only = onlyKey(run);
   const open = run.snapshot.journal.open(kind);
@@ -117,10 +111,7 @@ export async function writeAuditLog(audited: Audited): Promise<string | undefine
   return audit && untilDone(audited, () => drain(audit, snapshot));
 }
 
-/**
- * Does the same, and then signs the log. `prunes` removes what is too old. If the log cannot be
- * written, remembers it for `status`, and returns a note.
- */
+/** Does the same and signs the log. `prunes`: removes old entries. Returns a note of failure. */
 export async function closeAuditLog(
   audited: Audited,
   { prunes }: { prunes: boolean },

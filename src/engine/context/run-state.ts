@@ -26,10 +26,7 @@ import type { RunContext } from './run-context.ts';
 import type { RunTally } from './run-tally.ts';
 import type { UnknownWords } from '../../domain/unknown-words.ts';
 
-/**
- * Holds what is fixed when a run begins. Only the contents of the tally and the circuit breaker
- * change during the run.
- */
+/** What is fixed when a run begins, but for the contents of the tally and the breaker. */
 export interface Started {
   readonly mirror: Mirror;
   readonly options: RunOptions;
@@ -63,10 +60,7 @@ export interface Started {
  * immediately, because a failed run still reports what it found before the failure.
  */
 export interface RunState extends Started {
-  /**
-   * The context as the run began. A run about one record finds out which person the record belongs
-   * to when it reads the record.
-   */
+  /** The context, which for a run about one record learns the person as it reads the record. */
   run: RunContext;
   /** The record types still in the run; one that cannot be read or listed is left out. */
   parts: readonly MirrorPart[];
@@ -90,9 +84,7 @@ export interface RunState extends Started {
   readonly review: ReviewState;
 }
 
-/**
- * Holds what the guards remember from one round of a run to the next. Only the guards write to it.
- */
+/** What the guards, and only they, remember from one round of a run to the next. */
 export interface ReviewState {
   /** The guard classes with changes that await approval, and why. */
   held: Map<GuardClass, HoldReason>;
@@ -174,9 +166,7 @@ export interface PlatformListing {
   endedAt: number;
   /** The number of the newest entry of the do-not-contact list when the listing began. */
   knownEntries: number;
-  /**
-   * When the listing began by the platform's clock; undefined if the response had no Date header.
-   */
+  /** When it began by the platform's clock; undefined if the response had no Date header. */
   platformStartedAt: number | undefined;
   /** The organization that the platform names as the owner; undefined if it names none. */
   organization: string | undefined;
@@ -192,10 +182,7 @@ export interface Sizes {
   invalid: number;
   /** The number of records that identify no person. */
   skipped: number;
-  /**
-   * The number of recorded records that this reading is the first to lack. It stays 0 in an
-   * incremental reading.
-   */
+  /** The number of recorded records that this complete reading is the first to lack. */
   missing: number;
   /** Words in the records that the configuration does not define. */
   unknown: readonly UnknownWords[];
@@ -209,16 +196,11 @@ export interface Findings {
   certified: boolean;
   /** Whether the reading contains every record of the source, rather than only changed ones. */
   whole: boolean;
-  /**
-   * The position from which the next incremental reading continues; undefined if the source
-   * provides none.
-   */
+  /** Where the next incremental reading continues; undefined if the source cannot tell. */
   cursor: string | undefined;
   /** Undefined if nothing was listed, as in a fast run. */
   listing: PlatformListing | undefined;
-  /**
-   * Channels that so many people lost at the same time that the loss does not count as opt-outs.
-   */
+  /** Channels that so many people lost at once that the loss does not count as opt-outs. */
   lost: ReadonlySet<string>;
   /** The name by which the source identifies this reading; '' if nothing was read. */
   reading: string;
@@ -242,9 +224,7 @@ export const noFindings: Findings = {
   absenceCounts: false,
 };
 
-/**
- * Returns the findings for the record type with this name, whether or not it is part of the run.
- */
+/** Returns the findings for the record type of this name, whether or not it is in the run. */
 export function findingsNamed(
   known: ReadonlyMap<RecordType, Findings>,
   kind: RecordTypeName,

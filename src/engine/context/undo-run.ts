@@ -17,10 +17,7 @@ export type UndoneRun = ReturnType<typeof undoneRun>;
 
 const mostNamed = 3;
 
-/**
- * Finds the run to undo. Throws Invalid if there is no such run, if it has changed nothing, or if
- * it is not known what became of its changes. `by`: the run that undoes it.
- */
+/** Finds the run to undo, for the run `by`. Throws Invalid if there is none, or if it is unfit. */
 export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo, by: string) {
   const run = word === 'last' ? findLastRun(snapshot) : word;
   refuseUnfit(snapshot, run);
@@ -66,10 +63,7 @@ export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo, by: st
 
 const mostLooked = 1000;
 
-/**
- * Returns the newest run that has changed anything, and that is not an undo: a user who repeats the
- * command does not want to do again what was undone. Throws Invalid if there is none.
- */
+/** Returns the newest run that has changed anything and is no undo. Throws Invalid if none. */
 function findLastRun(snapshot: Snapshot): string {
   const found = snapshot.runs.newest(mostLooked).find(({ id, mode }) => {
     const states = mode === 'undo' ? undefined : statesOf(snapshot, id);

@@ -40,10 +40,7 @@ interface Pausing {
   clock: Pick<Clock, 'sleep'>;
 }
 
-/**
- * Yields the parts, and lets other tasks run after each, unless the loop ends with it. The work on
- * each part must be short.
- */
+/** Yields parts of short work, and lets other tasks run after each but the last. */
 export async function* inTurns<P>({ clock }: Pausing, parts: Iterable<P>): AsyncGenerator<P> {
   for (const part of parts) {
     yield part;
@@ -67,10 +64,7 @@ export function* eachPart<P>(parts: Iterable<P>, work: (part: P) => boolean | vo
   }
 }
 
-/**
- * Repeats the work while it returns true, and lets other tasks run in between. Returns its last
- * result. Each repetition must be short.
- */
+/** Repeats short work while it returns true, with other tasks in between. Returns its end. */
 export async function untilDone<End>({ clock }: Pausing, work: () => End | true): Promise<End> {
   for (;;) {
     const end = work();

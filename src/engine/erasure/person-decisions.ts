@@ -40,22 +40,13 @@ export interface Allowed {
   /** The time of the change, in milliseconds since the epoch. */
   at: number;
   taken: readonly Entry[];
-  /**
-   * Entries created for other addresses that concerned the person through a CRM id. They remain
-   * with those addresses and no longer concern the person.
-   */
+  /** Entries for other addresses that concerned the person by a CRM id, and no longer do. */
   freed: readonly Entry[];
   /** Whether the recorded row of a vanished contact was dropped. */
   dropped: boolean;
-  /**
-   * The channels from which we opted the person out because the CRM stated it, and whose opt-outs
-   * are released (row 16).
-   */
+  /** The channels with stated opt-outs of ours, which are released (row 16). */
   released: readonly string[];
-  /**
-   * How the CRM was read. If it was not read, entries found only by an id may still concern the
-   * person.
-   */
+  /** How the CRM was read. If it was not, entries found only by an id may still concern them. */
   crm: CrmReading;
 }
 
@@ -109,10 +100,7 @@ export async function allow(
   return { at, taken, freed, dropped, released, crm };
 }
 
-/**
- * Releases opt-outs of ours and returns their channels, and records that an erasure was revoked.
- * Call it within a transaction.
- */
+/** Releases opt-outs of ours, returns their channels, and revokes an erasure. In a transaction. */
 function release(
   { snapshot: { recorded } }: Mirror,
   { name, capabilities: { erasure } }: RecordType,
@@ -215,10 +203,7 @@ export interface Reset {
   reports: number;
 }
 
-/**
- * Resets one person. Sends nothing. Throws Busy while a change of the person has no known outcome,
- * because what the platform shows may then be our own doing.
- */
+/** Resets one person, and sends nothing. Throws Busy while a change has no known outcome. */
 export function resetRecord(
   { snapshot, clock }: Mirror,
   {

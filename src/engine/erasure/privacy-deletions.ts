@@ -32,10 +32,7 @@ import { judge, weekMs } from '../report/guard-rules.ts';
 
 /** The result of a privacy deletion. */
 export interface Erased {
-  /**
-   * What remains to be done with the event: nothing, handle it like any other event, or try it
-   * again.
-   */
+  /** What remains to be done with the event: nothing, what any other event asks, or a retry. */
   rest: 'nothing' | 'event' | 'again';
   /** The people who had the record, one entry for each address. */
   people: ErasedOne[];
@@ -125,10 +122,7 @@ async function ask(
   return record && rowOf(type, id, record);
 }
 
-/**
- * Returns the addresses under which the record is known, including those from an interrupted
- * attempt, and every CRM id of these addresses.
- */
+/** Returns the addresses known for a record, also by a broken-off attempt, and all their ids. */
 function peopleOf(mirror: Mirror, part: MirrorPart, id: string): LockedPeople {
   const { snapshot } = mirror;
   const { recorded, duplicates } = snapshot;

@@ -92,10 +92,7 @@ async function keepFoundIds({ run, parts, known }: RunState): Promise<void> {
   }
 }
 
-/**
- * Counts the recorded people who are subscribed, by channel, and the opt-outs made on the platform
- * since people were last counted.
- */
+/** Counts the people subscribed, by channel, and the platform's opt-outs since the last count. */
 async function countPeople(run: RunContext) {
   const { figures, ranges } = run.snapshot;
   const since = figures.countedAt() ?? 0;

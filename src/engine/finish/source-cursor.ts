@@ -29,10 +29,7 @@ const storedCursor = z.object({ manner: z.string(), cursor: z.string() });
 const spoilt = 'spoilt';
 const nameOf = (kind: RecordTypeName): string => `cursor of ${kind}s`;
 
-/**
- * Returns the cursors by record type, and why others have none. A run that writes removes them from
- * the snapshot.
- */
+/** Returns the cursors, and why others have none. A run that writes removes them. */
 export function loadCursors(
   { meta }: Snapshot,
   parts: readonly MirrorPart[],
@@ -55,18 +52,12 @@ export function loadCursors(
   return { cursors, cursorless };
 }
 
-/**
- * Invalidates the cursor, because a person with unfinished work may have no later change in the
- * source.
- */
+/** Invalidates the cursor: a person with unfinished work may not change in the source again. */
 export function invalidateCursor({ meta }: Snapshot, { name }: RecordType): void {
   meta.set(nameOf(name), spoilt);
 }
 
-/**
- * Invalidates the cursors if a run about one person threw and may have kept another run from the
- * person.
- */
+/** Invalidates the cursors after a run about one person threw and had kept out another run. */
 export function invalidateCursorsAfter(state: RunState): void {
   const { run, begun } = state;
   if (!run.writes || onlyKey(run) === undefined || !overlapped(state)) return;

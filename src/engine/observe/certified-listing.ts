@@ -95,10 +95,7 @@ export async function proveListing(
   return { ...listing, endedAt, complete, size: staging.countObserved(type.name) };
 }
 
-/**
- * Indexes what the first passes of all record types have found, in short steps so that no other
- * task in the process waits long.
- */
+/** Indexes what the first passes have found, in short steps, so that nothing waits long. */
 export async function sortListed(run: RunContext, parts: readonly MirrorPart[]): Promise<void> {
   const { staging, ranges, stage } = run.snapshot;
   // The last pages were staged just before, so a turn comes first.

@@ -37,9 +37,7 @@ export async function observePerson(
   await lookUp(run, type, single);
 }
 
-/**
- * Reads into staging what the platform currently shows about a person, including former addresses.
- */
+/** Reads into staging what the platform shows about a person, with former addresses. */
 export async function lookUp(
   run: RunContext,
   type: RecordType,
@@ -61,10 +59,7 @@ function formerKeys(run: RunContext, type: RecordType, single: PersonFindings): 
   return [...new Set(statesOf(run, type, single).former.map(({ row }) => row.key))];
 }
 
-/**
- * Stages what was read about one record. A contact whose key has changed is staged under its new
- * key.
- */
+/** Stages what was read about a record; a contact with another key goes under that one. */
 export function stageObservation(
   { snapshot: { staging } }: RunContext,
   { keyedById }: RecordType,
@@ -92,10 +87,7 @@ const readAtMost = 100;
 /** Holds any value while a record may be reset, so that other runs need not look for one. */
 const nameOf = (kind: RecordTypeName): string => `reset of ${kind}s`;
 
-/**
- * Marks a person to be read again. Returns whether the person is recorded. Call it within a
- * transaction.
- */
+/** Marks a person to be read again. Returns whether there is one. Call it in a transaction. */
 export function markReset({ recorded, meta }: Snapshot, { name }: RecordType, key: Key): boolean {
   const isRecorded = recorded.reset(name, key);
   if (isRecorded) meta.set(nameOf(name), 'yes');

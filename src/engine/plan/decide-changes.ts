@@ -26,10 +26,7 @@ interface Deciding {
 
 const pageOfKeys = 100;
 
-/**
- * Makes the decisions for all candidates. If a change of a record has no known outcome, only
- * opt-outs are planned for that record.
- */
+/** Decides about all candidates. While a change has no known outcome, only opt-outs are planned. */
 export async function decideChanges(deciding: Deciding): Promise<void> {
   const { run, type } = deciding;
   const { candidates, journal } = run.snapshot;
@@ -153,10 +150,7 @@ function decideUnknown(deciding: Deciding, key: Key): void {
   stageChanges(deciding, states, { changes, open, refused: [] });
 }
 
-/**
- * Joins the fingerprints of the desired rows. A refused change is tried again when this value
- * changes.
- */
+/** Joins the fingerprints of the rows. A refused change is tried again when this changes. */
 export function desiredFingerprint(desired: readonly { fingerprint: string }[]): string {
   const all = desired.map((row) => row.fingerprint);
   return all.toSorted().join(' ');

@@ -56,10 +56,7 @@ export async function addCandidates(
 const membersAtLeast = 10;
 const pageOfRows = 500;
 
-/**
- * Returns a problem for each lost channel. Call it after the candidates are selected, because only
- * candidates are counted.
- */
+/** Returns a problem for each lost channel, by the selected candidates only. */
 export async function findLostChannels(
   run: RunContext,
   { name, capabilities: { channels } }: RecordType,

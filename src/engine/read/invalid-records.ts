@@ -76,10 +76,7 @@ function noticeOne(
   tally.notice(problem, onlyKey(run) === undefined ? option : undefined);
 }
 
-/**
- * Returns a record's name for problems: its key or, without a key, its id or place. Of a person who
- * was erased, nothing but a hash is stored.
- */
+/** Returns a record's key, id or place for problems, and only a hash of an erased person. */
 function nameRecord(
   run: RunContext,
   type: RecordType,

@@ -85,10 +85,7 @@ const dateColumnsOf = (kind: RecordTypeName): string => `date columns of ${kind}
 
 const wantedOf = (kind: RecordTypeName): string => `wanted of ${kind}s`;
 
-/**
- * Stores the size of a complete reading, and which columns hold dates, for incremental runs. Must
- * be called within a transaction.
- */
+/** Stores the size and date columns of a complete reading. Must be called in a transaction. */
 export function storeReadingFacts(
   { meta }: Snapshot,
   kind: RecordTypeName,
@@ -104,10 +101,7 @@ const mostChanges = 10_000;
 const mostAsked = 500;
 const askedAtOnce = 4;
 
-/**
- * Reads what the run needs from a source: its changes if they suffice, otherwise everything. If
- * there is no cursor, `without` states why.
- */
+/** Reads the changes of a source if they suffice, or everything; `without`: why no cursor. */
 export async function readPart(
   run: RunContext,
   part: MirrorPart,
@@ -155,10 +149,7 @@ async function readChanges(
   return { ...certificate, whole: false, sizes };
 }
 
-/**
- * Reads the other records of these people, and the records of people with unfinished work. Returns
- * false if they cannot all be requested one by one.
- */
+/** Reads these people's other records. Returns false if they are too many to request singly. */
 async function readRelated(
   run: RunContext,
   part: MirrorPart,

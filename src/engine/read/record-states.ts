@@ -81,10 +81,7 @@ export function statesOf(
 
 const stays = { strays: false, absence: undefined, mayDelete: false };
 
-/**
- * Collects what matters only for a record that is not present in the source. A run without a
- * listing may delete, too, because each contact is read before it is deleted.
- */
+/** Collects what matters for a record that the source lacks. Any run may delete one. */
 function goneStates(
   run: RunContext,
   { name }: RecordType,

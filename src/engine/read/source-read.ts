@@ -14,10 +14,7 @@ import { inTurns, pagesOf } from '../context/work-in-parts.ts';
 import type { Sizes } from '../context/run-state.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 
-/**
- * The result of reading a source. If `whole` is true, a record that is missing from the reading is
- * not in the source.
- */
+/** A reading. If `whole`, a record that is not in it is not in the source. */
 export type SourceRead = Certificate & {
   whole: boolean;
   sizes: Sizes;
@@ -141,10 +138,7 @@ export function sayMissing(
   return [{ code: 'note', reason, fix: 'check that the export is whole' }];
 }
 
-/**
- * Yields everything that a reading yields, then passes its return value to `ended`. Closes the
- * reading if the caller stops early.
- */
+/** Yields a reading, passes its end to `ended`, and closes it if the caller stops early. */
 export async function* endingIn<End>(
   reading: AsyncGenerator<SourceRecord[], End>,
   ended: (end: End) => void,
@@ -162,10 +156,7 @@ async function sortIn(run: ReadingRun, kind: RecordTypeName): Promise<void> {
   staging.endSorting();
 }
 
-/**
- * Finds ids that several records share, names invalid records by the keys of their ids, and counts
- * the `count` staged records.
- */
+/** Finds ids that records share, names invalid records by them, and counts `count` records. */
 async function resolveIds(run: ReadingRun, kind: RecordTypeName, count: number) {
   const { staging, ranges, stage, absences } = run.snapshot;
   // The ranges of all keys, including the names added below.

@@ -21,10 +21,7 @@ function isOrAre(n: number, one: string, many: string): string {
   return n === 1 ? one : many;
 }
 
-/**
- * Returns what of the findings is out of bounds; undefined if nothing is. A slice of which nothing
- * is left has shown nothing, so it is out of bounds, too.
- */
+/** Returns what is out of bounds, if anything. A slice with nothing left has shown nothing. */
 export function judgeCanary(
   guard: AskedClass,
   found: CanaryCounts,

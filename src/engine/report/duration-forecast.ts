@@ -14,10 +14,7 @@ export interface Forecast {
   routes: RouteForecast[];
   /** The duration of the slowest work (see leastMs); null if a route's limit is not known yet. */
   ms: number | null;
-  /**
-   * The duration under three assumed limits for the routes whose limit is not known yet; empty if
-   * all are known.
-   */
+  /** The duration under three assumed limits, for routes without a known one; else empty. */
   assumed: AssumedDuration[];
 }
 
@@ -49,9 +46,7 @@ const assumedLimits = [
   { limit: 30, windowMs: 60_000 },
 ];
 
-/**
- * Forecasts each route, the slowest first. The duration of a route without a known limit is null.
- */
+/** Forecasts each route, the slowest first. Without a known limit, its duration is null. */
 export function forecast(needs: Needs, seen: Limits & { readMs: number }): Forecast {
   const { limits, reserve, readMs } = seen;
   const routes = Object.entries(needs)
@@ -84,10 +79,7 @@ export interface Rest {
 
 export const noTime: Rest = { ms: 0, windowMs: 0 };
 
-/**
- * Returns the work that takes longest. Contacts are deleted after they are enrolled; all other
- * routes proceed in parallel.
- */
+/** Returns the work that takes longest; contacts are deleted after the enrolments. */
 function longest(
   routes: readonly RouteForecast[],
   restOfRoute: (one: RouteForecast) => Rest,
@@ -194,10 +186,7 @@ type Range = (ms: number) => string;
 
 const longReadMs = 60_000;
 
-/**
- * Renders the forecast lines of a plan: what the known limits say, and the duration under assumed
- * limits if some are not known.
- */
+/** Renders the forecast of a plan by the known limits, or by assumed ones where none is. */
 export function renderForecast(forecast: Forecast, range: Range): string[] {
   const { readMs, routes, ms } = forecast;
   if (routes.length === 0) return [];

@@ -33,9 +33,7 @@ export interface Summary {
   contacts: KindSummary & {
     /** The number of people by guard class. */
     held: Record<Exclude<GuardClass, 'template'>, number>;
-    /**
-     * Records that identify no person, because they have no address and their id was never known.
-     */
+    /** Records that identify no person: they have no address, and their id was never known. */
     skipped: number;
     /** The number of recorded people who are missing from the source for the first time. */
     missing: number;
@@ -64,10 +62,7 @@ export interface Summary {
   problems: ListedProblem[];
   /** All problems, grouped by cause. */
   groups: ProblemGroup[];
-  /**
-   * Why the run compared everything or, if it is fast, read the whole source instead of what has
-   * changed; empty if it did neither.
-   */
+  /** Why the run compared or read everything; empty if it did neither. */
   fullBecause: FullReason[];
   /** The reasons why the run did not complete successfully, one line each. */
   reasons: string[];
@@ -206,10 +201,7 @@ const shownOps: Record<RecordTypeName, { changes: (keyof ChangeCounts)[]; applie
   },
 };
 
-/**
- * Returns the counts in the order of the contract, with zeros. The second step of a creation is not
- * counted as a change of its own.
- */
+/** Returns the counts in the order of the contract, without a creation's second step. */
 export function shownCounts(
   kind: RecordTypeName,
   counts: ChangeCounts,
@@ -233,10 +225,7 @@ export interface Plan {
   changes: Record<RecordTypeName, ChangeCounts>;
 }
 
-/**
- * Collects the changes of a plan, in plan order and each once. Whether a guard holds a change makes
- * no difference.
- */
+/** Collects the changes of a plan in order, each once, whether or not a guard holds it. */
 export function planning() {
   const hash = createHash('sha256');
   const counts: Record<RecordTypeName, ChangeCounts> = { contact: {}, template: {} };

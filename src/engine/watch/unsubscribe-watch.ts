@@ -138,10 +138,7 @@ function peopleOf({ name: mirror, parts }: Mirror): Departing['type'] {
   });
 }
 
-/**
- * Lists as many pages as the limit currently allows, given the pages requested within the last
- * window, and records each as it arrives.
- */
+/** Lists the pages that the limit allows after those of the last window, recording each. */
 async function list(
   departing: Departing,
   {

@@ -34,10 +34,7 @@ export interface Finding {
   type: RecordType & { readonly optOuts: PlatformOptOuts };
   returns: WriteBack;
   known: Findings;
-  /**
-   * Whether a record that the run did not read does not exist, among all records or those of the
-   * given person.
-   */
+  /** Whether a record that was not read does not exist, of all or of the given person. */
   conclusive: boolean;
 }
 
@@ -199,10 +196,7 @@ function doubtOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step
   };
 }
 
-/**
- * Stores an opt-out. Its id stays the same while the snapshot knows when the opt-out was observed,
- * and does not reveal the person.
- */
+/** Stores an opt-out. Its id is stable while the snapshot knows its time, and names nobody. */
 function add({ run, type }: Finding, one: One, state: 'planned' | 'needless'): void {
   const { meta, optOutReports } = run.snapshot;
   const text = JSON.stringify([one.email, one.crmId, one.channel, one.by]);

@@ -27,9 +27,7 @@ import { type Finding, findOptOutsToReport, isStillOut } from './find-opt-outs.t
 /** At most so many opt-outs that the CRM rejected in earlier runs are listed. */
 const mostListed = 100;
 
-/**
- * The result. `stuck` states why nothing could be reported to the CRM; it does not stop the run.
- */
+/** The result. `stuck`: why nothing could be reported to the CRM; the run goes on. */
 export interface Reported {
   summary: WriteBackSummary;
   stuck?: Problem;
@@ -90,10 +88,7 @@ const mostMs = 60_000;
 
 type ReportDelivery = Pick<Finding, 'run' | 'type' | 'returns'> & { tally: RunTally };
 
-/**
- * Reports to the CRM all opt-outs that are due, or those of one person. Returns the expected error
- * that stopped the delivery early, if any.
- */
+/** Reports the opt-outs that are due. Returns the expected error that stopped it, if any. */
 async function deliverReports(
   delivery: ReportDelivery,
   key: Key | undefined,
@@ -144,10 +139,7 @@ function* batchesOf(
   }
 }
 
-/**
- * Reports opt-outs in one request. If the CRM refuses all of them because of one, reports them one
- * by one. Throws the failure after storing it.
- */
+/** Reports several at once, or one by one if one spoils the rest. Throws a stored failure. */
 async function tellSome(
   delivery: ReportDelivery,
   due: readonly ReturnedRow[],
@@ -216,10 +208,7 @@ function spelledForCrm({ run, type }: ReportDelivery, report: ReturnedRow): Retu
   return { ...report, email: (row && type.optOuts.spelling(row)) ?? report.email };
 }
 
-/**
- * Stores the outcome of each opt-out in a batch. Without a response the outcome is unknown, unless
- * the failure shows that nothing arrived.
- */
+/** Stores each opt-out's outcome: unknown if no response came, unless nothing arrived. */
 function storeAnswers(
   { run, type, tally }: ReportDelivery,
   batch: readonly ReturnedRow[],
@@ -270,10 +259,7 @@ const storedStop = {
   },
 };
 
-/**
- * Returns since when, in milliseconds since the epoch, nothing can be reported to the CRM, and why;
- * undefined if no obstacle is known.
- */
+/** Returns since when (milliseconds since the epoch) and why nothing can be reported, if so. */
 export function stuckIn({ meta }: { meta: Meta }) {
   const text = meta.get(metaName);
   return text === undefined ? undefined : storedStop.decode(text);

@@ -96,10 +96,7 @@ export function decide(memory: LearnedLimits, question: Question): Allowance {
   return atMs > nowMs ? rest(atMs - nowMs) : upTo(1);
 }
 
-/**
- * Returns when enough is back for one request after `ahead` others that wait; undefined if it is
- * not for want of capacity that they wait.
- */
+/** Returns when enough is back for a request after `ahead` others, if they wait for capacity. */
 export function returnsAt(memory: LearnedLimits, nowMs: number, ahead: number): number | undefined {
   if (!memory.mark || memory.blocked || memory.unknown !== undefined) return undefined;
   const all = left(memory, nowMs);

@@ -206,10 +206,7 @@ interface Entry {
   reject(reason: unknown): void;
 }
 
-/**
- * Asks the budget in a microtask, so that among all requests that arrive in the same turn, the most
- * urgent one leaves first.
- */
+/** Asks the budget in a microtask, so that of one turn's requests the most urgent leaves first. */
 function ask(route: Route): void {
   if (route.asking) return;
   route.asking = true;

@@ -18,10 +18,7 @@ export const usage = z.object({
   tripMs: z.number().optional(),
   /** The number of requests in `grains`. */
   sum: z.number(),
-  /**
-   * `n` requests answered until `untilMs` and sent no earlier than `sentMs`, if that is known;
-   * oldest first.
-   */
+  /** `n` requests answered until `untilMs` and sent from `sentMs` on, if known; oldest first. */
   grains: z.array(
     z.object({
       sentMs: z.number().optional(),
@@ -86,10 +83,7 @@ export function downTo(usage: Usage, most: number): number {
   return Number.NEGATIVE_INFINITY;
 }
 
-/**
- * Returns how many requests certainly counted at both ends of a round trip, assuming that each
- * counts for one window.
- */
+/** Returns how many requests counted for certain at both ends of a round trip, once each. */
 export function surelyCounted(usage: Usage, trip: { sentMs: number; nowMs: number }): number {
   const { windowMs = 0, tripMs = 0 } = usage;
   let sum = 0;

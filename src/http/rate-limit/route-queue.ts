@@ -38,10 +38,7 @@ export function createLanes<Entry extends Waiting>() {
     lanes.some((lane) => lane.again.delete(entry) || lane.new.delete(entry));
 
   return {
-    /**
-     * Adds a request behind those of the same priority, or with `again` ahead of all that wait for
-     * the first time.
-     */
+    /** Adds a request behind its equals, or with `again` ahead of all that wait anew. */
     put(entry: Entry, place?: 'again'): void {
       for (const lane of lanes) {
         if (lane.priority === entry.priority) lane[place ?? 'new'].add(entry);
@@ -66,10 +63,7 @@ function earliest<Entry extends Waiting>(entries: Iterable<Entry>): Entry | unde
   return first;
 }
 
-/**
- * A route is stuck if one request was refused at least this often and no other succeeded for the
- * time given below.
- */
+/** A route is stuck if a request was refused this often and no other got through meanwhile. */
 const leastRefusals = 3;
 
 const leastMs = 30_000;
@@ -94,10 +88,7 @@ export function watchStuck(route: string, clock: Clock, tell: (told: Stuck) => v
       if (isStuck) tell({ route, forMs: undefined });
       isStuck = false;
     },
-    /**
-     * Call this when a request was refused, with its number of refusals so far and the monotonic
-     * time of the first one.
-     */
+    /** Call this after a refusal, with how many there were and the time of the first one. */
     refused(refusals: number, sinceMs: number): void {
       const forMs = clock.monotonic() - Math.max(sinceMs, throughMs);
       if (isStuck || refusals < leastRefusals || forMs < leastMs) return;

@@ -178,10 +178,7 @@ const optOutHeld =
 const changedSince =
   'the contact was changed on the platform since, which may be an opt-out: opt the person in with `crm-mirror resolve --in`';
 
-/**
- * Returns whether the contact has changed on the platform after our last change to it. Who opts out
- * while our opt-out stands leaves no other trace.
- */
+/** Returns whether the contact changed after our last change: no other trace of an opt-out. */
 function isChangedAfter({ changed }: ObservedContact, doneAt = Number.NEGATIVE_INFINITY): boolean {
   const at = timeOf(changed) ?? Number.POSITIVE_INFINITY;
   return changed !== undefined && at > doneAt;
@@ -205,10 +202,7 @@ function memoryOf(
   return { bound: [...new Set(all)].toSorted(), undone: { run, said } };
 }
 
-/**
- * Returns the opt-outs that count again, by channel, although no request can restore them because
- * the contact is gone or has another address.
- */
+/** Returns the opt-outs that count again although no request can restore them, by channel. */
 function unreached(
   changes: ReadonlyMap<string, DoneChange>,
   { run, facts, overridden }: Facts,

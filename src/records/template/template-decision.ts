@@ -59,9 +59,7 @@ import { guardOf, type Change, type ChangeReason, type DoneChange } from '../../
 import { templateCreateBody } from '../../platform/request-schemas.ts';
 import { z } from 'zod';
 
-/**
- * The policy for templates that were edited, and for templates that are missing from the source.
- */
+/** The policy for templates that were edited, or that the source lacks. */
 export interface TemplatePolicy {
   templates: 'keep' | 'overwrite';
   absentTemplates: 'keep' | 'archive';
@@ -214,10 +212,7 @@ function leftAlone(row: RecordedRow): RecordedRow {
   return { ...row, shown: undefined };
 }
 
-/**
- * Returns whether a stated field was edited on the platform. The platform may also reformat a
- * field, which leaves `updatedAt` unchanged.
- */
+/** Returns whether a stated field was edited; formatting leaves `updatedAt` unchanged. */
 function isEdited(
   recorded: RecordedTemplate,
   shown: ObservedTemplate,
@@ -346,10 +341,7 @@ function unpublished({ status: _, ...fields }: SomeFields): SomeFields {
   return fields;
 }
 
-/**
- * Returns the changes that create a template. Each step is journaled: first the fields that a
- * creation can set, then the rest.
- */
+/** Returns the two journaled steps of a creation: what it can set, and the rest. */
 function creationOf(key: Key, desired: TemplateFields, tests = false): Change[] {
   const isLater = tests && desired.status === 'published';
   const wanted = isLater ? unpublished(desired) : desired;
@@ -453,10 +445,7 @@ const emptiable: readonly string[] = ['description', 'fromEmail', 'replyTo', 'pr
 
 const kept = z.record(z.string(), z.unknown());
 
-/**
- * Returns the fields that bring back the version before; undefined if they are not all known. The
- * changes are those of one run, oldest first.
- */
+/** Returns the fields before one run's changes, oldest first; undefined if not all known. */
 function restored(changes: readonly DoneChange[], shown: ObservedTemplate): SomeFields | undefined {
   if (changes.some(({ op }) => op === 'create')) return { status: 'archived' };
   const before = changes[0]?.before;

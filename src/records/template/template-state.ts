@@ -64,15 +64,9 @@ const undone = z.object({ run: z.string(), source: z.string().nullable() });
 const recordedBody = z.object({
   /** The fields that the source stated when we last wrote all of them. */
   sent: someFields,
-  /**
-   * The fingerprint of the desired state that an adopted template differed from when it was left
-   * alone.
-   */
+  /** The fingerprint of the desired state that an adopted template differed from when left. */
   leftAlone: z.string().nullable(),
-  /**
-   * The template as the platform returned or showed it after that. The platform's own formatting
-   * does not count as an edit.
-   */
+  /** The template as shown after that. The platform's formatting is no edit. */
   shown: observedBody,
   /** The template as the platform showed it before we last overwrote an edit. */
   replaced: observedBody.nullable(),
@@ -162,10 +156,7 @@ function shownFields({ variables, ...template }: Template): ShownFields {
   });
 }
 
-/**
- * Returns the wanted fields that differ from those shown. Content and variables are returned
- * together if either differs.
- */
+/** Returns the wanted fields that differ; content and variables always come together. */
 export function difference(wanted: SomeFields, shown: ShownFields): SomeFields {
   const differs = (name: string): boolean =>
     canonicalJson(Reflect.get(wanted, name) ?? null) !==

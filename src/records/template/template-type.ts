@@ -88,10 +88,7 @@ export function templateType({ platform, testTo = [], ...options }: TemplateOpti
   };
 }
 
-/**
- * Reads the template again if the last reading is too old, because names are not unique on the
- * platform and an edit made there must not be lost.
- */
+/** Reads an old template again: names are not unique, and an edit must not be lost. */
 async function look(
   platform: Platform['templates'],
   change: TemplateChange,

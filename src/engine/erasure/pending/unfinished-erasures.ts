@@ -31,24 +31,16 @@ const purged = z.object({
 const unfinished = z.object({
   /** A hash that identifies the person wherever no address may appear. */
   hash: z.string(),
-  /**
-   * Undefined once only the file has to be rewritten, because from then on the file must not
-   * contain an address.
-   */
+  /** Undefined once only the file is to be rewritten, which must then hold no address. */
   key: z.string().optional(),
   /** When the erasure was first requested, in milliseconds since the epoch. */
   since: z.number(),
   by: z.enum(['forget', 'run']),
-  /**
-   * The CRM's id of the record, if an event requested the erasure. It may be stored nowhere else by
-   * then.
-   */
+  /** The CRM's id of the record if an event asked, perhaps stored nowhere else by then. */
   told: z.string().optional(),
   /** Whether a guard holds the erasure. */
   held: z.boolean().optional(),
-  /**
-   * The platform's ids of the contacts that were found; `deleted` contains those that were deleted.
-   */
+  /** The platform's ids of the contacts that were found, and of those that were deleted. */
   found: z.array(z.string()).optional(),
   deleted: z.array(z.string()),
   optedOut: z.number(),
@@ -63,10 +55,7 @@ export function unfinishedIn({ meta }: { meta: Meta }): Unfinished[] {
   return metaValue(meta, metaName, z.array(unfinished)) ?? [];
 }
 
-/**
- * Returns the erasure in its state at the start of this attempt, including everything that earlier
- * attempts did.
- */
+/** Returns the erasure as this attempt begins, with all that earlier attempts did. */
 export function begun({ meta }: { meta: Meta }, key: Key, since: number): Unfinished {
   const hash = shortHash(meta, key);
   const before = unfinishedIn({ meta }).find((one) => one.hash === hash);
@@ -74,9 +63,7 @@ export function begun({ meta }: { meta: Meta }, key: Key, since: number): Unfini
   return { deleted: [], optedOut: 0, since, ...before, ...now };
 }
 
-/**
- * Stores the erasure, replacing what was stored for the same person. Call it within a transaction.
- */
+/** Stores the erasure, in place of the person's last one. Call it within a transaction. */
 export function keep(snapshot: { meta: Meta }, one: Unfinished): void {
   put(snapshot, [...unfinishedIn(snapshot).filter(({ hash }) => hash !== one.hash), one]);
 }
@@ -95,10 +82,7 @@ function put({ meta }: { meta: Meta }, all: readonly Unfinished[]): void {
   else if (meta.get(metaName) !== undefined) meta.drop(metaName);
 }
 
-/**
- * Returns the keys of people who were erased but are nevertheless recorded, or present on both
- * sides.
- */
+/** Returns the keys of erased people who are nevertheless recorded, or present on both sides. */
 export async function findErased(run: RunContext, { name: of }: RecordType): Promise<Key[]> {
   const { recorded, ranges } = run.snapshot;
   const isErased = run.doNotContact.erased();

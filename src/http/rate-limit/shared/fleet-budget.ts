@@ -96,10 +96,7 @@ export function isBehind({ bornMs, seenMs }: FleetBudget, sharedMs: number): boo
   return sharedMs - bornMs < seenMs - 1000;
 }
 
-/**
- * Returns the milliseconds after which a budget can no longer have any effect, whatever the message
- * adds to it.
- */
+/** Returns the milliseconds after which a budget can have no effect, whatever comes. */
 export function keepMs(fleet: FleetBudget | undefined, { reports }: Message): number {
   const { seenMs = 0, limits } = fleet ?? {};
   const { companyUntilMs = 0, blocked, usage } = limits ?? {};

@@ -101,10 +101,7 @@ export function openLink(options: LinkOptions) {
     },
     /** Returns how often the connection was lost and restored; undefined while it is lost. */
     times: () => (state.is === 'lost' ? undefined : state.times),
-    /**
-     * Retries a lost connection when the next try is due, and returns the milliseconds until the
-     * try after that.
-     */
+    /** Tries a lost connection again if due. Returns the milliseconds until the next try. */
     tend(): number {
       const nowMs = options.clock.monotonic();
       if (!state.pinging && nowMs >= state.nextPingMs) {

@@ -31,10 +31,7 @@ export function hasLeft({ desired, certified }: States): boolean {
   return desired.length === 0 ? certified : isGone(desired);
 }
 
-/**
- * Returns whether none of the records is present. An invalid record may be present, and counts as
- * such.
- */
+/** Returns whether none of the records is present; an invalid one may be, and counts so. */
 export function isGone(desired: readonly DesiredRow[]): boolean {
   return desired.every(({ presence, invalid }) => presence !== 'present' && !invalid);
 }
@@ -170,10 +167,7 @@ export function movedRows(states: ContactStates | ContactRenamed): DesiredContac
   return rows.filter(({ id }) => states.origins.includes(id));
 }
 
-/**
- * Returns whether the new contacts are in place in every channel, so that the old one can be
- * deleted.
- */
+/** Returns whether the new contacts are in place everywhere, so that the old one can go. */
 export function isReplaced(states: ContactStates, channels: readonly string[]): boolean {
   const { successors, strays } = states;
   const isWhole = successors.every((one) => standsWhole(one, channels, states));

@@ -168,9 +168,7 @@ const renamedAway: Conflict = {
   reason: 'the contact has another address on the platform, so nobody is opted in with this one',
 };
 
-/**
- * Returns the fault of several CRM records with one address, of which some opt in and some opt out.
- */
+/** Returns the fault of records with one address of which some opt in and some opt out. */
 export function contradiction(count: number, channel: string): Conflict {
   return {
     cause: 'records-contradict',

@@ -87,10 +87,7 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   return decision;
 }
 
-/**
- * Adds the changes and problems of one channel. Returns the setting that prevented a change, if
- * any.
- */
+/** Adds the changes and problems of a channel. Returns the setting that prevented one, if any. */
 function planChannel(decision: Decision, channel: string, facts: PersonFacts): Stop | undefined {
   const { states } = facts;
   const { verdict, stop } = verdictIn(facts, channel);
@@ -364,10 +361,7 @@ export function release({
   return { row: { ...row, body, desired: undefined }, parts: own.map(([channel]) => channel) };
 }
 
-/**
- * Returns the row of a person whose erasure was revoked; `row` is the recorded row, if there is
- * one.
- */
+/** Returns the row of a person whose erasure was revoked; `row` is the recorded one, if any. */
 export function unerased(key: Key, row: RecordedContactRow | undefined): RecordedRow {
   const before = row?.value ?? { channels: {}, contacts: [], defaults: [], outgrown: [] };
   const body = canonicalJson({ ...before, allowed: true });

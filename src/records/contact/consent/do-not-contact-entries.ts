@@ -100,10 +100,7 @@ export function isOver(entry: Entry, shown: readonly ObservedContact[]): boolean
   }
 }
 
-/**
- * Returns the changes to the list that follow from an acknowledged change and the row recorded
- * after it.
- */
+/** Returns the changes to the list after an acknowledged change and its recorded row. */
 export function newsOfChange(
   change: ContactChange,
   after: RecordedContactRow | undefined,
@@ -126,10 +123,7 @@ export function newsOfChange(
   return { adds: newTo(standing, memories), ends };
 }
 
-/**
- * Returns what the list does not contain yet, and the entries that lack one of the person's CRM
- * ids.
- */
+/** Returns what the list lacks, and its entries that lack one of the person's CRM ids. */
 function newTo(
   entries: readonly Entry[],
   memories: readonly RememberedOptOut[],
@@ -162,10 +156,7 @@ interface Asked {
   since?: number | undefined;
 }
 
-/**
- * Returns why the do-not-contact list forbids the operation, or undefined if it does not; the first
- * reason that applies counts.
- */
+/** Returns the first reason for which the do-not-contact list forbids the operation, if any. */
 export function listed(
   entries: readonly Entry[],
   { op, part, newer = Number.NEGATIVE_INFINITY, since = Number.NEGATIVE_INFINITY }: Asked,

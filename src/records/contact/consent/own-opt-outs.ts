@@ -189,10 +189,7 @@ function boundBy(
 /** Returns whether the entry is an opt-out that an operator stated. */
 export const isOperators = ({ cause }: Entry): boolean => cause === 'operator';
 
-/**
- * Returns the operator's opt-out that applies to one of the channels, unless the CRM has stated
- * something later.
- */
+/** Returns the operator's opt-out from one of the channels, unless the CRM spoke later. */
 export function settledOut(
   states: ContactStates,
   channels: readonly string[],
@@ -207,10 +204,7 @@ export function settledOut(
   );
 }
 
-/**
- * Returns when the CRM stated its opinion on a channel, in milliseconds since the epoch; undefined
- * if that is unknown, or in the future.
- */
+/** Returns when the CRM stated an opinion; undefined if that is unknown, or in the future. */
 export function laterWill({ desired, by }: Stated, channel: string): number | undefined {
   const at = statedAt(desired, channel);
   return at !== null && at <= by ? at : undefined;

@@ -23,10 +23,7 @@ export interface PersonFacts {
   status: PersonStatus;
   /** Whether contacts.protect covers the person, by address or by a condition on a CRM record. */
   isProtected: boolean;
-  /**
-   * Whether the policy would delete this contact now, because the person is gone or because a
-   * contact with a new address has replaced it.
-   */
+  /** Whether the policy would delete this contact now: gone, or replaced by a new address. */
   mayDelete: boolean;
   /** Whether another contact has replaced this one, and the policy deletes this one. */
   replaced: boolean;
@@ -38,10 +35,7 @@ export interface PersonFacts {
   seen: ObservedContact[];
   /** The contacts as just read, or as last known if nothing was read. */
   shown: ObservedContact[];
-  /**
-   * The contacts of `shown` without the opt-outs that a creation set by default, because no person
-   * made those.
-   */
+  /** `shown` without the opt-outs that a creation set by default, which no person made. */
   contacts: ObservedContact[];
   /** The person's contacts that now have another address on the platform. */
   renamed: RenamedContact[];

@@ -13,9 +13,7 @@ import {
   type RecordedContact,
 } from '../observe/contact-state.ts';
 
-/**
- * Returns what is reported to the CRM: opt-outs from the configured channels, and from all mail.
- */
+/** Returns what is reported to the CRM: opt-outs from known channels, and from all mail. */
 export function outsOf(
   channels: readonly string[],
   { resubscribe }: { resubscribe: ConsentPolicy['resubscribe'] },
@@ -61,10 +59,7 @@ export function leftSince(
   return { after: wasIn ? (row?.seenAt ?? null) : null, by };
 }
 
-/**
- * Returns the opt-out that a list entry represents, or undefined if the entry is not about
- * unsubscribing.
- */
+/** Returns the opt-out that a list entry stands for, if it is about unsubscribing. */
 export function optOutOf(
   { part, cause, through, after, by }: Entry,
   facts: PlatformFacts,
@@ -110,10 +105,7 @@ export function isUnsure(
   return doubts.length > 0 && doubts.every(Boolean);
 }
 
-/**
- * Returns the recorded opt-outs: each channel, then all mail. An opt-out without a time was made by
- * `seenAt`.
- */
+/** Returns the recorded opt-outs, all mail last. One without a time was made by `seenAt`. */
 export function optOutsOf(
   { value, seenAt }: { value: RecordedContact; seenAt: number },
   facts: PlatformFacts,

@@ -84,10 +84,7 @@ function withOutByUs(contact: ObservedContact, before: readonly string[]): Recor
   return still.length > 0 ? { ...contact, outByUs: still } : contact;
 }
 
-/**
- * Returns the contacts that a stated opt-out applies to, and whether another record claims one of
- * them.
- */
+/** Returns the contacts that a stated opt-out is for, and whether another record claims one. */
 export function renamedTargets(
   renamed: readonly RenamedContact[],
   channel: string,

@@ -27,10 +27,7 @@ export type ConsentTime =
 /** Reads the times of one field. */
 export interface ConsentReader {
   field: string;
-  /**
-   * Returns a time in milliseconds since the epoch; null if the text is empty, undefined if it
-   * cannot be read.
-   */
+  /** Returns a time in milliseconds since the epoch; null if empty, undefined if unreadable. */
   read(text: string): number | null | undefined;
   /** Returns what is wrong with a text that cannot be read. */
   faultOf(text: string): { reason: string; fix: string };

@@ -19,10 +19,7 @@ export interface ReadAccess {
   channels: ReadonlySet<string>;
 }
 
-/**
- * Looks for a recorded contact. Only a 404 by its id proves that it is gone; a search then returns
- * all contacts with its address.
- */
+/** Looks for a recorded contact. Only a 404 by its id proves it gone; then a search follows. */
 export async function find(
   access: ReadAccess,
   { key, id = '' }: RecordedRow,
@@ -33,10 +30,7 @@ export async function find(
   return { is: 'whole', rows: await search(access, key, signal) };
 }
 
-/**
- * Returns the contacts that a change is about. An opt-out by id is about that contact under any
- * address.
- */
+/** Returns the contacts that a change is about: for an opt-out by id, under any address. */
 export async function read(
   access: ReadAccess,
   change: Change,
@@ -49,10 +43,7 @@ export async function read(
   return row ? [row] : [];
 }
 
-/**
- * Returns the contact with this id. Returns undefined if it is gone, or if it now has another
- * address, which is another person's mailbox.
- */
+/** Returns the contact; undefined if it is gone, or at another person's address by now. */
 export async function retrieve(
   access: ReadAccess,
   { key, target = '' }: Change,
@@ -72,10 +63,7 @@ async function byId(
   return contact ? [observe(contact, channels)] : [];
 }
 
-/**
- * Returns the contacts with the address, and the one with the recorded id even if the search does
- * not show it or it was renamed.
- */
+/** Returns the contacts with the address, and the one with the recorded id, even if renamed. */
 export async function readAll(
   access: ReadAccess,
   { key, id }: { key: string; id?: string | undefined },

@@ -18,10 +18,7 @@ import type { Renamed, States, Successor } from '../../record-type.ts';
 
 const subscription = z.enum(['opt_in', 'opt_out']);
 
-/**
- * The desired state from one CRM record: its presence, and a subscription by channel (null means no
- * opinion).
- */
+/** What one CRM record wants: its presence, and a subscription by channel, null for any. */
 export const desiredBody = z.object({
   presence: z.enum(['present', 'flagged', 'outside']),
   channels: z.record(z.string(), subscription.nullable()),
@@ -31,10 +28,7 @@ export const desiredBody = z.object({
   outBy: z.record(z.string(), z.string()).optional(),
   /** The CRM's spelling of the address, trimmed and in lower case, if the key is another one. */
   spelling: z.string().optional(),
-  /**
-   * When the person last made a consent statement in the CRM, in milliseconds since the epoch; null
-   * if never stated.
-   */
+  /** When the person last stated consent in the CRM, in epoch milliseconds; null if never. */
   consentAt: z.number().nullable().default(null),
   /** Whether that time is no evidence, because it was in the future when it was first read. */
   early: z.literal(true).optional(),
@@ -50,9 +44,7 @@ export const silentBody = canonicalJson({
   consentAt: null,
 } satisfies DesiredContact);
 
-/**
- * A contact as the platform shows it, reduced to the configured channels and those they replace.
- */
+/** A contact as the platform shows it, in the configured channels and those they replace. */
 export const observedBody = z.object({
   /** The reasons why the contact receives no mail; undefined if it receives mail. */
   causes: z
@@ -65,10 +57,7 @@ export const observedBody = z.object({
   changed: z.string().optional(),
   channels: z.record(z.string(), subscription),
   id: z.string(),
-  /**
-   * Whether the contact receives no mail: it is suppressed, or has a status other than
-   * `subscribed`.
-   */
+  /** Whether it receives no mail: suppressed, or with another status than `subscribed`. */
   left: z.boolean(),
   /** Whether the contact shows anything in a channel that the configuration does not name. */
   others: z.literal(true).optional(),
@@ -77,10 +66,7 @@ export type ObservedContact = z.infer<typeof observedBody>;
 
 /** A contact of the person that now has another address on the platform, as last observed. */
 const renamedBody = observedBody.extend({
-  /**
-   * The channels from which we opted the contact out by its id. A channel is listed for as long as
-   * the contact shows the opt-out.
-   */
+  /** The channels from which we opted the contact out by its id, while it shows that. */
   outByUs: z.array(z.string()).optional(),
 });
 export type RecordedRenamed = z.infer<typeof renamedBody>;
@@ -104,10 +90,7 @@ export type UndoneOptIn = z.infer<typeof undone>;
 
 /** The state of one channel: what was last acknowledged or observed, and who made an opt-out. */
 const membership = z.object({
-  /**
-   * When our opt-out was acknowledged, by our clock or the platform's, whichever is ahead, in
-   * milliseconds since the epoch.
-   */
+  /** When our opt-out was acknowledged, by the later clock, in milliseconds since the epoch. */
   acked: z.number().optional(),
   /**
    * The ids of all CRM records that have had the address since the CRM stated our opt-out. If these
@@ -117,10 +100,7 @@ const membership = z.object({
   by: z.enum(['us', 'platform']),
   /** The reason for our opt-out. */
   cause: optOutCause.optional(),
-  /**
-   * Whether a request of ours that got no response may have made the opt-out, or whether it existed
-   * before.
-   */
+  /** Whether a silent request of ours may have made the opt-out, or it was there before. */
   doubtful: z.literal(true).optional(),
   is: subscription,
   /**
@@ -154,16 +134,10 @@ export type OverriddenOptOut = z.infer<typeof overridden>;
 
 /** The recorded form of a contact. */
 export const recordedBody = z.object({
-  /**
-   * Whether `allow` revoked an erasure of the person and the platform has not been read since. An
-   * opt-out that the platform shows next may be ours.
-   */
+  /** Whether `allow` revoked an erasure and the platform was not read since: ours may show. */
   allowed: z.literal(true).optional(),
   channels: z.record(z.string(), membership),
-  /**
-   * The contacts with this address as the platform last showed them. A contact that vanishes is
-   * kept.
-   */
+  /** The contacts with this address as last shown; one that vanishes is kept. */
   contacts: z.array(observedBody),
   /** The channels in which the creation itself set an opt-out that no person made. */
   defaults: z.array(z.string()),
@@ -174,20 +148,12 @@ export const recordedBody = z.object({
   early: z.array(z.number()).optional(),
   /** When one of the contacts left all mail; undefined if unknown, or if none did. */
   left: bracket.optional(),
-  /**
-   * By contact, the channels from which we opted the contact out while `channels` holds the opt-out
-   * of another contact with the address.
-   */
+  /** By contact, channels we opted it out of while another contact's opt-out is in `channels`. */
   hidden: z.record(z.string(), z.array(z.string())).optional(),
-  /**
-   * The channels that the person joined on their own after leaving the channels that these replace.
-   */
+  /** Channels that the person joined after leaving those that these replace. */
   outgrown: z.array(z.string()).default([]),
   renamed: z.array(renamedBody).optional(),
-  /**
-   * Whether a condition of contacts.protect held when the CRM last stated anything about the
-   * person.
-   */
+  /** Whether a condition of contacts.protect held in the CRM's last statement of the person. */
   protected: z.literal(true).optional(),
 });
 export type RecordedContact = z.infer<typeof recordedBody>;
@@ -199,15 +165,9 @@ export const enrolmentBody = z.object({
   spelling: z.string().optional(),
   /** Whether the CRM wants an opt-out from another channel. */
   forbids: z.boolean().default(false),
-  /**
-   * Whether the person now has another address in the CRM, and no record states the opt-out or
-   * delete. Such a change counts as one for absence.
-   */
+  /** Whether the person has another CRM address and none states it; counts as absence. */
   moved: z.boolean().default(false),
-  /**
-   * The reason for an opt-out: the CRM states it, or the person is missing there, is flagged as
-   * deleted, or now has another address.
-   */
+  /** Why an opt-out: stated, or missing, flagged as deleted, or moved to another address. */
   cause: optOutCause.optional(),
   /** The opt-in that an opt-out of `undo` takes back. */
   undone: undone.optional(),
@@ -222,10 +182,7 @@ export const enrolmentBody = z.object({
    */
   changed: z.string().optional(),
   newer: z.number().optional(),
-  /**
-   * When the CRM stated the opt-in that is later than an operator's opt-out, in milliseconds since
-   * the epoch.
-   */
+  /** When the CRM stated an opt-in after an operator's opt-out, in milliseconds since the epoch. */
   since: z.number().optional(),
   /** The person's contacts under former addresses as last observed, as sorted fingerprints. */
   former: z.array(z.object({ key: z.string(), shown: z.array(z.string()) })).default([]),

@@ -44,10 +44,7 @@ export interface ContactFields {
   unsubscribed?: Flag | readonly Flag[] | undefined;
   /** The field that holds the time of the person's last consent statement. */
   consentAt?: ConsentTime | undefined;
-  /**
-   * The condition for the scope. If it is false, the record counts as absent, except for its
-   * opt-outs.
-   */
+  /** The condition for the scope; if false, the record is absent but for its opt-outs. */
   include?: Condition | undefined;
   /** Addresses, and conditions that are true for a protected person. */
   protect?: readonly (string | { readonly when: Condition })[] | undefined;
@@ -215,10 +212,7 @@ export function asksOf(fields: ContactFields, now: () => number): Asks {
   };
 }
 
-/**
- * The maximum number of cached forms. Most records share a few forms, but each may have its own
- * time of consent.
- */
+/** The most cached forms; most records share a few, unless each has a time of consent. */
 const mostForms = 10_000;
 
 /** Returns a function that builds the canonical form of a desired state, and caches equal ones. */
@@ -276,10 +270,7 @@ function wishes(
   };
 }
 
-/**
- * Returns the answer. If there is none, returns `unread` and adds the fault, which makes the record
- * invalid.
- */
+/** Returns the answer, or `unread` with a fault, which makes the record invalid. */
 function answered(ask: Ask, value: Record<string, unknown>, found: Found) {
   const answer = ask(value, found);
   if (typeof answer === 'string') return answer;
@@ -288,10 +279,7 @@ function answered(ask: Ask, value: Record<string, unknown>, found: Found) {
   return 'unread';
 }
 
-/**
- * Returns when the person made their consent statement, in milliseconds since the epoch; null if
- * not stated.
- */
+/** Returns when consent was stated, in milliseconds since the epoch; null if not stated. */
 function statedAt(
   reader: ConsentReader | undefined,
   value: Record<string, unknown>,
@@ -306,10 +294,7 @@ function statedAt(
   return null;
 }
 
-/**
- * Returns whether a record is out of scope. Only a plain false excludes it; any unexpected result
- * makes it invalid.
- */
+/** Returns whether a record is out of scope: a plain false only; other results are faults. */
 function isOutOfScope(
   include: Condition | undefined,
   value: Record<string, unknown>,

@@ -50,9 +50,7 @@ export function observe(contact: Contact, channels: ReadonlySet<string>): Observ
   };
 }
 
-/**
- * Returns the reasons why a contact receives no mail. An unknown status counts as the stricter one.
- */
+/** Returns why a contact receives no mail; an unknown status counts as the stricter one. */
 function causesOf({ status, suppressionReason, suppressedAt }: Contact) {
   const causes: NonNullable<ObservedContact['causes']> = [];
   if (status !== 'subscribed') causes.push(status === 'blocked' ? 'blocked' : 'unsubscribed');
@@ -87,10 +85,7 @@ export function namedIn(contacts: readonly Contact[]): NamedParts | undefined {
   return first && { names: first, differ: !others.every((names) => isSame(first, names)) };
 }
 
-/**
- * Returns a time in milliseconds since the epoch, or undefined if there is none. A text without a
- * zone is in UTC, as the platform writes it.
- */
+/** Returns a time in milliseconds since the epoch, if any; without a zone it is in UTC. */
 export function timeOf(text: string | null | undefined): number | undefined {
   if (!text) return undefined;
   const isBare = /[T ]\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(text);
@@ -216,10 +211,7 @@ export function defaultsIn(
   return defaults.filter((channel) => ours?.channels[channel] === 'opt_out');
 }
 
-/**
- * Returns the contacts without subscriptions that are mere defaults: those of the contact that we
- * made are removed.
- */
+/** Returns the contacts without mere defaults: the subscriptions of the one that we made. */
 export function statedContacts(
   shown: ObservedContact[],
   states: Pick<States, 'recorded' | 'facts'>,
@@ -233,10 +225,7 @@ export function statedContacts(
   });
 }
 
-/**
- * Returns the sorted fingerprints of the contacts under a former address, as read now or else as
- * last recorded.
- */
+/** Returns the sorted fingerprints of a former address's contacts, as read or else recorded. */
 export function fingerprintsOf(
   { value }: RecordedContactRow,
   rows: readonly ObservedRow[],

@@ -28,10 +28,7 @@ export function strictest(
   return new Map(channels.map((channel) => [channel, wishOf(channel)]));
 }
 
-/**
- * Returns whether some records with one address opt in and others opt out. Such a contradiction is
- * reported although it is resolved.
- */
+/** Returns whether some records opt in and others out, which is reported although resolved. */
 export function contradict(rows: readonly DesiredContactRow[], channel: string): boolean {
   if (rows.length < 2) return false;
   const wishes = rows.map(({ value }) => value.channels[channel]);

@@ -252,10 +252,7 @@ interface Made {
  * of a request and the difference between the platform's clocks.
  */
 const madeWithinMs = 60_000;
-/**
- * The time within which it is assumed that nobody has noticed and changed a new contact, in
- * milliseconds.
- */
+/** How long nobody is assumed to have noticed and changed a new contact, in milliseconds. */
 const atOnceMs = 10_000;
 
 /** Returns the outcome of a creation based on its response. Throws the errors of the requests. */
@@ -295,10 +292,7 @@ function whose(createdAt: number | undefined, date: number | undefined) {
   return age > madeWithinMs ? { found: true, late: true } : {};
 }
 
-/**
- * Reads the contact if the response lists no channels and they are needed. Returns what the read
- * adds to the acknowledgement.
- */
+/** Reads the contact if its channels are needed and not in the response. Returns what it adds. */
 async function readBack(
   access: ReadAccess,
   { change, answer, facts, id }: Made & { id: string },
@@ -335,9 +329,7 @@ async function readBack(
   return { observed, evidence: evidenceOf(access, change, observed) };
 }
 
-/**
- * Returns the evidence about defaults, or undefined if there is no other channel to derive it from.
- */
+/** Returns evidence about defaults; undefined if there is no other channel to show any. */
 function evidenceOf(
   access: ReadAccess,
   change: ContactChange,

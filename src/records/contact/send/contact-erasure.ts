@@ -99,10 +99,7 @@ async function find(
   return { contacts, seen: seen.size, isCertain: seen.size >= (total ?? 0) };
 }
 
-/**
- * Opts one contact out of its channels and reports each opt-out. A refusal other than 401 and 403
- * does not prevent the contact's deletion.
- */
+/** Opts a contact out and reports each. Only a 401 or 403 prevents the contact's deletion. */
 async function optOut(
   platform: Contacts,
   { id, channels }: Contact,

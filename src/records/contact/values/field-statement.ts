@@ -18,9 +18,7 @@ import {
 } from './value-vocabulary.ts';
 import { withCommas } from '../../../domain/values/counted.ts';
 
-/**
- * The setting for an answer: a field with known words, a condition, or a field with its own words.
- */
+/** The setting for an answer: a field with known words or its own, or a condition. */
 export type Flag = string | When | Named<'yes' | 'no'>;
 export type StatedField = string | When | Named<'in' | 'out' | 'none'> | OptOutField;
 
@@ -28,18 +26,12 @@ interface When {
   readonly when: Condition;
 }
 
-/**
- * A field with its own words, by meaning. `yes: any` matches every value that is neither empty nor
- * a word for no.
- */
+/** A field with words by meaning. `yes: any`: every value but none and the words for no. */
 type Named<Words extends string> = { readonly field: string } & {
   readonly [Word in Words]?: readonly string[] | (Word extends 'yes' ? 'any' : never) | undefined;
 };
 
-/**
- * A column that says who does not want a channel, with the words of `unsubscribed`: yes opts out,
- * everything else is no opinion, or in with `else: in`.
- */
+/** A column of who does not want a channel: yes opts out, the rest is `else`. */
 interface OptOutField {
   readonly optOut: string;
   readonly yes?: readonly string[] | 'any' | undefined;
@@ -184,10 +176,7 @@ export function judged(
   return { fault: notAnAnswer(called, isOpen ? 'true, false nor null' : 'true nor false') };
 }
 
-/**
- * Returns the fault of a condition that cannot be evaluated. `longest`: the maximum number of
- * characters of a value, if a value exceeds it.
- */
+/** Returns the fault of a condition that fails; `longest`: a value has more characters. */
 export function notEvaluated(
   option: string,
   { failsOn, longest }: Extract<ConditionResult, { failsOn: unknown }>,

@@ -66,10 +66,7 @@ const builtIn: Readonly<Record<Use, { yes: readonly string[]; no: readonly strin
   deleted: { yes: affirmative, no: negative },
 };
 
-/**
- * Returns the function that reads the values of one field. `now` returns milliseconds since the
- * epoch.
- */
+/** Returns the reader of one field's values; `now` is in milliseconds since the epoch. */
 export function vocabulary(
   use: Use,
   own: OwnWords,
@@ -113,10 +110,7 @@ export function vocabulary(
 
 // The formats that CRMs use for the date on which a person was deleted or unsubscribed.
 
-/**
- * The form of a day with or without a time, of a time with or without AM or PM, and with or without
- * its zone.
- */
+/** A day with or without a time, which may have AM or PM and a zone. */
 const time = String.raw`(?<hour>\d{1,2})(?<rest>:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)`;
 const half = String.raw`(?:\s?(?<half>[ap])\.?m\.?)`;
 const zone = String.raw`(?<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)`;
@@ -199,10 +193,7 @@ function daysIn(text: string): string[] {
   });
 }
 
-/**
- * Returns whether the calendar has the day. JavaScript would turn the 30th of February into the 2nd
- * of March.
- */
+/** Returns whether the calendar has the day; JavaScript makes the 2nd of March of February 30. */
 function isReal(day: string): boolean {
   const at = Date.parse(`${day}T00:00:00Z`);
   const isDay = !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);
