@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { changeCount } from '../engine/report/run-summary.ts';
 import { renderForecast } from '../engine/report/duration-forecast.ts';
-import { apart } from '../compose/output/summary-text.ts';
 import { counted } from '../domain/values/counted.ts';
 import { absenceRulesOf } from '../compose/mirror-parts.ts';
 import { ignoredWords } from '../views/lookup/ignored-files.ts';
@@ -49,14 +48,15 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const missing = missingOf(mirror.snapshot, absenceRulesOf(config));
     const newlyMissing = summary.contacts.missing;
     const who = counted(newlyMissing, 'more person', 'more people');
-    return [
-      ...(ignored === undefined ? [] : [`  ${ignored}`]),
-      ...(missing ? [`  missing from the CRM: ${missingWords(missing)}`] : []),
+    const lines = [
+      ...(ignored === undefined ? [] : [ignored]),
+      ...(missing ? [`missing from the CRM: ${missingWords(missing)}`] : []),
       ...(newlyMissing > 0 && summary.certificate.source === true
-        ? [`  ${who} would be missing from the CRM: ${optedOutWords(optedOutAfter(config))}`]
+        ? [`${who} would be missing from the CRM: ${optedOutWords(optedOutAfter(config))}`]
         : []),
-      ...apart(summary.forecast ? renderForecast(summary.forecast, lasting) : []),
     ];
+    const forecast = summary.forecast ? renderForecast(summary.forecast, lasting) : [];
+    return [{ lines }, { lines: forecast }];
   };
   const ended: Pass['ended'] = ({ mirror, summary }) => {
     changes = changeCount(summary);

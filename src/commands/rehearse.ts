@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
-import { counted, withCommas } from '../domain/values/counted.ts';
+import { withCommas } from '../domain/values/counted.ts';
 import { Invalid } from '../domain/errors.ts';
 import { createEmulator } from '../emulator/emulator.ts';
 import { faultKinds } from '../emulator/faults/faults.ts';
@@ -12,18 +12,18 @@ import { namesOf } from '../views/lookup/person-names.ts';
 import { type LookFlags, namingOptions } from '../app/snapshot-command.ts';
 import { parseWhole } from '../views/lookup/list-options.ts';
 import { codeOfStop, exitCode } from '../compose/output/exit-codes.ts';
-import { renderGroups, shownGroups } from '../compose/output/problem-groups.ts';
+import { renderGroups } from '../compose/output/problem-groups.ts';
 import { onlyOf, readOnlyPeople } from '../app/run/only-people.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { compareRehearsals } from '../trials/rehearsal/compare-rehearsals.ts';
 import { type Conditions, type Rehearsed, rehearseRun } from '../trials/rehearsal/rehearse-run.ts';
 import { observeOriginal, type Original } from '../trials/rehearsal/observe-original.ts';
-import {
-  differenceLines,
-  differencesDocument,
-  rehearsalDocument,
-  rehearsalLines,
-} from '../trials/rehearsal/report.ts';
+import { differencesDocument, rehearsedRun } from '../trials/rehearsal/rehearsal-document.ts';
+import { commandLine } from '../compose/output/printed-commands.ts';
+import { signing } from '../engine/report/guard-text.ts';
+import { sectionLines } from '../views/render/text.ts';
+import { bang } from '../views/run/change-groups.ts';
+import { type Rehearsal, rehearsalSections, rehearsalTitle } from '../views/run/rehearsal.ts';
 import { modeOf } from './sync.ts';
 
 interface Flags extends LookFlags {
@@ -169,36 +169,48 @@ function report(
   shell: Shell,
 ): void {
   const addresses = flags.addresses ?? shell.terminal;
-  const names = namesOf(snapshot, addresses);
-  const nameOf = (key: string): string => names({ kind: 'contact', key });
-  const differences = compared && compareRehearsals(rehearsed, compared);
-  const { mirror, groups, reasons } = rehearsed.summary;
-  if (flags.json) {
-    const naming = { nameOf, addresses, most: mostOf(flags) };
-    const document = {
-      mirror,
-      seed,
-      sent: 0,
-      reads,
-      readMs: Math.round(readMs),
-      ...rehearsalDocument(rehearsed, naming),
-      against: compared ? rehearsalDocument(compared, naming) : null,
-      differences: differences ? differencesDocument(differences, naming) : null,
-    };
-    return shell.print(JSON.stringify(document, null, 2));
-  }
-  const shown = { file: flags.config, nameOf, most: mostOf(flags) };
-  for (const line of rehearsalLines(rehearsed, shown)) shell.print(line);
-  for (const line of renderGroups(shownGroups(groups, { names, addresses }))) shell.print(line);
-  if (compared && differences) {
-    const about = { ...shown, against: flags.against ?? '' };
-    const comparison = { differences, one: rehearsed, other: compared };
-    for (const line of differenceLines(comparison, about)) shell.print(line);
-  }
-  shell.print('');
-  shell.print(
-    `Nothing was sent: the platform was read with ${counted(reads, 'request')}, and neither it, ` +
-      'nor the CRM, nor a file of the mirror was changed.',
-  );
-  for (const reason of reasons) shell.note(`crm-mirror: ${reason}`);
+  const most = mostOf(flags);
+  // The text counts all people who differ, and names the first of them.
+  const naming = {
+    names: namesOf(snapshot, addresses),
+    addresses,
+    most: flags.json || !compared ? most : Infinity,
+  };
+  const { config, summary } = rehearsed;
+  const document: Rehearsal = {
+    mirror: summary.mirror,
+    seed,
+    sent: 0,
+    reads,
+    readMs: Math.round(readMs),
+    ...rehearsedRun(rehearsed, naming),
+    against: compared ? rehearsedRun(compared, naming) : null,
+    differences: compared
+      ? differencesDocument(compareRehearsals(rehearsed, compared), naming)
+      : null,
+  };
+  if (flags.json) return shell.print(JSON.stringify(document, null, 2));
+  // A template is created in two steps.
+  const planned = rehearsed.groups
+    .filter(({ held }) => !held)
+    .reduce((sum, { kind, n, own }) => sum + (kind === 'contact' ? n : own), 0);
+  const { plan, heldAs = plan } = summary;
+  const approving = config.approvers ? signing(heldAs) : `approve ${heldAs}`;
+  const sections = [
+    {
+      title: rehearsalTitle(document, planned),
+      lines: summary.status === 'failed' ? document.reasons.map((one) => [bang, ` ${one}`]) : [],
+      none: '',
+    },
+    ...rehearsalSections(document, {
+      config,
+      who: ({ key }) => key,
+      approving: commandLine(approving, flags.config),
+      most,
+      namesAll: '--all names them all',
+    }),
+  ];
+  for (const line of sectionLines(sections, { width: shell.width })) shell.print(line);
+  for (const line of renderGroups(document.groups)) shell.print(line);
+  for (const reason of document.reasons) shell.note(`crm-mirror: ${reason}`);
 }

@@ -4,12 +4,12 @@ import { deferredCount } from '../domain/guards/plan-rule.ts';
 import { counted } from '../domain/values/counted.ts';
 import { changeCount } from '../engine/report/run-summary.ts';
 import { deciderOf } from '../app/run/decider-options.ts';
-import { cannotLines } from '../app/run/run-view.ts';
+import { cannotSection } from '../views/run/change-groups.ts';
+import { sectionLines } from '../views/render/text.ts';
 import { askAgreement } from '../app/init/conversation/talk.ts';
 import { commandLine } from '../compose/output/printed-commands.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
-import { apart } from '../compose/output/summary-text.ts';
 import {
   pass,
   type Pass,
@@ -99,8 +99,9 @@ function planOf(undo: Undo, flags: Flags, shell: Shell): Pass {
     mode: 'undo',
     undo,
     writes: false,
-    adds: async ({ mirror, summary: { cannot = [] } }) =>
-      apart(cannotLines(cannot, namesOf(mirror.snapshot, addresses))),
+    adds: async ({ mirror, summary: { cannot = [] } }) => [
+      cannotSection(cannot, namesOf(mirror.snapshot, addresses)),
+    ],
   };
 }
 
@@ -113,8 +114,8 @@ async function showPlan(flags: Flags, shell: Shell, undo: Undo): Promise<number>
       const { summary } = ended;
       const agreeing = `undo ${summary.undoes ?? undo.run} --agree ${summary.plan}`;
       const command = commandLine(agreeing, flags.config);
-      const line = changeCount(summary) > 0 ? [`To send exactly this plan: ${command}`] : [];
-      return [...((await plan.adds?.(ended)) ?? []), ...apart(line)];
+      const lines = changeCount(summary) > 0 ? [`To send exactly this plan: ${command}`] : [];
+      return [...((await plan.adds?.(ended)) ?? []), { lines }];
     },
   });
 }
@@ -127,7 +128,9 @@ async function undoNow(flags: Flags, shell: Shell, undo: Undo): Promise<number> 
     writes: true,
     approve: flags.approve === undefined ? undefined : toApprove(flags, shell),
     foretells({ cannot = [] }, names) {
-      if (!flags.json) cannotLines(cannot, names).forEach((line) => shell.print(line));
+      if (flags.json) return;
+      const sections = [cannotSection(cannot, names)];
+      for (const line of sectionLines(sections, { width: shell.width })) shell.print(line);
     },
     ...(flags.agree !== undefined && {
       agrees: ({ hash }) => {

@@ -23,7 +23,7 @@ import type { Names } from '../views/lookup/person-names.ts';
 import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
 import { commandLine } from '../compose/output/printed-commands.ts';
 import { table } from '../compose/output/table.ts';
-import { apart } from '../compose/output/summary-text.ts';
+
 import type { Shell } from '../compose/process-shell.ts';
 
 /**
@@ -265,7 +265,7 @@ function listOf(
   const lines = [
     ...sayUnmanaged(counts),
     ...(flags.decided ? [standing[flags.decided]] : []),
-    ...apart(table(rows, { indent: 2 })),
+    ...(rows.length > 0 ? ['', ...table(rows, { indent: 2 })] : []),
     '',
     ...(left > 0 ? [`${protectedWords(left)}: ${unprotect}.`] : []),
     ...ways

@@ -85,14 +85,14 @@ describe('a rehearsal', () => {
     for (const words of [
       'Rehearsal for world (full comparison): 3 changes, in 2 min',
       'It would end well.',
-      /contacts\.enrol +3 +requests +1 every 60 s \(given\)/,
-      /contacts\.list +1 +request +1,000,000 every 1 s \(seen\)/,
-      /contacts on the platform +3 +→ +4/,
-      /subscribed to ch_product +0 +→ +1/,
+      /contacts\.enrol +3 +1 every 60 s +given for this rehearsal/,
+      /contacts\.list +1 +1,000,000 every 1 s +stated by the platform/,
+      /contacts on the platform +3 +4/,
+      /subscribed to ch_product +0 +1/,
       /ann@example\.com +ch_news in +→ +ch_news out +opt-out wanted; subscribed/,
       /carl@example\.com +not there +→ +ch_news in/,
-      'Nothing was sent: the platform was read with 1 request, and neither it, nor the CRM, nor a ' +
-        'file of the mirror was changed.',
+      'Nothing: the platform was read with 1 request, and neither it, nor the CRM, nor a file of ' +
+        'the mirror was changed.',
     ])
       expect(out).toMatch(words);
   });

@@ -41,9 +41,9 @@ test('an operator sees the plan, confirms it with a reason, and the run is undon
   leave(world, bob);
   await showPlan(page);
   expect(page.url()).toBe(`${running.url}/m/world/runs/${run}/undo`);
-  await page.getByText('opt out: 1 subscription').waitFor();
+  await page.getByText('Opt out (1)').waitFor();
   expect(await page.getByRole('row', { name: ann }).innerText()).toContain('ch_news');
-  const cannot = page.locator('section', { hasText: 'What cannot be undone' });
+  const cannot = page.locator('section', { hasText: 'Cannot be undone: 1 change' });
   const text = await cannot.innerText();
   expect(text).toContain('1 change (created): the person is not subscribed any more.');
   expect(text).toContain(`${bob} (ch_news)`);

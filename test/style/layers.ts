@@ -64,6 +64,7 @@ export const layers: readonly (readonly string[])[] = [
   ['views'],
   ['views/render'],
   ['views/lookup'],
+  ['views/run'],
   ['views/state'],
   ['views/audit'],
   ['views/dossier'],

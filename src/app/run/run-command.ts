@@ -14,16 +14,17 @@ import {
   type Summary,
   type PlanView,
 } from '../../engine/report/run-summary.ts';
-import { renderGroups, shownGroups, type ShownGroup } from '../../compose/output/problem-groups.ts';
-import type { Line } from '../../compose/output/text-style.ts';
+import { renderGroups } from '../../compose/output/problem-groups.ts';
+import { runDocument } from '../../views/run/run-document.ts';
 import {
+  allLines,
   type Ended,
-  runLines,
+  runSections,
   samplesOf,
   type Viewed,
-  namedCannot,
-  namedSamples,
-} from './run-view.ts';
+} from '../../views/run/run-sections.ts';
+import type { Section } from '../../views/sections.ts';
+import { sectionLines } from '../../views/render/text.ts';
 import { type QuietFlags, verboseOptions } from '../../compose/output/verbosity.ts';
 import {
   type Mirror,
@@ -106,8 +107,8 @@ export interface Pass {
   foretells?(view: PlanView, names: Names): void;
   /** Whether to name all changes of a plan. */
   all?: boolean;
-  /** Returns further lines for people, below the counts. */
-  adds?(pass: Ended): Promise<Line[]>;
+  /** Returns further sections for people, below the counts. */
+  adds?(pass: Ended): Promise<Section[]>;
   /** Called after the run, before the snapshot is closed, to print more. */
   ended?(pass: Ended): void;
 }
@@ -126,7 +127,10 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
   } catch (error) {
     const reasons = explain(error).text.split('\n');
     const summary = nothingDone({ mirror, mode: modeName(mode), reasons });
-    if (flags.json) shell.print(documentOf(summary, []));
+    if (flags.json) {
+      const document = runDocument(summary, { names: ({ key }) => key, addresses: false });
+      shell.print(JSON.stringify(document, null, 2));
+    }
     throw error;
   }
 }
@@ -178,7 +182,8 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
         view.plan ??= plan;
         if (round === 1)
           wanted.foretells?.(plan, namesOf(mirror.snapshot, flags.addresses ?? shell.terminal));
-        if (isPlanOfUndo(wanted) || !(flags.json || wanted.all))
+        const isDocument = wanted.undo !== undefined && !writes;
+        if (isDocument || !(flags.json || wanted.all))
           view.samples = await samplesOf(plan, view.samples);
       },
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
@@ -213,27 +218,24 @@ async function printRun(
   ended: Ended & { view: Viewed },
   { flags, shell, wanted, isQuiet }: Call & { isQuiet: boolean },
 ): Promise<void> {
-  const { mirror, summary } = ended;
+  const { mirror, summary, view } = ended;
   const addresses = flags.addresses ?? shell.terminal;
   const names = namesOf(mirror.snapshot, addresses);
-  const told = {
-    ...summary,
-    // Addresses and CRM values are shown only if that is allowed.
-    problems: summary.problems.map(({ shown, ...problem }) => {
-      const reason = addresses ? (shown ?? problem.reason) : problem.reason;
-      return { ...problem, reason, key: names(problem) };
-    }),
-    ...(summary.cannot && { cannot: namedCannot(summary.cannot, names) }),
-    ...(isPlanOfUndo(wanted) && { planned: namedSamples(ended.view.samples, names) }),
-  };
-  const groups = shownGroups(summary.groups, { names, addresses });
-  if (flags.json) return shell.print(documentOf(told, groups));
+  const { writes, all = false, undo } = wanted;
+  const isPlanOfUndo = undo !== undefined && !writes;
+  const document = runDocument(summary, {
+    names,
+    addresses,
+    ...(isPlanOfUndo && { planned: view.samples }),
+  });
+  if (flags.json) return shell.print(JSON.stringify(document, null, 2));
   if (!isQuiet) {
     const adds = (await wanted.adds?.(ended)) ?? [];
-    const { writes, all = false } = wanted;
-    const about = { ...flags, writes, all, adds, names };
-    for await (const row of runLines(ended, about)) shell.print(row);
-    for (const row of renderGroups(groups)) shell.print(row);
+    const shown = all ? { ...ended, view: { ...view, samples: [] } } : ended;
+    const sections = runSections(shown, { ...flags, writes, names }, adds);
+    for (const line of sectionLines(sections, { width: shell.width })) shell.print(line);
+    if (all && view.plan) for await (const line of allLines(view.plan, names, shell.width)) shell.print(line);
+    for (const line of renderGroups(document.groups)) shell.print(line);
   }
   const unsaid = summary.reasons.filter(
     (reason, at) => !mirror.notes.includes(reason) && summary.reasonCodes[at] !== 'policy',
@@ -242,10 +244,6 @@ async function printRun(
   const held = summary.problems.filter((problem) => problem.class === 'held');
   const lines = held.map(({ reason, fix }) => renderProblem({ reason, fix }));
   for (const text of [...unsaid, ...lines]) shell.note(`crm-mirror: ${text}`);
-}
-
-function isPlanOfUndo({ undo, writes }: Pass): boolean {
-  return undo !== undefined && !writes;
 }
 
 /**
@@ -290,17 +288,6 @@ function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
       rateLimited: rateLimited - before.rateLimited,
     };
   };
-}
-
-/** Returns the document for --json. A side that was not read counts as not certified. */
-function documentOf({ reasonCodes: _, ...summary }: Summary, groups: ShownGroup[]): string {
-  const { source, platform } = summary.certificate;
-  const certificate = { source: source ?? false, platform: platform ?? false };
-  const problems = summary.problems.map(({ isNew, ...problem }) => {
-    const { kind, key, class: of, cause, reason, fix } = problem;
-    return { kind, key, class: of, cause, reason, fix, new: isNew };
-  });
-  return JSON.stringify({ ...summary, certificate, problems, groups }, null, 2);
 }
 
 /**

@@ -28,16 +28,3 @@ const outcomes: Readonly<Record<string, string>> = {
   sent: 'sent, without an answer yet',
   planned: 'not sent',
 };
-
-/** Formats the state of a contact: `ch_news in, ch_product out, blocked` */
-export function stateWords(
-  state: { status: string; channels: Readonly<Record<string, string>> } | null | undefined,
-): string {
-  if (!state) return 'not there';
-  const channels = Object.entries(state.channels).map(
-    ([id, is]) => `${id} ${is === 'opt_in' ? 'in' : 'out'}`,
-  );
-  const status = state.status === 'subscribed' ? [] : [state.status];
-  const parts = [...channels, ...status];
-  return parts.length === 0 ? 'in no channel' : parts.join(', ');
-}

@@ -2,37 +2,26 @@
  * Rehearses the next run for operators, and shows everybody how it would go: how long, what it
  * would do, and who would end otherwise.
  */
-import { z } from 'zod';
-import { guardNames, guardRows } from '../../domain/guard-classes.ts';
-import { deferredCount } from '../../domain/guards/plan-rule.ts';
-import { counted, withCommas } from '../../domain/values/counted.ts';
-import { limitWords } from '../../engine/report/duration-forecast.ts';
-import { countWords } from '../../engine/report/guard-text.ts';
-import { heldIn } from '../../engine/report/run-summary.ts';
+import { withCommas } from '../../domain/values/counted.ts';
 import { instant, lasting } from '../../compose/output/format-values.ts';
 import type { CommandAnswer } from '../../compose/separate-process.ts';
-import { changeName, stateWords } from '../../compose/output/change-words.ts';
 import { classWords } from '../../compose/output/problem-groups.ts';
-import { optedOutWords } from '../../views/lookup/missing-people.ts';
 import { maskedText } from '../../views/lookup/person-names.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
+import {
+  endings,
+  heldCount,
+  isRehearsal,
+  type Rehearsal,
+  rehearsalSections,
+} from '../../views/run/rehearsal.ts';
+import type { Section } from '../../views/sections.ts';
+import { html, type Html, sectionsHtml, timeOf, timeText } from '../../views/render/html.ts';
 import { actionForm } from '../view/form.ts';
 import { jobSection } from '../view/live-area.ts';
-import { documentIn, heldPeople, type Job, rehearsalSubject } from '../view/jobs.ts';
-import {
-  html,
-  type Html,
-  prose,
-  timeOf,
-  timeText,
-  type Cell,
-  factsTable,
-  names,
-  numbers,
-  table,
-} from '../../views/render/html.ts';
-import { link, linesSection, linkTo, type Page, type PageRequest } from '../view/page.ts';
-import { channelName, namedRecord } from '../view/console-text.ts';
+import { documentIn, type Job, rehearsalSubject } from '../view/jobs.ts';
+import { linesSection, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { readerOf } from '../view/console-text.ts';
 
 /** The page of the last rehearsal. */
 export const rehearsalPage: Page = {
@@ -62,7 +51,7 @@ export function rehearsalLink(request: PageRequest): Html | '' {
 
 async function answerPart(request: PageRequest, job: Job, answer: CommandAnswer): Promise<Html> {
   const { by, endedAt = job.startedAt } = job;
-  const found = documentIn(answer, rehearsal);
+  const found = documentIn(answer, isRehearsal);
   if (!Array.isArray(found)) {
     const about = { found, by, at: instant(endedAt) };
     return request.mirror.read(request.user, (seen) => resultOf(request, seen, about));
@@ -102,296 +91,74 @@ function formSection(request: PageRequest): Html | '' {
   </section>`;
 }
 
-const counts = z.record(z.string(), z.number());
-const state = z.object({ status: z.string(), channels: z.record(z.string(), z.string()) });
-const sizes = { before: z.number(), after: z.number() };
-
-const rehearsal = z.object({
-  status: z.enum(['done', 'held', 'rejected', 'failed', 'interrupted']),
-  mode: z.string(),
-  plan: z.string(),
-  ms: z.number(),
-  reads: z.number(),
-  contacts: z.object({ changes: counts, applied: counts, held: heldPeople }),
-  templates: z.object({ changes: counts, applied: counts, held: z.number() }),
-  requests: z.object({ total: z.number(), byRoute: counts, rateLimited: z.number() }),
-  limits: z.array(
-    z.object({
-      route: z.string(),
-      limit: z.number(),
-      windowMs: z.number(),
-      from: z.enum(['given', 'seen', 'assumed']),
-    }),
-  ),
-  deferred: counts,
-  reasons: z.array(z.string()),
-  groups: z.array(
-    z.object({
-      class: z.enum(['held', 'rejected', 'invalid', 'conflict']),
-      kind: z.string(),
-      cause: z.string(),
-      count: z.number(),
-      reason: z.string(),
-      fix: z.string(),
-    }),
-  ),
-  end: z.object({
-    contacts: z.object(sizes),
-    templates: z.object(sizes),
-    channels: z.array(z.object({ id: z.string(), name: z.string().nullable(), ...sizes })),
-  }),
-  missing: z.object({
-    before: z.number(),
-    after: z.number(),
-    waiting: z.number(),
-    optedOutAfter: z.object({ readings: z.number(), ms: z.number() }).nullable(),
-  }),
-  peopleCount: z.number(),
-  people: z.array(
-    z.object({
-      key: z.string(),
-      before: state.nullable(),
-      after: state.nullable(),
-      changes: z.array(
-        z.object({
-          op: z.string(),
-          parts: z.array(z.string()),
-          held: z.boolean(),
-          reason: z.string(),
-        }),
-      ),
-    }),
-  ),
-  changedTemplates: z.array(
-    z.object({ name: z.string(), before: z.boolean(), after: z.boolean() }),
-  ),
-});
-type Rehearsal = z.output<typeof rehearsal>;
-
-const endings: Readonly<
-  Record<Rehearsal['status'], readonly [kind: 'good' | 'busy' | 'bad', text: string]>
-> = {
-  done: ['good', 'It would end well'],
-  held: ['busy', 'Some changes would await approval'],
-  rejected: ['busy', 'It would end, but some records have problems'],
-  failed: ['bad', 'It would fail'],
-  interrupted: ['bad', 'The rehearsal was stopped'],
-};
-
 /** Returns the result. Who may not see addresses sees hashes, and no values of the CRM. */
 function resultOf(
   request: PageRequest,
-  seen: Seen,
+  { snapshot, names }: Seen,
   { found, by, at }: { found: Rehearsal; by: string; at: string },
 ): Html {
-  const [kind, text] = endings[found.status];
-  const { reasons, missing } = found;
-  const why = request.user.seesAddresses
-    ? html`<ul>
-        ${reasons.map((reason) => html`<li>${prose(reason)}</li>`)}
-      </ul>`
-    : html`<p class="quiet">An operator sees here why.</p>`;
-  const later = deferredCount(found.deferred);
-  const deferred = html`<p>
-    ${counted(later, 'record')} would wait for a later run, because the configuration allows such
-    changes at certain hours only, or begins with a canary.
-  </p>`;
-  const more = missing.after - missing.before;
-  const then = missing.waiting === 0 ? '' : `: ${optedOutWords(missing.optedOutAfter)}`;
-  const gone = html`<p>
-    ${counted(more, 'more person', 'more people')} would be missing from the CRM${then}.
-  </p>`;
-  return html`<p class="state"><span class="chip ${kind}">${text}</span></p>
-    <p class="quiet">
-      A ${found.mode} run, rehearsed by ${by} at ${timeOf(at)}. What changes in the CRM or on the
-      platform later is not in it.
-    </p>
-    ${tiles(found)} ${reasons.length === 0 ? '' : why} ${later === 0 ? '' : deferred}
-    ${more > 0 ? gone : ''} ${approvalsSection(found)} ${changesSection(found)} ${endSection(found)}
-    ${requestsSection(request, found, at)} ${problemsSection(request, found)}
-    ${peopleSection(request, seen, found)}`;
-}
-
-function tiles(found: Rehearsal): Html {
-  const { ms, peopleCount, requests } = found;
-  const held = Object.values(heldIn(found)).reduce((all, n) => all + n, 0);
+  const { seesAddresses } = request.user;
+  const { tone, text } = endings[found.status];
+  const { ms, mode, peopleCount, requests, reasons } = found;
+  const rehearsal = seesAddresses ? found : maskedRehearsal(found, names);
+  // Without a snapshot, there is no key from which a hash could be made.
+  const isNamed = snapshot !== undefined || seesAddresses;
+  const sections = rehearsalSections(isNamed ? rehearsal : { ...rehearsal, people: [] }, {
+    config: request.mirror.config,
+    who: (record) => ({ record, name: names(record) }),
+    approving: { page: 'approvals', text: 'the page Approvals' },
+    most: found.people.length,
+    namesAll: isNamed ? '`crm-mirror rehearse --all` names all' : 'an operator sees who',
+    asOf: (route) => asOf(request, route, at),
+  });
+  const why = seesAddresses ? reasons : ['An operator sees here why.'];
   const tile = (value: string, what: string): Html =>
     html`<div class="tile"><b>${value}</b> ${what}</div>`;
-  return html`<div class="tiles">
-    ${tile(lasting(ms), 'it would take')}
-    ${tile(withCommas(peopleCount), 'people would end otherwise than today')}
-    ${tile(withCommas(held), 'would await approval')}
-    ${tile(withCommas(requests.total), 'requests to the platform')}
-  </div>`;
+  return html`<p class="state"><span class="chip ${tone}">${text}</span></p>
+    <p class="quiet">
+      A ${mode} run, rehearsed by ${by} at ${timeOf(at)}. What changes in the CRM or on the platform
+      later is not in it.
+    </p>
+    <div class="tiles">
+      ${tile(lasting(ms), 'it would take')}
+      ${tile(withCommas(peopleCount), 'people would end otherwise than today')}
+      ${tile(withCommas(heldCount(found)), 'would await approval')}
+      ${tile(withCommas(requests.total), 'requests to the platform')}
+    </div>
+    ${sectionsHtml(
+      [
+        { title: 'Why', lines: reasons.length === 0 ? [] : why, isList: true },
+        ...sections,
+        problemsSection(found, seesAddresses),
+      ],
+      readerOf(request, snapshot),
+    )}`;
 }
 
-function approvalsSection(found: Rehearsal): Html | '' {
-  const counts = heldIn(found);
-  const held = guardNames.filter((guard) => counts[guard] > 0);
-  if (held.length === 0) return '';
-  return html`<section>
-    <h2>What would await approval</h2>
-    <ul>
-      ${held.map((guard) => {
-        const { recordType, words } = guardRows[guard];
-        const who = countWords(recordType, counts[guard]);
-        return html`<li>${who} ${words.planned}: ${words.cause}.</li>`;
-      })}
-    </ul>
-    <p class="quiet">After the run, these are on the page Approvals.</p>
-  </section>`;
-}
-
-/** What the run would have done, by operation. */
-const done: Readonly<Record<'contacts' | 'templates', Readonly<Record<string, string>>>> = {
-  contacts: {
-    create: 'people created',
-    opt_in: 'subscriptions opted in',
-    opt_out: 'subscriptions opted out',
-    delete: 'people deleted',
-    adopt: 'people found on the platform, and managed from now on',
-  },
-  templates: {
-    create: 'templates created',
-    update: 'templates updated',
-    archive: 'templates archived',
-    adopt: 'templates found on the platform, and managed from now on',
-  },
-};
-
-function changesSection(found: Rehearsal): Html {
-  const rows = (['contacts', 'templates'] as const).flatMap((of) => {
-    const { applied, changes } = found[of];
-    const counts = Object.entries({ ...applied, adopt: changes['adopt'] ?? 0 });
-    const some = counts.filter(([, n]) => n > 0);
-    return some.map(([op, n]): Cell[] => [done[of][op] ?? changeName(op, true), withCommas(n)]);
-  });
-  return html`<section>
-    <h2>What it would do</h2>
-    ${table([names('Change'), numbers('Number')], rows, 'Nothing.')}
-  </section>`;
-}
-
-const mostTemplates = 50;
-
-function endSection({ end, changedTemplates }: Rehearsal): Html {
-  const { contacts, templates, channels } = end;
-  const all = [
-    { what: 'contacts on the platform', ...contacts },
-    ...channels.map(({ id, name, ...of }) => ({ what: `subscribed to ${name ?? id}`, ...of })),
-    { what: 'templates', ...templates },
-  ];
-  const rows = all
-    .filter(({ before, after }) => before !== after)
-    .map(({ what, before, after }) => [what, withCommas(before), withCommas(after)]);
-  const named = changedTemplates.slice(0, mostTemplates).map(({ name }) => name);
-  const more = changedTemplates.length > named.length ? ' …' : '';
-  const templatesPart =
-    named.length === 0 ? '' : html`<p>Templates that would change: ${named.join(', ')}${more}</p>`;
-  return html`<section>
-    <h2>The platform today, and after the run</h2>
-    ${table([names('What'), numbers('Today'), numbers('After')], rows, 'These numbers would stay as they are.')}
-    ${templatesPart}
-  </section>`;
-}
-
-type Person = Rehearsal['people'][number];
-
-function peopleSection(
-  request: PageRequest,
-  seen: Seen,
-  { people, peopleCount }: Rehearsal,
-): Html | '' {
-  const { snapshot, names: nameOf } = seen;
-  if (peopleCount === 0) return '';
-  const isNamed = snapshot !== undefined || request.user.seesAddresses;
-  const row = ({ key, before, after, changes }: Person): Cell[] => {
-    const reasons = [...new Set(changes.map(({ reason }) => reason))].join('; ');
-    const who = namedRecord(request, seen, { kind: 'contact', key });
-    const states = `${stateIn(request, before)} → ${stateIn(request, after)}`;
-    return [who, states, request.user.seesAddresses ? reasons : maskedText(reasons, nameOf)];
-  };
-  const more = peopleCount - people.length;
-  // Without a snapshot, there is no key from which a hash could be made.
-  const hidden = html`<p class="quiet">An operator sees here who.</p>`;
-  return html`<section>
-    <h2>Who would end otherwise than today</h2>
-    ${isNamed ? factsTable(people.map(row), [names('Who'), 'Today → after the run', 'Why']) : hidden}
-    ${
-      isNamed && more > 0
-        ? html`<p class="quiet">
-            … and ${withCommas(more)} more. <code>crm-mirror rehearse --all</code> names all.
-          </p>`
-        : ''
-    }
-  </section>`;
-}
-
-function stateIn(request: PageRequest, state: Person['before']): string {
-  if (!state) return stateWords(state);
-  const channels = Object.entries(state.channels).map(
-    ([id, is]) => [channelName(request, id), is] as const,
-  );
-  return stateWords({ ...state, channels: Object.fromEntries(channels) });
+function maskedRehearsal(found: Rehearsal, names: Seen['names']): Rehearsal {
+  const people = found.people.map(({ changes, ...person }) => ({
+    ...person,
+    changes: changes.map((one) => ({ ...one, reason: maskedText(one.reason, names) })),
+  }));
+  return { ...found, people };
 }
 
 /** Without addresses, the words and values of records stay hidden: the cause is said alone. */
-function problemsSection(request: PageRequest, { groups }: Rehearsal): Html | '' {
-  const shown = groups.filter((group) => group.class !== 'held');
-  if (shown.length === 0) return '';
-  const items = shown.map(({ class: of, kind, cause, count, reason, fix }) => {
-    const records = `${withCommas(count)} × ${classWords[of]}${kind === 'template' ? ', templates' : ''}`;
-    const what = request.user.seesAddresses
-      ? prose(`${reason}${fix === '' ? '' : ` → ${fix}`}`)
-      : cause;
-    return html`<li><b>${records}</b>: ${what}</li>`;
-  });
-  return html`<section>
-    <h2>Records with a problem</h2>
-    <ul>
-      ${items}
-    </ul>
-    <p>${link(request, 'problems', 'Problems recorded so far')}</p>
-  </section>`;
+function problemsSection({ groups }: Rehearsal, seesAddresses: boolean): Section {
+  const lines = groups
+    .filter((group) => group.class !== 'held')
+    .map(({ class: of, kind, cause, count, reason, fix }) => {
+      const records = `${withCommas(count)} × ${classWords[of]}${kind === 'template' ? ', templates' : ''}`;
+      return `${records}: ${seesAddresses ? `${reason}${fix === '' ? '' : ` → ${fix}`}` : cause}`;
+    });
+  return { title: 'Records with a problem', lines, isList: true };
 }
 
-const origins: Readonly<Record<Rehearsal['limits'][number]['from'], string>> = {
-  given: 'given for this rehearsal',
-  seen: 'stated by the platform',
-  assumed: 'assumed: nobody knows it yet',
-};
-
-function requestsSection(
-  request: PageRequest,
-  { requests, limits, reads }: Rehearsal,
-  rehearsedAt: string,
-): Html {
-  const { byRoute, rateLimited } = requests;
-  const { limits: known, running } = request.mirror.status().status;
-  // The rehearsal took the limit of a route from the last run.
-  const asOf = (route: string): string => {
-    const at = known.find((one) => one.route === route)?.at;
-    if (at === undefined || at > rehearsedAt) return '';
-    const isBefore = running !== null && at < running.since;
-    return `, as of ${timeText(at)}${isBefore ? ', before the current run' : ''}`;
-  };
-  const rows = Object.entries(byRoute)
-    .toSorted(([, a], [, b]) => b - a)
-    .map(([route, n]): Cell[] => {
-      const limit = limits.find((one) => one.route === route);
-      const words = limit ? limitWords({ ...limit, others: 0 }, lasting) : '–';
-      const origin = limit ? origins[limit.from] : '–';
-      const since = limit?.from === 'seen' ? asOf(route) : '';
-      return [route, withCommas(n), words, `${origin}${since}`];
-    });
-  return html`<section>
-    <h2>Requests by route</h2>
-    ${table([names('Route'), numbers('Requests'), numbers('Limit'), 'The limit is'], rows, 'None.')}
-    ${
-      rateLimited > 0
-        ? html`<p>${withCommas(rateLimited)} of them would be refused by a rate limit (429).</p>`
-        : ''
-    }
-    <p class="quiet">The rehearsal itself read the platform with ${counted(reads, 'request')}.</p>
-  </section>`;
+/** Says since when the limit of a route is known, which the rehearsal took from the last run. */
+function asOf({ mirror }: PageRequest, route: string, rehearsedAt: string): string {
+  const { limits, running } = mirror.status().status;
+  const at = limits.find((one) => one.route === route)?.at;
+  if (at === undefined || at > rehearsedAt) return '';
+  const isBefore = running !== null && at < running.since;
+  return `, as of ${timeText(at)}${isBefore ? ', before the current run' : ''}`;
 }

@@ -2,7 +2,6 @@
  * Undoes one run, for operators: first the plan, then a form that sends exactly this plan, then
  * what came of it. The plan and the undo are jobs (view/jobs.ts).
  */
-import { z } from 'zod';
 import { deferredCount } from '../../domain/guards/plan-rule.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
@@ -13,20 +12,20 @@ import { exitCode } from '../../compose/output/exit-codes.ts';
 import { changeName } from '../../compose/output/change-words.ts';
 import { instant } from '../../compose/output/format-values.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
+import { cannotSection, sampleSection, type Who } from '../../views/run/change-groups.ts';
+import {
+  isRunDocument,
+  isUndoPlan,
+  type RunDocument,
+  type UndoPlan,
+} from '../../views/run/run-document.ts';
+import { restSection } from '../../views/run/run-sections.ts';
 import { actionForm } from '../view/form.ts';
 import { jobSection } from '../view/live-area.ts';
-import { documentIn, heldPeople, type Job, undoSubject } from '../view/jobs.ts';
-import {
-  html,
-  type Html,
-  prose,
-  timeOf,
-  type Cell,
-  names,
-  table,
-} from '../../views/render/html.ts';
+import { documentIn, type Job, undoSubject } from '../view/jobs.ts';
+import { html, type Html, prose, sectionsHtml, timeOf } from '../../views/render/html.ts';
 import { link, linesSection, linkTo, type Page, type PageRequest } from '../view/page.ts';
-import { channelName, namedRecord } from '../view/console-text.ts';
+import { readerOf } from '../view/console-text.ts';
 
 /** The page on which a run is undone. */
 export const undoPage: Page = {
@@ -69,7 +68,7 @@ async function jobPart(request: PageRequest, job: Job): Promise<Html> {
     const what = 'The CRM and the platform are read, to find out what can be undone.';
     return html`${beforePart(job.before)} ${jobSection(request, job, what)}`;
   }
-  const document = documentIn(answer, plan);
+  const document = documentIn(answer, isUndoPlan);
   const hasFailed = !Array.isArray(document) && ['failed', 'interrupted'].includes(document.status);
   const found = hasFailed ? document.reasons : document;
   if (Array.isArray(found)) {
@@ -77,11 +76,7 @@ async function jobPart(request: PageRequest, job: Job): Promise<Html> {
     ${planForm(request, 'Try again')}`;
   }
   return html`${beforePart(job.before, found)}
-    ${await request.mirror.read(
-      request.user,
-      (seen) =>
-        html`${plannedSection(request, seen, found)} ${cannotSection(request, seen, found)}`,
-    )}
+    ${await request.mirror.read(request.user, (seen) => planSections(request, seen, found))}
     ${confirmSection(request, found)}
     <section>
       <h2>Has something changed since?</h2>
@@ -147,7 +142,7 @@ function undonePart(request: PageRequest, answer: CommandAnswer): Html {
   </section>`;
 }
 
-function appliedWords({ contacts, templates }: Undone): string {
+function appliedWords({ contacts, templates }: RunDocument): string {
   const words = (counts: Readonly<Record<string, number>>, of: string): string[] =>
     Object.entries(counts)
       .filter(([, n]) => n > 0)
@@ -156,107 +151,36 @@ function appliedWords({ contacts, templates }: Undone): string {
   return all.length === 0 ? 'Nothing was changed.' : `Done: ${all.join(', ')}.`;
 }
 
-const counts = z.record(z.string(), z.number());
-
-const summary = z.object({
-  run: z.string(),
-  status: z.enum(['done', 'held', 'rejected', 'failed', 'interrupted']),
-  plan: z.string(),
-  contacts: z.object({ applied: counts, held: heldPeople, refused: z.number() }),
-  templates: z.object({ applied: counts, held: z.number(), refused: z.number() }),
-  deferred: counts,
-  reasons: z.array(z.string()),
-});
-
-const plan = summary.extend({
-  undoes: z.string(),
-  planned: z.array(
-    z.object({
-      kind: z.enum(['contact', 'template']),
-      op: z.string(),
-      held: z.boolean(),
-      count: z.number(),
-      records: z.array(
-        z.object({ key: z.string(), channels: z.array(z.string()), reason: z.string() }),
-      ),
-    }),
-  ),
-  cannot: z.array(
-    z.object({
-      kind: z.enum(['contact', 'template']),
-      op: z.string(),
-      reason: z.string(),
-      count: z.number(),
-      records: z.array(z.object({ key: z.string(), channel: z.string() })),
-    }),
-  ),
-});
-/** What would be sent to undo a run, and what cannot be undone. */
-type UndoPlan = z.output<typeof plan>;
-/** What came of an undo. */
-type Undone = z.output<typeof summary>;
-
 /** Returns what came of it, or the lines that say why nothing did. */
-function undoneIn(answer: CommandAnswer): Undone | string[] {
-  const found = documentIn(answer, summary);
+function undoneIn(answer: CommandAnswer): RunDocument | string[] {
+  const found = documentIn(answer, isRunDocument);
   if (Array.isArray(found) || found.run !== '') return found;
   return found.reasons.length > 0 ? found.reasons : ['nothing was sent'];
 }
 
-function plannedSection(request: PageRequest, seen: Seen, { planned, undoes }: UndoPlan): Html {
-  const groups = planned.map(({ kind, op, count, held, records }) => {
-    const isRecord = kind === 'template' || op === 'delete';
-    const what = isRecord ? countWords(kind, count) : counted(count, 'subscription');
-    const name = changeName(op, false);
-    const rows = records.map(({ key, channels }): Cell[] => [
-      namedRecord(request, seen, { kind, key }),
-      channels.length === 0 ? '–' : channels.map((id) => channelName(request, id)).join(', '),
-    ]);
-    const isCut = rows.length >= mostNamed && count > rows.length;
-    const more = html`<p class="quiet">
-      These are the first ${rows.length}. <code>crm-mirror undo ${undoes} --plan --all</code> names
-      all.
-    </p>`;
-    return html`<h3>
-        ${name.charAt(0).toUpperCase()}${name.slice(1)}: ${what}${held ? ' (awaits approval)' : ''}
-      </h3>
-      ${table([names('Who'), 'Channel'], rows)} ${isCut ? more : ''}`;
-  });
+/** Shows what the undo would do, and what cannot be undone, as the command does. */
+function planSections(
+  request: PageRequest,
+  { snapshot, names }: Seen,
+  { planned, cannot, undoes }: UndoPlan,
+): Html {
+  const who: Who = (record) => ({ record, name: names(record) });
+  const reader = readerOf(request, snapshot);
+  const groups = planned.map(({ kind, op, held, count: n, records }) => ({
+    ...{ kind, op, held, n, own: n },
+    records: records.map(({ key, channels: parts, reason }) => ({ key, parts, reason })),
+  }));
+  const sections = [
+    ...groups.map((group) => sampleSection(group, { who, isDone: false })),
+    ...restSection(groups, `\`crm-mirror undo ${undoes} --plan --all\``),
+  ];
+  const nothing = { lines: ['Nothing: there is nothing left that can be undone.'] };
+  const all = { title: 'Cannot be undone', none: 'Everything else of this run can be undone.' };
   return html`<section>
-    <h2>What would be done</h2>
-    ${
-      groups.length === 0 ? html`<p>Nothing: there is nothing left that can be undone.</p>` : groups
-    }
-  </section>`;
-}
-
-/** How many records of a group the command names. */
-const mostNamed = 10;
-
-function cannotSection(request: PageRequest, seen: Seen, { cannot }: UndoPlan): Html {
-  if (cannot.length === 0) {
-    return html`<section>
-      <h2>What cannot be undone</h2>
-      <p class="quiet">Everything else of this run can be undone.</p>
-    </section>`;
-  }
-  const items = cannot.map(({ kind, op, reason, count, records }) => {
-    const some = records.map(({ key, channel }, at) => {
-      const where = channel === '' ? '' : ` (${channelName(request, channel)})`;
-      return html`${at > 0 ? ', ' : ''}${namedRecord(request, seen, { kind, key })}${where}`;
-    });
-    const more = count > records.length ? ` and ${withCommas(count - records.length)} more` : '';
-    return html`<li>
-      <b>${counted(count, 'change')}</b> (${changeName(op, true)}): ${reason}.
-      <small class="quiet">${some}${more}</small>
-    </li>`;
-  });
-  return html`<section>
-    <h2>What cannot be undone</h2>
-    <ul>
-      ${items}
-    </ul>
-  </section>`;
+      <h2>What would be done</h2>
+      ${sectionsHtml(groups.length === 0 ? [nothing] : sections, reader, 3)}
+    </section>
+    ${sectionsHtml([cannot.length === 0 ? all : cannotSection(cannot, who)], reader)}`;
 }
 
 function confirmSection(request: PageRequest, plan: UndoPlan): Html | '' {

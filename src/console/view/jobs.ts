@@ -105,13 +105,6 @@ export function createJobs(clock: Clock) {
   };
 }
 
-/** How many people await approval, by guard. */
-export const heldPeople = z.object({
-  delete: z.number(),
-  opt_in: z.number(),
-  opt_out: z.number(),
-});
-
 /** What stands there instead if a command has failed. */
 const refused = z
   .object({ reasons: z.array(z.string()) })
@@ -121,7 +114,7 @@ const refused = z
 /** Returns the document, or the lines that say why it is another one, or none. */
 export function documentIn<T>(
   { code, out, err }: CommandAnswer,
-  schema: z.ZodType<T>,
+  isRight: (value: unknown) => value is T,
 ): T | string[] {
   let document: unknown;
   try {
@@ -129,8 +122,7 @@ export function documentIn<T>(
   } catch {
     // The command has printed no document.
   }
-  const read = schema.safeParse(document);
-  if (read.success) return read.data;
+  if (isRight(document)) return document;
   const reasons = refused.safeParse(document).data ?? [];
   if (reasons.length > 0) return reasons;
   const lines = err.split('\n').map((line) => line.replace(/^crm-mirror: /, ''));

@@ -1,20 +1,11 @@
 /** Does one run within the demo, in the same way as the commands `plan` and `sync`. */
 import type { LoggedRequest } from '../../emulator/ui/emulated-world.ts';
-import type { Config } from '../../config/config.ts';
-import type { Mirror } from '../../engine/context/mirror-context.ts';
 import type { PlanView, Summary } from '../../engine/report/run-summary.ts';
-import { type CountedChanges, doneGroups } from '../../compose/output/change-groups.ts';
 import { renderGroups, shownGroups } from '../../compose/output/problem-groups.ts';
-import { renderSummary } from '../../compose/output/summary-text.ts';
 import type { Line } from '../../compose/output/text-style.ts';
 import { namesOf } from '../../views/lookup/person-names.ts';
-import {
-  approvalLines,
-  doneOf,
-  type Sample,
-  sampleLines,
-  samplesOf,
-} from '../../app/run/run-view.ts';
+import { sectionLines } from '../../views/render/text.ts';
+import { runSections, samplesOf, type Viewed } from '../../views/run/run-sections.ts';
 import { run } from '../../engine/run.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
 import { createProgress } from '../../compose/progress/progress-line.ts';
@@ -56,17 +47,20 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
   }, everyMs);
   const line = createProgress(shell.interactive ? { draw: shell.progress } : {}, mirror);
   let summary: Summary;
-  let plan: Planned = { groups: [], samples: [] };
+  const seen: Viewed = { plan: undefined, samples: [] };
   let lines: Line[];
   try {
     const { stop, abort } = shell;
     const options = { mode: 'full', writes, only: undefined } as const;
-    const shows = async (view: PlanView, round: number): Promise<void> => {
-      const groups = round === 1 ? view.groups : plan.groups;
-      plan = { groups, samples: await samplesOf(view, plan.samples) };
+    const shows = async (view: PlanView): Promise<void> => {
+      seen.plan ??= view;
+      seen.samples = await samplesOf(view, seen.samples);
     };
     summary = await run(mirror, { ...options, ...line, shows, stop, abort });
-    lines = linesOf(summary, mirror, { ...plan, writes, config: stage.config });
+    // Names are shown, because nobody in them is real.
+    const names = namesOf(mirror.snapshot, true);
+    const shown = { config: stage.config.file, writes, names, most: mostNamed };
+    lines = sectionLines(runSections({ config: stage.config, mirror, summary, view: seen }, shown));
   } finally {
     line.close();
     clearInterval(watch);
@@ -78,32 +72,4 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
   if (writes) page.lines(renderGroups(groups));
   for (const reason of summary.reasons) page.lines([`crm-mirror: ${reason}`]);
   return { summary, requests: world.requests().slice(before) };
-}
-
-interface Planned {
-  groups: readonly CountedChanges[];
-  samples: Sample[];
-}
-
-/** Renders the counts and the samples; names are shown, because nobody in them is real. */
-function linesOf(
-  summary: Summary,
-  mirror: Mirror,
-  { groups, samples, writes, config }: Planned & { writes: boolean; config: Config },
-): Line[] {
-  const shown = writes ? doneGroups(summary) : groups;
-  const about = { groups: shown, run: summary.run, snapshot: mirror.snapshot };
-  const some = writes ? doneOf(samples, about) : samples;
-  const few = some.map(({ group, records }) => ({ group, records: records.slice(0, mostNamed) }));
-  const view = {
-    writes,
-    groups: shown,
-    approvals: approvalLines(summary, mirror, config.file),
-    policy: { optIns: false, protect: false },
-    isVerbose: false,
-  };
-  return [
-    ...renderSummary(summary, view),
-    ...sampleLines(few, { names: namesOf(mirror.snapshot, true), isDone: writes }),
-  ];
 }

@@ -20,15 +20,8 @@ import { sendInProcess } from './transports.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 import type { WorkingCopy } from './working-copy.ts';
 import { parseLimit, type Route, routes } from '../../emulator/limits/route-limits.ts';
+import type { UsedLimit } from '../../views/run/rehearsal.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
-
-/** The limit of a route, and where it comes from. */
-export interface UsedLimit {
-  route: Route;
-  limit: number;
-  windowMs: number;
-  from: 'given' | 'seen' | 'assumed';
-}
 
 /** The limits of the platform where enrolments and deletes are the slowest; others: 60 a minute. */
 const assumed: Partial<Record<Route, number>> = { 'contacts.enrol': 30, 'contacts.delete': 30 };

@@ -6,7 +6,7 @@ import { byWords } from '../../compose/output/decision-words.ts';
 import { changeName, outcomeName } from '../../compose/output/change-words.ts';
 import { range } from '../../compose/output/format-values.ts';
 import type { failedOf } from '../../store/request-log/read-log.ts';
-import { fullWords } from '../../compose/output/summary-text.ts';
+import { fullWords } from '../run/run-sections.ts';
 import { ruleText } from '../audit/entry-document.ts';
 import type { Item, Section, Sign, Text } from '../sections.ts';
 import type { ListedRun, ToldChange, ToldChanges, ToldRun } from './run-history.ts';

@@ -29,11 +29,11 @@ describe('a plan', () => {
     ]);
     expect(out).toContain(
       [
-        '+ create (10 of 12)',
-        '    +  p00@example.com  ch_news, ch_product  opt-in wanted; not on the platform',
+        'Create (10 of 12)',
+        '  +  p00@example.com  ch_news, ch_product  opt-in wanted; not on the platform',
       ].join('\n'),
     );
-    expect(out.match(/^ {4}\+/gm)).toHaveLength(10);
+    expect(out.match(/^ {2}\+ {2}p/gm)).toHaveLength(10);
     expect(out).toContain(`All of them: crm-mirror plan --all -c ${world.file}`);
   });
 
@@ -41,8 +41,8 @@ describe('a plan', () => {
     const world = await mirrored();
     world.people(many(12));
     const { out } = await world.call('plan', '--all');
-    expect(out.match(/^ {4}\+ {2}#/gm)).toHaveLength(12);
-    expect(out).toContain('\n+ create (12)\n');
+    expect(out.match(/^ {2}\+ {2}#/gm)).toHaveLength(12);
+    expect(out).toContain('\nCreate (12)\n');
     expect(out).not.toContain('--all');
   });
 
@@ -61,7 +61,7 @@ describe('a plan', () => {
     const done = await world.seen('sync');
     for (const text of ['created    1', 'opted in   1', 'opted out  1'])
       expect(done.out).toContain(`  ${text}`);
-    expect(done.out).toContain('- opted out (1)');
+    expect(done.out).toContain('Opted out (1)');
     expect(done.out).toContain('Run for world (full comparison): 4 changes in ');
     expect((await world.seen('plan')).out).toBe(
       'Plan for world (full comparison): nothing to do. Nothing is sent.\n\n' +
@@ -132,7 +132,7 @@ test('a run names what a later round did, and counts all that the platform liste
   csv('1,q1@example.com,yes', '2,q2@example.com,yes', '3,p3@example.com,no');
   const { out } = await world.seen('sync');
   expect(out).toContain('CRM 3 people · platform 3\n');
-  expect(out).toContain('- opted out (3)\n');
+  expect(out).toContain('Opted out (3)\n');
   for (const name of ['p1', 'p2', 'p3']) expect(out).toContain(`-  ${name}@example.com  ch_news`);
 });
 

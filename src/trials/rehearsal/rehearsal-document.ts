@@ -1,0 +1,103 @@
+/** Makes the document of a rehearsal, which the view shows. All functions are pure. */
+import { shownGroups } from '../../compose/output/problem-groups.ts';
+import type { PlannedRecord } from '../../engine/report/run-summary.ts';
+import { optedOutAfter } from '../../views/lookup/missing-people.ts';
+import type { Names } from '../../views/lookup/person-names.ts';
+import type { Rehearsal, RehearsedRun } from '../../views/run/rehearsal.ts';
+import type { PersonDifference } from './compare-rehearsals.ts';
+import {
+  changedPeople,
+  changedTemplates,
+  countSubscribed,
+  type PersonState,
+} from './platform-state.ts';
+import { recordName, type Rehearsed } from './rehearse-run.ts';
+
+/** How people are named, whether values of the CRM are shown, and how many people are in it. */
+interface Naming {
+  names: Names;
+  addresses: boolean;
+  most: number;
+}
+
+/** Returns the document of one rehearsal. People whose changes have a reason come first. */
+export function rehearsedRun(
+  { config, summary, limits, missing, before, after, changes }: Rehearsed,
+  { names, addresses, most }: Naming,
+): RehearsedRun {
+  const { status, mode, only, plan, contacts, templates, requests, reasons, ms } = summary;
+  const { canaries, deferred } = summary;
+  const changesOf = (key: string) => changes.get(recordName({ kind: 'contact', key }));
+  const people = changedPeople(before, after).toSorted(
+    (a, b) => Number(!changesOf(a.key)) - Number(!changesOf(b.key)),
+  );
+  return {
+    config: config.file,
+    status,
+    mode,
+    only,
+    plan,
+    ms,
+    contacts,
+    templates,
+    requests,
+    deferred,
+    ...(canaries && { canaries }),
+    limits: limits.filter(({ route }) => (requests.byRoute[route] ?? 0) > 0),
+    reasons,
+    groups: shownGroups(summary.groups, { names, addresses }),
+    end: {
+      contacts: { before: before.people.size, after: after.people.size },
+      templates: { before: before.templates.size, after: after.templates.size },
+      channels: (config.contacts?.channels ?? []).map(({ id, name }) => ({
+        id,
+        name: name ?? null,
+        before: countSubscribed(before, id),
+        after: countSubscribed(after, id),
+      })),
+    },
+    missing: {
+      before: missing.before,
+      after: missing.after.length,
+      waiting: missing.after.filter(({ isWaiting }) => isWaiting).length,
+      optedOutAfter: optedOutAfter(config),
+    },
+    peopleCount: people.length,
+    people: people.slice(0, most).map((one) => ({
+      key: names({ kind: 'contact', key: one.key }),
+      before: shownState(one.before),
+      after: shownState(one.after),
+      changes: (changesOf(one.key) ?? []).map(shownChange),
+    })),
+    changedTemplates: changedTemplates(before, after).map(({ key, ...states }) => ({
+      name: key,
+      before: states.before !== undefined,
+      after: states.after !== undefined,
+    })),
+  };
+}
+
+/** Returns the people that two configurations treat differently. */
+export function differencesDocument(
+  differences: readonly PersonDifference[],
+  { names, most }: Naming,
+): Rehearsal['differences'] {
+  const shown = ({ states, changes, isMissing: missing }: PersonDifference['one']) => ({
+    states: states.map(shownState),
+    changes: changes.map(shownChange),
+    missing,
+  });
+  return differences.slice(0, most).map(({ key, one, other }) => ({
+    key: names({ kind: 'contact', key }),
+    config: shown(one),
+    against: shown(other),
+  }));
+}
+
+function shownState(state: PersonState | undefined) {
+  return state ? { status: state.status, channels: state.channels } : null;
+}
+
+function shownChange({ op, parts, held, reason }: PlannedRecord) {
+  return { op, parts, held, reason };
+}

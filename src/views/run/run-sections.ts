@@ -1,0 +1,338 @@
+/**
+ * Shows a plan or a run: what changes, what awaits approval, what it is based on, and the first
+ * records of each group of changes.
+ */
+import { aheadOf } from '../../engine/context/platform-knowledge.ts';
+import { guardNames, guardRows, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
+import {
+  type FullReason,
+  heldIn,
+  type PlanView,
+  type Summary,
+} from '../../engine/report/run-summary.ts';
+import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
+import { lasting } from '../../compose/output/format-values.ts';
+import { commandLine } from '../../compose/output/printed-commands.ts';
+import type { Config } from '../../config/config.ts';
+import { pendingApprovals } from '../../engine/guard/signed-approvals.ts';
+import { countWords, sayPending, signing, sayEnd } from '../../engine/report/guard-text.ts';
+import type { Mirror } from '../../engine/context/mirror-context.ts';
+import type { Names } from '../lookup/person-names.ts';
+import type { Section } from '../sections.ts';
+import { sectionLines } from '../render/text.ts';
+import type { Line } from '../../compose/output/text-style.ts';
+import {
+  bang,
+  type CountedChanges,
+  countsTable,
+  doneGroups,
+  inShownOrder,
+  type Sample,
+  sampleSection,
+} from './change-groups.ts';
+
+const mostSamples = 10;
+/** How many records are aligned as one table if all are named. */
+const rowsAtOnce = 500;
+
+/** A run that has ended. */
+export interface Ended {
+  config: Config;
+  mirror: Mirror;
+  summary: Summary;
+}
+
+/** What is shown of a plan besides its summary. */
+export interface Viewed {
+  plan: PlanView | undefined;
+  samples: Sample[];
+}
+
+interface Shown {
+  /** The configuration as the user named it. */
+  config: string;
+  writes: boolean;
+  verbose?: true;
+  names: Names;
+  /** How many records of each group are named. */
+  most?: number;
+}
+
+/** Returns the counts and sizes, further sections, then the first records of each group. */
+export function runSections(
+  { config, mirror, summary, view }: Ended & { view: Viewed },
+  { writes, names, config: file, verbose, most = mostSamples }: Shown,
+  adds: readonly Section[] = [],
+): Section[] {
+  const groups = writes ? doneGroups(summary) : (view.plan?.groups ?? []);
+  const samples = writes ? doneOf(view.samples, groups, { summary, mirror }) : view.samples;
+  const { undoes } = summary;
+  const again = undoes === undefined ? 'plan --all' : `undo ${undoes} --plan --all`;
+  return [
+    { title: titleOf(summary, { writes, groups }), none: '' },
+    { table: countsTable(groups, summary, writes) },
+    { lines: approvalLines(summary, mirror, file).map((text) => [bang, ` ${text}`]) },
+    { lines: sizeLines(summary, config, writes) },
+    { lines: verbose ? internalLines(summary).map((text) => ({ tone: 'quiet', text })) : [] },
+    ...adds,
+    ...samples.map(({ records, ...group }) =>
+      sampleSection({ ...group, records: records.slice(0, most) }, { who: names, isDone: writes }),
+    ),
+    ...(writes ? [] : restSection(samples, commandLine(again, file))),
+  ];
+}
+
+/** Names the command that names all records, if some group has more than are named. */
+export function restSection(samples: readonly Sample[], command: string): Section[] {
+  const isCut = samples.some(({ n, records }) => n > mostSamples && records.length >= mostSamples);
+  return isCut ? [{ lines: [{ tone: 'quiet', text: `All of them: ${command}` }] }] : [];
+}
+
+/** Yields every record of a plan, a page at a time. */
+export async function* allLines(
+  view: PlanView,
+  names: Names,
+  width: number | undefined,
+): AsyncGenerator<Line> {
+  for (const group of inShownOrder(view.groups)) {
+    let records: Sample['records'][number][] = [];
+    let below = 0;
+    const linesOf = () => {
+      const shown = { who: names, isDone: false, isWhole: true };
+      return sectionLines([sampleSection({ ...group, records }, shown)], { width }).slice(below);
+    };
+    yield '';
+    for await (const record of view.records(group, Infinity)) {
+      records.push(record);
+      if (records.length < rowsAtOnce) continue;
+      yield* linesOf();
+      records = [];
+      // The next page goes on below the title.
+      below = 1;
+    }
+    yield* linesOf();
+  }
+}
+
+/** Returns the first records of each group of a plan, after those of the rounds before it. */
+export async function samplesOf(view: PlanView, before: readonly Sample[] = []): Promise<Sample[]> {
+  const nameOf = ({ kind, op, held }: CountedChanges): string => `${kind} ${op} ${held}`;
+  const known = new Map(before.map((group) => [nameOf(group), group.records]));
+  const groups = new Map([...before, ...view.groups].map((group) => [nameOf(group), group]));
+  const samples: Sample[] = [];
+  for (const { kind, op, held, n, own } of inShownOrder([...groups.values()])) {
+    const group = { kind, op, held, n, own };
+    const records = new Map(known.get(nameOf(group))?.map((record) => [record.key, record]));
+    for await (const record of view.records(group, mostSamples)) {
+      if (records.size < mostSamples) records.set(record.key, record);
+    }
+    samples.push({ ...group, records: [...records.values()] });
+  }
+  return samples;
+}
+
+/** Returns the samples that the run has done, with the numbers of all that it has done. */
+function doneOf(
+  samples: readonly Sample[],
+  groups: readonly CountedChanges[],
+  { summary: { run }, mirror: { snapshot } }: { summary: Summary; mirror: Mirror },
+): Sample[] {
+  return samples.flatMap(({ records, ...planned }) => {
+    const { kind, op, held } = planned;
+    const group = groups.find((one) => one.kind === kind && one.op === op);
+    const done = records.filter(({ key }) =>
+      snapshot.recordHistory
+        .changes(kind, key, 50)
+        .some((change) => change.run === run && change.op === op && change.state === 'acked'),
+    );
+    return held || !group || done.length === 0 ? [] : [{ ...group, records: done }];
+  });
+}
+
+const modes: Record<Summary['mode'], string> = {
+  full: 'full comparison',
+  fast: 'compared with what is recorded',
+  single: 'one person',
+  undo: 'undoes an earlier run',
+};
+
+function titleOf(
+  summary: Summary,
+  { writes, groups }: { writes: boolean; groups: readonly CountedChanges[] },
+): string {
+  const { mirror, mode, status, ms } = summary;
+  const n = groups.reduce((sum, group) => sum + (group.held ? 0 : group.n), 0);
+  const what = `${writes ? 'Run' : 'Plan'} for ${mirror} (${modes[mode]}): `;
+  if (!writes) {
+    const changes = n === 0 ? 'nothing to do' : counted(n, 'change');
+    if (status !== 'failed') return `${what}${changes}. Nothing is sent.`;
+    return `${what}failed${n === 0 ? '' : `, incomplete with ${changes}`}. Nothing is sent.`;
+  }
+  const changes = n === 0 ? 'nothing was changed' : counted(n, 'change');
+  const planned = [summary.contacts, summary.templates].flatMap(({ changes, applied }) =>
+    Object.entries(applied).map(([op, done]) => (changes[op] ?? 0) - done),
+  );
+  const sum = (counts: readonly number[]): number => counts.reduce((all, n) => all + n, 0);
+  // Those that were neither made nor await approval.
+  const missing = sum(planned) - sum(Object.values(heldIn(summary)));
+  const left = status === 'interrupted' ? missing : 0;
+  const rest = left > 0 ? ` ${counted(left, 'change')} ${left === 1 ? 'remains' : 'remain'}.` : '';
+  return `${what}${changes} in ${lasting(ms)}. ${endings[status]}${rest}`;
+}
+
+const endings: Record<Summary['status'], string> = {
+  done: 'Done.',
+  held: 'Done, except for what awaits approval.',
+  rejected: 'Done, but some records have problems.',
+  failed: 'It failed.',
+  interrupted: 'It was interrupted; the next run goes on from there.',
+};
+
+/** What says how large both sides are, and what was left out. */
+export interface Sizes extends Pick<Summary, 'contacts' | 'templates' | 'only' | 'mode'> {
+  returns?: Summary['returns'];
+}
+
+/** Returns what both sides hold, what settings prevent, and what was reported to the CRM. */
+export function sizeLines(
+  { contacts, templates, only, mode, returns = null }: Sizes,
+  { policy, contacts: configured }: Config,
+  writes: boolean,
+): string[] {
+  const people = (n: number): string => (n === 0 ? 'nobody' : counted(n, 'person', 'people'));
+  const { optIns, protect } = contacts.prevented;
+  const isAsked = only !== 'templates' && (contacts.desired > 0 || mode === 'single');
+  return [
+    ...sizeLine(`CRM ${counted(contacts.desired, 'person', 'people')}`, contacts, isAsked),
+    ...sizeLine(`source ${counted(templates.desired, 'template')}`, templates, false),
+    ...sayUnmanaged(contacts.unmanaged),
+    // What settings prevent is stated also if that is nothing.
+    ...(policy.optIns === 'off'
+      ? [`optIns is off: ${people(optIns)} would have been opted in`]
+      : []),
+    ...(configured?.protect ? [`protected: ${people(protect)} would have been changed`] : []),
+    ...writeBackLine(returns, writes),
+  ];
+}
+
+type Counts = Record<'desired' | 'observed' | 'conflicts' | 'rejected' | 'invalid', number> & {
+  skipped?: number;
+};
+
+/** Returns what both sides contain of a record type; no line if neither side has any. */
+function sizeLine(first: string, counts: Counts, isAsked: boolean): string[] {
+  const { desired, observed, conflicts, rejected, invalid, skipped = 0 } = counts;
+  const isAny = desired + observed + conflicts + rejected + invalid + skipped > 0;
+  if (!isAsked && !isAny) return [];
+  const rest: [word: string, n: number, why?: string][] = [
+    ['skipped', skipped, ' (no address)'],
+    ['invalid', invalid],
+    ['conflicts', conflicts],
+    ['rejected', rejected],
+  ];
+  const some = rest.filter(([, n]) => n > 0);
+  const parts = some.map(([word, n, why = '']) => `${word} ${withCommas(n)}${why}`);
+  return [[first, `platform ${withCommas(observed)}`, ...parts].join(' · ')];
+}
+
+/** Returns no line if all counts are 0. */
+function writeBackLine(returns: Summary['returns'], writes: boolean): string[] {
+  if (!returns || Object.values<number>({ ...returns }).every((n) => n === 0)) return [];
+  const { told, waiting, rejected, leftOut, doubtful } = returns;
+  const counts: [isShown: boolean, n: number, words: string][] = [
+    [writes, told, 'reported to the CRM'],
+    [writes && waiting > 0, waiting, 'wait'],
+    [!writes, waiting, 'to be reported to the CRM'],
+    [rejected > 0, rejected, 'refused by it'],
+    [leftOut > 0, leftOut, 'of channels that write-back is not configured for'],
+    [doubtful > 0, doubtful, 'doubtful and not reported (`optouts`)'],
+  ];
+  const parts = counts.flatMap(([isShown, n, words]) =>
+    isShown ? `${withCommas(n)} ${words}` : [],
+  );
+  return [`opt-outs made on the platform: ${parts.join(', ')}`];
+}
+
+function internalLines({ run, plan, requests, certificate, ...summary }: Summary): string[] {
+  const routes = Object.entries(requests.byRoute).map(([route, n]) => `${route} ${withCommas(n)}`);
+  const { source, platform } = certificate;
+  return [
+    `run ${run}${plan === '' ? '' : `, plan ${plan}`}`,
+    `requests ${withCommas(requests.total)}${routes.length > 0 ? ` (${routes.join(', ')})` : ''}, ` +
+      `delayed by a rate limit ${withCommas(requests.rateLimited)}`,
+    `complete readings: source ${yesNo(source)}, platform ${yesNo(platform)}`,
+    ...fullWords(summary),
+  ];
+}
+
+/** Returns a line for each reason why the run compared, or read, everything. */
+export function fullWords({
+  mode,
+  fullBecause,
+}: {
+  mode: string;
+  fullBecause: readonly FullReason[];
+}): string[] {
+  const what = mode === 'fast' ? 'the whole source is read' : 'everything is compared';
+  return fullBecause.map(({ reason }) => `${what}: ${reason}`);
+}
+
+function yesNo(value: boolean | null): string {
+  if (value === null) return 'not read';
+  return value ? 'yes' : 'no';
+}
+
+/** Says what awaits approval, and which command approves it: only one that will be accepted. */
+function approvalLines(summary: Summary, mirror: Mirror, config: string): string[] {
+  const held = heldIn(summary);
+  return guardNames
+    .filter((guard) => held[guard] > 0)
+    .map((guard) => {
+      const { recordType, words } = guardRows[guard];
+      const awaits = held[guard] === 1 ? 'awaits' : 'await';
+      const who = `${countWords(recordType, held[guard])} ${awaits} approval (${words.counted})`;
+      const how = howToApprove(guard, summary, mirror, config);
+      const { snapshot, guards, clock } = mirror;
+      const { holdForMs } = guards[guard];
+      if (!timedGuards.has(guard) || holdForMs === undefined || summary.undoes !== undefined)
+        return `${who}: ${how}`;
+      // From then on, held opt-outs are applied without approval.
+      const by = clock.now() - holdForMs;
+      const since = snapshot.awaitingApproval.oldest(guard, { by, aheadMs: aheadOf(mirror) });
+      return `${who}: ${how}; ${sayEnd((since ?? clock.now()) + holdForMs)}`;
+    });
+}
+
+function howToApprove(
+  guard: GuardClass,
+  summary: Summary,
+  { snapshot, approvers, clock }: Mirror,
+  config: string,
+): string {
+  const { undoes } = summary;
+  const current = snapshot.awaitingApproval
+    .current()
+    .filter((one) => one.held[guard] > 0 && (one.undoes === null) === (undoes === undefined));
+  const { heldAs = summary.plan } = summary;
+  const own = current.find((one) => one.plan === heldAs);
+  const largest = current.toSorted((a, b) => b.held[guard] - a.held[guard])[0];
+  const plan = (own ?? largest)?.plan;
+  const pending = pendingApprovals(snapshot, { approvers, now: clock.now() });
+  const signed = pending.filter((one) => one.plan === plan);
+  if (signed.length > 0)
+    return signed
+      .map((one) => `${sayPending(one)}: ${commandLine(signing(one.part), config)}`)
+      .join('; ');
+  if (undoes !== undefined) {
+    if (!approvers) return commandLine(`undo ${undoes} --approve ${summary.plan}`, config);
+    if (own === undefined)
+      return `a run will ask for approval: ${commandLine(`undo ${undoes}`, config)}`;
+    const then = commandLine(`undo ${undoes} --yes`, config);
+    return `${commandLine(signing(own.plan), config)}, then ${then}`;
+  }
+  if (plan !== undefined) return commandLine(approvers ? signing(plan) : `approve ${plan}`, config);
+  if (approvers) return 'a run will ask for approval';
+  const now = commandLine(`sync --approve ${heldAs}`, config);
+  return `a run will ask for approval; to run and approve: ${now}`;
+}

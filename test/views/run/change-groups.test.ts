@@ -1,0 +1,30 @@
+/** The titles of the changes that a plan or a run names. */
+import { expect, test } from 'vitest';
+import { sampleSection } from '../../../src/views/run/change-groups.ts';
+import { changesWords } from '../../../src/views/status/run-sections.ts';
+
+const optOut = { kind: 'contact', op: 'opt_out', held: false, n: 42, own: 42 } as const;
+
+/** The title of so many people with so many subscriptions. */
+function titled(people: number, parts: number): string | undefined {
+  const records = Array.from({ length: people }, (_, at) => {
+    const n = Math.floor(parts / people) + Number(at < parts % people);
+    const channels = Array.from({ length: n }, (__, channel) => `ch_${channel}`);
+    return { key: `p${at}@example.com`, parts: channels, reason: '' };
+  });
+  const shown = { who: ({ key }: { key: string }) => key, isDone: false };
+  return sampleSection({ ...optOut, records }, shown).title;
+}
+
+test('a title counts subscriptions, and the people in the lines below', () => {
+  expect(titled(10, 17)).toBe('Opt out (17 of 42 subscriptions, of 10 people)');
+  expect(titled(20, 42)).toBe('Opt out (42 subscriptions, of 20 people)');
+  expect(titled(10, 10)).toBe('Opt out (10 of 42)');
+});
+
+test('the list of runs says that a change was not sent, because it was no longer right', () => {
+  const contacts = { opt_in: { acked: 3, stale: 20 } };
+  expect(changesWords({ contacts, templates: {} }, 'done')).toBe(
+    '3 opted in; no longer right and not sent: 20 opt in',
+  );
+});
