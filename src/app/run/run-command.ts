@@ -234,7 +234,8 @@ async function printRun(
     const shown = all ? { ...ended, view: { ...view, samples: [] } } : ended;
     const sections = runSections(shown, { ...flags, writes, names }, adds);
     for (const line of sectionLines(sections, { width: shell.width })) shell.print(line);
-    if (all && view.plan) for await (const line of allLines(view.plan, names, shell.width)) shell.print(line);
+    if (all && view.plan)
+      for await (const line of allLines(view.plan, names, shell.width)) shell.print(line);
     for (const line of renderGroups(document.groups)) shell.print(line);
   }
   const unsaid = summary.reasons.filter(

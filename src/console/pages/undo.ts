@@ -167,7 +167,11 @@ function planSections(
   const who: Who = (record) => ({ record, name: names(record) });
   const reader = readerOf(request, snapshot);
   const groups = planned.map(({ kind, op, held, count: n, records }) => ({
-    ...{ kind, op, held, n, own: n },
+    kind,
+    op,
+    held,
+    n,
+    own: n,
     records: records.map(({ key, channels: parts, reason }) => ({ key, parts, reason })),
   }));
   const sections = [

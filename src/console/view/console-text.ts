@@ -5,10 +5,9 @@
  * same person always has the same link.
  */
 import { createHmac } from 'node:crypto';
-import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { Key } from '../../domain/record.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { sealOf } from '../../compose/queues/payload-encryption.ts';
-import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { html, type Html, type HtmlReader, prose } from '../../views/render/html.ts';
 import { linkTo, type AboutMirror } from './page.ts';
 
@@ -101,17 +100,6 @@ export function readerOf(
       return snapshot && personLink(request, snapshot, key);
     },
   };
-}
-
-/** Returns the name of a record, with a link to the page if it is a person. */
-export function namedRecord(
-  request: AboutMirror,
-  { snapshot, names }: Seen,
-  record: { kind: RecordTypeName; key: Key },
-): Html | string {
-  const name = names(record);
-  if (!snapshot || record.kind !== 'contact') return name;
-  return html`<a href="${personLink(request, snapshot, record.key)}">${name}</a>`;
 }
 
 /** Returns the key in the last part of such an address, or undefined if it is none. */
