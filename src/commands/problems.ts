@@ -4,6 +4,7 @@ import { Invalid } from '../domain/errors.ts';
 import { problemCauses } from '../domain/problem-causes.ts';
 import { shownValue } from '../domain/unknown-words.ts';
 import { wordOf } from '../domain/values/record-field.ts';
+import type { ProblemClass } from '../domain/record-problem.ts';
 import type { ProblemGroup } from '../engine/report/problem-groups.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import {
@@ -20,9 +21,7 @@ import type { Shell } from '../compose/process-shell.ts';
 import { csvLines } from '../compose/output/csv-text.ts';
 import { counted } from '../domain/values/counted.ts';
 import { instant } from '../compose/output/format-values.ts';
-import { classWords, renderGroups, shownGroups } from '../compose/output/problem-groups.ts';
-import { table } from '../compose/output/table.ts';
-import type { Line } from '../compose/output/text-style.ts';
+import { classWords, problemsSection, shownGroups } from '../views/lookup/problem-groups.ts';
 
 interface Flags extends LookFlags {
   csv?: string;
@@ -65,7 +64,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const approvalOf = snapshot ? approvalFinder(snapshot, { approvers, now }) : () => undefined;
     const sight = { snapshot, found, isAsked, approvalOf };
     const rows = flags.all || flags.json ? rowsOf(sight, addresses) : [];
-    const file = flags.csv === undefined ? null : written(resolve(flags.csv), sight, flags);
+    const file = flags.csv === undefined ? null : writeCsv(resolve(flags.csv), sight, flags);
     const last = snapshot?.runs.newest(1)[0];
     const document = {
       mirror: config.mirror,
@@ -74,22 +73,24 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       problems: flags.all ? rows : rows.slice(0, mostListed),
       file,
     };
-    const none = ['No problems are recorded.'];
-    const lines: Line[] = groups.length === 0 ? none : renderGroups(groups).slice(1);
-    if (flags.all && rows.length > 0) {
-      const cells = rows.map(({ class: of, cause, key, crmIds, place, part, reason }) => {
-        const channel = part.replace(/^opt_(in|out)\b/, 'opt $1');
-        return [classWords[of], cause, key, crmIds.join(' '), place ?? '', channel, reason];
-      });
-      const head = ['class', 'cause', 'record', 'CRM id', 'place', 'channel', 'reason'];
-      lines.push('', ...table([head, ...cells]));
-    }
-    if (file) lines.push('', `${counted(file.records, 'record')} written to ${file.path}`);
-    return { document, lines };
+    const cells = rows.map(({ class: of, cause, key, crmIds, place, part, reason }) => {
+      const channel = part.replace(/^opt_(in|out)\b/, 'opt $1');
+      return [classWords[of], cause, key, crmIds.join(' '), place ?? '', channel, reason];
+    });
+    const columns = ['class', 'cause', 'record', 'CRM id', 'place', 'channel', 'reason'];
+    const written = file && `${counted(file.records, 'record')} written to ${file.path}`;
+    const sections = [
+      groups.length === 0
+        ? { none: 'No problems are recorded.' }
+        : problemsSection(groups, { found, config }),
+      { table: { columns, rows: flags.all ? cells : [] } },
+      { lines: written === null ? [] : [written] },
+    ];
+    return { document, sections };
   });
 }
 
-type Is = (one: Pick<ProblemGroup, 'class'>) => boolean;
+type Is = (one: { class: ProblemClass }) => boolean;
 
 const classes = Object.keys(problemCauses).filter((name) => name !== 'unknown');
 
@@ -153,7 +154,7 @@ const columns = [
  * Writes the CSV. It may be passed on, so it holds addresses only if they are asked for. Throws
  * Invalid if the file exists.
  */
-function written(path: string, sight: Sight, { addresses = false }: { addresses?: boolean }) {
+function writeCsv(path: string, sight: Sight, { addresses = false }: { addresses?: boolean }) {
   const rows = rowsOf(sight, addresses);
   const cells = rows.map(({ crmIds, place, value, ...row }) =>
     columns.map((name) => ({ ...row, place, value, crm_ids: crmIds.join(' ') })[name] ?? ''),

@@ -12,7 +12,7 @@ import { namesOf } from '../views/lookup/person-names.ts';
 import { type LookFlags, namingOptions } from '../app/snapshot-command.ts';
 import { parseWhole } from '../views/lookup/list-options.ts';
 import { codeOfStop, exitCode } from '../compose/output/exit-codes.ts';
-import { renderGroups } from '../compose/output/problem-groups.ts';
+import { problemsSection } from '../views/lookup/problem-groups.ts';
 import { onlyOf, readOnlyPeople } from '../app/run/only-people.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { compareRehearsals } from '../trials/rehearsal/compare-rehearsals.ts';
@@ -209,8 +209,8 @@ function report(
       most,
       namesAll: '--all names them all',
     }),
+    problemsSection(document.groups),
   ];
   for (const line of sectionLines(sections, { width: shell.width })) shell.print(line);
-  for (const line of renderGroups(document.groups)) shell.print(line);
   for (const reason of document.reasons) shell.note(`crm-mirror: ${reason}`);
 }

@@ -33,8 +33,8 @@ export interface Item {
   notes: readonly Text[];
 }
 
-/** The cells of a row. The notes are about all of it. */
-export type Row = readonly Text[] | { cells: readonly Text[]; notes: readonly Text[] };
+/** The cells of a row. The notes are about all of it; by the id, a page adds forms. */
+export type Row = readonly Text[] | { id?: string; cells: readonly Text[]; notes: readonly Text[] };
 
 /**
  * A column: its title alone if it has text. Numbers are at the right; a name heads its row; a

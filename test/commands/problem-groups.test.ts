@@ -46,7 +46,7 @@ describe('the groups of a run', () => {
         count: 1,
         values: [],
         samples: [{ key: 'id 900', place: 'line 156' }],
-        reason: '"email" is not an email address',
+        reason: '"email" holds no email address',
         fix: 'correct the address in the CRM; if contacts.email names the wrong column, correct that',
       },
     ]);

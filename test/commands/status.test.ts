@@ -83,7 +83,7 @@ describe('status', () => {
       'world: nothing needs attention except single records (2 invalid, 1 in conflict) → `crm-mirror ' +
         'problems` lists them, `crm-mirror explain PERSON` says why',
     );
-    expect((await world.call('plan')).out).toContain('  2 × invalid ');
+    expect((await world.call('plan')).out).toContain('  2 × invalid  ');
   });
 
   test('puts an opt-out that could not be applied first, and names nobody', async () => {

@@ -104,7 +104,7 @@ describe('an address', () => {
     const row = wish({ email: 'a@b.de,', newsletter: 'yes' });
     expect(row).toMatchObject({ key: undefined, wants: false, alias: 'a@b.de,' });
     expect(row.invalid).toMatchObject({
-      reason: '"email" is not an email address, for it ends with ","',
+      reason: '"email" holds no email address, for it ends with ","',
     });
   });
 
@@ -135,7 +135,7 @@ describe('an address', () => {
   test.each(['a@b', 'a@b,', 'ann example.com.', ',', '@.'])(
     '%s is reported as invalid',
     (email) => {
-      expect(wish({ email }).invalid?.reason).toBe('"email" is not an email address');
+      expect(wish({ email }).invalid?.reason).toBe('"email" holds no email address');
     },
   );
 });

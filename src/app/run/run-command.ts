@@ -14,7 +14,7 @@ import {
   type Summary,
   type PlanView,
 } from '../../engine/report/run-summary.ts';
-import { renderGroups } from '../../compose/output/problem-groups.ts';
+import { problemsSection } from '../../views/lookup/problem-groups.ts';
 import { runDocument } from '../../views/run/run-document.ts';
 import {
   allLines,
@@ -236,7 +236,8 @@ async function printRun(
     for (const line of sectionLines(sections, { width: shell.width })) shell.print(line);
     if (all && view.plan)
       for await (const line of allLines(view.plan, names, shell.width)) shell.print(line);
-    for (const line of renderGroups(document.groups)) shell.print(line);
+    const problems = sectionLines([problemsSection(document.groups)], { width: shell.width });
+    for (const line of problems.length > 0 ? ['', ...problems] : []) shell.print(line);
   }
   const unsaid = summary.reasons.filter(
     (reason, at) => !mirror.notes.includes(reason) && summary.reasonCodes[at] !== 'policy',

@@ -5,7 +5,7 @@
 import { withCommas } from '../../domain/values/counted.ts';
 import { instant, lasting } from '../../compose/output/format-values.ts';
 import type { CommandAnswer } from '../../compose/separate-process.ts';
-import { classWords } from '../../compose/output/problem-groups.ts';
+import { problemsSection } from '../../views/lookup/problem-groups.ts';
 import { maskedText } from '../../views/lookup/person-names.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import {
@@ -129,7 +129,7 @@ function resultOf(
       [
         { title: 'Why', lines: reasons.length === 0 ? [] : why, isList: true },
         ...sections,
-        problemsSection(found, seesAddresses),
+        recordsSection(found, seesAddresses),
       ],
       readerOf(request, snapshot),
     )}`;
@@ -144,14 +144,13 @@ function maskedRehearsal(found: Rehearsal, names: Seen['names']): Rehearsal {
 }
 
 /** Without addresses, the words and values of records stay hidden: the cause is said alone. */
-function problemsSection({ groups }: Rehearsal, seesAddresses: boolean): Section {
-  const lines = groups
+function recordsSection({ groups }: Rehearsal, seesAddresses: boolean): Section {
+  const shown = groups
     .filter((group) => group.class !== 'held')
-    .map(({ class: of, kind, cause, count, reason, fix }) => {
-      const records = `${withCommas(count)} × ${classWords[of]}${kind === 'template' ? ', templates' : ''}`;
-      return `${records}: ${seesAddresses ? `${reason}${fix === '' ? '' : ` → ${fix}`}` : cause}`;
-    });
-  return { title: 'Records with a problem', lines, isList: true };
+    .map((group) =>
+      seesAddresses ? group : { ...group, reason: group.cause, fix: '', samples: [] },
+    );
+  return { ...problemsSection(shown), title: 'Records with a problem' };
 }
 
 /** Says since when the limit of a route is known, which the rehearsal took from the last run. */

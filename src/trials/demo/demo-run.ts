@@ -1,7 +1,7 @@
 /** Does one run within the demo, in the same way as the commands `plan` and `sync`. */
 import type { LoggedRequest } from '../../emulator/ui/emulated-world.ts';
 import type { PlanView, Summary } from '../../engine/report/run-summary.ts';
-import { renderGroups, shownGroups } from '../../compose/output/problem-groups.ts';
+import { problemsSection, shownGroups } from '../../views/lookup/problem-groups.ts';
 import type { Line } from '../../compose/output/text-style.ts';
 import { namesOf } from '../../views/lookup/person-names.ts';
 import { sectionLines } from '../../views/render/text.ts';
@@ -69,7 +69,7 @@ export async function pass({ stage, shell, page, writes }: Wanted): Promise<Pass
   shell.stop.throwIfAborted();
   page.lines(lines);
   const groups = shownGroups(summary.groups, { names: ({ key }) => key, addresses: true });
-  if (writes) page.lines(renderGroups(groups));
+  if (writes && groups.length > 0) page.lines(['', ...sectionLines([problemsSection(groups)])]);
   for (const reason of summary.reasons) page.lines([`crm-mirror: ${reason}`]);
   return { summary, requests: world.requests().slice(before) };
 }

@@ -1,5 +1,5 @@
 /** Makes the document of a rehearsal, which the view shows. All functions are pure. */
-import { shownGroups } from '../../compose/output/problem-groups.ts';
+import { shownGroups } from '../../views/lookup/problem-groups.ts';
 import type { PlannedRecord } from '../../engine/report/run-summary.ts';
 import { optedOutAfter } from '../../views/lookup/missing-people.ts';
 import type { Names } from '../../views/lookup/person-names.ts';

@@ -202,10 +202,10 @@ function tableHtml({ columns, rows }: Table, reader: HtmlReader): Html {
 }
 
 function cellsHtml(row: TableRow, reader: HtmlReader): Html[] {
-  const { cells, notes } = rowOf(row);
+  const { id, cells, notes } = rowOf(row);
   return cells.map((cell, at) => {
-    const isLast = at === cells.length - 1;
-    return html`${textHtml(cell, reader)}${isLast ? notesHtml(notes, reader) : ''}`;
+    if (at < cells.length - 1) return textHtml(cell, reader);
+    return html`${textHtml(cell, reader)}${notesHtml(notes, reader)} ${formsHtml(id, reader)}`;
   });
 }
 

@@ -1,5 +1,5 @@
 /** Makes the document of a run, which --json of `plan`, `sync`, `backfill` and `undo` prints. */
-import { shownGroups } from '../../compose/output/problem-groups.ts';
+import { shownGroups } from '../lookup/problem-groups.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 import type { Names } from '../lookup/person-names.ts';
 import type { Sample } from './change-groups.ts';

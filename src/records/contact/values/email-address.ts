@@ -103,7 +103,7 @@ export function notAnAddress(field: string, address: string): Fault {
   const [end = ''] = /[\p{P}\p{S}]+$/u.exec(address.slice(-10)) ?? [];
   const isOdd = end !== '' && isAddress(contactKey(address.slice(0, -end.length)));
   const where = isOdd ? `, for it ends with ${JSON.stringify(end)}` : '';
-  const reason = `"${field}" is not an email address${where}`;
+  const reason = `"${field}" holds no email address${where}`;
   return {
     cause: 'address-invalid',
     reason,
