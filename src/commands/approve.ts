@@ -50,7 +50,7 @@ export function options(command: Command): void {
       '\nRuns nothing. The next runs make the approved changes that are still wanted, each once, until\n' +
         'a full run ends well, seven days at most. People who are missing from the CRM are opted\n' +
         'out and deleted by full runs only; people with a deletion flag in the CRM also by fast\n' +
-        'runs, events and `one`. People who are added later still await approval.\n\n' +
+        'runs, events and `sync --person`. People who are added later still await approval.\n\n' +
         '--channel, --op, --guard and --people approve only the changes that match all of them. The\n' +
         'others still await approval under the same hash. The hash of a rejected part (see `reject`)\n' +
         'takes the rejection back.\n\n' +

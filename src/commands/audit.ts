@@ -21,7 +21,7 @@ import {
   withoutLog,
 } from '../views/audit/log-verification.ts';
 import { auditLogOf } from '../compose/audit-trail.ts';
-import type { CommandPart, Shell } from '../compose/process-shell.ts';
+import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import { sinceOf } from '../views/lookup/list-options.ts';
 import { wordOf } from '../views/lookup/person-names.ts';
 import { recordNamed } from '../views/state/record-document.ts';
@@ -33,10 +33,8 @@ import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { counted } from '../domain/values/counted.ts';
 
-export const parts: readonly CommandPart[] = [
-  {
-    name: 'verify',
-    summary: 'prove that no entry was changed, removed, added or moved',
+export const parts = {
+  verify: {
     options: (command) => {
       lookOptions(command)
         .option(
@@ -55,9 +53,7 @@ export const parts: readonly CommandPart[] = [
     },
     run: verify,
   },
-  {
-    name: 'show',
-    summary: 'show every write about one person: why, who allowed it, and what came of it',
+  show: {
     options: (command) => {
       lookOptions(command)
         .argument(
@@ -73,9 +69,7 @@ export const parts: readonly CommandPart[] = [
     },
     run: show,
   },
-  {
-    name: 'export',
-    summary: 'write the log for others, a line for each entry',
+  export: {
     options: (command) => {
       lookOptions(command)
         .option('--since <time>', 'only entries from then on: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
@@ -93,7 +87,7 @@ export const parts: readonly CommandPart[] = [
     },
     run: exportAll,
   },
-];
+} satisfies Record<string, CommandModule>;
 
 interface VerifyFlags extends LookFlags {
   file?: string;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { basename } from 'node:path';
 import type { Command } from 'commander';
-import type { CommandPart, Shell } from '../compose/process-shell.ts';
+import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import { print } from '../app/snapshot-command.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { instant } from '../compose/output/format-values.ts';
@@ -41,16 +41,12 @@ import { moveStore } from '../compose/placement/move-store.ts';
 import { weightOf } from '../compose/placement/place-mirrors.ts';
 import { connectQuickly, type Quick } from '../compose/queues/redis-connections.ts';
 
-export const parts: readonly CommandPart[] = [
-  {
-    name: 'status',
-    summary: 'list the workers, what each of them serves, and mirrors that nobody serves',
+export const parts = {
+  status: {
     options: fleetOptions,
     run: status,
   },
-  {
-    name: 'drain',
-    summary: 'have a worker give all its mirrors away and take none, before it is stopped',
+  drain: {
     options: (command) => {
       command.argument('<node>', 'the name of a worker in `fleet status`, or how it begins');
       fleetOptions(command);
@@ -58,9 +54,7 @@ export const parts: readonly CommandPart[] = [
     },
     run: drain,
   },
-  {
-    name: 'move',
-    summary: 'copy a mirror to the disk of another worker, which serves it from then on',
+  move: {
     options: (command) => {
       command.argument('<mirror>', 'the name of a mirror');
       fleetOptions(command);
@@ -71,7 +65,7 @@ export const parts: readonly CommandPart[] = [
     },
     run: move,
   },
-];
+} satisfies Record<string, CommandModule>;
 
 interface Flags {
   config?: string;

@@ -5,15 +5,13 @@ import { systemClock } from '../http/system-clock.ts';
 import { type LookFlags, lookOptions, print } from '../app/snapshot-command.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { cell } from '../compose/output/visible-text.ts';
-import type { CommandPart, Shell } from '../compose/process-shell.ts';
+import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import { headOf } from '../worker/notifications/notice-delivery.ts';
 import type { Message, Sink } from '../worker/notifications/sink.ts';
 import { sinksOf } from '../worker/notifications/sinks.ts';
 
-export const parts: readonly CommandPart[] = [
-  {
-    name: 'test',
-    summary: 'send a test message to every receiver of `notices`',
+export const parts = {
+  test: {
     options: (command) => {
       lookOptions(command)
         .option('--to <name>', 'only to this receiver: its name, or its kind if it has no name')
@@ -24,7 +22,7 @@ export const parts: readonly CommandPart[] = [
     },
     run,
   },
-];
+} satisfies Record<string, CommandModule>;
 
 interface Flags extends LookFlags {
   to?: string;

@@ -36,7 +36,7 @@ export function options(command: Command): void {
         '           it is not reported to the CRM\n' +
         '  after    the opt-out is later than this; empty if no run saw the person subscribed\n' +
         '  by       the opt-out is not later than this: when a run first saw it\n\n' +
-        'Lists what runs have seen. Only full runs, events and `one` see an opt-out of a single\n' +
+        'Lists what runs have seen. Only full runs, events and `sync --person` see an opt-out of a single\n' +
         'channel. Reads the snapshot, and the do-not-contact list for people that the CRM wants in again\n' +
         'after their contact was deleted. Works during a run, and changes nothing. A day begins at\n' +
         'midnight UTC; 7d, 12h or 30m means so long ago.',

@@ -28,7 +28,7 @@ export function options(command: Command): void {
   passOptions(command)
     .option('--fast', 'compare the CRM with what is recorded, list nothing')
     .option('--all', 'name every record, not ten of each kind of change')
-    .option('--out <file>', 'write the plan, without addresses, as JSON: for `apply`')
+    .option('--out <file>', 'write the plan, without addresses, as JSON: for `sync --plan`')
     .option('--exit-code', `exit ${exitCode('changes')} when there is anything to do`);
 }
 

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
-import type { Command } from 'commander';
-import { Invalid } from '../domain/errors.ts';
+import { type Command, Option } from 'commander';
+import { loadConfig } from '../config/load-config.ts';
+import { Invalid, renderProblem } from '../domain/errors.ts';
 import { problemCauses } from '../domain/problem-causes.ts';
 import { shownValue } from '../domain/unknown-words.ts';
 import { wordOf } from '../domain/values/record-field.ts';
@@ -15,49 +16,71 @@ import {
   approvalFinder,
 } from '../views/lookup/standing-problems.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
+import { type DriftGroup, driftGroups, type OtherChannel } from '../views/lookup/drift-groups.ts';
+import type { Mirror } from '../engine/context/mirror-context.ts';
+import { assemble } from '../compose/assemble-mirror.ts';
+import { outletsOf } from '../compose/progress/progress-line.ts';
+import { codeOfStop, exitCode } from '../compose/output/exit-codes.ts';
+import { operatorName } from '../compose/output/operator-name.ts';
+import { type QuietFlags, verboseOptions } from '../compose/output/verbosity.ts';
+import { followRun } from '../app/run/follow-run.ts';
+import { runNow } from '../app/run/run-command.ts';
+import { hushed } from '../app/run/run-log.ts';
 import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
 import { writeLines } from '../views/state/write-export.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { csvLines } from '../compose/output/csv-text.ts';
-import { counted } from '../domain/values/counted.ts';
+import { counted, withCommas } from '../domain/values/counted.ts';
 import { instant } from '../compose/output/format-values.ts';
 import { classWords, problemsSection, shownGroups } from '../views/lookup/problem-groups.ts';
 
-interface Flags extends LookFlags {
+interface Flags extends LookFlags, QuietFlags {
   csv?: string;
   class?: string;
   all?: true;
+  drift?: true;
+  exitCode?: true;
 }
 
 const mostListed = 100;
 
 export function options(command: Command): void {
-  namingOptions(command)
+  const drift = new Option('--drift', 'what differs on the platform and no run mends, read now');
+  verboseOptions(namingOptions(command))
+    .addOption(drift.conflicts(['class', 'csv']))
     .option('--class <class>', 'only rejected, invalid, conflict or held (awaiting approval) ones')
     .option('--all', 'list every record as well')
+    .option('--exit-code', `exit ${exitCode('changes')} when anything is listed`)
     .option('--csv <file>', 'write a line for each record to this file; nothing is overwritten')
     .addHelpText(
       'after',
       '\nLists what the last runs recorded, grouped by cause. It reads the snapshot only, works during\n' +
-        'a run, and ends with 0 also if there are problems. A plan records nothing: `plan` lists what\n' +
-        'a run would find now.\n\n' +
+        'a run, and ends with 0 also if there are problems, unless --exit-code is given. A plan records\n' +
+        'nothing: `plan` lists what a run would find now.\n\n' +
         '  invalid   records of the CRM that cannot be used\n' +
         '  conflict  the CRM and the platform disagree, and the person counts; see `resolve`\n' +
         '  rejected  the platform refused a change, or the CRM an opt-out; see `retry`\n' +
         '  held      awaiting approval; see `approve`\n\n' +
         'The CSV names the ids in the CRM and the place in the source (as of that reading). It shows\n' +
         'addresses, and values that may be personal data, only with --addresses. Its file is readable\n' +
-        'for you alone (0600), and no cell is a formula to a spreadsheet.',
+        'for you alone (0600), and no cell is a formula to a spreadsheet.\n\n' +
+        '--drift reads both sides as `plan` does, takes no lease, and writes nothing. It lists what\n' +
+        'people or colleagues did on the platform, what is not of this mirror, and what the\n' +
+        'configuration does not name. What the next run does is in `plan`. The API cannot write names\n' +
+        'and properties, and the configuration maps none, so they are not compared.',
     );
 }
 
-/** Prints the recorded problems, or writes them to a file. */
+/** Prints the recorded problems, or writes them to a file; or prints what no run mends. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
+  if (flags.drift) return printDrift(flags, shell);
   const isAsked = classOf(flags.class);
-  return look(flags, shell, ({ config, snapshot, names, now }) => {
+  let isAny = false;
+  const code = await look(flags, shell, ({ config, snapshot, names, now }) => {
     if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
     const found = snapshot ? standingGroups(snapshot).filter(isAsked) : [];
+    isAny = found.length > 0;
     const addresses = flags.addresses ?? shell.terminal;
     const groups = shownGroups(found, { names, addresses });
     const { approvers } = config;
@@ -88,6 +111,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     ];
     return { document, sections };
   });
+  return flags.exitCode && isAny ? exitCode('changes') : code;
 }
 
 type Is = (one: { class: ProblemClass }) => boolean;
@@ -165,4 +189,90 @@ function writeCsv(path: string, sight: Sight, { addresses = false }: { addresses
     lines.map((line) => `${line}\r`),
   );
   return { path, records: rows.length };
+}
+
+/** Lists what differs on the platform and is not mended. */
+async function printDrift(flags: Flags, own: Shell): Promise<number> {
+  const config = loadConfig(flags.config, own.env);
+  const shell = hushed(own, flags, false);
+  const { mirror, close } = await assemble(config, shell, { writes: false });
+  const channels = new Map<string, OtherChannel>();
+  const followed = followRun(flags.quiet ? { ...shell, note: () => undefined } : shell, mirror, {
+    config,
+    mode: 'full',
+    firstLoad: false,
+    writes: false,
+    isForAll: true,
+    outlets: flags.quiet ? {} : outletsOf(shell),
+  });
+  try {
+    const summary = await runNow(countingChannels(mirror, channels), shell, {
+      mode: 'full',
+      because: ['asked'],
+      writes: false,
+      only: undefined,
+      by: { by: 'command', name: operatorName(shell) },
+      progress: followed.progress,
+    });
+    const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
+    const most = flags.all ? Number.MAX_SAFE_INTEGER : 3;
+    const sides = { mirror, summary, channels: [...channels.values()], names, most };
+    const groups = driftGroups(sides);
+    const { certificate, reasons, status } = summary;
+    const document = { mirror: config.mirror, status, certificate, reasons, groups };
+    const isRead = status !== 'failed' && status !== 'interrupted';
+    if (flags.json) shell.print(JSON.stringify(document, null, 2));
+    else if (isRead && groups.length === 0) {
+      shell.print(`Nothing differs on the platform that ${config.mirror} does not mend.`);
+    } else if (isRead) {
+      const causes = counted(groups.length, 'cause');
+      shell.print(
+        `On the platform of ${config.mirror}, ${causes} of differences that no run mends:`,
+      );
+      for (const line of groups.flatMap(groupLines)) shell.print(line);
+    }
+    if (!isRead) {
+      for (const reason of reasons) shell.note(`crm-mirror: ${reason}`);
+      return status === 'interrupted' ? codeOfStop(shell.stop.reason) : exitCode('failed');
+    }
+    return flags.exitCode && groups.length > 0 ? exitCode('changes') : exitCode('done');
+  } finally {
+    followed.close();
+    await close();
+  }
+}
+
+function countingChannels(mirror: Mirror, channels: Map<string, OtherChannel>): Mirror {
+  const [firstLimit] = mirror.pageSizes;
+  const parts = mirror.parts.map((part) => ({
+    ...part,
+    type: {
+      ...part.type,
+      async list(page: { page: number; limit: number }, signal: AbortSignal) {
+        const found = await part.type.list(page, signal);
+        // Later passes show the same people again.
+        if (page.limit !== firstLimit) return found;
+        for (const { id, name } of found.others ?? []) {
+          const one = channels.get(id) ?? { id, name, count: 0 };
+          channels.set(id, { ...one, count: one.count + 1 });
+        }
+        return found;
+      },
+    },
+  }));
+  return { ...mirror, parts };
+}
+
+function groupLines(group: DriftGroup): string[] {
+  const { cause, kind, count, reason, fix, examples, details = [] } = group;
+  const more = count > examples.length ? [`and ${withCommas(count - examples.length)} more`] : [];
+  const named =
+    details.length > 0
+      ? [...details.map((one) => `${one.key}: ${one.reason}`), ...more]
+      : [[examples.join(', '), ...more].join(' ')];
+  return [
+    '',
+    `  ${withCommas(count)}  ${kind}  ${renderProblem({ reason, fix })} [${cause}]`,
+    ...named.filter((line) => line !== '').map((line) => `     ${line}`),
+  ];
 }

@@ -18,7 +18,7 @@ import {
 import { writeLines } from '../views/state/write-export.ts';
 import { look, type LookFlags, lookOptions, namingOptions } from '../app/snapshot-command.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
-import type { CommandPart, Shell } from '../compose/process-shell.ts';
+import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import { counted } from '../domain/values/counted.ts';
 import { table } from '../compose/output/table.ts';
 import { resetRecord } from '../engine/erasure/person-decisions.ts';
@@ -28,10 +28,8 @@ import { operatorName } from '../compose/output/operator-name.ts';
 import { requiredText } from '../compose/output/reason-option.ts';
 import { instant } from '../compose/output/format-values.ts';
 
-export const parts: readonly CommandPart[] = [
-  {
-    name: 'list',
-    summary: 'list what is recorded',
+export const parts = {
+  list: {
     options: (command) => {
       filterOptions(namingOptions(command))
         .option('--limit <n>', `how many at most (${listed})`)
@@ -42,9 +40,7 @@ export const parts: readonly CommandPart[] = [
     },
     run: list,
   },
-  {
-    name: 'show',
-    summary: 'show everything that is recorded of one person or template',
+  show: {
     options: (command) => {
       namingOptions(command)
         .argument('<record>', 'an address, a hash, a CRM id, or the key or name of a template')
@@ -56,9 +52,7 @@ export const parts: readonly CommandPart[] = [
     },
     run: show,
   },
-  {
-    name: 'export',
-    summary: 'write everything that is recorded, a line for each record',
+  export: {
     options: (command) => {
       filterOptions(namingOptions(command))
         .addOption(
@@ -76,9 +70,7 @@ export const parts: readonly CommandPart[] = [
     },
     run: exportAll,
   },
-  {
-    name: 'reset',
-    summary: 'have the next run read one person again, and decide anew',
+  reset: {
     options: (command) => {
       personOptions(lookOptions(command))
         .requiredOption('--reason <text>', 'why')
@@ -95,7 +87,7 @@ export const parts: readonly CommandPart[] = [
     },
     run: reset,
   },
-];
+} satisfies Record<string, CommandModule>;
 
 const listed = 50;
 

@@ -1,13 +1,22 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import type { ToApprove } from '../engine/context/mirror-context.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { isLeased } from '../store/database/writer-lease.ts';
 import { deciderOf, type DeciderFlags } from '../app/run/decider-options.ts';
-import { pass, passOptions, writingOptions, type PassFlags } from '../app/run/run-command.ts';
+import { appliedAt, markApplied, type PlanFile, readPlan } from '../app/run/plan-file.ts';
+import {
+  pass,
+  passOptions,
+  writingOptions,
+  type Pass,
+  type PassFlags,
+} from '../app/run/run-command.ts';
 import { createLog, hushed } from '../app/run/run-log.ts';
 import type { FullCode } from '../engine/report/run-summary.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
+import { instant, range } from '../compose/output/format-values.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
 
@@ -17,13 +26,25 @@ export interface ApproveFlags extends DeciderFlags {
 }
 
 interface Flags extends PassFlags, ApproveFlags {
+  person?: string;
+  id?: string;
+  plan?: string;
   full?: true;
   fast?: true;
   notify?: true;
 }
 
+/** What a run of a plan or of a person determines itself, by the names in the code. */
+const whole = ['full', 'fast', 'only', 'onlyPeople', 'approve', 'by', 'reason', 'acceptLostLedger'];
+
 export function options(command: Command): void {
+  const person = new Option('--person <who>', 'only this person: an address, a CRM id, or a hash');
+  const id = new Option('--id <id>', 'only the person of this CRM record, which is read alone');
+  const plan = new Option('--plan <file>', 'what `plan --out` has written: exactly that, once');
   writingOptions(passOptions(command))
+    .addOption(person.conflicts(['id', 'plan', ...whole]))
+    .addOption(id.conflicts(['plan', ...whole]))
+    .addOption(plan.conflicts(whole))
     .option('--notify', 'report problems to the receivers of `notices`')
     .option('--full', 'list the platform and compare everything (the default)')
     .option('--fast', 'compare the CRM with what is recorded, list nothing')
@@ -32,19 +53,97 @@ export function options(command: Command): void {
       'approve what awaits approval under this plan, or what this run would submit for approval',
     )
     .option('--by <name>', 'with --approve: who approves (the user and host that call it)')
-    .option('--reason <text>', 'with --approve: why');
+    .option('--reason <text>', 'with --approve: why')
+    .addHelpText(
+      'after',
+      '\n--person reads the whole CRM, but only this person on the platform; --id reads that record\n' +
+        'alone, as an event does. Both change nobody else, and no templates. A person who is not in the\n' +
+        'CRM does not count as missing: only full runs count that. If the person is unknown, there is\n' +
+        `nothing to do: exit ${exitCode('done')}.\n\n` +
+        '--plan reads both sides again and plans again: unless the very same changes come out, nothing\n' +
+        `is done (exit ${exitCode('invalid')}). A plan is applied once, to its mirror, within 24 hours. If the run finds\n` +
+        'that other changes are needed, the next run makes them.\n\n' +
+        'One person now: crm-mirror sync --person ann@example.com\n' +
+        'A plan, later:  crm-mirror plan --out plan.json, then crm-mirror sync --plan plan.json',
+    );
 }
 
-/** Runs once and makes the platform match the CRM. */
+/** Runs once and makes the platform match the CRM, a plan of it, or one person. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
-  const here = async () =>
-    pass(flags, callingShell(flags, shell), {
-      ...modeOf(flags),
-      writes: true,
-      approve: toApprove(flags, shell),
-    });
+  const here = async (): Promise<number> => {
+    const { person, id, plan } = flags;
+    if (plan !== undefined) {
+      const planned = readPlan(plan);
+      return pass({ ...flags, only: planned.only ?? undefined }, shell, planPass(plan, planned));
+    }
+    if (person !== undefined || id !== undefined)
+      return pass({ ...flags, only: 'contacts' }, shell, personPass(flags, shell));
+    const approve = toApprove(flags, shell);
+    return pass(flags, callingShell(flags, shell), { ...modeOf(flags), writes: true, approve });
+  };
   return flags.notify ? notifying(flags, shell, here) : here();
+}
+
+function personPass({ person = '', id, json }: Flags, shell: Shell): Pass {
+  if (id === '') throw new Invalid('--id: it is empty', { fix: 'name the id of a CRM record' });
+  return {
+    mode: id === undefined ? { single: person } : { record: id },
+    writes: true,
+    begins({ parts, name }) {
+      const canReadOne = parts.some(({ type, source }) => type.name === 'contact' && source.one);
+      if (id === undefined || canReadOne) return;
+      throw new Invalid(`--id: the source of ${name} cannot read a single record`, {
+        fix: 'name the person with --person instead: the whole source is read then',
+      });
+    },
+    ended({ summary: { status, contacts } }) {
+      if (status === 'failed' || contacts.desired + contacts.invalid > 0) return;
+      const why =
+        contacts.observed > 0
+          ? 'The CRM does not name this person, so nothing is asked of the platform.'
+          : 'Neither the CRM nor the platform knows this person: there is nothing to do.';
+      if (json) shell.note(why);
+      else shell.print(why);
+    },
+  };
+}
+
+const oldestMs = 86_400_000;
+/** The tolerated difference between the clocks of two machines. */
+const aheadMs = 300_000;
+
+/** Applies a plan, provided that the same changes are still to be made. */
+function planPass(file: string, planned: PlanFile): Pass {
+  return {
+    mode: planned.mode,
+    because: ['plan-file'],
+    writes: true,
+    begins({ name, clock, snapshot }) {
+      const ageMs = clock.now() - Date.parse(planned.madeAt);
+      const applied = appliedAt(snapshot.meta, planned.run);
+      const refuse = (why: string): never => {
+        throw new Invalid(`${file}: ${why}`, { fix: 'plan again' });
+      };
+      if (planned.mirror !== name) refuse(`this is a plan for ${planned.mirror}, not for ${name}`);
+      if (ageMs > oldestMs) refuse(`this plan is ${range(ageMs)} old, and is valid for 24 hours`);
+      if (ageMs < -aheadMs) refuse(`this plan is of ${planned.madeAt}, which is yet to come`);
+      if (applied !== undefined)
+        refuse(`this plan was applied at ${instant(applied)}, and is used up`);
+    },
+    agrees(now, { clock, snapshot }) {
+      if (now.hash !== planned.plan) {
+        throw new Invalid(
+          `what there is to do has changed: it was planned as ${planned.plan}, and is ${now.hash} now`,
+          { fix: 'plan again' },
+        );
+      }
+      const at = clock.now();
+      const times = { at, oldest: at - 2 * oldestMs };
+      // Before anything is sent, so that after a crash the next run completes it.
+      snapshot.transaction(() => markApplied(snapshot.meta, planned.run, times));
+    },
+  };
 }
 
 /**

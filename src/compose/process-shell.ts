@@ -43,10 +43,21 @@ export interface Shell {
   abort: AbortSignal;
   /** Who gave the command, if another process passed it on. */
   operator?: string;
-  /** The command line that is running. */
+  /** The command line that is running, and what it does. */
   argv?: readonly string[];
+  form?: CommandForm;
   /** Runs another command line in this process and returns its exit code. */
   call?(argv: readonly string[], shell: Shell): Promise<number>;
+  /** Returns what a command line does that consists of words and `--option=value`. */
+  formOf?(argv: readonly string[]): CommandForm;
+  /**
+   * Runs a command that another process has passed on, or refuses it. Called when its command line
+   * has been read; `run` needs the mirror, and what stops the command.
+   */
+  admit?(
+    form: CommandForm,
+    run: (own: Pick<Shell, 'stop' | 'held'>) => Promise<number>,
+  ): Promise<number>;
   /** Returns the mirror if this process already has it open. */
   held?(): Assembled;
   /** Records what is out of order in the mirror that this process serves. */
@@ -56,23 +67,31 @@ export interface Shell {
 }
 
 /**
- * A command: a file in src/commands that exports `options` and `run` and is listed in cli.ts. `run`
- * returns the exit code (docs/exit-codes.md), and throws the errors of domain/errors.ts.
+ * What a command does, and how it works while a worker has the mirror:
+ *
+ *   reads    changes nothing in the mirror, the CRM or the platform
+ *   steers   decides what later runs may do; works while the mirror is paused
+ *   person   decides about people, or acts on one
+ *   run      runs the mirror
+ *
+ *   here     the process that is given the command runs it, beside the worker
+ *   beside   the worker runs it, in parallel with a run
+ *   alone    the worker runs it when no run is in progress
+ */
+export interface CommandForm {
+  effect: 'reads' | 'steers' | 'person' | 'run';
+  where: 'here' | 'beside' | 'alone';
+  /** Whether a worker begins it before all other commands that wait. */
+  isUrgent?: boolean;
+}
+
+/**
+ * The code of a command in src/commands (table.ts). `run` returns the exit code
+ * (docs/exit-codes.md), and throws the errors of domain/errors.ts.
  */
 export interface CommandModule {
   options(command: Command): void;
   run(command: Command, shell: Shell): Promise<number>;
-}
-
-/** A command with several parts, such as `domains list`. Its file exports `parts`. */
-export interface CommandGroup {
-  parts: readonly CommandPart[];
-}
-
-/** A part of a command. */
-export interface CommandPart extends CommandModule {
-  name: string;
-  summary: string;
 }
 
 export interface Assembled {

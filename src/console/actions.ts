@@ -1,11 +1,12 @@
 /**
  * What operators can do in the console. Each action is a command line, so the command's own rules,
- * records and hand-over to a worker apply. The browser returns to the page of the form:
+ * records and hand-over to a worker apply. The browser returns to the page of the form, which waits
+ * according to what the command does (commands/table.ts):
  *
- *   a job (jobActions)             the page shows its progress and its answer
- *   a run (runActions)             waits a moment; then the page shows its progress
- *   a reading (apartActions)       waits for the answer of a process of its own
- *   anything else                  waits for the answer
+ *   a job         the page shows its progress and its answer
+ *   runs          waits a moment; then the page shows its progress
+ *   reads         waits for the answer of a process of its own
+ *   otherwise     waits for the answer
  */
 import { z } from 'zod';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -102,8 +103,8 @@ export const actions: Readonly<Record<string, Action>> = {
     ...(person === undefined ? [] : [person]),
     ...flags({ reason }),
   ]),
-  one: action(z.object({ person: word }), ({ person }) => ['one', person]),
-  'one-id': action(z.object({ id: recordId }), ({ id }) => ['one', `--id=${id}`]),
+  one: action(z.object({ person: word }), ({ person }) => ['sync', `--person=${person}`]),
+  'one-id': action(z.object({ id: recordId }), ({ id }) => ['sync', `--id=${id}`]),
   verify: action(z.object({}), () => ['audit', 'verify']),
   check: action(z.object({}), () => ['check']),
   rehearse: action(
@@ -158,22 +159,13 @@ export const actions: Readonly<Record<string, Action>> = {
 /** The action that stops a job; it is no command. */
 export const stopAction = 'stop';
 
-/**
- * The actions that begin a job, whose page shows its progress and its answer (view/jobs.ts). One
- * that only reads runs in a process of its own, and can be stopped.
- */
-const jobActions: Readonly<Record<string, { kind: JobKind; isReading: boolean }>> = {
-  rehearse: { kind: 'rehearse', isReading: true },
-  'undo-plan': { kind: 'undo-plan', isReading: true },
-  undo: { kind: 'undo', isReading: false },
-  'undo-approve': { kind: 'undo', isReading: false },
+/** The actions that begin a job, whose page shows its progress and its answer (view/jobs.ts). */
+const jobActions: Readonly<Record<string, JobKind>> = {
+  rehearse: 'rehearse',
+  'undo-plan': 'undo-plan',
+  undo: 'undo',
+  'undo-approve': 'undo',
 };
-
-/** The actions that may take hours: the console shows their progress instead of waiting. */
-const runActions: ReadonlySet<string> = new Set(['run-full', 'run-fast', 'one', 'one-id']);
-
-/** The actions that only read and may take long: they run in a process of their own. */
-const apartActions: ReadonlySet<string> = new Set(['verify', 'check']);
 
 const form = z.record(z.string(), z.string());
 /** How long an answer waits for a run or a job that may end at once, in milliseconds. */
@@ -235,9 +227,13 @@ async function outcomeOf(acting: Acting, values: FormValues): Promise<Outcome> {
     );
     return undefined;
   }
-  const named = name === 'check' && user.seesAddresses ? [...argv, '--addresses'] : argv;
-  const done = apartActions.has(name) ? mirror.runApart(named) : mirror.run(user, argv);
-  if (!runActions.has(name)) return done;
+  const effect = mirror.effectOf(argv);
+  if (effect === 'reads') {
+    const isNaming = name === 'check' && user.seesAddresses;
+    return mirror.runApart(isNaming ? [...argv, '--addresses'] : argv);
+  }
+  const done = mirror.run(user, argv);
+  if (effect !== 'run') return done;
   const begun = { code: 0, lines: [runBegun] };
   return (await soon(done, clock)) ?? begun;
 }
@@ -259,9 +255,9 @@ function startJob(
   values: FormValues,
   before?: Job,
 ) {
-  const about = jobActions[name];
-  if (!about) throw new Error(`${name} is no job`);
-  const { kind, isReading } = about;
+  const kind = jobActions[name];
+  if (!kind) throw new Error(`${name} is no job`);
+  const isReading = mirror.effectOf(argv) === 'reads';
   return mirror.jobs.begin({
     kind,
     subject: kind === 'rehearse' ? rehearsalSubject : undoSubject(values['run'] ?? ''),

@@ -31,7 +31,8 @@ interface GuardRow<Id extends string = string, Key extends string = string> {
    *
    *   creation      what the creation of a record requires immediately is not counted
    *   first load    a first load is not counted
-   *   single run    events and `one` are counted and never held, nor is the rest of a creation
+   *   single run    events and `sync --person` are counted and never held, nor is the rest of a
+   *                 creation
    */
   exempt: readonly Exemption[];
   /** Whether changes that an earlier run held count in the run that judges new changes. */

@@ -8,16 +8,10 @@ import { Unavailable } from '../domain/errors.ts';
 import type { Config } from '../config/config.ts';
 import type { TakenCommand } from '../compose/queues/command-queue.ts';
 import type { Seal } from '../compose/queues/payload-encryption.ts';
-import type { Assembled, Shell } from '../compose/process-shell.ts';
-import { explain } from '../compose/output/failure-report.ts';
+import type { Shell } from '../compose/process-shell.ts';
 import { refusePaused } from '../compose/pause-mark.ts';
-import {
-  besides,
-  type Call,
-  call,
-  type HandoverOutcome,
-  type News,
-} from '../app/remote/worker-handover.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
+import { type Call, call, type HandoverOutcome, type News } from '../app/remote/worker-handover.ts';
 import type { Home } from './mirror-host.ts';
 import { isPassing } from './open-mirror.ts';
 
@@ -33,10 +27,6 @@ export interface Hand {
   /** Returns the time in milliseconds since the epoch. */
   now(): number;
 }
-
-const alone: ReadonlySet<string> = new Set(['sync', 'backfill', 'apply', 'undo', 'rebind']);
-/** Commands that affect no person, so they work while the mirror is paused. */
-const steers: ReadonlySet<string> = new Set(['approve', 'reject', 'retry', 'rebind']);
 
 /**
  * Runs a command and returns its encrypted outcome, or `elsewhere` if the mirror is now assigned to
@@ -61,56 +51,58 @@ export async function doHanded(
       tell(seal.close(JSON.stringify(news), { purpose: 'progress', about }));
     },
   });
-  const [name = ''] = wanted.argv;
-  const how = besides.has(name) ? 'beside' : 'alone';
-  let isHeld = false;
-  const attempt = async (held: Assembled, stop: AbortSignal): Promise<number> => {
-    isHeld = true;
-    if (now() > order.expiresAt) seal.openOrder(await latest(), 'command', now(), about);
-    const { snapshot } = held.mirror;
-    const { number, expiresAt } = order;
-    if (!snapshot.transaction(() => snapshot.usedNumbers.use(number, expiresAt, now()))) {
-      throw new Unavailable('this command was begun before, and is not run again', {
-        fix: 'look at `status` and `runs` for what it has done, and give it again if it is needed',
-        acted: 'maybe',
+  let isElsewhere = false;
+  const admit: Shell['admit'] = async ({ effect, where }, run) => {
+    if (where === 'here') return exitCode('invalid');
+    let isHeld = false;
+    try {
+      const code = await home.hold(where, async (held, stop) => {
+        isHeld = true;
+        if (now() > order.expiresAt) seal.openOrder(await latest(), 'command', now(), about);
+        const { snapshot } = held.mirror;
+        const { number, expiresAt } = order;
+        if (!snapshot.transaction(() => snapshot.usedNumbers.use(number, expiresAt, now()))) {
+          throw new Unavailable('this command was begun before, and is not run again', {
+            fix: 'look at `status` and `runs` for what it has done, and give it again if it is needed',
+            acted: 'maybe',
+          });
+        }
+        if (effect !== 'steers') refusePaused(snapshot.meta, config);
+        return run({ stop, held: () => held });
       });
+      // From now on, the new configuration determines which account the mirror belongs to.
+      if (wanted.argv[0] === 'rebind') await home.again();
+      return code;
+    } catch (error) {
+      if (isHeld || !isPassing(error)) throw error;
+      isElsewhere = true;
+      return exitCode('busy');
     }
-    if (!steers.has(name)) refusePaused(snapshot.meta, config);
-    const own = { ...inner, stop, held: () => held };
-    return withFiles(wanted, async (argv) => shell.call?.([...argv, '-c', config.file], own) ?? 2);
   };
-  const ended = (code: number) => {
-    const outcome = { code, lines, notes } satisfies HandoverOutcome;
-    return seal.close(JSON.stringify(outcome), { purpose: 'outcome', about });
-  };
-  if (!besides.has(name) && !alone.has(name)) return ended(2);
-  try {
-    const code = await home.hold(how, attempt);
-    // From now on, the new configuration determines which account the mirror belongs to.
-    if (name === 'rebind') await home.again();
-    return ended(code);
-  } catch (error) {
-    if (!isHeld && isPassing(error)) return 'elsewhere';
-    const fault = explain(error);
-    inner.note(`crm-mirror: ${fault.text}`);
-    return ended(fault.code);
-  }
+  const code = await withFiles(
+    wanted,
+    async (argv) => shell.call?.([...argv, '-c', config.file], { ...inner, admit }) ?? 2,
+  );
+  if (isElsewhere) return 'elsewhere';
+  const outcome = { code, lines, notes } satisfies HandoverOutcome;
+  return seal.close(JSON.stringify(outcome), { purpose: 'outcome', about });
 }
 
-/** Calls `run` with the plan, or the list of people, in a file, as the command expects it. */
+/** Calls `run` with the caller's files in a folder, as the command expects them. */
 async function withFiles<T>(
-  { argv, plan, people }: Call,
-  run: (argv: string[]) => Promise<T>,
+  { argv, files }: Call,
+  run: (argv: readonly string[]) => Promise<T>,
 ): Promise<T> {
-  const text = plan ?? people;
-  if (text === undefined) return run(argv);
+  if (files.length === 0) return run(argv);
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
   try {
-    const file = join(folder, plan === undefined ? 'people.txt' : 'plan.json');
-    writeFileSync(file, text, { mode: 0o600 });
-    const [name = '', ...rest] = argv;
-    if (plan !== undefined) return await run([name, file, ...rest]);
-    return await run(argv.with(argv.indexOf('--people') + 1, file));
+    let words = argv;
+    for (const { at, text } of files) {
+      const file = join(folder, `${at}.txt`);
+      writeFileSync(file, text, { mode: 0o600 });
+      words = words.with(at, file);
+    }
+    return await run(words);
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -43,11 +43,11 @@ const candidates = (...words: string[]): string[] =>
 
 test.each([
   { words: ['statu'], found: ['status', ':4'] },
-  { words: ['domains', ''], found: ['list', 'create', 'verify', 'nameservers', ':4'] },
+  { words: ['platform', 'domains', ''], found: ['list', 'create', 'verify', 'nameservers', ':4'] },
   { words: ['sync', '--fu'], found: ['--full', ':4'] },
   { words: ['sync', '-c', 'mirror.yaml', '--only', ''], found: ['contacts', 'templates', ':4'] },
-  { words: ['domains', 'list', '--js'], found: ['--json', ':4'] },
-  { words: ['completion', ''], found: ['bash', 'zsh', 'fish', ':4'] },
+  { words: ['platform', 'domains', 'list', '--js'], found: ['--json', ':4'] },
+  { words: ['print', 'completion', ''], found: ['bash', 'zsh', 'fish', ':4'] },
   { words: ['explain', ''], found: [':4'] },
   { words: ['nonsense', ''], found: [':4'] },
 ])('completes $words', ({ words, found }) => {
@@ -60,12 +60,12 @@ test('completes the files that an option takes', () => {
   onTestFinished(() => process.chdir(here));
   expect(candidates('sync', '-c', '')).toEqual(['bin/', 'config/', 'mirror.yaml', ':6']);
   expect(candidates('sync', '--config', 'config/')).toEqual(['config/mirror.yaml', ':4']);
-  expect(candidates('apply', 'config/p')).toEqual(['config/people.csv', ':4']);
+  expect(candidates('sync', '--plan', 'config/p')).toEqual(['config/people.csv', ':4']);
   expect(candidates('sync', '-c', 'none/')).toEqual([':4']);
 });
 
 test('an unknown shell is refused with the known ones', async () => {
-  const { code, err } = await calling(['completion', 'csh']);
+  const { code, err } = await calling(['print', 'completion', 'csh']);
   expect(code).toBe(2);
   expect(err).toContain('Allowed choices are bash, zsh, fish');
 });
@@ -99,8 +99,8 @@ describe.skipIf(!has('bash') || !existsSync(bashCompletion))(
       const words = line.split(' ');
       const script = [
         `source ${bashCompletion}`,
-        'source <(crm-mirror completion bash)',
-        'source <(crm-mirror completion bash)',
+        'source <(crm-mirror print completion bash)',
+        'source <(crm-mirror print completion bash)',
         `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')})`,
         `COMP_CWORD=${words.length - 1} COMP_LINE='${line}' COMP_POINT=${line.length}`,
         '__crm_mirror_complete 2> >(grep -v compopt >&2)',
@@ -126,7 +126,7 @@ describe.skipIf(!has('bash') || !existsSync(bashCompletion))(
 
 describe.skipIf(!has('fish'))('fish, skipped where it is not installed,', () => {
   const offers = (line: string): string[] => {
-    const script = `crm-mirror completion fish | source; complete -C '${line}'`;
+    const script = `crm-mirror print completion fish | source; complete -C '${line}'`;
     const { stdout } = spawnSync('fish', ['-c', script], { env, cwd: folder });
     const lines = String(stdout).trim().split('\n');
     return lines.map((one) => one.split('\t')[0] ?? '');
@@ -151,7 +151,7 @@ describe.skipIf(!has('zsh'))('zsh, skipped where it is not installed,', () => {
     let screen = '';
     shell.onData((data) => void (screen += stripVTControlCharacters(data)));
     onTestFinished(() => shell.kill('SIGKILL'));
-    const loads = 'autoload -Uz compinit; compinit -u; source <(crm-mirror completion zsh)';
+    const loads = 'autoload -Uz compinit; compinit -u; source <(crm-mirror print completion zsh)';
     shell.write(`PS1='> '; ${loads}; echo re''ady\r`);
     await untilHolds(() => expect(screen).toContain('ready'));
     screen = '';

@@ -138,7 +138,7 @@ describe('explain', () => {
     expect(told).toMatchObject(is);
     expect(world.writes()).toEqual([]);
     // What it announces is what a run about this person does.
-    const { json } = await world.call('one', ann, '--json');
+    const { json } = await world.call('sync', '--person', ann, '--json');
     const { delete: _none, ...changes } = json.contacts.changes;
     const announced = Object.groupBy(told.sends, ({ op }: { op: string }) => op);
     expect({ create: 0, opt_in: 0, opt_out: 0, ...counts(announced) }).toEqual({

@@ -27,10 +27,10 @@ const failures: [says: string, ...argv: string[]][] = [
   ['--last x: write a number from 1 on', 'runs', '--last', 'x'],
   ['--last 0: write a number from 1 on', 'runs', '--last=0'],
   ['--last 1.5: write a number from 1 on', 'runs', '--last=1.5'],
-  ['there is no such route', 'requests', '--route', 'contacts.enroll'],
-  ['write a time with its zone', 'requests', '--since', 'yesterday'],
-  ['give an address, or a hash', 'requests', '--person', 'ann'],
-  ['write a number from 1 on', 'requests', '--last', '0'],
+  ['there is no such route', 'audit', 'requests', '--route', 'contacts.enroll'],
+  ['write a time with its zone', 'audit', 'requests', '--since', 'yesterday'],
+  ['give an address, or a hash', 'audit', 'requests', '--person', 'ann'],
+  ['write a number from 1 on', 'audit', 'requests', '--last', '0'],
   ['file', 'backup'],
   ['--key', 'rebind', '--key', 'x'],
   ['--bogus', 'status', '--bogus'],
@@ -68,7 +68,7 @@ describe('a failure with --json', () => {
 
   test('is replaced by the command’s own document where there is one', async () => {
     const world = await mirrored();
-    const said = await world.call('one', 'nobody', '--json');
+    const said = await world.call('sync', '--person', 'nobody', '--json');
     expect(said).toMatchObject({ code: 2, json: { status: 'failed' } });
     expect(documentOf(said)).toHaveProperty('reasons');
   });

@@ -53,7 +53,15 @@ test('the worker runs a command for its caller, who reads the output', async () 
   expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
   // The log of the worker's requests is read while the worker has it open.
   const logged = async () => {
-    const { out } = await call('requests', '-c', file, '--json', '--person', 'ann@example.com');
+    const { out } = await call(
+      'audit',
+      'requests',
+      '-c',
+      file,
+      '--json',
+      '--person',
+      'ann@example.com',
+    );
     return JSON.parse(out).requests;
   };
   await untilHolds(async () => expect(await logged()).toHaveLength(1));
@@ -62,15 +70,17 @@ test('the worker runs a command for its caller, who reads the output', async () 
   expect(forgotten.code).toBe(0);
   expect(shown('ann@example.com')).toBeUndefined();
   expect(await logged()).toEqual([]);
-  expect(await call('one', 'ann@example.com', `--config=${file}`)).toMatchObject({ code: 0 });
+  expect(await call('sync', '--person', 'ann@example.com', `--config=${file}`)).toMatchObject({
+    code: 0,
+  });
   expect(shown('ann@example.com')).toBeUndefined();
   expect(await call('allow', 'ann@example.com', '-c', file)).toMatchObject({ code: 2 });
   expect(await call('retry', '-c', file)).toMatchObject({ code: 0 });
   expect((await call('approve', 'beef', '-c', file)).err).toContain('the worker that has');
   const plan = `${file}.plan.json`;
   expect(await call('plan', '-c', file, '--out', plan)).toMatchObject({ code: 0 });
-  expect(await call('apply', plan, '-c', file)).toMatchObject({ code: 0 });
-  expect((await call('apply', plan, '-c', file)).err).toContain('used up');
+  expect(await call('sync', '--plan', plan, '-c', file)).toMatchObject({ code: 0 });
+  expect((await call('sync', '--plan', plan, '-c', file)).err).toContain('used up');
   // Nobody's address was ever in Redis.
   expect(said.length).toBeGreaterThan(100);
   expect(said.filter((words) => words.includes('example.com'))).toEqual([]);
@@ -147,9 +157,11 @@ test('the output has colours where the output of the caller has them', async () 
 test('the file of a plan is found in any folder', () => {
   const shell = { terminal: false, interactive: false };
   const file = import.meta.filename;
-  expect(callOf(shell, ['apply', '--json', '-c', 'a.yaml', file, '--strict'])).toMatchObject({
-    argv: ['apply', '--json', '--strict'],
-    plan: readFileSync(file, 'utf8'),
+  expect(
+    callOf(shell, ['sync', '--json', '-c', 'a.yaml', `--plan=${file}`, '--strict']),
+  ).toMatchObject({
+    argv: ['sync', '--json', '--plan', file, '--strict'],
+    files: [{ at: 3, text: readFileSync(file, 'utf8') }],
   });
 });
 

@@ -55,7 +55,7 @@ describe('a HubSpot account', () => {
     );
     await call('sync');
     hubspot.put(1, 'ann@example.com', 'false');
-    expect((await call('one', 'ann@example.com')).code).toBe(0);
+    expect((await call('sync', '--person', 'ann@example.com')).code).toBe(0);
     expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_out' });
 
     const worker = start(file);

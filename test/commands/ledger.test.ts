@@ -40,7 +40,7 @@ describe('an older do-not-contact list, put back', () => {
     copyFileSync(ledgerOf(world), `${nightOf(world)}-newest`);
     copyFileSync(nightOf(world), ledgerOf(world));
     world.writes();
-    for (const argv of [['sync'], ['plan'], ['one', ann], ['forget', bob, '--yes']]) {
+    for (const argv of [['sync'], ['plan'], ['sync', '--person', ann], ['forget', bob, '--yes']]) {
       const { code, err } = await world.call(...argv);
       expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(says) });
     }

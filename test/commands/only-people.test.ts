@@ -167,7 +167,7 @@ describe('with contacts.sample', () => {
     }
     expect(world.recorded()).toEqual(chosen);
     const other = lines(20).findIndex((_, id) => !chosen.includes(address(id)));
-    await world.call('one', address(other));
+    await world.call('sync', '--person', address(other));
     expect(world.news(other)).toBeUndefined();
     expect((await world.call('explain', address(other))).out).toContain(
       'contacts.sample chooses others',

@@ -171,7 +171,7 @@ test('a forged schedule starts runs of the mirror, and a forged counter none', a
   const evil = await attacker();
   writes();
   const argv = ['forget', bob];
-  const names = ['forget', 'apply', '__proto__', 'full', 'sentinel', 'templates'];
+  const names = ['forget', 'sync', '__proto__', 'full', 'sentinel', 'templates'];
   for (const queue of ['runs-world', 'sentinel-world']) {
     await evil.store(
       queue,

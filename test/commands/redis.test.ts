@@ -19,7 +19,7 @@ async function sharing(url: string): Promise<Mirrored> {
 test('every command that talks to the platform asks Redis first', async () => {
   const mirror = await sharing(redis.url);
   let before = await redis.scripts();
-  for (const words of [['check'], ['plan'], ['sync'], ['one', 'ann@example.com']]) {
+  for (const words of [['check'], ['plan'], ['sync'], ['sync', '--person', 'ann@example.com']]) {
     const { code, err } = await mirror.call(...words);
     const after = await redis.scripts();
     expect({ words, code, err, asked: after > before }).toMatchObject({ code: 0, asked: true });
@@ -49,7 +49,7 @@ test('a command begins no empty snapshot of a mirror that has one elsewhere', as
   for (const words of [
     ['sync'],
     ['sync', '--only-people', list],
-    ['one', 'ann@example.com'],
+    ['sync', '--person', 'ann@example.com'],
     ['forget', 'ann@example.com', '--yes'],
     ['retry'],
   ]) {

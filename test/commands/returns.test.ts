@@ -59,9 +59,14 @@ describe('an opt-out on the platform', () => {
     });
     expect(told()).toEqual([annLeft]);
     emulator.dashboard.unsubscribe(bob);
-    expect((await call('one', bob)).out).toContain('1 reported to the CRM');
+    expect((await call('sync', '--person', bob)).out).toContain('1 reported to the CRM');
     expect(told()).toEqual([annLeft, bobLeft]);
-    for (const words of [['sync'], ['sync', '--fast'], ['one', ann], ['one', bob]]) {
+    for (const words of [
+      ['sync'],
+      ['sync', '--fast'],
+      ['sync', '--person', ann],
+      ['sync', '--person', bob],
+    ]) {
       expect(await returned(...words)).toMatchObject({ told: 0, waiting: 0 });
     }
     expect(told()).toEqual([annLeft, bobLeft]);

@@ -14,7 +14,7 @@ describe('runs', () => {
     expect(await codes('backfill')).toEqual(['backfill', 'first-load']);
     expect(await codes('sync', '--full')).toEqual(['asked']);
     expect(await codes('sync', '--fast')).toEqual([]);
-    expect(await codes('one', ann)).toEqual([]);
+    expect(await codes('sync', '--person', ann)).toEqual([]);
     const { json } = await world.call('runs', '--json');
     expect(json.runs).toMatchObject([
       { mode: 'single', fullBecause: [] },

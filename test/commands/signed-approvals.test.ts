@@ -138,7 +138,7 @@ test('a plan file is signed like its hash', async () => {
     const { code } = await world.call('approve', '--plan', path, '--sign', world.at(name));
     expect(code).toBe(0);
   }
-  expect((await world.call('apply', path)).code).toBe(0);
+  expect((await world.call('sync', '--plan', path)).code).toBe(0);
   expect(world.emulator.world.contacts()).toHaveLength(4);
 });
 

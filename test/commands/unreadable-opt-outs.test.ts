@@ -19,7 +19,13 @@ test('fails each run, is shown first everywhere, and ends once the value is mend
   exportWith('');
   await world.call('sync');
   exportWith('45900');
-  const modes = [['sync'], ['sync'], ['sync', '--fast'], ['one', 'ann@example.com'], ['sync']];
+  const modes = [
+    ['sync'],
+    ['sync'],
+    ['sync', '--fast'],
+    ['sync', '--person', 'ann@example.com'],
+    ['sync'],
+  ];
   for (const mode of modes) {
     const { code, out } = await world.call(...mode);
     expect([mode, code]).toEqual([mode, 4]);

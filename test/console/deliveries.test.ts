@@ -136,22 +136,23 @@ test('a viewer sees hashes of ids, also where an address is escaped', async () =
   ).toBe(4);
 });
 
-test('`one` takes a person or the id of a record', async () => {
+test('`sync` takes a person or the id of a record', async () => {
   const { world, people } = await delivered();
   people.set(odd, { id: odd, email: ann, news: 'no', product: '' });
-  expect((await world.call('one', `--id=${odd}`)).code).toBe(0);
+  expect((await world.call('sync', `--id=${odd}`)).code).toBe(0);
   expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_out' });
-  for (const args of [[], [ann, '--id=1'], ['--id=']]) {
-    expect(await world.call('one', ...args)).toMatchObject({
-      code: 2,
-      err: expect.stringContaining('a person or --id is needed'),
-    });
+  for (const [why, ...args] of [
+    ["'--person <who>' cannot be used with option '--id <id>'", '--person', ann, '--id=1'],
+    ['--id: it is empty', '--id='],
+  ] as const) {
+    const { code, err } = await world.call('sync', ...args);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(why) });
   }
 });
 
-test('`one --id` is refused by a source that cannot read one record', async () => {
+test('`sync --id` is refused by a source that cannot read one record', async () => {
   const world = await mirrored();
   await world.call('sync');
-  const { code, said } = await world.call('one', '--id=1');
+  const { code, said } = await world.call('sync', '--id=1');
   expect({ code, said }).toEqual({ code: 2, said: expect.stringMatching(/→/) });
 });

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { readPages } from '../support/docs/page-blocks.ts';
 import { partsIn, withParts } from '../support/docs/generated-parts.ts';
-import { allParts, helpFile, helpText } from '../support/docs/write-docs.ts';
+import { overview } from '../../src/commands/overview.ts';
+import { allParts, helpFile } from '../support/docs/write-docs.ts';
 
 const parts = await allParts();
 const pages = readPages();
@@ -23,7 +24,7 @@ describe('the generated parts', () => {
 });
 
 test('the help that the program prints at once is current', async () => {
-  expect(readFileSync(helpFile, 'utf8')).toBe(await helpText());
+  expect(readFileSync(helpFile, 'utf8')).toBe(overview());
 });
 
 describe('a page', () => {

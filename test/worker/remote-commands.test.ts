@@ -1,6 +1,8 @@
 /** A command that waits for a run, in the hands of a worker. */
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { explain } from '../../src/compose/output/failure-report.ts';
+import type { Shell } from '../../src/compose/process-shell.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { sealOf } from '../../src/compose/queues/payload-encryption.ts';
 import { doHanded } from '../../src/worker/remote-commands.ts';
@@ -27,8 +29,11 @@ test.each([
   const config = loadConfig(world.config(), {});
   const stop = new AbortController().signal;
   let called = 0;
-  const call = async (): Promise<number> => {
-    called += 1;
+  const call: Shell['call'] = async (_argv, { admit, note }) => {
+    const run = async () => (called += 1);
+    const code = admit?.({ effect: 'run', where: 'alone' }, run);
+    // As the command line does with every error.
+    await code?.catch((error: unknown) => note(explain(error).text));
     return 0;
   };
   const shell = { ...silentShell, stop, abort: stop, call };

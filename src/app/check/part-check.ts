@@ -265,7 +265,8 @@ function judgeDomain(name: string, domain: Domain | undefined): Found {
   const noted = (reason: string, fix: string): Found => {
     return { level: 'note', found: renderProblem({ reason, fix }) };
   };
-  if (!domain) return noted('the platform does not know it', `crm-mirror domains create ${name}`);
+  if (!domain)
+    return noted('the platform does not know it', `crm-mirror platform domains create ${name}`);
   const { status, isSendingEmailEnabled, verificationFailedReason: why } = domain;
   if (isSendingEmailEnabled === false) {
     return noted('its sending is switched off', 'switch it on on the platform');
@@ -275,6 +276,6 @@ function judgeDomain(name: string, domain: Domain | undefined): Found {
     return { level: 'note', found: 'not verified yet: the platform is looking at its DNS records' };
   }
   const reason = why ? ` (${cell(why)})` : '';
-  const then = `make its DNS records, then crm-mirror domains verify ${name}`;
+  const then = `make its DNS records, then crm-mirror platform domains verify ${name}`;
   return noted(`not verified: ${cell(status)}${reason}`, then);
 }

@@ -44,7 +44,8 @@ export async function orHandOver(
   forWorkers = true,
 ): Promise<number> {
   const { redis, mirror, ledger } = config;
-  if (redis === undefined || shell.held || !shell.argv) return here();
+  const { argv, form } = shell;
+  if (redis === undefined || shell.held || !argv || !form || form.where === 'here') return here();
   // The module is loaded only if Redis is configured, because most commands start without it.
   const { connectQuickly } = await import('../../compose/queues/redis-connections.ts');
   const quick = connectQuickly(redis);
@@ -81,7 +82,7 @@ export async function orHandOver(
       );
     }
     shell.note(`crm-mirror: the worker that has ${mirror} runs this command`);
-    const called = JSON.stringify(callOf(shell, shell.argv));
+    const called = JSON.stringify(callOf(shell, argv));
     const close = (number?: string) =>
       seal.closeOrder(called, 'command', systemClock.now(), number);
     const { sealed, number: about } = close();
@@ -91,8 +92,8 @@ export async function orHandOver(
     const answer = await handOver(queue, {
       sealed,
       renew: () => close(about).sealed,
-      how: besides.has(shell.argv[0] ?? '') ? 'beside' : 'alone',
-      urgent: shell.argv[0] === 'forget',
+      how: form.where,
+      urgent: form.isUrgent === true,
       tell(text) {
         const told = news.parse(JSON.parse(seal.open(text, { purpose: 'progress', about })));
         if ('note' in told) {
@@ -115,15 +116,10 @@ export async function orHandOver(
 }
 
 export const call = z.object({
-  /**
-   * The command and its arguments, without the configuration, which the worker has, and without the
-   * plan file of `apply`.
-   */
+  /** The command and its arguments, without the configuration, which the worker has. */
   argv: z.array(z.string()),
-  /** The content of the plan file that `apply` receives. */
-  plan: z.string().optional(),
-  /** The content of the file that --people names. */
-  people: z.string().optional(),
+  /** The files of the caller that the words at these places name. */
+  files: z.array(z.object({ at: z.number().int().positive(), text: z.string() })),
   terminal: z.boolean(),
   interactive: z.boolean(),
   /** Whether the caller's results are coloured. */
@@ -134,37 +130,25 @@ export const call = z.object({
 /** A command line for the worker. */
 export type Call = z.infer<typeof call>;
 
-/** Commands that may run in parallel with a run. */
-export const besides: ReadonlySet<string> = new Set([
-  'one',
-  'forget',
-  'allow',
-  'approve',
-  'reject',
-  'resolve',
-  'retry',
-  'state',
-  'unmanaged',
-]);
+/** The options that name a file for the worker. */
+const fileOptions = ['--plan', '--people'];
 
 /** Returns the command line for the worker, and reads the files that it names. */
 export function callOf(
   shell: Pick<Shell, 'terminal' | 'interactive' | 'colored' | 'operator'>,
-  argv: readonly string[],
+  given: readonly string[],
 ): Call {
   const { terminal, interactive, colored = false } = shell;
-  const caller = { terminal, interactive, colored, operator: operatorName(shell) };
-  const [name = '', ...own] = withoutConfig(argv);
-  const people = own[own.indexOf('--people') + 1];
-  if (own.includes('--people') && people !== undefined) {
-    const list = readFileSync(people, 'utf8');
-    return { argv: [name, ...own], people: list, ...caller };
-  }
-  if (name !== 'apply') return { argv: [name, ...own], ...caller };
-  // The configuration is the only option with a value, so the first other word is the file.
-  const at = own.findIndex((token) => !token.startsWith('-'));
-  const plan = readFileSync(own[at] ?? '', 'utf8');
-  return { argv: [name, ...own.toSpliced(at, 1)], plan, ...caller };
+  const argv = withoutConfig(given).flatMap((word) => {
+    const option = fileOptions.find((one) => word.startsWith(`${one}=`));
+    return option === undefined ? [word] : [option, word.slice(option.length + 1)];
+  });
+  const files = fileOptions.flatMap((option) => {
+    const at = argv.indexOf(option) + 1;
+    const file = at === 0 ? undefined : argv[at];
+    return file === undefined ? [] : [{ at, text: readFileSync(file, 'utf8') }];
+  });
+  return { argv, files, terminal, interactive, colored, operator: operatorName(shell) };
 }
 
 /** Removes -c FILE, -cFILE, --config FILE and --config=FILE. */

@@ -1,6 +1,6 @@
 /**
- * Stores a plan in a file, written by `plan --out` and read by `apply`, without addresses. The
- * snapshot remembers recently applied plans, because each plan is applied only once.
+ * Stores a plan in a file, written by `plan --out` and read by `sync --plan`, without addresses.
+ * The snapshot remembers recently applied plans, because each plan is applied only once.
  */
 import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -12,7 +12,7 @@ import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 
 const hash = z.string().regex(/^[0-9a-f]{16}$/);
 
-/** The fields that `apply` reads. The counts in the file show people what they agree to. */
+/** The fields that `sync --plan` reads. The counts in the file show people what they agree to. */
 const planFile = z.object({
   version: z.literal(1),
   mirror: z.string(),

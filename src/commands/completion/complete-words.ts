@@ -24,7 +24,7 @@ export interface TabledCommand {
   options: Record<string, Option>;
 }
 
-/** All commands by name, such as "sync" or "domains list". */
+/** All commands by name, such as "sync" or "platform domains list". */
 export type CommandTable = Record<string, TabledCommand>;
 
 const commands: CommandTable = table;
@@ -88,7 +88,7 @@ function offering(value: Value): Offer {
 
 function fileKind(words: readonly string[]): 'file' | 'config' | undefined {
   const [before = '', word = ''] = words.slice(-2);
-  const depth = commands[words.slice(0, 2).join(' ')] ? 2 : 1;
+  const depth = [3, 2, 1].find((length) => commands[words.slice(0, length).join(' ')]) ?? 1;
   const command = commands[words.slice(0, depth).join(' ')];
   if (!command || words.length <= depth || word.startsWith('-')) return undefined;
   const options = Object.entries(command.options);

@@ -1,4 +1,7 @@
-/** Writes commands that a user can copy: they name the configuration unless it is the default. */
+/**
+ * Knows where the configuration is unless a command names one, and writes commands that a user can
+ * copy: they name it unless it is there.
+ */
 import { existsSync } from 'node:fs';
 import { Option } from 'commander';
 
@@ -6,16 +9,19 @@ import { Option } from 'commander';
  * Returns the configuration that a command uses if none is named: the one that `init` writes, or
  * else the one of the folder config, both in the current folder.
  */
-export function defaultConfig(): string {
+function defaultConfig(): string {
   return existsSync(inFolder) && !existsSync(here) ? inFolder : here;
 }
+
+/** The environment variable that names the configuration, before the files that are looked for. */
+export const configVariable = 'CRM_MIRROR_CONFIG';
 
 const here = 'mirror.yaml';
 const inFolder = 'config/mirror.yaml';
 
 /** Returns the option that names one configuration, or several. */
 export function configOption(count: 'one' | 'several' = 'one'): Option {
-  const either = `${here}, or else ${inFolder}`;
+  const either = `$${configVariable}, or else ${here}, or ${inFolder}`;
   if (count === 'one')
     return new Option('-c, --config <file>', 'the configuration').default(defaultConfig(), either);
   const about = 'the configuration; several: a mirror each';
@@ -23,7 +29,7 @@ export function configOption(count: 'one' | 'several' = 'one'): Option {
 }
 
 /** Commands that read no configuration of a mirror. */
-const without: ReadonlySet<string> = new Set(['init', 'demo', 'emulator', 'schema', 'help']);
+const without: ReadonlySet<string> = new Set(['init', 'demo', 'emulator', 'print', 'help']);
 
 /** Returns a command line: `crm-mirror approve 539b73071770e947 -c m.yaml` */
 export function commandLine(words: string, config: string): string {
@@ -34,8 +40,9 @@ export function commandLine(words: string, config: string): string {
   return `crm-mirror ${words} -c ${file}`;
 }
 
-/** Adds the configuration to the commands that a text quotes as \`crm-mirror …\`. */
-export function withConfig(text: string, config: string): string {
+/** Adds the configuration, if any, to the commands that a text quotes as \`crm-mirror …\`. */
+export function withConfig(text: string, config: string | undefined): string {
+  if (config === undefined) return text;
   return text.replaceAll(/`crm-mirror ([a-z-]+)([^`]*)`/g, (quoted, name: string, rest: string) => {
     const isNamed = / (-c|--config)\b/.test(rest) || without.has(name) || rest === ' --help';
     return isNamed ? quoted : `\`${commandLine(`${name}${rest}`, config)}\``;

@@ -15,7 +15,7 @@ import {
 } from '../../views/status/mirror-health.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
-import type { Assembled, Shell } from '../../compose/process-shell.ts';
+import type { Assembled, CommandForm, Shell } from '../../compose/process-shell.ts';
 import { connect } from '../../compose/platform-connection.ts';
 import { type CommandAnswer, runSeparately } from '../../compose/separate-process.ts';
 import { exitCode } from '../../compose/output/exit-codes.ts';
@@ -49,6 +49,8 @@ export interface ConsoleMirror {
   isElsewhere(): boolean;
   /** Returns the rate limits that this process observes; none if it sends no requests. */
   limits(): Readonly<Record<string, RouteLimit>>;
+  /** Returns what a command line does. */
+  effectOf(argv: readonly string[]): CommandForm['effect'];
   /**
    * Runs a command line without its configuration in the name of the user. If a worker has the
    * mirror, that worker runs it.
@@ -155,6 +157,7 @@ export function consoleMirror(
         seen.snapshot?.close();
       }
     },
+    effectOf: (argv) => shell.formOf?.(argv).effect ?? 'run',
     async run(user, argv) {
       const result = await runAs(user, shell, [...argv, '-c', config.file]);
       kept.forget();

@@ -81,8 +81,8 @@ const volume = z.object({ at: z.number(), people: z.number(), most: z.number() }
 const nameOfRush = 'opt-outs past the limit';
 
 /**
- * Opt-outs caused by events and by `one` that exceeded the limit; `at` is in milliseconds since the
- * epoch.
+ * Opt-outs caused by events and by `sync --person` that exceeded the limit; `at` is in milliseconds
+ * since the epoch.
  */
 export type PastLimit = z.infer<typeof volume>;
 

@@ -12,7 +12,7 @@
  *   unsubscribed, blocked, suppressed, complaint, bounce, erasure,          refused
  *   removed, vanished, or any other conflict
  *   accepted by the above, but another opt-out forbids it                   refused
- *   the platform shows something else than what is recorded                 refused: `one` first
+ *   the platform shows something else than what is recorded                 refused: run first
  *
  *   --out                                                                   is
  *   a conflict, except of an erasure                                        accepted
@@ -80,7 +80,7 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
   if (!row || !isAsRecorded(row.value.contacts, facts.shown)) {
     return refused(
       `${channel}: the platform shows something else than what is recorded`,
-      'run `crm-mirror one` for the person, and look again',
+      'run `crm-mirror sync --person PERSON`, and look again',
     );
   }
   const doubtful = rest.entries.filter((entry) => {

@@ -304,7 +304,7 @@ function untested(key: Key, why: string): RecordProblem {
     cause: 'template-untested',
     about: 'was changed, and no test could be sent',
     reason: `was changed, and no test could be sent: ${why}`,
-    fix: 'send one by `crm-mirror template test`, and change the template again if it is wrong',
+    fix: 'send one by `crm-mirror platform template test`, and change the template again if it is wrong',
   });
 }
 

@@ -185,7 +185,7 @@ export function heldLines(held: readonly ReturnType<typeof heldChangesOf>[number
       until === null
         ? `guards.${guard}${when}${ask}`
         : `opt_out in ${channel}${when}: runs about everybody apply it once it is approved, and ` +
-          `from ${until} on without approval, if the CRM still states it; \`one\` and events at once`;
+          `from ${until} on without approval, if the CRM still states it; \`sync --person\` and events at once`;
     const decided = decisions.map(({ is, op, channel: part, plan, until: end, ...who }) => {
       const where = part === '' ? '' : ` in ${part}`;
       const back = is === 'approved' ? '' : `; \`approve ${plan}\` takes it back`;

@@ -3,6 +3,7 @@ import { chromium, type Browser, type Page } from 'playwright-core';
 import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { main } from '../../../src/cli.ts';
+import { formIn } from '../../../src/commands/table.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
 import { type AccessRules, accessRulesOf, type User } from '../../../src/console/access/visitor.ts';
 import type { ConsoleFleet } from '../../../src/console/pages/fleet.ts';
@@ -44,6 +45,7 @@ export async function startConsole(
     stop: stop.signal,
     abort: stop.signal,
     call: main,
+    formOf: formIn,
   };
   const { user = operator, ...rules } = access;
   const key = 'a-key-of-this-test';

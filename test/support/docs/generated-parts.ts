@@ -7,11 +7,11 @@ import { runGates } from '../../../src/engine/plan/run-gates.ts';
 import { gates } from '../../../src/records/contact/consent/gates.ts';
 import { rules, type Rule } from '../../../src/records/contact/consent/rules.ts';
 import { Command, type Option } from 'commander';
-import { main } from '../../../src/cli.ts';
+import { readPages } from './page-blocks.ts';
+import { commands, tasks } from '../../../src/commands/table.ts';
+import type { CommandForm } from '../../../src/compose/process-shell.ts';
 import type { CommandTable } from '../../../src/commands/completion/complete-words.ts';
 import { algorithms } from '../../../src/emulator/limits/algorithms.ts';
-import { readdirSync } from 'node:fs';
-import type { CommandGroup, CommandModule } from '../../../src/compose/process-shell.ts';
 import { editorSchema } from '../../../src/config/editor-schema.ts';
 
 // Writes the parts of the pages that come from the code. In a page, the text between
@@ -139,21 +139,17 @@ const fileArguments: ReadonlySet<string> = new Set([
 
 /** Returns the table as the text of its file. */
 export async function completionTable(): Promise<string> {
-  const table: CommandTable = {};
-  for (const name of await namesInHelp()) {
-    table[name] = { about: '', arguments: {}, options: {} };
-  }
-  for (const command of await listedCommands()) {
-    const about = await aboutOf(command.name());
-    table[command.name()] = {
-      about,
-      arguments: Object.fromEntries(command.registeredArguments.map(argumentOf)),
-      options: Object.fromEntries(command.options.map(optionOf)),
-    };
-    const [group = '', part] = command.name().split(' ');
-    if (part !== undefined)
-      table[group] = { about: await aboutOf(group), arguments: {}, options: {} };
-  }
+  const called = await calledCommands();
+  const table: CommandTable = Object.fromEntries(
+    commands.flatMap(({ name, summary: about, isHidden }) => {
+      if (isHidden) return [];
+      const command = called.find((one) => one.name() === name);
+      const { registeredArguments = [], options = [] } = command ?? {};
+      const given = Object.fromEntries(registeredArguments.map(argumentOf));
+      const flags = Object.fromEntries(options.map(optionOf));
+      return [[name, { about, arguments: given, options: flags }]];
+    }),
+  );
   return `${JSON.stringify(table, null, 2)}\n`;
 }
 
@@ -177,77 +173,100 @@ function optionOf({ flags, long, short, description, argChoices }: Option) {
   ] as const;
 }
 
-/** Returns the first line of what the help says about a command. */
-async function aboutOf(name: string): Promise<string> {
-  const lines = (await helpOf(name)).slice(2);
-  return lines.slice(0, lines.indexOf('')).join(' ');
-}
-
-/** Returns the commands in the order of the help. */
-async function namesInHelp(): Promise<string[]> {
-  const lines = await helpOf('');
-  return lines.slice(lines.indexOf('Commands:') + 1).flatMap((line) => {
-    const [, name] = /^ {2}([a-z][a-z-]*) /.exec(line) ?? [];
-    return name === undefined || name === 'help' ? [] : [name];
-  });
-}
-
-/** Returns the lines of the help of a command, or of the program. */
-export async function helpOf(name: string): Promise<string[]> {
-  const lines: string[] = [];
-  const { signal } = new AbortController();
-  const print = (line: unknown): void => void lines.push(String(line));
-  await main([...name.split(' ').filter(Boolean), '--help'], {
-    env: {},
-    print,
-    note: print,
-    progress: () => undefined,
-    terminal: false,
-    interactive: false,
-    stop: signal,
-    abort: signal,
-  });
-  return lines;
-}
-
 // The reference of the commands, from the options that the commands declare.
-
-const folder = fileURLToPath(new URL('../../../src/commands', import.meta.url));
 
 /** An option that at least so many commands have is listed once. */
 const manyCommands = 3;
+/** It is not listed with them: it means something else for each command. */
+const ownMeaning = '--plan <file>';
 
-/** Returns every command that the help lists, with the parts of those that have several. */
-async function listedCommands(): Promise<Command[]> {
-  const all = (await Promise.all(commandFiles().map(load))).flat();
-  return all.filter((command) => command.name() !== 'complete');
+/** Returns every command that can be called, with its arguments and options. */
+async function calledCommands(): Promise<Command[]> {
+  const built = commands.map(async ({ name, isHidden, load }) => {
+    if (!load || isHidden) return [];
+    const command = new Command(name);
+    (await load()).options(command);
+    return [command];
+  });
+  return (await Promise.all(built)).flat();
 }
 
 /** Returns a part for each command, and one for the options that many of them have. */
 export async function commandParts(): Promise<Parts> {
-  const commands = await listedCommands();
-  const count = (option: string) => commands.filter((one) => optionsOf(one).has(option)).length;
-  const common = [...new Set(commands.flatMap((one) => [...optionsOf(one).keys()]))]
-    .filter((option) => count(option) >= manyCommands)
+  const called = await calledCommands();
+  const count = (option: string) => called.filter((one) => optionsOf(one).has(option)).length;
+  const common = [...new Set(called.flatMap((one) => [...optionsOf(one).keys()]))]
+    .filter((option) => count(option) >= manyCommands && option !== ownMeaning)
     .toSorted((a, b) => count(b) - count(a));
-  const own = commands.map((command) => [`command ${command.name()}`, partOf(command, common)]);
-  return { ...Object.fromEntries(own), 'common options': commonTable(common, commands) };
-}
-
-function commandFiles(): string[] {
-  return readdirSync(folder).map((file) => file.replace(/\.ts$/, ''));
-}
-
-/** Returns the command of a file, or each of its parts: `domains list`. */
-async function load(name: string): Promise<Command[]> {
-  const module = (await import(`${folder}/${name}.ts`)) as CommandModule | CommandGroup;
-  const build = (full: string, { options }: Pick<CommandModule, 'options'>) => {
-    const command = new Command(full);
-    options(command);
-    return command;
+  const own = called.map((command) => [`command ${command.name()}`, partOf(command, common)]);
+  return {
+    ...Object.fromEntries(own),
+    'common options': commonTable(common, called),
+    tasks: tasksTable(),
+    'commands during a pause': pauseTable(),
+    'commands beside a worker': workerTable(),
   };
-  if (!('parts' in module)) return [build(name, module)];
-  return module.parts.map((part) => build(`${name} ${part.name}`, part));
+}
+
+/** Every form in which a command can be called, as the pages name it. */
+const allForms = commands
+  .filter(({ load, isHidden }) => load && !isHidden)
+  .flatMap(({ forms = [], ...row }) => [
+    row,
+    ...forms.map(({ options, ...form }) => ({ ...form, name: `${row.name} --${options[0]}` })),
+  ]);
+
+/** The commands of each task, each with a link to where it is described. */
+function tasksTable(): string {
+  const pages = readPages();
+  const linkTo = (name: string): string => {
+    const mark = `<!-- generated: command ${name} -->`;
+    const page = pages.find(({ text }) => text.includes(mark));
+    if (!page) throw new Error(`no page describes the command ${name}`);
+    const before = page.text.slice(0, page.text.indexOf(mark));
+    const heading = [...before.matchAll(/^#+ (.+)$/gm)].at(-1)?.[1] ?? '';
+    const anchor = heading
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9 -]/g, '')
+      .replaceAll(' ', '-');
+    const file = page.path === 'docs/commands.md' ? '' : page.path.replace(/^docs\//, '');
+    return `[${name}](${file}#${anchor})`;
+  };
+  const rows = Object.keys(tasks).map((task) => {
+    const own = commands.filter((one) => one.task === task && one.load && !one.isHidden);
+    return [task, own.map(({ name }) => linkTo(name)).join(' · ')];
+  });
+  return table(['Task', 'Commands'], rows);
+}
+
+/** Which commands a pause refuses: those that change people, or send something. */
+function pauseTable(): string {
+  const handed = allForms.filter(({ where }) => where !== 'here');
+  const [steering, refused] = [true, false].map((is) =>
+    namesOf(handed.filter(({ effect }) => (effect === 'steers') === is)),
+  );
+  const heads = ['Does not work during a pause', 'Still works'];
+  const waiting = `${refused} (exit code 75), scheduled runs, events (they wait)`;
+  return table(heads, [[waiting, `what only reads, such as \`plan\`; ${steering}`]]);
+}
+
+const besideWorker: Record<CommandForm['where'], string> = {
+  alone: 'waits until the run has ended',
+  beside: 'works during the run',
+  here: 'needs no worker: only reads, or changes the files of the mirror directly',
+};
+
+/** What a worker that has the mirror makes of the commands. */
+function workerTable(): string {
+  const rows = [...Map.groupBy(allForms, ({ where }) => where)].map(([where, forms]) => [
+    where === 'here' ? 'all others' : namesOf(forms),
+    besideWorker[where],
+  ]);
+  return table(['Command', 'While the worker is busy with a run'], rows.toReversed());
+}
+
+function namesOf(forms: readonly { name: string }[]): string {
+  return forms.map(({ name }) => code(name)).join(', ');
 }
 
 /** Returns what an option does, by its flags; the first words of a default in brackets. */
@@ -271,7 +290,7 @@ function commonTable(common: readonly string[], commands: readonly Command[]): s
 }
 
 /** The commands that run the mirror once. */
-const runs = ['apply', 'backfill', 'one', 'plan', 'sync'];
+const runs = ['backfill', 'plan', 'sync'];
 
 /** Names the commands that have an option, or those that lack it where they are fewer. */
 function commandsOf(having: readonly Command[], all: readonly Command[]): string {

@@ -1,12 +1,12 @@
 /** Writes every generated part of the pages anew: `npm run docs`. */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { overview } from '../../../src/commands/overview.ts';
 import { readPages } from './page-blocks.ts';
 import {
   commandParts,
   completionFile,
   completionTable,
-  helpOf,
   configurationParts,
   consentParts,
   exitCodeParts,
@@ -22,11 +22,6 @@ export async function allParts(): Promise<Parts> {
 /** What `crm-mirror --help` prints without loading anything (bin/crm-mirror.mjs). */
 export const helpFile = new URL('../../../bin/help.txt', import.meta.url);
 
-/** Returns the text of that file. */
-export async function helpText(): Promise<string> {
-  return `${(await helpOf('')).join('\n')}\n`;
-}
-
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const parts = await allParts();
   for (const page of readPages()) {
@@ -35,5 +30,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     if (text !== page.text) writeFileSync(file, text);
   }
   writeFileSync(completionFile, await completionTable());
-  writeFileSync(helpFile, await helpText());
+  writeFileSync(helpFile, overview());
 }

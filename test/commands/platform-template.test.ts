@@ -24,7 +24,7 @@ describe('template test', () => {
     const { run, create } = await emulated({ greeting: { name: 'Hello', subject: 'Hi' } });
     create('greeting');
     await run('sync');
-    const { code, out } = await run('template', 'test', 'greeting', ...to, '--json');
+    const { code, out } = await run('platform', 'template', 'test', 'greeting', ...to, '--json');
     expect(code).toBe(0);
     const document = JSON.parse(out.join('\n'));
     expect(document).toEqual({
@@ -47,7 +47,7 @@ describe('template test', () => {
       '--from',
       'b@example.org',
     ];
-    const { code, out } = await run('template', 'test', 'Letter', ...to, ...values);
+    const { code, out } = await run('platform', 'template', 'test', 'Letter', ...to, ...values);
     expect({ code, out }).toEqual({ code: 0, out: [`Letter (${id}) to ann@example.org: sent`] });
     expect(outbox()).toMatchObject([
       { to: 'ann@example.org', fromEmail: 'b@example.org', subject: 'To Ann=Bob' },
@@ -57,11 +57,13 @@ describe('template test', () => {
   test('finds one of several templates of the same name by id', async () => {
     const { run, create } = await emulated();
     const ids = [create('Letter'), create('Letter')];
-    const { code, err } = await run('template', 'test', 'Letter', ...to);
+    const { code, err } = await run('platform', 'template', 'test', 'Letter', ...to);
     expect(code).toBe(2);
     expect(err).toContain('2 templates on the platform have the name Letter');
     for (const id of ids) expect(err).toContain(id);
-    expect(await run('template', 'test', ids[1] ?? '', ...to)).toMatchObject({ code: 0 });
+    expect(await run('platform', 'template', 'test', ids[1] ?? '', ...to)).toMatchObject({
+      code: 0,
+    });
   });
 
   test.each([
@@ -73,7 +75,7 @@ describe('template test', () => {
     [['welcome', ...to, '--var', 'a=1', '--var', 'a=2'], '--var a is given twice'],
   ])('exits with 2 for %j', async (words, message) => {
     const { run } = await emulated();
-    const { code, out, err } = await run('template', 'test', ...words);
+    const { code, out, err } = await run('platform', 'template', 'test', ...words);
     expect({ code, out }).toEqual({ code: 2, out: [] });
     expect(err).toContain(message);
   });
@@ -90,7 +92,7 @@ describe('template test', () => {
       'GET /api/template/v1/list': listed,
       'POST /api/template/v1/tpl_1/test': reply,
     });
-    const ended = await mirrorOn(url)('template', 'test', 'welcome', ...to);
+    const ended = await mirrorOn(url)('platform', 'template', 'test', 'welcome', ...to);
     expect(ended).toMatchObject({ code: 1, ...expected });
     expect(asked.filter(({ line }) => line.startsWith('POST'))).toHaveLength(1);
     expect(ended.err).not.toContain('ann@example.org');
@@ -123,9 +125,9 @@ describe('check', () => {
     expect(code).toBe(0);
     expect(out.slice(4)).toEqual([
       'ok   sender domain example.com: sends 2 templates; verified (active)',
-      'NOTE sender domain news.example.com: sends 1 template; the platform does not know it → crm-mirror domains create news.example.com',
+      'NOTE sender domain news.example.com: sends 1 template; the platform does not know it → crm-mirror platform domains create news.example.com',
       'NOTE sender domain off.example: sends 1 template; its sending is switched off → switch it on on the platform',
-      'NOTE sender domain product.example: sends 1 template; not verified: failed (No MX) → make its DNS records, then crm-mirror domains verify product.example',
+      'NOTE sender domain product.example: sends 1 template; not verified: failed (No MX) → make its DNS records, then crm-mirror platform domains verify product.example',
       'NOTE sender domain soon.example: sends 1 template; not verified yet: the platform is looking at its DNS records',
     ]);
   });

@@ -15,7 +15,7 @@ async function planned(...flags: string[]): Promise<Planned> {
   world.template('welcome', { subject: 'Hi' });
   const plan = join(world.folder, 'plan.json');
   expect((await world.call('plan', '--out', plan, ...flags)).code).toBe(0);
-  return { ...world, plan, apply: async (...more) => world.call('apply', plan, ...more) };
+  return { ...world, plan, apply: async (...more) => world.call('sync', '--plan', plan, ...more) };
 }
 
 function rewrite({ plan }: Planned, fields: object): void {
@@ -25,7 +25,7 @@ function rewrite({ plan }: Planned, fields: object): void {
 const hourMs = 3_600_000;
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString();
 
-describe('apply', () => {
+describe('sync --plan', () => {
   test('does what was planned, from a file without any address', async () => {
     const world = await planned();
     const text = readFileSync(world.plan, 'utf8');
@@ -106,6 +106,15 @@ describe('apply', () => {
     expect(world.writes()).toEqual([]);
     expect((await world.call('runs', '--json')).json.runs).toEqual([]);
   });
+
+  test.each(['--full', '--only=contacts', '--only-people=list.txt'])(
+    'is refused together with %s, which the plan states',
+    async (flag) => {
+      const world = await planned();
+      expect(await world.apply(flag)).toMatchObject({ code: 2, out: '' });
+      expect((await world.apply()).code).toBe(0);
+    },
+  );
 
   test('exits with 75 and keeps the plan while another process runs or the mirror is paused', async () => {
     const world = await planned();

@@ -29,7 +29,7 @@ const listed = {
 describe('domains list', () => {
   test('prints a table', async () => {
     const { url } = await platformOf({ 'GET /api/domain/v1/list': listed });
-    const { code, out, err } = await mirrorOn(url)('domains', 'list');
+    const { code, out, err } = await mirrorOn(url)('platform', 'domains', 'list');
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out).toEqual([
       'DOMAIN            STATUS   SENDS  RECEIVES  TLS       LAST VERIFIED  ID',
@@ -41,7 +41,7 @@ describe('domains list', () => {
 
   test('prints one document with --json', async () => {
     const { url } = await platformOf({ 'GET /api/domain/v1/list': listed });
-    const { out } = await mirrorOn(url)('domains', 'list', '--json');
+    const { out } = await mirrorOn(url)('platform', 'domains', 'list', '--json');
     const { domains } = JSON.parse(out.join('\n'));
     expect(domains).toMatchObject([
       { id: 'dom_1', dnsRecords: [{ ttl: 'Auto' }] },
@@ -58,6 +58,7 @@ describe('domains create', () => {
     const flags = ['--return-path', 'in.bound', '--open-tracking', '--tls', 'enforced'];
     const run = mirrorOn(url);
     const { code, out } = await run(
+      'platform',
       'domains',
       'create',
       ' news.example.com.',
@@ -80,7 +81,7 @@ describe('domains create', () => {
     ]);
     expect(out.slice(2)).toEqual([
       '',
-      'Put these into the DNS of news.example.com, then: crm-mirror domains verify dom_1',
+      'Put these into the DNS of news.example.com, then: crm-mirror platform domains verify dom_1',
       '',
       'TYPE  NAME          FOR          TTL   PRIORITY  VALUE',
       'MX    inbound.news  Return path  Auto  10        mx.platform.example',
@@ -90,7 +91,7 @@ describe('domains create', () => {
   test('says of a duplicate what is wrong and how to fix it, in one line', async () => {
     const words = { message: 'Domain already exists', why: 'Another one has it.', fix: 'Take it.' };
     const { url, asked } = await platformOf({ [create]: { status: 409, body: words } });
-    const { code, out, err } = await mirrorOn(url)('domains', 'create', 'example.com');
+    const { code, out, err } = await mirrorOn(url)('platform', 'domains', 'create', 'example.com');
     expect({ code, out }).toEqual({ code: 1, out: [] });
     expect(err).toBe('crm-mirror: Domain already exists: Another one has it → Take it.');
     expect(asked).toHaveLength(1);
@@ -100,9 +101,9 @@ describe('domains create', () => {
     const { url, asked } = await platformOf({
       [create]: { status: 503, body: { message: 'Oops' } },
     });
-    const { code, err } = await mirrorOn(url)('domains', 'create', 'example.com');
+    const { code, err } = await mirrorOn(url)('platform', 'domains', 'create', 'example.com');
     expect(code).toBe(1);
-    expect(err).toContain('Oops; it may have been done → crm-mirror domains list tells');
+    expect(err).toContain('Oops; it may have been done → crm-mirror platform domains list tells');
     expect(asked).toHaveLength(1);
   });
 
@@ -119,7 +120,7 @@ describe('domains create', () => {
     [[], "missing required argument 'domain'"],
   ])('refuses %j before anything is sent', async (words, message) => {
     const { url, asked } = await platformOf({});
-    const { code, err } = await mirrorOn(url)('domains', 'create', ...words);
+    const { code, err } = await mirrorOn(url)('platform', 'domains', 'create', ...words);
     expect(code).toBe(2);
     expect(err).toContain(message);
     expect(asked).toEqual([]);
@@ -138,16 +139,16 @@ describe('domains verify', () => {
     ['id.of.it', 'id.of.it', ['GET /api/domain/v1/list', 'POST /api/domain/v1/verify/id.of.it']],
   ])('prints the status: %s', async (said, id, lines) => {
     const { url, asked } = await platformOf(verify(id, 'verifying'));
-    const { code, out } = await mirrorOn(url)('domains', 'verify', said);
+    const { code, out } = await mirrorOn(url)('platform', 'domains', 'verify', said);
     expect({ code, out }).toEqual({ code: 0, out: [`${said}: verifying`] });
     expect(asked.map(({ line }) => line)).toEqual(lines);
   });
 
   test('exits with 1 for a domain that failed', async () => {
     const { url } = await platformOf(verify('dom_1', 'failed'));
-    expect(await mirrorOn(url)('domains', 'verify', 'dom_1')).toMatchObject({
+    expect(await mirrorOn(url)('platform', 'domains', 'verify', 'dom_1')).toMatchObject({
       code: 1,
-      out: ['dom_1: failed → crm-mirror domains list says why'],
+      out: ['dom_1: failed → crm-mirror platform domains list says why'],
     });
   });
 });
@@ -159,7 +160,13 @@ describe('domains nameservers', () => {
   test('sends the cookie of a session', async () => {
     const body = { domain: 'news.example.com', nameservers: ['ns1.x', 'ns2.x'], dnsProvider: 'X' };
     const { url, asked } = await platformOf({ [path]: { body } });
-    const { code, out } = await mirrorOn(url)('domains', 'nameservers', 'dom_1', cookie);
+    const { code, out } = await mirrorOn(url)(
+      'platform',
+      'domains',
+      'nameservers',
+      'dom_1',
+      cookie,
+    );
     expect(code).toBe(0);
     expect(out).toEqual(['news.example.com is answered for by (X):', '  ns1.x', '  ns2.x']);
     expect(asked[0]?.headers).toMatchObject({ cookie: 'app.session_token=s3cr3t.value' });
@@ -169,7 +176,13 @@ describe('domains nameservers', () => {
   test('says that somebody without an organization must sign in as a member', async () => {
     const message = 'User is not a member of an organization';
     const { url } = await platformOf({ [path]: { status: 403, body: { message } } });
-    const { code, err } = await mirrorOn(url)('domains', 'nameservers', 'dom_1', cookie);
+    const { code, err } = await mirrorOn(url)(
+      'platform',
+      'domains',
+      'nameservers',
+      'dom_1',
+      cookie,
+    );
     expect(code).toBe(1);
     expect(err).toContain(`(403): ${message} → sign in as a member`);
   });
@@ -179,7 +192,13 @@ describe('domains nameservers', () => {
     [['PLATFORM_SESSION_COOKIE=s3cr3t'], 'its name ends in .session_token'],
   ])('refuses %j', async (env, message) => {
     const { url, asked } = await platformOf({});
-    const { code, err } = await mirrorOn(url)('domains', 'nameservers', 'dom_1', ...env);
+    const { code, err } = await mirrorOn(url)(
+      'platform',
+      'domains',
+      'nameservers',
+      'dom_1',
+      ...env,
+    );
     expect(code).toBe(2);
     expect(err).toContain(message);
     expect(err).not.toContain('s3cr3t');
@@ -196,7 +215,7 @@ describe('api-key enable', () => {
     [false, 1],
   ])('reports an enabled key: %s', async (enabled, code) => {
     const { url } = await platformOf({ [path]: { body: { ...key, enabled, requestCount: 7 } } });
-    expect(await mirrorOn(url)('api-key', 'enable', 'key_1')).toEqual({
+    expect(await mirrorOn(url)('platform', 'key', 'enable', 'key_1')).toEqual({
       code,
       err: '',
       out: [
@@ -208,17 +227,18 @@ describe('api-key enable', () => {
 
   test('reports a key that is refused itself', async () => {
     const { url } = await platformOf({ [path]: { status: 401, body: { message: 'Disabled' } } });
-    const { code, err } = await mirrorOn(url)('api-key', 'enable', 'key_1', '--json');
+    const { code, err } = await mirrorOn(url)('platform', 'key', 'enable', 'key_1', '--json');
     expect(code).toBe(1);
     expect(err).toContain('refused the API key (401)');
   });
 
-  test.each([[['api-key']], [['api-key', 'enable']], [['api-key', 'revoke', 'key_1']]])(
-    'refuses %j',
-    async (words) => {
-      const { url, asked } = await platformOf({});
-      expect(await mirrorOn(url)(...words)).toMatchObject({ code: 2, out: [] });
-      expect(asked).toEqual([]);
-    },
-  );
+  test.each([
+    [['platform', 'key']],
+    [['platform', 'key', 'enable']],
+    [['platform', 'key', 'revoke', 'key_1']],
+  ])('refuses %j', async (words) => {
+    const { url, asked } = await platformOf({});
+    expect(await mirrorOn(url)(...words)).toMatchObject({ code: 2, out: [] });
+    expect(asked).toEqual([]);
+  });
 });

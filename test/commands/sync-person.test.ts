@@ -8,11 +8,11 @@ async function hashOf(world: Mirrored, line: RegExp): Promise<string> {
   return line.exec(out)?.[1] ?? 'none';
 }
 
-describe('one', () => {
+describe('sync --person', () => {
   test('brings one person in line, and leaves others and templates alone', async () => {
     const world = await mirrored({ kinds: ['contact', 'template'] });
     world.template('welcome', { subject: 'Hi' });
-    const { code, json } = await world.call('one', ` ${ann.toUpperCase()}`, '--json');
+    const { code, json } = await world.call('sync', '--person', ` ${ann.toUpperCase()}`, '--json');
     expect({ code, json }).toMatchObject({
       code: 0,
       json: {
@@ -36,13 +36,13 @@ describe('one', () => {
     const world = await mirrored();
     world.emulator.seed.contact({ email: ann, status: 'blocked' });
     for (const flags of [['--json'], []]) {
-      const { code, out, err } = await world.call('one', ann, ...flags);
+      const { code, out, err } = await world.call('sync', '--person', ann, ...flags);
       expect({ code, said: out + err }).toEqual({
         code: 0,
         said: expect.not.stringContaining(ann),
       });
     }
-    expect((await world.seen('one', ann)).out).toContain(`conflict`);
+    expect((await world.seen('sync', '--person', ann)).out).toContain(`conflict`);
   });
 
   test('takes the hash of a person in the snapshot, with or without its #', async () => {
@@ -54,32 +54,32 @@ describe('one', () => {
     ]);
     const hash = await hashOf(world, /- {2}(#\w+) {2}ch_news/);
     world.writes();
-    expect((await world.call('one', hash.slice(1))).code).toBe(0);
+    expect((await world.call('sync', '--person', hash.slice(1))).code).toBe(0);
     expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_out' });
     expect(world.writes()).toHaveLength(1);
   });
 
   test('takes the hash of a person who is in the CRM only', async () => {
     const world = await mirrored();
-    await world.call('one', ann);
+    await world.call('sync', '--person', ann);
     const hash = await hashOf(world, /\+ {2}(#\w+) {2}ch_news/);
-    expect((await world.call('one', hash)).code).toBe(0);
+    expect((await world.call('sync', '--person', hash)).code).toBe(0);
     expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_in' });
   });
 
   test.each(['#9cc428f416d4', 'ann', '#9cc4', ''])('exits with 2 for "%s"', async (word) => {
     const world = await mirrored();
-    const { code, err } = await world.call('one', word, '--json');
+    const { code, err } = await world.call('sync', '--person', word, '--json');
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/nobody.* → give/) });
     expect(world.writes()).toEqual([]);
   });
 
   test('does nothing for a person who is unknown or not in the CRM, and says so', async () => {
     const world = await mirrored();
-    const unknown = await world.call('one', 'zoe@example.com');
+    const unknown = await world.call('sync', '--person', 'zoe@example.com');
     expect(unknown).toMatchObject({ code: 0, out: expect.stringContaining('Neither the CRM nor') });
     world.emulator.seed.contact({ email: 'zoe@example.com', channels: { ch_news: 'opt_in' } });
-    const foreign = await world.call('one', 'zoe@example.com', '--json');
+    const foreign = await world.call('sync', '--person', 'zoe@example.com', '--json');
     expect(foreign).toMatchObject({
       code: 0,
       err: expect.stringContaining('The CRM does not name this person'),
@@ -91,14 +91,25 @@ describe('one', () => {
   test('exits as sync does: rejected 4 and then 0, unreadable CRM, held mirror', async () => {
     const world = await mirrored();
     world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 });
-    expect((await world.call('one', ann)).code).toBe(4);
-    expect((await world.call('one', ann)).code).toBe(0);
-    expect((await world.call('one', ann, '--strict')).code).toBe(4);
+    expect((await world.call('sync', '--person', ann)).code).toBe(4);
+    expect((await world.call('sync', '--person', ann)).code).toBe(0);
+    expect((await world.call('sync', '--person', ann, '--strict')).code).toBe(4);
     world.csv(`id,email,news,product,lost\n1,${ann},yes,,`);
-    const { code, err } = await world.call('one', ann);
+    const { code, err } = await world.call('sync', '--person', ann);
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('only opt-outs') });
     const lease = takeLease(world.path);
     onTestFinished(() => lease.release());
-    expect((await world.call('one', ann)).code).toBe(75);
+    expect((await world.call('sync', '--person', ann)).code).toBe(75);
   });
+
+  test.each(['--full', '--fast', '--only=contacts', '--approve=beef', '--plan=plan.json'])(
+    'is refused together with %s',
+    async (flag) => {
+      const world = await mirrored();
+      const { code, err } = await world.call('sync', '--person', ann, flag);
+      const name = flag.replace(/=.*/, '');
+      expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`option '${name}`) });
+      expect(world.writes()).toEqual([]);
+    },
+  );
 });

@@ -20,7 +20,7 @@ describe('requests', () => {
   test('shows what a run sent and what was answered, with hashes for people', async () => {
     const world = await mirrored({ hides: ['key_live_world'] });
     const { json: run } = await world.call('sync', '--json');
-    const { code, json } = await world.call('requests', '--json', '--last', '100');
+    const { code, json } = await world.call('audit', 'requests', '--json', '--last', '100');
     expect(code).toBe(0);
     expect(json).toMatchObject({ mirror: 'world', more: 0 });
     expect(json.requests).toHaveLength(run.requests.total);
@@ -55,16 +55,31 @@ describe('requests', () => {
   test('names a person by the hash of the other commands, and by the address on demand', async () => {
     const world = await mirrored();
     await world.call('sync');
-    const byAddress = await world.call('requests', '--json', '--person', ann.toUpperCase());
+    const byAddress = await world.call(
+      'audit',
+      'requests',
+      '--json',
+      '--person',
+      ann.toUpperCase(),
+    );
     expect(byAddress.json.requests).toHaveLength(1);
     const [{ person }] = byAddress.json.requests;
-    const byHash = await world.call('requests', '--json', '--person', person);
+    const byHash = await world.call('audit', 'requests', '--json', '--person', person);
     expect(byHash.json.requests).toEqual(byAddress.json.requests);
-    const plain = await world.call('requests', '--verbose', '--addresses', '--person', person);
+    const plain = await world.call(
+      'audit',
+      'requests',
+      '--verbose',
+      '--addresses',
+      '--person',
+      person,
+    );
     expect(plain.out).toContain(`{"email":"${ann}","subscription":"opt_in"}`);
     expect(plain.out).not.toContain(bob);
-    expect((await world.seen('requests', '--person', ann)).out).toContain(ann);
-    expect((await world.call('requests', '--person', 'cyd@example.com')).out).toContain('No such');
+    expect((await world.seen('audit', 'requests', '--person', ann)).out).toContain(ann);
+    expect((await world.call('audit', 'requests', '--person', 'cyd@example.com')).out).toContain(
+      'No such',
+    );
   });
 
   test('shows each attempt, the refusal and the request id of the platform', async () => {
@@ -75,7 +90,7 @@ describe('requests', () => {
     const body = { message: `${ann} and eva@example.org are taken.` };
     world.server.fail(isAnn, { is: 'answer', status: 400, body }, 1);
     await world.call('sync');
-    const { json } = await world.call('requests', '--failed', '--json');
+    const { json } = await world.call('audit', 'requests', '--failed', '--json');
     const shown = json.requests.map((one: object) => Object.entries(one));
     expect(shown).toHaveLength(2);
     expect(json.requests).toMatchObject([
@@ -85,7 +100,7 @@ describe('requests', () => {
     const [{ person, answer }] = json.requests;
     expect(answer).toMatch(/^\{"message":"#[0-9a-f]{12} and #[0-9a-f]{12} are taken\."\}$/);
     expect(answer).toContain(`"${person} and`);
-    const { out } = await world.call('requests', '--failed');
+    const { out } = await world.call('audit', 'requests', '--failed');
     expect(out.split('\n')).toEqual([
       expect.stringMatching(/^SENT +RUN +ROUTE +STATUS +MS +TRY +PERSON/),
       expect.stringMatching(/contacts\.enrol +400 .* 2 {2}#/),
@@ -100,20 +115,21 @@ describe('requests', () => {
     const { json: first } = await world.call('sync', '--json');
     const { json: second } = await world.call('sync', '--json');
     const listed = async (...argv: string[]): Promise<number> =>
-      (await world.call('requests', '--json', '--last', '100', ...argv)).json.requests.length;
+      (await world.call('audit', 'requests', '--json', '--last', '100', ...argv)).json.requests
+        .length;
     expect(await listed('--run', first.run)).toBe(first.requests.total);
     expect(await listed('--run', second.run)).toBe(second.requests.total);
     expect(await listed('--route', 'contacts.enrol')).toBe(2);
     expect(await listed('--route', 'contacts')).toBe(await listed());
     expect(await listed('--since', '1h')).toBe(await listed());
     expect(await listed('--since', '2099-01-01')).toBe(0);
-    const one = await world.call('requests', '--last', '1');
+    const one = await world.call('audit', 'requests', '--last', '1');
     expect(one.out).toMatch(/… and \d+ more \(--last \d+ shows all\)$/);
   });
 
   test('says that nothing is logged before the first run, and creates nothing', async () => {
     const world = await mirrored();
-    const { code, out } = await world.call('requests');
+    const { code, out } = await world.call('audit', 'requests');
     expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('logged yet') });
     await world.call('plan');
     expect(existsSync(logOf(world))).toBe(false);
@@ -135,7 +151,7 @@ describe('the file', () => {
     const world = await mirrored();
     world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_out' } });
     await world.call('sync');
-    await world.call('one', ann);
+    await world.call('sync', '--person', ann);
     const { id = '' } = world.emulator.world.contact(ann) ?? {};
     const { mark } = secretsOf(readKey(`${world.path}-ledger-key`) ?? '');
     const marks = [mark('person', ann), mark('contact', id)];
@@ -144,7 +160,14 @@ describe('the file', () => {
     const bytes = bytesOf(world);
     for (const one of marks) expect(bytes.includes(one)).toBe(false);
     for (const text of [ann, id]) expect(bytes.includes(text)).toBe(false);
-    const { json } = await world.call('requests', '--json', '--addresses', '--last', '1000');
+    const { json } = await world.call(
+      'audit',
+      'requests',
+      '--json',
+      '--addresses',
+      '--last',
+      '1000',
+    );
     expect(JSON.stringify(json)).not.toContain(ann);
     expect(JSON.stringify(json)).not.toContain(id);
     expect(JSON.stringify(json)).toContain(bob);
@@ -172,6 +195,6 @@ describe('the file', () => {
     world.config({ requests: { log: 'off' } });
     await world.call('sync');
     expect(bytesOf(world)).toHaveLength(0);
-    expect((await world.call('requests')).out).toContain('requests.log is off');
+    expect((await world.call('audit', 'requests')).out).toContain('requests.log is off');
   });
 });

@@ -1,4 +1,4 @@
-/** The command `drift`: what differs on the platform and no run mends. */
+/** The command `problems --drift`: what differs on the platform and no run mends. */
 import { describe, expect, test } from 'vitest';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
@@ -9,7 +9,7 @@ interface Group {
 }
 
 async function driftOf(world: Mirrored, ...more: string[]) {
-  const { code, json } = await world.call('drift', '--json', ...more);
+  const { code, json } = await world.call('problems', '--drift', '--json', ...more);
   const groups: Group[] = json.groups;
   return { code, groups, of: (cause: string) => groups.find((one) => one.cause === cause) };
 }
@@ -22,19 +22,19 @@ const quiet = async (options: Parameters<typeof mirrored>[0] = {}) => {
   return world;
 };
 
-describe('drift', () => {
+describe('problems --drift', () => {
   test('finds nothing after a run, takes no lease, and writes nothing', async () => {
     const world = await quiet();
     const { code, groups } = await driftOf(world, '--exit-code');
     expect({ code, groups }).toEqual({ code: 0, groups: [] });
-    expect((await world.call('drift')).out).toContain('Nothing differs');
+    expect((await world.call('problems', '--drift')).out).toContain('Nothing differs');
     expect(world.writes()).toEqual([]);
   });
 
   test('claims nothing about a platform that it could not read', async () => {
     const world = await quiet();
     world.server.fail(() => true, { is: 'answer', status: 401 });
-    const { code, out, err } = await world.call('drift');
+    const { code, out, err } = await world.call('problems', '--drift');
     expect({ code, out }).toEqual({ code: 1, out: '' });
     expect(err).toContain('platform.apiKey');
   });
@@ -59,7 +59,7 @@ describe('drift', () => {
     expect(of('other-channel')?.examples[0]).toMatch(/^ch_other.*: 4 subscribed$/);
     expect(groups.every(({ count }) => count > 0)).toBe(true);
     expect((await driftOf(world, '--all')).of('foreign-contact')?.examples).toHaveLength(4);
-    const { out } = await world.call('drift');
+    const { out } = await world.call('problems', '--drift');
     expect(out).toContain('[left-channel]');
     expect(out).not.toContain(ann);
     expect(world.writes()).toEqual([]);
@@ -93,6 +93,6 @@ describe('drift', () => {
       examples: ['welcome'],
       details: [{ key: 'welcome', reason: edited }],
     });
-    expect((await world.call('drift')).out).toContain(`     welcome: ${edited}\n`);
+    expect((await world.call('problems', '--drift')).out).toContain(`     welcome: ${edited}\n`);
   });
 });

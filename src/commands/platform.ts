@@ -1,0 +1,369 @@
+/** The commands that send one request to the platform, for what a run does not need. */
+import { existsSync } from 'node:fs';
+import type { Command } from 'commander';
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { Invalid, renderProblem, Unavailable } from '../domain/errors.ts';
+import { connect } from '../compose/platform-connection.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
+import { table } from '../compose/output/table.ts';
+import { cell } from '../compose/output/visible-text.ts';
+import type { CommandModule, Shell } from '../compose/process-shell.ts';
+import type { Domain, Template } from '../platform/answer-schemas.ts';
+import type { Platform } from '../platform/platform.ts';
+import { domainCreateBody, testSendBody } from '../platform/request-schemas.ts';
+import { openSnapshot } from '../store/snapshot.ts';
+import { type CommandAnswer, type LookFlags, lookOptions, print } from '../app/snapshot-command.ts';
+
+export const parts = {
+  list: {
+    options: (command) => void lookOptions(command),
+    run: list,
+  },
+  create: {
+    options: (command) => {
+      lookOptions(command)
+        .argument('<domain>', 'as news.example.com')
+        .option(
+          '--return-path <label>',
+          "the return path's subdomain (the platform's default: inbound)",
+        )
+        .option('--tracking <label>', "the tracking subdomain (the platform's default: tracking)")
+        .option('--click-tracking', 'count clicks')
+        .option('--open-tracking', 'count opens')
+        .option('--tls <mode>', 'opportunistic or enforced')
+        .option('--no-sending', 'send no email from it')
+        .option('--no-receiving', 'receive no email at it');
+    },
+    run: create,
+  },
+  verify: {
+    options: named,
+    run: verify,
+  },
+  nameservers: {
+    options: (command) => {
+      named(command);
+      command.addHelpText(
+        'after',
+        `\nThe platform takes no API key for this. Put the cookie of a signed-in browser into ` +
+          `${cookieName}:\nname=value, where the name ends in .session_token.`,
+      );
+    },
+    run: nameservers,
+  },
+  test: {
+    options: (command) => {
+      lookOptions(command)
+        .argument(
+          '<key>',
+          "the template's key in the source, or its exact name or id on the platform",
+        )
+        .requiredOption('--to <address>', 'who gets it')
+        .option('--var <name=value...>', 'values for its variables; others have their defaults')
+        .option('--from <address>', "instead of the template's sender")
+        .option('--subject <text>', "instead of the template's subject")
+        .addHelpText(
+          'after',
+          '\nWhat the platform has is sent: `sync` first what changed in the source.',
+        );
+    },
+    run: sendTest,
+  },
+  enable: {
+    options: (command) => {
+      lookOptions(command)
+        .argument('<id>', 'the id of the key, not the key')
+        .addHelpText(
+          'after',
+          '\nA disabled key cannot enable itself: configure another one for this.',
+        );
+    },
+    run: enable,
+  },
+} satisfies Record<string, CommandModule>;
+
+/** The cookie comes from the environment, because any process could read it on a command line. */
+const cookieName = 'PLATFORM_SESSION_COOKIE';
+
+function named(command: Command): void {
+  lookOptions(command).argument('<domain>', 'the domain, or its id on the platform');
+}
+
+interface CreateFlags extends ReachFlags {
+  returnPath?: string;
+  tracking?: string;
+  clickTracking?: true;
+  openTracking?: true;
+  tls?: string;
+  sending: boolean;
+  receiving: boolean;
+}
+
+async function list(command: Command, shell: Shell): Promise<number> {
+  return reach(command.opts<ReachFlags>(), shell, async ({ platform, signal }) => {
+    const domains: Domain[] = [];
+    for await (const domain of platform.domains.all({}, { signal })) domains.push(domain);
+    return { document: { domains }, lines: domains.length > 0 ? shown(domains) : ['No domains.'] };
+  });
+}
+
+function shown(domains: readonly Domain[]): string[] {
+  const rows = domains.map((domain) => [
+    domain.domain,
+    domain.status,
+    domain.isSendingEmailEnabled,
+    domain.isReceivingEmailEnabled,
+    domain.tls,
+    domain.lastVerifiedAt,
+    domain.id,
+  ]);
+  const failed = domains.filter(({ verificationFailedReason }) => verificationFailedReason);
+  return [
+    ...table([
+      ['DOMAIN', 'STATUS', 'SENDS', 'RECEIVES', 'TLS', 'LAST VERIFIED', 'ID'],
+      ...rows.map((row) => row.map(cell)),
+    ]),
+    ...failed.map(
+      ({ domain, verificationFailedReason: why }) => `${cell(domain)} failed: ${cell(why)}`,
+    ),
+  ];
+}
+
+async function create(command: Command, shell: Shell): Promise<number> {
+  const flags = command.opts<CreateFlags>();
+  // What the flags omit is omitted, so that the platform's defaults apply.
+  const parsed = domainCreateBody.safeParse({
+    domain: (command.args[0] ?? '').trim().replace(/\.$/, ''),
+    custom_return_path: flags.returnPath,
+    tracking: flags.tracking,
+    click_tracking: flags.clickTracking,
+    open_tracking: flags.openTracking,
+    tls: flags.tls,
+    sending_email: flags.sending ? undefined : false,
+    receiving_email: flags.receiving ? undefined : false,
+  });
+  if (!parsed.success) {
+    const [field] = parsed.error.issues[0]?.path ?? [];
+    const { reason, fix } = mend[String(field)] ?? { reason: 'this domain cannot be created' };
+    throw new Invalid(reason, { fix });
+  }
+  return reach(flags, shell, async ({ platform, signal }) => {
+    const look = 'crm-mirror platform domains list tells';
+    const made = await once(platform.domains.create(parsed.data, { signal }), look);
+    return { document: made, lines: [...shown([made]), ...recordsOf(made)] };
+  });
+}
+
+const label = 'write labels of letters, digits and inner hyphens, with dots between them';
+const mend: Record<string, { reason: string; fix?: string }> = {
+  domain: {
+    reason: 'no domain name',
+    fix: 'write it as news.example.com, other letters than a to z as xn--…',
+  },
+  custom_return_path: { reason: '--return-path: no subdomain', fix: label },
+  tracking: { reason: '--tracking: no subdomain', fix: label },
+  tls: { reason: '--tls: there are opportunistic and enforced' },
+};
+
+function recordsOf({ domain, id, dnsRecords }: Domain): string[] {
+  if (!dnsRecords || dnsRecords.length === 0) return [];
+  const rows = dnsRecords.map((record) =>
+    [
+      record.recordType,
+      record.name,
+      record.recordTypeName,
+      record.ttl,
+      record.priority,
+      record.value,
+    ].map(cell),
+  );
+  return [
+    '',
+    `Put these into the DNS of ${cell(domain)}, then: crm-mirror platform domains verify ${cell(id)}`,
+    '',
+    ...table([['TYPE', 'NAME', 'FOR', 'TTL', 'PRIORITY', 'VALUE'], ...rows]),
+  ];
+}
+
+async function verify(command: Command, shell: Shell): Promise<number> {
+  const [domain = ''] = command.args;
+  return reach(command.opts<ReachFlags>(), shell, async (reached) => {
+    const id = await idOf(domain, reached);
+    const { status } = await reached.platform.domains.verify(id, { signal: reached.signal });
+    const failed = /^(failed|suspended)$/.test(status);
+    const fix = failed ? 'crm-mirror platform domains list says why' : undefined;
+    return {
+      document: { id, status },
+      lines: [renderProblem({ reason: `${domain}: ${cell(status)}`, fix })],
+      failed,
+    };
+  });
+}
+
+async function nameservers(command: Command, shell: Shell): Promise<number> {
+  const [domain = ''] = command.args;
+  const sessionCookie = shell.env[cookieName] ?? '';
+  if (sessionCookie === '') {
+    throw new Invalid(`${cookieName} is not set`, {
+      fix: 'put the cookie of a signed-in browser into it, name=value',
+    });
+  }
+  return reach(command.opts<ReachFlags>(), shell, async (reached) => {
+    const { platform, signal } = reached;
+    const id = await idOf(domain, reached);
+    const found = await platform.domains.nameservers(id, { sessionCookie, signal });
+    const provider = found.dnsProvider ? ` (${cell(found.dnsProvider)})` : '';
+    const head = `${cell(found.domain ?? domain)} is answered for by${provider}:`;
+    return {
+      document: found,
+      lines: [head, ...found.nameservers.map((name) => `  ${cell(name)}`)],
+    };
+  });
+}
+
+/**
+ * Returns the id of a domain, looked up by name. A word that matches no name is treated as an id.
+ */
+async function idOf(domain: string, { platform, signal }: Reached): Promise<string> {
+  const name = domain.trim().toLowerCase();
+  if (!name.includes('.')) return domain;
+  for await (const known of platform.domains.all({}, { signal })) {
+    if (known.domain.toLowerCase() === name) return known.id;
+  }
+  return domain;
+}
+
+interface TestFlags extends ReachFlags {
+  to: string;
+  var?: readonly string[];
+  from?: string;
+  subject?: string;
+}
+
+async function sendTest(command: Command, shell: Shell): Promise<number> {
+  const [key = ''] = command.args;
+  const flags = command.opts<TestFlags>();
+  const { to, from: fromEmail, subject } = flags;
+  const { var: texts = [] } = flags;
+  const values = new Map<string, string>();
+  for (const text of texts) {
+    const [, name = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+    if (name === '') throw new Invalid(`--var "${text}": write name=value`);
+    if (values.has(name)) throw new Invalid(`--var ${name} is given twice: give each once`);
+    values.set(name, value);
+  }
+  const said = testSendBody.safeParse({
+    to: to.trim(),
+    fromEmail,
+    subject,
+    variables: values.size > 0 ? Object.fromEntries(values) : undefined,
+  });
+  if (!said.success) throw new Invalid('--to: write the address it goes to');
+  return reach(flags, shell, async (reached) => {
+    const id = recordedId(key, reached) ?? (await listedId(key, reached));
+    const look = 'look into the mailbox before you send it again';
+    const { platform, signal } = reached;
+    const sent = await once(platform.templates.test(id, said.data, { signal }), look);
+    const failed = sent !== 'sent';
+    const end = failed ? 'the platform did not say that it was sent' : 'sent';
+    const document = { template: { key, id }, to: said.data.to, success: !failed };
+    return {
+      document,
+      lines: [`${cell(key)} (${cell(id)}) to ${cell(said.data.to)}: ${end}`],
+      failed,
+    };
+  });
+}
+
+/** Returns the id under which the mirror last observed the template with this key. */
+function recordedId(key: string, { config }: Reached): string | undefined {
+  if (!existsSync(config.snapshot)) return undefined;
+  const snapshot = openSnapshot(config.snapshot);
+  try {
+    return snapshot.recorded.get('template', key)?.id;
+  } finally {
+    snapshot.close();
+  }
+}
+
+/**
+ * Returns the id of a template that is not mirrored, found by exact name or otherwise by id. Throws
+ * Invalid if no template or several templates match.
+ */
+async function listedId(key: string, { platform, signal }: Reached): Promise<string> {
+  const found: Template[] = [];
+  for await (const template of platform.templates.all({}, { signal })) {
+    if (!template.deletedAt && (template.name === key || template.id === key)) found.push(template);
+  }
+  const byName = found.filter(({ name }) => name === key);
+  const [only, ...more] = byName.length > 0 ? byName : found;
+  if (more.length > 0) {
+    const ids = byName.map(({ id }) => cell(id)).join(', ');
+    throw new Invalid(`${byName.length} templates on the platform have the name ${key}: ${ids}`, {
+      fix: 'give the id of one',
+    });
+  }
+  if (only) return only.id;
+  throw new Invalid(`the mirror has no template ${key}, and the platform none of that name`, {
+    fix: 'run sync first, or mend the key',
+  });
+}
+
+async function enable(command: Command, shell: Shell): Promise<number> {
+  const [id = ''] = command.args;
+  return reach(command.opts<ReachFlags>(), shell, async ({ platform, signal }) => {
+    const key = await platform.apiKeys.enable(id, { signal });
+    const { name, start, enabled, permissions, requestCount } = key;
+    const lines = table([
+      ['KEY', 'BEGINS WITH', 'ENABLED', 'PERMISSIONS', 'REQUESTS', 'ID'],
+      [name, start, enabled, permissions, requestCount, key.id].map(cell),
+    ]);
+    return { document: key, lines, failed: !enabled };
+  });
+}
+
+type ReachFlags = Pick<LookFlags, 'config' | 'json'>;
+
+interface Result extends CommandAnswer {
+  /** Whether the platform refused the request, so that the command failed. */
+  failed?: boolean;
+}
+
+/** The connected platform. */
+interface Reached {
+  platform: Platform;
+  config: Config;
+  signal: AbortSignal;
+}
+
+/** Connects to the configured platform, prints the result of `ask`, and returns the exit code. */
+async function reach(
+  flags: ReachFlags,
+  shell: Shell,
+  ask: (reached: Reached) => Promise<Result>,
+): Promise<number> {
+  const config = loadConfig(flags.config, shell.env);
+  const platform = connect(config, shell);
+  try {
+    const answer = await ask({ platform, config, signal: shell.stop });
+    print(answer, flags, shell);
+    return exitCode(answer.failed ? 'failed' : 'done');
+  } finally {
+    await platform.close();
+  }
+}
+
+/**
+ * Adds `look`, which states what to check before the next try, to the error of a request that may
+ * have had its effect. Such requests are never sent twice.
+ */
+async function once<T>(sent: Promise<T>, look: string): Promise<T> {
+  try {
+    return await sent;
+  } catch (error) {
+    if (!(error instanceof Unavailable) || error.acted === 'no') throw error;
+    const { acted, message } = error;
+    throw new Unavailable(`${message}; it may have been done`, { fix: look, acted, cause: error });
+  }
+}

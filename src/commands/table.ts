@@ -1,0 +1,171 @@
+/**
+ * Lists every command, one row each. The command line, its help, completion, the hand-over to a
+ * worker, the actions of the console and the tables of the pages are derived from these rows. The
+ * file of a command states its arguments and options, and is loaded only when it is called.
+ */
+import type { CommandForm, CommandModule } from '../compose/process-shell.ts';
+
+/** What the commands are for. The help lists those of every day one by one. */
+export const tasks = {
+  'every day': '',
+  decide: 'about changes that wait, whole or in part; take a run back',
+  'first load and trials': 'load for the first time; try a run on copies',
+  people: 'erase a person for good, or let one back in; lists for the CRM and for others',
+  proof: 'what runs did, what was sent lately, who allowed it; a copy while running',
+  operate: 'stop for a while, move to another URL or key, a browser, a test platform',
+  platform: 'sending domains, one template to an address, API keys',
+};
+type Task = keyof typeof tasks;
+
+interface Traits extends CommandForm {
+  /** What the command is if it is given one of these options. */
+  forms?: readonly (CommandForm & { options: readonly string[] })[];
+  /** Whether its results are for programs, like all JSON. */
+  isData?: boolean;
+  /** Whether only other programs call it. */
+  isHidden?: boolean;
+}
+type Load = () => Promise<CommandModule>;
+type Row = readonly [name: string, Task, Traits, load: Load | undefined, summary: string];
+
+/** A command by the words after `crm-mirror`; a group of commands has no `load`. */
+export interface CommandRow extends Traits {
+  name: string;
+  task: Task;
+  summary: string;
+  load: Load | undefined;
+}
+
+const reads: Traits = { effect: 'reads', where: 'here' };
+const data: Traits = { ...reads, isData: true };
+const steers: Traits = { effect: 'steers', where: 'beside' };
+const steersHere: Traits = { effect: 'steers', where: 'here' };
+const person: Traits = { effect: 'person', where: 'beside' };
+const runs: Traits = { effect: 'run', where: 'alone' };
+const serves: Traits = { effect: 'run', where: 'here' };
+
+const audit = async () => (await import('./audit.ts')).parts;
+const state = async () => (await import('./state.ts')).parts;
+const fleet = async () => (await import('./fleet.ts')).parts;
+const print = async () => (await import('./print.ts')).parts;
+const platform = async () => (await import('./platform.ts')).parts;
+
+// prettier-ignore
+const rows: readonly Row[] = [
+  ['demo', 'every day', reads, () => import('./demo.ts'), 'show a whole cycle on an emulator with sample data, explained'],
+  ['init', 'every day', reads, () => import('./init.ts'), 'propose a configuration for an export, and write it'],
+  ['check', 'every day', reads, () => import('./check.ts'), 'validate the configuration, reach the CRM and the platform'],
+  ['plan', 'every day', reads, () => import('./plan.ts'), 'show what a run would do, and send nothing; --out FILE keeps it'],
+  ['sync', 'every day', { ...runs, forms: [{ ...runs, where: 'beside', options: ['person', 'id'] }] },
+    () => import('./sync.ts'), 'run once, for one person (--person WHO) or a kept plan (--plan FILE)'],
+  ['worker', 'every day', serves, () => import('./worker.ts'), 'keep running, by schedule and by events; needs Redis'],
+  ['status', 'every day', reads, () => import('./status.ts'), 'show the state of the mirror, and what needs attention'],
+  ['explain', 'every day', reads, () => import('./explain.ts'), 'say what would happen to one person, and why'],
+  ['problems', 'every day', reads, () => import('./problems.ts'), 'list what needs somebody; --drift: what differs and no run mends'],
+
+  ['approve', 'decide', steers, () => import('./approve.ts'), 'approve changes that await approval; the next runs make them'],
+  ['reject', 'decide', steers, () => import('./reject.ts'), 'reject changes that await approval: no run makes them'],
+  ['resolve', 'decide', person, () => import('./resolve.ts'), 'settle a conflict of one person, with reason and evidence; sends nothing'],
+  ['retry', 'decide', steers, () => import('./retry.ts'), 'let the next run try again what the platform refused'],
+  ['undo', 'decide', { ...runs, forms: [{ ...reads, options: ['plan'] }] },
+    () => import('./undo.ts'), 'take back what an earlier run did, where that is still allowed'],
+  ['unmanaged', 'decide', person, () => import('./unmanaged.ts'),
+    'people deleted in the CRM, or left out, and subscribed without this mirror: opt out, or accept'],
+
+  ['backfill', 'first load and trials', runs, () => import('./backfill.ts'),
+    'load for the first time: a full run with progress, resumable after any interruption'],
+  ['rehearse', 'first load and trials', reads, () => import('./rehearse.ts'),
+    'run on copies and an emulator of the platform: how long, and how it would end; sends nothing'],
+
+  ['forget', 'people', { ...person, isUrgent: true }, () => import('./forget.ts'),
+    'erase one person from the platform and the snapshot, for good'],
+  ['allow', 'people', person, () => import('./allow.ts'),
+    'withdraw an erasure, and other entries of the do-not-contact list about a person'],
+  ['optouts', 'people', data, () => import('./optouts.ts'), 'list people who unsubscribed on the platform, for the CRM; shows addresses'],
+  ['dossier', 'people', reads, () => import('./dossier.ts'), 'everything known of one person, signed'],
+  ['state', 'people', reads, undefined, 'list, show or export what is recorded of people and templates'],
+  ['state list', 'people', reads, async () => (await state()).list, 'list what is recorded'],
+  ['state show', 'people', reads, async () => (await state()).show, 'show everything that is recorded of one person or template'],
+  ['state export', 'people', data, async () => (await state()).export, 'write everything that is recorded, a line for each record'],
+  ['state reset', 'people', person, async () => (await state()).reset, 'have the next run read one person again, and decide anew'],
+
+  ['runs', 'proof', reads, () => import('./runs.ts'), 'list the last runs, or show one of them with its changes'],
+  ['audit', 'proof', reads, undefined, 'who allowed what and what was sent, for years: verify, show, export'],
+  ['audit verify', 'proof', reads, async () => (await audit()).verify, 'prove that no entry was changed, removed, added or moved'],
+  ['audit show', 'proof', reads, async () => (await audit()).show, 'show every write about one person: why, who allowed it, and what came of it'],
+  ['audit export', 'proof', reads, async () => (await audit()).export, 'write the log for others, a line for each entry'],
+  ['audit requests', 'proof', reads, () => import('./requests.ts'), 'list what was sent to the platform lately, and what it answered'],
+  ['backup', 'proof', reads, () => import('./backup.ts'), 'copy the snapshot, also while it is in use'],
+
+  ['pause', 'operate', steersHere, () => import('./pause.ts'), 'begin no runs until `resume`; a run in progress goes on to its end'],
+  ['resume', 'operate', steersHere, () => import('./resume.ts'), 'end a pause'],
+  ['rebind', 'operate', { ...steers, where: 'alone' }, () => import('./rebind.ts'),
+    'move the snapshot to another URL or key of the same organization, after proof'],
+  ['fleet', 'operate', reads, undefined, 'the workers of a folder of mirrors, and what each of them serves'],
+  ['fleet status', 'operate', reads, async () => (await fleet()).status, 'list the workers, what each of them serves, and mirrors that nobody serves'],
+  ['fleet drain', 'operate', steersHere, async () => (await fleet()).drain, 'have a worker give all its mirrors away and take none, before it is stopped'],
+  ['fleet move', 'operate', steersHere, async () => (await fleet()).move, 'copy a mirror to the disk of another worker, which serves it from then on'],
+  ['console', 'operate', serves, () => import('./console.ts'), 'look at mirrors in the browser, and act there'],
+  ['notify', 'operate', reads, undefined, 'try the receivers of notifications'],
+  ['notify test', 'operate', reads, async () => (await import('./notify.ts')).parts.test, 'send a test message to every receiver of `notices`'],
+  ['emulator', 'operate', reads, () => import('./emulator.ts'), "the platform's API, locally"],
+  ['print', 'operate', data, undefined, 'what editors and shells complete from: schema, completion'],
+  ['print schema', 'operate', data, async () => (await print()).schema, 'print the JSON Schema of the configuration, for editors'],
+  ['print completion', 'operate', data, async () => (await print()).completion,
+    'print the script that completes commands and options in bash, zsh or fish'],
+  ['complete', 'operate', { ...data, isHidden: true }, () => import('./complete.ts'), 'complete a command line'],
+
+  ['platform', 'platform', reads, undefined, "the rest of the platform's API: domains, template, key"],
+  ['platform domains', 'platform', reads, undefined, 'list, create and verify sending domains, or see the nameservers of one'],
+  ['platform domains list', 'platform', reads, async () => (await platform()).list, 'every domain and its status'],
+  ['platform domains create', 'platform', steersHere, async () => (await platform()).create, 'add a domain; prints its DNS records'],
+  ['platform domains verify', 'platform', steersHere, async () => (await platform()).verify, 'have the DNS records of a domain looked at'],
+  ['platform domains nameservers', 'platform', reads, async () => (await platform()).nameservers, 'who answers for a domain'],
+  ['platform template', 'platform', steersHere, undefined, 'try a template as it is on the platform'],
+  ['platform template test', 'platform', steersHere, async () => (await platform()).test, 'send one template to an address'],
+  ['platform key', 'platform', steersHere, undefined, 'API keys of the organization'],
+  ['platform key enable', 'platform', steersHere, async () => (await platform()).enable,
+    'switch an API key on; one that is on stays on'],
+];
+
+/** Every command, in the order of the help. */
+export const commands: readonly CommandRow[] = rows.map(([name, task, traits, load, summary]) => ({
+  name,
+  task,
+  ...traits,
+  load,
+  summary,
+}));
+
+/** What is called otherwise now, and how. */
+export const formerNames: Readonly<Record<string, string>> = {
+  'api-key': 'platform key',
+  apply: 'sync --plan FILE',
+  completion: 'print completion',
+  domains: 'platform domains',
+  drift: 'problems --drift',
+  one: 'sync --person PERSON',
+  requests: 'audit requests',
+  schema: 'print schema',
+  template: 'platform template',
+};
+
+/** Returns the command, or else the group, that the words begin with. */
+export function findCommand(words: readonly string[]): CommandRow | undefined {
+  const begins = ({ name }: CommandRow) => name.split(' ').every((word, at) => words[at] === word);
+  return commands.findLast(begins);
+}
+
+/** Returns what a command does with the options that are given. */
+export function formOf(row: CommandRow, isGiven: (option: string) => boolean): CommandForm {
+  return row.forms?.find(({ options }) => options.some(isGiven)) ?? row;
+}
+
+/** Returns what a command line does that consists of words and `--option=value`. */
+export function formIn(argv: readonly string[]): CommandForm {
+  const row = findCommand(argv);
+  if (!row) throw new Error(`there is no command ${argv[0]}`);
+  const isGiven = (option: string) =>
+    argv.some((word) => word === `--${option}` || word.startsWith(`--${option}=`));
+  return formOf(row, isGiven);
+}

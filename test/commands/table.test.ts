@@ -1,0 +1,67 @@
+/** The table of the commands: what other parts rely on, and the former names. */
+import { Command } from 'commander';
+import { describe, expect, test } from 'vitest';
+import { commands, findCommand, formerNames, formIn } from '../../src/commands/table.ts';
+import { overview } from '../../src/commands/overview.ts';
+import { calling } from '../support/commands/mirrored-contacts.ts';
+
+const called = commands.filter(({ load }) => load);
+
+test('no name stands twice, and each command has a group', () => {
+  const names = commands.map(({ name }) => name);
+  expect(new Set(names).size).toBe(names.length);
+  for (const name of names) {
+    const group = name.split(' ').slice(0, -1).join(' ');
+    if (group !== '')
+      expect([name, findCommand(group.split(' '))?.load]).toEqual([name, undefined]);
+  }
+});
+
+test.each(called.map((row) => [row.name, row] as const))(
+  '%s is as its row says',
+  async (_, row) => {
+    const command = new Command();
+    (await row.load?.())?.options(command);
+    const has = (option: string) => command.options.some((one) => one.attributeName() === option);
+    for (const { options } of row.forms ?? [])
+      expect(options.filter((one) => !has(one))).toEqual([]);
+    // What changes nothing is never given to a worker.
+    if (row.effect === 'reads') expect(row.where).toBe('here');
+  },
+);
+
+test.each([
+  [['sync'], { effect: 'run', where: 'alone' }],
+  [['sync', '--person=a@example.com'], { effect: 'run', where: 'beside' }],
+  [['sync', '--id=7', '--json'], { effect: 'run', where: 'beside' }],
+  [['sync', '--plan=plan.json'], { effect: 'run', where: 'alone' }],
+  [['undo', 'last'], { effect: 'run', where: 'alone' }],
+  [['undo', 'last', '--plan'], { effect: 'reads', where: 'here' }],
+  [['forget', 'a@example.com'], { effect: 'person', where: 'beside', isUrgent: true }],
+  [['audit', 'verify'], { effect: 'reads', where: 'here' }],
+  [['approve', 'beef'], { effect: 'steers', where: 'beside' }],
+])('what %j does', (argv, form) => {
+  expect(formIn(argv)).toMatchObject(form);
+});
+
+test.each(Object.entries(formerNames))('%s is answered with %s', async (name, now) => {
+  expect(findCommand(now.split(' '))).toBeDefined();
+  const { code, out, err } = await calling([name, 'more', '-c', 'a.yaml']);
+  const text = `crm-mirror: \`crm-mirror ${name}\` is now \`crm-mirror ${now}\``;
+  expect({ code, out, err }).toEqual({ code: 2, out: '', err: text });
+});
+
+describe('crm-mirror alone, and --help,', () => {
+  test.each([[[]], [['--help']], [['help']]])('%j prints the overview', async (argv) => {
+    expect(await calling(argv)).toMatchObject({ code: 0, out: overview().trimEnd(), err: '' });
+  });
+
+  test('names each command within 80 columns', () => {
+    const lines = overview().split('\n');
+    expect(lines.filter((line) => line.length > 80)).toEqual([]);
+    const words = new Set(overview().match(/[a-z]+/g));
+    for (const { name, isHidden } of commands) {
+      if (!isHidden) expect(words).toContain(name.split(' ')[0]);
+    }
+  });
+});
