@@ -1,3 +1,4 @@
+import { findCommand } from '../../src/commands/table.ts';
 import { codeOf, matches, type FileText, type Finding, type Rule } from './text.ts';
 
 /** What runs as a process of its own, and so knows it. */
@@ -187,6 +188,38 @@ export const columnRule: Rule = {
   harmless: [
     one('src/engine/run.ts', `// ${'—'.repeat(97)}`),
     one('src/engine/run.ts', `  'a message that must stay in one piece, ${'long '.repeat(20)}',`),
+  ],
+};
+
+/** A command line in backticks: in a page, or in a text of the code. */
+const quotedCommands = {
+  page: /`crm-mirror ([a-z][a-z-]*(?: [a-z-]+)*)/g,
+  code: /(?:\\`|'[^'`\n]*`)crm-mirror ([a-z][a-z-]*(?: [a-z-]+)*)/g,
+};
+
+export const commandRule: Rule = {
+  name: 'command',
+  mend: 'name a command of src/commands/table.ts',
+  applies: (path) => isSource(path) || path.endsWith('.md'),
+  find: ({ path, text }) =>
+    [...text.matchAll(quotedCommands[path.endsWith('.md') ? 'page' : 'code'])]
+      .filter(([, words = '']) => {
+        const row = findCommand(words.split(' '));
+        // What keys are derived for is named so.
+        if (words === 'audit log') return false;
+        return !row || (!row.load && row.name !== words);
+      })
+      .map(({ index, 1: what = '' }) => ({ offset: index, what })),
+  planted: [
+    one('docs/page.md', 'Call `crm-mirror one ann@example.com`.'),
+    one('src/engine/run.ts', "const fix = 'run `crm-mirror apply`';"),
+    one('README.md', 'See `crm-mirror platform domain list`.'),
+  ],
+  harmless: [
+    one('docs/page.md', 'Call `crm-mirror sync --person ann@example.com`; crm-mirror one by one.'),
+    one('README.md', 'See `crm-mirror platform domains list`, or `crm-mirror --help`.'),
+    one('src/store/memory.ts', 'const purpose = `crm-mirror audit log`;'),
+    one('src/engine/run.ts', "const fix = 'see `crm-mirror audit`';"),
   ],
 };
 

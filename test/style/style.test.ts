@@ -18,6 +18,7 @@ const rules: readonly Rule[] = [
   code.environmentRule,
   code.addressRule,
   code.columnRule,
+  code.commandRule,
   wordRule,
   workplaceRule,
 ];

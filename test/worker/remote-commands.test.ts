@@ -13,7 +13,7 @@ import { silentShell } from '../support/commands/mirrored-contacts.ts';
 const seal = sealOf({ key: '7f'.repeat(32), mirror: 'world', random: randomBytes });
 const [begin, minute] = [Date.UTC(2026, 10, 28), 60_000];
 const caller = { terminal: false, interactive: false, colored: false, operator: 'Anna' };
-const text = JSON.stringify({ argv: ['sync'], ...caller });
+const text = JSON.stringify({ argv: ['sync'], files: [], ...caller });
 const given = (now: number, number?: string) => seal.closeOrder(text, 'command', now, number);
 
 test.each([
