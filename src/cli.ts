@@ -23,14 +23,15 @@ import { realShell } from './compose/real-shell.ts';
 
 /** Runs the command line of this process and sets its exit code. */
 export async function start(): Promise<void> {
-  process.exitCode = await main(process.argv.slice(2), realShell(process.env));
+  const shell = { ...realShell(process.env), call: main, formOf: formIn };
+  process.exitCode = await main(process.argv.slice(2), shell);
 }
 
 /** Runs one command line and returns its exit code. */
 export async function main(given: readonly string[], real: Shell): Promise<number> {
   const argv = given[0] === 'help' ? [...given.slice(1), '--help'] : given;
   const called = findCommand(argv);
-  const { shell, fail } = documented(argv, { ...real, call: main, formOf: formIn }, called);
+  const { shell, fail } = documented(argv, real, called);
   const now = formerNames[argv[0] ?? ''];
   if (now !== undefined) {
     const text = `\`crm-mirror ${argv[0]}\` is now \`crm-mirror ${now}\``;

@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { main } from '../../src/cli.ts';
+import { formIn } from '../../src/commands/table.ts';
 import { redisAway } from '../../src/views/status/mirror-health.ts';
 import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { consoleMirror, readPageStatus } from '../../src/console/view/console-mirror.ts';
@@ -265,6 +266,7 @@ describe('a command of the console of a worker', () => {
     stop: new AbortController().signal,
     abort: new AbortController().signal,
     call: main,
+    formOf: formIn,
   };
 
   test('says that Redis is away, not that another run holds the mirror', async () => {
