@@ -2,10 +2,8 @@ import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import { deferredCount } from '../domain/guards/plan-rule.ts';
 import { counted } from '../domain/values/counted.ts';
-import { changeCount } from '../engine/report/run-summary.ts';
+import { changeCount, type Summary } from '../engine/report/run-summary.ts';
 import { deciderOf } from '../app/run/decider-options.ts';
-import { cannotSection } from '../views/run/change-groups.ts';
-import { sectionLines } from '../views/render/text.ts';
 import { askAgreement } from '../app/init/conversation/talk.ts';
 import { commandLine } from '../compose/output/printed-commands.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
@@ -18,7 +16,6 @@ import {
   writingOptions,
 } from '../app/run/run-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { namesOf } from '../views/lookup/person-names.ts';
 import { type ApproveFlags, callingShell, toApprove } from './sync.ts';
 
 interface Flags extends PassFlags, ApproveFlags {
@@ -79,7 +76,18 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       fix: 'leave --plan out to send it',
     });
   }
-  if (flags.plan) return showPlan(flags, shell, undo);
+  const look = { mode: 'undo', undo, writes: false } as const;
+  if (flags.plan) {
+    return pass(flags, shell, {
+      ...look,
+      all: flags.all === true,
+      async adds({ summary }) {
+        const agreeing = `undo ${summary.undoes ?? word} --agree ${summary.plan}`;
+        const lines = [`To send exactly this plan: ${commandLine(agreeing, flags.config)}`];
+        return changeCount(summary) > 0 ? [{ lines }] : [];
+      },
+    });
+  }
   // Who approves the plan agrees to it.
   const isAgreed = [flags.yes, flags.agree, flags.approve].some((one) => one !== undefined);
   if (isAgreed) return undoNow(flags, shell, undo);
@@ -88,53 +96,45 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       fix: `look at it with ${commandLine(`undo ${word} --plan`, flags.config)}, then give --yes`,
     });
   }
-  return undoWhenAgreed(flags, shell, undo);
-}
-
-type Undo = NonNullable<Pass['undo']>;
-
-function planOf(undo: Undo, flags: Flags, shell: Shell): Pass {
-  const addresses = flags.addresses ?? shell.terminal;
-  return {
-    mode: 'undo',
-    undo,
-    writes: false,
-    adds: async ({ mirror, summary: { cannot = [] } }) => [
-      cannotSection(cannot, namesOf(mirror.snapshot, addresses)),
-    ],
-  };
-}
-
-async function showPlan(flags: Flags, shell: Shell, undo: Undo): Promise<number> {
-  const plan = planOf(undo, flags, shell);
-  return pass(flags, shell, {
-    ...plan,
-    all: flags.all === true,
-    async adds(ended) {
-      const { summary } = ended;
-      const agreeing = `undo ${summary.undoes ?? undo.run} --agree ${summary.plan}`;
-      const command = commandLine(agreeing, flags.config);
-      const lines = changeCount(summary) > 0 ? [`To send exactly this plan: ${command}`] : [];
-      return [...((await plan.adds?.(ended)) ?? []), { lines }];
-    },
+  const seen: { summary?: Summary } = {};
+  const code = await pass(flags, shell, {
+    ...look,
+    ended: ({ summary }) => void (seen.summary = summary),
   });
+  const isHeld = code === exitCode('held');
+  if (!seen.summary || (code !== exitCode('done') && !isHeld)) return code;
+  const { plan: agree, undoes: id = word, deferred } = seen.summary;
+  const changes = changeCount(seen.summary);
+  if (changes === 0) return !isHeld && deferredCount(deferred) > 0 ? exitCode('busy') : code;
+  const rest = isHeld ? ' What a guard holds of them is not sent until it is approved.' : '';
+  const isWanted = await askAgreement(shell, {
+    command: 'undo',
+    question: `Send ${counted(changes, 'change')}?${rest}`,
+    yes: 'The run begins.',
+    no: 'Nothing was sent.',
+  });
+  if (!isWanted) return code;
+  // A worker that has the mirror makes the same plan, or refuses.
+  const [name = '', ...words] = shell.argv ?? [];
+  const argv = [name, ...words.map((token) => (token === word ? id : token)), '--agree', agree];
+  const calling = shell.argv ? { ...shell, argv } : shell;
+  return undoNow({ ...flags, agree }, calling, { ...undo, run: id });
 }
 
-async function undoNow(flags: Flags, shell: Shell, undo: Undo): Promise<number> {
+async function undoNow(
+  flags: Flags,
+  shell: Shell,
+  undo: NonNullable<Pass['undo']>,
+): Promise<number> {
   const { by, reason = null } = deciderOf(flags, shell);
+  const agreed = flags.agree;
   return pass(flags, callingShell(flags, shell), {
     mode: 'undo',
     undo: { ...undo, decision: { by, reason, caller: operatorName(shell) } },
     writes: true,
     approve: flags.approve === undefined ? undefined : toApprove(flags, shell),
-    foretells({ cannot = [] }, names) {
-      if (flags.json) return;
-      const sections = [cannotSection(cannot, names)];
-      for (const line of sectionLines(sections, { width: shell.width })) shell.print(line);
-    },
-    ...(flags.agree !== undefined && {
+    ...(agreed !== undefined && {
       agrees: ({ hash }) => {
-        const agreed = flags.agree ?? '';
         if (hash === agreed.trim().toLowerCase()) return;
         throw new Invalid(`the plan has changed: you agreed to ${agreed}, and it is ${hash} now`, {
           fix: 'look at it again with --plan',
@@ -142,33 +142,4 @@ async function undoNow(flags: Flags, shell: Shell, undo: Undo): Promise<number> 
       },
     }),
   });
-}
-
-async function undoWhenAgreed(flags: Flags, shell: Shell, undo: Undo): Promise<number> {
-  const found = { changes: 0, hash: '', run: undo.run, waits: false };
-  const code = await pass(flags, shell, {
-    ...planOf(undo, flags, shell),
-    ended({ summary }) {
-      const { plan: hash, undoes: run = undo.run } = summary;
-      const waits = deferredCount(summary.deferred) > 0;
-      Object.assign(found, { changes: changeCount(summary), hash, run, waits });
-    },
-  });
-  if (found.changes === 0 && found.waits && code === exitCode('done')) return exitCode('busy');
-  const isHeld = code === exitCode('held');
-  if (found.changes === 0 || (code !== exitCode('done') && !isHeld)) return code;
-  const rest = isHeld ? ' What a guard holds of them is not sent until it is approved.' : '';
-  const isAgreed = await askAgreement(shell, {
-    command: 'undo',
-    question: `Send ${counted(found.changes, 'change')}?${rest}`,
-    yes: 'The run begins.',
-    no: 'Nothing was sent.',
-  });
-  if (!isAgreed) return code;
-  const { hash: agree, run: id } = found;
-  // A worker that has the mirror makes the same plan, or refuses.
-  const [name = '', ...words] = shell.argv ?? [];
-  const argv = [name, ...words.map((token) => (token === undo.run ? id : token)), '--agree', agree];
-  const calling = shell.argv ? { ...shell, argv } : shell;
-  return undoNow({ ...flags, agree }, calling, { ...undo, run: id });
 }

@@ -12,7 +12,6 @@ import {
   nothingDone,
   type Plan,
   type Summary,
-  type PlanView,
 } from '../../engine/report/run-summary.ts';
 import { problemsSection } from '../../views/lookup/problem-groups.ts';
 import { runDocument } from '../../views/run/run-document.ts';
@@ -23,6 +22,7 @@ import {
   samplesOf,
   type Viewed,
 } from '../../views/run/run-sections.ts';
+import { cannotSection } from '../../views/run/change-groups.ts';
 import type { Section } from '../../views/sections.ts';
 import { sectionLines } from '../../views/render/text.ts';
 import { type QuietFlags, verboseOptions } from '../../compose/output/verbosity.ts';
@@ -43,7 +43,7 @@ import { operatorName } from '../../compose/output/operator-name.ts';
 import { followRun } from './follow-run.ts';
 import { createLog, hushed } from './run-log.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
-import { type Names, namesOf, keyOf } from '../../views/lookup/person-names.ts';
+import { namesOf, keyOf } from '../../views/lookup/person-names.ts';
 import { outletsOf } from '../../compose/progress/progress-line.ts';
 import { clearRestored, copiedAt } from '../../compose/snapshot-marks.ts';
 import { alertsIn } from '../../views/status/run-history.ts';
@@ -103,8 +103,6 @@ export interface Pass {
   approve?: ToApprove | undefined;
   /** What to undo, in mode `undo`. */
   undo?: ToUndo | undefined;
-  /** Called with the plan as people read it, before anything is sent. */
-  foretells?(view: PlanView, names: Names): void;
   /** Whether to name all changes of a plan. */
   all?: boolean;
   /** Returns further sections for people, below the counts. */
@@ -180,8 +178,12 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
       foresees,
       async shows(plan, round) {
         view.plan ??= plan;
-        if (round === 1)
-          wanted.foretells?.(plan, namesOf(mirror.snapshot, flags.addresses ?? shell.terminal));
+        if (round === 1 && writes && !flags.json) {
+          // What cannot be undone is said before anything is sent.
+          const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
+          const cannot = [cannotSection(plan.cannot ?? [], names)];
+          for (const line of sectionLines(cannot, { width: shell.width })) shell.print(line);
+        }
         const isDocument = wanted.undo !== undefined && !writes;
         if (isDocument || !(flags.json || wanted.all))
           view.samples = await samplesOf(plan, view.samples);

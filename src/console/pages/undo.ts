@@ -25,6 +25,7 @@ import { jobSection } from '../view/live-area.ts';
 import { documentIn, type Job, undoSubject } from '../view/jobs.ts';
 import { html, type Html, prose, sectionsHtml, timeOf } from '../../views/render/html.ts';
 import { link, linesSection, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import type { Text } from '../../views/sections.ts';
 import { readerOf } from '../view/console-text.ts';
 
 /** The page on which a run is undone. */
@@ -121,25 +122,25 @@ function undonePart(request: PageRequest, answer: CommandAnswer): Html {
   const later = deferredCount(deferred);
   const refused = contacts.refused + templates.refused;
   const isGood = status === 'done' || status === 'rejected';
-  return html`<section>
-    <h2>${isGood ? 'The run is undone' : 'The run is not wholly undone'}</h2>
-    <p>${appliedWords(found)}</p>
-    ${
-      later > 0
-        ? html`<p>
-            ${counted(later, 'record')} must wait: the configuration limits such changes to certain
-            hours. Undo the run again then.
-          </p>`
-        : ''
-    }
-    ${refused > 0 ? html`<p>The platform refused ${withCommas(refused)}.</p>` : ''}
-    ${reasons.map((reason) => html`<p>${prose(reason)}</p>`)}
-    <p>
-      No run does it again until the CRM states something else. An undo can be undone, too:
-      <a href="${linkTo(request, `runs/${run}`)}">the run that has undone it</a>.
-    </p>
-    ${isGood ? '' : planForm(request, 'Show the plan again')}
-  </section>`;
+  const title = isGood ? 'The run is undone' : 'The run is not wholly undone';
+  const lines: Text[] = [
+    appliedWords(found),
+    ...(later > 0
+      ? [
+          `${counted(later, 'record')} must wait: the configuration limits such changes to certain ` +
+            'hours. Undo the run again then.',
+        ]
+      : []),
+    ...(refused > 0 ? [`The platform refused ${withCommas(refused)}.`] : []),
+    ...reasons,
+    [
+      'No run does it again until the CRM states something else. An undo can be undone, too: ',
+      { page: `runs/${run}`, text: 'the run that has undone it' },
+      '.',
+    ],
+  ];
+  return html`${sectionsHtml([{ title, lines }], readerOf(request))}
+  ${isGood ? '' : planForm(request, 'Show the plan again')}`;
 }
 
 function appliedWords({ contacts, templates }: RunDocument): string {
@@ -200,21 +201,19 @@ function confirmSection(request: PageRequest, plan: UndoPlan): Html | '' {
     </section>`;
   }
   const counts = heldIn(plan);
-  const holding = guardNames
+  const lines = guardNames
     .filter((guard) => counts[guard] > 0)
     .map((guard) => {
       const { recordType, words } = guardRows[guard];
       const of = countWords(recordType, counts[guard]);
-      return html`<li>The guard for ${words.counted} holds changes of ${of}.</li>`;
+      return `The guard for ${words.counted} holds changes of ${of}.`;
     });
   const rest = html`<h3>Or without an approval</h3>
     <p class="quiet">The rest then waits, until somebody approves it here.</p>
     ${sendForm(request, plan, { label: 'Undo without what needs approval', n: all - held })}`;
   return html`<section>
     <h2>Some of it needs an approval</h2>
-    <ul>
-      ${holding}
-    </ul>
+    ${sectionsHtml([{ lines, isList: true }], readerOf(request))}
     ${approvalPart(request, plan, all)} ${held < all || request.mirror.config.approvers ? rest : ''}
   </section>`;
 }

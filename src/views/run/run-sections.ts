@@ -24,6 +24,7 @@ import { sectionLines } from '../render/text.ts';
 import type { Line } from '../../compose/output/text-style.ts';
 import {
   bang,
+  cannotSection,
   type CountedChanges,
   countsTable,
   doneGroups,
@@ -75,6 +76,7 @@ export function runSections(
     { lines: approvalLines(summary, mirror, file).map((text) => [bang, ` ${text}`]) },
     { lines: sizeLines(summary, config, writes) },
     { lines: verbose ? internalLines(summary).map((text) => ({ tone: 'quiet', text })) : [] },
+    ...(writes ? [] : [cannotSection(summary.cannot ?? [], names)]),
     ...adds,
     ...samples.map(({ records, ...group }) =>
       sampleSection({ ...group, records: records.slice(0, most) }, { who: names, isDone: writes }),
