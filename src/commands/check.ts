@@ -16,8 +16,12 @@ import { type LookFlags, lookOptions } from '../app/snapshot-command.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
 import { ignoredWords } from '../views/lookup/ignored-files.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
-import { documentOf, renderCheck } from '../app/check/check-report.ts';
 import { type Finding, look } from '../app/check/finding.ts';
+import { columnDocument, columnSections, peopleSections } from '../app/check/mapped-columns.ts';
+import type { SourceCheck } from '../app/check/source-check.ts';
+import { counted, withCommas } from '../domain/values/counted.ts';
+import { sectionLines } from '../views/render/text.ts';
+import type { Section, Text } from '../views/sections.ts';
 import {
   checkClock,
   checkLedger,
@@ -79,10 +83,41 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       );
     findings.push(...checkSettings(config));
     findings.push(...(await lookAtSenders(senders, platform, shell.stop)));
-    const names = namesOf(snapshot, asTheyAre);
-    const report = { mirror: config.mirror, findings, parts, snapshot, names, asTheyAre };
-    if (flags.json) shell.print(JSON.stringify(documentOf(report), null, 2));
-    else for (const line of renderCheck(report)) shell.print(line);
+    const contacts = parts.find(({ kind }) => kind === 'contact');
+    const people = contacts?.source?.people;
+    // The sample is read from the staged reading, so the snapshot has to be open.
+    const sample = people?.sample(snapshot, namesOf(snapshot, asTheyAre), asTheyAre);
+    const { columns = [], counts } = contacts?.source ?? {};
+    if (flags.json) {
+      const templates = parts.find(({ kind }) => kind === 'template');
+      const document = {
+        mirror: config.mirror,
+        ok: findings.every(({ level }) => level !== 'fail'),
+        findings: findings.map(({ what, level, found }) => {
+          return { what, ok: level !== 'fail', level, found };
+        }),
+        contacts: countsDocument(contacts?.source),
+        templates: countsDocument(templates?.source),
+        /** Null if the CRM has nobody as deleted or out of scope. */
+        unmanaged: contacts?.unmanaged ?? null,
+        columns: columnDocument(columns, asTheyAre),
+        people: sample?.people ?? [],
+        skipped: sample?.skipped ?? [],
+      };
+      shell.print(JSON.stringify(document, null, 2));
+    } else {
+      const lines = findings.map(({ what, level, found }): Text => [
+        marks[level],
+        ` ${what}: ${found}`,
+      ]);
+      const sections = [
+        { lines },
+        ...columnSections(columns, asTheyAre),
+        ...(sample && counts ? peopleSections(sample, counts.skipped) : []),
+        ...(counts ? [countsSection(counts)] : []),
+      ];
+      for (const line of sectionLines(sections, { width: shell.width })) shell.print(line);
+    }
   } finally {
     snapshot.close();
     await platform.close();
@@ -92,4 +127,38 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   if (failed.length > 0) return exitCode('failed');
   const isInvalid = parts.some(({ source }) => (source?.counts.invalid ?? 0) > 0);
   return exitCode(isInvalid ? 'rejected' : 'done');
+}
+
+const marks = {
+  ok: 'ok  ',
+  note: { tone: 'busy', text: 'NOTE' },
+  fail: { tone: 'bad', text: 'FAIL' },
+} as const;
+
+function countsSection(counts: SourceCheck['counts']): Section {
+  const { records, desired, skipped, invalid, duplicates } = counts;
+  const { ids, sharedIds, keys } = duplicates;
+  const addresses = keys === 1 ? '1 address has' : `${withCommas(keys)} addresses have`;
+  const occur = `${counted(ids, 'id')} ${ids === 1 ? 'occurs' : 'occur'}`;
+  const have = `${counted(sharedIds, 'id')} ${sharedIds === 1 ? 'has' : 'have'}`;
+  return {
+    title: 'What was read',
+    lines: [
+      `${counted(records, 'record')} · people ${withCommas(desired)} · skipped ${withCommas(skipped)} · invalid ${withCommas(invalid)}`,
+      ...(keys > 0 ? [`${addresses} several records: the strictest statement counts`] : []),
+      ...(ids > 0 ? [`${occur} more than once, with one address`] : []),
+      ...(sharedIds > 0 ? [`${have} several addresses: those records are invalid`] : []),
+    ],
+  };
+}
+
+function countsDocument(source: SourceCheck | undefined) {
+  if (!source) return null;
+  const { duplicates, ...counts } = source.counts;
+  return {
+    ...counts,
+    duplicateIds: duplicates.ids,
+    sharedIds: duplicates.sharedIds,
+    duplicateKeys: duplicates.keys,
+  };
 }

@@ -170,7 +170,7 @@ test('the people show what becomes of them, one of each kind', async () => {
   ]);
   const { out } = await world.call('check');
   expect(out).not.toContain('@example.com');
-  expect(out).toMatch(/#[0-9a-f]{12} +ch_news out, ch_product out +unsubscribed from everything/);
+  expect(out).toMatch(/#[0-9a-f]{12} +out +out +no mail: unsubscribed from everything/);
 });
 
 function person(address: string, place: string, state: string, channels: object) {

@@ -2,7 +2,6 @@
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Names } from '../../views/lookup/person-names.ts';
 import { withCommas } from '../../domain/values/counted.ts';
-import { type Line, styled } from '../../compose/output/text-style.ts';
 import { isPlain, formOf } from '../../domain/unknown-words.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import type {
@@ -10,7 +9,8 @@ import type {
   ColumnValue,
   MappedColumn,
 } from '../../records/contact/observe/column-meanings.ts';
-import { styledTable, table } from '../../compose/output/table.ts';
+import type { Section, Text } from '../../views/sections.ts';
+import { type Fate, fates, fateWords, peopleTable, wishWords } from '../init/people-table.ts';
 import type { DesiredRow } from '../../domain/record.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 
@@ -102,59 +102,48 @@ export function columnDocument(counts: readonly ColumnCount[], asTheyAre: boolea
   });
 }
 
-const words: Record<ColumnMeaning, string> = {
-  in: 'in',
-  out: 'out',
+/** What a value means, where its name does not say it. */
+const words: Partial<Record<ColumnMeaning, string>> = {
   none: 'no opinion',
-  yes: 'yes',
-  no: 'no',
   id: 'an id',
   address: 'an address',
   time: 'a time',
-  empty: 'empty',
-  unknown: 'unknown',
 };
 
-/** Renders the columns, each with its values and what they mean. */
-export function renderColumns(counts: readonly ColumnCount[], asTheyAre: boolean): Line[] {
-  return counts.flatMap((count) => {
+/** Returns a section for each column, with its values and what they mean. */
+export function columnSections(counts: readonly ColumnCount[], asTheyAre: boolean): Section[] {
+  const wordsFor = (value: string | null): string => {
+    if (value === null) return 'a list or an object';
+    return value === '' ? '(empty)' : JSON.stringify(value);
+  };
+  return counts.map((count) => {
     const { option, channel, fields } = count.column;
     const { values, others } = mergeValues(count, asTheyAre);
     const named = fields.map((field) => JSON.stringify(field)).join(', ');
     const of = channel === undefined ? '' : ` of ${channel}`;
-    const wordsFor = (value: string | null): string => {
-      if (value === null) return 'a list or an object';
-      return value === '' ? '(empty)' : JSON.stringify(value);
-    };
-    const rows = values.map(({ value, records, means }): Line[] => [
+    const rows = values.map(({ value, records, means }): Text[] => [
       withCommas(records),
       wordsFor(value),
-      means === 'unknown' ? styled('red', words[means]) : styled('dim', words[means]),
+      { tone: means === 'unknown' ? 'bad' : 'quiet', text: words[means] ?? means },
     ]);
-    const rest = others > 0 ? [[withCommas(others), 'other values', '']] : [];
-    const lines = styledTable([...rows, ...rest], { indent: 2, right: [0] });
-    return ['', styled('bold', `${option}${of}: ${named}`), ...lines];
+    if (others > 0) rows.push([withCommas(others), 'other values', '']);
+    return {
+      title: `${option}${of}: ${named}`,
+      table: {
+        columns: [{ title: 'Records', holds: 'numbers' }, 'Value', 'Means'],
+        rows,
+        isBare: true,
+      },
+      none: '',
+    };
   });
 }
 
-/** The kinds of people, in the order in which one of each is shown. */
-const kinds = ['mapped', 'invalid', 'gone', 'unsubscribed', 'outside'] as const;
-type PersonKind = (typeof kinds)[number];
-
 interface Candidate {
   row: DesiredRow;
-  kind: PersonKind;
+  kind: Fate;
   /** The channels whose value has no known meaning. */
   unknown: readonly string[];
-}
-
-interface MappedPerson {
-  /** The address or its hash; null if it may not be shown, because it is no address. */
-  person: string | null;
-  place: string;
-  state: PersonKind;
-  reason: string | null;
-  channels: Record<string, 'in' | 'out' | 'none' | 'unknown'>;
 }
 
 const mostPeople = 5;
@@ -162,7 +151,7 @@ const mostSkipped = 10;
 
 /** Returns a keeper of the first people of each kind. */
 export function keepPeople() {
-  const kept = new Map<PersonKind, Candidate[]>();
+  const kept = new Map<Fate, Candidate[]>();
   const addressless: DesiredRow[] = [];
   return {
     /** `unknown` are the channels whose value has no known meaning. */
@@ -174,7 +163,7 @@ export function keepPeople() {
         if (addressless.length < mostKept) addressless.push(row);
         return;
       }
-      let kind: PersonKind = isUnsubscribed ? 'unsubscribed' : 'mapped';
+      let kind: Fate = isUnsubscribed ? 'unsubscribed' : 'mapped';
       if (row.invalid) kind = 'invalid';
       else if (row.presence === 'flagged') kind = 'gone';
       else if (row.presence === 'outside') kind = 'outside';
@@ -188,18 +177,34 @@ export function keepPeople() {
         id !== '' && snapshot.staging.keysOf(kind, [id]).length > 0;
       const skipped = addressless.filter((row) => !isKnown(row)).map(({ place }) => place);
       // One of each kind comes first, then the others fill up in the order of the kinds.
-      const lists = kinds.map((kind) => kept.get(kind) ?? []);
+      const lists = fates.map((kind) => kept.get(kind) ?? []);
       const firsts = lists.flatMap(([one]) => one ?? []);
       const rest = lists.flatMap(([, ...others]) => others);
       const chosen = new Set([...firsts, ...rest].slice(0, mostPeople));
       const people = lists
         .flat()
         .filter((one) => chosen.has(one))
-        .map((one) => {
-          const { key, alias, kind } = one.row;
-          const person = key === undefined ? undefined : names({ kind, key });
+        .map(({ row, kind, unknown }) => {
+          const { key, alias, place } = row;
+          // Only the whole reading shows that an id has several addresses.
+          const staged = key === undefined ? [] : snapshot.staging.desired('contact', key);
+          const { invalid } = staged.find((one) => one.place === place) ?? row;
+          const wishes = Object.entries(decodeContact.desired(row).value.channels);
+          const channels = wishes.map(([channel, wish]) => {
+            if (unknown.includes(channel)) return [channel, 'unknown'] as const;
+            // Of an invalid record, only opt-outs count.
+            const isNone = wish === null || (invalid && wish !== 'opt_out');
+            return [channel, isNone ? 'none' : wishWords[wish]] as const;
+          });
           const raw = asTheyAre && alias !== '' ? alias : null;
-          return { person: person ?? raw, ...becomes(one, snapshot) };
+          return {
+            /** The address or its hash; null if it may not be shown, because it is no address. */
+            person: key === undefined ? raw : names({ kind: row.kind, key }),
+            place,
+            state: invalid ? ('invalid' as const) : kind,
+            reason: invalid?.reason ?? null,
+            channels: Object.fromEntries(channels),
+          };
         });
       return { people, skipped: skipped.slice(0, mostSkipped) };
     },
@@ -209,56 +214,21 @@ export function keepPeople() {
 /** The maximum number of records without an address that are kept. */
 const mostKept = 1_000;
 
-const said = { opt_in: 'in', opt_out: 'out' } as const;
-
-function becomes(
-  { row, kind, unknown }: Candidate,
-  { staging }: Snapshot,
-): Omit<MappedPerson, 'person'> {
-  const { key, place } = row;
-  // Only the whole reading shows that an id has several addresses.
-  const rows = key === undefined ? [] : staging.desired('contact', key);
-  const { invalid } = rows.find((one) => one.place === place) ?? row;
-  const wishes = decodeContact.desired(row).value.channels;
-  const channels = Object.entries(wishes).map(([channel, wish]) => {
-    if (unknown.includes(channel)) return [channel, 'unknown'] as const;
-    // Of an invalid record, only opt-outs count.
-    const isNone = wish === null || (invalid && wish !== 'opt_out');
-    return [channel, isNone ? 'none' : said[wish]] as const;
-  });
-  return {
-    place,
-    state: invalid ? 'invalid' : kind,
-    reason: invalid?.reason ?? null,
-    channels: Object.fromEntries(channels),
-  };
-}
-
-const states: Record<PersonKind, string> = {
-  mapped: '',
-  invalid: 'invalid',
-  gone: 'gone: the CRM says that this person is deleted',
-  unsubscribed: 'unsubscribed from everything',
-  outside: 'out of scope (contacts.include)',
-};
-
-/** Renders the people, then the places of records that are skipped. */
-export function renderPeople(
+/** Returns the people, and the places of records that are skipped. */
+export function peopleSections(
   { people, skipped }: ReturnType<ReturnType<typeof keepPeople>['sample']>,
   count: number,
-): Line[] {
-  const rows = people.map(({ person, place, state, reason, channels }) => [
-    person ?? place,
-    Object.entries(channels)
-      .map(([channel, is]) => `${channel} ${is === 'none' ? '–' : is}`)
-      .join(', '),
-    reason === null ? states[state] : `invalid: ${reason}`,
-  ]);
-  const lines = table(rows, { indent: 2 });
-  const shown = people.length === 0 ? [] : ['', styled('bold', 'Some of the people:'), ...lines];
-  if (count === 0) return shown;
+): Section[] {
+  const ids = [...new Set(people.flatMap(({ channels }) => Object.keys(channels)))];
+  const rows = people.map(({ person, place, state, reason, channels }) => ({
+    who: person ?? place,
+    channels: ids.map((id) => (channels[id] === 'none' ? '–' : (channels[id] ?? ''))),
+    notes: [fateWords(state, reason ?? undefined)],
+  }));
   const rest = count > skipped.length ? ' …' : '';
-  const places = `${skipped.join(', ')}${rest}`;
-  const what = `Skipped, without an address: ${withCommas(count)} (${places})`;
-  return [...shown, '', what];
+  const places = `Without an address: ${withCommas(count)} (${skipped.join(', ')}${rest})`;
+  return [
+    { title: 'Some of the people', table: peopleTable(ids, rows) },
+    { title: 'Skipped', lines: count === 0 ? [] : [places] },
+  ];
 }

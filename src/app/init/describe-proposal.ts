@@ -12,7 +12,10 @@ import { systemClock } from '../../http/system-clock.ts';
 import { contactDesire } from '../../records/contact/observe/desired-contact.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 import { vocabulary } from '../../records/contact/values/value-vocabulary.ts';
+import { renderLine } from '../../compose/output/text-style.ts';
+import { sectionLines } from '../../views/render/text.ts';
 import { statementOf, subscriptionOf } from './mirror-file.ts';
+import { fateWords, peopleTable, type PersonRow, wishWords } from './people-table.ts';
 
 /** Returns the lines about the source, its columns, and the columns that are not used. */
 export function described(sample: Sample, proposal: Proposal, asTheyAre: boolean): string[] {
@@ -86,8 +89,6 @@ function unusedLines({ unused: { named, likely, others } }: Proposal): string[] 
   ];
 }
 
-const wishWords = { opt_in: 'in', opt_out: 'out' } as const;
-
 /**
  * Returns a heading and a table of at most twenty people: each channel with the value that decides
  * it, or why the record is not used.
@@ -116,39 +117,39 @@ export function previewOf(
       isOut: (record: unknown) => read(fieldAt(record, chosen.column.name)) === 'yes',
     };
   });
-  const rows = first.map(({ where, value }) => {
+  const people = first.map(({ where, value }): PersonRow => {
     const row = desire(value, where);
     const { channels: wishes, presence } = decodeContact.desired(row).value;
-    const who = asTheyAre ? (row.key ?? row.alias ?? '') : where;
-    const because = (chosen: Chosen | undefined): string => {
-      const text = chosen && textOf(fieldAt(value, chosen.column.name));
-      if (!chosen || text === undefined || text === '') return '';
-      const { values } = chosen.column;
+    const heldBy = ({ column: { name, values } }: Chosen): string => {
+      const text = textOf(fieldAt(value, name)) ?? '';
       const records = values.find((one) => wordOf(one.text) === wordOf(text))?.records ?? 0;
-      return asTheyAre || isPlain({ text, records }) ? ` (${text})` : '';
+      return text !== '' && (asTheyAre || isPlain({ text, records })) ? ` (${text})` : '';
     };
+    const by = (chosen: Chosen): string => `${chosen.column.name}${heldBy(chosen)}`;
+    const { invalid } = row;
     const out = optOuts.find(({ isOut }) => isOut(value))?.chosen;
-    const noMail = out !== undefined;
-    const each = channels.map((one) => {
-      const wish = wishes[one.id];
-      return `${wish ? wishWords[wish] : '–'}${noMail || row.invalid ? '' : because(one)}`;
-    });
-    const notes = [
-      row.invalid?.noAddress === true ? 'skipped: no address' : '',
-      row.invalid && row.invalid.noAddress !== true ? `invalid: ${row.invalid.reason}` : '',
-      presence === 'flagged' ? `gone: ${deleted?.column.name ?? ''}${because(deleted)}` : '',
-      noMail ? `no mail: ${out.column.name}${because(out)}` : '',
-    ];
-    return [who, ...each, notes.filter((note) => note !== '').join('; ')];
+    return {
+      who: asTheyAre ? (row.key ?? row.alias ?? '') : where,
+      channels: channels.map((one) => {
+        const wish = wishes[one.id];
+        return `${wish ? wishWords[wish] : '–'}${out || invalid ? '' : heldBy(one)}`;
+      }),
+      notes: [
+        invalid ? fateWords(invalid.noAddress ? 'skipped' : 'invalid', invalid.reason) : '',
+        deleted && presence === 'flagged' ? fateWords('gone', by(deleted)) : '',
+        out ? fateWords('unsubscribed', by(out)) : '',
+      ],
+    };
   });
-  const all = [['', ...channels.map((one) => one.id), ''], ...rows];
-  const rest = table(all.map(([_, ...cells]) => cells.slice(0, -1)));
-  const room = Math.max(width - 4 - Math.max(...rest.map(({ length }) => length)), leastShown);
-  for (const row of all) row[0] = cut(row[0] ?? '', room);
-  return [
-    `The first ${first.length} people (– = no opinion: neither subscribed nor unsubscribed):`,
-    ...table(all, { indent: 2 }),
-  ];
+  const ids = channels.map((one) => one.id);
+  const others = table([ids, ...people.map((one) => one.channels)]).map(({ length }) => length);
+  const room = Math.max(width - 4 - Math.max(...others), leastShown);
+  const fitting = people.map((one) => ({ ...one, who: cut(one.who, room) }));
+  const none = '– = no opinion: neither subscribed nor unsubscribed';
+  const title = `The first ${first.length} people (${none}):`;
+  return sectionLines([{ title, table: peopleTable(ids, fitting) }]).map((line) =>
+    renderLine(line, false),
+  );
 }
 
 const leastShown = 8;

@@ -68,7 +68,10 @@ function linesOf(section: Section, place: Place): Line[] {
 
 function tableLines({ columns, rows, isBare = false }: Table, place: Place): Line[] {
   if (rows.length === 0) return [];
-  const titles = columns.map((one) => styled('dim', typeof one === 'string' ? one : one.title));
+  const titles = columns.map((one) => {
+    const title = typeof one === 'string' ? one : one.title;
+    return title === '' ? '' : styled('dim', title);
+  });
   const right = columns.flatMap((one, at) =>
     typeof one === 'object' && one.holds === 'numbers' ? [at] : [],
   );
