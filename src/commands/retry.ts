@@ -66,13 +66,13 @@ function releaseAll(snapshot: Snapshot, wanted: string | undefined, decision: De
   const isMeant = wanted === undefined ? () => true : namedBy(wanted, snapshot);
   const records: Named[] = retryLater.records().filter(isMeant);
   const reports = optOutReports
-    .refused('contact')
+    .refused({ kind: 'contact' })
     .map((key) => ({ kind: 'contact' as const, key }))
     .filter(isMeant);
   return transaction(() => {
     const sum = (of: readonly number[]): number => of.reduce((all, n) => all + n, 0);
     const changes = sum(records.map((record) => retryLater.release(record)));
-    const returns = sum(reports.map(({ key }) => optOutReports.release('contact', key)));
+    const returns = sum(reports.map((report) => optOutReports.release(report)));
     const lifted = wanted === undefined && liftQuarantine(meta);
     if (wanted !== undefined) decideOnEach(snapshot, [...records, ...reports], decision);
     else if (records.length > 0 || returns > 0 || lifted) addDecision(snapshot, decision);

@@ -128,7 +128,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     snapshot.transaction(() => {
       for (const { key, isProtected, parts } of meant) {
         const next = fix ?? (isProtected ? protectedUnmanaged : decideUnmanaged);
-        for (const part of parts) snapshot.unmanaged.decide('contact', { key, part }, stores, next);
+        for (const part of parts)
+          snapshot.unmanaged.decide({ kind: 'contact', key, part, as: stores, fix: next });
         addDecision(snapshot, decision, key);
       }
     });

@@ -115,7 +115,7 @@ function start(run: RunContext, parts: readonly MirrorPart[], options: RunOption
   const isAlone = onlyKey(run) !== undefined;
   let isLeft = false;
   for (const { type } of parts) {
-    snapshot.unaudited.addUnanswered(type.name, at, others);
+    snapshot.unaudited.addUnanswered({ kind: type.name, at, but: others });
     snapshot.journal.doubt(type.name, others);
     if (!isAlone && snapshot.journal.hasLeft(type.name, others)) isLeft = true;
   }

@@ -271,8 +271,8 @@ async function findAbsences(state: RunState): Promise<void> {
     known.set(type, { ...read, absenceCounts });
     if (!run.writes) continue;
     transaction(() => {
-      if (only === undefined) absences.dropNamed(name);
-      else absences.dropIfNamed(name, only);
+      if (only === undefined) absences.dropNamed({ kind: name });
+      else absences.dropIfNamed({ kind: name, key: only });
     });
     if (!absenceCounts) continue;
     const platformAt = read.listing?.platformStartedAt;
@@ -280,8 +280,8 @@ async function findAbsences(state: RunState): Promise<void> {
     // If the process dies halfway, no person is counted twice for one reading.
     for await (const range of inTurns(run, ranges.ofKeys(name))) {
       const but = supersededKeys(run, type);
-      const reading = { name: read.reading, ...times, ...absence, but };
-      transaction(() => absences.count(name, range, reading));
+      const reading = { reading: read.reading, ...times, ...absence, but };
+      transaction(() => absences.count({ ...range, ...reading }));
     }
   }
 }
@@ -372,14 +372,17 @@ async function* recordsOf(
   let count = 0;
   // The changes of a record follow each other, possibly across the border of two chunks.
   for await (const chunk of inTurns(run, staging.chunks())) {
-    for (const { change, rule } of staging.groupedIn(chunk, group)) {
+    const these = { ...chunk, of: kind, shown: op, held };
+    for (const { rule, ...change } of staging.groupedIn(these)) {
       const { key, part } = change;
       if (last?.key === key && !last.parts.includes(part)) last.parts.push(part);
       if (last?.key === key) continue;
       if (last) yield last;
       if (count === most) return;
       count += 1;
-      const reason = run.undo ? `undoes what run ${run.undo.run} did` : type.reason(change, rule);
+      const reason = run.undo
+        ? `undoes what run ${run.undo.run} did`
+        : type.reason(change, rule ?? null);
       last = { kind, op, held, key, parts: part === '' ? [] : [part], reason };
     }
   }
@@ -417,7 +420,7 @@ async function writePlan(state: RunState, more?: () => void): Promise<void> {
 async function storeStated(state: RunState): Promise<void> {
   const { run, parts } = state;
   if (run.undo) return;
-  const { stated, transaction } = run.snapshot;
+  const { ranges, stated, transaction } = run.snapshot;
   const isAny = run.doNotContact.erased() !== undefined;
   const mapping = mappingOf(run) ?? '';
   for (const { type } of parts) {
@@ -429,11 +432,11 @@ async function storeStated(state: RunState): Promise<void> {
       run.doNotContact
         .concerning(identityOf(run, type, key))
         .some(({ cause }) => cause === 'erasure');
-    for await (const range of inTurns(run, stated.ranges(type.name))) {
-      const erased = isAny ? stated.newKeys(type.name, range).filter(isErased) : [];
+    for await (const range of inTurns(run, ranges.ofStated(type.name))) {
+      const erased = isAny ? stated.newKeys(range).filter(isErased) : [];
       const but = [...supersededKeys(run, type), ...erased];
       const reading = { but, certified, whole, mapping, at: run.clock.now() };
-      transaction(() => stated.store(type.name, range, reading));
+      transaction(() => stated.store(range, reading));
     }
   }
 }

@@ -191,11 +191,13 @@ test('the sample for the proof is spread over all records with an id', () => {
     const id = at % 2 === 0 ? `con_${at}` : undefined;
     recorded.put({ ...row, key: `p${1_000 + at}`, id, shown: undefined, desired: undefined });
   }
-  const keys = recorded.sample('contact', 20).map(({ key }) => Number(key.slice(1)) - 1_000);
+  const keys = recorded
+    .sample({ kind: 'contact', most: 20 })
+    .map(({ key }) => Number(key.slice(1)) - 1_000);
   expect(keys).toEqual(Array.from({ length: 20 }, (_, at) => at * 50));
-  expect(recorded.sample('template', 20)).toEqual([]);
+  expect(recorded.sample({ kind: 'template', most: 20 })).toEqual([]);
   recorded.drop('contact', 'p1000');
-  expect(recorded.sample('contact', 1_000)).toHaveLength(499);
+  expect(recorded.sample({ kind: 'contact', most: 1_000 })).toHaveLength(499);
 });
 
 function recordedIn({ path }: Mirrored): unknown[] {

@@ -1,7 +1,7 @@
 /** What stands before the guards, span by span: as if it were all looked at in one go. */
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { Change } from '../../src/domain/change.ts';
-import type { Guarded } from '../../src/store/database/key-range.ts';
+import { type Guarded, whole } from '../../src/store/database/key-range.ts';
 import { openSnapshot, type Snapshot } from '../../src/store/snapshot.ts';
 
 const people = 6_000;
@@ -82,7 +82,7 @@ test('withholding all ranges withholds the whole class, and no other', () => {
   expect(withheld('delete')).toHaveLength(2 * people);
   expect(withheld('opt_in')).toEqual([]);
   expect(fresh('delete')).toBe(0);
-  journal.adopt('run', 1);
+  journal.adopt({ ...whole, run: 'run', at: 1 });
   const left = [...staging.planned()].filter(({ held }) => !held).map(({ guard }) => guard);
   expect(left).toHaveLength(2 * people);
   expect(left.filter((guard) => guard === 'delete')).toEqual([]);

@@ -1,4 +1,5 @@
 /** What is planned, as it is taken up: record by record, in pages, and nothing twice. */
+import { whole } from '../../src/store/database/key-range.ts';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Change } from '../../src/domain/change.ts';
 import { openSnapshot, type Snapshot } from '../../src/store/snapshot.ts';
@@ -21,7 +22,7 @@ function change(key: string, channel: string, stated: Partial<Change> = {}): Cha
 function plan(run: string, ...changes: Change[]): void {
   const { staging, journal, transaction } = snapshot;
   for (const one of changes) staging.addPlanned(one);
-  transaction(() => journal.adopt(run, 1));
+  transaction(() => journal.adopt({ ...whole, run, at: 1 }));
   staging.clearDecisions();
 }
 
@@ -29,7 +30,7 @@ function pages(count: number): string[][] {
   const all: string[][] = [];
   let after = '';
   for (;;) {
-    const page = snapshot.journal.plannedNext(part, after, count);
+    const page = snapshot.journal.plannedNext({ ...part, after, count });
     if (page.size === 0) return all;
     all.push([...page].map(([key, changes]) => [key, ...changes.map((one) => one.part)].join(' ')));
     after = [...page.keys()].at(-1) ?? after;
@@ -55,7 +56,7 @@ test('a page holds planned changes of this run, record type and phase only', () 
   plan('this', change('a', '1'), change('b', '1', { phase: 0 }), change('a', '2'));
   plan('this', change('d', '1', { kind: 'template' }));
   plan('other', change('a', '3'));
-  const [first] = snapshot.journal.plannedNext(part, '', 1).get('a') ?? [];
+  const [first] = snapshot.journal.plannedNext({ ...part, after: '', count: 1 }).get('a') ?? [];
   snapshot.journal.move(first?.seq ?? 0, 'sent', { at: 1 });
   expect(pages(2)).toEqual([['a 2']]);
 });
@@ -83,7 +84,7 @@ describe('with very many changes', () => {
 
   test('unsent changes are withdrawn in chunks', () => {
     plan('this', ...many);
-    const [first] = snapshot.journal.planned(part, '7');
+    const [first] = snapshot.journal.planned({ ...part, key: '7' });
     snapshot.journal.move(first?.seq ?? 0, 'acked', { at: 2 });
     expect(times(() => snapshot.slicing.withdraw('this', 'contact'))).toBe(3);
     expect(tallied('this')).toEqual({ acked: 1 });
@@ -91,7 +92,7 @@ describe('with very many changes', () => {
 
   test('old changes are dropped in chunks, except open ones', () => {
     plan('this', ...many);
-    const [first] = snapshot.journal.planned(part, '7');
+    const [first] = snapshot.journal.planned({ ...part, key: '7' });
     snapshot.journal.move(first?.seq ?? 0, 'sent', { at: 2 });
     expect(snapshot.journal.prune(1)).toBe(false);
     expect(tallied('this')).toEqual({ planned: 11_999, sent: 1 });
@@ -105,7 +106,7 @@ test('leftovers of a run are found whatever became of the rest', () => {
   plan('other', change('a', '1'));
   const left = () => snapshot.slicing.hasPlanned('this', 'contact');
   expect(left()).toBe(true);
-  const [first] = snapshot.journal.planned(part, 'a');
+  const [first] = snapshot.journal.planned({ ...part, key: 'a' });
   snapshot.journal.move(first?.seq ?? 0, 'acked', { at: 1 });
   expect(left()).toBe(false);
   expect(snapshot.slicing.hasPlanned('other', 'contact')).toBe(true);
@@ -121,6 +122,6 @@ test('a purged key disappears from the former keys of other changes', () => {
     change('next', 'a', { body: JSON.stringify({ former: [old, other], forbids: true }) }),
   );
   snapshot.purge.rows('contact', 'old', []);
-  const [found] = snapshot.journal.plannedNext(part, '', 1).get('next') ?? [];
+  const [found] = snapshot.journal.plannedNext({ ...part, after: '', count: 1 }).get('next') ?? [];
   expect(JSON.parse(found?.body ?? '')).toEqual({ former: [other], forbids: true });
 });

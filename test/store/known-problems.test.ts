@@ -1,4 +1,5 @@
 /** What the platform listed: all that came, each id once, found by whatever it is asked by. */
+import { everything } from '../../src/store/database/key-range.ts';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { ObservedRow } from '../../src/domain/record.ts';
 import { openSnapshot, type Snapshot } from '../../src/store/snapshot.ts';
@@ -22,7 +23,7 @@ function list(...parts: ObservedRow[][]): void {
   for (const rows of parts) stage(() => staging.addListed(rows));
   for (const sort of staging.sortings) sort();
   for (const span of spans.ofListedIds('contact')) {
-    stage(() => staging.forgetRelisted('contact', span));
+    stage(() => staging.forgetRelisted(span));
   }
 }
 
@@ -96,10 +97,10 @@ test('a template renamed in the source keeps the name it was listed under', () =
   const where = { id: '', place: 'welcome.json', invalid: undefined };
   stage(() => {
     staging.addDesired([{ ...welcome, ...said, ...where }], 1);
-    staging.sortIn('template', { after: '', upTo: new Uint8Array() });
+    staging.sortRange({ kind: 'template', ...everything });
   });
   list([row('tpl_1', { kind: 'template', alias: 'Welcome!' })]);
-  staging.resolveKeys('template');
+  staging.resolveKeys({ kind: 'template' });
   const found = staging.observed('template', 'welcome');
   expect(found.map(({ id, alias }) => ({ id, alias }))).toEqual([
     { id: 'tpl_1', alias: 'Welcome!' },

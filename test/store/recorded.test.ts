@@ -20,7 +20,8 @@ const row = (key: string, id: string | undefined, renamed: string[] = []): Recor
 test('a renamed contact is found by every key that has or had it', () => {
   const { recorded, staging, transaction, purge, close } = openSnapshot('', { inMemory: true });
   onTestFinished(() => close());
-  const found = (id: string) => recorded.everOfId('contact', id, 'now').map(({ key }) => key);
+  const found = (id: string) =>
+    recorded.everOfId({ kind: 'contact', id, notKey: 'now' }).map(({ key }) => key);
   recorded.put(row('now', 'c1'));
   recorded.put(row('other', 'c1'));
   recorded.put(row('old', 'c2', ['c1', 'c3']));
@@ -29,7 +30,7 @@ test('a renamed contact is found by every key that has or had it', () => {
   expect(found('c2')).toEqual(['old']);
   recorded.put(row('old', 'c2', ['c3']));
   expect(found('c1')).toEqual(['other']);
-  staging.addNoted(row('old', undefined, ['c1']), true);
+  staging.addNoted({ ...row('old', undefined, ['c1']), alone: true });
   transaction(() => staging.adoptNoted());
   expect([found('c1'), found('c3')]).toEqual([['old', 'other'], []]);
   recorded.drop('contact', 'other');

@@ -21,14 +21,13 @@ function read(snapshot: Snapshot, how: Partial<typeof reading> & { at: number },
     const given = { kind: 'contact', presence: 'present', fingerprint: '', wants: true } as const;
     const row = { ...given, id: '1', key: ann, alias: ann, place: '1', invalid: undefined };
     if (body !== undefined) staging.addDesired([{ ...row, body }], 1);
-    for (const range of ranges.ofUnsorted('contact')) staging.sortIn('contact', range);
-    for (const range of stated.ranges('contact'))
-      stated.store('contact', range, { ...reading, ...how });
+    for (const range of ranges.ofUnsorted('contact')) staging.sortRange(range);
+    for (const range of ranges.ofStated('contact')) stated.store(range, { ...reading, ...how });
   });
 }
 
 const optedOut = (snapshot: Snapshot) =>
-  snapshot.stated.optOutsOf('contact', { key: ann, ids: ['1'], mapping });
+  snapshot.stated.optOutsOf({ kind: 'contact', key: ann, ids: ['1'], mapping });
 
 const says = (value: string) => JSON.stringify({ channels: { ch_news: value } });
 

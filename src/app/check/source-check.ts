@@ -93,7 +93,7 @@ export async function checkSource(of: SourceToCheck) {
   const run = { snapshot, clock: systemClock, stop: shell.stop, progress };
   const read = await readSource(run, watched).finally(close);
   const { valid: desired, wanted, skipped, invalid, missing, unknown, dateColumns } = read.sizes;
-  const duplicates = snapshot.duplicates.count(type.name);
+  const duplicates = snapshot.duplicates.count({ kind: type.name });
   /**
    * The counts of one reading, as a plan has them: all records, keys with a valid one, keys whose
    * records request something, records that identify no person or are invalid, and recorded ones

@@ -62,7 +62,7 @@ async function find(
     })),
   });
   if (keys.length > 0) return named(keys, true);
-  const [unusable] = snapshot.problems.counted.list('contact', `id ${who.trim()}`);
+  const [unusable] = snapshot.problems.counted.listOf('contact', `id ${who.trim()}`);
   if (unusable) {
     const { reason, fix } = unusable;
     return `The record of the CRM with this id cannot be used: ${renderProblem({ reason, fix })}`;

@@ -159,10 +159,8 @@ async function templateOf(request: PageRequest) {
   return found;
 }
 
-function problemsIn({ problems }: Snapshot): { key: Key; reason: string; fix: string }[] {
-  return [...problems.ranges('template')].flatMap((range) =>
-    problems.counted.list('template', range),
-  );
+function problemsIn({ problems, ranges }: Snapshot): { key: Key; reason: string; fix: string }[] {
+  return [...ranges.ofProblems('template')].flatMap((range) => problems.counted.list(range));
 }
 
 function textOf(value: unknown): string {

@@ -37,7 +37,7 @@ type BindingState = 'free' | 'ours' | 'other key' | 'other url';
 /** Compares this account with the one that the snapshot is bound to. */
 export function bindingState(snapshot: Snapshot, { url, apiKey }: Account): BindingState {
   const bound = boundTo(snapshot);
-  if (bound.url === undefined || snapshot.recorded.isEmpty()) return 'free';
+  if (bound.url === undefined || !snapshot.recorded.hasAny()) return 'free';
   if (bound.url !== url) return 'other url';
   const isSame = bound.key === undefined || bound.key === hashed(snapshot, apiKey);
   return isSame ? 'ours' : 'other key';
@@ -141,7 +141,7 @@ async function contactsThere(
   { url, platform: { contacts } }: Account,
   signal: AbortSignal,
 ): Promise<{ found: number; of: number }> {
-  const sample = snapshot.recorded.sample('contact', sampled);
+  const sample = snapshot.recorded.sample({ kind: 'contact', most: sampled });
   const isMoved = boundTo(snapshot).url !== url;
   let found = 0;
   await each(sample, atOnce, async ({ id, key }) => {
@@ -156,7 +156,7 @@ async function templatesThere(
   { templates }: Account['platform'],
   signal: AbortSignal,
 ): Promise<{ found: number; of: number }> {
-  const sample = recorded.sample('template', sampled);
+  const sample = recorded.sample({ kind: 'template', most: sampled });
   if (sample.length === 0) return { found: 0, of: 0 };
   const there = new Set<string>();
   for await (const { id } of templates.all({}, { signal })) there.add(id);

@@ -56,7 +56,7 @@ export async function apply(applying: ApplyContext): Promise<void> {
       try {
         if (!(await sendAll(applying, changes))) return;
         for (const next of type.phases) {
-          const more = journal.planned({ run: run.id, kind: type.name, phase: next }, key);
+          const more = journal.planned({ run: run.id, kind: type.name, phase: next, key });
           await sendAll(applying, more, true);
         }
       } finally {
@@ -74,7 +74,7 @@ async function* planned(applying: ApplyContext, phase: number): AsyncGenerator<P
   const part = { run: run.id, kind: type.name, phase };
   const { plannedNext } = run.snapshot.journal;
   const pages = pagesOf((last?: PlannedRecord) => [
-    ...plannedNext(part, last?.[0] ?? '', pageOfKeys),
+    ...plannedNext({ ...part, after: last?.[0] ?? '', count: pageOfKeys }),
   ]);
   // If sending has stopped, the loop has no other await than its turns.
   for await (const page of inTurns(run, pages)) {
@@ -129,7 +129,7 @@ async function sendAll(
     const ends = outcome.is === 'stale' || isOpen || Boolean(brought);
     let isPlanned = false;
     const follow = (isSettled: boolean): void => {
-      if (ends) dropStale(run, changes.slice(at + 1), brought ? plannedAgain : null);
+      if (ends) dropStale(run, changes.slice(at + 1), brought ? plannedAgain : undefined);
       if (brought) isPlanned = applying.replan(change.key, isSettled);
     };
     await recordOutcome(applying, change, { outcome, follow, ...heard });
@@ -159,7 +159,7 @@ const reasonOf: Readonly<Record<Late, string>> = {
 function dropStale(
   { snapshot, clock }: RunContext,
   changes: readonly JournaledChange[],
-  reason: string | null = null,
+  reason?: string,
 ) {
   if (changes.length === 0) return;
   snapshot.transaction(() => {

@@ -92,7 +92,8 @@ function acknowledge(
   const ack = { ...outcome, found, doubtful, ...times };
   const row = type.acknowledge(before, change, { ...ack, wanted });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
-  else journal.move(change.seq, 'acked', { at, reason: outcome.wasThere ? alreadyThere : null });
+  else
+    journal.move(change.seq, 'acked', { at, reason: outcome.wasThere ? alreadyThere : undefined });
   if (outcome.evidence) run.facts.learn(outcome.evidence);
   rememberAcknowledged(applying, change, row);
   if (outcome.renamed || outcome.more) {
@@ -109,7 +110,8 @@ function acknowledge(
   if (op === 'opt_out') {
     unmanaged.mend(type.name, key, change.part);
     acknowledgeElsewhere(applying, change, ack);
-    absences.waitAnew(type.name, key, { at, platformAt: platformNowByListing(applying, at) });
+    const platformAt = platformNowByListing(applying, at);
+    absences.waitAnew({ kind: type.name, key, at, platformAt });
   } else reconsiderFormer(applying, key);
   return row?.desired !== undefined;
 }
@@ -141,7 +143,7 @@ function acknowledgeElsewhere(
   const { recorded } = run.snapshot;
   const { target } = change;
   if (target === undefined) return;
-  for (const other of recorded.everOfId(type.name, target, change.key)) {
+  for (const other of recorded.everOfId({ kind: type.name, id: target, notKey: change.key })) {
     if (ack.found && other.id !== target) continue;
     const row = type.acknowledge(other, { ...change, key: other.key }, { ...ack, elsewhere: true });
     if (row) recorded.put(row);
@@ -158,8 +160,8 @@ function reconsiderFormer(applying: ApplyContext, key: Key): void {
   const { staging, recorded, journal } = run.snapshot;
   const { ids } = identityInFlight(applying, key);
   const isUnnamed = (old: Key): boolean => staging.desired(type.name, old).length === 0;
-  const former = recorded
-    .ofOrigins(type.name, ids, key)
+  const former = ids
+    .flatMap((id) => recorded.ofOrigin(type.name, id, key))
     .map((row) => row.key)
     .filter(isUnnamed);
   const open = former.length > 0 ? journal.open(type.name).map((change) => change.key) : [];

@@ -100,7 +100,7 @@ function sampledPeople(
     choose(kind) {
       let smallest: string[] = [];
       for (const range of ranges.ofKeys(kind)) {
-        smallest.push(...staging.wantedKeys(kind, range).map(hashOf));
+        smallest.push(...staging.wantedKeys(range).map(hashOf));
         smallest = smallest.toSorted().slice(0, size);
       }
       through = smallest.at(-1) ?? '';

@@ -18,7 +18,7 @@ import type { Forecast } from '../report/duration-forecast.ts';
 import type { FullCode, Plan } from '../report/run-summary.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
 import type { Approval } from '../../store/guards/plan-approvals.ts';
-import type { Unread } from '../../store/tables/retry-later.ts';
+import type { Unread } from '../../store/tables/known-problems.ts';
 import type { PersonLock } from './person-locks.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
 import type { Mirror, MirrorPart, RunOptions } from './mirror-context.ts';

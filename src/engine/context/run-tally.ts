@@ -6,7 +6,7 @@ import type { Fault, Key, RecordTypeName } from '../../domain/record.ts';
 import { sayUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
 import type { RecordType, SendOutcome, Stop } from '../../records/record-type.ts';
 import type { ListedProblem } from '../report/run-summary.ts';
-import type { Unread } from '../../store/tables/retry-later.ts';
+import type { Unread } from '../../store/tables/known-problems.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 
 /** The counts of a tally. */

@@ -7,7 +7,7 @@ import type { DoneChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { NotUndone } from '../../records/record-type.ts';
-import type { Stretch } from '../../store/database/plan-chunks.ts';
+import type { Stretch } from '../../store/database/key-range.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { CannotUndo } from '../report/run-summary.ts';
 import type { ToUndo } from './mirror-context.ts';
@@ -27,13 +27,13 @@ export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo, by: st
   return {
     run,
     /** Yields the chunks of what the run has changed. */
-    chunks: (): Iterable<Stretch> => runChanges.chunks(run),
+    chunks: (): Iterable<Stretch> => runChanges.chunks({ run }),
     /** Makes the records that the run has changed candidates, those of one chunk. */
     select: (kind: RecordTypeName, chunk: Stretch): void =>
-      snapshot.stage(() => runChanges.select({ run, kind }, chunk)),
+      snapshot.stage(() => runChanges.select({ ...chunk, run, of: kind })),
     /** Returns the changes of one record that are to be undone, oldest first. */
     changesOf(kind: RecordTypeName, key: Key): DoneChange[] {
-      const all = runChanges.of({ run, kind, by }, key);
+      const all = runChanges.of({ run, kind, by, key });
       if (!ops) return all;
       // A creation includes the further channels of the person and the second step of a template.
       const isPart = all.some(({ op }) => op === 'create') && ops.includes('create');

@@ -115,7 +115,7 @@ const asked: CrmReading = {
 /** Returns the person's other addresses, except those that were themselves forgotten. */
 function alsoOf({ snapshot, doNotContact }: Mirror, { name }: RecordType, key: Key): Key[] {
   const isErased = doNotContact.erased() ?? (() => false);
-  return snapshot.recorded.namesakes(name, key).filter((other) => !isErased(other));
+  return snapshot.recorded.namesakes({ kind: name, key }).filter((other) => !isErased(other));
 }
 
 /** Returns the expected error that `work` throws, if any. Rethrows unexpected errors. */
@@ -268,14 +268,15 @@ function erasureWritesIn({ snapshot: { unaudited }, clock }: Mirror): (deed: Dee
     } as const;
     if (deed.is === 'sending') {
       const entry = erasureWrite({ ...write, outcome: 'unknown' });
-      open.set(name, unaudited.addEntry(entry, { key: null, at }));
+      open.set(name, unaudited.addEntry({ entry, key: null, at }));
       return;
     }
     const id = open.get(name);
     open.delete(name);
     const isDone = deed.is !== 'refused';
-    const entry = isDone ? erasureWrite({ ...write, outcome: 'acked' }) : null;
-    if (id !== undefined) unaudited.replaceEntry(id, entry);
+    if (id === undefined) return;
+    if (isDone) unaudited.replaceEntry(erasureWrite({ ...write, outcome: 'acked' }), id);
+    else unaudited.dropEntry(id);
   };
 }
 

@@ -226,7 +226,7 @@ export function resetRecord(
     }
     const recorded = markReset(snapshot, type, key);
     const changes = retryLater.release({ kind: name, key });
-    const reports = optOutReports.release(name, key);
+    const reports = optOutReports.release({ kind: name, key });
     // The person's record may not be among the changes that an incremental reading returns.
     if (recorded || changes > 0) invalidateCursor(snapshot, type);
     const at = clock.now();

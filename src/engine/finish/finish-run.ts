@@ -87,7 +87,7 @@ async function keepFoundIds({ run, parts, known }: RunState): Promise<void> {
   for (const { type } of parts) {
     if (!known.get(type)?.certified) continue;
     for await (const range of inTurns(run, ranges.ofStrangeIds(type.name))) {
-      transaction(() => recorded.adoptOrigins(type.name, range, run.startedAt));
+      transaction(() => recorded.adoptOrigins({ ...range, since: run.startedAt }));
     }
   }
 }
@@ -101,7 +101,7 @@ async function countPeople(run: RunContext) {
   for await (const range of inTurns(run, ranges.ofRecorded('contact'))) {
     for (const { channel, n } of figures.subscribed(range))
       subscribed.set(channel, (subscribed.get(channel) ?? 0) + n);
-    made.push(...figures.madeSince(range, since));
+    made.push(...figures.madeSince({ ...range, since }));
     if (typeof range.upTo !== 'string') break;
   }
   return { subscribed, made };
@@ -127,7 +127,8 @@ function keep(state: RunState, ended: Ended): RecordType[] {
     if (whole) storeReadingFacts(run.snapshot, type.name, sizes);
     if (whole && type.capabilities.personRead) run.selection?.store();
     const but = supersededKeys(run, type);
-    if (onlyKey(run) === undefined) problems.dropUnnamed(type.name, { but, whole });
+    const dropUnnamed = whole ? problems.dropUnnamed : problems.dropRenamed;
+    if (onlyKey(run) === undefined) dropUnnamed({ kind: type.name, but });
   }
   const { problems: _, groups: __, reasonCodes: ___, cannot: ____, ...kept } = summary;
   const { status, plan } = summary;
@@ -150,7 +151,7 @@ function keepFigures({ run, mirror }: RunState, { summary, done, counts }: Ended
   const { snapshot, clock, id } = run;
   const { figures, runs } = snapshot;
   const at = clock.now();
-  for (const of of figures.optOutsOf(id, at)) figures.addOptOuts(of);
+  for (const of of figures.optOutsOf({ run: id, at })) figures.addOptOuts(of);
   for (const of of counts?.made ?? []) figures.addOptOuts(of);
   if (onlyKey(run) !== undefined) return;
   const { requests, ms } = summary;
@@ -188,16 +189,18 @@ function* keepNoticed({ run, parts, known, plan }: RunState): Steps {
   for (const { type } of parts) {
     const { name } = type;
     yield* eachPart(ranges.ofNoticed(name), (range) => {
-      transaction(() => problems.adopt(name, { ...by, range }));
+      transaction(() => problems.adopt({ ...range, ...by }));
     });
     const knowledge = known.get(type);
     if (!knowledge?.certified || !plan) continue;
     const { whole } = knowledge;
-    if (only !== undefined) transaction(() => problems.forgetUnnoticed(name, only));
+    if (only !== undefined)
+      transaction(() => problems.forgetUnnoticedOf({ kind: name, key: only }));
     else {
-      yield* eachPart(problems.ranges(name), (range) => {
+      yield* eachPart(ranges.ofProblems(name), (range) => {
         const but = supersededKeys(run, type);
-        transaction(() => problems.forgetUnnoticed(name, { range, but, whole }));
+        const forget = whole ? problems.forgetUnnoticed : problems.forgetUnnoticedNamed;
+        transaction(() => forget({ ...range, but }));
       });
     }
   }

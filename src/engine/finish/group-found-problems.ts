@@ -16,21 +16,21 @@ export async function groupFound(state: RunState): Promise<ProblemGroups> {
   for (const { type } of parts) {
     const { name } = type;
     for await (const range of inTurns(run, ranges.ofNoticed(name))) {
-      const noticed = problems.counted.noticed(name, range);
+      const noticed = problems.counted.noticed(range);
       found.add(
         name,
         noticed.filter((one) => one.class !== 'held'),
       );
     }
     if (only !== undefined) {
-      found.add(name, problems.counted.parked(name, only));
+      found.add(name, problems.counted.parkedOf({ kind: name, key: only }));
       continue;
     }
     const { whole, reading } = findingsNamed(known, name);
     const isPartial = !whole && reading !== '';
-    for await (const range of inTurns(run, problems.ranges(name))) {
-      found.add(name, problems.counted.parked(name, range));
-      if (isPartial) found.add(name, problems.counted.unread(name, range));
+    for await (const range of inTurns(run, ranges.ofProblems(name))) {
+      found.add(name, problems.counted.parked(range));
+      if (isPartial) found.add(name, problems.counted.unread(range));
     }
   }
   if (state.mirror.returns) {

@@ -118,7 +118,7 @@ const optIns = 'opt_in';
 
 /** Counts who turns from `other` to yes and back, in all channels and in each, if many do. */
 function* turnsOf(state: RunState, other: NotIn): Steps<Turns[]> {
-  const { guarded, shaping, stated } = state.run.snapshot;
+  const { guarded, ranges, shaping } = state.run.snapshot;
   const toYes: CountsByPart = new Map();
   yield* eachPart(guarded.ranges(optIns), (range) => {
     addCounts(toYes, shaping.turnedIn({ ...range, guard: optIns }, other));
@@ -128,7 +128,7 @@ function* turnsOf(state: RunState, other: NotIn): Steps<Turns[]> {
   const toNo: CountsByPart = new Map();
   const of: CountsByPart = new Map();
   const parts = channelsOf(state, optIns);
-  yield* eachPart(stated.ranges(guardedKind), (range) => {
+  yield* eachPart(ranges.ofStated(guardedKind), (range) => {
     addCounts(toNo, shaping.turnedOut(guardedKind, { range, parts, to: other }));
     addCounts(of, shaping.stating(guardedKind, { range, parts }));
   });
@@ -174,7 +174,7 @@ export function judgeWithdrawn(
  */
 export function* holdWithdrawn(state: RunState, of: GuardClass): Steps {
   if (guardRows[of].holdsWithdrawnFrom === Infinity) return;
-  const { guarded, stated, stage } = state.run.snapshot;
+  const { guarded, ranges, stage } = state.run.snapshot;
   const { withdrawals } = guarded;
   const { withdrawn } = state.review;
   if (!withdrawn.has(of)) {
@@ -196,7 +196,7 @@ export function* holdWithdrawn(state: RunState, of: GuardClass): Steps {
     if (!judged()) return;
     const { recordType: name } = guardRows[of];
     const channels = channelsOf(state, of);
-    yield* eachPart(stated.ranges(name), (range) => {
+    yield* eachPart(ranges.ofStated(name), (range) => {
       addCounts(out, withdrawals.stated(name, { ...range, guard: of }, channels));
     });
     const found = judged();

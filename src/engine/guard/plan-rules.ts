@@ -130,7 +130,7 @@ function usualOf({ snapshot: { figures }, mode }: RunContext): PlanFacts['usual'
       if (state !== 'acked' || (kind === 'template' && op === 'create')) continue;
       if (op !== 'opt_out') count(done, op, n);
     }
-    const outs = figures.optOutsOf(run, 0).filter(({ origin }) => origin === 'absence');
+    const outs = figures.optOutsOf({ run, at: 0 }).filter(({ origin }) => origin === 'absence');
     done.opt_out = outs.reduce((sum, { n }) => sum + n, 0);
     return done;
   });

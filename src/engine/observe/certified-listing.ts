@@ -22,7 +22,7 @@ import type { RunContext } from '../context/run-context.ts';
 import { reasonOf } from '../read/source-read.ts';
 import type { PlatformListing } from '../context/run-state.ts';
 import { RateLimited, Rejected, Unavailable } from '../../domain/errors.ts';
-import type { KeyRange } from '../../store/database/key-range.ts';
+import type { RecordRange } from '../../store/database/key-range.ts';
 import type { Random } from '../../domain/clock.ts';
 
 interface Claim {
@@ -91,7 +91,7 @@ export async function proveListing(
     complete ||= isProven();
     endedAt = run.clock.now();
   }
-  if (type.keyedById) staging.resolveKeys(type.name);
+  if (type.keyedById) staging.resolveKeys({ kind: type.name });
   return { ...listing, endedAt, complete, size: staging.countObserved(type.name) };
 }
 
@@ -102,7 +102,7 @@ export async function sortListed(run: RunContext, parts: readonly MirrorPart[]):
   for await (const sort of inTurns(run, [() => undefined, ...staging.sortings])) sort();
   for (const { type } of parts) {
     for await (const range of inTurns(run, ranges.ofListedIds(type.name))) {
-      stage(() => staging.forgetRelisted(type.name, range));
+      stage(() => staging.forgetRelisted(range));
     }
   }
 }
@@ -205,16 +205,16 @@ export async function unlisted(
   most: number,
 ): Promise<RecordedRow[]> {
   const { recorded, ranges } = run.snapshot;
-  const counts: { range: KeyRange; n: number }[] = [];
+  const counts: { range: RecordRange; n: number }[] = [];
   for await (const range of inTurns(run, ranges.ofRecorded(kind))) {
-    counts.push({ range, n: recorded.countUnlisted(kind, range) });
+    counts.push({ range, n: recorded.countUnlisted(range) });
   }
   const over = Math.max(0, counts.reduce((sum, { n }) => sum + n, 0) - most);
   let after = Math.floor(run.random() * (over + 1));
   const rows: RecordedRow[] = [];
   for (const { range, n } of counts) {
     const count = most - rows.length;
-    if (after < n) rows.push(...recorded.unlisted(kind, { range, after, count }));
+    if (after < n) rows.push(...recorded.unlisted({ ...range, from: after, most: count }));
     after = Math.max(0, after - n);
   }
   return rows;

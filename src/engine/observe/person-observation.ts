@@ -89,7 +89,7 @@ const nameOf = (kind: RecordTypeName): string => `reset of ${kind}s`;
 
 /** Marks a person to be read again. Returns whether there is one. Call it in a transaction. */
 export function markReset({ recorded, meta }: Snapshot, { name }: RecordType, key: Key): boolean {
-  const isRecorded = recorded.reset(name, key);
+  const isRecorded = recorded.reset(name, key) > 0;
   if (isRecorded) meta.set(nameOf(name), 'yes');
   return isRecorded;
 }

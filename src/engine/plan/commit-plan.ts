@@ -13,7 +13,7 @@
  */
 import { type Steps, untilDone } from '../context/work-in-parts.ts';
 import type { Plan } from '../report/run-summary.ts';
-import type { Stretch } from '../../store/database/plan-chunks.ts';
+import { type Stretch, whole } from '../../store/database/key-range.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 
 const remarksAtOnce = 500;
@@ -46,16 +46,16 @@ function* steps(run: RunContext, more?: () => void): Steps<Plan['changes']> {
   const { snapshot, clock, id } = run;
   const { staging, journal, ranges, transaction } = snapshot;
   const counts: Plan['changes'] = { contact: {}, template: {} };
-  const adopt = (stretch?: Stretch): void => {
-    for (const { kind, op } of journal.adopt(id, clock.now(), stretch))
+  const adopt = (stretch: Stretch): void => {
+    for (const { kind, op } of journal.adopt({ ...stretch, run: id, at: clock.now() }))
       counts[kind][op] = (counts[kind][op] ?? 0) + 1;
   };
   yield* updateDoNotContact(run);
   let last: Stretch | undefined;
   for (const chunk of staging.chunks()) {
-    const whole = last;
+    const before = last;
     yield;
-    if (whole) transaction(() => adopt(whole));
+    if (before) transaction(() => adopt(before));
     last = chunk;
   }
   for (const { type } of run.parts) {
@@ -63,7 +63,7 @@ function* steps(run: RunContext, more?: () => void): Steps<Plan['changes']> {
       // The last range is recorded below; it contains everything if there is little.
       if (typeof range.upTo !== 'string') continue;
       yield;
-      transaction(() => staging.adoptAlone(type.name, range));
+      transaction(() => staging.adoptAlone(range));
     }
   }
   yield;
@@ -71,7 +71,7 @@ function* steps(run: RunContext, more?: () => void): Steps<Plan['changes']> {
     more?.();
     staging.adoptForgotten();
     staging.adoptNoted();
-    adopt(last);
+    adopt(last ?? whole);
   });
   staging.clearDecisions();
   return counts;

@@ -94,7 +94,7 @@ function decideOne(deciding: Deciding, key: Key): number {
     // The contact that the record formerly had on the platform may now belong to another record.
     const isSame = !recorded || recorded.id === note.id;
     const isAlone = isSame && former.length + successors.length + forgets.length === 0;
-    staging.addNoted(note, isAlone);
+    staging.addNoted({ ...note, alone: isAlone });
   }
   const { adds, ends } = news;
   if (adds.length + ends.length > 0) {

@@ -41,13 +41,13 @@ export async function addCandidates(
     return;
   }
   if (!findings.listing && !findings.whole) {
-    stage(() => candidates.named(name));
+    stage(() => candidates.named({ kind: name }));
     return;
   }
   for await (const range of inTurns(run, ranges.ofKeys(name))) {
     stage(() => {
-      if (findings.listing) candidates.full(name, range, decidesAbsent.full);
-      else candidates.fast(name, range, decidesAbsent.fast);
+      if (findings.listing) candidates.full({ ...range, absent: decidesAbsent.full });
+      else candidates.fast({ ...range, absent: decidesAbsent.fast });
     });
   }
   candidates.parked(name);

@@ -9,7 +9,7 @@ import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { displayNameOf, identityOf } from '../context/person-identity.ts';
 import type { Findings } from '../context/run-state.ts';
-import type { Unread } from '../../store/tables/retry-later.ts';
+import type { Unread } from '../../store/tables/known-problems.ts';
 import type { RunTally } from '../context/run-tally.ts';
 import { inTurns, pagesOf } from '../context/work-in-parts.ts';
 
@@ -50,8 +50,7 @@ function noticeOne(
   const { key, isErased } = nameRecord(run, type, row);
   const isLost = row.invalid.cause === 'address-invalid';
   // An opt-out may wait if the person is subscribed, or if nobody knows who it is.
-  const urgent =
-    row.invalid.mayOptOut && (unreadableOptOuts.isSubscribed(type.name, row) ?? isLost);
+  const urgent = row.invalid.mayOptOut && (unreadableOptOuts.isSubscribed(row) ?? isLost);
   const { about, fix, option, value } = row.invalid;
   const isUnsure = urgent && !isLost;
   const reason = isUnsure
@@ -100,10 +99,10 @@ export async function listUnread(
 ): Promise<Unread | undefined> {
   const { whole, reading } = findings;
   if (onlyKey(run) !== undefined || whole || reading === '') return undefined;
-  const { retryLater, problems } = run.snapshot;
+  const { retryLater, ranges } = run.snapshot;
   const counts = { conflicts: 0, invalid: 0, rejected: 0, refused: 0 };
-  for await (const range of inTurns(run, problems.ranges(name))) {
-    const some = retryLater.countUnread(name, range);
+  for await (const range of inTurns(run, ranges.ofProblems(name))) {
+    const some = retryLater.countUnread(range);
     for (const which of ['conflicts', 'invalid', 'rejected', 'refused'] as const) {
       counts[which] += some[which];
     }

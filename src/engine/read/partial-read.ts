@@ -50,14 +50,14 @@ async function stageRows(
     stage(() => staging.addDesired(some, start + 1));
   }
   stage(() => {
-    staging.sortIn(kind, 'keyless');
-    staging.sortIn(kind, everything);
+    staging.sortKeyless({ kind });
+    staging.sortRange({ kind, ...everything });
   });
   staging.endSorting();
   let skipped = 0;
   stage(() => {
-    staging.noteStrange(kind, 'keyless');
-    staging.noteStrange(kind, everything);
+    staging.noteKeyless(kind);
+    staging.noteStrange({ kind, ...everything });
     staging.nameByOrigin(kind, rows.length);
     skipped = staging.skipUnknown(kind);
   });
@@ -195,7 +195,7 @@ function relatedIds(run: RunContext, type: RecordType, rows: readonly DesiredRow
   const { recorded, duplicates } = run.snapshot;
   const keys = rows.flatMap(({ key, id }) => [
     ...(key === undefined ? [] : [key]),
-    ...recorded.ofOrigins(type.name, [id], '').map((row) => row.key),
+    ...recorded.ofOrigin(type.name, id, '').map((row) => row.key),
     ...duplicates.namesOf(type.name, id),
   ]);
   return [...new Set(keys)].flatMap((key) => idsAt(run, type, key));
@@ -255,14 +255,16 @@ export async function keepDuplicates(
   for (const { type, source } of parts) {
     if (!source.one || !type.capabilities.personRead) continue;
     // An incremental reading does not need a scan of all recorded people.
-    const all = known.get(type)?.whole ? ranges.ofKeys(type.name) : [everything];
+    const all = known.get(type)?.whole
+      ? ranges.ofKeys(type.name)
+      : [{ kind: type.name, ...everything }];
     for await (const range of inTurns(run, all)) {
-      transaction(() => duplicates.note(type.name, range, when));
+      transaction(() => duplicates.note({ ...range, done: when === 'done' }));
     }
     transaction(() => {
       const knowledge = known.get(type);
       const isNewest = when === 'done' && knowledge?.certified && knowledge.whole;
-      if (isNewest) duplicates.dropOld(type.name);
+      if (isNewest) duplicates.dropOld({ kind: type.name });
       const isErased = run.doNotContact.erased();
       const gone = isErased ? supersededKeys(run, type).filter(isErased) : [];
       for (const key of gone) duplicates.drop(type.name, key);
@@ -272,7 +274,7 @@ export async function keepDuplicates(
 
 /** Returns the keys that the record was last observed with. */
 function keysOf({ snapshot }: RunContext, { type }: MirrorPart, id: string): Key[] {
-  return snapshot.recorded.ofOrigins(type.name, [id], '').map(({ key }) => key);
+  return snapshot.recorded.ofOrigin(type.name, id, '').map(({ key }) => key);
 }
 
 /** Returns the known ids of a person's records in the source, without repetitions. */

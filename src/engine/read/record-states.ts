@@ -51,7 +51,12 @@ export function statesOf(
   const successors = isNamed ? [] : successorsOf(run, type, { key, known, inDetail: true });
   const isGone = desired.every(({ presence }) => presence !== 'present');
   const statedOut = (): string[] =>
-    stated.optOutsOf(name, { key, ids: staging.idsOf(name, key), mapping: mappingOf(run) ?? '' });
+    stated.optOutsOf({
+      kind: name,
+      key,
+      ids: staging.idsOf(name, key),
+      mapping: mappingOf(run) ?? '',
+    });
   // A backup that was put back may lack a contact of ours that is older than it.
   const isOld = ({ createdAt = Infinity }: ObservedRow): boolean => createdAt <= run.restoredUntil;
   return {
@@ -130,9 +135,9 @@ function formerOf(
     known.certified && staging.desired(type.name, old).length === 0;
   const takenOver = type.keyedById
     ? shown.flatMap((id) => recorded.ofId(type.name, id, key) ?? []).filter(replaced)
-    : shown.flatMap((id) => recorded.everOfId(type.name, id, key));
+    : shown.flatMap((id) => recorded.everOfId({ kind: type.name, id, notKey: key }));
   const ids = desired.map(({ id }) => id).filter((id) => id !== '');
-  const rows = [...takenOver, ...recorded.ofOrigins(type.name, ids, key)];
+  const rows = [...takenOver, ...ids.flatMap((id) => recorded.ofOrigin(type.name, id, key))];
   const former = new Map(rows.map((row) => [row.key, row]));
   return [...former.values()].map((row) => ({
     row,
@@ -149,7 +154,7 @@ function renamedOf(
   const { staging, recorded } = run.snapshot;
   const { name, capabilities } = type;
   return (capabilities.personRead?.idsOf(row) ?? []).flatMap((id) => {
-    const seen = isListed ? staging.elsewhere(name, id, row.key) : undefined;
+    const seen = isListed ? staging.elsewhere(id, name, row.key) : undefined;
     // A recorded contact still has this key unless it was read with another key, or was deleted.
     if (!seen && (id === row.id || (isListed && known.listing))) return [];
     const other = recorded.ofId(name, id, row.key);
@@ -172,7 +177,7 @@ function successorsOf(
   const { staging, recorded } = run.snapshot;
   const { name } = type;
   const { listing } = known;
-  return recorded.successors(name, key).map((next) => {
+  return recorded.successors({ kind: name, key }).map((next) => {
     const row = recorded.get(name, next);
     const isListed = staging.observed(name, next).some(({ id }) => id === row?.id);
     const isNewer = staging.lookedAt(name, next) === 'assumed';

@@ -3,7 +3,7 @@ import { Interrupted, type Problem, Unavailable } from '../../domain/errors.ts';
 import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import { findDateColumns, withSerialsRead } from '../../domain/date-columns.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
-import type { KeyRange } from '../../store/database/key-range.ts';
+import type { RecordRange } from '../../store/database/key-range.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
 import type { FullCode } from '../report/run-summary.ts';
@@ -149,9 +149,9 @@ export async function* endingIn<End>(
 async function sortIn(run: ReadingRun, kind: RecordTypeName): Promise<void> {
   const { staging, ranges, stage } = run.snapshot;
   staging.beginSorting();
-  stage(() => staging.sortIn(kind, 'keyless'));
+  stage(() => staging.sortKeyless({ kind }));
   for await (const range of inTurns(run, ranges.ofUnsorted(kind))) {
-    stage(() => staging.sortIn(kind, range));
+    stage(() => staging.sortRange(range));
   }
   staging.endSorting();
 }
@@ -160,27 +160,27 @@ async function sortIn(run: ReadingRun, kind: RecordTypeName): Promise<void> {
 async function resolveIds(run: ReadingRun, kind: RecordTypeName, count: number) {
   const { staging, ranges, stage, absences } = run.snapshot;
   // The ranges of all keys, including the names added below.
-  const all: KeyRange[] = [];
-  stage(() => staging.noteStrange(kind, 'keyless'));
+  const all: RecordRange[] = [];
+  stage(() => staging.noteKeyless(kind));
   for await (const range of inTurns(run, ranges.ofKeys(kind))) {
     all.push(range);
-    stage(() => staging.noteStrange(kind, range));
+    stage(() => staging.noteStrange(range));
   }
   for await (const range of inTurns(run, ranges.ofIds(kind))) {
-    stage(() => staging.findSharedIds(kind, range));
+    stage(() => staging.findSharedIds(range));
   }
   const sizes = { valid: 0, wanted: 0, invalid: 0, missing: 0, skipped: 0 };
   const nameInvalid = (): void => {
-    staging.invalidateSharedIds(kind, sharedId);
+    staging.invalidateSharedIds({ kind, ...sharedId });
     staging.nameByOrigin(kind, count);
     sizes.skipped = staging.skipUnknown(kind);
   };
   for await (const work of inTurns(run, [nameInvalid])) stage(work);
   for await (const range of inTurns(run, all)) {
-    const { valid, wanted } = staging.countDesired(kind, range);
+    const { valid, wanted } = staging.countDesired(range);
     sizes.valid += valid;
     sizes.wanted += wanted;
-    sizes.missing += absences.countNew(kind, range);
+    sizes.missing += absences.countNew(range);
   }
   sizes.invalid = staging.countInvalid(kind);
   return sizes;

@@ -285,7 +285,7 @@ function peopleIn(
     isOpen.has(key) ||
     journal.isPlanned(type.name, key);
   for (const row of rows) {
-    const renamed = recorded.everOfId(type.name, row.id, row.alias);
+    const renamed = recorded.everOfId({ kind: type.name, id: row.id, notKey: row.alias });
     const keys = [...(isKnown(row.alias) ? [row.alias] : []), ...renamed.map((one) => one.key)];
     for (const key of keys) people.set(key, [...(people.get(key) ?? []), row]);
   }

@@ -21,7 +21,7 @@ import type { OptOutReport } from '../../domain/opt-out-report.ts';
 import type { PlatformOptOut, PlatformOptOuts } from '../../records/capabilities.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { WriteBack } from '../../sources/write-back.ts';
-import type { KeyRange } from '../../store/database/key-range.ts';
+import type { RecordName, RecordRange } from '../../store/database/key-range.ts';
 import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-state.ts';
@@ -70,13 +70,16 @@ export async function findOptOutsToReport(
   const { run, type } = finding;
   const { optOutReports, ranges, transaction } = run.snapshot;
   const found: FoundOptOuts = { waiting: 0, leftOut: 0, doubtful: 0 };
-  const look = (keys: KeyRange | Key): void => {
+  const look = (keys: RecordRange | RecordName): void => {
     const isErased = run.doNotContact.erased() ?? (() => false);
-    const rows = new Map(optOutReports.of(type.name, keys).map((row) => [nameOf(row), row]));
+    const rows = new Map(optOutReports.of(keys).map((row) => [nameOf(row), row]));
     // The opt-outs of an interrupted erasure are ours, not the person's.
     const isBegun = new Set(unfinishedIn(run.snapshot).map((one) => one.key));
-    const barred = optOutReports.barred(type.name, keys).filter((one) => !one.startsWith('#'));
-    const people = [...leavers(finding, keys), ...barred.map((one) => remembered(finding, one))];
+    const barred = optOutReports.barred(keys).filter((one) => !one.key.startsWith('#'));
+    const people = [
+      ...leavers(finding, keys),
+      ...barred.map((one) => remembered(finding, one.key)),
+    ];
     const outs = people
       .filter((one) => !isErased(one.key) && !isBegun.has(one.key))
       .flatMap((one) => one.outs.map((out) => ({ email: one.key, ...out })))
@@ -100,7 +103,7 @@ export async function findOptOutsToReport(
       for (const write of writes) write();
     });
   };
-  if (key !== undefined) look(key);
+  if (key !== undefined) look({ kind: type.name, key });
   else for await (const range of inTurns(run, ranges.ofKeys(type.name, peopleAtOnce))) look(range);
   return found;
 }
@@ -110,10 +113,10 @@ function nameOf({ email, crmId, channel }: { email: string; crmId: string; chann
 }
 
 /** Returns the people who unsubscribed; in a plan also those noted but not recorded. */
-function leavers({ run, type }: Finding, keys: KeyRange | Key) {
+function leavers({ run, type }: Finding, keys: RecordRange | RecordName) {
   const { optOutReports } = run.snapshot;
-  const rows = new Map(optOutReports.leavers(type.name, keys).map((row) => [row.key, row]));
-  if (!run.writes) for (const row of optOutReports.noted(type.name, keys)) rows.set(row.key, row);
+  const rows = new Map(optOutReports.leavers(keys).map((row) => [row.key, row]));
+  if (!run.writes) for (const row of optOutReports.noted(keys)) rows.set(row.key, row);
   const facts = run.facts.known();
   return [...rows.values()].map((row) => ({
     key: row.key,
@@ -141,11 +144,11 @@ function remembered({ run, type }: Finding, key: Key) {
 function idsOf({ snapshot }: RunContext, kind: RecordTypeName, key: Key): string[] {
   const { staging, recorded } = snapshot;
   const now = staging.desired(kind, key).map(({ id }) => id);
-  const isLast = (id: string): boolean => recorded.isLastOrigin(kind, id, key);
+  const isLast = (id: string): boolean => !recorded.hasLaterOrigin(kind, id, key);
   const isHers = (id: string): boolean => {
     const isRead = staging.keysOf(kind, [id]).length > 0;
     if (isRead) return now.includes(id) || (now.length === 0 && isLast(id));
-    return recorded.ofOrigins(kind, [id], key).length === 0;
+    return recorded.ofOrigin(kind, id, key).length === 0;
   };
   return [...new Set([...now, ...recorded.originsOf(kind, key).filter(isHers)])];
 }
@@ -204,7 +207,7 @@ function add({ run, type }: Finding, one: One, state: 'planned' | 'needless'): v
     .update(text)
     .digest('hex');
   const id = `ret_${hash.slice(0, 32)}`;
-  optOutReports.add(type.name, { ...one, id, state, at: run.clock.now() });
+  optOutReports.add({ ...one, kind: type.name, id, state, at: run.clock.now() });
 }
 
 /** Compares the opt-out with what the CRM now states in the record, under any address. */

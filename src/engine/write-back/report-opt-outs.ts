@@ -52,7 +52,7 @@ export async function reportOptOuts(state: RunState): Promise<Reported | undefin
   const key = onlyKey(run);
   const isRead = known.has(type) && !runFailure && key !== '';
   const found = isRead ? await findOptOutsToReport(finding, key) : undefined;
-  const before = optOutReports.counts(type.name);
+  const before = optOutReports.counts({ kind: type.name });
   if (!writes) {
     const none = { waiting: before.waiting, leftOut: 0, doubtful: 0 };
     return { summary: { told: 0, rejected: before.rejected, ...(found ?? none) } };
@@ -65,7 +65,7 @@ export async function reportOptOuts(state: RunState): Promise<Reported | undefin
       else meta.set(metaName, storedStop.encode(stuckBefore?.since ?? run.clock.now(), failure));
     });
   }
-  const { waiting, rejected } = optOutReports.counts(type.name);
+  const { waiting, rejected } = optOutReports.counts({ kind: type.name });
   // Those that the CRM rejected in this run are already listed.
   for (const row of key === undefined ? optOutReports.rejected(type.name, mostListed) : []) {
     if (row.endedAt !== null && row.endedAt >= run.startedAt) continue;
@@ -130,11 +130,13 @@ function* batchesOf(
     const at = run.clock.now();
     if (run.stop.aborted || at >= endsAt) return;
     const count = Math.min(returns.most, mostTold - tried);
-    const due = run.snapshot.optOutReports.due(type.name, { at, count, key });
+    const { due: dueOfAll, dueOf } = run.snapshot.optOutReports;
+    const which = { kind: type.name, at, count };
+    const due = key === undefined ? dueOfAll(which) : dueOf({ ...which, key });
     // Opt-outs that other runs have taken remain due; without this check the loop would not end.
-    const which = due.map(({ seq }) => seq).join();
-    if (due.length === 0 || which === before) return;
-    before = which;
+    const seqs = due.map(({ seq }) => seq).join();
+    if (due.length === 0 || seqs === before) return;
+    before = seqs;
     yield due;
   }
 }

@@ -123,7 +123,7 @@ export function addDecision(
   key: Key | null = null,
 ): void {
   const { at } = decision;
-  unaudited.addEntry(JSON.stringify({ type: 'decision', ...decision }), { key, at });
+  unaudited.addEntry({ entry: JSON.stringify({ type: 'decision', ...decision }), key, at });
 }
 
 function notWritten({ message }: Error): string {

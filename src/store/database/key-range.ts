@@ -1,12 +1,12 @@
-/** Splits the keys of a table into ranges, and builds the SQL conditions that select one range. */
+/**
+ * Splits the keys of a table, and a plan, into parts, and builds the SQL conditions that select one
+ * part. Work on all of them runs part by part, so that the process can do other work in between.
+ */
 import type { Statements } from './prepared-statements.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
-import type { RecordTypeName } from '../../domain/record.ts';
+import type { Key, RecordTypeName } from '../../domain/record.ts';
 
-/**
- * A range of keys (or ids) in key order. A query over all records runs range by range, so that the
- * process can do other work in between.
- */
+/** A range of keys (or ids) in key order. */
 export interface KeyRange {
   /** The range starts after this key. */
   after: string;
@@ -15,6 +15,17 @@ export interface KeyRange {
    * texts.
    */
   upTo: string | Uint8Array;
+}
+
+/** One record. */
+export interface RecordName {
+  kind: RecordTypeName;
+  key: Key;
+}
+
+/** A range of the records of one type. */
+export interface RecordRange extends KeyRange {
+  kind: RecordTypeName;
 }
 
 /** A range of the changes that one guard counts. All changes of a person are in the same range. */
@@ -26,15 +37,18 @@ export interface Guarded extends KeyRange {
 export const isGuarded = 'guard = @guard and key > @after and key <= @upTo';
 
 /**
- * Selects the rows of `table` in a range: an SQL condition with the parameters `kind` and KeyRange.
+ * Selects the rows of `table` in a range: an SQL condition with the parameters of RecordRange.
  */
 export function inRange(table: string, column: 'key' | 'id' = 'key'): string {
   const name = `${table}.${column}`;
   return `${table}.kind = @kind and ${name} > @after and ${name} <= @upTo`;
 }
 
-/** The maximum number of rows of one table in a range; rows with the same key are never split. */
-const most = 5_000;
+/**
+ * The maximum number of rows of one table in a range, where rows with the same key are never split;
+ * of changes in a chunk; and of rows written at a time.
+ */
+export const most = 5_000;
 const end = new Uint8Array();
 
 /** The range of all keys, for tables with few rows. */
@@ -45,59 +59,130 @@ export const everything: KeyRange = { after: '', upTo: end };
  * `size` is the number of keys in a range; use a smaller one if the work on each key is slow.
  */
 export function rangesIn(db: Statements) {
-  const spans = (column: 'key' | 'id', ...of: string[]) => {
-    const ranges = rangesBy(db, { column, of, where: 'kind = @kind' });
-    return (kind: RecordTypeName, size?: number) => ranges({ kind }, size);
+  const ranges = (column: 'key' | 'id', ...of: string[]) => {
+    const inTables = rangesBy(db, { column, of, where: 'kind = @kind' });
+    return (kind: RecordTypeName, size?: number): Generator<RecordRange> =>
+      inTables({ kind }, size);
   };
   return {
     /** Keys that are staged, observed or recorded. */
-    ofKeys: spans('key', 'temp.staged', 'temp.observed', 'recorded'),
-    /** Keys that are recorded. */
-    ofRecorded: spans('key', 'recorded'),
+    ofKeys: ranges('key', 'temp.staged', 'temp.observed', 'recorded'),
+    ofRecorded: ranges('key', 'recorded'),
     /** Ids of the source, from this reading and from earlier ones. */
-    ofIds: spans('id', 'temp.strange', 'origin'),
+    ofIds: ranges('id', 'temp.strange', 'origin'),
     /** Keys of records that were added but are not sorted yet. */
-    ofUnsorted: spans('key', 'temp.unsorted'),
+    ofUnsorted: ranges('key', 'temp.unsorted'),
     /** Ids that the platform listed. */
-    ofListedIds: spans('id', 'temp.observed'),
+    ofListedIds: ranges('id', 'temp.observed'),
     /** Keys noted by a decision that are not recorded yet. */
-    ofNoted: spans('key', 'temp.noted'),
+    ofNoted: ranges('key', 'temp.noted'),
     /** Keys for which this run noticed a problem. */
-    ofNoticed: spans('key', 'temp.noticed'),
+    ofNoticed: ranges('key', 'temp.noticed'),
     /** Ids in this reading that were known under another key, or under none. */
-    ofStrangeIds: spans('id', 'temp.strange'),
+    ofStrangeIds: ranges('id', 'temp.strange'),
+    /** Keys with a known problem. */
+    ofProblems: ranges('key', 'problem'),
+    /** Keys that are staged, or of which is stored what the source stated. */
+    ofStated: ranges('key', 'temp.staged', 'stated'),
+    /** Keys that are recorded, or noted by a decision. */
+    ofKnown: ranges('key', 'recorded', 'temp.noted'),
   };
 }
 
 /**
  * Returns a function that yields the ranges of a column over several tables, for rows that match
- * `where`.
+ * `where`. Each range has the parameters, too.
  */
 export function rangesBy(
   db: Statements,
   { column, of, where }: { column: string; of: readonly string[]; where: string },
-): (parameters: object, size?: number) => Generator<KeyRange> {
+): <P extends object>(parameters: P, size?: number) => Generator<P & KeyRange> {
   const arms = of.map(
     (table) => `select * from (
       select ${column} bound from ${table} where ${where} and ${column} > @after
       order by ${column} limit 1 offset @size - 1)`,
   );
-  const bound = db.value<{ after: string; size: number }, string | null>(
+  const bound = db.value<{ after: string; size: number }, string>(
     `select min(bound) from (${arms.join(' union all ')})`,
   );
-  return function* ranges(parameters, size = most) {
-    let after = '';
-    for (;;) {
-      const upTo = bound({ ...parameters, after, size }) ?? end;
-      yield { after, upTo };
-      if (typeof upTo !== 'string') return;
-      after = upTo;
-    }
-  };
+  return (parameters, size = most) =>
+    parts('', {
+      next: (after) => bound({ ...parameters, after, size }),
+      part: (after, upTo) => ({ ...parameters, after, upTo: upTo ?? end }),
+    });
+}
+
+/**
+ * Yields the parts from a place on. `next` returns where the part after a place ends, or undefined
+ * for the last part.
+ */
+function* parts<At, Part>(
+  from: At,
+  { next, part }: { next(after: At): At | undefined; part(after: At, upTo?: At): Part },
+): Generator<Part> {
+  let after = from;
+  for (;;) {
+    const upTo = next(after);
+    yield part(after, upTo);
+    if (upTo === undefined) return;
+    after = upTo;
+  }
 }
 
 /** Selects the origins whose id this reading has under the same key: an SQL condition. */
 export function isStaged(origin: string): string {
   return `exists (select 1 from temp.staged s
     where s.kind = ${origin}.kind and s.key = ${origin}.key and s.id = ${origin}.id)`;
+}
+
+/** The position of a change in a plan. */
+export interface Place {
+  phase: number;
+  kind: string;
+  key: string;
+  /** Distinguishes the changes of one record and phase. */
+  seq: number;
+}
+
+/** The changes after one position, up to and including another. */
+export interface Stretch extends Place {
+  afterPhase: number;
+  afterKind: string;
+  afterKey: string;
+  afterSeq: number;
+}
+
+/** Selects the changes of a chunk: an SQL condition with the parameters of Stretch. */
+export const inStretch = `
+  (phase, kind, key, seq) > (@afterPhase, @afterKind, @afterKey, @afterSeq)
+  and (phase, kind, key, seq) <= (@phase, @kind, @key, @seq)`;
+
+const beginning: Place = { phase: -1, kind: '', key: '', seq: 0 };
+const endOfPlan: Place = { phase: Number.MAX_SAFE_INTEGER, kind: '', key: '', seq: 0 };
+
+/** The chunk that covers the whole plan. */
+export const whole: Stretch = { ...behind(beginning), ...endOfPlan };
+
+type Chunks<P> = (parameters: P, from?: Place) => Generator<Stretch>;
+
+/**
+ * Returns a function that yields the chunks of the changes that `clause` (from … where …) selects,
+ * in plan order: by phase, record type and key. An index must contain them in this order. `from` is
+ * the place after which the first one begins.
+ */
+export function stretchesOf<P extends object>(db: Statements, clause: string): Chunks<P> {
+  const bound = db.one<Omit<Stretch, keyof Place>, Place>(
+    `select phase, kind, key, seq ${clause}
+       and (phase, kind, key, seq) > (@afterPhase, @afterKind, @afterKey, @afterSeq)
+     order by phase, kind, key, seq limit 1 offset ${most - 1}`,
+  );
+  return (parameters, from = beginning) =>
+    parts(from, {
+      next: (after) => bound({ ...parameters, ...behind(after) }),
+      part: (after, upTo = endOfPlan) => ({ ...behind(after), ...upTo }),
+    });
+}
+
+function behind({ phase, kind, key, seq }: Place): Omit<Stretch, keyof Place> {
+  return { afterPhase: phase, afterKind: kind, afterKey: key, afterSeq: seq };
 }

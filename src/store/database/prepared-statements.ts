@@ -10,16 +10,25 @@ import { named, onDisk } from './database-access.ts';
  * SqliteError, also if the SQL does not compile.
  */
 type Query<P, R> = (...parameters: Bound<P>) => R;
+type Decode<Row, R> = (row: Row) => R;
 type Bound<P> = [P] extends [infer List extends unknown[]] ? List : [P];
 
-/** Turns SQL into functions that run it on one database. */
+/**
+ * Turns SQL into functions that run it on one database. A parameter that is true or false is bound
+ * as 1 or 0, undefined as null, and a list as JSON text, for `json_each`. `decode` turns a row into
+ * what the function returns.
+ */
 export interface Statements {
   /** Returns the first row. */
-  one<P, R>(sql: string): Query<P, R | undefined>;
+  one<P, R, Row = R>(sql: string, decode?: Decode<Row, R>): Query<P, R | undefined>;
+  /** Returns the only row of a query that always has one, such as sums. */
+  only<P, R>(sql: string): Query<P, R>;
   /** Returns all rows. */
-  all<P, R>(sql: string): Query<P, R[]>;
-  /** Returns the first column of the first row. */
+  all<P, R, Row = R>(sql: string, decode?: Decode<Row, R>): Query<P, R[]>;
+  /** Returns the first column of the first row; undefined for null, too. */
   value<P, V>(sql: string): Query<P, V | undefined>;
+  /** Returns the number of a query that always has one, such as a count. */
+  number<P>(sql: string): Query<P, number>;
   /** Returns the first column of all rows. */
   values<P, V>(sql: string): Query<P, V[]>;
   /** Returns whether there is a row. */
@@ -54,6 +63,35 @@ function steady(sql: string): string {
   );
 }
 
+/** Replaces, in this list, the parameters that SQLite does not take. */
+function bind(parameters: unknown[]): unknown[] {
+  for (let at = 0; at < parameters.length; at += 1) {
+    const value = parameters[at];
+    if (typeof value === 'boolean' || typeof value === 'object') parameters[at] = bindable(value);
+  }
+  return parameters;
+}
+
+function bindable(value: unknown): unknown {
+  if (typeof value === 'boolean') return Number(value);
+  if (Array.isArray(value)) return JSON.stringify(value);
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value;
+  let copy: Record<string, unknown> | undefined;
+  for (const name in value) {
+    const named: unknown = Reflect.get(value, name);
+    if (typeof named !== 'boolean' && !Array.isArray(named)) continue;
+    copy ??= { ...value };
+    copy[name] = bindable(named);
+  }
+  return copy ?? value;
+}
+
+/** Replaces null by undefined in a row. */
+export function withoutNull<Row extends object>(row: Row): Row {
+  for (const name in row) if (row[name] === null) Reflect.set(row, name, undefined);
+  return row;
+}
+
 /** The text of each statement, rewritten once, because a worker opens hundreds of databases. */
 const steadied = new Map<string, string>();
 
@@ -79,16 +117,43 @@ export function statementsOf(db: Database): Statements {
     };
     const statement = () => (compiled ??= compile());
     return {
-      run: (...parameters) => onDisk(path, () => statement().run(...parameters)),
-      get: (...parameters) => onDisk(path, () => statement().get(...parameters)),
-      all: (...parameters) => onDisk(path, () => statement().all(...parameters)),
-      iterate: (...parameters) => statement().iterate(...parameters),
+      run: (...parameters) => onDisk(path, () => statement().run(...bind(parameters))),
+      get: (...parameters) => onDisk(path, () => statement().get(...bind(parameters))),
+      all: (...parameters) => onDisk(path, () => statement().all(...bind(parameters))),
+      iterate: (...parameters) => statement().iterate(...bind(parameters)),
     };
   }
+  const only = <P, R>(sql: string, isPlucked = false): Query<P, R> => {
+    const { get } = prepare<Bound<P>, R>(sql, isPlucked);
+    return (...parameters) => {
+      const found = get(...parameters);
+      if (found === undefined)
+        throw new TypeError(`a query that always has a row has none: ${sql}`);
+      return found;
+    };
+  };
+  function one<P, R, Row = R>(sql: string, decode?: Decode<Row, R>): Query<P, R | undefined> {
+    if (!decode) return prepare<Bound<P>, R>(sql).get;
+    const { get } = prepare<Bound<P>, Row>(sql);
+    return (...parameters) => {
+      const row = get(...parameters);
+      return row === undefined ? undefined : decode(row);
+    };
+  }
+  function all<P, R, Row = R>(sql: string, decode?: Decode<Row, R>): Query<P, R[]> {
+    if (!decode) return prepare<Bound<P>, R>(sql).all;
+    const read = prepare<Bound<P>, Row>(sql).all;
+    return (...parameters) => read(...parameters).map((row) => decode(row));
+  }
   return {
-    one: <P, R>(sql: string): Query<P, R | undefined> => prepare<Bound<P>, R>(sql).get,
-    all: <P, R>(sql: string): Query<P, R[]> => prepare<Bound<P>, R>(sql).all,
-    value: <P, V>(sql: string): Query<P, V | undefined> => prepare<Bound<P>, V>(sql, true).get,
+    one,
+    all,
+    only: <P, R>(sql: string) => only<P, R>(sql),
+    number: <P>(sql: string) => only<P, number>(sql, true),
+    value: <P, V>(sql: string): Query<P, V | undefined> => {
+      const { get } = prepare<Bound<P>, V>(sql, true);
+      return (...parameters) => get(...parameters) ?? undefined;
+    },
     values: <P, V>(sql: string): Query<P, V[]> => prepare<Bound<P>, V>(sql, true).all,
     has: <P>(sql: string): Query<P, boolean> => {
       const { get } = prepare<Bound<P>>(sql);
@@ -101,7 +166,7 @@ export function statementsOf(db: Database): Statements {
       let compiled: ReturnType<Database['prepare']> | undefined;
       return (...parameters) => {
         try {
-          return (compiled ??= db.prepare(steadyOnce(sql))).run(...parameters).changes;
+          return (compiled ??= db.prepare(steadyOnce(sql))).run(...bind(parameters)).changes;
         } catch (error) {
           throw named(error, path);
         }

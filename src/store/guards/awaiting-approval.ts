@@ -21,8 +21,7 @@ import {
 import { isUndecided, planApprovalsIn } from './plan-approvals.ts';
 import { type HeldChange, planPartsIn } from './plan-parts.ts';
 import { isAfter } from '../tables/approval-order.ts';
-import { isGuarded, type Guarded } from '../database/key-range.ts';
-import { most } from '../database/plan-chunks.ts';
+import { isGuarded, most, type Guarded } from '../database/key-range.ts';
 
 /** A plan with changes that await approval. */
 export interface PlanAwaitingApproval {

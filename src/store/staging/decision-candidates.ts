@@ -1,6 +1,6 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import { inRange, type KeyRange } from '../database/key-range.ts';
+import { inRange, type RecordRange } from '../database/key-range.ts';
 
 /** Selects one row for each key in the source. */
 const wanted = `select key, count(*) n, max(reason is not null) broken, max(wants) wants,
@@ -31,48 +31,13 @@ const askedFor = `select kind, key from temp.staged where kind = @kind and key <
 const differsFromSource = `d.n > 1 or d.broken or (r.key is null and d.wants)
   or (r.key is not null and r.desired is not d.fingerprint)`;
 
-type Narrowed = KeyRange & { kind: RecordTypeName; absent: number };
+type Narrowed = RecordRange & { absent: boolean };
 
 /**
  * Selects the records that need a decision. SQL compares fingerprints, so that decisions are made
  * only for the few records that differ from their recorded, converged state.
  */
 export function candidatesIn(db: Statements) {
-  const full = db.run<Narrowed>(
-    `insert or ignore into temp.candidate (kind, key)
-     select @kind, d.key from (${wanted}) d
-       left join recorded r on r.kind = @kind and r.key = d.key
-       left join (${shown}) o on o.key = d.key
-     where ${differsFromSource}
-       or (r.key is null and o.key is not null)
-       or (r.key is not null and (r.shown is not o.fingerprint or o.n > 1))
-     union all
-     select @kind, r.key from recorded r
-       left join (${shown}) o on o.key = r.key
-     where ${inRange('r')} and (@absent or r.shown is not o.fingerprint or o.n > 1)
-       and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key
-         and (not @absent or d.presence = 'present' or d.reason is not null))
-     ${moved}`,
-  );
-  const fast = db.run<Narrowed>(
-    `insert or ignore into temp.candidate (kind, key)
-     select @kind, d.key from (${wanted}) d
-       left join recorded r on r.kind = @kind and r.key = d.key
-     where ${differsFromSource}
-     union all
-     select @kind, r.key from recorded r where @absent and ${inRange('r')}
-       and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)
-     ${moved}`,
-  );
-  const named = db.run<{ kind: RecordTypeName }>(
-    `insert or ignore into temp.candidate (kind, key) ${askedFor}`,
-  );
-  const has = db.one<[RecordTypeName, Key], { one: 1 }>(
-    'select 1 one from temp.candidate where kind = ? and key = ?',
-  );
-  const next = db.all<[RecordTypeName, after: Key, count: number], { key: Key }>(
-    'select key from temp.candidate where kind = ? and key > ? order by key limit ?',
-  );
   const clear = db.run<[RecordTypeName]>('delete from temp.candidate where kind = ?');
   const clearAll = db.run<[]>('delete from temp.candidate');
   return {
@@ -81,13 +46,37 @@ export function candidatesIn(db: Statements) {
      * records that are no longer in the source, or only as gone or out of scope, are candidates
      * too.
      */
-    full: (kind: RecordTypeName, range: KeyRange, absent: boolean) =>
-      full({ kind, ...range, absent: Number(absent) }),
+    full: db.run<Narrowed>(
+      `insert or ignore into temp.candidate (kind, key)
+       select @kind, d.key from (${wanted}) d
+         left join recorded r on r.kind = @kind and r.key = d.key
+         left join (${shown}) o on o.key = d.key
+       where ${differsFromSource}
+         or (r.key is null and o.key is not null)
+         or (r.key is not null and (r.shown is not o.fingerprint or o.n > 1))
+       union all
+       select @kind, r.key from recorded r
+         left join (${shown}) o on o.key = r.key
+       where ${inRange('r')} and (@absent or r.shown is not o.fingerprint or o.n > 1)
+         and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key
+           and (not @absent or d.presence = 'present' or d.reason is not null))
+       ${moved}`,
+    ),
     /** Adds the candidates of a range, using the recorded state instead of a listing. */
-    fast: (kind: RecordTypeName, range: KeyRange, absent: boolean) =>
-      fast({ kind, ...range, absent: Number(absent) }),
+    fast: db.run<Narrowed>(
+      `insert or ignore into temp.candidate (kind, key)
+       select @kind, d.key from (${wanted}) d
+         left join recorded r on r.kind = @kind and r.key = d.key
+       where ${differsFromSource}
+       union all
+       select @kind, r.key from recorded r where @absent and ${inRange('r')}
+         and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)
+       ${moved}`,
+    ),
     /** Adds the keys that an incremental reading of the source covered, and their former keys. */
-    named: (kind: RecordTypeName) => named({ kind }),
+    named: db.run<{ kind: RecordTypeName }>(
+      `insert or ignore into temp.candidate (kind, key) ${askedFor}`,
+    ),
     /** Adds the records for which the platform refused a change. */
     parked: db.run<[RecordTypeName]>(
       `insert or ignore into temp.candidate (kind, key)
@@ -98,10 +87,11 @@ export function candidatesIn(db: Statements) {
       'insert or ignore into temp.candidate (kind, key) values (?, ?)',
     ),
     /** Returns whether the record is a candidate. */
-    has: (kind: RecordTypeName, key: Key) => has(kind, key) !== undefined,
+    has: db.has<[RecordTypeName, Key]>('select 1 from temp.candidate where kind = ? and key = ?'),
     /** Returns the next candidates after `after`, in key order. */
-    next: (kind: RecordTypeName, after: Key, count: number) =>
-      next(kind, after, count).map(({ key }) => key),
+    next: db.values<[RecordTypeName, after: Key, count: number], Key>(
+      'select key from temp.candidate where kind = ? and key > ? order by key limit ?',
+    ),
     /** Drops the candidates of one record type, or of all record types. */
     clear: (kind?: RecordTypeName) => (kind === undefined ? clearAll() : clear(kind)),
   };

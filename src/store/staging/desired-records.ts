@@ -4,12 +4,11 @@
  * stores the ids of duplicates. Most of them share a few forms; each form is stored once, and the
  * records refer to it.
  */
-import { z } from 'zod';
-import { problemCauses, type ProblemCause } from '../../domain/problem-causes.ts';
 import type { DesiredRow, Fault, Key, RecordTypeName } from '../../domain/record.ts';
+import { storedJson } from '../../domain/stored-json.ts';
 import { mostIndexed, unsortedIndex } from './staging-tables.ts';
-import { inRange, isStaged, type KeyRange } from '../database/key-range.ts';
-import { manyIn, type Statements } from '../database/prepared-statements.ts';
+import { inRange, isStaged, type RecordRange } from '../database/key-range.ts';
+import { manyIn, type Statements, withoutNull } from '../database/prepared-statements.ts';
 
 /** Prepares the statements about the records that one run has read from a source. */
 export function desiredIn(db: Statements) {
@@ -32,15 +31,11 @@ function addingIn(db: Statements) {
   const plain = ['kind', 'key', 'seq', 'id', 'place', 'form'];
   const addPlain = manyIn(db, into, plain);
   const addOdd = manyIn(db, into, [...plain, 'alias', ...faultColumns]);
+  const columns = ['kind, key, seq, id, alias, place, form', ...faultColumns].join(', ');
   const sort = (which: string): string =>
-    `insert into temp.staged 
-       (kind, key, seq, id, alias, place, form, ${faultColumns.join(', ')})
-     select kind, key, seq, id, alias, place, form, ${faultColumns.join(', ')}
-     from temp.unsorted
+    `insert into temp.staged (${columns}) select ${columns} from temp.unsorted
      where ${which} order by kind, key, id, seq`;
-  const last = db.value<[], number | null>('select max(rowid) from temp.unsorted');
-  const sortRange = db.run<KeyRange & { kind: string }>(sort(inRange('unsorted')));
-  const sortKeyless = db.run<{ kind: string }>(sort(`kind = @kind and key = ''`));
+  const last = db.value<[], number>('select max(rowid) from temp.unsorted');
   return {
     /**
      * Adds records, of which the first is the `nth` of the reading. They become visible after
@@ -53,24 +48,25 @@ function addingIn(db: Statements) {
       const oddRows: unknown[] = [];
       for (const row of rows) {
         const { kind, key = '', id, alias, place, invalid } = row;
-        const own = alias === key ? null : alias;
-        const isPlain = own === null && !invalid;
+        const own = alias === key ? undefined : alias;
+        const isPlain = own === undefined && !invalid;
         const values = isPlain ? plainRows : oddRows;
         values.push(kind, key, seq, id, place, forms.of(row));
-        if (!isPlain) values.push(own, ...faultOf(invalid));
+        if (!isPlain) values.push(own, ...faultNames.map((name) => invalid?.[name]));
         seq += 1;
       }
       addPlain(plainRows);
       addOdd(oddRows);
     },
-    /** Begins sorting: creates the index that `sortIn` needs. */
+    /** Begins sorting: creates the index that sorting needs. */
     beginSorting: () => db.exec(unsortedIndex.make),
     /**
-     * Sorts the added records of a range, or those without a key, into the table. Sorting many
-     * records at a time writes each page of the table once for several of them.
+     * Sorts the added records of a range into the table. Sorting many records at a time writes each
+     * page of the table once for several of them.
      */
-    sortIn: (kind: RecordTypeName, range: KeyRange | 'keyless') =>
-      range === 'keyless' ? sortKeyless({ kind }) : sortRange({ kind, ...range }),
+    sortRange: db.run<RecordRange>(sort(inRange('unsorted'))),
+    /** Sorts the added records without a key. */
+    sortKeyless: db.run<{ kind: RecordTypeName }>(sort(`kind = @kind and key = ''`)),
     /** Ends sorting after all added records were sorted. */
     endSorting: () => db.exec('delete from temp.unsorted'),
     forgetDesired(kind: RecordTypeName): void {
@@ -92,9 +88,12 @@ interface Form extends Pick<DesiredRow, 'kind' | 'wants' | 'presence'> {
 const mostForms = 10_000;
 
 function formsIn(db: Statements) {
-  const add = db.prepare<
-    [RecordTypeName, body: string, fingerprint: string, wants: number, presence: string]
-  >('insert into temp.form (kind, body, fingerprint, wants, presence) values (?, ?, ?, ?, ?)');
+  const add = db.number<
+    [RecordTypeName, body: string, fingerprint: string, wants: boolean, presence: string]
+  >(
+    `insert into temp.form (kind, body, fingerprint, wants, presence) values (?, ?, ?, ?, ?)
+     returning form`,
+  );
   const forms = new Map<string, Form>();
   return {
     of({ kind, body, fingerprint, wants, presence }: DesiredRow): number {
@@ -102,8 +101,7 @@ function formsIn(db: Statements) {
       const isThat = known?.kind === kind && known.wants === wants && known.presence === presence;
       if (isThat) return known.form;
       if (forms.size >= mostForms) forms.clear();
-      const { lastInsertRowid } = add.run(kind, body, fingerprint, Number(wants), presence);
-      const form = Number(lastInsertRowid);
+      const form = add(kind, body, fingerprint, wants, presence);
       forms.set(body, { form, kind, wants, presence });
       return form;
     },
@@ -111,60 +109,22 @@ function formsIn(db: Statements) {
   };
 }
 
-const faultColumns = [
+/** The fields of a fault, in the order of their columns. */
+const faultNames = [
   'reason',
   'fix',
   'cause',
   'about',
   'option',
   'value',
-  'no_address',
-  'may_opt_out',
-];
+  'noAddress',
+  'mayOptOut',
+] as const;
+const faultColumns = faultNames.map((name) =>
+  name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+);
 
-function faultOf(invalid: DesiredRow['invalid']): unknown[] {
-  if (!invalid) return faultColumns.map(() => null);
-  const { reason, fix, cause = null, about = null, option = null, value = null } = invalid;
-  const { noAddress, mayOptOut } = invalid;
-  const lost = noAddress === undefined ? null : Number(noAddress);
-  return [reason, fix, cause, about, option, value, lost, mayOptOut ? 1 : null];
-}
-
-const text = z.string();
-const faultShape = z
-  .object({
-    reason: text,
-    fix: text,
-    cause: z.enum(Object.values(problemCauses).flat()).optional(),
-    about: text.optional(),
-    option: text.optional(),
-    value: text.optional(),
-    noAddress: z.boolean().optional(),
-    mayOptOut: z.literal(true).optional(),
-  })
-  .transform(({ cause, ...rest }) => ({ ...rest, ...(cause && { cause }) }));
-const unknownShape = z.object({
-  option: text,
-  fix: text,
-  unknown: z.enum(['word', 'future', 'no single value']),
-  text: text.optional().transform((given) => given),
-});
-const rowShape = z.object({
-  kind: z.enum(['contact', 'template']),
-  id: text,
-  key: text.optional().transform((given) => given),
-  alias: text,
-  place: text,
-  body: text,
-  fingerprint: text,
-  wants: z.boolean(),
-  presence: z.enum(['present', 'flagged', 'outside']),
-  invalid: faultShape.optional().transform((given) => given),
-  unknown: z.array(unknownShape).optional(),
-});
-const undecidedShape = rowShape.extend({
-  asDates: z.object({ columns: z.array(text), row: rowShape }).optional(),
-});
+const undecidedRow = storedJson<DesiredRow>('a staged record');
 
 /** Keeps records until a whole reading has shown what their columns hold. */
 function undecidedIn(db: Statements) {
@@ -178,19 +138,19 @@ function undecidedIn(db: Statements) {
   return {
     /** Keeps records whose meaning depends on the other values of their columns. */
     keepUndecided(rows: readonly DesiredRow[]): void {
-      for (const one of rows) keep(one.kind, JSON.stringify(one));
+      for (const one of rows) keep(one.kind, undecidedRow.encode(one));
     },
     /** Removes up to `count` of these records, in the order of the reading, and returns them. */
     takeUndecided: (kind: RecordTypeName, count: number): DesiredRow[] =>
       first(kind, count).map(({ seq, row: kept }) => {
         drop(seq);
-        return undecidedShape.parse(JSON.parse(kept));
+        return undecidedRow.decode(kept);
       }),
   };
 }
 
 function namingIn(db: Statements) {
-  const named = db.run<{ kind: string; count: number }>(
+  const named = db.run<{ kind: RecordTypeName; count: number }>(
     `insert into temp.staged
        (kind, key, seq, id, place, form,
        reason, fix, cause, about, option, value, no_address, may_opt_out, again)
@@ -203,25 +163,13 @@ function namingIn(db: Statements) {
          select 1 from temp.staged e where e.kind = d.kind and e.key = o.key))
      group by d.id, o.key, d.key = '', iif(d.key = '', d.seq, d.form)`,
   );
-  const nameless = db.run<{ kind: string }>(
+  const nameless = db.run<{ kind: RecordTypeName }>(
     `delete from temp.staged where kind = @kind and key = '' and id <> '' and exists (
        select 1 from origin o where o.kind = @kind and o.id = staged.id)`,
   );
-  const strangers = db.run<{ kind: string }>(
+  const strangers = db.run<{ kind: RecordTypeName }>(
     `delete from temp.strange where kind = @kind and key = '' and exists (
        select 1 from origin o where o.kind = @kind and o.id = strange.id)`,
-  );
-  const skip = db.run<{ kind: string }>(
-    `delete from temp.staged
-     where kind = @kind and key = '' and no_address and reason is not null`,
-  );
-  const addressless = db.one<{ kind: string }, { n: number }>(
-    `select count(distinct s.key) n from temp.staged s indexed by staged_invalid
-     where s.kind = @kind and s.reason is not null and s.no_address is not null and s.key <> ''
-       and exists (select 1 from recorded r where r.kind = s.kind and r.key = s.key)
-       and not exists (
-         select 1 from temp.staged e
-         where e.kind = s.kind and e.key = s.key and e.no_address is null)`,
   );
   return {
     /**
@@ -236,169 +184,168 @@ function namingIn(db: Statements) {
       strangers({ kind });
     },
     /** Drops the records that have no address and were never known. Returns their number. */
-    skipUnknown: (kind: RecordTypeName) => skip({ kind }),
+    skipUnknown: db.run<[RecordTypeName]>(
+      `delete from temp.staged
+       where kind = ? and key = '' and no_address and reason is not null`,
+    ),
     /** Counts recorded people whose present records all lack a valid address. */
-    countAddressless: (kind: RecordTypeName) => addressless({ kind })?.n ?? 0,
+    countAddressless: db.number<[RecordTypeName]>(
+      `select count(distinct s.key) from temp.staged s indexed by staged_invalid
+       where s.kind = ? and s.reason is not null and s.no_address is not null and s.key <> ''
+         and exists (select 1 from recorded r where r.kind = s.kind and r.key = s.key)
+         and not exists (
+           select 1 from temp.staged e
+           where e.kind = s.kind and e.key = s.key and e.no_address is null)`,
+    ),
   };
 }
 
 function sharedIn(db: Statements) {
-  const isStrange = `id <> '' and not exists (
-    select 1 from origin o indexed by origin_by_key
-    where o.kind = s.kind and o.key = s.key and o.id = s.id)`;
-  const strange = db.run<KeyRange & { kind: string }>(
-    `insert or ignore into temp.strange (kind, id, key)
-     select kind, id, key from temp.staged s
-     where ${inRange('s')} and ${isStrange}`,
-  );
-  const keyless = db.run<[RecordTypeName]>(
-    `insert or ignore into temp.strange (kind, id, key)
-     select kind, id, key from temp.staged where kind = ? and key = '' and id <> ''`,
-  );
   const ofSeveral = (of: string): string => `
     insert or ignore into temp.shared (kind, id)
     select a.kind, a.id from ${of} a
     where ${inRange('a', 'id')}
     group by a.id having `;
-  const sharedStrange = db.run<KeyRange & { kind: string }>(
+  const sharedStrange = db.run<RecordRange>(
     `${ofSeveral('temp.strange')} count(*) > 1 or exists (
        select 1 from origin o where o.kind = a.kind and o.id = a.id and ${isStaged('o')})`,
   );
-  const sharedKnown = db.run<KeyRange & { kind: string }>(
+  const sharedKnown = db.run<RecordRange>(
     `${ofSeveral('origin')} count(*) > 1 and (
        select count(*) from origin o
        where o.kind = a.kind and o.id = a.id and ${isStaged('o')}) > 1`,
   );
-  const invalidate = db.run<{ kind: string; cause: string; reason: string; fix: string }>(
-    `update temp.staged set reason = @reason, fix = @fix, cause = @cause,
-       about = null, option = null, value = null, no_address = null
-     where kind = @kind and key in (
-         select s.key from temp.shared h
-           cross join temp.strange s on s.kind = h.kind and s.id = h.id
-         where h.kind = @kind
-         union
-         select o.key from temp.shared h cross join origin o on o.kind = h.kind and o.id = h.id
-         where h.kind = @kind)
-       and id in (select id from temp.shared where kind = @kind)`,
-  );
   return {
     /**
-     * Notes the records whose id was never observed with this key; every other record is found
-     * through its origin. It must be called first, for each range of keys, and once for the records
-     * without a key.
+     * Notes the records of a range whose id was never observed with this key; every other record is
+     * found through its origin. It must be called first.
      */
-    noteStrange: (kind: RecordTypeName, range: KeyRange | 'keyless') =>
-      range === 'keyless' ? keyless(kind) : strange({ kind, ...range }),
+    noteStrange: db.run<RecordRange>(
+      `insert or ignore into temp.strange (kind, id, key)
+       select kind, id, key from temp.staged s
+       where ${inRange('s')} and id <> '' and not exists (
+         select 1 from origin o indexed by origin_by_key
+         where o.kind = s.kind and o.key = s.key and o.id = s.id)`,
+    ),
+    /** Notes the records without a key. */
+    noteKeyless: db.run<[RecordTypeName]>(
+      `insert or ignore into temp.strange (kind, id, key)
+       select kind, id, key from temp.staged where kind = ? and key = '' and id <> ''`,
+    ),
     /**
      * Finds, within a range of ids, those that several addresses share. An unreadable address
      * counts as one of them.
      */
-    findSharedIds(kind: RecordTypeName, range: KeyRange): void {
-      sharedStrange({ kind, ...range });
-      sharedKnown({ kind, ...range });
+    findSharedIds(range: RecordRange): void {
+      sharedStrange(range);
+      sharedKnown(range);
     },
     /** Marks all records with the shared ids as invalid. */
-    invalidateSharedIds: (
-      kind: RecordTypeName,
-      fault: Required<Pick<Fault, 'cause' | 'reason' | 'fix'>>,
-    ) => invalidate({ kind, ...fault }),
+    invalidateSharedIds: db.run<
+      { kind: RecordTypeName } & Required<Pick<Fault, 'cause' | 'reason' | 'fix'>>
+    >(
+      `update temp.staged set reason = @reason, fix = @fix, cause = @cause,
+         about = null, option = null, value = null, no_address = null
+       where kind = @kind and key in (
+           select s.key from temp.shared h
+             cross join temp.strange s on s.kind = h.kind and s.id = h.id
+           where h.kind = @kind
+           union
+           select o.key from temp.shared h cross join origin o on o.kind = h.kind and o.id = h.id
+           where h.kind = @kind)
+         and id in (select id from temp.shared where kind = @kind)`,
+    ),
   };
 }
 
-interface StoredDesired extends Omit<DesiredRow, 'wants' | 'invalid' | 'key'> {
+interface StoredDesired
+  extends
+    Omit<DesiredRow, 'wants' | 'invalid' | 'key'>,
+    Partial<Omit<Fault, 'noAddress' | 'mayOptOut'>> {
   key: string;
+  /** The place of the record in the reading. */
   seq: number;
-  wants: number;
-  reason: string | null;
-  fix: string | null;
-  cause: ProblemCause | null;
-  about: string | null;
-  option: string | null;
-  value: string | null;
-  no_address: number | null;
-  may_opt_out: number | null;
-  /** Whether the same record is also staged under its own key. */
-  again: number;
+  wants: 0 | 1;
+  noAddress?: 0 | 1;
+  mayOptOut?: 0 | 1;
 }
 
-function fromStored({
-  reason,
-  fix,
-  key,
-  wants,
-  again: _,
-  seq: _seq,
-  cause,
-  about,
-  option,
-  value,
-  no_address: noAddress,
-  may_opt_out: mayOptOut,
-  ...row
-}: StoredDesired): DesiredRow {
-  const invalid = reason === null ? undefined : { reason, fix: fix ?? '' };
+const storedColumns = `kind, key, seq, id, alias, place, body, fingerprint, wants, presence, reason,
+  fix, cause, about, option, value, no_address "noAddress", may_opt_out "mayOptOut"`;
+
+function fromStored(stored: StoredDesired): DesiredRow {
+  const {
+    key,
+    seq: _,
+    wants,
+    reason,
+    fix = '',
+    cause,
+    about,
+    option,
+    value,
+    ...rest
+  } = withoutNull(stored);
+  const { noAddress, mayOptOut, ...row } = rest;
+  const invalid = reason !== undefined && {
+    reason,
+    fix,
+    about,
+    option,
+    value,
+    ...(cause && { cause }),
+    noAddress: noAddress === undefined ? noAddress : noAddress === 1,
+    mayOptOut: mayOptOut === 1 || undefined,
+  };
   return {
     ...row,
     key: key === '' ? undefined : key,
     wants: wants === 1,
-    invalid: invalid && {
-      ...invalid,
-      ...(cause !== null && { cause }),
-      ...(about !== null && { about }),
-      ...(option !== null && { option }),
-      ...(value !== null && { value }),
-      ...(noAddress !== null && { noAddress: noAddress === 1 }),
-      ...(mayOptOut !== null && { mayOptOut: true }),
-    },
+    invalid: invalid || undefined,
   };
 }
 
 function readingIn(db: Statements) {
-  const ofKey = db.all<[RecordTypeName, Key], StoredDesired>(
-    'select * from temp.desired where kind = ? and key = ? order by seq',
-  );
-  const idsOf = db.all<[RecordTypeName, Key], { id: string }>(
-    `select distinct id from temp.staged where kind = ? and key = ? and id <> ''`,
-  );
-  const keysOf = db.all<[RecordTypeName, ids: string], { key: Key }>(
-    `select distinct key from temp.stands
-     where kind = ? and id in (select value from json_each(?)) and key <> ''`,
-  );
-  const count = db.one<KeyRange & { kind: string }, { valid: number; wanted: number }>(
-    `select coalesce(sum(valid), 0) valid, coalesce(sum(wanted), 0) wanted from (
-       select max(reason is null) valid, max(reason is null and wants) wanted from temp.desired
-       where ${inRange('desired')} group by key)`,
-  );
-  const wanted = db.all<KeyRange & { kind: string }, { key: Key }>(
-    `select key from temp.desired
-     where ${inRange('desired')} group by key having max(reason is null and wants)`,
-  );
-  const countInvalid = db.one<[RecordTypeName], { n: number }>(
-    `select count(distinct place) n from temp.staged indexed by staged_invalid
-     where kind = ? and reason is not null`,
-  );
-  const invalid = db.all<[RecordTypeName, after: number, count: number], StoredDesired>(
-    `select * from temp.desired
-     where kind = ? and seq > ? and reason is not null and not again order by seq limit ?`,
-  );
   return {
     /** Returns the records with this key. */
-    desired: (kind: RecordTypeName, key: Key) => ofKey(kind, key).map(fromStored),
+    desired: db.all<[RecordTypeName, Key], DesiredRow, StoredDesired>(
+      `select ${storedColumns} from temp.desired where kind = ? and key = ? order by seq`,
+      fromStored,
+    ),
     /** Returns the ids of the records with this key, each once; skips records without an id. */
-    idsOf: (kind: RecordTypeName, key: Key) => idsOf(kind, key).map(({ id }) => id),
+    idsOf: db.values<[RecordTypeName, Key], string>(
+      `select distinct id from temp.staged where kind = ? and key = ? and id <> ''`,
+    ),
     /** Returns the keys of the records that have these ids. */
-    keysOf: (kind: RecordTypeName, ids: readonly string[]) =>
-      keysOf(kind, JSON.stringify(ids)).map(({ key }) => key),
+    keysOf: db.values<[RecordTypeName, ids: readonly string[]], Key>(
+      `select distinct key from temp.stands
+       where kind = ? and id in (select value from json_each(?)) and key <> ''`,
+    ),
     /** Counts the keys with a valid record, and how many of them request something. */
-    countDesired: (kind: RecordTypeName, range: KeyRange) =>
-      count({ kind, ...range }) ?? { valid: 0, wanted: 0 },
+    countDesired: db.only<RecordRange, { valid: number; wanted: number }>(
+      `select coalesce(sum(valid), 0) valid, coalesce(sum(wanted), 0) wanted from (
+         select max(reason is null) valid, max(reason is null and wants) wanted from temp.desired
+         where ${inRange('desired')} group by key)`,
+    ),
     /** Returns the keys of a range with a valid record that requests something. */
-    wantedKeys: (kind: RecordTypeName, range: KeyRange) =>
-      wanted({ kind, ...range }).map(({ key }) => key),
-    countInvalid: (kind: RecordTypeName) => countInvalid(kind)?.n ?? 0,
+    wantedKeys: db.values<RecordRange, Key>(
+      `select key from temp.desired
+       where ${inRange('desired')} group by key having max(reason is null and wants)`,
+    ),
+    countInvalid: db.number<[RecordTypeName]>(
+      `select count(distinct place) from temp.staged indexed by staged_invalid
+       where kind = ? and reason is not null`,
+    ),
     /** Returns invalid records in reading order, each once, after row `after`. */
-    invalid: (kind: RecordTypeName, after: number, most: number) =>
-      invalid(kind, after, most).map((row) => ({ ...fromStored(row), row: row.seq })),
+    invalid: db.all<
+      [RecordTypeName, after: number, most: number],
+      DesiredRow & { row: number },
+      StoredDesired
+    >(
+      `select ${storedColumns} from temp.desired
+       where kind = ? and seq > ? and reason is not null and not again order by seq limit ?`,
+      (stored) => ({ ...fromStored(stored), row: stored.seq }),
+    ),
   };
 }
 
@@ -419,59 +366,53 @@ export interface DuplicateCounts {
  * is older than the record that opts in.
  */
 export function duplicatesIn(db: Statements) {
-  const note = db.run<KeyRange & { kind: string; done: number }>(
-    `insert or ignore into twin (kind, key, id)
-     select s.kind, s.key, s.id from temp.desired s
-     where ${inRange('s')} and s.id <> '' and (
-       exists (
-         select 1 from temp.staged t where t.kind = s.kind and t.key = s.key and t.id <> s.id)
-       or ((@done or not s.wants or s.reason is not null) and not exists (
-         select 1 from recorded r where r.kind = s.kind and r.key = s.key)))`,
-  );
-  const dropOld = db.run<{ kind: string }>(
-    `delete from twin where kind = @kind and (
-       not exists (
-         select 1 from temp.staged s
-         where s.kind = @kind and s.key = twin.key and s.id = twin.id)
-       or exists (
-         select 1 from origin o where o.kind = @kind and o.key = twin.key and o.id = twin.id)
-       and not exists (
-         select 1 from temp.staged t
-         where t.kind = @kind and t.key = twin.key and t.id <> twin.id))`,
-  );
-  const of = db.all<[RecordTypeName, Key], { id: string }>(
-    'select id from twin where kind = ? and key = ? order by id',
-  );
-  const names = db.all<[RecordTypeName, id: string], { key: Key }>(
-    'select key from twin indexed by twin_by_id where kind = ? and id = ?',
-  );
   // A record that is also staged under another key is counted under its own.
   const shares = (those: string) => `select count(*) from (
     select 1 from temp.staged where kind = @kind and not again and ${those}
     group by key, id having count(distinct place) > 1)`;
-  const count = db.one<{ kind: string }, DuplicateCounts>(
-    `select (${shares("id <> '' and id not in (select id from temp.shared where kind = @kind)")}) ids,
-       (select count(*) from temp.shared where kind = @kind) sharedIds,
-       (select count(*) from (
-         select 1 from temp.staged where kind = @kind and key <> '' and not again
-         group by key having count(distinct place) > 1)) keys`,
-  );
   return {
     /**
-     * Notes the duplicates that this run has read in a range of keys. `read` skips records that
-     * request something, because most of those are about to be recorded. `done` skips none.
+     * Notes the duplicates that this run has read in a range of keys. Unless all are `done`, skips
+     * records that request something, because most of those are about to be recorded.
      */
-    note: (kind: RecordTypeName, range: KeyRange, when: 'read' | 'done') =>
-      note({ kind, ...range, done: Number(when === 'done') }),
+    note: db.run<RecordRange & { done: boolean }>(
+      `insert or ignore into twin (kind, key, id)
+       select s.kind, s.key, s.id from temp.desired s
+       where ${inRange('s')} and s.id <> '' and (
+         exists (
+           select 1 from temp.staged t where t.kind = s.kind and t.key = s.key and t.id <> s.id)
+         or ((@done or not s.wants or s.reason is not null) and not exists (
+           select 1 from recorded r where r.kind = s.kind and r.key = s.key)))`,
+    ),
     /** Drops the duplicates that this run has not read, and those that origins now show. */
-    dropOld: (kind: RecordTypeName) => dropOld({ kind }),
+    dropOld: db.run<{ kind: RecordTypeName }>(
+      `delete from twin where kind = @kind and (
+         not exists (
+           select 1 from temp.staged s
+           where s.kind = @kind and s.key = twin.key and s.id = twin.id)
+         or exists (
+           select 1 from origin o where o.kind = @kind and o.key = twin.key and o.id = twin.id)
+         and not exists (
+           select 1 from temp.staged t
+           where t.kind = @kind and t.key = twin.key and t.id <> twin.id))`,
+    ),
     /** Drops the duplicates of a key. */
     drop: db.run<[RecordTypeName, Key]>('delete from twin where kind = ? and key = ?'),
     /** Returns the ids of the records with a key. */
-    of: (kind: RecordTypeName, key: Key) => of(kind, key).map(({ id }) => id),
+    of: db.values<[RecordTypeName, Key], string>(
+      'select id from twin where kind = ? and key = ? order by id',
+    ),
     /** Counts the ids and keys that several records of the staged reading share. */
-    count: (kind: RecordTypeName) => count({ kind }) ?? { ids: 0, sharedIds: 0, keys: 0 },
+    count: db.only<{ kind: RecordTypeName }, DuplicateCounts>(
+      `select (${shares("id <> '' and id not in (select id from temp.shared where kind = @kind)")}) ids,
+         (select count(*) from temp.shared where kind = @kind) sharedIds,
+         (select count(*) from (
+           select 1 from temp.staged where kind = @kind and key <> '' and not again
+           group by key having count(distinct place) > 1)) keys`,
+    ),
     /** Returns the keys of the records with an id. */
-    namesOf: (kind: RecordTypeName, id: string) => names(kind, id).map(({ key }) => key),
+    namesOf: db.values<[RecordTypeName, id: string], Key>(
+      'select key from twin indexed by twin_by_id where kind = ? and id = ?',
+    ),
   };
 }

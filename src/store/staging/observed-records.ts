@@ -3,9 +3,9 @@
  * Then finds what a listing shows that is not the mirror's, or that the mirror misses.
  */
 import type { Key, ObservedRow, RecordTypeName } from '../../domain/record.ts';
-import { manyIn, type Statements } from '../database/prepared-statements.ts';
+import { manyIn, type Statements, withoutNull } from '../database/prepared-statements.ts';
 import { mostIndexed, observedIndexes } from './staging-tables.ts';
-import { inRange, type KeyRange } from '../database/key-range.ts';
+import { inRange, type RecordRange } from '../database/key-range.ts';
 
 /** Prepares the statements about the platform records that one run has observed. */
 export function observedIn(db: Statements) {
@@ -31,7 +31,7 @@ function addingIn(db: Statements): Add {
   return (rows, under) => {
     const own: unknown[] = [];
     const aliased: unknown[] = [];
-    for (const { kind, id, alias, body, fingerprint, createdAt = null } of rows) {
+    for (const { kind, id, alias, body, fingerprint, createdAt } of rows) {
       const key = under ?? alias;
       const values = alias === key ? own : aliased;
       values.push(kind, id, key, body, fingerprint, createdAt);
@@ -55,28 +55,7 @@ const apart = 10_000;
  * long; in the second case they are built and kept up to date.
  */
 function listedIn(db: Statements, add: Add) {
-  const last = db.value<[], number | null>('select max(seq) from temp.observed');
-  const relisted = db.run<KeyRange & { kind: string }>(
-    `delete from temp.observed where seq in (
-       select o.seq from (
-         select id, max(seq) last from temp.observed where ${inRange('observed', 'id')}
-         group by id having count(*) > 1) again
-       cross join temp.observed o on o.kind = @kind and o.id = again.id and o.seq < again.last)`,
-  );
-  const resolve = db.run<{ kind: string }>(
-    `update temp.observed set alias = coalesce(alias, key), key = coalesce(
-       (select r.key from recorded r cross join temp.staged s on s.kind = r.kind and s.key = r.key
-        where r.kind = @kind and r.id = observed.id limit 1),
-       (select s.key from temp.staged s
-        where s.kind = @kind and s.alias = coalesce(observed.alias, observed.key) and s.key <> ''
-        limit 1),
-       (select s.key from temp.staged s
-        where s.kind = @kind and s.key = coalesce(observed.alias, observed.key)
-          and s.alias is null limit 1),
-       (select r.key from recorded r where r.kind = @kind and r.id = observed.id limit 1),
-       alias, key)
-     where seq in (select seq from temp.observed where kind = @kind)`,
-  );
+  const last = db.value<[], number>('select max(seq) from temp.observed');
   /** The steps that index the listing. Each must run once the listing has ended or failed. */
   const sortings = observedIndexes.map(
     ({ make }) =>
@@ -98,42 +77,40 @@ function listedIn(db: Statements, add: Add) {
      * If a row was listed several times, keeps only the last one. Call it after indexing, for each
      * range of ids.
      */
-    forgetRelisted: (kind: RecordTypeName, range: KeyRange) => relisted({ kind, ...range }),
+    forgetRelisted: db.run<RecordRange>(
+      `delete from temp.observed where seq in (
+         select o.seq from (
+           select id, max(seq) last from temp.observed where ${inRange('observed', 'id')}
+           group by id having count(*) > 1) again
+         cross join temp.observed o on o.kind = @kind and o.id = again.id and o.seq < again.last)`,
+    ),
     /**
      * Gives every listed record the key that it has in the source, found by the recorded id or
      * otherwise by name.
      */
-    resolveKeys: (kind: RecordTypeName) => resolve({ kind }),
+    resolveKeys: db.run<{ kind: RecordTypeName }>(
+      `update temp.observed set alias = coalesce(alias, key), key = coalesce(
+         (select r.key from recorded r cross join temp.staged s on s.kind = r.kind and s.key = r.key
+          where r.kind = @kind and r.id = observed.id limit 1),
+         (select s.key from temp.staged s
+          where s.kind = @kind and s.alias = coalesce(observed.alias, observed.key) and s.key <> ''
+          limit 1),
+         (select s.key from temp.staged s
+          where s.kind = @kind and s.key = coalesce(observed.alias, observed.key)
+            and s.alias is null limit 1),
+         (select r.key from recorded r where r.kind = @kind and r.id = observed.id limit 1),
+         alias, key)
+       where seq in (select seq from temp.observed where kind = @kind)`,
+    ),
   };
 }
 
-interface StoredObserved extends Omit<ObservedRow, 'createdAt'> {
-  created_at: number | null;
-}
-
-function fromStored({ created_at: at, ...row }: StoredObserved): ObservedRow {
-  return { ...row, createdAt: at ?? undefined };
-}
+const storedColumns =
+  'kind, id, coalesce(alias, key) alias, body, fingerprint, created_at "createdAt"';
 
 function seenIn(db: Statements, add: Add) {
   const forgetId = db.run<[RecordTypeName, id: string]>(
     'delete from temp.observed where kind = ? and id = ?',
-  );
-  const ofKey = db.all<[RecordTypeName, Key], StoredObserved>(
-    `select kind, id, coalesce(alias, key) alias, body, fingerprint, created_at
-     from temp.observed indexed by observed_by_key where kind = ? and key = ? order by id`,
-  );
-  const ofId = db.one<[id: string, RecordTypeName, notKey: Key], StoredObserved>(
-    `select kind, id, coalesce(alias, key) alias, body, fingerprint, created_at
-     from temp.observed indexed by observed_by_id
-     where id = ? and kind = ? and key <> ? order by seq desc limit 1`,
-  );
-  const count = db.one<[RecordTypeName], { n: number }>(
-    'select count(*) n from temp.observed where kind = ?',
-  );
-  const createdBy = db.one<[RecordTypeName, at: number], { n: number }>(
-    `select count(*) n from temp.observed
-     where kind = ? and (created_at is null or created_at <= ?)`,
   );
   return {
     /**
@@ -146,29 +123,33 @@ function seenIn(db: Statements, add: Add) {
         add([row], key);
       }
     },
-    observed: (kind: RecordTypeName, key: Key) => ofKey(kind, key).map(fromStored),
+    observed: db.all<[RecordTypeName, Key], ObservedRow>(
+      `select ${storedColumns}
+       from temp.observed indexed by observed_by_key where kind = ? and key = ? order by id`,
+      withoutNull,
+    ),
     /** Returns the record with this id if it was observed under another key. */
-    elsewhere(kind: RecordTypeName, id: string, notKey: Key): ObservedRow | undefined {
-      const row = ofId(id, kind, notKey);
-      return row && fromStored(row);
-    },
-    countObserved: (kind: RecordTypeName) => count(kind)?.n ?? 0,
+    elsewhere: db.one<[id: string, RecordTypeName, notKey: Key], ObservedRow>(
+      `select ${storedColumns}
+       from temp.observed indexed by observed_by_id
+       where id = ? and kind = ? and key <> ? order by seq desc limit 1`,
+      withoutNull,
+    ),
+    countObserved: db.number<[RecordTypeName]>('select count(*) from temp.observed where kind = ?'),
     /**
-     * Counts the distinct ids created no later than `at` (platform's clock), or at an unknown time.
+     * Counts the distinct ids created no later than a time (platform's clock), or at an unknown
+     * time.
      */
-    countCreatedBy: (kind: RecordTypeName, at: number) => createdBy(kind, at)?.n ?? 0,
+    countCreatedBy: db.number<[RecordTypeName, at: number]>(
+      `select count(*) from temp.observed
+       where kind = ? and (created_at is null or created_at <= ?)`,
+    ),
   };
 }
 
 function lookedIn(db: Statements, forgetObserved: (kind: RecordTypeName, key: Key) => number) {
-  const sightedAt = db.one<[RecordTypeName, Key], { at: number }>(
-    'select at from temp.sighted where kind = ? and key = ?',
-  );
-  const look = db.run<[RecordTypeName, Key, at: number | null]>(
+  const look = db.run<[RecordTypeName, Key, at: number | undefined]>(
     'insert or replace into temp.looked (kind, key, at) values (?, ?, ?)',
-  );
-  const lookedAt = db.one<[RecordTypeName, Key], { at: number | null }>(
-    'select at from temp.looked where kind = ? and key = ?',
   );
   return {
     /**
@@ -179,18 +160,19 @@ function lookedIn(db: Statements, forgetObserved: (kind: RecordTypeName, key: Ke
     /** Makes the recorded state of this key count, because it is newer than the listing. */
     assume(kind: RecordTypeName, key: Key): void {
       forgetObserved(kind, key);
-      look(kind, key, null);
+      look(kind, key, undefined);
     },
     /** Returns when the key was read individually; 'assumed' if the recorded state counts. */
-    lookedAt(kind: RecordTypeName, key: Key): number | 'assumed' | undefined {
-      const row = lookedAt(kind, key);
-      return row && (row.at ?? 'assumed');
-    },
+    lookedAt: db.value<[RecordTypeName, Key], number | 'assumed'>(
+      `select coalesce(at, 'assumed') from temp.looked where kind = ? and key = ?`,
+    ),
     /** Notes that a response in this run showed the whole record at this time. */
     addSighted: db.run<[RecordTypeName, Key, at: number]>(
       'insert or replace into temp.sighted (kind, key, at) values (?, ?, ?)',
     ),
-    sightedAt: (kind: RecordTypeName, key: Key) => sightedAt(kind, key)?.at,
+    sightedAt: db.value<[RecordTypeName, Key], number>(
+      'select at from temp.sighted where kind = ? and key = ?',
+    ),
   };
 }
 
@@ -259,7 +241,7 @@ export function platformDriftIn(db: Statements) {
 }
 
 function drifted(db: Statements, sql: string): (most: number) => Drifted {
-  const count = db.one<[], { n: number }>(`select count(*) n from (${sql})`);
-  const names = db.all<[most: number], { name: string }>(`${sql} order by name limit ?`);
-  return (most) => ({ count: count()?.n ?? 0, records: names(most).map(({ name }) => name) });
+  const count = db.number<[]>(`select count(*) from (${sql})`);
+  const names = db.values<[most: number], string>(`${sql} order by name limit ?`);
+  return (most) => ({ count: count(), records: names(most) });
 }

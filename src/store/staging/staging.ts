@@ -4,21 +4,26 @@
  * plan come what is noted beside it, what is undecided again, the news for the do-not-contact list,
  * and what is reverted between two slices of a run.
  */
-import { z } from 'zod';
-import type { Statements } from '../database/prepared-statements.ts';
+import { type Statements, withoutNull } from '../database/prepared-statements.ts';
 import type { Change, Op } from '../../domain/change.ts';
-import { causes, type ListRemark } from '../../domain/do-not-contact.ts';
-import type { GuardClass } from '../../domain/guard-classes.ts';
+import type { ListRemark } from '../../domain/do-not-contact.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
+import { storedJson } from '../../domain/stored-json.ts';
+import {
+  inRange,
+  inStretch,
+  most,
+  type RecordRange,
+  type Stretch,
+  stretchesOf,
+} from '../database/key-range.ts';
 import { desiredIn } from './desired-records.ts';
 import { stagingNames } from './staging-tables.ts';
 import { observedIn } from './observed-records.ts';
-import { toStored } from '../tables/recorded-state.ts';
+import { recordedColumns, recordedValues } from '../tables/recorded-state.ts';
 import { problemColumns } from '../tables/known-problems.ts';
 import { isNoticedHeard } from '../tables/unmanaged-people.ts';
-import { inRange, type KeyRange } from '../database/key-range.ts';
-import { inStretch, most, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
 
 /** Prepares the statements of the staging tables. */
 export function stagingIn(db: Statements) {
@@ -52,15 +57,6 @@ export interface ChangeGroup {
   own: number;
 }
 
-interface StoredChange extends Omit<Change, 'target' | 'guard'> {
-  target: string | null;
-  guard: GuardClass | null;
-}
-
-function fromStored({ target, guard, ...row }: StoredChange): Change {
-  return { ...row, target: target ?? undefined, guard: guard ?? undefined };
-}
-
 /** The operation under which a change is shown. */
 const shownOp = `case
   when op = 'complete' then 'create'
@@ -70,92 +66,71 @@ const shownOp = `case
   else op end`;
 
 function plannedIn(db: Statements) {
-  const plan = db.run<
-    Record<'target' | 'guard' | 'why' | 'before', string | null> &
-      Pick<Change, 'kind' | 'key' | 'op' | 'part' | 'body' | 'phase'>
-  >(
+  const plan = db.run<Omit<Change, 'why'> & { why: string | undefined }>(
     `insert into temp.planned (kind, key, op, part, target, body, phase, guard, why, before)
      values (@kind, @key, @op, @part, @target, @body, @phase, @guard, @why, @before)`,
   );
-  const those =
-    'select kind, key, op, part, target, body, phase, guard, held from temp.planned indexed by planned_in_order';
+  const from = 'from temp.planned indexed by planned_in_order';
+  const columns = 'kind, key, op, part, target, body, phase, guard';
   const order = 'order by phase, kind, key, seq';
-  const planned = db.each<[], StoredChange & { held: number }>(`${those} ${order}`);
-  const within = db.all<Stretch, StoredChange & { held: number }>(
-    `${those} where ${inStretch} ${order}`,
-  );
-  const chunks = stretchesOf(db, 'from temp.planned indexed by planned_in_order where true');
-  const from = `from temp.planned indexed by planned_in_order where ${inStretch}`;
-  const groups = db.all<Stretch, Omit<ChangeGroup, 'held'> & { held: number }>(
-    `select kind, ${shownOp} op, held, count(*) n, total(op = ${shownOp}) own ${from}
-     group by 1, 2, 3`,
-  );
-  const grouped = db.all<
-    Stretch & { of: string; shown: string; held: number },
-    StoredChange & { rule: string | null }
-  >(
-    `select kind, key, op, part, target, body, phase, guard, why ->> '$.rule' rule ${from}
-       and kind = @of and held = @held and ${shownOp} = @shown order by phase, kind, key, seq`,
-  );
+  const planned = db.each<[], Change & { held: 0 | 1 }>(`select ${columns}, held ${from} ${order}`);
+  const chunks = stretchesOf<object>(db, `${from} where true`);
   return {
-    addPlanned: ({ why, ...change }: Change) =>
-      plan({
-        ...change,
-        target: change.target ?? null,
-        guard: change.guard ?? null,
-        why: why ? JSON.stringify(why) : null,
-        before: change.before ?? null,
-      }),
+    addPlanned: ({ target, guard, before, why, ...change }: Change) =>
+      plan({ ...change, target, guard, before, why: why && JSON.stringify(why) }),
     /**
      * Yields the plan by phase, record type and key. Nothing else may use the snapshot while it
      * runs.
      */
     *planned(): IterableIterator<Change & { held: boolean }> {
-      for (const { held, ...row } of planned()) yield { ...fromStored(row), held: held === 1 };
+      for (const { held, ...row } of planned()) yield { ...withoutNull(row), held: held === 1 };
     },
     /** Yields the chunks of the whole plan. */
     chunks: () => chunks({}),
-    plannedIn: (stretch: Stretch): Change[] => within(stretch).map(fromStored),
+    plannedIn: db.all<Stretch, Change>(
+      `select ${columns} ${from} where ${inStretch} ${order}`,
+      withoutNull,
+    ),
     /** Counts the changes of a chunk by group. */
-    groupsIn: (stretch: Stretch): ChangeGroup[] =>
-      groups(stretch).map((row) => ({ ...row, held: row.held === 1 })),
+    groupsIn: db.all<Stretch, ChangeGroup, Omit<ChangeGroup, 'held'> & { held: 0 | 1 }>(
+      `select kind, ${shownOp} op, held, count(*) n, total(op = ${shownOp}) own ${from}
+       where ${inStretch} group by 1, 2, 3`,
+      (row) => ({ ...row, held: row.held === 1 }),
+    ),
     /** Returns the changes of a chunk that belong to a group, with the rules that ask for them. */
-    groupedIn: (stretch: Stretch, { kind: of, op: shown, held }: ChangeGroup) =>
-      grouped({ ...stretch, of, shown, held: Number(held) }).map(({ rule, ...row }) => ({
-        change: fromStored(row),
-        rule,
-      })),
+    groupedIn: db.all<
+      Stretch & { of: RecordTypeName; shown: Op; held: boolean },
+      Change & { rule: string | undefined }
+    >(
+      `select ${columns}, why ->> '$.rule' rule ${from} where ${inStretch}
+         and kind = @of and held = @held and ${shownOp} = @shown ${order}`,
+      withoutNull,
+    ),
   };
 }
 
 function notedIn(db: Statements) {
-  const columns = 'kind, key, id, ownership, body, shown, desired, seen_at';
-  const note = db.run<ReturnType<typeof toStored> & { alone: number }>(
-    `insert or replace into temp.noted (${columns}, alone)
-     values (@kind, @key, @id, @ownership, @body, @shown, @desired, @seen_at, @alone)`,
-  );
-  const adopt = `insert or replace into recorded (${columns}) select ${columns} from temp.noted`;
+  const adopt = `insert or replace into recorded (${recordedColumns})
+    select ${recordedColumns} from temp.noted`;
   const alone = `where alone and ${inRange('noted')}`;
-  const adoptAlone = db.run<KeyRange & { kind: string }>(`${adopt} ${alone}`);
-  const forgetAlone = db.run<KeyRange & { kind: string }>(`delete from temp.noted ${alone}`);
+  const adoptAlone = db.run<RecordRange>(`${adopt} ${alone}`);
+  const forgetAlone = db.run<RecordRange>(`delete from temp.noted ${alone}`);
   const notice = db.run<ReturnType<typeof problemColumns>>(
     `insert or replace into temp.noticed
        (kind, key, class, part, reason, fix, cause, about, option, value, place, crm)
      values (@kind, @key, @class, @part, @reason, @fix, @cause, @about, @option, @value,
        @place, @crm)`,
   );
-  const countNoticed = db.one<[RecordTypeName, name: string], { n: number }>(
-    `select count(distinct key) n from temp.noticed
-     where kind = ? and class = ? and ${isNoticedHeard}`,
-  );
   return {
-    /** Notes a row to record. `isAlone` means that its decision depended on no other record. */
-    addNoted: (row: RecordedRow, isAlone: boolean) =>
-      note({ ...toStored(row), alone: Number(isAlone) }),
+    /** Notes a row to record. `alone` means that its decision depended on no other record. */
+    addNoted: db.run<RecordedRow & { alone: boolean }>(
+      `insert or replace into temp.noted (${recordedColumns}, alone)
+       values (${recordedValues}, @alone)`,
+    ),
     /** Records the noted rows of a range whose decisions did not depend on other records. */
-    adoptAlone(kind: RecordTypeName, range: KeyRange): void {
-      adoptAlone({ kind, ...range });
-      forgetAlone({ kind, ...range });
+    adoptAlone(range: RecordRange): void {
+      adoptAlone(range);
+      forgetAlone(range);
     },
     /** Records the other noted rows. */
     adoptNoted: db.run<[]>(adopt),
@@ -173,8 +148,10 @@ function notedIn(db: Statements) {
       'delete from temp.noticed where kind = ? and key = ?',
     ),
     /** Counts the records with a problem of this class. */
-    countNoticed: (kind: RecordTypeName, name: RecordProblem['class']) =>
-      countNoticed(kind, name)?.n ?? 0,
+    countNoticed: db.number<[RecordTypeName, name: RecordProblem['class']]>(
+      `select count(distinct key) from temp.noticed
+       where kind = ? and class = ? and ${isNoticedHeard}`,
+    ),
   };
 }
 
@@ -182,11 +159,11 @@ function undecidingIn(db: Statements) {
   const listed = 'in (select value from json_each(?))';
   const undecide = ['planned', 'noted', 'noticed', 'forgotten', 'withheld', 'deferred'].map(
     (name) =>
-      db.run<[RecordTypeName, keys: string]>(
+      db.run<[RecordTypeName, keys: readonly Key[]]>(
         `delete from temp.${name} where kind = ? and key ${listed}`,
       ),
   );
-  const unremark = db.run<[keys: string]>(
+  const unremark = db.run<[keys: readonly Key[]]>(
     `delete from temp.remarked where body ->> '$.key' ${listed}`,
   );
   const clear = ['planned', 'noted', 'forgotten', 'remarked'].map((name) =>
@@ -195,9 +172,8 @@ function undecidingIn(db: Statements) {
   return {
     /** Drops the decisions about these records that are not in the snapshot yet. */
     undecide(kind: RecordTypeName, keys: readonly Key[]): void {
-      const list = JSON.stringify(keys);
-      for (const undecideIn of undecide) undecideIn(kind, list);
-      unremark(list);
+      for (const undecideIn of undecide) undecideIn(kind, keys);
+      unremark(keys);
     },
     /** Drops the decisions of one round; readings and problems are kept. */
     clearDecisions(): void {
@@ -206,19 +182,7 @@ function undecidingIn(db: Statements) {
   };
 }
 
-const listEntry = z.object({
-  part: z.string(),
-  cause: z.enum(causes),
-  contact: z.string().nullable(),
-  after: z.number().nullable(),
-  by: z.number(),
-});
-const listRemark = z.object({
-  key: z.string(),
-  ids: z.array(z.string()),
-  adds: z.array(listEntry),
-  ends: z.array(z.object({ seq: z.number(), why: z.string() })),
-});
+const listRemark = storedJson<ListRemark>('a change to the do-not-contact list');
 
 /**
  * Stages the changes to the do-not-contact list from the decisions of one round, so that memory use
@@ -226,17 +190,17 @@ const listRemark = z.object({
  */
 export function listNewsIn(db: Statements) {
   const add = db.run<[body: string]>('insert into temp.remarked (body) values (?)');
-  const next = db.all<[after: number, count: number], { seq: number; body: string }>(
-    'select seq, body from temp.remarked where seq > ? order by seq limit ?',
-  );
   return {
-    add: (remark: ListRemark) => add(JSON.stringify(remark)),
+    add: (remark: ListRemark) => add(listRemark.encode(remark)),
     /** Returns the next remarks after number `after`, in the order in which they were added. */
-    next: (after: number, count: number) =>
-      next(after, count).map(({ seq, body }) => ({
-        nth: seq,
-        remark: listRemark.parse(JSON.parse(body)),
-      })),
+    next: db.all<
+      [after: number, count: number],
+      { nth: number; remark: ListRemark },
+      { seq: number; body: string }
+    >(
+      'select seq, body from temp.remarked where seq > ? order by seq limit ?',
+      ({ seq, body }) => ({ nth: seq, remark: listRemark.decode(body) }),
+    ),
   };
 }
 
@@ -244,7 +208,6 @@ export function listNewsIn(db: Statements) {
 export function slicingIn(db: Statements) {
   const those = `from change indexed by change_planned
     where state = 'planned' and run = ? and kind = ? limit`;
-  const planned = db.one<[run: string, RecordTypeName], { one: 1 }>(`select 1 ${those} 1`);
   const withdraw = db.run<[run: string, RecordTypeName]>(
     `delete from change where seq in (select seq ${those} ${most})`,
   );
@@ -258,7 +221,7 @@ export function slicingIn(db: Statements) {
   );
   return {
     /** Returns whether any planned change is waiting to be sent. */
-    hasPlanned: (run: string, kind: RecordTypeName) => planned(run, kind) !== undefined,
+    hasPlanned: db.has<[run: string, RecordTypeName]>(`select 1 ${those} 1`),
     /**
      * Deletes some thousands of planned changes that were not sent. Returns whether more may
      * remain.

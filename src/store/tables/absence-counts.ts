@@ -1,7 +1,7 @@
 import { apartMs } from '../../domain/clock.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Absence, Key, RecordTypeName } from '../../domain/record.ts';
-import { inRange, type KeyRange } from '../database/key-range.ts';
+import { inRange, type RecordName, type RecordRange } from '../database/key-range.ts';
 
 /** One moment by two clocks, in milliseconds since the epoch. */
 export interface Times {
@@ -14,20 +14,14 @@ export interface Times {
   platformAt: number | undefined;
 }
 
-/** A record with an absence. */
-export interface MissingRecord {
-  key: Key;
-  /** Whether it has an opt-in, and its absence is not due yet. */
-  isWaiting: boolean;
-}
-
 /**
  * A reading to count. An absence is due when both `absentReadings` and `absentForMs` are reached.
  */
 export interface Counted extends Times {
   /** By how much our clock is ahead of the platform's, in milliseconds; null if unknown. */
   aheadMs: number | null;
-  name: string;
+  /** Identifies the reading. */
+  reading: string;
   /** The keys to skip, because another run has read their records more recently. */
   but: readonly Key[];
   absentReadings: number;
@@ -74,101 +68,80 @@ const isDue = (readings: string, ageMs: string) =>
  * the platform states its time only sometimes, the mark stays until it does.
  */
 export function absencesIn(db: Statements) {
-  const get = db.one<[RecordTypeName, Key], Absence>(
-    `select readings, first_at firstAt, last_at lastAt, age_ms ageMs, waited_ms waitedMs
-     from absence where kind = ? and key = ?`,
-  );
-  const count = db.run<object>(
-    `insert into absence (kind, key, first_at, last_at, readings, reading,
-       marked_at, marked_platform_at, age_ms, waited_ms)
-     select kind, key, @at, @at, 1, @reading, @at, @platformAt, 0, iif(${isDue('1', '0')}, 0, null)
-     from recorded
-     where ${inRange('recorded')} and not ${isNamed('recorded')}
-       and key not in (select value from json_each(@but))
-     on conflict (kind, key) do update
-       set last_at = @at, readings = readings + 1, reading = @reading,
-         ${marked}, age_ms = age_ms + ${added},
-         waited_ms = coalesce(
-           waited_ms + ${added}, iif(${isDue('readings + 1', `age_ms + ${added}`)}, 0, null))
-       where reading <> @reading`,
-  );
-  const wait = db.run<object>(
-    `update absence set waited_ms = 0, marked_at = @at,
-       marked_platform_at = coalesce(@platformAt, marked_platform_at)
-     where kind = @kind and key = @key and waited_ms is not null`,
-  );
   const over = `delete from absence where kind = @kind and (${isNamed('absence')}
     or not exists (select 1 from recorded r where r.kind = @kind and r.key = absence.key))`;
-  const drop = db.run<{ kind: string }>(over);
-  const dropOne = db.run<{ kind: string; key: Key }>(`${over} and key = @key`);
-  const fresh = db.value<KeyRange & { kind: string }, number>(
-    `select count(*) n from recorded r where ${inRange('r')}
-       and not exists (
-         select 1 from temp.desired d where d.kind = r.kind and d.key = r.key and ${isInScope})
-       and not exists (select 1 from absence a where a.kind = r.kind and a.key = r.key)
-       and not exists (
-         select 1 from origin o indexed by origin_by_key
-         where o.kind = r.kind and o.key = r.key and exists (
-           select 1 from temp.stands s join temp.desired d
-             on d.kind = s.kind and d.key = s.key and d.id = s.id
-           where s.kind = o.kind and s.id = o.id and ${isInScope}))`,
-  );
-  const summary = db.one<
-    { kind: string; adopted: number },
-    { people: number; due: number; waitedMs: number | null }
-  >(
-    `select count(*) people, count(a.waited_ms) due,
-       max(iif(r.ownership = 'created' or @adopted, a.waited_ms, null)) waitedMs
-     from absence a cross join recorded r on r.kind = a.kind and r.key = a.key
-     where a.kind = @kind and ${isOwned}`,
-  );
-  const people = db.all<{ kind: string }, { key: Key; isWaiting: number }>(
-    `select a.key, a.waited_ms is null and exists (${hasOptIn}) isWaiting
-     from absence a cross join recorded r on r.kind = a.kind and r.key = a.key
-     where a.kind = @kind and ${isOwned}`,
-  );
+  const ownedAbsences = `from absence a cross join recorded r on r.kind = a.kind and r.key = a.key
+    where a.kind = @kind and ${isOwned}`;
   return {
     /** Returns the absence of a record, or undefined if none is counted. */
-    get,
+    get: db.one<[RecordTypeName, Key], Absence>(
+      `select readings, first_at firstAt, last_at lastAt, age_ms ageMs, waited_ms waitedMs
+       from absence where kind = ? and key = ?`,
+    ),
     /**
      * Counts the staged, complete reading as an absence of every recorded record in the range that
-     * it does not contain, except those in `reading.but`. A reading with the same name as the
-     * previous one is not counted again.
+     * it does not contain, except those in `but`. A reading with the same name as the previous one
+     * is not counted again.
      */
-    count: (
-      kind: RecordTypeName,
-      range: KeyRange,
-      { name, platformAt, but, ...reading }: Counted,
-    ) =>
-      count({
-        kind,
-        ...range,
-        ...reading,
-        reading: name,
-        platformAt: platformAt ?? null,
-        but: JSON.stringify(but),
-      }),
+    count: db.run<RecordRange & Counted>(
+      `insert into absence (kind, key, first_at, last_at, readings, reading,
+         marked_at, marked_platform_at, age_ms, waited_ms)
+       select kind, key, @at, @at, 1, @reading, @at, @platformAt, 0, iif(${isDue('1', '0')}, 0, null)
+       from recorded
+       where ${inRange('recorded')} and not ${isNamed('recorded')}
+         and key not in (select value from json_each(@but))
+       on conflict (kind, key) do update
+         set last_at = @at, readings = readings + 1, reading = @reading,
+           ${marked}, age_ms = age_ms + ${added},
+           waited_ms = coalesce(
+             waited_ms + ${added}, iif(${isDue('readings + 1', `age_ms + ${added}`)}, 0, null))
+         where reading <> @reading`,
+    ),
     /**
      * Counts the recorded records of a range that the staged reading has not, or only out of scope,
      * under this key or another, and whose absence was never counted.
      */
-    countNew: (kind: RecordTypeName, range: KeyRange) => fresh({ kind, ...range }) ?? 0,
+    countNew: db.number<RecordRange>(
+      `select count(*) from recorded r where ${inRange('r')}
+         and not exists (
+           select 1 from temp.desired d where d.kind = r.kind and d.key = r.key and ${isInScope})
+         and not exists (select 1 from absence a where a.kind = r.kind and a.key = r.key)
+         and not exists (
+           select 1 from origin o indexed by origin_by_key
+           where o.kind = r.kind and o.key = r.key and exists (
+             select 1 from temp.stands s join temp.desired d
+               on d.kind = s.kind and d.key = s.key and d.id = s.id
+             where s.kind = o.kind and s.id = o.id and ${isInScope}))`,
+    ),
     /**
      * Counts the owned records with an absence, and those whose absence is due. Also returns how
      * long the oldest record that may be deleted has waited; null if there is no such record. With
      * `adopted`, adopted records may be deleted too.
      */
-    summary: (kind: RecordTypeName, adopted: boolean) =>
-      summary({ kind, adopted: Number(adopted) }) ?? { people: 0, due: 0, waitedMs: null },
-    /** Returns the owned records with an absence, in no particular order. */
-    people: (kind: RecordTypeName): MissingRecord[] =>
-      people({ kind }).map(({ key, isWaiting }) => ({ key, isWaiting: isWaiting === 1 })),
+    summary: db.only<
+      { kind: RecordTypeName; adopted: boolean },
+      { people: number; due: number; waitedMs: number | null }
+    >(
+      `select count(*) people, count(a.waited_ms) due,
+         max(iif(r.ownership = 'created' or @adopted, a.waited_ms, null)) waitedMs
+       ${ownedAbsences}`,
+    ),
+    /**
+     * Returns the owned records with an absence, in no particular order, and whether each has an
+     * opt-in and an absence that is not due yet.
+     */
+    people: db.all<{ kind: RecordTypeName }, { key: Key; isWaiting: 0 | 1 }>(
+      `select a.key, a.waited_ms is null and exists (${hasOptIn}) isWaiting ${ownedAbsences}`,
+    ),
     /** Restarts the wait of a record whose absence is due. */
-    waitAnew: (kind: RecordTypeName, key: Key, { at, platformAt }: Times) =>
-      wait({ kind, key, at, platformAt: platformAt ?? null }),
+    waitAnew: db.run<RecordName & Times>(
+      `update absence set waited_ms = 0, marked_at = @at,
+         marked_platform_at = coalesce(@platformAt, marked_platform_at)
+       where kind = @kind and key = @key and waited_ms is not null`,
+    ),
     /** Drops the absences of records that the staged reading contains, or that are not recorded. */
-    dropNamed: (kind: RecordTypeName) => drop({ kind }),
+    dropNamed: db.run<{ kind: RecordTypeName }>(over),
     /** Does the same for one record. */
-    dropIfNamed: (kind: RecordTypeName, key: Key) => dropOne({ kind, key }),
+    dropIfNamed: db.run<RecordName>(`${over} and key = @key`),
   };
 }

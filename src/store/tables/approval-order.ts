@@ -22,16 +22,11 @@ export function countApprovals(meta: Meta): number {
 
 /** Returns a function that counts one more, and returns its number. */
 export function approvalCounterIn(db: Statements): () => number {
-  const count = db.value<[], number>(
+  return db.number<[]>(
     `insert into meta (name, value) values ('${name}', '1')
      on conflict (name) do update set value = cast(cast(value as integer) + 1 as text)
-     returning cast(value as integer) n`,
+     returning cast(value as integer)`,
   );
-  return () => {
-    const counted = count();
-    if (counted === undefined) throw new TypeError('an approval was given without a number');
-    return counted;
-  };
 }
 
 /** Returns an SQL condition: a row of `change` was journaled after one of `approval` was given. */

@@ -1,9 +1,8 @@
-import type { Statements } from '../database/prepared-statements.ts';
+import { type Statements, withoutNull } from '../database/prepared-statements.ts';
 import type { ChangeState, JournaledChange } from '../../domain/change.ts';
-import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { approvalsGiven, orderColumn } from './approval-order.ts';
-import { inStretch, most, stretchesOf, whole, type Stretch } from '../database/plan-chunks.ts';
+import { inStretch, most, stretchesOf, type Stretch } from '../database/key-range.ts';
 
 /** The reason stored with an acknowledged change that was so before anything was sent. */
 export const alreadyThere = 'already there';
@@ -12,21 +11,21 @@ export const alreadyThere = 'already there';
 export const plannedAgain = 'planned again after the creation';
 
 /** When a change moved to another state, in milliseconds since the epoch, and why. */
-export interface Move {
+interface Move {
   at: number;
-  reason?: string | null;
-  fix?: string | null;
+  reason?: string | undefined;
+  fix?: string | undefined;
 }
 
 /** The changes of one run, record type and phase. They are sent before the next phase begins. */
-export interface PlanPart {
+interface PlanPart {
   run: string;
   kind: RecordTypeName;
   phase: number;
 }
 
 /** What a change is about. */
-export type JournaledOp = Pick<JournaledChange, 'kind' | 'op'>;
+type JournaledOp = Pick<JournaledChange, 'kind' | 'op'>;
 
 /** The number of changes of one record type, operation and state. */
 export interface JournalTally extends JournaledOp {
@@ -36,13 +35,8 @@ export interface JournalTally extends JournaledOp {
   further: number;
 }
 
-interface StoredChange extends Omit<JournaledChange, 'target' | 'guard' | 'sentAt'> {
-  target: string | null;
-  guard: GuardClass | null;
-  sent_at: number | null;
-}
-
-const columns = 'seq, run, kind, key, op, part, target, body, phase, guard, state, sent_at';
+/** The columns of a change, of which null is undefined. */
+const columns = `seq, run, kind, key, op, part, target, body, phase, guard, state, sent_at "sentAt"`;
 
 /** The columns that a staged change brings into the journal. */
 const carried = 'kind, key, op, part, target, body, phase, guard, why, before, approved';
@@ -64,25 +58,16 @@ const isOther = 'run not in (select value from json_each(?))';
  * returns to planned.
  */
 export function changesIn(db: Statements) {
-  const adopt = db.all<Stretch & { run: string; at: number }, JournaledOp>(
-    `insert into change (run, ${carried}, state, planned_at, ${orderColumn})
-     select @run, ${carried}, 'planned', @at, ${approvalsGiven}
-     from temp.planned indexed by planned_in_order
-     where held = 0 and ${inStretch} order by phase, kind, key, seq
-     returning kind, op`,
-  );
-  const those = `from change indexed by change_by_run
+  const planned = `from change indexed by change_by_run
     where run = @run and kind = @kind and phase = @phase and state = 'planned'`;
-  const planned = db.all<PlanPart & { key: Key }, StoredChange>(
-    `select ${columns} ${those} and key = @key order by seq`,
-  );
-  const next = db.all<PlanPart & { after: Key; count: number }, StoredChange>(
-    `select ${columns} ${those} and key > @after and key <= (
+  const plannedNext = db.all<PlanPart & { after: Key; count: number }, JournaledChange>(
+    `select ${columns} ${planned} and key > @after and key <= (
        select max(key) from (
-         select distinct key ${those} and key > @after order by key limit @count))
+         select distinct key ${planned} and key > @after order by key limit @count))
      order by key, seq`,
+    withoutNull,
   );
-  const done = db.has<Record<string, string | number>>(
+  const isDone = db.has<Record<string, string | number | undefined>>(
     `select 1 from change indexed by change_by_run
      where run = @run and phase = @phase and kind = @kind and key <> @key and op = @op
        and part = @part and target = @target and state = 'acked' limit 1`,
@@ -90,25 +75,20 @@ export function changesIn(db: Statements) {
   const sent = db.run<[at: number, seq: number]>(
     `update change set state = 'sent', sent_at = ? where seq = ?`,
   );
-  const move = db.run<object>(
+  const move = db.run<Required<Move> & { seq: number; to: ChangeState }>(
     `update change set state = @to, ended_at = iif(@to in ('planned', 'unknown'), null, @at),
        reason = @reason, fix = @fix where seq = @seq`,
   );
-  const open = db.all<[kind: string], StoredChange>(
-    `select ${columns} from change indexed by change_open
-     where state in ('sent', 'unknown') and kind = ? order by seq`,
-  );
-  const doubt = db.run<[kind: string, but: string]>(
-    `update change indexed by change_open set state = 'unknown'
-     where state in ('sent', 'unknown') and state = 'sent' and kind = ? and ${isOther}`,
-  );
-  const left = `from change indexed by change_planned
+  const leftPlanned = `from change indexed by change_planned
     where state = 'planned' and kind = ? and ${isOther} limit`;
-  const abandon = db.run<[at: number, kind: string, but: string]>(
-    `update change set state = 'stale', ended_at = ? where seq in (select seq ${left} ${most})`,
+  const abandon = db.run<[at: number, RecordTypeName, but: readonly string[]]>(
+    `update change set state = 'stale', ended_at = ?
+     where seq in (select seq ${leftPlanned} ${most})`,
   );
-  const hasLeft = db.has<[kind: string, but: string]>(`select 1 ${left} 1`);
-  const chunks = stretchesOf(db, `from change indexed by change_by_run where run = @run`);
+  const chunks = stretchesOf<{ run: string }>(
+    db,
+    `from change indexed by change_by_run where run = @run`,
+  );
   const tally = db.all<Stretch & { run: string }, JournalTally>(
     `select kind, op, state, count(*) n, total(state = 'acked' and op = 'opt_in' and exists (
        select 1 from change c indexed by change_by_run where c.run = @run
@@ -126,15 +106,24 @@ export function changesIn(db: Statements) {
   );
   return {
     /**
-     * Adds the staged plan, or a chunk of it, without the changes that guards withhold. `at` is
-     * when it was planned, in milliseconds since the epoch. Returns what it added.
+     * Adds a chunk of the staged plan, without the changes that guards withhold. `at` is when it
+     * was planned, in milliseconds since the epoch. Returns what it added.
      */
-    adopt: (run: string, at: number, stretch: Stretch = whole) => adopt({ run, at, ...stretch }),
+    adopt: db.all<Stretch & { run: string; at: number }, JournaledOp>(
+      `insert into change (run, ${carried}, state, planned_at, ${orderColumn})
+       select @run, ${carried}, 'planned', @at, ${approvalsGiven}
+       from temp.planned indexed by planned_in_order
+       where held = 0 and ${inStretch} order by phase, kind, key, seq
+       returning kind, op`,
+    ),
     /** Returns the planned changes of a key, in sending order. */
-    planned: (part: PlanPart, key: Key) => planned({ ...part, key }).map(fromStored),
+    planned: db.all<PlanPart & { key: Key }, JournaledChange>(
+      `select ${columns} ${planned} and key = @key order by seq`,
+      withoutNull,
+    ),
     /** Returns planned changes by key, for the next `count` keys after `after` that have any. */
-    plannedNext: (part: PlanPart, after: Key, count: number) =>
-      Map.groupBy(next({ ...part, after, count }).map(fromStored), ({ key }) => key),
+    plannedNext: (part: PlanPart & { after: Key; count: number }) =>
+      Map.groupBy(plannedNext(part), ({ key }) => key),
     /** Returns whether any run has a planned change for this key. */
     isPlanned: db.has<[RecordTypeName, Key]>(
       `select 1 from change indexed by change_by_key
@@ -142,7 +131,7 @@ export function changesIn(db: Statements) {
     ),
     /** Returns whether this run had the same change acknowledged under another key. */
     isDone: ({ run, phase, kind, key, op, part, target = '' }: JournaledChange) =>
-      done({ run, phase, kind, key, op, part, target }),
+      isDone({ run, phase, kind, key, op, part, target }),
     /** Returns whether a change for this key was acknowledged since `at` (epoch milliseconds). */
     isDoneSince: db.has<[RecordTypeName, Key, at: number]>(
       `select 1 from change indexed by change_by_key
@@ -153,22 +142,29 @@ export function changesIn(db: Statements) {
       'select 1 from change indexed by change_by_run where run = ? limit 1',
     ),
     /** Moves a change to another state. */
-    move(seq: number, to: ChangeState, { at, reason = null, fix = null }: Move): void {
+    move(seq: number, to: ChangeState, { at, reason, fix }: Move): void {
       if (to === 'sent') sent(at, seq);
       else move({ seq, to, at, reason, fix });
     },
     /** Returns the sent and unknown changes of all runs, oldest first. */
-    open: (kind: RecordTypeName) => open(kind).map(fromStored),
+    open: db.all<[RecordTypeName], JournaledChange>(
+      `select ${columns} from change indexed by change_open
+       where state in ('sent', 'unknown') and kind = ? order by seq`,
+      withoutNull,
+    ),
     /**
      * Marks sent changes as unknown, except those of the runs in `but`, which are in progress. The
      * processes of other runs have ended, so nothing waits for their responses any more.
      */
-    doubt: (kind: RecordTypeName, but: readonly string[]) => doubt(kind, JSON.stringify(but)),
+    doubt: db.run<[RecordTypeName, but: readonly string[]]>(
+      `update change indexed by change_open set state = 'unknown'
+       where state in ('sent', 'unknown') and state = 'sent' and kind = ? and ${isOther}`,
+    ),
     /** Returns whether runs other than those in `but` have planned changes. */
-    hasLeft: (kind: RecordTypeName, but: readonly string[]) => hasLeft(kind, JSON.stringify(but)),
+    hasLeft: db.has<[RecordTypeName, but: readonly string[]]>(`select 1 ${leftPlanned} 1`),
     /** Marks up to 5,000 of these as stale. Returns whether more may remain. */
     abandon: (kind: RecordTypeName, at: number, but: readonly string[]) =>
-      abandon(at, kind, JSON.stringify(but)) === most,
+      abandon(at, kind, but) === most,
     /**
      * Counts the changes of a run by record type, operation and state, without those that a
      * creation replaced. It yields chunk by chunk, so the same combination may occur several times.
@@ -181,14 +177,5 @@ export function changesIn(db: Statements) {
      * not open. Returns whether more may remain.
      */
     prune: (before: number) => prune(before) === most,
-  };
-}
-
-function fromStored({ target, guard, sent_at: sentAt, ...row }: StoredChange): JournaledChange {
-  return {
-    ...row,
-    target: target ?? undefined,
-    guard: guard ?? undefined,
-    sentAt: sentAt ?? undefined,
   };
 }

@@ -1,7 +1,7 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import type { OptOutReport, ReturnState } from '../../domain/opt-out-report.ts';
 import type { Key, RecordTypeName, RecordedRow } from '../../domain/record.ts';
-import { inRange, type KeyRange } from '../database/key-range.ts';
+import { inRange, type RecordName, type RecordRange } from '../database/key-range.ts';
 
 /** A stored report; times are in milliseconds since the epoch. */
 export interface ReturnedRow extends OptOutReport {
@@ -21,30 +21,29 @@ export interface ReturnedRow extends OptOutReport {
  * When, in which run and why a report moves to another state; times are in milliseconds since the
  * epoch.
  */
-export interface Moved {
+interface Moved {
   at: number;
-  run?: string;
-  reason?: string;
-  fix?: string;
+  run?: string | undefined;
+  reason?: string | undefined;
+  fix?: string | undefined;
   /** When a rejected report is due again. */
-  retryAt?: number;
+  retryAt?: number | undefined;
   /** Whether another attempt has failed. */
   tried?: boolean;
 }
 
-export interface Due {
+interface Due {
+  kind: RecordTypeName;
   /** The current time, in milliseconds since the epoch. */
   at: number;
   /** The maximum number of reports to return. */
   count: number;
-  /** If undefined, the reports of all keys are returned. */
-  key?: Key | undefined;
 }
 
 /**
  * The numbers of open reports, and when the oldest were planned, in milliseconds since the epoch.
  */
-export interface ReturnCounts {
+interface ReturnCounts {
   /** Reports in the states planned, sent and unknown. */
   waiting: number;
   waitingSince: number | null;
@@ -78,14 +77,11 @@ export function optOutReportsIn(db: Statements) {
 
 /** Finds the people who opted out, and moves their reports from state to state. */
 function reportsIn(db: Statements) {
-  /** Selects from a table the rows of a range of keys, or of one key. */
+  /** Selects from a table the rows of a range of keys, or of one record. */
   const either = <R>(select: (where: string) => string, table: string) => {
-    const ofSpan = db.all<KeyRange & { kind: string }, R>(select(inRange(table)));
-    const ofKey = db.all<{ kind: string; key: string }, R>(
-      select(`${table}.kind = @kind and ${table}.key = @key`),
-    );
-    return (kind: RecordTypeName, keys: KeyRange | Key): R[] =>
-      typeof keys === 'string' ? ofKey({ kind, key: keys }) : ofSpan({ kind, ...keys });
+    const ofRange = db.all<RecordRange, R>(select(inRange(table)));
+    const ofOne = db.all<RecordName, R>(select(`${table}.kind = @kind and ${table}.key = @key`));
+    return (keys: RecordRange | RecordName): R[] => ('key' in keys ? ofOne(keys) : ofRange(keys));
   };
   const leavers = (table: string) =>
     either<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>(
@@ -93,32 +89,15 @@ function reportsIn(db: Statements) {
         `select key, body, seen_at "seenAt" from ${table} where ${where} and ${mayHaveLeft}`,
       table.split('.').at(-1) ?? table,
     );
-  const barred = either<{ key: Key }>(
-    (where) =>
-      `select distinct key from temp.noticed where ${where} and class = 'conflict' and not exists (
-         select 1 from recorded r where r.kind = noticed.kind and r.key = noticed.key)
-       order by key`,
-    'noticed',
-  );
-  const add = db.run<object>(
-    `insert into returned
-       (kind, key, crm, part, id, cause, made_after, made_by, state, planned_at)
-     values (@kind, @email, @crmId, @channel, @id, @cause, @after, @by, @state, @at)`,
-  );
-  const move = db.run<object>(
+  const move = db.run<Required<Moved> & { seq: number; to: ReturnState }>(
     `update returned set state = @to, reason = @reason, fix = @fix, retry_at = @retryAt,
        attempts = attempts + @tried, run = coalesce(@run, run),
        sent_at = iif(@to = 'sent', @at, sent_at),
        ended_at = iif(@to in ('acked', 'rejected', 'needless'), @at, null)
      where seq = @seq`,
   );
-  const doubt = db.run<[kind: string, but: string]>(
-    `update returned indexed by returned_open set state = 'unknown'
-     where kind = ? and state = 'sent' and state not in ('acked', 'needless')
-       and run not in (select value from json_each(?))`,
-  );
   return {
-    /** Returns the reports of a range of keys, or of one key. */
+    /** Returns the reports of a range of keys, or of one record. */
     of: either<ReturnedRow>(
       (where) => `select ${columns} from returned where ${where}`,
       'returned',
@@ -128,21 +107,31 @@ function reportsIn(db: Statements) {
     /** Returns the same people, from the rows that this run's decisions have noted. */
     noted: leavers('temp.noted'),
     /** Returns the keys that have a conflict in this run but no recorded row. */
-    barred: (kind: RecordTypeName, keys: KeyRange | Key) =>
-      barred(kind, keys).map(({ key }) => key),
+    barred: either<{ key: Key }>(
+      (where) =>
+        `select distinct key from temp.noticed where ${where} and class = 'conflict'
+           and not exists (
+             select 1 from recorded r where r.kind = noticed.kind and r.key = noticed.key)
+         order by key`,
+      'noticed',
+    ),
     /** Adds a report; `at` is when the opt-out was first observed (epoch milliseconds). */
-    add: (kind: RecordTypeName, row: OptOutReport & { state: ReturnState; at: number }) =>
-      add({ kind, ...row }),
+    add: db.run<OptOutReport & { kind: RecordTypeName; state: ReturnState; at: number }>(
+      `insert into returned
+         (kind, key, crm, part, id, cause, made_after, made_by, state, planned_at)
+       values (@kind, @email, @crmId, @channel, @id, @cause, @after, @by, @state, @at)`,
+    ),
     /** Moves a report to another state. */
-    move(seq: number, to: ReturnState, how: Moved): void {
-      const { at, run, reason, fix, retryAt, tried = false } = how;
-      const why = { reason: reason ?? null, fix: fix ?? null, retryAt: retryAt ?? null };
-      move({ seq, to, at, run: run ?? null, ...why, tried: Number(tried) });
-    },
+    move: (seq: number, to: ReturnState, { run, reason, fix, retryAt, tried, at }: Moved) =>
+      move({ seq, to, run, reason, fix, retryAt, tried: tried ?? false, at }),
     /** Deletes a report. */
     drop: db.run<[seq: number]>('delete from returned where seq = ?'),
     /** Marks sent reports as unknown, except those of the runs in `but`, which are in progress. */
-    doubt: (kind: RecordTypeName, but: readonly string[]) => doubt(kind, JSON.stringify(but)),
+    doubt: db.run<[RecordTypeName, but: readonly string[]]>(
+      `update returned indexed by returned_open set state = 'unknown'
+       where kind = ? and state = 'sent' and state not in ('acked', 'needless')
+         and run not in (select value from json_each(?))`,
+    ),
     /**
      * Deletes reports about people who are no longer recorded, if they were acked, rejected or
      * found needless before `before` (epoch milliseconds).
@@ -159,50 +148,42 @@ function reportsIn(db: Statements) {
 function dueReportsIn(db: Statements) {
   const isOpen = "kind = @kind and state not in ('acked', 'needless')";
   const isDue = `(state in ('planned', 'unknown') or (state = 'rejected' and retry_at <= @at))`;
-  const due = db.all<{ kind: string; at: number; count: number }, ReturnedRow>(
-    `select ${columns} from returned indexed by returned_open
-     where ${isOpen} and ${isDue} order by attempts, seq limit @count`,
-  );
-  const dueOf = db.all<{ kind: string; at: number; count: number; key: Key }, ReturnedRow>(
-    `select ${columns} from returned indexed by returned_by_record
-     where ${isOpen} and key = @key and ${isDue} order by attempts, seq limit @count`,
-  );
   const ofState = db.all<{ kind: string; state: string; count: number }, ReturnedRow>(
     `select ${columns} from returned indexed by returned_open
      where ${isOpen} and state = @state order by planned_at, seq limit @count`,
   );
-  const counts = db.one<{ kind: string }, ReturnCounts>(
-    `select count(*) filter (where ${isWaiting}) waiting,
-       min(planned_at) filter (where ${isWaiting}) "waitingSince",
-       count(*) filter (where state = 'rejected') rejected,
-       min(planned_at) filter (where state = 'rejected') "rejectedSince"
-     from returned indexed by returned_open where ${isOpen}`,
-  );
-  const refused = db.values<{ kind: string }, Key>(
-    `select distinct key from returned indexed by returned_open
-     where ${isOpen} and state = 'rejected' order by key`,
-  );
-  const release = db.run<{ kind: string; key: Key }>(
-    `update returned set retry_at = 0, attempts = 0
-     where kind = @kind and key = @key and state = 'rejected'`,
-  );
-  const nothing = { waiting: 0, waitingSince: null, rejected: 0, rejectedSince: null };
   return {
-    /**
-     * Returns the reports that are due, for all keys or for one; those tried least often come
-     * first.
-     */
-    due: (kind: RecordTypeName, { at, count, key }: Due) =>
-      key === undefined ? due({ kind, at, count }) : dueOf({ kind, at, count, key }),
+    /** Returns the reports that are due; those tried least often come first. */
+    due: db.all<Due, ReturnedRow>(
+      `select ${columns} from returned indexed by returned_open
+       where ${isOpen} and ${isDue} order by attempts, seq limit @count`,
+    ),
+    /** Returns those of one key. */
+    dueOf: db.all<Due & { key: Key }, ReturnedRow>(
+      `select ${columns} from returned indexed by returned_by_record
+       where ${isOpen} and key = @key and ${isDue} order by attempts, seq limit @count`,
+    ),
     /** Returns the unknown reports, oldest first. */
     unknown: (kind: RecordTypeName) => ofState({ kind, state: 'unknown', count: 1_000_000 }),
     /** Returns up to `count` rejected reports, oldest first. */
     rejected: (kind: RecordTypeName, count: number) => ofState({ kind, state: 'rejected', count }),
     /** Counts the reports that are waiting, and those that were rejected. */
-    counts: (kind: RecordTypeName) => counts({ kind }) ?? nothing,
+    counts: db.only<{ kind: RecordTypeName }, ReturnCounts>(
+      `select count(*) filter (where ${isWaiting}) waiting,
+         min(planned_at) filter (where ${isWaiting}) "waitingSince",
+         count(*) filter (where state = 'rejected') rejected,
+         min(planned_at) filter (where state = 'rejected') "rejectedSince"
+       from returned indexed by returned_open where ${isOpen}`,
+    ),
     /** Returns the keys with a rejected report. */
-    refused: (kind: RecordTypeName) => refused({ kind }),
+    refused: db.values<{ kind: RecordTypeName }, Key>(
+      `select distinct key from returned indexed by returned_open
+       where ${isOpen} and state = 'rejected' order by key`,
+    ),
     /** Makes the rejected reports of a key due in the next run. Returns their number. */
-    release: (kind: RecordTypeName, key: Key) => release({ kind, key }),
+    release: db.run<RecordName>(
+      `update returned set retry_at = 0, attempts = 0
+       where kind = @kind and key = @key and state = 'rejected'`,
+    ),
   };
 }

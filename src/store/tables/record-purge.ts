@@ -1,6 +1,7 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import { Busy } from '../../domain/errors.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { RecordName } from '../database/key-range.ts';
 
 /** The number of deleted rows, by table. */
 export interface Purged {
@@ -27,47 +28,49 @@ const withoutFormer = `
 /** Removes all traces of a record from the snapshot. */
 export function purgeIn(db: Statements) {
   const from = (table: string) =>
-    db.run<[kind: string, key: string]>(`delete from ${table} where kind = ? and key = ?`);
-  const recorded = from('recorded');
-  const origins = from('origin');
-  const duplicates = from('twin');
-  const problems = from('problem');
-  const changes = from('change');
-  const absences = from('absence');
-  const held = from('held');
-  const standing = from('standing');
-  const returned = from('returned');
-  const unaudited = db.run<[key: string]>('delete from unaudited where key = ?');
-  const stated = db.run<{ kind: string; key: string; ids: string }>(
-    `delete from stated where kind = @kind
-       and (key = @key or id in (
-         select value from json_each(@ids)
-         union select id from stated where kind = @kind and key = @key and id <> ''))`,
-  );
-  const dropEmpty = db.run<[]>('delete from held_plan where batch not in (select batch from held)');
-  const dropMentions = db.run<{ kind: string; key: string }>(withoutFormer);
-  const checkpoint = db.one<[], { busy: number }>('pragma wal_checkpoint(truncate)');
+    db.run<[RecordTypeName, key: string]>(`delete from ${table} where kind = ? and key = ?`);
+  const drop = {
+    recorded: from('recorded'),
+    origins: from('origin'),
+    duplicates: from('twin'),
+    problems: from('problem'),
+    changes: from('change'),
+    absences: from('absence'),
+    held: from('held'),
+    standing: from('standing'),
+    returned: from('returned'),
+    unaudited: db.run<[Key]>('delete from unaudited where key = ?'),
+    stated: db.run<RecordName & { ids: readonly string[] }>(
+      `delete from stated where kind = @kind
+         and (key = @key or id in (
+           select value from json_each(@ids)
+           union select id from stated where kind = @kind and key = @key and id <> ''))`,
+    ),
+    emptyPlans: db.run<[]>('delete from held_plan where batch not in (select batch from held)'),
+    mentions: db.run<RecordName>(withoutFormer),
+  };
+  const isBusy = db.number<[]>('pragma wal_checkpoint(truncate)');
   return {
     /** Deletes every row about the record; `ids` are its ids in the source. */
     rows(kind: RecordTypeName, key: Key, ids: readonly string[]): Purged {
       // The problem of an invalid record without a key is stored under the record's id instead.
       const names = [key, ...ids.map((id) => `id ${id}`)];
-      dropMentions({ kind, key });
-      duplicates(kind, key);
-      unaudited(key);
-      stated({ kind, key, ids: JSON.stringify(ids) });
+      drop.mentions({ kind, key });
+      drop.duplicates(kind, key);
+      drop.unaudited(key);
+      drop.stated({ kind, key, ids });
       const dropped = {
-        recorded: recorded(kind, key),
-        origins: origins(kind, key),
-        problems: names.reduce((sum, name) => sum + problems(kind, name), 0),
-        changes: changes(kind, key),
-        absences: absences(kind, key),
+        recorded: drop.recorded(kind, key),
+        origins: drop.origins(kind, key),
+        problems: names.reduce((sum, name) => sum + drop.problems(kind, name), 0),
+        changes: drop.changes(kind, key),
+        absences: drop.absences(kind, key),
         // The changes that the newest plan shows as withheld are in both tables and are counted
         // once.
-        held: Math.max(held(kind, key), standing(kind, key)),
-        returned: returned(kind, key),
+        held: Math.max(drop.held(kind, key), drop.standing(kind, key)),
+        returned: drop.returned(kind, key),
       };
-      dropEmpty();
+      drop.emptyPlans();
       return dropped;
     },
     /**
@@ -76,7 +79,7 @@ export function purgeIn(db: Statements) {
      */
     scrub(): void {
       db.exec('vacuum');
-      if (checkpoint()?.busy === 0) return;
+      if (isBusy() === 0) return;
       throw new Busy('another process reads the snapshot, so it is not rewritten', {
         fix: 'run it again',
       });

@@ -1,41 +1,28 @@
 /** Reads back what a run changed, for `undo`. */
-import { z } from 'zod';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { DoneChange } from '../../domain/change.ts';
 import { alreadyThere } from './journal.ts';
-import { inStretch, type Stretch, stretchesOf } from '../database/plan-chunks.ts';
-import type { Statements } from '../database/prepared-statements.ts';
+import { storedJson } from '../../domain/stored-json.ts';
+import { inStretch, type RecordName, type Stretch, stretchesOf } from '../database/key-range.ts';
+import { type Statements, withoutNull } from '../database/prepared-statements.ts';
 
-export interface RunPart {
-  run: string;
-  kind: RecordTypeName;
-}
-
-interface StoredDone extends Omit<
-  DoneChange,
-  'target' | 'before' | 'later' | 'isUndone' | 'wasThere'
-> {
+interface StoredDone extends Omit<DoneChange, 'later' | 'isUndone' | 'wasThere'> {
   wasThere: 0 | 1;
-  target: string | null;
-  before: string | null;
   /** `laterRuns` as JSON text, the newest first. */
   later: string;
 }
 
-/** The runs that changed a record later, and which run each of them undid, if it did. */
-const laterRuns = z.array(z.object({ run: z.string(), undoes: z.string().nullable() }));
-type LaterRun = z.infer<typeof laterRuns>[number];
+/** A run that changed a record later, and which run it undid, if it did. */
+interface LaterRun {
+  run: string;
+  undoes: string | null;
+}
+const laterRuns = storedJson<readonly LaterRun[]>('the history of a record');
 
 /** The acknowledged changes of earlier runs. */
 export function runChangesIn(db: Statements) {
-  const chunks = stretchesOf(db, 'from change indexed by change_by_run where run = @run');
-  const select = db.run<Stretch & { run: string; of: string }>(
-    `insert or ignore into temp.candidate (kind, key)
-     select kind, key from change indexed by change_by_run
-     where run = @run and kind = @of and state = 'acked' and ${inStretch}`,
-  );
   // A later change to the whole record, or to the same part, comes from another run.
-  const done = db.all<RunPart & { by: string; key: Key }, StoredDone>(
+  const done = db.all<RecordName & { run: string; by: string }, StoredDone>(
     `select op, part, target, body, before, reason is '${alreadyThere}' wasThere, (
        select json_group_array(json_object('run', l.run, 'undoes', r.asked ->> '$.undoes')
          order by l.seq desc)
@@ -45,27 +32,29 @@ export function runChangesIn(db: Statements) {
      from change c indexed by change_by_key
      where run = @run and kind = @kind and state = 'acked' and key = @key
      order by seq`,
-  );
-  const lastAt = db.one<[kind: string, key: string], { at: number | null }>(
-    `select max(ended_at) at from change indexed by change_by_key
-     where kind = ? and key = ? and state = 'acked'`,
+    withoutNull,
   );
   return {
     /** Yields the chunks of the changes of a run. */
-    chunks: (run: string) => chunks({ run }),
+    chunks: stretchesOf<{ run: string }>(
+      db,
+      'from change indexed by change_by_run where run = @run',
+    ),
     /** Makes the records of a chunk that the run has changed candidates for a decision. */
-    select: ({ run, kind }: RunPart, stretch: Stretch) => select({ run, of: kind, ...stretch }),
+    select: db.run<Stretch & { run: string; of: RecordTypeName }>(
+      `insert or ignore into temp.candidate (kind, key)
+       select kind, key from change indexed by change_by_run
+       where run = @run and kind = @of and state = 'acked' and ${inStretch}`,
+    ),
     /**
      * Returns the changes that a run made to a record, oldest first. Those of the run `by`, which
      * asks, do not count as later ones.
      */
-    of: (part: RunPart & { by: string }, key: Key): DoneChange[] =>
-      done({ ...part, key }).map(({ target, before, later, wasThere, ...row }) => {
-        const last = standing(laterRuns.parse(JSON.parse(later)), part.run);
+    of: (part: RecordName & { run: string; by: string }): DoneChange[] =>
+      done(part).map(({ later, wasThere, ...row }) => {
+        const last = standing(laterRuns.decode(later), part.run);
         return {
           ...row,
-          target: target ?? undefined,
-          before: before ?? undefined,
           later: last?.run,
           isUndone: last?.undoes === part.run,
           wasThere: wasThere === 1,
@@ -75,7 +64,10 @@ export function runChangesIn(db: Statements) {
      * Returns when the newest change of any run to a record was acknowledged, in milliseconds since
      * the epoch; undefined if none was.
      */
-    lastAt: (kind: RecordTypeName, key: Key) => lastAt(kind, key)?.at ?? undefined,
+    lastAt: db.value<[RecordTypeName, Key], number>(
+      `select max(ended_at) from change indexed by change_by_key
+       where kind = ? and key = ? and state = 'acked'`,
+    ),
   };
 }
 

@@ -3,7 +3,7 @@
  * each day and origin of opt-outs. Times are in milliseconds since the epoch.
  */
 import type { Statements } from '../database/prepared-statements.ts';
-import { inRange, type KeyRange } from '../database/key-range.ts';
+import { inRange, type RecordRange } from '../database/key-range.ts';
 
 /** The figures of a run at its end. */
 export interface RunFigures {
@@ -37,13 +37,10 @@ export interface OptOutDay {
 }
 
 /** One point of the plots: the largest values of the runs of a time. */
-export type FiguresPoint = Pick<
-  RunFigures,
-  'at' | 'ms' | 'refused' | 'used' | 'proofMs' | 'changed'
->;
+type FiguresPoint = Pick<RunFigures, 'at' | 'ms' | 'refused' | 'used' | 'proofMs' | 'changed'>;
 
 /** The part of the history that plots show. */
-export interface Part {
+interface Part {
   since: number;
   /** The time that one point stands for. */
   stepMs: number;
@@ -56,40 +53,8 @@ const bucket = 'cast((at - @since) / @stepMs as integer)';
 
 /** Stores and returns the figures. */
 export function figuresIn(db: Statements) {
-  const optOutsOf = db.all<{ run: string; at: number }, OptOutDay>(
-    // Opt-outs are the first phase of a run, so the other changes are not looked at.
-    `select ${dayOf('@at')} day, count(*) n, case
-         when why ->> '$.rule' in ('settled-out', 'undo') then 'operator'
-         when coalesce(body ->> '$.cause', 'stated') = 'stated' then 'stated'
-         else 'absence' end origin
-     from change indexed by change_by_run
-     where run = @run and phase = 0 and kind = 'contact' and op = 'opt_out' and state = 'acked'
-     group by origin`,
-  );
-  const subscribed = db.all<KeyRange & { kind: string }, { channel: string; n: number }>(
-    `select c.key channel, count(*) n from recorded r, json_each(r.body, '$.channels') c
-     where ${inRange('r')} and c.value ->> '$.is' = 'opt_in' and not instr(r.body, '"left":{')
-     group by c.key`,
-  );
-  const madeSince = db.all<KeyRange & { kind: string; since: number }, OptOutDay>(
-    `select ${dayOf('seen')} day, 'platform' origin, count(*) n from (
-       select c.value ->> '$.made.by' seen, c.value ->> '$.made.after' after
-         from recorded r, json_each(r.body, '$.channels') c
-         where ${inRange('r')} and instr(r.body, '"made"')
-       union all
-       select r.body ->> '$.left.by', r.body ->> '$.left.after' from recorded r
-         where ${inRange('r')} and instr(r.body, '"left":{'))
-     where seen > @since and after is not null group by day`,
-  );
-  const countedAt = db.value<[], number | null>(
-    'select max(at) at from run_figures where people is not null',
-  );
-  const first = db.value<[since: number], number | null>(
-    'select min(at) at from run_figures where at >= ?',
-  );
   const pruneRuns = db.run<[before: number]>('delete from run_figures where at < ?');
   const pruneDays = db.run<[before: number]>(`delete from opt_out_day where day < ${dayOf('?')}`);
-  const kind = 'contact';
   return {
     add: db.run<RunFigures>(
       `insert or replace into run_figures
@@ -110,15 +75,37 @@ export function figuresIn(db: Statements) {
        on conflict (day, origin) do update set n = n + excluded.n`,
     ),
     /** Counts the acknowledged opt-outs of a run by the day of `at`. */
-    optOutsOf: (run: string, at: number) => optOutsOf({ run, at }),
+    optOutsOf: db.all<{ run: string; at: number }, OptOutDay>(
+      // Opt-outs are the first phase of a run, so the other changes are not looked at.
+      `select ${dayOf('@at')} day, count(*) n, case
+           when why ->> '$.rule' in ('settled-out', 'undo') then 'operator'
+           when coalesce(body ->> '$.cause', 'stated') = 'stated' then 'stated'
+           else 'absence' end origin
+       from change indexed by change_by_run
+       where run = @run and phase = 0 and kind = 'contact' and op = 'opt_out' and state = 'acked'
+       group by origin`,
+    ),
     /** Counts the people of a range who are subscribed, by channel. */
-    subscribed: (range: KeyRange) => subscribed({ kind, ...range }),
+    subscribed: db.all<RecordRange, { channel: string; n: number }>(
+      `select c.key channel, count(*) n from recorded r, json_each(r.body, '$.channels') c
+       where ${inRange('r')} and c.value ->> '$.is' = 'opt_in' and not instr(r.body, '"left":{')
+       group by c.key`,
+    ),
     /** Counts the opt-outs of a range that were made on the platform and seen since a time. */
-    madeSince: (range: KeyRange, since: number) => madeSince({ kind, ...range, since }),
+    madeSince: db.all<RecordRange & { since: number }, OptOutDay>(
+      `select ${dayOf('seen')} day, 'platform' origin, count(*) n from (
+         select c.value ->> '$.made.by' seen, c.value ->> '$.made.after' after
+           from recorded r, json_each(r.body, '$.channels') c
+           where ${inRange('r')} and instr(r.body, '"made"')
+         union all
+         select r.body ->> '$.left.by', r.body ->> '$.left.after' from recorded r
+           where ${inRange('r')} and instr(r.body, '"left":{'))
+       where seen > @since and after is not null group by day`,
+    ),
     /** Returns when people were last counted; undefined if never. */
-    countedAt: () => countedAt() ?? undefined,
-    /** Returns the time of the first row from `since` on. */
-    firstSince: (since: number) => first(since) ?? undefined,
+    countedAt: db.value<[], number>('select max(at) from run_figures where people is not null'),
+    /** Returns the time of the first row from a time on. */
+    firstSince: db.value<[since: number], number>('select min(at) from run_figures where at >= ?'),
     points: db.all<Part, FiguresPoint>(
       `select max(at) at, max(ms) ms, max(refused) refused, max(used) used, max(proof_ms) proofMs,
          max(changed) changed

@@ -3,7 +3,7 @@
  * record, and the keys of all tables that name records.
  */
 import type { Statements } from '../database/prepared-statements.ts';
-import { inStretch, type Place, stretchesOf } from '../database/plan-chunks.ts';
+import { inStretch, type Place, stretchesOf } from '../database/key-range.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import { isAfter } from './approval-order.ts';
@@ -44,19 +44,13 @@ const newestFirst = 'order by number desc, started_at desc, id desc';
 
 /** Records when runs start and how they end. */
 export function runsIn(db: Statements) {
-  const list = db.all<
-    { mode: string | null; statuses: string | null; count: number; offset: number },
-    KeptRun
-  >(
+  const list = db.all<Required<RunFilter> & { count: number; offset: number }, KeptRun>(
     `select ${columns} from run join (
        select id listed from run
        where (@mode is null or mode = @mode)
          and (@statuses is null or status in (select value from json_each(@statuses)))
        ${newestFirst} limit @count offset @offset) on id = listed
      ${newestFirst}`,
-  );
-  const lastOf = db.all<[mode: string, count: number], KeptRun>(
-    `select ${columns} from run where mode = ? ${newestFirst} limit ?`,
   );
   return {
     /** `asked`: what asked for the run, as JSON text. */
@@ -75,16 +69,15 @@ export function runsIn(db: Statements) {
     /** Returns the newest runs, newest first. */
     newest: db.all<[count: number], KeptRun>(`select ${columns} from run ${newestFirst} limit ?`),
     /** Returns a part of the runs that a filter selects, newest first. */
-    list: ({ mode, statuses, count, offset }: RunFilter & { count: number; offset: number }) =>
-      list({
-        mode: mode ?? null,
-        count,
-        offset,
-        statuses: statuses ? JSON.stringify(statuses) : null,
-      }),
-    newestOf: (mode: string): KeptRun | undefined => lastOf(mode, 1)[0],
+    list: ({ mode, statuses, ...part }: RunFilter & { count: number; offset: number }) =>
+      list({ mode, statuses, ...part }),
+    newestOf: db.one<[mode: string], KeptRun>(
+      `select ${columns} from run where mode = ? ${newestFirst} limit 1`,
+    ),
     /** Returns the newest runs of a mode, newest first. */
-    lastOf,
+    lastOf: db.all<[mode: string, count: number], KeptRun>(
+      `select ${columns} from run where mode = ? ${newestFirst} limit ?`,
+    ),
     /**
      * Returns the newest full run of all record types that completed successfully with both
      * readings certified, and that left nobody out. At its end, the platform matched what the CRM
@@ -114,21 +107,21 @@ export function runsIn(db: Statements) {
 }
 
 /** Selects changes of a run; undefined selects all. */
-export interface ChangeFilter {
+interface ChangeFilter {
   kind?: string | undefined;
   op?: string | undefined;
   part?: string | undefined;
   state?: string | undefined;
 }
 
-export interface ChangePart extends ChangeFilter {
+interface ChangePart extends ChangeFilter {
   /** The `seq` of the change before the first one. */
   after?: number | undefined;
   count: number;
 }
 
 /** A part of the changes of a run. */
-export interface ListedChanges {
+interface ListedChanges {
   changes: (KeptChange & { rule: string | null })[];
   /** The `after` of the next part; undefined if this is the last one. */
   next: number | undefined;
@@ -151,7 +144,7 @@ export interface KeptChange extends Pick<
 }
 
 /** The number of changes without a known outcome, for one state. */
-export interface OpenCount {
+interface OpenCount {
   state: 'sent' | 'unknown';
   n: number;
   /** When the oldest was sent, in milliseconds since the epoch. */
@@ -194,7 +187,10 @@ const chunksAtOnce = 8;
 
 /** Returns a part of the changes of a run that a filter selects, in the order of sending. */
 function changesOfRun(db: Statements): (run: string, part: ChangePart) => ListedChanges {
-  const chunks = stretchesOf(db, 'from change indexed by change_by_run where run = @run');
+  const chunks = stretchesOf<{ run: string }>(
+    db,
+    'from change indexed by change_by_run where run = @run',
+  );
   const place = db.one<[seq: number, run: string], Place>(
     'select phase, kind, key, seq from change where seq = ? and run = ?',
   );
@@ -205,7 +201,7 @@ function changesOfRun(db: Statements): (run: string, part: ChangePart) => Listed
        and (@part is null or part = @part) and (@state is null or state = @state)
      order by phase, kind, key, seq limit @most`,
   );
-  return (run, { kind = null, op = null, part = null, state = null, after, count }) => {
+  return (run, { kind, op, part, state, after, count }) => {
     const changes: ReturnType<typeof select> = [];
     let looked = 0;
     const begin = after === undefined ? undefined : place(after, run);

@@ -15,11 +15,11 @@
  *   or limited reading  stored would be no news to the run that acts on it
  */
 import type { Statements } from '../database/prepared-statements.ts';
-import type { Key, RecordTypeName } from '../../domain/record.ts';
-import { inRange, rangesBy, type KeyRange } from '../database/key-range.ts';
+import type { Key } from '../../domain/record.ts';
+import { inRange, type RecordName, type RecordRange } from '../database/key-range.ts';
 
 /** What the staged records are. */
-export interface StoredReading {
+interface StoredReading {
   /** The keys to leave out. */
   but: readonly Key[];
   /** Whether the records are as the source has them, and the run acts on all of them. */
@@ -53,23 +53,6 @@ const columns = 'kind, key, id, part, says, stated_by';
 
 /** The statements of the source's records, by record and part. */
 export function statedConsentsIn(db: Statements) {
-  const optOutsOf = db.values<Record<'kind' | 'key' | 'ids' | 'mapping', string>, string>(
-    `select part from stated where kind = @kind and key = @key
-       and (says = 'opt_out' or says = 'unread' and stated_by = @mapping)
-     union
-     select s.part from json_each(@ids) i
-       cross join stated s indexed by stated_opt_out
-         on s.kind = @kind and s.id = i.value and s.says = 'opt_out'
-     where not exists (
-       select 1 from stated o
-       where o.kind = s.kind and o.key = @key and o.id = s.id and o.part = s.part)`,
-  );
-  const of = ['temp.staged', 'stated'];
-  const ranges = rangesBy(db, { column: 'key', of, where: 'kind = @kind' });
-  const unknown = db.values<KeyRange & { kind: string }, Key>(
-    `select distinct key from temp.staged s where ${inRange('s')}
-       and not exists (select 1 from stated o where o.kind = s.kind and o.key = s.key)`,
-  );
   const optedOutBefore = `exists (
     select 1 from stated o indexed by stated_opt_out
     where o.kind = d.kind and o.id = d.id and o.part = c.key and o.says = 'opt_out'
@@ -81,17 +64,17 @@ export function statedConsentsIn(db: Statements) {
       or says = 'unread' and excluded.says <> 'unread' and stated_by = @mapping)
     and not ${isIn('stated.key', 'stated.part')}`;
   const set = ['says', 'stated_by'].map((one) => `${one} = iif(${keeps}, ${one}, excluded.${one})`);
-  const storeAll = db.run<object>(
+  const storeAll = db.run<RecordRange & StoredReading>(
     `insert into stated (${columns}) ${statements(`(${isOut} or (${mayReplace}))`)}
      on conflict (kind, key, id, part) do update set gone_at = null, ${set.join(', ')}
      where gone_at is not null or says <> excluded.says or stated_by is not excluded.stated_by`,
   );
-  const storeOptOuts = db.run<object>(
+  const storeOptOuts = db.run<RecordRange & StoredReading>(
     `insert into stated (${columns}) ${statements(isOut)}
      on conflict (kind, key, id, part) do update
        set says = excluded.says, stated_by = excluded.stated_by where says <> 'opt_out'`,
   );
-  const markGone = db.run<KeyRange & { kind: string; at: number }>(
+  const markGone = db.run<RecordRange & { at: number }>(
     `update stated set gone_at = @at where ${inRange('stated')} and gone_at is null
        and not exists (
          select 1 from temp.staged s
@@ -102,20 +85,27 @@ export function statedConsentsIn(db: Statements) {
      * Returns the parts for which one of these ids, or a record of this key, has opted out, or may
      * have by this mapping.
      */
-    optOutsOf: (
-      kind: RecordTypeName,
-      { key, ids, mapping }: { key: Key; ids: readonly string[]; mapping: string },
-    ) => optOutsOf({ kind, key, ids: JSON.stringify(ids), mapping }),
-    /** Yields the key ranges of what is staged and what is stored. */
-    ranges: (kind: RecordTypeName) => ranges({ kind }),
+    optOutsOf: db.values<RecordName & { ids: readonly string[]; mapping: string }, string>(
+      `select part from stated where kind = @kind and key = @key
+         and (says = 'opt_out' or says = 'unread' and stated_by = @mapping)
+       union
+       select s.part from json_each(@ids) i
+         cross join stated s indexed by stated_opt_out
+           on s.kind = @kind and s.id = i.value and s.says = 'opt_out'
+       where not exists (
+         select 1 from stated o
+         where o.kind = s.kind and o.key = @key and o.id = s.id and o.part = s.part)`,
+    ),
     /** Returns the staged keys of a range of which nothing is stored yet. */
-    newKeys: (kind: RecordTypeName, range: KeyRange) => unknown({ kind, ...range }),
+    newKeys: db.values<RecordRange, Key>(
+      `select distinct key from temp.staged s where ${inRange('s')}
+         and not exists (select 1 from stated o where o.kind = s.kind and o.key = s.key)`,
+    ),
     /** Stores what the staged records of a range state. */
-    store(kind: RecordTypeName, range: KeyRange, reading: StoredReading): void {
-      const { but, certified, whole, at, mapping } = reading;
-      const store = certified ? storeAll : storeOptOuts;
-      store({ kind, ...range, but: JSON.stringify(but), mapping });
-      if (certified && whole) markGone({ kind, ...range, at });
+    store(range: RecordRange, reading: StoredReading): void {
+      const { certified, whole, at } = reading;
+      (certified ? storeAll : storeOptOuts)({ ...range, ...reading });
+      if (certified && whole) markGone({ ...range, at });
     },
     /** Deletes what records stated that have been gone since before this time. */
     prune: db.run<[before: number]>('delete from stated where gone_at < ?'),

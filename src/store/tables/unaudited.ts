@@ -3,7 +3,7 @@ import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 
 /** The outcome of a change. */
-export interface ChangeOutcome {
+interface ChangeOutcome {
   /** In milliseconds since the epoch. */
   at: number;
   outcome: string;
@@ -11,6 +11,23 @@ export interface ChangeOutcome {
   status: number | undefined;
   /** The platform's id of the request. */
   request: string | undefined;
+}
+
+/** Changes without an answer. */
+interface Unanswered {
+  kind: RecordTypeName;
+  /** In milliseconds since the epoch. */
+  at: number;
+  /** The runs that are in progress. The processes of other runs have ended. */
+  but: readonly string[];
+}
+
+interface NewEntry {
+  /** The entry as JSON text. */
+  entry: string;
+  /** Whom it is about; null for nobody. */
+  key: Key | null;
+  at: number;
 }
 
 /** One remembered outcome, with its change, or one entry. */
@@ -39,44 +56,34 @@ export interface UnauditedRow {
  * outcome or the decision, so nothing is lost if the process dies, and dropped once the log has it.
  */
 export function unauditedIn(db: Statements) {
-  const writer = db.one<[], { name: string }>('select lower(hex(randomblob(6))) name')()?.name;
-  const outcome = db.run<object>(
+  const writer = db.value<[], string>('select lower(hex(randomblob(6)))')();
+  const addOutcome = db.run<ChangeOutcome & { seq: number; writer: string | undefined }>(
     `insert into unaudited (writer, at, change, outcome, status, request, key)
      select @writer, @at, seq, @outcome, @status, @request, key from change
      where seq = @seq and sent_at is not null`,
   );
-  const unanswered = db.run<object>(
+  const addUnanswered = db.run<Unanswered & { writer: string | undefined }>(
     `insert into unaudited (writer, at, change, outcome, key)
      select @writer, @at, seq, 'unknown', key from change indexed by change_open
      where state in ('sent', 'unknown') and state = 'sent' and kind = @kind
        and run not in (select value from json_each(@but))`,
   );
-  const entry = db.prepare<object>(
-    'insert into unaudited (writer, at, key, entry) values (@writer, @at, @key, @entry)',
-  );
-  const replace = db.run<[entry: string, id: number]>(
-    'update unaudited set entry = ? where id = ?',
-  );
-  const remove = db.run<[id: number]>('delete from unaudited where id = ?');
-  const newest = db.all<[count: number], { entry: string }>(
-    'select entry from unaudited where entry is not null order by id desc limit ?',
+  const addEntry = db.number<NewEntry & { writer: string | undefined }>(
+    `insert into unaudited (writer, at, key, entry) values (@writer, @at, @key, @entry)
+     returning id`,
   );
   return {
     /** Remembers the outcome of a change that was sent. A change that never left is no write. */
-    addOutcome: (seq: number, { status, request, ...told }: ChangeOutcome) =>
-      outcome({ ...told, status: status ?? null, request: request ?? null, seq, writer }),
-    /**
-     * Remembers that the changes of a record type that are marked as sent have no answer, except
-     * those of the runs in `but`. The processes of other runs have ended. `at`: epoch milliseconds.
-     */
-    addUnanswered: (kind: RecordTypeName, at: number, but: readonly string[]) =>
-      unanswered({ writer, at, kind, but: JSON.stringify(but) }),
-    /** Remembers an entry, as JSON text, and whom it is about; null for nobody. Returns its id. */
-    addEntry: (text: string, { key, at }: { key: Key | null; at: number }) =>
-      Number(entry.run({ writer, at, key, entry: text }).lastInsertRowid),
-    /** Replaces an entry that the log does not have yet; null drops it. */
-    replaceEntry: (id: number, text: string | null) =>
-      text === null ? remove(id) : replace(text, id),
+    addOutcome: (seq: number, outcome: ChangeOutcome) => addOutcome({ ...outcome, seq, writer }),
+    /** Remembers that the changes of a record type that are marked as sent have no answer. */
+    addUnanswered: (these: Unanswered) => addUnanswered({ ...these, writer }),
+    /** Remembers an entry. Returns its id. */
+    addEntry: (entry: NewEntry) => addEntry({ ...entry, writer }),
+    /** Replaces an entry that the log does not have yet. */
+    replaceEntry: db.run<[entry: string, id: number]>(
+      'update unaudited set entry = ? where id = ?',
+    ),
+    dropEntry: db.run<[id: number]>('delete from unaudited where id = ?'),
     /** Returns the oldest, in order. */
     next: db.all<[count: number], UnauditedRow>(
       `select u.id, u.writer, u.at, u.entry, u.key, u.outcome, u.status, u.request,
@@ -84,7 +91,9 @@ export function unauditedIn(db: Statements) {
        from unaudited u left join change c on c.seq = u.change order by u.id limit ?`,
     ),
     /** Returns the newest entries that were remembered as JSON text, the newest first. */
-    newestEntries: (count: number) => newest(count).map(({ entry: text }) => text),
+    newestEntries: db.values<[count: number], string>(
+      'select entry from unaudited where entry is not null order by id desc limit ?',
+    ),
     /** Drops everything up to an id. */
     drop: db.run<[upTo: number]>('delete from unaudited where id <= ?'),
     /** Drops what is older than `before` (epoch milliseconds), because no log wanted it. */

@@ -1,9 +1,10 @@
 import { unmanagedCauses, type UnmanagedCause } from '../../domain/unmanaged-people.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { RecordName } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
 /** What an operator decides about unmanaged people. */
-export type UnmanagedDecision = 'opt_out' | 'acknowledged';
+type UnmanagedDecision = 'opt_out' | 'acknowledged';
 
 export interface UnmanagedPart {
   key: Key;
@@ -44,14 +45,6 @@ const columns = 'kind, key, class, part, reason, fix, cause, about, option, valu
  * out also ends when contacts.protect covers the person.
  */
 export function unmanagedIn(db: Statements) {
-  const decided = db.all<[kind: string, key: Key, as: string], { part: string }>(
-    `select part from problem
-     where kind = ? and key = ? and cause in ${causes} and decided = ?`,
-  );
-  const decide = db.run<object>(
-    `update problem set decided = @as, fix = @fix
-     where kind = @kind and key = @key and part = @part and cause in ${causes}`,
-  );
   return {
     /** Returns all of these people, by key. */
     list: db.all<[RecordTypeName], UnmanagedPart>(
@@ -64,15 +57,15 @@ export function unmanagedIn(db: Statements) {
        where kind = ? and cause in ${causes} and ${isHeard} group by cause`,
     ),
     /** Returns the parts of a record about which an operator has decided this. */
-    decided: (kind: RecordTypeName, key: Key, as: UnmanagedDecision) =>
-      decided(kind, key, as).map(({ part }) => part),
+    decided: db.values<[RecordTypeName, Key, as: UnmanagedDecision], string>(
+      `select part from problem
+       where kind = ? and key = ? and cause in ${causes} and decided = ?`,
+    ),
     /** Stores a decision, or takes it back (null). `fix`: what remains to be done. */
-    decide: (
-      kind: RecordTypeName,
-      { key, part }: Pick<UnmanagedPart, 'key' | 'part'>,
-      as: UnmanagedDecision | null,
-      fix: string,
-    ) => decide({ kind, key, part, as, fix }),
+    decide: db.run<RecordName & { part: string; as: UnmanagedDecision | null; fix: string }>(
+      `update problem set decided = @as, fix = @fix
+       where kind = @kind and key = @key and part = @part and cause in ${causes}`,
+    ),
     /**
      * Notices again those who are still gone from the CRM, and whom this run did not look for on
      * the platform.

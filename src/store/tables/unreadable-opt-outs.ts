@@ -2,10 +2,10 @@ import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
 import type { Statements } from '../database/prepared-statements.ts';
-import { isNamed } from './retry-later.ts';
+import { isNamed } from './known-problems.ts';
 
 /** An opt-out that may be waiting; `since` is in milliseconds since the epoch. */
-export interface UnreadableOptOut extends Pick<RecordProblem, 'kind' | 'key' | 'reason' | 'fix'> {
+interface UnreadableOptOut extends Pick<RecordProblem, 'kind' | 'key' | 'reason' | 'fix'> {
   since: number;
 }
 
@@ -35,8 +35,8 @@ export function unreadableOptOutsIn(db: Statements) {
   const noted = `coalesce(
     (select n.body from temp.noted n where n.kind = r.kind and n.key = r.key), r.body)`;
   const isUnread = `c.key in (select value from json_each(@body, '$.unread'))`;
-  const subscribed = db.one<Record<'kind' | 'key' | 'id' | 'body', string>, { is: number | null }>(
-    `select max(${isOurs(noted, isUnread)}) "is" from recorded r
+  const subscribed = db.value<Record<'kind' | 'key' | 'id' | 'body', string>, 0 | 1>(
+    `select max(${isOurs(noted, isUnread)}) from recorded r
      where r.kind = @kind and r.key in (${keysOf('@kind', '@key', '@id')})`,
   );
   const found = `problem.class = 'invalid' and problem.cause = '${cause}' and coalesce((
@@ -45,21 +45,22 @@ export function unreadableOptOutsIn(db: Statements) {
       and r.key in (${keysOf('problem.kind', 'problem.key', 'problem.crm')})), 1)`;
   const listed = (where: string): string =>
     `select kind, key, reason, fix, since from problem where ${where} order by since, key limit ?`;
-  const count = db.one<[], { n: number }>(`select count(*) n from problem where ${found}`);
   return {
     /**
      * Returns whether the person is ours and subscribed in a channel from which the record may opt
      * out, by what is recorded and what this run has noted. Its `id` may have had another key
      * before. Returns undefined if nothing is recorded under these.
      */
-    isSubscribed(
-      kind: RecordTypeName,
-      { key = '', id, body }: Pick<DesiredRow, 'key' | 'id' | 'body'>,
-    ): boolean | undefined {
-      const is = subscribed({ kind, key, id, body })?.is ?? undefined;
+    isSubscribed({
+      kind,
+      key = '',
+      id,
+      body,
+    }: Pick<DesiredRow, 'kind' | 'key' | 'id' | 'body'>): boolean | undefined {
+      const is = subscribed({ kind, key, id, body });
       return is === undefined ? is : is === 1;
     },
-    count: () => count()?.n ?? 0,
+    count: db.number<[]>(`select count(*) from problem where ${found}`),
     /** Returns up to `count` of these people, oldest first. */
     list: db.all<[count: number], UnreadableOptOut>(listed(found)),
     /** Returns up to `count` of those whose record is not in this run's incremental reading. */

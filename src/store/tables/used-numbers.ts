@@ -8,13 +8,12 @@ const keptMs = 30 * 86_400_000;
  * twice, by whatever process. They are part of the snapshot, and go wherever the mirror goes.
  */
 export function usedNumbersIn(db: Statements) {
-  const has = db.one<[number: string], 1>('select 1 from used_number where number = ?');
   const use = db.run<[number: string, expiresAt: number]>(
     'insert or ignore into used_number (number, expires_at) values (?, ?)',
   );
   const forget = db.run<[before: number]>('delete from used_number where expires_at < ?');
   return {
-    has: (number: string) => has(number) !== undefined,
+    has: db.has<[number: string]>('select 1 from used_number where number = ?'),
     /**
      * Uses a number that is valid until `expiresAt`, in milliseconds since the epoch. Returns false
      * if it was used before. Forgets those that expired long before `now`.

@@ -11,7 +11,7 @@ import type { Config } from '../../config/config.ts';
 import { seeded } from '../../emulator/shared/seeded-random.ts';
 import type { RunOptions } from '../../engine/context/mirror-context.ts';
 import type { PlannedRecord, PlanView, Summary } from '../../engine/report/run-summary.ts';
-import type { MissingRecord } from '../../store/tables/absence-counts.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import type { Original } from './observe-original.ts';
 import { asRead, fillEmulator } from './platform-view.ts';
@@ -83,7 +83,7 @@ export interface Rehearsed {
   changes: ReadonlyMap<string, readonly PlannedRecord[]>;
   limits: readonly UsedLimit[];
   /** The recorded people who are missing from the CRM before and after the run. */
-  missing: { before: number; after: readonly MissingRecord[] };
+  missing: { before: number; after: ReturnType<Snapshot['absences']['people']> };
   before: PlatformState;
   after: PlatformState;
 }
@@ -139,7 +139,7 @@ export async function rehearseRun(
   );
   const seen: Pick<Rehearsed, 'groups'> = { groups: [] };
   const changes = new Map<string, PlannedRecord[]>();
-  const missingNow = () => mirror.snapshot.absences.people('contact');
+  const missingNow = () => mirror.snapshot.absences.people({ kind: 'contact' });
   try {
     const missingBefore = missingNow().length;
     const summary = await clock.run(

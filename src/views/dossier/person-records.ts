@@ -134,7 +134,7 @@ export async function searchPeople(searched: OpenMirror, who: string): Promise<K
   let isKnown =
     recorded.get('contact', word) !== undefined ||
     recordHistory.changes('contact', word, 1).length > 0 ||
-    problems.counted.list('contact', word).length > 0;
+    problems.counted.listOf('contact', word).length > 0;
   if (!isKnown) {
     const { listed, entries, requests } = recordsOf(searched, { key: word, requests: 1 });
     isKnown = listed.length + entries.length + requests.length > 0;

@@ -22,7 +22,10 @@ type Missing = NonNullable<ReturnType<typeof missingOf>>;
  */
 export function missingOf({ absences }: Snapshot, rules: AbsenceRules) {
   const { deletes, deleteAfterMs } = rules;
-  const { people, due, waitedMs } = absences.summary('contact', deletes === 'owned');
+  const { people, due, waitedMs } = absences.summary({
+    kind: 'contact',
+    adopted: deletes === 'owned',
+  });
   if (people === 0) return null;
   const isNone = deletes === 'off' || waitedMs === null;
   return { people, due, deletedInMs: isNone ? null : Math.max(0, deleteAfterMs - waitedMs) };

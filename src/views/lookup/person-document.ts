@@ -290,7 +290,7 @@ function snapshotOf({ found, rules, snapshot, names }: Explaining) {
   const { recorded, former, key, desired, facts } = found.states;
   if (!recorded) return null;
   const { contacts, channels, defaults, left } = decodeContact.recorded(recorded).value;
-  const successors = snapshot.recorded.successors(kind, key);
+  const successors = snapshot.recorded.successors({ kind, key });
   const isOurs = recorded.id !== undefined && recorded.ownership !== 'noted';
   const isGone = isOurs && desired.length === 0 && !(found.source instanceof Error);
   const absence = snapshot.absences.get(kind, key);

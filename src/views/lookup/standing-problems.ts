@@ -42,11 +42,11 @@ const most = 1_000_000;
 
 /** Returns the groups of all recorded problems. */
 export function standingGroups(snapshot: Snapshot): ProblemGroup[] {
-  const { problems, optOutReports } = snapshot;
+  const { problems, ranges, optOutReports } = snapshot;
   const found = groupProblems();
   for (const kind of kinds) {
-    for (const range of problems.ranges(kind)) {
-      const known = problems.counted.known(kind, range);
+    for (const range of ranges.ofProblems(kind)) {
+      const known = problems.counted.known(range);
       found.add(
         kind,
         known.filter((one) => one.class !== 'held'),
@@ -70,7 +70,7 @@ export function heldReason(
   { problems }: Snapshot,
   guard: GuardClass,
 ): { reason: string; fix: string } | undefined {
-  const told = kinds.flatMap((kind) => problems.counted.list(kind, guard));
+  const told = kinds.flatMap((kind) => problems.counted.listOf(kind, guard));
   return told.find((one) => one.class === 'held');
 }
 
@@ -86,11 +86,11 @@ export function* standingProblems(
   snapshot: Snapshot,
   approvalOf: ApprovalOf,
 ): Generator<StandingProblem> {
-  const { problems, optOutReports } = snapshot;
+  const { problems, ranges, optOutReports } = snapshot;
   yield* heldChanges(snapshot, approvalOf);
   for (const kind of kinds) {
-    for (const range of problems.ranges(kind)) {
-      const rows = problems.counted.list(kind, range).filter((one) => one.class !== 'held');
+    for (const range of ranges.ofProblems(kind)) {
+      const rows = problems.counted.list(range).filter((one) => one.class !== 'held');
       for (const row of rows) {
         const crmIds = row.crmId === null ? idsOf(snapshot, kind, row.key) : [row.crmId];
         yield { ...row, kind, crmIds };

@@ -74,10 +74,10 @@ export function documentOf(
       snapshot.absences.get(kind, key),
       row,
       absenceRulesOf(config),
-      recorded.successors(kind, key).length > 0,
+      recorded.successors({ kind, key }).length > 0,
     ),
     problems: keys
-      .flatMap((one) => problems.counted.list(kind, one))
+      .flatMap((one) => problems.counted.listOf(kind, one))
       .map(({ class: of, cause, part, place, reason, fix, since }) => {
         return { class: of, cause, part, place, reason, fix, since: instant(since) };
       }),
@@ -101,7 +101,7 @@ export function documentOf(
         return { run, op, part, state, ...at };
       }),
     /** Reports of opt-outs to the CRM. */
-    reports: snapshot.optOutReports.of(kind, key).map((one) => ({
+    reports: snapshot.optOutReports.of({ kind, key }).map((one) => ({
       channel: one.channel,
       crmId: names({ kind, key: one.crmId }),
       cause: one.cause,

@@ -316,7 +316,7 @@ function readOptOuts(snapshot: Snapshot, { config, names }: Seen) {
   const { unreadableOptOuts, retryLater, optOutReports, meta } = snapshot;
   const unreadable = unreadableOptOuts.list(peopleShown);
   const refused = retryLater.refusedOptOuts(peopleShown);
-  const reports = optOutReports.counts('contact');
+  const reports = optOutReports.counts({ kind: 'contact' });
   const stuck = stuckIn({ meta });
   const returns = {
     waiting: reports.waiting,

@@ -1,6 +1,7 @@
 /**
  * What the platform understood and refused: one record, one channel, and people first.
  */
+import { whole } from '../../../src/store/database/key-range.ts';
 import { describe, expect, test } from 'vitest';
 import type { Change } from '../../../src/domain/change.ts';
 import type { Arrival, Fault } from '../../support/engine/platform-server.ts';
@@ -203,12 +204,14 @@ describe('an answer to a delete', () => {
     await world.sync();
     const id = world.snapshot.recorded.get('contact', ann)?.id ?? '';
     world.snapshot.staging.addPlanned(change(id));
-    world.snapshot.journal.adopt('earlier', world.clock.now());
+    world.snapshot.journal.adopt({ ...whole, run: 'earlier', at: world.clock.now() });
     world.snapshot.staging.clearDecisions();
-    const [planned] = world.snapshot.journal.planned(
-      { run: 'earlier', kind: 'contact', phase: 2 },
-      ann,
-    );
+    const [planned] = world.snapshot.journal.planned({
+      run: 'earlier',
+      kind: 'contact',
+      phase: 2,
+      key: ann,
+    });
     world.snapshot.journal.move(planned?.seq ?? -1, 'sent', { at: world.clock.now() });
     if (acted) world.emulator.dashboard.deleteContact(id);
     world.people([{ email: ann }]);

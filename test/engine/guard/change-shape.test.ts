@@ -32,10 +32,10 @@ function known(people: readonly Person[]): Snapshot {
       return { ...wish, id, key, alias: key, place: String(nth), invalid: undefined };
     });
     staging.addDesired(rows, 1);
-    staging.sortIn('contact', 'keyless');
-    for (const span of spans.ofUnsorted('contact')) staging.sortIn('contact', span);
-    for (const span of spans.ofKeys('contact')) staging.noteStrange('contact', span);
-    for (const span of spans.ofStrangeIds('contact')) recorded.adoptOrigins('contact', span, 0);
+    staging.sortKeyless({ kind: 'contact' });
+    for (const span of spans.ofUnsorted('contact')) staging.sortRange(span);
+    for (const span of spans.ofKeys('contact')) staging.noteStrange(span);
+    for (const span of spans.ofStrangeIds('contact')) recorded.adoptOrigins({ ...span, since: 0 });
     for (const { key, leaves } of named) {
       if (leaves) staging.addPlanned({ ...change, key, target: undefined, guard: 'delete' });
     }

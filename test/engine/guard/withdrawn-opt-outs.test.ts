@@ -310,10 +310,10 @@ test('what the CRM stated is dropped once the record has been gone for long', as
   await stage.sync();
   exportOf(stage, six.slice(5));
   await stage.sync();
-  const of = { key: 'p0@example.com', ids: [], mapping: '' };
-  expect(stage.snapshot.stated.optOutsOf('contact', of)).toEqual(['ch_news']);
+  const of = { kind: 'contact' as const, key: 'p0@example.com', ids: [], mapping: '' };
+  expect(stage.snapshot.stated.optOutsOf(of)).toEqual(['ch_news']);
   await stage.clock.advance(91 * day);
   exportOf(stage, six.slice(5));
   await stage.sync();
-  expect(stage.snapshot.stated.optOutsOf('contact', of)).toEqual([]);
+  expect(stage.snapshot.stated.optOutsOf(of)).toEqual([]);
 });

@@ -69,14 +69,16 @@ function decideAll(isAlone: (key: string) => boolean = () => true): void {
   const change = { kind: 'contact', op: 'opt_in', part: 'ch_news', body: '{}', phase: 1 } as const;
   stage(() => {
     for (const key of keys) {
-      staging.addNoted(row(key), isAlone(key));
+      staging.addNoted({ ...row(key), alone: isAlone(key) });
       staging.addPlanned({ ...change, key, target: undefined, guard: undefined });
     }
   });
 }
 
 const planned = (run: RunContext): string[] => [
-  ...snapshot.journal.plannedNext({ run: run.id, kind: 'contact', phase: 1 }, '', all).keys(),
+  ...snapshot.journal
+    .plannedNext({ run: run.id, kind: 'contact', phase: 1, after: '', count: all })
+    .keys(),
 ];
 const recorded = (): string[] =>
   [...snapshot.recordHistory.records('contact')].map(({ key }) => key);
@@ -141,11 +143,11 @@ describe('alone, without the rest of a chunk, is recorded', () => {
     const add = vi.spyOn(stage.snapshot.staging, 'addNoted');
     await stage.sync();
     const [ann] = stage.emulator.world.contacts();
-    expect(add.mock.lastCall?.slice(1)).toEqual([true]);
+    expect(add.mock.lastCall).toMatchObject([{ alone: true }]);
     add.mockClear();
     happens(stage, ann?.id ?? '');
     await stage.sync();
-    return add.mock.calls.map(([{ key }, isAlone]) => [key, isAlone]);
+    return add.mock.calls.map(([{ key, alone }]) => [key, alone]);
   }
 
   test('a person with an opt-out of their own', async () => {
@@ -173,8 +175,8 @@ describe('alone, without the rest of a chunk, is recorded', () => {
 test('few decisions are written in one transaction with all that belongs to them', async () => {
   const seen: number[] = [];
   const run = runOf(() => seen.push(recorded().length));
-  snapshot.staging.addNoted(row('a@example.com'), true);
-  snapshot.staging.addNoted(row('b@example.com'), false);
+  snapshot.staging.addNoted({ ...row('a@example.com'), alone: true });
+  snapshot.staging.addNoted({ ...row('b@example.com'), alone: false });
   await commitPlan(run, () => seen.push(-1));
   expect(seen).toEqual([0, 0, 0, -1]);
   expect(recorded()).toEqual(['a@example.com', 'b@example.com']);
@@ -186,7 +188,7 @@ test('the do-not-contact list is written first, in chunks', async () => {
   const remark = (key: string): ListRemark => ({ key, ids: [], adds: [], ends: [] });
   const adds = [{ part: '*', cause: 'blocked', contact: 'x', after: null, by: 1 }] as const;
   for (const key of keys.slice(0, 1_200)) snapshot.listNews.add({ ...remark(key), adds });
-  snapshot.staging.addNoted(row('a@example.com'), true);
+  snapshot.staging.addNoted({ ...row('a@example.com'), alone: true });
   await commitPlan(run);
   const known = keys
     .slice(0, 1_300)

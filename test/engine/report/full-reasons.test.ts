@@ -1,4 +1,5 @@
 /** The summary tells why a run compared everything, or read the whole source. */
+import { whole } from '../../../src/store/database/key-range.ts';
 import { expect, test } from 'vitest';
 import {
   type Stage,
@@ -58,7 +59,7 @@ test('a fast run names the changes that a dead run planned', async () => {
       guard: undefined,
     });
   });
-  journal.adopt('dead run', 0);
+  journal.adopt({ ...whole, run: 'dead run', at: 0 });
   expect(await codesOf(fast(stage))).toEqual(['run-died']);
 });
 

@@ -89,7 +89,7 @@ export async function findErased(run: RunContext, { name: of }: RecordType): Pro
   const found: Key[] = [];
   if (!isErased) return found;
   for await (const range of inTurns(run, ranges.ofKeys(of))) {
-    found.push(...recorded.keysFound(of, range).filter(isErased));
+    found.push(...recorded.keysFound(range).filter(isErased));
   }
   return found;
 }
