@@ -10,14 +10,14 @@ import {
   withSameTimes,
   csvHead,
   csvOf,
-  entryLines,
+  entrySection,
 } from '../views/audit/entry-document.ts';
 import {
   verifyExport,
   alteredText,
-  exportLines,
+  exportSection,
   headIn,
-  verificationLines,
+  verificationSection,
   withoutLog,
 } from '../views/audit/log-verification.ts';
 import { auditLogOf } from '../compose/audit-trail.ts';
@@ -104,7 +104,7 @@ async function verify(command: Command, shell: Shell): Promise<number> {
     const found = verifyExport(file, { trusted, kept });
     const whole = found.faults.length === 0;
     print(
-      { document: { file, whole, ...found }, lines: exportLines(file, found, kept) },
+      { document: { file, whole, ...found }, sections: [exportSection(file, found, kept)] },
       flags,
       shell,
     );
@@ -116,7 +116,7 @@ async function verify(command: Command, shell: Shell): Promise<number> {
     const { mirror } = seen.config;
     const code = exitCode(found.faults.length === 0 ? 'done' : 'failed');
     const document = { mirror, log: log.id, whole: found.faults.length === 0, ...found };
-    return { document, lines: verificationLines(`The audit log of ${mirror}`, found), code };
+    return { document, sections: [verificationSection(`The audit log of ${mirror}`, found)], code };
   });
 }
 
@@ -135,10 +135,13 @@ async function show(command: Command, shell: Shell): Promise<number> {
     const all = rows.map(documentOf);
     const entries = (isPlan ? all : withSameTimes(all)).filter(({ at }) => Date.parse(at) >= since);
     const none = `The audit log knows nothing about ${who}: no write, or forgotten since.`;
-    const lines = entries.flatMap((entry) => [...entryLines(entry, { named: isPlan }), '']);
     return {
       document: { mirror: seen.config.mirror, log: log.id, entries },
-      lines: entries.length > 0 ? lines.slice(0, -1) : [none],
+      sections:
+        entries.length > 0
+          ? entries.map((entry) => entrySection(entry, { isNamed: isPlan }))
+          : [{ none }],
+      isAll: true,
       code,
     };
   });

@@ -104,7 +104,7 @@ describe('status', () => {
     expect(out).not.toContain('@');
     const lines = (await world.call('status')).out.split('\n');
     expect(lines[1]).toMatch(/1 opt-out could not be applied.*still written to →/);
-    expect(lines[2]).toMatch(/^ {4}#[0-9a-f]{12} in ch_news since .*tried 1 time, again from/);
+    expect(lines[2]).toMatch(/^ {6}#[0-9a-f]{12} in ch_news since .*tried 1 time, again from/);
     expect((await world.call('status', '--addresses')).out).toContain(`${ann} in ch_news`);
     expect((await world.seen('status')).out).toContain(`${ann} in ch_news`);
   });

@@ -1,6 +1,6 @@
 /** Ids of runs in `status`, only for those who ask for internals; and who is counted as ours. */
 import { expect, test } from 'vitest';
-import { progressWords } from '../../src/views/status/status-text.ts';
+import { progressWords } from '../../src/views/status/status-sections.ts';
 import { bob, mirrored } from '../support/commands/mirrored-contacts.ts';
 
 test('names runs by their ids with --verbose only', async () => {

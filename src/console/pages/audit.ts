@@ -4,10 +4,11 @@ import {
   documentsOf,
   type EntryDocument,
   pendingDecisions,
-  entryParts,
+  entrySection,
 } from '../../views/audit/entry-document.ts';
+import { readerOf } from '../view/console-text.ts';
 import { actionForm, withQuery } from '../view/form.ts';
-import { html, type Html, timeOf, factsTable } from '../../views/render/html.ts';
+import { html, type Html, sectionsHtml } from '../../views/render/html.ts';
 import { link, type Page, type PageRequest } from '../view/page.ts';
 
 const shown = 50;
@@ -70,59 +71,10 @@ function body(
 
 function timeline(request: PageRequest, entries: readonly EntryDocument[]): Html | '' {
   if (entries.length === 0) return '';
+  const reader = readerOf(request);
   return html`<ol class="timeline">
-    ${entries.map((entry) => entryItem(request, entry))}
+    ${entries.map(
+      (entry) => html`<li>${sectionsHtml([entrySection(entry, { isNamed: true })], reader)}</li>`,
+    )}
   </ol>`;
-}
-
-/** What an operator has done, by the name of the decision in the log. */
-const decided: Readonly<Record<string, string>> = {
-  approve: 'approved changes',
-  reject: 'rejected changes',
-  undo: 'undid a run',
-  pause: 'paused the mirror',
-  resume: 'ended the pause',
-  retry: 'had refused changes tried again',
-  resolve: 'resolved a conflict',
-  allow: 'released a person',
-  'state reset': 'had a person read anew',
-};
-
-function entryItem(request: PageRequest, entry: EntryDocument): Html {
-  const { seq, run, at, type, what, about, name: operator } = entry;
-  const place = seq > 0 ? `entry ${seq}` : 'the next run moves it to the log';
-  const { title, facts } = entryParts(entry, { named: true });
-  const sentence = decisionWords(entry);
-  // The sentence of a decision contains these facts.
-  const isIn = ([name, text]: readonly [string, string]): boolean =>
-    name === 'by' || name === 'reason' || (name === 'command of' && text === operator);
-  const others = sentence === undefined ? facts : facts.filter((fact) => !isIn(fact));
-  const undone = type === 'decision' && what === 'undo' && typeof about === 'string' ? about : '';
-  const id = run?.id ?? undone;
-  const isOfPlan = type === 'decision' && (what === 'approve' || what === 'reject');
-  const planLink = isOfPlan ? html` · ${link(request, 'approvals', 'Approvals')}` : '';
-  return html`<li>
-    <p>
-      <b>${sentence ?? title}</b>
-      <small class="quiet">${timeOf(at)}, ${place}</small
-      >${id === '' ? planLink : html` · ${link(request, `runs/${id}`, `run ${id}`)}`}
-    </p>
-    ${
-      facts.length === 0
-        ? ''
-        : html`<details>
-            <summary>Details<span class="hidden"> of entry ${seq}, ${at}</span></summary>
-            ${factsTable(others)}
-          </details>`
-    }
-  </li>`;
-}
-
-/** Returns a decision as a sentence: anna approved changes: the campaign of June. */
-function decisionWords({ type, ...entry }: EntryDocument): string | undefined {
-  const { what, name, reason } = entry;
-  const words = type === 'decision' && typeof what === 'string' ? decided[what] : undefined;
-  if (words === undefined) return undefined;
-  const who = typeof name === 'string' ? name : 'somebody';
-  return `${who} ${words}${typeof reason === 'string' ? `: ${reason}` : ''}`;
 }

@@ -2,7 +2,7 @@
 import { withCommas } from '../../domain/values/counted.ts';
 import { lastRefused } from '../../store/request-log/read-log.ts';
 import { instant, lasting, range } from '../../compose/output/format-values.ts';
-import { html, type Html, names, numbers, table } from '../../views/render/html.ts';
+import { html, type Html, sectionsHtml } from '../../views/render/html.ts';
 import { orFault, type Page, type PageRequest } from '../view/page.ts';
 import { liveArea, progressLine } from '../view/live-area.ts';
 import type { PageStatus } from '../view/console-mirror.ts';
@@ -14,34 +14,18 @@ export const limitsPage: Page = {
   show(request) {
     const pieces = limitPieces(request, request.mirror.status());
     const found = orFault(() => lastRefused(request.mirror.config.requests.path));
-    const refused =
+    const lines =
       'fault' in found
-        ? html`<p class="quiet">${found.fault}</p>`
-        : html`<section>
-            <h2>Last refused (429)</h2>
-            ${
-              found.length === 0
-                ? html`<p class="quiet">The request log holds no such answer.</p>`
-                : html`<ul>
-                    ${found.map(
-                      ({ route, n, at }) =>
-                        html`<li>
-                          ${route}: ${instant(at)}, ${withCommas(n)} in the request log
-                        </li>`,
-                    )}
-                  </ul>`
-            }
-          </section>`;
-    const body = html`${liveArea(request, pieces)} ${refused}`;
+        ? []
+        : found.map(
+            ({ route, n, at }) => `${route}: ${instant(at)}, ${withCommas(n)} in the request log`,
+          );
+    const none = 'fault' in found ? found.fault : 'The request log holds no such answer.';
+    const refused = { title: 'Last refused (429)', lines, isList: true, none };
+    const body = html`${liveArea(request, pieces)} ${sectionsHtml([refused], {})}`;
     return { title: 'Rate limits', body };
   },
 };
-
-const columns = [
-  names('Route'),
-  ...['Limit', 'Window', 'Used now', 'By others'].map(numbers),
-  'Seen',
-];
 
 /** Returns the parts of the page that change while it is open, by id. */
 export function limitPieces(
@@ -63,23 +47,29 @@ export function limitPieces(
     ? html`${progressLine(status)}
         <p>The run still needs: <b>${left}</b>.</p>`
     : html`<p class="quiet">No run is in progress.</p>`;
-  const routes = table(
-    columns,
-    [...rows]
-      .toSorted(([a], [b]) => a.localeCompare(b))
-      .map(([route, { limit, windowMs, used, others, at }]) => [
-        route,
-        withCommas(limit),
-        range(windowMs),
-        used === undefined ? '–' : withCommas(used),
-        `${Math.round(others * 100)} %`,
-        at,
-      ]),
-    'No limit is known yet: the answers to a run show them.',
-  );
+  const numbers = (title: string) => ({ title, holds: 'numbers' }) as const;
+  const columns = [
+    { title: 'Route', holds: 'names' } as const,
+    numbers('Limit'),
+    numbers('Window'),
+    numbers('Used now'),
+    numbers('By others'),
+    'Seen',
+  ];
+  const routes = [...rows]
+    .toSorted(([a], [b]) => a.localeCompare(b))
+    .map(([route, { limit, windowMs, used, others, at }]) => [
+      route,
+      withCommas(limit),
+      range(windowMs),
+      used === undefined ? '–' : withCommas(used),
+      `${Math.round(others * 100)} %`,
+      at,
+    ]);
+  const none = 'No limit is known yet: the answers to a run show them.';
   return {
     'limits-run': unread ? html`<p class="flash bad">${unread.text}</p>` : run,
-    'limits-routes': routes,
+    'limits-routes': sectionsHtml([{ table: { columns, rows: routes }, none }], {}),
   };
 }
 

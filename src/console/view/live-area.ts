@@ -2,11 +2,10 @@
  * Renders what changes while a page is open (live.ts sends the changes): the progress of a run and
  * of jobs. The browser loads the page again when a job has ended.
  */
-import { limitWords } from '../../engine/report/duration-forecast.ts';
-import { instant, lasting } from '../../compose/output/format-values.ts';
-import { progressForms } from '../../compose/progress/progress-meter.ts';
+import { instant } from '../../compose/output/format-values.ts';
+import { progressWords } from '../../views/status/status-sections.ts';
 import type { CurrentStatus } from '../../views/status/status-document.ts';
-import { html, type Html, timeOf } from '../../views/render/html.ts';
+import { html, type Html, prose, timeOf } from '../../views/render/html.ts';
 import { linkTo, type PageRequest } from './page.ts';
 import { actionForm } from './form.ts';
 import type { Job } from './jobs.ts';
@@ -19,15 +18,8 @@ export function liveArea(request: PageRequest, pieces: Readonly<Record<string, H
 }
 
 /** Returns the progress of the run as a sentence; nothing if none is in progress. */
-export function progressLine({ at: now, running }: CurrentStatus): Html | '' {
-  if (!running) return '';
-  const { mode, since, at, limit } = running;
-  const quietMs = Math.max(0, Date.parse(now) - Date.parse(at));
-  const [line] = progressForms({ ...running, quietMs });
-  const seen = limit
-    ? `; the platform allows ${limitWords({ ...limit, others: 0 }, lasting)} for ${limit.route}`
-    : '';
-  return html`<p>A ${mode} run since ${timeOf(since)}: ${line}${seen}.</p>`;
+export function progressLine({ at, running }: CurrentStatus): Html | '' {
+  return running ? html`<p>Right now ${prose(progressWords({ at, running }))}.</p>` : '';
 }
 
 /** Returns the parts of pages that show jobs, by id; live.ts sends them. */

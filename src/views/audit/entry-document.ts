@@ -19,7 +19,7 @@ import { gates } from '../../records/contact/consent/gates.ts';
 import { rules } from '../../records/contact/consent/rules.ts';
 import { changeName } from '../../compose/output/change-words.ts';
 import { csvLines } from '../../compose/output/csv-text.ts';
-import { type Line, lineOf, styled } from '../../compose/output/text-style.ts';
+import type { Section, Text } from '../sections.ts';
 
 /** An entry in words that need nothing else; times are in UTC. */
 export interface EntryDocument {
@@ -173,17 +173,65 @@ export function entryParts(
     const whose = `by the key ${keyId(signer)}`;
     facts.push(['signature', isValid ? `valid, ${whose}` : `WRONG, it is not ${whose}`]);
   }
+  const sentence = decisionWords(entry);
+  if (sentence !== undefined) {
+    // The sentence contains these facts, but not what it is about.
+    const others = facts.filter(
+      ([name, value]) =>
+        name !== 'by' && name !== 'reason' && !(name === 'command of' && value === entry['name']),
+    );
+    const about = text(entry['about'], '');
+    return { title: sentence, facts: about === '' ? others : [['about', about], ...others] };
+  }
   const title = type === 'decision' ? `${text(entry['what'])}${word('about')}` : titles[type];
   return { title, facts };
 }
 
-/** Returns the lines about one entry, a heading first. `named`: the person's mark, too. */
-export function entryLines(entry: EntryDocument, named?: { named: boolean }): Line[] {
-  const { title, facts } = entryParts(entry, named);
-  return [
-    lineOf(`${entry.at}  `, styled('bold', title), styled('dim', `  entry ${entry.seq}`)),
-    ...facts.map(([name, text]) => `    ${name.padEnd(11)} ${text}`),
-  ];
+/** What an operator has done, by the name of the decision in the log. */
+const decided: Readonly<Record<string, string>> = {
+  approve: 'approved changes',
+  reject: 'rejected changes',
+  undo: 'undid a run',
+  pause: 'paused the mirror',
+  resume: 'ended the pause',
+  retry: 'had refused changes tried again',
+  resolve: 'resolved a conflict',
+  allow: 'released a person',
+  'state reset': 'had a person read anew',
+};
+
+/** Returns a decision as a sentence: anna approved changes: the campaign of June. */
+function decisionWords({ type, ...entry }: EntryDocument): string | undefined {
+  const { what, name, reason } = entry;
+  const words = type === 'decision' && typeof what === 'string' ? decided[what] : undefined;
+  if (words === undefined) return undefined;
+  const who = typeof name === 'string' ? name : 'somebody';
+  return `${who} ${words}${typeof reason === 'string' ? `: ${reason}` : ''}`;
+}
+
+/**
+ * Returns an entry, with links to its run and to what it decided about. `isNamed`: with the
+ * person's mark.
+ */
+export function entrySection(entry: EntryDocument, { isNamed = false } = {}): Section {
+  const { seq, at, run, type, what, about } = entry;
+  const { title, facts } = entryParts(entry, { named: isNamed });
+  const place = seq > 0 ? `entry ${seq}` : 'the next run moves it to the log';
+  const linked = (name: string, value: string): Text => {
+    if (run && value.endsWith(run.id)) {
+      return [value.slice(0, -run.id.length), { page: `runs/${run.id}`, text: run.id }];
+    }
+    if (name !== 'about' || type !== 'decision' || value !== about) return value;
+    if (what === 'undo') return { page: `runs/${value}`, text: value };
+    return what === 'approve' || what === 'reject' ? { page: 'approvals', text: value } : value;
+  };
+  return {
+    title,
+    aside: `${at}, ${place}`,
+    facts: facts.map(([name, value]) => [name, linked(name, value)]),
+    isFolded: true,
+    none: '',
+  };
 }
 
 const outcomes: Readonly<Record<string, string>> = {

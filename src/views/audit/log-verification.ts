@@ -16,7 +16,7 @@ import { type Fault, type Verification, verifyLog } from '../../store/audit/veri
 import { Invalid, renderProblem, Busy } from '../../domain/errors.ts';
 import { approvalsByPlan, derivedFields, ownFields, type Sources } from './entry-document.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import { type Line, lineOf, styled } from '../../compose/output/text-style.ts';
+import type { Section, Text } from '../sections.ts';
 import { storedFault, faultOf, knownHead } from '../../store/audit/audit-trail.ts';
 import type { Config } from '../../config/config.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
@@ -169,8 +169,8 @@ function isSame(shown: unknown, expected: unknown): boolean {
   return isDeepStrictEqual(shown ?? null, expected ?? null);
 }
 
-/** Returns the lines for people: the verdict first. `what` names what was verified. */
-export function verificationLines(what: string, found: Verification, whole = 'whole'): Line[] {
+/** Returns the verdict, and what it is based on. `what` names what was verified. */
+export function verificationSection(what: string, found: Verification, whole = 'whole') {
   const { faults, entries, first, last, keys, signedUpTo, provenUpTo } = found;
   const rest = counted(last - signedUpTo, 'entry', 'entries');
   let signed =
@@ -186,23 +186,24 @@ export function verificationLines(what: string, found: Verification, whole = 'wh
   }
   const range = entries === 0 ? '' : `, ${first} to ${last}`;
   const verdict =
-    faults.length === 0
-      ? lineOf(styled('green', '✓'), ` ${what} is ${whole}: `)
-      : lineOf(styled('red', '✗'), ` ${what} is not as it was written: `);
-  return [
-    lineOf(verdict, `${counted(entries, 'entry', 'entries')}${range}.`),
-    `  signed  ${signed}`,
-    ...keys.map((key) => `  key     ${key}`),
-    ...faults.map((one) => lineOf('  ', styled('red', `entry ${one.seq}`), `  ${one.what}`)),
+    faults.length === 0 ? `✓ ${what} is ${whole}` : `✗ ${what} is not as it was written`;
+  const facts: [name: string, value: Text][] = [
+    ['signed', signed],
+    ...keys.map((key): [string, Text] => ['key', key]),
+    ...faults.map(({ seq, what: fault }): [string, Text] => [
+      `entry ${seq}`,
+      { tone: 'bad', text: fault },
+    ]),
   ];
+  return { title: `${verdict}: ${counted(entries, 'entry', 'entries')}${range}.`, facts };
 }
 
-/** Returns the lines for people about an export. `kept` is an end that is known from elsewhere. */
-export function exportLines(
+/** Returns the same of an export. `kept` is an end that is known from elsewhere. */
+export function exportSection(
   file: string,
   found: ReturnType<typeof verifyExport>,
   kept: Head | undefined,
-): Line[] {
+): Section {
   const { last, unchecked } = found;
   const isKept = kept !== undefined && kept.seq === last;
   const end = isKept
@@ -210,11 +211,15 @@ export function exportLines(
     : `the file does not tell what follows entry ${last}, or whether it was cut there`;
   const said = counted(unchecked, 'entry', 'entries');
   const lacking = `for ${said}, run or approvedBy cannot be checked: the file lacks what they repeat`;
-  return [
-    ...verificationLines(`The export ${file}`, found, 'as it was written'),
-    ...(last > 0 ? [`  end     ${end}`] : []),
-    ...(unchecked > 0 ? [`  note    ${lacking}`] : []),
-  ];
+  const { title, facts } = verificationSection(`The export ${file}`, found, 'as it was written');
+  return {
+    title,
+    facts: [
+      ...facts,
+      ...(last > 0 ? [['end', end] as const] : []),
+      ...(unchecked > 0 ? [['note', lacking] as const] : []),
+    ],
+  };
 }
 
 /** Says that a log is not as it was written; undefined if it is. */

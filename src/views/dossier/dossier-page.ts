@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto';
 import { type SigningKey } from '../../store/audit/signing-key.ts';
 import { escapeHtml } from '../../domain/values/html-text.ts';
 import { renderProblem } from '../../domain/errors.ts';
-import { entryLines } from '../audit/entry-document.ts';
+import { entrySection } from '../audit/entry-document.ts';
+import { sectionLines } from '../render/text.ts';
 import { renderLine, type Line, lineOf, styled } from '../../compose/output/text-style.ts';
 import type { Dossier } from './dossier-document.ts';
 import { counted } from '../../domain/values/counted.ts';
@@ -66,7 +67,12 @@ function sections(dossier: Dossier): string[] {
     list(answers.map(({ sentence }) => sentence)),
   ];
   const lost = missing.map(({ part, ...problem }) => `${part}: ${renderProblem(problem)}`);
-  const lines = (audit?.entries ?? []).flatMap((entry) => [...entryLines(entry), '']);
+  const lines = sectionLines(
+    (audit?.entries ?? []).map((entry) => entrySection(entry)),
+    {
+      isAll: true,
+    },
+  );
   const entries = lines.map((line) => renderLine(line, false)).join('\n');
   const past = `Left out, because it can be shown for now only.`;
   const now = (value: unknown): string => (asOf === null ? shown(value) : `<p>${past}</p>`);

@@ -121,8 +121,8 @@ function approvalLines({ held, signatures, optOutsByEvents, at }: CurrentStatus)
       return {
         code: 'held',
         text:
-          `${heldWords(undecided, undoes)}: awaiting approval since ${since} (${ago(since, at)}), ` +
-          `under the plan ${plan}${signed}${endOf(optOutsUntil)}`,
+          `${heldWords(undecided, undoes)}: awaiting approval since ${since} ` +
+          `(${ago(since, at)})${signed}${endOf(optOutsUntil)}`,
         fix:
           undoes === undefined
             ? `see \`crm-mirror plan\`; if it is right, \`crm-mirror ${how}\``

@@ -1,6 +1,6 @@
 /**
- * Formats the status of a mirror as text for the terminal and the console: the rows of its table,
- * the progress of a run, and the line for a mirror that needs no attention. All functions are pure.
+ * Shows the status of a mirror: what needs attention, everything else, and the progress of a run.
+ * All functions are pure.
  */
 import { sayPending, waitWords } from '../../engine/report/guard-text.ts';
 import { canaryWords, sliceWords, type ToldCanary } from '../../engine/report/canary-text.ts';
@@ -11,10 +11,13 @@ import { canaryBounds } from '../../domain/guards/canary.ts';
 import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { tickWords } from '../../compose/queues/run-schedule.ts';
+import { changeName } from '../../compose/output/change-words.ts';
 import { byWords } from '../../compose/output/decision-words.ts';
 import { lasting, size, range } from '../../compose/output/format-values.ts';
 import { progressForms } from '../../compose/progress/progress-meter.ts';
 import { missingWords } from '../lookup/missing-people.ts';
+import type { Item, Section } from '../sections.ts';
+import type { Attention } from './attention.ts';
 import { endOf, heldWords } from './attention-list.ts';
 import type { NextRuns } from './mirror-health.ts';
 import type { ToldRun } from './run-history.ts';
@@ -22,10 +25,65 @@ import { statusWords, tookWords } from './run-sections.ts';
 import type { CurrentStatus } from './status-document.ts';
 
 /**
- * Returns the rows of the status table as pairs of a name and a value. `isVerbose`: with the ids of
- * runs and processes.
+ * Returns what needs attention, and what to do; a line that says how many of something names the
+ * first of them in its notes.
  */
-export function rowsOf(standing: CurrentStatus, next: NextRuns, isVerbose: boolean): string[][] {
+export function attentionSection(status: CurrentStatus, attention: readonly Attention[]): Section {
+  const { mirror, optOutsUnreadable, optOutsRefused, returns, held } = status;
+  if (attention.length === 0) return { title: `${mirror}: ${calmOf(status)}`, none: '' };
+  const notes: Partial<Record<Attention['code'], string[]>> = {
+    opt_outs_unreadable: peopleNotes(optOutsUnreadable),
+    opt_outs_refused: peopleNotes(optOutsRefused),
+    returns_rejected: returns ? peopleNotes(returns.rejected) : [],
+    held: held.flatMap(heldNotes),
+  };
+  return {
+    title: `${mirror} NEEDS ATTENTION`,
+    lines: attention.map((one) => ({ ...attentionItem(one), notes: notes[one.code] ?? [] })),
+  };
+}
+
+/** Returns a line that needs attention, with what to do. Its id is its code. */
+export function attentionItem({ code, text, fix }: Attention): Item {
+  return { id: code, text: renderProblem({ reason: text, fix }), notes: [] };
+}
+
+interface ListedPerson {
+  key: string;
+  channel?: string;
+  reason: string;
+  fix: string;
+  since: string;
+  attempts?: number;
+  retryAt?: string | null;
+}
+
+function peopleNotes({ count, people }: { count: number; people: readonly ListedPerson[] }) {
+  const lines = people.map(({ key, channel, reason, fix, since, attempts, retryAt }) => {
+    const where = channel === undefined ? '' : ` in ${channel}`;
+    const again = `tried ${attempts} ${attempts === 1 ? 'time' : 'times'}, again from ${retryAt}`;
+    const next = attempts === 0 ? 'the next run tries it' : again;
+    const tries = attempts === undefined ? '' : ` (${next})`;
+    return `${key}${where} since ${since}: ${renderProblem({ reason, fix })}${tries}`;
+  });
+  const more = count - people.length;
+  return more > 0 ? [...lines, `… and ${more} more`] : lines;
+}
+
+function heldNotes({ plan, changes, more }: CurrentStatus['held'][number]): string[] {
+  const lines = changes.map(
+    ({ key, op, part }) =>
+      `${plan}: ${changeName(op, false)} ${key}${part === '' ? '' : ` in ${part}`}`,
+  );
+  return more > 0 ? [...lines, `… and ${counted(more, 'more change')}`] : lines;
+}
+
+/** Returns everything else. `isVerbose`: with the ids of runs and processes. */
+export function statusSection(
+  standing: CurrentStatus,
+  next: NextRuns,
+  isVerbose: boolean,
+): Section {
   const { recorded, conflicts, rejected, invalid, parked, open, paused, quarantine } = standing;
   const { unmanaged, returns, snapshot } = standing;
   const skipped = parked.contacts + parked.templates;
@@ -33,20 +91,17 @@ export function rowsOf(standing: CurrentStatus, next: NextRuns, isVerbose: boole
     reason: `; ${counted(skipped, 'record')} skipped until ${skipped === 1 ? 'it changes' : 'they change'}, the oldest since ${parked.since}`,
     fix: '`crm-mirror retry` tries them again',
   });
-  return [
-    ...runRows(standing, next, isVerbose),
+  const facts: Fact[] = [
+    ...runFacts(standing, next, isVerbose),
     ['paused', paused ? `yes, since ${paused.since}${byOf({ ...paused, reason: null })}` : 'no'],
     ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
     ['recorded', perKind(recorded)],
     ['missing', missingWords(standing.missing)],
-    ...(unmanaged ? sayUnmanaged(unmanaged) : []).map((text, at) => [
-      at === 0 ? 'not managed' : '',
-      text,
-    ]),
+    ...named('not managed', unmanaged ? sayUnmanaged(unmanaged) : []),
     ['conflicts', perKind(conflicts)],
     ['rejected', `${perKind(rejected)}${parked.since === null ? '' : skips}`],
     ['invalid', perKind(invalid)],
-    ...decisionRows(standing),
+    ...decisionFacts(standing),
     [
       'outcome unknown',
       open.since === null
@@ -57,10 +112,10 @@ export function rowsOf(standing: CurrentStatus, next: NextRuns, isVerbose: boole
       'write-back',
       returns ? returnWords(returns) : 'not configured; `crm-mirror optouts` lists the opt-outs',
     ],
-    ...standing.limits.map((seen, at) => [
-      at === 0 ? 'rate limits' : '',
-      `${seen.route} ${limitWords(seen, lasting)} (${seen.at})`,
-    ]),
+    ...named(
+      'rate limits',
+      standing.limits.map((seen) => `${seen.route} ${limitWords(seen, lasting)} (${seen.at})`),
+    ),
     [
       'snapshot',
       snapshot.bytes === null
@@ -68,9 +123,17 @@ export function rowsOf(standing: CurrentStatus, next: NextRuns, isVerbose: boole
         : `${snapshot.file} (${size(snapshot.bytes)})`,
     ],
   ];
+  return { facts };
 }
 
-function runRows(standing: CurrentStatus, next: NextRuns, isVerbose: boolean): string[][] {
+type Fact = readonly [name: string, value: string];
+
+/** Returns facts that share a name. */
+function named(name: string, values: readonly string[]): Fact[] {
+  return values.map((value, at) => [at === 0 ? name : '', value]);
+}
+
+function runFacts(standing: CurrentStatus, next: NextRuns, isVerbose: boolean): Fact[] {
   const { at, proven, lastRuns, lease, running, worker } = standing;
   const runWords = (run: ToldRun | null): string => {
     if (!run) return 'none is recorded';
@@ -122,7 +185,7 @@ const canaryEnds = {
   unwanted: 'ended, because no run plans the rest any more,',
 };
 
-function decisionRows(standing: CurrentStatus): string[][] {
+function decisionFacts(standing: CurrentStatus): Fact[] {
   const { signatures, canaries, lastCanary: end, waiting } = standing;
   const held = standing.held.map((one) => {
     const all = heldWords(one, one.undoes);
@@ -139,7 +202,7 @@ function decisionRows(standing: CurrentStatus): string[][] {
     const what = `${heldWords(counts)}, until ${until}${byOf({ by, reason })}`;
     return `${what}: \`crm-mirror approve ${part}\` takes it back`;
   });
-  const rows = [['awaiting approval', [...held, ...pending].join('; ') || 'nobody']];
+  const rows: Fact[] = [['awaiting approval', [...held, ...pending].join('; ') || 'nobody']];
   if (canaries) {
     const told = canaries.map((one) => `${canaryWords(one)}${lookWords(one)}`);
     rows.push(['canary', told.join('; ') || 'none is under way']);
@@ -197,7 +260,7 @@ function returnWords({ waiting, since, rejected }: NonNullable<CurrentStatus['re
  * Returns the line for a mirror that needs no attention. It mentions records with problems, which
  * require no action.
  */
-export function calmOf({ invalid, rejected, conflicts, waiting = [] }: CurrentStatus): string {
+function calmOf({ invalid, rejected, conflicts, waiting = [] }: CurrentStatus): string {
   const count = (counts: CurrentStatus['invalid'], word: string): string[] => {
     const n = (counts?.contacts ?? 0) + (counts?.templates ?? 0);
     return n === 0 ? [] : [`${withCommas(n)} ${word}`];
