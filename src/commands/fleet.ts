@@ -4,11 +4,8 @@ import type { Command } from 'commander';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import { print } from '../app/snapshot-command.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
-import { instant } from '../compose/output/format-values.ts';
-import { table } from '../compose/output/table.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
-import { counted } from '../domain/values/counted.ts';
 import { systemClock } from '../http/system-clock.ts';
 import {
   askToMove,
@@ -28,17 +25,13 @@ import {
 import {
   drainNode,
   type Fleet,
-  type FleetMirror,
   type FleetNode,
-  mirrorsWithoutDisk,
-  missingDiskWords,
   readFleet,
   servedBy,
-  unserved,
   withoutDiskIn,
 } from '../compose/placement/fleet-store.ts';
 import { moveStore } from '../compose/placement/move-store.ts';
-import { weightOf } from '../compose/placement/place-mirrors.ts';
+import { fleetSections, type ShownFleet, shownFleet } from '../views/status/fleet-sections.ts';
 import { connectQuickly, type Quick } from '../compose/queues/redis-connections.ts';
 
 export const parts = {
@@ -82,66 +75,23 @@ function fleetOptions(command: Command): void {
     .option('--json', 'print one JSON document');
 }
 
-interface Row {
-  node: string;
-  host: string;
-  since: string;
-  mirrors: number;
-  /** The sum of the weights of its mirrors: 1 for each, and 1 for each thousand people. */
-  weight: number;
-  draining: boolean;
-}
-
 async function status(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
-  const nodes: Row[] = [];
-  const withoutHome: string[] = [];
-  const missing: FleetMirror[] = [];
-  const moves: { mirror: string; from: string; to: string; state: string }[] = [];
+  const fleets: ShownFleet[] = [];
   const unusable = await withFleets(flags, shell, async (fleet, mirrors) => {
-    nodes.push(
-      ...fleet.nodes.map((node) => {
-        const own = servedBy(fleet, node.name);
-        const weight = own.reduce((sum, one) => sum + weightOf(one), 0);
-        return {
-          node: node.name,
-          host: node.host,
-          since: instant(node.since),
-          mirrors: own.length,
-          weight: Math.round(weight * 10) / 10,
-          draining: node.isDraining,
-        };
-      }),
-    );
-    const free = unserved(fleet).map(({ name }) => name);
-    withoutHome.push(...free.filter((name) => mirrors.includes(name)));
-    missing.push(...mirrorsWithoutDisk(fleet).filter(({ name }) => mirrors.includes(name)));
-    for (const [mirror, { from, to, state }] of fleet.moves)
-      moves.push({ mirror, from, to, state });
+    fleets.push(shownFleet(fleet, mirrors));
   });
-  const withoutDisk = missing.map(({ name, diskHost: host }) => ({ mirror: name, host }));
-  const rows = nodes.map((row) => [
-    row.node,
-    row.host,
-    row.since,
-    String(row.mirrors),
-    row.weight.toFixed(1),
-    row.draining ? 'yes' : 'no',
-  ]);
-  const head = ['node', 'host', 'since', 'mirrors', 'weight', 'draining'];
-  const lines = [
-    ...(rows.length > 0
-      ? table([head, ...rows], { right: [3, 4] })
-      : ['No worker of a folder is alive.']),
-    '',
-    withoutHome.length === 0
-      ? `Every ${unusable.length === 0 ? '' : 'other '}mirror is served.`
-      : `${counted(withoutHome.length, 'mirror')} without a home: ${withoutHome.join(', ')}`,
-    ...(unusable.length === 0 ? [] : [`Not known, see above: ${unusable.join(', ')}`]),
-    ...missingDiskWords(missing),
-    ...moves.map(({ mirror, from, to }) => `${mirror} is being moved from ${from} to ${to}.`),
-  ];
-  print({ document: { nodes, withoutHome, withoutDisk, moves, unusable }, lines }, flags, shell);
+  const all: ShownFleet = {
+    workers: fleets.flatMap(({ workers }) => workers),
+    withoutHome: fleets.flatMap(({ withoutHome }) => withoutHome),
+    withoutDisk: fleets.flatMap(({ withoutDisk }) => withoutDisk),
+    moves: fleets.flatMap(({ moves }) => moves),
+  };
+  const { withoutHome, moves } = all;
+  const nodes = all.workers.map(({ row }) => row);
+  const withoutDisk = all.withoutDisk.map(({ name, diskHost: host }) => ({ mirror: name, host }));
+  const document = { nodes, withoutHome, withoutDisk, moves, unusable };
+  print({ document, sections: fleetSections(all, { unusable }) }, flags, shell);
   return exitCode(unusable.length === 0 ? 'done' : 'failed');
 }
 

@@ -31,8 +31,13 @@ import { type ConsoleMirror, limitMirrors } from './view/console-mirror.ts';
 import { assetsAt, sendPage } from './view/layout.ts';
 import { limitPages } from './live.ts';
 import { nothingHere, serveMirrors } from './mirror-routes.ts';
-import { type ConsoleFleet, drainInFleet, showFleet } from './pages/fleet.ts';
-import { type RefusedConfiguration, showMirrors } from './pages/mirrors.ts';
+import {
+  type ConsoleFleet,
+  drainInFleet,
+  type RefusedConfiguration,
+  showFleet,
+  showMirrors,
+} from './pages/mirrors.ts';
 
 /** The parts of the console. */
 export interface ConsoleOptions {

@@ -13,7 +13,7 @@ import { stopped } from '../compose/stop-signals.ts';
 import { drainNode, readFleet } from '../compose/placement/fleet-store.ts';
 import { createFleetMember, type FleetMember } from '../compose/placement/fleet-member.ts';
 import { shareConnections, type SharedConnections } from '../compose/queues/shared-connections.ts';
-import type { ConsoleFleet } from '../console/pages/fleet.ts';
+import type { ConsoleFleet } from '../console/pages/mirrors.ts';
 import {
   type FolderFiles,
   isRefused,

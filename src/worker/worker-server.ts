@@ -11,7 +11,7 @@ import { rank } from '../views/status/attention.ts';
 import { accessRulesOf } from '../console/access/visitor.ts';
 import { type ConsoleMirror, consoleMirror } from '../console/view/console-mirror.ts';
 import { pagesFor, serveConsole } from '../console/console-routes.ts';
-import type { ConsoleFleet } from '../console/pages/fleet.ts';
+import type { ConsoleFleet } from '../console/pages/mirrors.ts';
 import { createMetrics } from './server/metrics.ts';
 import { createServer } from './server/http-server.ts';
 import { serveWorkerPages, serveWorkerRoutes } from './server/worker-routes.ts';

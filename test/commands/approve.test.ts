@@ -36,7 +36,7 @@ test('a run that holds changes says which, why, and how to approve them', async 
   expect(`${out}${err}`).not.toContain('@');
   const planned = await world.call('plan', '--exit-code', '--json');
   expect(planned).toMatchObject({ code: 3, json: { plan: world.plan, status: 'held' } });
-  expect((await world.call('plan')).out).toMatch(/^ {4}! {2}#\w+ {2}ch_news/m);
+  expect((await world.call('plan')).out).toMatch(/^ {2}! {2}#\w+ {2}ch_news/m);
   expect(world.writes()).toEqual([]);
 });
 

@@ -26,7 +26,7 @@ test('a mirror stays with the machine of its disk, and is served again when that
   one.kill('SIGKILL');
   await two.said('nobody can serve 4 mirrors on a disk of');
   const { stdout } = await fleet('status');
-  expect(stdout).toContain('4 mirrors without a home: m0, m1, m2, m3');
+  expect(stdout).toContain('Nobody serves 4 mirrors: m0, m1, m2, m3');
   expect(stdout).toContain('no living worker has: m0, m1, m2, m3 → start the worker of');
   const told = JSON.parse((await fleet('status', '--json')).stdout);
   expect(told.withoutDisk.map(({ mirror }: { mirror: string }) => mirror)).toEqual(mirrors);

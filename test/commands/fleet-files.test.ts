@@ -39,7 +39,7 @@ test('a file that cannot be used is named with what is wrong, and is no success'
   write('m1', '8080');
   const some = await status();
   expect(some.code).toBe(1);
-  expect(some.out).toContain('1 mirror without a home: m1\nNot known, see above: m0.yaml');
+  expect(some.out).toContain('Nobody serves 1 mirror: m1\nNot known, see above: m0.yaml');
   expect((await status('--json')).json).toMatchObject({
     withoutHome: ['m1'],
     unusable: ['m0.yaml'],

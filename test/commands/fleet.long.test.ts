@@ -166,7 +166,7 @@ test('two workers share the mirrors; those of one that is killed go on', async (
 test('three workers: one is drained, then each is restarted, and nothing is missed', async () => {
   const staged = await stage();
   const { startOne, settles, fleet, shares, workers } = staged;
-  expect((await fleet('status')).stdout).toContain('12 mirrors without a home: m0, m1, m10');
+  expect((await fleet('status')).stdout).toContain('Nobody serves 12 mirrors: m0, m1, m10');
   for (let n = 0; n < 3; n += 1) startOne();
   await settles(4, 4, 4);
   const end = telling(staged);

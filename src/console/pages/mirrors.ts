@@ -1,13 +1,20 @@
-/** Shows all mirrors, those that need attention first. */
+/**
+ * Shows all mirrors, those that need attention first, and the workers that share them, which
+ * operators can drain.
+ */
 import { basename } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
+import { counted } from '../../domain/values/counted.ts';
+import type { Fleet } from '../../compose/placement/fleet-store.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
 import { rank } from '../../views/status/attention.ts';
 import type { ConsoleMirror, PageStatus } from '../view/console-mirror.ts';
-import { html, prose } from '../../views/render/html.ts';
+import { fleetSections, shownFleet } from '../../views/status/fleet-sections.ts';
+import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
 import { linkTo } from '../view/page.ts';
-import { sendPage } from '../view/layout.ts';
+import { csrfOf, formOf, sendOperatorsOnly, sendPage } from '../view/layout.ts';
 import { stateOf } from './overview.ts';
 
 /** A file of a mirror that cannot be used, so that the mirror is stopped. */
@@ -80,4 +87,84 @@ export async function showMirrors(
 /** Returns how urgent a mirror is: 0 if nothing needs attention, most if the worst does. */
 function urgency({ attention: [worst] }: PageStatus): number {
   return worst ? 1 / (1 + rank(worst)) : 0;
+}
+
+/** The workers that share mirrors over one Redis, as one of them sees them. */
+export interface ConsoleFleet {
+  /** The name of the worker that shows the console. */
+  node: string;
+  /** Reads what Redis knows now. Throws Unavailable while Redis is away. */
+  read(): Promise<Fleet>;
+  /**
+   * Has a worker give all its mirrors away, or lets it have mirrors again. Returns whether it is
+   * alive.
+   */
+  drain(node: string, isDraining: boolean): Promise<boolean>;
+}
+
+/** Sends the page of the workers. */
+export async function showFleet(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  fleets: readonly ConsoleFleet[],
+): Promise<void> {
+  const csrf = csrfOf(reply, request.visitor);
+  const seen = await Promise.all(
+    fleets.map(async ({ node, read }) => ({ node, fleet: shownFleet(await read()) })),
+  );
+  const parts = seen.map(({ node, fleet }) => {
+    const { workers } = fleet;
+    const forms = (name: string): Html | '' => {
+      const worker = workers.find(({ row }) => row.node === name);
+      if (!worker || request.visitor?.role !== 'operator') return '';
+      const hasOthers = workers.some(({ row }) => row.node !== name && !row.draining);
+      return drainForm(name, worker.row.draining, hasOthers, csrf);
+    };
+    const pageLink = (mirror: string): string => `/m/${mirror}`;
+    return html`<section>
+      ${sectionsHtml(fleetSections(fleet, { here: node }), { pageLink, forms })}
+    </section>`;
+  });
+  const workers = seen.reduce((sum, { fleet }) => sum + fleet.workers.length, 0);
+  await sendPage(request, reply, {
+    title: counted(workers, 'worker'),
+    csrf,
+    body: html`<p><a href="/">All mirrors</a></p>
+      ${parts}`,
+  });
+}
+
+function drainForm(name: string, isDraining: boolean, hasOthers: boolean, csrf: string): Html {
+  if (!isDraining && !hasOthers) return html`<small>It is the last one.</small>`;
+  return html`<form class="action" method="post" action="/fleet/drain">
+    <input type="hidden" name="csrf" value="${csrf}" />
+    <input type="hidden" name="node" value="${name}" />
+    <button class="second" name="undo" value="${isDraining ? 'yes' : 'no'}">
+      ${isDraining ? 'Let it have mirrors' : 'Drain'}
+    </button>
+  </form>`;
+}
+
+const drained = z.object({ node: z.string(), undo: z.enum(['yes', 'no']) });
+
+/** Drains a worker, or lets it have mirrors again, for an operator; then shows the page. */
+export async function drainInFleet(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  fleets: readonly ConsoleFleet[],
+): Promise<void> {
+  if (request.visitor?.role !== 'operator') {
+    await sendOperatorsOnly(request, reply);
+    return;
+  }
+  const { node, undo } = formOf(request, drained);
+  const done = await Promise.all(fleets.map(async ({ drain }) => drain(node, undo === 'no')));
+  const isAlive = done.some(Boolean);
+  const line =
+    undo === 'yes' ? `${node} may have mirrors again.` : `${node} gives its mirrors away.`;
+  request.session.set('flash', {
+    kind: isAlive ? 'good' : 'bad',
+    lines: [isAlive ? line : `${node} is no longer alive.`],
+  });
+  await reply.redirect('/fleet', 303);
 }

@@ -88,7 +88,7 @@ export function table(columns: readonly Column[], rows: readonly Row[], none?: s
  * Returns a quiet table of facts, which breaks its rows in a narrow window. Without columns, each
  * row is a name and a value.
  */
-export function factsTable(rows: readonly Row[], columns?: readonly Column[]): Html {
+function factsTable(rows: readonly Row[], columns?: readonly Column[]): Html {
   return html`<table class="facts">
     ${columns ? head(columns) : ''} ${body(columns ?? [names(''), ''], rows)}
   </table>`;

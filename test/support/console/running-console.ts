@@ -6,7 +6,7 @@ import { main } from '../../../src/cli.ts';
 import { formIn } from '../../../src/commands/table.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
 import { type AccessRules, accessRulesOf, type User } from '../../../src/console/access/visitor.ts';
-import type { ConsoleFleet } from '../../../src/console/pages/fleet.ts';
+import type { ConsoleFleet } from '../../../src/console/pages/mirrors.ts';
 import { serveConsole } from '../../../src/console/console-routes.ts';
 import { consoleMirror, type ConsoleMirror } from '../../../src/console/view/console-mirror.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
