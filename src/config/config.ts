@@ -27,7 +27,6 @@ type Converted =
 
 /** The whole configuration: absolute paths, durations in milliseconds, with defaults, frozen. */
 export interface Config extends Readonly<Omit<File, Converted>> {
-  /** The file from which it was read. */
   readonly file: string;
   /** The files of the do-not-contact list and of its key. */
   readonly ledger: { readonly path: string; readonly keyFile: string };
@@ -39,7 +38,6 @@ export interface Config extends Readonly<Omit<File, Converted>> {
   readonly approvers: ApproversConfig | undefined;
   readonly guards: GuardsConfig;
   readonly alerts: AlertsConfig;
-  /** How long runs and changes are kept. */
   readonly keepMs: number;
   readonly requests: RequestLogConfig;
   /** When a worker runs; undefined if the file has no such block. */
@@ -75,7 +73,6 @@ interface PolicyConfig extends Readonly<
 /** The public keys of the approvers by name (base64, SPKI), and how many of them have to sign. */
 interface ApproversConfig extends Readonly<NonNullable<File['policy']['approvers']>> {
   readonly mirror: string;
-  /** The URL of the platform. */
   readonly platform: string;
 }
 

@@ -192,10 +192,7 @@ function readScalar(node: Scalar, path: Path, walk: Walk): unknown {
   return text === '' && variables.length > 0 && missing.length === 0 ? undefined : text;
 }
 
-/**
- * Returns the offset in the file of a character in a text, or undefined if the text differs from
- * the file because it came from a variable. Quotes, escapes and folded lines are skipped.
- */
+/** Returns a character's offset in the file; undefined if a variable brought the text. */
 function locate(
   { range }: Scalar,
   text: string,

@@ -14,7 +14,6 @@ export function pathSegment(value: string): string {
   return encodeURIComponent(value);
 }
 
-/** Encodes a value for a query. */
 export function queryValue(value: string): string {
   return encodeURIComponent(value);
 }

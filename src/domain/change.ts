@@ -84,7 +84,6 @@ export type ChangeState = 'planned' | 'sent' | 'acked' | 'rejected' | 'stale' | 
 export interface JournaledChange extends Change {
   /** The number of the change; later changes have greater numbers. */
   seq: number;
-  /** The id of the run that planned it. */
   run: string;
   state: ChangeState;
   /** When it was marked as sent, in milliseconds since the epoch; undefined if it was not. */
@@ -95,7 +94,6 @@ export interface JournaledChange extends Change {
 export interface DoneChange extends Pick<Change, 'op' | 'part' | 'target' | 'body' | 'before'> {
   /** The id of a later run that changed the same part of the record; undefined if none did. */
   later: string | undefined;
-  /** Whether that run undid the run of this change. */
   isUndone: boolean;
   /** Whether it was so before anything was sent, so that it is not the doing of that run. */
   wasThere: boolean;

@@ -2,7 +2,6 @@
 
 /** A condition on a CRM record. It is pure and parsed once for all records. */
 export interface Condition {
-  /** The text of the condition in the configuration. */
   readonly text: string;
   /** The fields of a record that the condition reads. */
   readonly fields: readonly string[];

@@ -156,7 +156,6 @@ interface Refusal {
   why: string;
   /** How to fix it; '' if no fix is known. */
   fix: string;
-  /** The route that was refused. */
   route: string;
   /** Whether an earlier attempt at the same request may have had its effect; by default 'no'. */
   acted?: 'no' | 'maybe';

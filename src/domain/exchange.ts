@@ -6,7 +6,6 @@
 /** The methods of the platform's API and of CRM APIs. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** One HTTP request. */
 export interface Request {
   method: Method;
   /** The path and query, starting with a slash; appended to the base address. */
@@ -19,7 +18,6 @@ export interface Request {
 /** One HTTP response, with its whole body as text. */
 export interface Answer {
   status: number;
-  /** The headers, with names in lower case. */
   headers: Record<string, string>;
   body: string;
 }

@@ -73,7 +73,6 @@ interface GuardWords {
   heading: string;
   /** What is planned for the held records. */
   planned: string;
-  /** What the class counts. */
   counted: string;
   /** A suffix for "The next run does it", if not every run can do it. */
   doneLater?: string;

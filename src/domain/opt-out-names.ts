@@ -80,10 +80,7 @@ function saysOptOut(name: string): boolean {
   return false;
 }
 
-/**
- * Signs that a person must not be mailed besides opting out: a bounce, a complaint, a block, a
- * death or the loss of the personal data. Terms are written as in `opt-out-terms`.
- */
+/** Signs besides opting out that a person must not be mailed: a bounce, a block, a death. */
 const signTerms: Readonly<Record<string, readonly string[]>> = {
   English: [
     '{deceased|died|passed away|death|date of death|spam|abuse|bounc*|complain*|complaint*}',

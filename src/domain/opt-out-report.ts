@@ -19,7 +19,6 @@ export type ReturnCause = (typeof returnCauses)[number];
 export interface OptOutReport {
   /** The same for every attempt to report it, and another for a later opt-out of the person. */
   readonly id: string;
-  /** The address of the contact. */
   readonly email: string;
   /** The CRM's id of the record; '' if it has none. */
   readonly crmId: string;

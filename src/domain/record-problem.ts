@@ -19,9 +19,7 @@ export interface RecordProblem extends ProblemCommon {
   class: ProblemClass;
   /** The part of the record: a channel or an operation; '' for the whole record. */
   part: string;
-  /** States what is wrong. */
   reason: string;
-  /** States how to fix it. */
   fix: string;
   /** The record's place in the source ("line 17"), if the problem is about the source. */
   place?: string | undefined;

@@ -23,7 +23,6 @@ export type Presence = 'present' | 'flagged' | 'outside';
 
 /** What a value of a column is: a date, or anything else. Empty values and serials are neither. */
 export interface ColumnShape {
-  /** The name of the field. */
   column: string;
   isDate: boolean;
 }

@@ -30,7 +30,6 @@ export const retrySchedules = {
   rejectedOptOut: { firstMs: hourMs, factor: 2, longestMs: dayMs, ...endless },
   /** All changes except opt-outs, after the platform refused most of them. */
   quarantine: { firstMs: hourMs, factor: 2, longestMs: dayMs, ...endless },
-  /** An opt-out report that the CRM rejected. */
   rejectedReport: every(dayMs),
   /** An event of the CRM whose run failed; it is a job of a queue. */
   event: { firstMs: 1_000, factor: 2, longestMs: 60_000, ...endless },
@@ -40,11 +39,9 @@ export const retrySchedules = {
   notification: { firstMs: 1_000, factor: 5, longestMs: 25_000, tries: 4, jitter: 'half' },
   /** A worker that waits for the lease of a mirror, or for Redis to name the worker that has it. */
   lease: every(2_000),
-  /** A connection to Redis. */
   redis: { firstMs: 100, factor: 2, longestMs: 1_000, ...endless },
   /** A check of a Salesforce Bulk API job that is not finished. */
   bulkJob: { firstMs: 1_000, factor: 2, longestMs: 30_000, ...endless },
-  /** A SQLite database of the CRM that is locked. */
   lockedDatabase: every(50),
   /** Another read of a person whose address changed meanwhile; then left to a later event. */
   personRead: { ...every(0), tries: 5 },

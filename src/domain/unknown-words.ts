@@ -33,13 +33,11 @@ export const mostCharacters = 60;
 
 /** Counts unknown values, record by record. */
 export interface UnknownCount {
-  /** Adds the unknown values of one record. */
   add(row: DesiredRow): void;
   /** Returns the counts of each option, with the most frequent values first. */
   words(): UnknownWords[];
 }
 
-/** Creates an empty count. */
 export function countUnknown(): UnknownCount {
   const options = new Map<string, UnknownWords & { byName: Map<string, UnknownValue> }>();
   const addOne = ({ option, fix, unknown, text }: UnknownWord, place: string): void => {

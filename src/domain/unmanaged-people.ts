@@ -9,7 +9,6 @@ import { counted } from './values/counted.ts';
 /** How the CRM names them. */
 export type UnmanagedAs = keyof UnmanagedPeople;
 
-/** How many there are. */
 export interface UnmanagedPeople {
   deleted: number;
   outOfScope: number;

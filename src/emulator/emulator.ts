@@ -69,7 +69,6 @@ export interface Emulator extends Player {
   receive(request: AnyRequest): Delivery;
   /** Replaces the set of faults. Throws Invalid if one cannot be parsed. */
   fail(faults: readonly string[]): void;
-  /** Returns the rate limit of an operation. */
   limitOf: Meters['limitOf'];
   /** Returns the ids of all organizations. The first one is the emulator's own. */
   organizations(): string[];

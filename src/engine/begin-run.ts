@@ -30,8 +30,8 @@ import { createGroupCommit } from './context/group-commit.ts';
 
 /** Begins a run: clears staging and, if it writes, stores it. It must end with `locks.end`. */
 export function beginRun(mirror: Mirror, options: RunOptions): Started {
-  const { snapshot, locks, approvers, doNotContact } = mirror;
-  const { mode, writes, firstLoad, restored, stop, abort, progress, approve } = options;
+  const { snapshot, locks, approvers } = mirror;
+  const { writes, approve } = options;
   if (approve && approvers) throw needsSignature(approvers, approve.plan);
   if (approve) refuseOtherPlan(snapshot, approve.plan, options.undo);
   const clock = even(mirror.clock);
@@ -43,26 +43,12 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const inQuarantine = isHeld ? [sayQuarantine(quarantine)] : [];
   const id = newId(mirror, startedAt);
   const run: RunContext = {
+    ...mirror,
+    ...options,
     id,
     startedAt,
     clock,
-    snapshot,
-    doNotContact,
-    audit: mirror.audit,
-    auditFault: mirror.auditFault,
-    approvers,
-    locks,
-    mode,
-    writes,
-    firstLoad,
-    restored,
-    stop,
-    abort,
-    progress,
     quarantined,
-    platformNow: mirror.platformNow,
-    parts: mirror.parts,
-    guards: mirror.guards,
     restoredUntil: restoredUntil(snapshot),
     rules: mirror.rules ?? [],
     windows: mirror.windows ?? [],
@@ -72,7 +58,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
     groupCommit: createGroupCommit(snapshot, clock),
     selection: selectionOf(mirror, options.onlyPeople),
     undo: options.undo && undoneRun(snapshot, options.undo, id),
-    askPlatformTime: askOnce(mirror.account.platform, stop),
+    askPlatformTime: askOnce(mirror.account.platform, options.stop),
   };
   const begun = mirror.parts.filter(
     ({ type }) => !options.only || options.only === `${type.name}s`,

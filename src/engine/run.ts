@@ -130,7 +130,11 @@ async function work(state: RunState): Promise<void> {
     if (options.shows) await options.shows(await viewPlan(state), round);
     if (!writes) break;
     if (round > (options.agrees ? 1 : mostRounds)) {
-      noteChangesLeft(state);
+      const left = snapshot.guarded.countPassing();
+      const reason = `${counted(left, 'change')} could not be made in this run`;
+      const { undo } = state.run;
+      const fix = undo ? `run \`crm-mirror undo ${undo.run}\` again` : 'run again';
+      if (left > 0) state.reasons.push({ code: 'changes-left', reason, fix });
       break;
     }
     await writePlan(state, await storeAwaitingApproval(state, round));
@@ -171,10 +175,7 @@ async function recoverAll(state: RunState, toBeListed: boolean): Promise<void> {
   return eachApplied(state, recover, { endsAt: 0, toBeListed });
 }
 
-/**
- * Reads the sources one after the other. If a source cannot be read, only its own record type is
- * left out of the run. Throws the source's error if no record type is left.
- */
+/** Reads the sources. One that fails leaves out its record type; the last one throws. */
 async function readSources(state: RunState): Promise<void> {
   const { run, mirror, reasons, notes, because, known, cursors, cursorless } = state;
   for (const part of state.parts) {
@@ -253,10 +254,7 @@ async function eachObserved(state: RunState, work: (type: RecordType) => Promise
   });
 }
 
-/**
- * Decides whether absences count in this run, which they do not in one about a few people. Deletes
- * the counts of people who are in the CRM again, and counts this reading for the others.
- */
+/** Decides whether absences count, drops those of people who are back, and counts the others. */
 async function findAbsences(state: RunState): Promise<void> {
   const { run, known } = state;
   const { absences, ranges, transaction } = run.snapshot;
@@ -340,7 +338,6 @@ async function showPlan(state: RunState): Promise<void> {
   run.snapshot.transaction(() => noteDecision(run.snapshot, 'undo', about));
 }
 
-/** Counts the groups of the plan. */
 async function viewPlan(state: RunState): Promise<PlanView> {
   const { staging } = state.run.snapshot;
   const groups = new Map<string, ChangeGroup>();
@@ -387,14 +384,6 @@ async function* recordsOf(
     }
   }
   if (last) yield last;
-}
-
-function noteChangesLeft({ run: { snapshot, undo }, reasons }: RunState): void {
-  const left = snapshot.guarded.countPassing();
-  if (left === 0) return;
-  const reason = `${counted(left, 'change')} could not be made in this run`;
-  const fix = undo ? `run \`crm-mirror undo ${undo.run}\` again` : 'run again';
-  reasons.push({ code: 'changes-left', reason, fix });
 }
 
 /** Writes the plan, with `more` in the same transaction, and forecasts what may be sent. */
@@ -459,10 +448,7 @@ async function applyInSlices(state: RunState): Promise<void> {
   }
 }
 
-/**
- * Withdraws the rest of the plan for a record type if its source has changed since it was read, and
- * plans it again based on the current source. Throws Interrupted, and unexpected errors.
- */
+/** Plans the rest again if its source has changed since. Throws Interrupted, unexpected errors. */
 async function planAgain(state: RunState, part: MirrorPart): Promise<void> {
   const { run, known, reasons, tally } = state;
   const { type, source } = part;

@@ -19,7 +19,6 @@ interface DownloadRequest {
 /** The response, with its body not yet read. */
 export interface Download {
   status: number;
-  /** The headers, with names in lower case. */
   headers: Readonly<Record<string, string>>;
   /** The body, which can be read once. Throws Unavailable if the response is cut off. */
   body: AsyncIterable<Buffer>;
@@ -44,7 +43,6 @@ export async function download(
   const flow = createFlow(host, signal);
   const stop = () => flow.fail(signal.reason);
   signal.addEventListener('abort', stop, { once: true });
-  /** Ends the connection. */
   const close = () => {
     signal.removeEventListener('abort', stop);
     return pool.destroy();

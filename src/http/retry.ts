@@ -22,10 +22,7 @@ export const resend = {
   freely: { changes: false, after: 'every 5xx', unanswered: true },
   /** For operations with the same effect when repeated: PUT, DELETE, an enrolment by id. */
   repeatable: { changes: true, after: 'every 5xx', unanswered: false },
-  /**
-   * For operations that are unsafe to repeat after a proxy's error. The platform itself responds
-   * with 500, but a 502 or higher may come from a proxy, which does not know the outcome.
-   */
+  /** For what a proxy's error leaves unclear: only a 500 surely comes from the platform itself. */
   afterOwnFailure: { changes: true, after: [500], unanswered: false },
   /** For operations that would take effect twice. */
   never: { changes: true, after: [], unanswered: false },
@@ -107,10 +104,7 @@ function stopped(error: unknown, acted: Unavailable['acted'], ended?: AbortSigna
 
 const composites = new WeakMap<AbortSignal, WeakMap<AbortSignal, AbortSignal>>();
 
-/**
- * Combines two abort signals, either of which may be missing. The same two signals give the same
- * result, because creating one for every request would take a tenth of the request's time.
- */
+/** Combines two signals, if given. Equal pairs share one, which saves a tenth of a request. */
 export function anySignal(
   one: AbortSignal | undefined,
   other: AbortSignal | undefined,

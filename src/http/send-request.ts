@@ -118,7 +118,6 @@ function explainTimeout(stage: Stage | 'over', timeoutMs: number): string {
   return `did not finish its answer within ${timeoutMs} ms`;
 }
 
-/** Returns each header as one text. */
 export function flatten(
   headers: Record<string, string | string[] | undefined>,
 ): Record<string, string> {

@@ -31,7 +31,6 @@ export interface CallOptions {
 
 interface Call<T> {
   operation: Operation;
-  /** The value of the path parameter. */
   id?: string;
   query?: Record<string, string | number | undefined>;
   body?: object;
@@ -211,14 +210,10 @@ const WRONG_URL = 'is platform.url the address of the platform?';
 interface Secrets {
   /** The API key, and the cookie if one was sent. */
   keys: readonly string[];
-  /** The addresses, as they were sent. */
   addresses: readonly string[];
 }
 
-/**
- * Returns the error for a response with any status other than 2xx: Rejected in the platform's
- * words, or Unavailable (specification, "Errors"). No message contains the API key or an address.
- */
+/** Returns Rejected in the platform's words, or Unavailable. Neither has the key or addresses. */
 function refusal(
   { status, body }: Answer,
   operation: Operation,

@@ -193,10 +193,7 @@ function sessionToken(text: string): string {
 }
 
 interface ApiKeys {
-  /**
-   * POST /api/api-key/v1/enable/{id}. Enabling an enabled key changes nothing, so it may be
-   * repeated. A disabled key cannot enable itself and is rejected with 401.
-   */
+  /** POST /api/api-key/v1/enable/{id}. It may be repeated. A disabled key is refused (401). */
   enable(id: string, options?: CallOptions): Promise<ApiKey>;
 }
 
@@ -247,10 +244,7 @@ interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
   list(query: ContactQuery, options?: CallOptions): Promise<ContactPage>;
   /** GET /api/contacts/retrieve/{id}. Returns undefined if the platform says there is none. */
   retrieve(id: string, options?: CallOptions): Promise<Dated<Contact> | undefined>;
-  /**
-   * DELETE /api/contacts/{id}. Returns 'unclear' if the response is a 404 or does not contain
-   * `success: true`; then only reading the contact shows the outcome.
-   */
+  /** DELETE /api/contacts/{id}. 'unclear': a 404, or no `success: true`; only reading tells. */
   remove(id: string, options?: CallOptions): Promise<'removed' | 'unclear'>;
   /**
    * POST /api/contacts/channel/{channelId}. The contact in the response may be a bare row. Rejected

@@ -85,15 +85,9 @@ export interface ConnectedPlatform extends Platform {
   requests(): Counts;
   /** Returns the limit of each route, as shown by its responses. */
   limits(): Record<string, RouteLimit>;
-  /**
-   * Returns the platform's wall-clock time in epoch milliseconds, based on the Date of the newest
-   * response and the time since, or undefined if no response had a Date.
-   */
+  /** The platform's time in epoch milliseconds, by the newest Date; undefined without any. */
   platformNow(): number | undefined;
-  /**
-   * Returns the same platform for requests that take precedence over all others. It counts its own
-   * requests, and `record` receives its attempts.
-   */
+  /** The same platform with precedence. It counts its requests; `record` gets its attempts. */
   urgent(record?: PlatformOptions['record']): Pick<ConnectedPlatform, keyof Platform | 'requests'>;
   /** Closes the connections and ends the requests in flight. */
   close(): Promise<void>;

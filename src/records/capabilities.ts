@@ -15,7 +15,6 @@ export interface Capabilities {
   readonly personRead?: PersonRead;
   /** Decides what is remembered about people whose record is gone. */
   readonly doNotContact?: DoNotContactRules;
-  /** Removes a record from the platform permanently. */
   readonly erasure?: Erasure;
   /** Finds the opt-outs made on the platform, so that they can be reported to the source. */
   readonly optOuts?: PlatformOptOuts;
@@ -37,7 +36,6 @@ export interface PersonRead {
 
 /** The parts of the platform that records belong to, as contacts belong to channels. */
 export interface Parts {
-  /** The configured parts. */
   names: readonly string[];
   /** Returns the parts that a record is recorded in. */
   recorded(row: RecordedRow): string[];
@@ -54,11 +52,9 @@ export interface DoNotContactRules {
    * resulting recorded row; `entries` are the list's entries about the person.
    */
   learn(change: Change, after: RecordedRow | undefined, entries: readonly Entry[]): ListChanges;
-  /** Returns whether the list forbids a change. */
   forbids(change: Change, entries: readonly Entry[]): boolean;
 }
 
-/** Removes people from the platform, and lets the source withdraw opt-outs. */
 export interface Erasure {
   /**
    * Deletes a record from the platform, even if the mirror did not create it. Returns whether it is
@@ -71,10 +67,7 @@ export interface Erasure {
    * and the parts of these opt-outs, or undefined if there are none.
    */
   release(row: RecordedRow): { row: RecordedRow; parts: string[] } | undefined;
-  /**
-   * Returns the row of a record whose erasure was revoked. An opt-out that the platform shows next
-   * may be ours. `row` is the recorded row, if there is one.
-   */
+  /** Returns the row after an erasure was revoked, when the next opt-out shown may be ours. */
   unerased(key: Key, row: RecordedRow | undefined): RecordedRow;
 }
 
@@ -94,14 +87,11 @@ export type Settled =
       row: RecordedRow | undefined;
     });
 
-/** The record to erase. */
 export interface Erasing {
   key: Key;
   /** Undefined if nothing is recorded for the record. */
   recorded: RecordedRow | undefined;
-  /** The platform ids that an earlier attempt found. */
   known: readonly string[];
-  /** Reports a completed step. */
   tell(deed: Deed): void;
 }
 
@@ -155,7 +145,6 @@ export interface PlatformOptOut {
 
 /** Counts and lists the people who unsubscribed on the platform. */
 export interface UnsubscribeListing {
-  /** The route used to count and list them. */
   readonly route: string;
   /** The ways to unsubscribe. Each is counted and listed separately. */
   readonly ways: readonly string[];
@@ -179,9 +168,7 @@ export type UnsubscribeCounts = Readonly<Record<string, number>>;
 
 /** One page of the people who unsubscribed one way. */
 export interface LeavingPage {
-  /** The people on the page whose record shows that they unsubscribed. */
   rows: ObservedRow[];
-  /** The number of people on the page. */
   listed: number;
   /** The total number of people who unsubscribed this way, as stated by the platform. */
   total: number;

@@ -11,7 +11,6 @@ import type { States } from './record-type.ts';
 /** A row or a change with the decoded value of its body. */
 export type Decoded<Row extends { body: string }, Value> = Row & { readonly value: Value };
 
-/** Decodes the rows of one record type. */
 export interface RowDecoders<R extends Rows> {
   /** The row with the decoded value of its body. Throws as `decoder` does. */
   desired(row: DesiredRow): R['desired'];
@@ -19,10 +18,7 @@ export interface RowDecoders<R extends Rows> {
   recorded(row: RecordedRow): R['recorded'];
 }
 
-/**
- * Returns a function that adds the decoded value of its body to a row. That function throws a
- * SyntaxError if the body is not JSON text, and a ZodError if it has another form.
- */
+/** Returns what adds a body's decoded value to a row. Throws SyntaxError and ZodError. */
 export function decoder<Value>(schema: z.ZodType<Value>) {
   return <Row extends { body: string }>(row: Row): Decoded<Row, Value> => ({
     ...row,

@@ -14,7 +14,6 @@
 import { z } from 'zod';
 import type { Subscription } from '../platform/request-schemas.ts';
 
-/** The form in which the facts are stored. */
 export const platformFacts = z.object({
   /** Whether a contact names every channel, with a default where it has no subscription. */
   namesAll: z.boolean().optional(),

@@ -33,7 +33,6 @@ import {
 /** One record type. A function throws platform errors only if its comment states that. */
 export interface RecordType {
   readonly name: RecordTypeName;
-  /** The names of the source fields that the type reads. */
   readonly fields: readonly string[];
   /** The phases of the type's changes, in sending order. */
   readonly phases: readonly number[];
@@ -43,7 +42,6 @@ export interface RecordType {
   readonly keyedById: boolean;
   /** Whether full and fast runs decide about recorded records that the source lacks. */
   readonly decidesAbsent: Readonly<Record<'full' | 'fast', boolean>>;
-  /** The optional abilities of the type. */
   readonly capabilities: Capabilities;
   /** The body of a source record that cannot be read. It states nothing. */
   readonly unreadBody: string;
@@ -51,10 +49,7 @@ export interface RecordType {
   desire(value: Record<string, unknown>, place: string): DesiredRow;
   /** Returns a page of canonical forms, equal for equal records. Throws the request's errors. */
   list(page: ListingPage, signal: AbortSignal): Promise<Page>;
-  /**
-   * Returns what to do about one record. It is pure and converges: once its changes are
-   * acknowledged and nothing else has changed, it returns no changes.
-   */
+  /** Returns what to do about one record. Pure; nothing, once its changes are acknowledged. */
   decide(states: States): Decision;
   /** Returns the inverse of the changes that an earlier run made to one record. It is pure. */
   undo(states: States, undoing: Undoing): Undone;
@@ -119,12 +114,8 @@ export interface States<R extends Rows = Rows> {
   entries: readonly Entry[];
   /** The platform records with this key that were read. */
   observed: readonly R['observed'][];
-  /**
-   * listed: the platform was read for this key, and an empty `observed` means that it has no such
-   * record. assumed: it was not read, and the recorded state counts.
-   */
+  /** listed: what was read is all there is. assumed: not read; the recorded state counts. */
   sight: 'listed' | 'assumed';
-  /** Whether the reading of the source was certified complete. */
   certified: boolean;
   /** Whether the recorded rows were restored from a backup and nothing has been listed since. */
   restored: boolean;
@@ -144,7 +135,6 @@ export interface States<R extends Rows = Rows> {
   unchosen?: true;
   /** The parts from which an operator opted out a record that is neither in the CRM nor ours. */
   unmanagedOut?: readonly string[];
-  /** The known facts about the platform. */
   facts: PlatformFacts;
 }
 
@@ -152,7 +142,6 @@ export interface States<R extends Rows = Rows> {
 export interface Successor<R extends Rows = Rows> {
   desired: readonly R['desired'][];
   recorded: R['recorded'] | undefined;
-  /** Whether the complete listing of this run lacks the recorded contact. */
   vanished: boolean;
   /** Everything known about the key, without successors of its own; undefined if not looked up. */
   states?: States<R> | undefined;
@@ -183,12 +172,10 @@ export interface Decision {
   adopts: boolean;
   /** The settings that prevent a change to the record, each once. */
   stoppedBy?: readonly Stop[];
-  /** The keys of recorded rows to drop. */
   forgets: Key[];
   problems: RecordProblem[];
 }
 
-/** The inverse of a run's changes to one record. */
 export interface Undone {
   decision: Decision;
   cannot: NotUndone[];
@@ -211,10 +198,7 @@ export interface KnownRecord {
 
 /** The circumstances in which the outcome of an unanswered change is determined. */
 export interface Recovery {
-  /**
-   * Whether the platform's current state may be the person's own doing: the change was sent too
-   * long ago or in another run, or it is an opt-out that was sent without a recent reading.
-   */
+  /** Whether the state may be the person's doing: sent long ago, or unread before an opt-out. */
   late: boolean;
   facts: PlatformFacts;
   /** The row that was recorded when the change was sent. It is kept until the outcome is known. */
@@ -302,7 +286,6 @@ export interface ListingPage {
   limit: number;
 }
 
-/** One page of the listing. */
 export interface Page {
   rows: ObservedRow[];
   /** The total number of records, as stated by the platform. It is never trusted on its own. */
@@ -352,7 +335,6 @@ export function changedLater({ op, part, later = '', isUndone }: DoneChange): No
 /** A test of one content of a template, to one address. */
 export interface TestClaim {
   key: Key;
-  /** A fingerprint of the content. */
   content: string;
   to: string;
 }
@@ -361,13 +343,10 @@ export interface TestClaim {
 export interface SendContext {
   /** Ends the wait before the request is sent. */
   signal: AbortSignal;
-  /** Ends a request that is in flight. */
   abort: AbortSignal;
   /** Whether this run read the record recently enough before sending the change. */
   seen: boolean;
-  /** Returns the currently known facts about the platform. */
   facts(): PlatformFacts;
-  /** Returns the currently recorded row. */
   recorded(): RecordedRow | undefined;
   /** Is awaited immediately before each attempt is sent. Throws NotSent to prevent it. */
   leaves(): Promise<void>;
@@ -391,18 +370,12 @@ export async function settled<T>(ask: () => Promise<T | SendOutcome>): Promise<T
   }
 }
 
-/**
- * Returns the outcome of a change whose plan is based on a state that no longer holds. `observed`:
- * the platform records that have its key now.
- */
+/** Returns the outcome of an outdated plan; `observed`: the records that have its key now. */
 export function stale(observed: ObservedRow[], why: string): Stale {
   return { is: 'stale', observed, why };
 }
 
-/**
- * Calls `read` to find the outcome of a write that may have taken effect, and returns it. If the
- * read fails, the outcome is unknown; an unexpected error is thrown.
- */
+/** Returns the outcome that reading shows; unknown if it fails. Throws unexpected errors. */
 export async function afterwards(read: () => Promise<SendOutcome>): Promise<SendOutcome> {
   try {
     return await read();

@@ -15,7 +15,6 @@
  */
 import type { OptOutReport } from '../domain/opt-out-report.ts';
 
-/** A way to report opt-outs. */
 export interface WriteBack {
   /** The maximum number of reports that are sent at once and noted as sent together. */
   readonly most: number;

@@ -163,7 +163,6 @@ const known = 'use one of CEL: size, startsWith, matches, int …';
 interface Call {
   name: string;
   at: number;
-  /** The end of the call's receiver. */
   after: number;
 }
 

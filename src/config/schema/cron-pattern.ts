@@ -25,10 +25,7 @@ interface MirrorEntry {
   entry: string;
 }
 
-/**
- * Returns a pattern with a time in the place of each `H`, so that many mirrors with the same
- * pattern do not run at the same moment. The same `mirror` and `entry` always get the same time.
- */
+/** Puts a time for each `H`, by `mirror` and `entry`, so that not all mirrors run at once. */
 export function spread(pattern: string, { mirror, entry }: MirrorEntry): string {
   if (!/\bH\b/i.test(pattern)) return pattern;
   const times = CronExpressionParser.parse(pattern, { hashSeed: `${mirror} ${entry}` });

@@ -56,7 +56,6 @@ const noServer = says(
 );
 const noAddress = says('is no email address', 'write name@example.com');
 
-/** Returns whether a text names a mail server and nothing else. */
 function isMailServer(given: string): boolean {
   const url = URL.parse(given);
   if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === '') return false;

@@ -126,7 +126,6 @@ function namesIn(node: ASTNode): string[] {
   return [...own, ...inner(node).flatMap(namesIn)];
 }
 
-/** Rewrites the library's error in this project's words. */
 function rephrase(error: unknown): Flaw {
   if (!(error instanceof ParseError || error instanceof TypeMistake)) throw error;
   const { code, node, summary } = error;

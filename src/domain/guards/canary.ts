@@ -59,11 +59,9 @@ export const canaryEnd = z.object({
   is: z.enum(['passed', 'approved', 'replaced', 'unwanted']),
   /** When it ended, by our clock, in milliseconds since the epoch. */
   at: z.number(),
-  /** The id of the run that began it. */
   run: z.string(),
   size: z.number(),
   of: z.number(),
-  /** What was out of bounds. */
   says: z.string().optional(),
   counts: canaryCounts.optional(),
 });
@@ -111,7 +109,6 @@ export const canaryBook = z.object({
   occasion: z.enum(['first load', 'mapping']).nullable(),
   /** When that began, by our clock, in milliseconds since the epoch. */
   since: z.number(),
-  /** The number of canaries so far. */
   begun: z.number().default(0),
   classes: z.object({
     delete: canary.optional(),

@@ -45,7 +45,6 @@ export interface PlanFacts {
 export interface PlanCondition {
   /** The text of the condition in the configuration. */
   readonly text: string;
-  /** The names that the condition reads. */
   readonly names: readonly string[];
   /** Returns whether the condition is true; undefined if it cannot be evaluated. */
   judge(facts: PlanFacts): boolean | undefined;
@@ -54,7 +53,6 @@ export interface PlanCondition {
 export interface PlanRule {
   readonly when: PlanCondition;
   readonly then: 'ask';
-  /** What the approver reads. */
   readonly say?: string | undefined;
   /** The classes that the rule withholds; undefined for all. */
   readonly for?: readonly AskedClass[] | undefined;

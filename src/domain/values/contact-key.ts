@@ -30,10 +30,7 @@ export function spellingsOf(key: string): string[] {
   return [...new Set([...spellings, ...spellings.map((one) => one.normalize('NFD'))])];
 }
 
-/**
- * Returns a text that an address contains in every spelling of the key: the `@` and what precedes
- * it, as far back as each character can be written in one way only.
- */
+/** Returns what an address contains in every spelling: its `@`, and what must precede it. */
 export function commonPart(key: string): string {
   return /[\w.!#$%&'*+/=?^{|}~@-]*$/.exec(key.slice(0, key.lastIndexOf('@') + 1))?.[0] ?? '';
 }

@@ -9,7 +9,6 @@
  * stand for themselves. One letter of M and d accepts one or two digits.
  */
 
-/** A parsed format. */
 export interface DateFormat {
   /** Whether the format has an hour. Without one, a text is a day, which begins at midnight. */
   hasTime: boolean;

@@ -10,7 +10,6 @@ const entities: Readonly<Record<string, string>> = {
 
 const characters = new Map(Object.entries(entities).map(([one, entity]) => [entity, one]));
 
-/** Replaces every character that means something in HTML. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => entities[character] ?? '');
 }

@@ -4,7 +4,6 @@
 export const weekdays = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun'] as const;
 export type Weekday = (typeof weekdays)[number];
 
-/** A local time. */
 export interface LocalTime {
   weekday: Weekday;
   /** 0 to 23. */

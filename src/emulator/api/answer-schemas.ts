@@ -166,8 +166,6 @@ export const answers = {
   Refusal,
   BriefRefusal,
 };
-/** The name of a response schema. */
 export type AnswerName = keyof typeof answers;
 
-/** The value that a response schema describes. */
 export type Answered<Name extends AnswerName> = z.infer<(typeof answers)[Name]>;

@@ -56,7 +56,6 @@ function isSame(one: ContactRow, other: ContactRow): boolean {
 /** A template as the platform returns it ("Template"). */
 export type TemplateView = Answered<'Template'>;
 
-/** Returns the view of a template. */
 export function viewTemplate(organization: Organization, template: TemplateRow): TemplateView {
   return {
     id: template.id,
@@ -83,7 +82,6 @@ export function viewTemplate(organization: Organization, template: TemplateRow):
 /** An API key as the platform returns it ("API key"), with the beginning of the secret. */
 export type KeyView = Answered<'ApiKey'>;
 
-/** Returns the view of a key. */
 export function viewKey(key: KeyRow): KeyView {
   const { secret } = key;
   return {
@@ -104,7 +102,6 @@ export function viewKey(key: KeyRow): KeyView {
 /** A domain as the platform returns it ("Domain"), without `event`, which some responses add. */
 export type DomainView = Answered<'Domain'>;
 
-/** Returns the view of a domain. */
 export function viewDomain(row: DomainRow): DomainView {
   return {
     object: 'domain',

@@ -296,10 +296,7 @@ function templateNotFound(id: string): ApiOutcome {
   return { ...refusal, about: { templateId: id } };
 }
 
-/**
- * Returns a function that replaces each {{name}} with the given value, or with the variable's
- * default. A placeholder with neither stays in the text, so that the email shows what is missing.
- */
+/** Replaces each {{name}} by its value or default. One with neither stays, so that it shows. */
 function resolver(template: TemplateRow, given: Record<string, unknown>): (text: string) => string {
   const values = new Map<string, unknown>([
     ...template.variables.map(({ name, defaultValue }): [string, unknown] => [name, defaultValue]),

@@ -53,7 +53,6 @@ interface Row<Query, Body> {
   run(organization: Organization, call: Call<Query, Body>): ApiOutcome;
 }
 
-/** Creates an operation from a row of the table. */
 export function operation<Query, Body>(row: Row<Query, Body>): Operation {
   const { sends = false, session = false, brief = false } = row;
   const hasBody = !Object.is(row.body, nothing);

@@ -12,7 +12,6 @@ import type { Answer } from '../../domain/exchange.ts';
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
-/** A parameter of an operation. */
 export interface Parameter {
   name: string;
   in: 'path' | 'query';
@@ -26,7 +25,6 @@ interface Response {
   content: { 'application/json': { schema: unknown } };
 }
 
-/** An operation in the document. */
 export interface DescribedOperation {
   operationId: string;
   tags: string[];
@@ -38,7 +36,6 @@ export interface DescribedOperation {
   security?: Record<string, never[]>[];
 }
 
-/** The OpenAPI document. */
 export interface Document {
   openapi: '3.1.0';
   info: { title: string; version: string; description: string };
@@ -56,7 +53,6 @@ const about = [
   'headers of the rate limits come with every answer to a known key or session.',
 ].join(' ');
 
-/** Returns the OpenAPI document. */
 export function describeApi(): Document {
   const paths: Document['paths'] = {};
   for (const operation of operations) {

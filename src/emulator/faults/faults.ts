@@ -22,7 +22,6 @@ export type Delivery =
 
 interface FaultKind {
   name: string;
-  /** A one-line description for users. */
   line: string;
   /** Whether the request is still executed and counted. */
   acts: boolean;
@@ -32,7 +31,6 @@ interface FaultKind {
 
 const SLOW_MS = { least: 1000, most: 5000 };
 
-/** Lists every kind of fault. */
 export const faultKinds: readonly FaultKind[] = [
   { name: '500', acts: false, line: '500, and nothing was done', delivers: failed },
   { name: '500-after', acts: true, line: '500, though it was done', delivers: failed },
@@ -90,7 +88,6 @@ export const faultKinds: readonly FaultKind[] = [
   },
 ];
 
-/** Delivers a response unchanged. */
 export function whole(answer: Answer): Delivery {
   return { is: 'whole', answer, delayMs: 0 };
 }

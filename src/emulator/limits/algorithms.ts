@@ -10,7 +10,6 @@ export interface Limit {
   windowSeconds: number;
 }
 
-/** The result of a meter for one request. */
 export interface MeterReading {
   allowed: boolean;
   /** The exact number of further requests allowed at this moment. */

@@ -26,10 +26,8 @@ const defaults = {
 /** The name of an operation, as used for limits and the request log. */
 export type Route = keyof typeof defaults;
 
-/** Lists all routes. */
 export const routes = Object.keys(defaults).filter(isRoute);
 
-/** Returns whether a route has this name. */
 export function isRoute(name: string): name is Route {
   return Object.hasOwn(defaults, name);
 }
@@ -68,12 +66,10 @@ export function createMeters(texts: readonly string[], algorithm: Algorithm) {
       meters.set(id, known);
       return known;
     },
-    /** Resets all counts. */
     clear: () => meters.clear(),
   };
 }
 
-/** The limits of each organization. */
 export type Meters = ReturnType<typeof createMeters>;
 
 /**

@@ -70,7 +70,6 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 interface Entry {
   name: string;
-  /** A one-line description for users. */
   line: string;
   /** The values allowed after `name=`. The first one is the default. */
   values?: readonly string[];

@@ -89,7 +89,6 @@ const records = {
 };
 
 const organization = z.strictObject({ id: id.optional(), name: name.optional(), ...records });
-/** One organization in a seed file. */
 export type SeedOrganization = z.infer<typeof organization>;
 
 const several = z.strictObject({
@@ -98,7 +97,6 @@ const several = z.strictObject({
   guests: z.array(user).optional(),
 });
 
-/** A parsed seed file. */
 export interface SeedFile {
   /** Contains at least one organization. The printed key belongs to the first. */
   organizations: SeedOrganization[];
@@ -150,7 +148,6 @@ function check<T>(schema: z.ZodType<T>, value: unknown, where: (path: Path) => s
   );
 }
 
-/** The path to a value in the file. */
 export type Path = readonly PropertyKey[];
 
 function explain(issue: z.core.$ZodIssue): (Fault & { path: Path })[] {
@@ -187,9 +184,7 @@ function spell(path: Path): string {
   return steps.join('').replace(/^\./, '');
 }
 
-/** A contact with its subscriptions. */
 interface SeededContact extends NewContact {
-  /** The subscriptions by channel id. */
   channels?: Record<string, Subscription> | undefined;
 }
 
@@ -216,13 +211,11 @@ export function createSeed(accounts: Accounts, organization: Organization) {
       }
       return row.id;
     },
-    /** Adds a template and returns its id. */
     template(template: NewTemplate): string {
       const { id } = template;
       refuseTaken('template', id, id !== undefined && templates.byId(id) !== undefined);
       return templates.add(template, now()).id;
     },
-    /** Adds a domain and returns its id. */
     domain(domain: NewDomain): string {
       const { id, domain: name } = domain;
       refuseTaken('domain', id, id !== undefined && domains.byId(id) !== undefined);

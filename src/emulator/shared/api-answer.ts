@@ -34,7 +34,6 @@ export function refuseBriefly(status: number, message: string) {
   return { status, body: { message } } satisfies ApiOutcome;
 }
 
-/** Converts a result into an HTTP response. */
 export function toAnswer({ status, body }: ApiOutcome, headers: Record<string, string>): Answer {
   const parts = Object.entries(body).map(([name, value]: [string, unknown]) => {
     const text = Array.isArray(value)

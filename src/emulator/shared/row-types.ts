@@ -51,7 +51,6 @@ const template = dated.extend(templateFields.shape);
 const dnsRecord = z.object({
   id: text,
   recordType: z.enum(['MX', 'TXT', 'CNAME']),
-  /** The purpose of the record. */
   recordTypeName: text,
   /** The name within the domain; @ stands for the domain itself. */
   name: text,
@@ -123,7 +122,6 @@ export const rowSchemas = {
   send: z.object({ id: text, send }),
 };
 
-/** The type of each kind of row. */
 export type Rows = { [Kind in keyof typeof rowSchemas]: z.infer<(typeof rowSchemas)[Kind]> };
 
 type Fixed<Row, Field extends keyof Row> = Omit<Row, Field> & Readonly<Pick<Row, Field>>;

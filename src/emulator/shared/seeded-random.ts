@@ -18,7 +18,6 @@ export interface Draws {
   count: number;
 }
 
-/** Creates an initial state. */
 export function startDraws(random: Random): Draws {
   return { id: 'draws', start: Math.floor(random() * 2 ** 32), count: 0 };
 }

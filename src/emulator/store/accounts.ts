@@ -5,7 +5,6 @@ import type { KeyRow, UserRow } from '../shared/row-types.ts';
 import { createOrganization, type Ground, type Organization, ownerOf } from './organization.ts';
 import type { Shelf, Storage, StoredRow } from './storage.ts';
 
-/** Holds all organizations, keys and users. */
 export interface Accounts {
   readonly organizations: ReadonlyMap<string, Organization>;
   /** Adds an organization, with an owner and session. Throws Invalid if the id is taken. */
@@ -19,7 +18,6 @@ export interface Accounts {
   restore(rows: readonly StoredRow[]): void;
 }
 
-/** Creates an empty world. */
 export function createAccounts(
   storage: Storage,
   { random, now, behaviour }: { random: Random } & Pick<Ground, 'now' | 'behaviour'>,

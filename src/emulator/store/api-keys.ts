@@ -15,7 +15,6 @@ export interface NewKey {
 
 const PREFIX = 'key_live';
 
-/** Creates the keys of an organization. */
 export function createKeys(ids: Ids, shelf: Shelf<KeyRow>, createdBy: KeyRow['createdBy']) {
   const byId = new Map<string, KeyRow>();
   const bySecret = new Map<string, KeyRow>();
@@ -48,7 +47,6 @@ export function createKeys(ids: Ids, shelf: Shelf<KeyRow>, createdBy: KeyRow['cr
     byId: (id: string) => byId.get(id),
     /** Finds a key by its secret, even if it is disabled or revoked. */
     bySecret: (secret: string) => bySecret.get(secret),
-    /** Counts one more request made with this key. */
     count(row: KeyRow): void {
       row.requestCount += 1;
       shelf.keep(row);
@@ -73,5 +71,4 @@ export function createKeys(ids: Ids, shelf: Shelf<KeyRow>, createdBy: KeyRow['cr
   };
 }
 
-/** Holds the API keys of one organization. */
 export type Keys = ReturnType<typeof createKeys>;

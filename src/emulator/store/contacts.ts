@@ -35,7 +35,6 @@ export function createContacts(
       shelf.keep(row);
       return row;
     },
-    /** Adds a stored row unchanged. */
     put,
     remove(row: ContactRow): void {
       byEmail.remove(row);
@@ -75,7 +74,6 @@ export function createContacts(
     listed: (status?: ContactStatus) => (status === undefined ? all : listings[status]),
     /** Returns contacts whose key may hold the text, newest first; undefined for perhaps all. */
     holding: byEmail.holding,
-    /** Returns all rows in the order in which they were added. */
     rows: () => byId.values(),
     clear(): void {
       byId.clear();

@@ -12,7 +12,6 @@ export interface NewDomain extends DomainCreateBody {
   createdAt?: number | undefined;
 }
 
-/** The fields of a domain that can change. */
 export type DomainChange = Partial<
   Pick<
     DomainRow,
@@ -24,7 +23,6 @@ export type DomainChange = Partial<
   >
 >;
 
-/** Creates the domains of an organization. */
 export function createDomains(ids: Ids, shelf: Shelf<DomainRow>) {
   const all = newestFirst<DomainRow>();
   const byId = new Map<string, DomainRow>();
@@ -85,7 +83,6 @@ export function createDomains(ids: Ids, shelf: Shelf<DomainRow>) {
       shelf.keep(row);
     },
     listed: () => all,
-    /** Returns all rows in the order in which they were added. */
     rows: () => byId.values(),
     clear(): void {
       byId.clear();
@@ -96,5 +93,4 @@ export function createDomains(ids: Ids, shelf: Shelf<DomainRow>) {
   };
 }
 
-/** Holds the sending domains of one organization. */
 export type Domains = ReturnType<typeof createDomains>;

@@ -16,7 +16,6 @@ import { createTemplates, type Templates } from './templates.ts';
 export interface Organization {
   readonly id: string;
   readonly name: string;
-  /** The channels by id. */
   readonly channels: ReadonlyMap<string, Channel>;
   addChannel(channel: Channel): void;
   readonly contacts: Contacts;
@@ -29,9 +28,7 @@ export interface Organization {
   now(): number;
   /** Returns all rows of the organization, oldest first. */
   rows(): Generator<StoredRow>;
-  /** Adds a stored row unchanged. */
   put(stored: StoredRow): void;
-  /** Removes all rows of the organization. */
   clear(): void;
 }
 
@@ -44,7 +41,6 @@ export interface Ground {
   behaviour: Partial<PlatformBehaviour>;
 }
 
-/** Creates an empty organization. */
 export function createOrganization(
   { id, name }: { id: string; name: string },
   { ids, storage, now, behaviour }: Ground,

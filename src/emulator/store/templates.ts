@@ -12,7 +12,6 @@ export interface NewTemplate extends TemplateUpdateBody {
   updatedAt?: number | undefined;
 }
 
-/** Creates the templates of an organization. */
 export function createTemplates(ids: Ids, shelf: Shelf<TemplateRow>) {
   const all = newestFirst<TemplateRow>();
   const byId = new Map<string, TemplateRow>();
@@ -36,7 +35,6 @@ export function createTemplates(ids: Ids, shelf: Shelf<TemplateRow>) {
       shelf.keep(row);
       return row;
     },
-    /** Adds a stored row unchanged. */
     put,
     remove(row: TemplateRow): void {
       byId.delete(row.id);
@@ -50,7 +48,6 @@ export function createTemplates(ids: Ids, shelf: Shelf<TemplateRow>) {
       shelf.keep(row);
     },
     listed: () => all,
-    /** Returns all rows in the order in which they were added. */
     rows: () => byId.values(),
     clear(): void {
       byId.clear();

@@ -18,7 +18,6 @@ import type { NewKey } from '../store/api-keys.ts';
 /** Changes the platform as recipients and colleagues do. Throws Invalid for unknown records. */
 export type Dashboard = ReturnType<typeof createDashboard>;
 
-/** Creates the dashboard of an organization. */
 export function createDashboard(organization: Organization) {
   return { ...peopleOf(organization), ...settingsOf(organization) };
 }
@@ -27,7 +26,6 @@ interface SignUp {
   email: string;
   firstName?: string | undefined;
   lastName?: string | undefined;
-  /** The ids of the channels to join. */
   channels?: string[] | undefined;
 }
 
@@ -53,7 +51,6 @@ function peopleOf(organization: Organization) {
       for (const channel of entered) contacts.setMembership(contact, channel, 'opt_in');
       return viewContact(contact);
     },
-    /** Opts the person out of one channel. */
     leave(who: string, channelId: string): ContactView {
       const contact = findContact(organization, who);
       contacts.setMembership(contact, findChannel(organization, channelId), 'opt_out');
@@ -93,7 +90,6 @@ function peopleOf(organization: Organization) {
       contacts.removeMembership(contact, membership);
       return change(contact.id, {});
     },
-    /** Deletes the contact and returns its last state. */
     deleteContact(who: string): ContactView {
       const contact = findContact(organization, who);
       contacts.remove(contact);
@@ -164,7 +160,6 @@ function settingsOf(organization: Organization) {
       );
       return viewDomain(domain);
     },
-    /** Deletes the domain and returns its last state. */
     deleteDomain(who: string): DomainView {
       const domain = findDomain(organization, who);
       domains.remove(domain);
@@ -173,7 +168,6 @@ function settingsOf(organization: Organization) {
     createKey: (key: Pick<NewKey, 'name' | 'permissions'>) => showKey(keys.add(key, now())),
     enableKey: (id: string) => changeKey(id, { enabled: true }),
     disableKey: (id: string) => changeKey(id, { enabled: false }),
-    /** Revokes a key permanently. */
     revokeKey: (id: string) => changeKey(id, { revoked: true }),
     /** Generates a new secret. The old one becomes unknown immediately. */
     rotateKey(id: string): KeyWithSecret {

@@ -19,7 +19,6 @@ export interface LoggedRequest extends About {
   fault?: string;
 }
 
-/** Creates the view of an organization. */
 export function createWorld(
   organization: Organization,
   { accounts, requests }: { accounts: Accounts; requests: Recent<LoggedRequest> },
@@ -42,7 +41,6 @@ export function createWorld(
   return {
     channels: () => [...channels.values()],
     contacts: () => show.contacts(listed.size),
-    /** Finds a contact by id or email. */
     contact(who: string): ContactView | undefined {
       const row = contacts.byId(who) ?? contacts.byEmail(who);
       return row && viewContact(row);
@@ -50,7 +48,6 @@ export function createWorld(
     templates: () => show.templates(templates.listed().size),
     domains: () => show.domains(domains.listed().size),
     keys: show.keys,
-    /** Returns the organization's own users with their sessions. */
     users: show.users,
     /** Returns all test emails, or the last `count`. */
     outbox: outbox.read,

@@ -49,7 +49,6 @@ export function boundTo({ meta }: Snapshot): Record<keyof typeof names, string |
   return { url: meta.get(url), key: meta.get(key), organization: meta.get(organization) };
 }
 
-/** Binds the snapshot to an account. */
 export function bind(snapshot: Snapshot, { url, apiKey }: Account): void {
   const { meta, transaction } = snapshot;
   transaction(() => {
@@ -68,18 +67,15 @@ function hashed({ meta }: Snapshot, apiKey: string): string {
 const sampled = 20;
 const atOnce = 5;
 
-/** The result of the proof. */
 export interface AccountProof {
   same: boolean;
   by: 'organization' | 'contacts' | 'templates';
   /** How many of `of` sampled records exist in the account; 0 of 0 if the organization is named. */
   found: number;
   of: number;
-  /** The proof in words. */
   how: string;
 }
 
-/** Returns the error for an account that failed the proof. */
 export function strange({ how }: AccountProof): Invalid {
   return new Invalid(
     `platform.apiKey is not proven to be of the organization that the snapshot belongs to (${how})`,
@@ -93,23 +89,33 @@ export async function prove(
   account: Account,
   signal: AbortSignal,
 ): Promise<AccountProof> {
-  const { platform } = account;
-  const bound = boundTo(snapshot).organization;
-  const shown = bound === undefined ? undefined : await organizationOf(platform, signal);
+  const { contacts, templates } = account.platform;
+  const { organization: bound, url } = boundTo(snapshot);
+  const shown = bound === undefined ? undefined : await organizationOf(account.platform, signal);
   if (shown !== undefined) {
     const same = shown === bound;
     const how = `its templates name ${same ? 'the same' : 'another'} organization`;
     return { same, by: 'organization', found: 0, of: 0, how };
   }
-  const contacts = await contactsThere(snapshot, account, signal);
-  if (contacts.of > 0) return proofOf('contacts', contacts);
-  return proofOf('templates', await templatesThere(snapshot, platform, signal));
+  const people = snapshot.recorded.sample({ kind: 'contact', most: sampled });
+  // A platform shows an id to one organization only, but another platform may use the same id for
+  // another person, so that after a move to one the address must match too.
+  const isMoved = url !== account.url;
+  let found = 0;
+  await each(people, atOnce, async ({ id, key }) => {
+    const contact = await contacts.retrieve(id, { signal, person: key });
+    if (contact && (!isMoved || contactKey(contact.email) === key)) found += 1;
+  });
+  if (people.length > 0) return proofOf('contacts', found, people.length);
+  const sample = snapshot.recorded.sample({ kind: 'template', most: sampled });
+  const there = new Set<string>();
+  if (sample.length > 0) {
+    for await (const { id } of templates.all({}, { signal })) there.add(id);
+  }
+  return proofOf('templates', sample.filter(({ id }) => there.has(id)).length, sample.length);
 }
 
-function proofOf(
-  by: 'contacts' | 'templates',
-  { found, of }: { found: number; of: number },
-): AccountProof {
+function proofOf(by: 'contacts' | 'templates', found: number, of: number): AccountProof {
   const how =
     of === 0
       ? 'nothing is recorded that could be looked for'
@@ -129,38 +135,6 @@ async function organizationOf(
     if (error instanceof Rejected && error.status === 403) return undefined;
     throw error;
   }
-}
-
-/**
- * Counts the sampled contacts that exist in the account. A platform shows an id to one organization
- * only, but another platform may use the same id for another person. After a move to another
- * platform, the address must therefore match too.
- */
-async function contactsThere(
-  snapshot: Snapshot,
-  { url, platform: { contacts } }: Account,
-  signal: AbortSignal,
-): Promise<{ found: number; of: number }> {
-  const sample = snapshot.recorded.sample({ kind: 'contact', most: sampled });
-  const isMoved = boundTo(snapshot).url !== url;
-  let found = 0;
-  await each(sample, atOnce, async ({ id, key }) => {
-    const contact = await contacts.retrieve(id, { signal, person: key });
-    if (contact && (!isMoved || contactKey(contact.email) === key)) found += 1;
-  });
-  return { found, of: sample.length };
-}
-
-async function templatesThere(
-  { recorded }: Snapshot,
-  { templates }: Account['platform'],
-  signal: AbortSignal,
-): Promise<{ found: number; of: number }> {
-  const sample = recorded.sample({ kind: 'template', most: sampled });
-  if (sample.length === 0) return { found: 0, of: 0 };
-  const there = new Set<string>();
-  for await (const { id } of templates.all({}, { signal })) there.add(id);
-  return { found: sample.filter(({ id }) => there.has(id)).length, of: sample.length };
 }
 
 /** Proves that the records are of the mirror's account. Returns how, if needed. Throws Invalid. */

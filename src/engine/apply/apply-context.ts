@@ -26,7 +26,6 @@ export interface ApplyContext {
   tally: RunTally;
   /** Limits changes whose records are read again to one at a time. */
   oneByOne: LimitFunction;
-  /** Records that have a request in flight. */
   inFlight: Map<Key, InFlightRecord>;
   /**
    * Makes a new decision for a record immediately after its creation, because its other changes
@@ -89,7 +88,6 @@ export function beginInFlight({ run, type, inFlight }: ApplyContext, key: Key): 
   return true;
 }
 
-/** Call when the outcome is recorded. */
 export function endInFlight({ run, inFlight }: ApplyContext, key: Key): void {
   inFlight.delete(key);
   run.locks.endInFlight(run.id, key);

@@ -110,15 +110,11 @@ function acknowledge(
   if (op === 'opt_out') {
     unmanaged.mend(type.name, key, change.part);
     acknowledgeElsewhere(applying, change, ack);
-    const platformAt = platformNowByListing(applying, at);
+    const { platformStartedAt, startedAt = 0 } = applying.known.listing ?? {};
+    const platformAt = platformStartedAt && platformStartedAt + at - startedAt;
     absences.waitAnew({ kind: type.name, key, at, platformAt });
   } else reconsiderFormer(applying, key);
   return row?.desired !== undefined;
-}
-
-function platformNowByListing({ known: { listing } }: ApplyContext, at: number) {
-  if (listing?.platformStartedAt === undefined) return undefined;
-  return listing.platformStartedAt + at - listing.startedAt;
 }
 
 /** Returns whether an unanswered request under another key of the contact may have opted it out. */

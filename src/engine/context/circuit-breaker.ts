@@ -29,7 +29,6 @@ const strangersAtMost = 5;
 
 export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
 
-/** Creates a circuit breaker with nothing stopped. */
 export function createCircuitBreaker() {
   const stops = new Map<string, Problem>();
   const strangers = new Map<string, number>();
@@ -67,7 +66,6 @@ export function createCircuitBreaker() {
     /** Returns whether the read that the change needs before it is sent is stopped. */
     blinds: (type: RecordType, { op }: Change): boolean =>
       op !== 'opt_out' && stops.has(type.lookRoute(op)),
-    /** Counts the outcome of a change. */
     note(type: RecordType, change: Change, outcome: SendOutcome): void {
       const part = partOf(type, change);
       if (outcome.is === 'unsent' || outcome.is === 'unknown') {
@@ -95,13 +93,11 @@ export function createCircuitBreaker() {
     },
     /** Returns what was stopped and why, each stop once. */
     reasons: (): Problem[] => [...stops.values()],
-    /** Returns the verdict on the platform, based on the outcomes of the whole run. */
     verdict(): BreakerVerdict {
       if (stops.has('most')) return 'stopped';
       if (attempted === 0) return 'nothing';
       return rejected / attempted > rejectedAtMost ? 'refused' : 'fine';
     },
-    /** Returns whether the whole run is stopped. */
     stopped: (): boolean => stops.has('run'),
     /** Returns whether more than single channels are stopped: the run, most of it, or a route. */
     endsEarly(type: RecordType): boolean {

@@ -19,7 +19,6 @@ interface Part {
   fail(reason: unknown): void;
 }
 
-/** Collects work and writes it in shared transactions. */
 export function createGroupCommit(
   { transaction }: Pick<Snapshot, 'transaction'>,
   clock: Clock,

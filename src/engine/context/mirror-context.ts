@@ -66,7 +66,6 @@ export interface Mirror {
   outages?: OutageRecord | undefined;
   /** Logs the requests of this mirror's connection; undefined if they are not logged. */
   requestLog?: Pick<RequestWriter, 'setRun' | 'forget'> | undefined;
-  /** Returns the number of requests so far. */
   requests(): RequestCounts;
   /** Returns the limits by route, as the platform's responses state them. */
   limits(): Record<string, RouteLimit>;
@@ -115,7 +114,6 @@ export type Mode = 'full' | 'fast' | 'undo' | { single: Key } | { record: string
 
 export interface RunOptions {
   mode: Mode;
-  /** Why the mode is full. */
   because?: readonly FullCode[] | undefined;
   /** False for a plan, which writes nothing on the platform and records nothing. */
   writes: boolean;
@@ -148,7 +146,6 @@ export interface RunOptions {
   by?: RunActor | undefined;
 }
 
-/** A run to undo. */
 export interface ToUndo {
   /** Its id, or `last`: the newest run but undos that has changed anything. */
   run: string;
@@ -171,7 +168,6 @@ export interface Approvers {
   /** The public keys by name: Ed25519, base64 (SPKI). */
   readonly keys: Readonly<Record<string, string>>;
   readonly mirror: string;
-  /** The URL of the platform. */
   readonly platform: string;
 }
 
@@ -185,7 +181,6 @@ export interface ToApprove {
   caller?: string | undefined;
 }
 
-/** The progress of a run. */
 export interface Progress {
   stage: 'reading' | 'listing' | 'deciding' | 'applying';
   kind: string;
@@ -196,12 +191,10 @@ export interface Progress {
   share?: number | undefined;
 }
 
-/** Returns the mode under the name that summaries use. */
 export function modeName(mode: Mode): 'full' | 'fast' | 'single' | 'undo' {
   return typeof mode === 'string' ? mode : 'single';
 }
 
-/** Returns whether a run is about one record of the source. */
 export function isRecord(mode: Mode): mode is { record: string } {
   return typeof mode === 'object' && 'record' in mode;
 }

@@ -17,7 +17,6 @@ export interface OnlyPeople {
   entries: readonly { line: number; word: string }[];
 }
 
-/** The people that a run is limited to. */
 export interface PeopleSelection {
   /** Chooses the people, once a reading of the whole source is staged. */
   choose(kind: RecordTypeName): void;
@@ -83,10 +82,7 @@ const mostNamed = 20;
 const stored = z.object({ size: z.number(), through: z.string() });
 const metaName = 'sample';
 
-/**
- * Selects the people with the smallest hashes. The hash depends on the name of the mirror only, so
- * that the choice is the same in every run, also in a plan before the first one.
- */
+/** Selects the smallest hashes of the mirror's name and a key: the same people in every run. */
 function sampledPeople(
   { staging, ranges, meta }: Snapshot,
   { name, size }: { name: string; size: number },

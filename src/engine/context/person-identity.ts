@@ -16,10 +16,7 @@ export function shortHash({ get }: { get: Meta['get'] }, key: Key): string {
 
 const block = 64;
 
-/**
- * Returns a function that names addresses as `shortHash` does, for very many of them: it reads the
- * secret once, and computes the HMAC by two calls of `hash`, which takes half the time.
- */
+/** Names addresses as `shortHash` does, in half the time: two calls of `hash` are an HMAC. */
 export function shortHasher({ get }: { get: Meta['get'] }): (key: Key) => string {
   const secret = Buffer.alloc(block);
   secret.write(get('name-key') ?? '');

@@ -21,7 +21,6 @@ export interface LockedPeople {
   ids: readonly string[];
 }
 
-/** The lock that one run holds. */
 export interface PersonLock {
   /** Locks more people. Returns false, and locks none of them, unless all are free. */
   extend(people: LockedPeople): boolean;
@@ -86,9 +85,7 @@ export function createPersonLocks() {
   }
 
   return {
-    /** Returns the ids of the other runs in progress. */
     others: (run: string): string[] => [...runs.keys(), ...alone].filter((other) => other !== run),
-    /** Counts the runs about all people that have begun and those that have ended so far. */
     count: () => ({ begun, ended: begun - runs.size }),
     /** Call when a run begins: about all people, which may be superseded, or about one. */
     begin(run: string, about: 'all' | 'one'): void {

@@ -25,12 +25,10 @@ import type { CanaryTime } from '../../domain/guards/canary.ts';
 
 const factsName = 'platform-facts';
 
-/** Returns the facts about the platform that the snapshot holds. */
 export function factsIn({ meta }: { meta: Meta }): PlatformFacts {
   return metaValue(meta, factsName, platformFacts) ?? platformFacts.parse({});
 }
 
-/** The facts that one run knows about the platform. */
 export type LearnedFacts = ReturnType<typeof createFacts>;
 
 /** Starts with the facts in the snapshot. The run stores what it learns only if it writes. */
@@ -113,15 +111,12 @@ export function nowByKnown(clocks: StoredClocks): CanaryTime {
   return { at, platformAt: aheadMs === null ? null : Math.floor(at - aheadMs) };
 }
 
-/** Returns whether a difference is large enough to be said. */
 export function isTold(aheadMs: number | null): aheadMs is number {
   return Math.abs(aheadMs ?? 0) > toldMs;
 }
 
-/** What to do about clocks that differ. */
 export const clockFix = 'see which of them is wrong, and set this one right (by NTP)';
 
-/** Returns the sentence about a difference, and what to do. */
 export function sayDifference(aheadMs: number): Omit<Problem, 'code'> {
   const minutes = Math.round(Math.abs(aheadMs) / minuteMs);
   const hours = Math.round(minutes / 60);

@@ -43,7 +43,6 @@ export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfO
   canary: CanaryPolicy | undefined;
   /** The time zone of rules and windows: an IANA name. */
   timezone: string;
-  /** The known facts about the platform. */
   facts: LearnedFacts;
   /** Writes to the snapshot in one transaction with other changes that end at the same time. */
   groupCommit: GroupCommit;

@@ -35,7 +35,6 @@ export interface Started {
   readonly begun: readonly MirrorPart[];
   /** The positions from which incremental readings continue, for the record types that have one. */
   readonly cursors: ReadonlyMap<RecordType, string>;
-  /** Why a record type has none. */
   readonly cursorless: ReadonlyMap<RecordType, FullCode>;
   /** Whether another run held a person's lock when this one began. */
   readonly supersededAtStart: boolean;
@@ -51,20 +50,15 @@ export interface Started {
   readonly breaker: CircuitBreaker;
   /** The reasons for which the run counts as failed from the start, one line each. */
   readonly reasons: readonly Problem[];
-  /** Remarks for the summary, one line each. */
   readonly notes: readonly Problem[];
 }
 
-/**
- * Holds what the run has found so far. Each step returns its findings, which are stored here
- * immediately, because a failed run still reports what it found before the failure.
- */
+/** What the run has found so far. It is stored at once, so that a failed run reports it, too. */
 export interface RunState extends Started {
   /** The context, which for a run about one record learns the person as it reads the record. */
   run: RunContext;
   /** The record types still in the run; one that cannot be read or listed is left out. */
   parts: readonly MirrorPart[];
-  /** The lock of the person that the run is about. */
   lock: PersonLock | undefined;
   known: Map<RecordType, Findings>;
   /** The known problems of records that an incremental reading does not contain. */
@@ -104,7 +98,6 @@ export interface ReviewState {
   rounds: number;
 }
 
-/** Creates the state with what is known at the start and nothing found yet. */
 export function stateOf(started: Started): RunState {
   return {
     ...started,
@@ -133,15 +126,11 @@ export function stateOf(started: Started): RunState {
   };
 }
 
-/** Returns what the run has found for a record type so far. */
 export function findingsOf({ known }: RunState, type: RecordType): Findings {
   return known.get(type) ?? noFindings;
 }
 
-/**
- * Leaves a record type out of the run, and records the reason. Throws the error instead if it ends
- * the whole run: a refused key, an interruption, a bug, or no other record type left.
- */
+/** Leaves a record type out of the run, and says why. Throws the error if that ends the run. */
 export function excludePart(state: RunState, part: MirrorPart, error: unknown): void {
   const isLast = state.parts.length === 1;
   const isRefusedKey = error instanceof Rejected && error.status === 401;
@@ -154,15 +143,12 @@ export function excludePart(state: RunState, part: MirrorPart, error: unknown): 
   state.parts = state.parts.filter((other) => other !== part);
 }
 
-/** A listing of all records of one type on the platform. */
 export interface PlatformListing {
   /** Whether it is proven that a record missing from the listing does not exist on the platform. */
   complete: boolean;
-  /** The number of records in it. */
   size: number;
   /** When the listing began by our clock, in milliseconds since the epoch. */
   startedAt: number;
-  /** When the listing ended, in the same unit. */
   endedAt: number;
   /** The number of the newest entry of the do-not-contact list when the listing began. */
   knownEntries: number;
@@ -174,11 +160,9 @@ export interface PlatformListing {
 
 /** The sizes of one reading of a source. */
 export interface Sizes {
-  /** The number of keys that have a valid record. */
   valid: number;
   /** The number of keys whose records request something, such as a subscription or a template. */
   wanted: number;
-  /** The number of invalid records. */
   invalid: number;
   /** The number of records that identify no person. */
   skipped: number;
@@ -190,9 +174,7 @@ export interface Sizes {
   dateColumns: readonly string[];
 }
 
-/** Holds what a run has found for one record type so far. */
 export interface Findings {
-  /** Whether the source certified that its reading is complete. */
   certified: boolean;
   /** Whether the reading contains every record of the source, rather than only changed ones. */
   whole: boolean;
@@ -205,7 +187,6 @@ export interface Findings {
   /** The name by which the source identifies this reading; '' if nothing was read. */
   reading: string;
   sizes: Sizes;
-  /** Returns whether the source is unchanged since it was read. */
   still(): boolean;
   /** Whether this run counts towards how long people have been missing from the CRM. */
   absenceCounts: boolean;

@@ -9,7 +9,6 @@ import type { ListedProblem } from '../report/run-summary.ts';
 import type { Unread } from '../../store/tables/known-problems.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 
-/** The counts of a tally. */
 export interface TallyCounts {
   adopted: Record<RecordTypeName, number>;
   /** Records that are rejected or invalid for the first time. */
@@ -32,12 +31,16 @@ const delays = 'it is tried again with rising delay, at most daily';
 
 export type RunTally = ReturnType<typeof createTally>;
 
-/** Counts and collects during a run, starting with nothing counted. */
 export function createTally(snapshot: Snapshot) {
   const adopted: Record<RecordTypeName, number> = { contact: 0, template: 0 };
   const done: Record<RecordTypeName, number> = { contact: 0, template: 0 };
   const { listed: awaitingNow, ...awaiting } = listAwaiting(snapshot);
-  const { ranks, list } = listByRank();
+  const failed: ListedProblem[] = [];
+  const ranks = { 'failed opt-outs': failed, new: failed.slice(), known: failed.slice() };
+  const list = (rank: keyof typeof ranks, problem: ListedProblem): void => {
+    const again = ranks[rank].some((one) => sameProblem(one, problem));
+    if (ranks[rank].length < most && !again) ranks[rank].push(problem);
+  };
   const words = unknownWords();
   const stopped: Record<Stop, number> = { protect: 0, optIns: 0, sample: 0 };
   const sums = { news: 0, known: 0, optOutsFailed: 0 };
@@ -88,7 +91,6 @@ export function createTally(snapshot: Snapshot) {
       count(isNew);
       list(isNew ? 'new' : 'known', { ...problem, isNew });
     },
-    /** Counts the outcome of a change, and lists a rejected one. */
     outcome({ name: kind }: RecordType, { op, key, part }: Change, outcome: SendOutcome): void {
       if (!leftUndone.has(outcome.is)) done[kind] += 1;
       if (outcome.is !== 'rejected') return;
@@ -98,7 +100,6 @@ export function createTally(snapshot: Snapshot) {
       const problem = refusal(about, { op, fix: outcome.fix });
       list(op === 'opt_out' ? 'failed opt-outs' : 'new', { ...problem, isNew: true });
     },
-    /** Returns the number of completed changes. */
     outcomeCount: (kind: RecordTypeName): number => done[kind],
     /** Counts a record for which a setting prevents a change. */
     stopped: (by: Stop): void => void (stopped[by] += 1),
@@ -149,7 +150,6 @@ function refusal(
   return { kind, key, part, reason, class: 'rejected', cause, fix, isNew: false };
 }
 
-/** Maintains the list of what awaits approval. */
 function listAwaiting({ problems, staging }: Snapshot) {
   let awaiting: ListedProblem[] = [];
   return {
@@ -167,17 +167,6 @@ function listAwaiting({ problems, staging }: Snapshot) {
     },
     listed: () => awaiting,
   };
-}
-
-function listByRank() {
-  const failed: ListedProblem[] = [];
-  const ranks = { 'failed opt-outs': failed, new: failed.slice(), known: failed.slice() };
-  const list = (rank: keyof typeof ranks, problem: ListedProblem): void => {
-    const listed = ranks[rank];
-    const again = listed.some((one) => sameProblem(one, problem));
-    if (listed.length < most && !again) listed.push(problem);
-  };
-  return { ranks, list };
 }
 
 function sameProblem(a: RecordProblem, b: RecordProblem): boolean {

@@ -12,7 +12,6 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import type { CannotUndo } from '../report/run-summary.ts';
 import type { ToUndo } from './mirror-context.ts';
 
-/** The run that is undone. */
 export type UndoneRun = ReturnType<typeof undoneRun>;
 
 const mostNamed = 3;

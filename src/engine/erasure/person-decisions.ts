@@ -78,11 +78,21 @@ export async function allow(
   const freed = entries.filter(({ through }) => through === 'id');
   const isErased = taken.some(({ cause }) => cause === 'erasure');
   const isOperators = taken.some(({ cause }) => cause === 'operator');
-  const dropped = dropVanished(mirror, part.type, key);
+  const { recorded, transaction } = mirror.snapshot;
+  const { name, capabilities } = part.type;
+  // The next run would add a vanished contact to the list again. The list is written after this: if
+  // the process dies in between, it still protects the person.
+  const dropped = transaction(() => {
+    const row = recorded.get(name, key);
+    if (!row || row.id !== undefined) return false;
+    if (capabilities.doNotContact?.memories(row).length === 0) return false;
+    recorded.drop(name, key);
+    return true;
+  });
   const ends = taken.map(({ seq }) => ({ seq, why: `allow: ${reason}` }));
   const frees = freed.map(({ seq }) => seq);
   if (entries.length > 0) mirror.doNotContact.write([{ ...who, adds: [], ends, frees }], at);
-  const released = mirror.snapshot.transaction(() => {
+  const released = transaction(() => {
     // The audit log names the entries without the person.
     const texts = entries.map((entry) => {
       const scope = entry.part === all ? '' : ` of ${entry.part}`;
@@ -116,27 +126,10 @@ function release(
   return released?.parts ?? [];
 }
 
-/**
- * Drops the recorded row of a vanished contact, because the next run would otherwise add the person
- * to the list again. Returns whether there was one. Call it before the list is written: if the
- * process dies in between, the list still protects the person.
- */
-function dropVanished({ snapshot }: Mirror, { name, capabilities }: RecordType, key: Key): boolean {
-  const { recorded, transaction } = snapshot;
-  return transaction(() => {
-    const row = recorded.get(name, key);
-    if (!row || row.id !== undefined) return false;
-    if (capabilities.doNotContact?.memories(row).length === 0) return false;
-    recorded.drop(name, key);
-    return true;
-  });
-}
-
 interface Settling extends Omit<SettlementAsked, 'settlement'> {
   part: MirrorPart;
   key: Key;
   by: string;
-  /** The user and the host that gave the command. */
   caller: string;
   reason: string;
   evidence: string;
@@ -191,7 +184,6 @@ export async function settleConflict(
   return at;
 }
 
-/** What a reset forgot. */
 export interface Reset {
   /** The time of the reset, in milliseconds since the epoch. */
   at: number;

@@ -30,7 +30,6 @@ import type { RecordType } from '../../records/record-type.ts';
 import { metaValue } from '../../store/database/meta-table.ts';
 import { judge, weekMs } from '../report/guard-rules.ts';
 
-/** The result of a privacy deletion. */
 export interface Erased {
   /** What remains to be done with the event: nothing, what any other event asks, or a retry. */
   rest: 'nothing' | 'event' | 'again';
@@ -50,10 +49,7 @@ interface Wanted {
   key: Key;
 }
 
-/**
- * Handles the privacy deletion of the CRM record `id`. Throws Busy while another run has locked one
- * of the people, the errors of the source, and those of `forget`.
- */
+/** Handles the privacy deletion of a CRM record. Throws Busy while one of the people is locked. */
 export async function eraseTold(mirror: Mirror, id: string, leave: Deadlines): Promise<Erased> {
   const part = mirror.parts.find(({ source, type }) => source.one && type.capabilities.erasure);
   if (!part) return { rest: 'nothing', people: [] };
@@ -143,10 +139,7 @@ const dayMs = 86_400_000;
 /** The times of the erasures, in milliseconds since the epoch. */
 const times = z.array(z.number());
 
-/**
- * Returns whether one more person may be erased, and counts the person if so. An erasure always
- * passes if `forget` has begun it or was called for it. Call it within a transaction.
- */
+/** Counts one more erasure if it may happen; one that `forget` began may. In a transaction. */
 function passesGuard({ snapshot, guards, clock }: Mirror, type: RecordType, key: Key): boolean {
   const { meta, shaping } = snapshot;
   const its = shortHash(meta, key);

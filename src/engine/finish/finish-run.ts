@@ -49,7 +49,14 @@ export async function finishRun(found: RunState): Promise<Summary> {
     ],
   };
   if (writes) {
-    await keepFoundIds(state);
+    // The ids that certified readings found are stored, whatever the outcome of the run.
+    const { recorded, ranges, transaction } = run.snapshot;
+    for (const { type } of state.parts) {
+      if (!state.known.get(type)?.certified) continue;
+      for await (const range of inTurns(run, ranges.ofStrangeIds(type.name))) {
+        transaction(() => recorded.adoptOrigins({ ...range, since: run.startedAt }));
+      }
+    }
     await holdWithheld(run);
   }
   const reported = await reportOptOuts(state);
@@ -79,17 +86,6 @@ export async function finishRun(found: RunState): Promise<Summary> {
   }
   if (run.writes && onlyKey(run) === undefined) await prune(run, state.mirror);
   return summary;
-}
-
-/** Stores the ids that certified readings found, whatever the outcome of the run. */
-async function keepFoundIds({ run, parts, known }: RunState): Promise<void> {
-  const { recorded, ranges, transaction } = run.snapshot;
-  for (const { type } of parts) {
-    if (!known.get(type)?.certified) continue;
-    for await (const range of inTurns(run, ranges.ofStrangeIds(type.name))) {
-      transaction(() => recorded.adoptOrigins({ ...range, since: run.startedAt }));
-    }
-  }
 }
 
 /** Counts the people subscribed, by channel, and the platform's opt-outs since the last count. */

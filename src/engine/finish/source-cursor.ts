@@ -69,7 +69,6 @@ function overlapped({ run, endedBefore }: RunState): boolean {
   return run.locks.count().begun > endedBefore;
 }
 
-/** Stores the cursors when a run that writes has ended. */
 export function storeCursors(state: RunState, status: Status): void {
   const { run, begun, parts, known, cursors: since } = state;
   const { meta } = run.snapshot;

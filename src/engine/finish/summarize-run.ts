@@ -27,17 +27,14 @@ import { countUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted } from '../../domain/values/counted.ts';
 
 interface Done {
-  /** The result of reporting opt-outs to the CRM. */
   reported: Reported | undefined;
   /** The changes of the run, counted by state. */
   done: readonly JournalTally[];
   /** The number of people awaiting approval, by guard class. */
   held: Record<GuardClass, number>;
-  /** The problems of the run, collected by cause. */
   found: ProblemGroups;
 }
 
-/** Builds the summary of a run. */
 export function summaryOf(state: RunState, { reported, done, held, found }: Done): Summary {
   const { run, tally, parts, mirror, options } = state;
   const contact = kindSummary(state, 'contact', done);

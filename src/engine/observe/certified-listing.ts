@@ -31,7 +31,6 @@ interface Claim {
   began: number;
   date: number | undefined;
   organization: string | undefined;
-  /** Facts about the platform that the pages prove. */
   evidence: Evidence | undefined;
 }
 
@@ -39,7 +38,6 @@ const pagesAtOnce = 16;
 /** So many records, because a transaction costs about as much as staging a page. */
 const stagedAtOnce = 1_000;
 
-/** The first pass over a list. */
 export type FirstPass = Omit<PlatformListing, 'complete' | 'size'> & { claim: Claim };
 
 /** Reads all pages of a list once. The rows still have to be indexed afterwards. */
@@ -62,10 +60,7 @@ export async function passOver(
   };
 }
 
-/**
- * Proves that staging has all records of a record type, and reads more if the first pass does not
- * show it. Also stores the facts about the platform that the pages prove.
- */
+/** Proves that staging has all records, reads more if needed, and stores what pages prove. */
 export async function proveListing(
   run: RunContext,
   type: RecordType,
@@ -137,7 +132,8 @@ async function turnPages(
   await page(1);
   const first = last;
   const pages = Math.ceil(first.total / limit);
-  await each(range(2, pages - 1), pagesAtOnce, page);
+  const between = Array.from({ length: Math.max(0, pages - 2) }, (_, at) => at + 2);
+  await each(between, pagesAtOnce, page);
   for (
     let number = Math.max(2, pages);
     last.rows.length >= limit || number === pages;
@@ -151,10 +147,6 @@ async function turnPages(
   const names = type.capabilities.channels?.names ?? [];
   const evidence = evidenceOf({ pages: parts, count: seen, parts: names });
   return { total, began: began || Number.MAX_SAFE_INTEGER, date, organization, evidence };
-}
-
-function* range(from: number, to: number): Generator<number> {
-  for (let number = from; number <= to; number += 1) yield number;
 }
 
 const askedAtOnce = 16;

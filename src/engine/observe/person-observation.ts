@@ -20,10 +20,7 @@ export interface PersonFindings {
   known: Findings;
 }
 
-/**
- * Locks the keys and ids that the person currently has in the source, and reads into staging what
- * the platform shows about them. Throws Busy if another run has locked one of these.
- */
+/** Locks what the source knows of the person, and reads the person there. Throws Busy. */
 export async function observePerson(
   run: RunContext,
   type: RecordType,

@@ -18,10 +18,7 @@ import { type RunContext, supersededKeys } from '../context/run-context.ts';
 
 const remarksAtOnce = 500;
 
-/**
- * Writes the plan. `more` is called in the same transaction as the rest. Returns the numbers of
- * changes that are to be sent, which excludes what the guards withhold.
- */
+/** Writes the plan, with `more` in one transaction. Returns the numbers of changes to send. */
 export async function commitPlan(run: RunContext, more?: () => void): Promise<Plan['changes']> {
   return yielding(run, steps(run, more));
 }
@@ -43,14 +40,20 @@ export function commitNow(run: RunContext): void {
 
 /** Writes the plan in steps. Each step is atomic. */
 function* steps(run: RunContext, more?: () => void): Steps<Plan['changes']> {
-  const { snapshot, clock, id } = run;
+  const { snapshot, doNotContact, clock, id } = run;
   const { staging, journal, ranges, transaction } = snapshot;
   const counts: Plan['changes'] = { contact: {}, template: {} };
   const adopt = (stretch: Stretch): void => {
     for (const { kind, op } of journal.adopt({ ...stretch, run: id, at: clock.now() }))
       counts[kind][op] = (counts[kind][op] ?? 0) + 1;
   };
-  yield* updateDoNotContact(run);
+  for (let after: number | undefined = 0; after !== undefined;) {
+    yield;
+    const some = snapshot.listNews.next(after, remarksAtOnce);
+    const remarks = some.map(({ remark }) => remark);
+    doNotContact.write(remarks, clock.now());
+    after = some.at(-1)?.nth;
+  }
   let last: Stretch | undefined;
   for (const chunk of staging.chunks()) {
     const before = last;
@@ -77,21 +80,6 @@ function* steps(run: RunContext, more?: () => void): Steps<Plan['changes']> {
   return counts;
 }
 
-function* updateDoNotContact({ snapshot, doNotContact, clock }: RunContext): Steps {
-  let after = 0;
-  for (;;) {
-    yield;
-    const some = snapshot.listNews.next(after, remarksAtOnce);
-    doNotContact.write(
-      some.map(({ remark }) => remark),
-      clock.now(),
-    );
-    const { nth } = some.at(-1) ?? {};
-    if (nth === undefined) return;
-    after = nth;
-  }
-}
-
 export function withoutYielding<T>(taken: Steps<T>): T {
   for (;;) {
     const { done, value } = taken.next();
@@ -99,10 +87,7 @@ export function withoutYielding<T>(taken: Steps<T>): T {
   }
 }
 
-/**
- * Drops the decisions about people that another run has locked since, so that these decisions are
- * not recorded, added to the do-not-contact list or sent. Call it before any decision is written.
- */
+/** Drops decisions about people locked by other runs since. Call it before one is written. */
 export function dropSuperseded(run: RunContext): void {
   const { staging, stage } = run.snapshot;
   for (const { type } of run.parts) {

@@ -2,7 +2,7 @@
  * Makes the decisions for the candidates of one record type by its rules, and stages the results.
  */
 import type { Change, JournaledChange } from '../../domain/change.ts';
-import type { Key, RecordedRow } from '../../domain/record.ts';
+import type { Key } from '../../domain/record.ts';
 import type { Decision, RecordType, States } from '../../records/record-type.ts';
 import { commitNow } from './commit-plan.ts';
 import { keptBackBy, type RunGate } from './run-gates.ts';
@@ -25,6 +25,7 @@ interface Deciding {
 }
 
 const pageOfKeys = 100;
+const recordedFields = ['id', 'ownership', 'body', 'shown', 'desired'] as const;
 
 /** Decides about all candidates. While a change has no known outcome, only opt-outs are planned. */
 export async function decideChanges(deciding: Deciding): Promise<void> {
@@ -90,7 +91,8 @@ function decideOne(deciding: Deciding, key: Key): number {
   guarded.forget(type.name, key);
   guarded.deferred.forget(type.name, key);
   for (const problem of problems) tally.notice(name === key ? problem : { ...problem, key: name });
-  if (note && (changes.length > 0 || differs(note, recorded))) {
+  const isNews = recordedFields.some((field) => note?.[field] !== recorded?.[field]);
+  if (note && (changes.length > 0 || isNews)) {
     // The contact that the record formerly had on the platform may now belong to another record.
     const isSame = !recorded || recorded.id === note.id;
     const isAlone = isSame && former.length + successors.length + forgets.length === 0;
@@ -129,10 +131,7 @@ function stageChanges(
   return planned.length;
 }
 
-/**
- * Plans only opt-outs for a record with a change whose outcome is unknown. What is observed may be
- * our own doing, so nothing is concluded from it, and nothing of the record is undone.
- */
+/** Plans opt-outs only: while an outcome is unknown, what is observed may be our own doing. */
 function decideUnknown(deciding: Deciding, key: Key): void {
   const { run, type, known } = deciding;
   if (run.undo) {
@@ -185,15 +184,4 @@ function findRefused(
     } else if (!change && run.writes && (sight === 'listed' || !isSame)) problems.drop(parked);
   }
   return waiting;
-}
-
-function differs(note: RecordedRow, recorded: RecordedRow | undefined): boolean {
-  return (
-    !recorded ||
-    note.id !== recorded.id ||
-    note.ownership !== recorded.ownership ||
-    note.body !== recorded.body ||
-    note.shown !== recorded.shown ||
-    note.desired !== recorded.desired
-  );
 }

@@ -27,7 +27,6 @@ const storedLimits = z.record(
 );
 export type SeenLimits = z.infer<typeof storedLimits>;
 
-/** Returns the limits by route, as a run last observed them. */
 export function seenLimits(meta: Meta): SeenLimits {
   return metaValue(meta, metaName, storedLimits) ?? {};
 }
@@ -56,7 +55,6 @@ interface Forecasting {
   mirror: Pick<Mirror, 'limits' | 'reserve'>;
 }
 
-/** Forecasts the duration of a plan from the platform's known rate limits. */
 export function forecastRun(run: RunContext, { types, plan, mirror }: Forecasting): Forecast {
   const remembered = Object.entries(seenLimits(run.snapshot.meta)).map(
     ([route, one]): [string, RouteLimit] => [route, { ...one, left: undefined }],
@@ -87,7 +85,6 @@ function needsOf(
   return needs;
 }
 
-/** Forecasts the changes of a plan that the guards let pass. */
 export function forecastPassed(
   run: RunContext,
   whole: Forecast,

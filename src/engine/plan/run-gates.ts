@@ -4,13 +4,11 @@
  */
 import { type Change, isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 
-/** What the gates need to know in addition to the change. */
 export interface RunGateFacts {
   /** Changes to the same record whose outcome is unknown. */
   open: readonly JournaledChange[];
   /** Changes to the same record that the platform refused and that are not retried yet. */
   refused: readonly Change[];
-  /** Whether the mirror is quarantined. */
   isQuarantined: boolean;
 }
 

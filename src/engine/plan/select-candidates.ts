@@ -23,7 +23,6 @@ import type { Findings, PlatformListing } from '../context/run-state.ts';
 import { keysOf } from '../observe/person-observation.ts';
 import type { Parts } from '../../records/capabilities.ts';
 
-/** Stages the candidates. */
 export async function addCandidates(
   run: RunContext,
   type: RecordType,

@@ -204,7 +204,6 @@ function relatedIds(run: RunContext, type: RecordType, rows: readonly DesiredRow
 /** The maximum number of records read for one person; with more, only opt-outs are applied. */
 export const mostRecords = 50;
 
-/** Returns the error for a person that another run of this process has locked. */
 export function personIsLocked(): Busy {
   return new Busy('another run is at this person', { fix: 'run again when it has ended' });
 }
@@ -287,10 +286,7 @@ export function idsAt(
   return [...new Set([...recorded.originsOf(name, key), ...duplicates.of(name, key)])];
 }
 
-/**
- * Reads the records that the source currently has for a person. Returns with them every key that
- * they have or had, the current one first, and the ids of all records that were requested.
- */
+/** Reads a person's records. Returns them, their keys, the present one first, and their ids. */
 async function readRecords(run: RunContext, part: MirrorPart, first: string) {
   const { type, source } = part;
   const ids = [first];

@@ -3,7 +3,7 @@
  * when it is gone from the source, and under the keys that it had before or has now.
  */
 import type { Entry } from '../../domain/do-not-contact.ts';
-import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
+import type { Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { RecordType, States } from '../../records/record-type.ts';
 import type { Source } from '../../sources/source.ts';
 import { isFirstLoad, type RunContext } from '../context/run-context.ts';
@@ -13,7 +13,6 @@ import type { Findings } from '../context/run-state.ts';
 import type { SourceRead } from './source-read.ts';
 import { identityOf } from '../context/person-identity.ts';
 
-/** Returns what reading the source has found. */
 export function readingOf(source: Source, read: SourceRead) {
   const { complete: certified, reading, whole, sizes } = read;
   const cursor = read.complete ? read.cursor : undefined;
@@ -21,7 +20,6 @@ export function readingOf(source: Source, read: SourceRead) {
   return { certified, whole, cursor, reading, sizes, still };
 }
 
-/** Collects the states of one record from everything that was read, observed and recorded. */
 export function statesOf(
   run: RunContext,
   type: RecordType,
@@ -45,11 +43,32 @@ export function statesOf(
   const lookedAt = typeof looked === 'number' ? looked : undefined;
   const isListed = lookedAt !== undefined || (listing?.complete && looked === undefined);
   const by = lookedAt ?? listing?.endedAt ?? run.clock.now();
-  const assumedId = isListed ? undefined : row?.id;
+  const assumed = isListed || row?.id === undefined ? [] : [row.id];
+  const shown = observed.length > 0 ? observed.map(({ id }) => id) : assumed;
   const desired = staging.desired(name, key);
   const isNamed = desired.length > 0;
+  // The records with other keys that share an id, on the platform or in the source.
+  const isReplaced = ({ key: old }: RecordedRow): boolean =>
+    known.certified && staging.desired(name, old).length === 0;
+  const takenOver = type.keyedById
+    ? shown.flatMap((id) => recorded.ofId(name, id, key) ?? []).filter(isReplaced)
+    : shown.flatMap((id) => recorded.everOfId({ kind: name, id, notKey: key }));
+  const ids = desired.map(({ id }) => id).filter((id) => id !== '');
+  const rows = [...takenOver, ...ids.flatMap((id) => recorded.ofOrigin(name, id, key))];
+  const former = [...new Map(rows.map((one) => [one.key, one])).values()];
   const successors = isNamed ? [] : successorsOf(run, type, { key, known, inDetail: true });
   const isGone = desired.every(({ presence }) => presence !== 'present');
+  const mayHaveStrays = successors.length > 0 || (known.whole && isNamed);
+  const isShown = run.mode === 'full' ? listing?.complete === true : run.restored !== true;
+  const mayDelete = () => isShown && !isFirstLoad(run) && !run.selection;
+  // What matters only for a record that the source lacks. Any run may delete one.
+  const gone = () => ({
+    strays: mayHaveStrays && recorded.hasStrays(name, key),
+    absence: known.absenceCounts ? snapshot.absences.get(name, key) : undefined,
+    // Only a complete reading proves that no other person has the old address.
+    mayDelete: mayDelete() && (successors.length === 0 || known.whole),
+    unmanagedOut: isNamed ? snapshot.unmanaged.decided(name, key, 'opt_out') : [],
+  });
   const statedOut = (): string[] =>
     stated.optOutsOf({
       kind: name,
@@ -63,7 +82,7 @@ export function statesOf(
     key,
     desired,
     recorded: row,
-    former: formerOf(run, type, { key, known, desired, observed, assumedId }),
+    former: former.map((one) => ({ row: one, seen: staging.observed(name, one.key) })),
     successors,
     renamed: row ? renamedOf(run, type, { row, known, isListed: isListed === true }) : [],
     origins: row ? recorded.originsOf(name, key) : [],
@@ -74,7 +93,7 @@ export function statesOf(
     sight: isListed ? 'listed' : 'assumed',
     certified: known.certified,
     restored: run.restored === true || (row === undefined && observed.some(isOld)),
-    ...(isGone ? goneStates(run, type, { key, known, isNamed, successors }) : stays),
+    ...(isGone ? gone() : stays),
     at: lookedAt ?? listing?.startedAt ?? run.clock.now(),
     by,
     latest: by + latestNow(run) - run.clock.now(),
@@ -85,65 +104,6 @@ export function statesOf(
 }
 
 const stays = { strays: false, absence: undefined, mayDelete: false };
-
-/** Collects what matters for a record that the source lacks. Any run may delete one. */
-function goneStates(
-  run: RunContext,
-  { name }: RecordType,
-  {
-    key,
-    known,
-    isNamed,
-    successors,
-  }: { key: Key; known: Findings; isNamed: boolean; successors: States['successors'] },
-) {
-  const { recorded, absences, unmanaged } = run.snapshot;
-  const mayHaveStrays = successors.length > 0 || (known.whole && isNamed);
-  const isShown = run.mode === 'full' ? known.listing?.complete === true : run.restored !== true;
-  const mayDelete = isShown && !isFirstLoad(run) && !run.selection;
-  return {
-    strays: mayHaveStrays && recorded.hasStrays(name, key),
-    absence: known.absenceCounts ? absences.get(name, key) : undefined,
-    // Only a complete reading proves that no other person has the old address.
-    mayDelete: mayDelete && (successors.length === 0 || known.whole),
-    unmanagedOut: isNamed ? unmanaged.decided(name, key, 'opt_out') : [],
-  };
-}
-
-/** Returns the records with other keys that share an id, on the platform or in the source. */
-function formerOf(
-  { snapshot }: RunContext,
-  type: RecordType,
-  {
-    key,
-    known,
-    desired,
-    observed,
-    assumedId,
-  }: {
-    key: Key;
-    known: Findings;
-    desired: readonly DesiredRow[];
-    observed: readonly ObservedRow[];
-    /** The recorded platform id, if the platform was not read. */
-    assumedId: string | undefined;
-  },
-): States['former'] {
-  const { staging, recorded } = snapshot;
-  const shown = observed.length > 0 ? observed.map(({ id }) => id) : [assumedId ?? []].flat();
-  const replaced = ({ key: old }: RecordedRow): boolean =>
-    known.certified && staging.desired(type.name, old).length === 0;
-  const takenOver = type.keyedById
-    ? shown.flatMap((id) => recorded.ofId(type.name, id, key) ?? []).filter(replaced)
-    : shown.flatMap((id) => recorded.everOfId({ kind: type.name, id, notKey: key }));
-  const ids = desired.map(({ id }) => id).filter((id) => id !== '');
-  const rows = [...takenOver, ...ids.flatMap((id) => recorded.ofOrigin(type.name, id, key))];
-  const former = new Map(rows.map((row) => [row.key, row]));
-  return [...former.values()].map((row) => ({
-    row,
-    seen: staging.observed(type.name, row.key),
-  }));
-}
 
 /** Returns the contacts that are recorded under this key and now have another one. */
 function renamedOf(

@@ -121,10 +121,7 @@ function withAddresses(
 /** At most this many recorded people, or this share of them, may be missing without a word. */
 const missingAtMost = { people: 10, share: 0.05 };
 
-/**
- * Returns a note if many recorded people are missing for the first time, as they are in a file that
- * was cut between two rows. Nothing else follows from one such reading.
- */
+/** Returns a note if many people are missing for the first time, as in a file that was cut. */
 export function sayMissing(
   { recorded }: Snapshot,
   kind: RecordTypeName,
@@ -203,7 +200,6 @@ export function desiredOf(type: RecordType, record: SourceRecord): DesiredRow {
   };
 }
 
-/** Returns the error to throw when a run was asked to stop. */
 export function reasonOf(stop: AbortSignal): Error {
   return stop.reason instanceof Error ? stop.reason : new Interrupted('SIGTERM');
 }

@@ -87,7 +87,6 @@ const reasons: Record<Canary['because'], string> = {
   templates: 'many templates change',
 };
 
-/** Names a slice and all that were planned. */
 export function sliceWords({
   class: of,
   ...told

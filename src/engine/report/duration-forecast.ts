@@ -70,7 +70,6 @@ export function leastMs({ routes }: { routes: readonly RouteForecast[] }): numbe
   return longest(routes, ({ ms, windowMs }) => ({ ms: ms ?? 0, windowMs: windowMs ?? 0 })).ms;
 }
 
-/** The duration of the remaining requests. */
 export interface Rest {
   ms: number;
   /** The longest window of their routes. */
@@ -104,7 +103,6 @@ function isLook(route: string): boolean {
   return route.endsWith('.list') || route.endsWith('.retrieve');
 }
 
-/** Counts the changes of each record type. */
 export function changesOf({ routes }: { routes: readonly RouteForecast[] }): Map<string, number> {
   const changes = new Map<string, number>();
   for (const { route, requests } of routes) {
@@ -168,10 +166,7 @@ function routeForecast(
   return { route, requests, limit: limit ?? null, windowMs: windowMs ?? null, others, ms };
 }
 
-/**
- * Returns how long the requests wait. Those that fit into this window do not wait, and each further
- * window adds its length. Returns null if the limit is unknown.
- */
+/** Returns how long requests wait: a window for each but this one; null without a limit. */
 function waitMs(
   requests: number,
   { limit, windowMs, others, left }: RouteLimit,

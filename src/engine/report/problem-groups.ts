@@ -17,9 +17,7 @@ export interface ProblemGroup {
   option: string | undefined;
   /** The unknown values, most frequent first. */
   values: readonly UnknownValue[];
-  /** The number of records with further values. */
   others: number;
-  /** Up to three records. */
   samples: readonly Sample[];
   reason: string;
   fix: string;
@@ -36,7 +34,6 @@ export interface SimilarProblems extends Omit<
   ProblemGroup,
   'count' | 'option' | 'values' | 'others' | 'reason'
 > {
-  /** The number of records. */
   n: number;
   about: string;
   option: string | null;
@@ -57,14 +54,12 @@ const valued: ReadonlySet<ProblemCause> = new Set([
   'date-in-future',
 ]);
 
-/** Collects problems, part by part. */
 export type ProblemGroups = ReturnType<typeof groupProblems>;
 
 interface Collected extends Omit<ProblemGroup, 'values'> {
   byName: Map<string, { text: string; unknown: UnknownValue['unknown']; records: number }>;
 }
 
-/** Creates an empty collection. */
 export function groupProblems() {
   const found = new Map<string, Collected>();
   const reasons = new Map<string, number>();
@@ -115,7 +110,6 @@ export function groupProblems() {
         else group.byName.set(wordOf(value), { text: value, unknown, records: n });
       }
     },
-    /** Adds a group as it is. */
     put: (group: ProblemGroup): void => void whole.push(group),
     /** Returns the groups: the most urgent first, then by class and size. */
     groups(): ProblemGroup[] {

@@ -31,7 +31,6 @@ export interface Summary {
   /** The hash under which to approve what is withheld, if it is not that of the plan. */
   heldAs?: string;
   contacts: KindSummary & {
-    /** The number of people by guard class. */
     held: Record<Exclude<GuardClass, 'template'>, number>;
     /** Records that identify no person: they have no address, and their id was never known. */
     skipped: number;
@@ -60,7 +59,6 @@ export interface Summary {
   /** Null for a side that this run did not read. */
   certificate: { source: boolean | null; platform: boolean | null };
   problems: ListedProblem[];
-  /** All problems, grouped by cause. */
   groups: ProblemGroup[];
   /** Why the run compared or read everything; empty if it did neither. */
   fullBecause: FullReason[];
@@ -107,7 +105,6 @@ export interface WriteBackSummary {
 export interface RequestCounts {
   total: number;
   byRoute: Record<string, number>;
-  /** How many of the responses were 429. */
   rateLimited: number;
 }
 
@@ -123,7 +120,6 @@ export interface KindSummary {
   observed: number;
   changes: Record<string, number>;
   applied: Record<string, number>;
-  /** The changes that the platform refused in this run. */
   refused: number;
   /** The records with a refusal, those of earlier runs included. */
   rejected: number;
@@ -210,7 +206,6 @@ export function shownCounts(
   return Object.fromEntries(shownOps[kind][which].map((op) => [op, counts[op] ?? 0]));
 }
 
-/** Returns the number of changes of all record types. */
 export function changeCount(summary: Summary): number {
   const counts = [summary.contacts.changes, summary.templates.changes];
   return counts.flatMap((of) => Object.values(of)).reduce((sum, n) => sum + n, 0);
@@ -252,7 +247,6 @@ export interface PlanView {
   cannot?: readonly CannotUndo[] | undefined;
 }
 
-/** The changes of one record in one group. */
 export interface PlannedRecord extends Pick<ChangeGroup, 'kind' | 'op' | 'held'> {
   key: Key;
   /** The parts of the record that change; none for the whole record. */
@@ -289,10 +283,8 @@ const words = {
   sample: 'only some people are chosen, which a reading of the changes does not show',
 } as const satisfies Record<string, string>;
 
-/** The code of a reason. */
 export type FullCode = keyof typeof words;
 
-/** A reason as the JSON documents show it. */
 export interface FullReason {
   code: string;
   reason: string;

@@ -51,15 +51,12 @@ import { identityOf, noListChanges } from '../context/person-identity.ts';
  */
 export interface Sighting {
   is: 'unproven' | 'uncounted' | 'still' | 'listing' | 'listed';
-  /** The number of pages listed. */
   pages: number;
   /** The number of people newly known to have unsubscribed. */
   learnt: number;
 }
 
-/** The options of a check. */
 export interface Watching {
-  /** When aborted, the check stops waiting. */
   stop: AbortSignal;
   /** When aborted, the check gives up its requests in flight. */
   abort: AbortSignal;
@@ -85,7 +82,6 @@ const storedState = z.object({
       /** The ways still to list; the first is being listed. */
       ways: z.array(z.string()),
       page: z.number(),
-      /** The number of rows on earlier pages. */
       seen: z.number(),
     })
     .optional(),
@@ -188,7 +184,7 @@ async function list(
 function turned(
   state: State,
   { ways, page, seen, counts: began }: Listing,
-  { found, counts }: { found: LeavingPage; counts: UnsubscribeCounts },
+  { found, counts: now }: { found: LeavingPage; counts: UnsubscribeCounts },
 ): State {
   const sum = seen + found.listed;
   const isLast = found.listed === 0 || sum >= found.total;
@@ -197,13 +193,9 @@ function turned(
   if (rest.length > 0) {
     return { ...state, listing: { ways: rest, counts: began, page: 1, seen: 0 } };
   }
-  return { ...state, counts: lower(began, counts), listing: undefined };
-}
-
-/** People who resubscribed would otherwise hide as many new opt-outs. */
-function lower(began: UnsubscribeCounts, now: UnsubscribeCounts): UnsubscribeCounts {
-  const ways = Object.entries(began);
-  return Object.fromEntries(ways.map(([way, count]) => [way, Math.min(count, now[way] ?? count)]));
+  // People who resubscribed would otherwise hide as many new opt-outs.
+  const lower = Object.entries(began).map(([way, n]) => [way, Math.min(n, now[way] ?? n)] as const);
+  return { ...state, counts: Object.fromEntries(lower), listing: undefined };
 }
 
 /**
@@ -292,10 +284,7 @@ function peopleIn(
   return people;
 }
 
-/**
- * Returns what the platform shows about a person, and what is recorded. The source was not read, so
- * a person who is not recorded but has a planned change counts as present in the source.
- */
+/** Returns a person's states. The source was not read: who is only planned counts as present. */
 function statesOf(
   { mirror, type, restored }: Departing,
   key: Key,

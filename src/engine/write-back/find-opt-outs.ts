@@ -28,7 +28,6 @@ import type { Findings } from '../context/run-state.ts';
 import { inTurns } from '../context/work-in-parts.ts';
 import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
 
-/** The run and the write-back that a search belongs to. */
 export interface Finding {
   run: RunContext;
   type: RecordType & { readonly optOuts: PlatformOptOuts };
@@ -40,7 +39,6 @@ export interface Finding {
 
 /** The findings of a search among all people, or for one person. */
 interface FoundOptOuts {
-  /** The number of opt-outs waiting to be reported. */
   waiting: number;
   /** The number of opt-outs that cannot be reported in the configured way. */
   leftOut: number;

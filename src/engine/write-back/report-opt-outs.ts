@@ -168,7 +168,7 @@ async function tellSome(
  * has taken. Throws the failure after storing it.
  */
 async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]): Promise<number> {
-  const { run, returns } = delivery;
+  const { run, returns, type, tally } = delivery;
   const { optOutReports, transaction } = run.snapshot;
   const at = run.clock.now();
   // The rest is marked as sent, on disk before the request is sent.
@@ -199,7 +199,26 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
   } finally {
     for (const { email } of batch) run.locks.endInFlight(run.id, email);
   }
-  storeAnswers(delivery, batch, { answers, failure });
+  const endedAt = run.clock.now();
+  const rest = failure instanceof Invalid || failure instanceof RateLimited ? 'planned' : 'unknown';
+  // Without a response the outcome is unknown, unless the failure shows that nothing arrived.
+  transaction(() => {
+    for (const [nth, row] of batch.entries()) {
+      const told = answers[nth];
+      const { seq, email: key, channel: part } = row;
+      if (!told) optOutReports.move(seq, rest, { at: endedAt, tried: nth === answers.length });
+      else if (told.is === 'told') optOutReports.move(seq, 'acked', { at: endedAt });
+      else {
+        const { reason, fix } = told;
+        const retryAt = endedAt + retrySchedules.rejectedReport.firstMs;
+        const refused = { at: endedAt, reason, fix, retryAt, tried: true };
+        optOutReports.move(seq, 'rejected', refused);
+        const about = { kind: type.name, key, part, reason: sayRejected(reason), fix };
+        const problem = { ...about, class: 'rejected', cause: 'crm-refused' } as const;
+        tally.notReported(problem, row.state !== 'rejected');
+      }
+    }
+  });
   if (failure) throw failure;
   return answers.filter(({ is }) => is === 'told').length;
 }
@@ -210,42 +229,6 @@ function spelledForCrm({ run, type }: ReportDelivery, report: ReturnedRow): Retu
   return { ...report, email: (row && type.optOuts.spelling(row)) ?? report.email };
 }
 
-/** Stores each opt-out's outcome: unknown if no response came, unless nothing arrived. */
-function storeAnswers(
-  { run, type, tally }: ReportDelivery,
-  batch: readonly ReturnedRow[],
-  { answers, failure }: { answers: readonly ReportResult[]; failure: ExpectedError | undefined },
-): void {
-  const { optOutReports, transaction } = run.snapshot;
-  const at = run.clock.now();
-  const rest = failure instanceof Invalid || failure instanceof RateLimited ? 'planned' : 'unknown';
-  transaction(() => {
-    for (const [nth, row] of batch.entries()) {
-      const told = answers[nth];
-      const { seq, email: key, channel: part } = row;
-      if (!told) optOutReports.move(seq, rest, { at, tried: nth === answers.length });
-      else if (told.is === 'told') optOutReports.move(seq, 'acked', { at });
-      else {
-        const { reason, fix } = told;
-        optOutReports.move(seq, 'rejected', {
-          at,
-          reason,
-          fix,
-          retryAt: at + retrySchedules.rejectedReport.firstMs,
-          tried: true,
-        });
-        const of = { kind: type.name, key, part };
-        const problem = { ...of, class: 'rejected', cause: 'crm-refused' } as const;
-        tally.notReported(
-          { ...problem, reason: sayRejected(reason), fix },
-          row.state !== 'rejected',
-        );
-      }
-    }
-  });
-}
-
-/** Returns the problem's reason for an opt-out that the CRM rejected. */
 export function sayRejected(reason: string): string {
   return `the CRM refused this opt-out: ${reason}`;
 }

@@ -49,9 +49,7 @@ export const learnedLimits = z.object({
   usage,
   /** The requests in flight, in the order in which they left. */
   leases: z.array(lease),
-  /** The number of requests that have left so far. */
   sent: z.number(),
-  /** The number of responses that have arrived so far. */
   answers: z.number(),
   /** The number of responses before which nothing is known, until a later request succeeds. */
   unknown: z.number().optional(),
@@ -74,7 +72,6 @@ export const learnedLimits = z.object({
   rigidUntilMs: z.number(),
   trickle: z.boolean(),
   blocked: z.object({ sinceMs: z.number(), untilMs: z.number(), at: z.number() }).optional(),
-  /** The number of consecutive refusals. */
   refusals: z.number(),
   /** The id of the single request in flight that probes whether capacity is back. */
   probe: z.string().optional(),
@@ -131,7 +128,6 @@ export function known(memory: LearnedLimits): RouteLimit {
   return { limit, windowMs, left: mark?.left, others: Math.max(foreign.now, foreign.before) };
 }
 
-/** Records that requests leave, and returns their lease. */
 export function depart(
   memory: LearnedLimits,
   leaving: Pick<Lease, 'id' | 'n' | 'sentMs' | 'worker' | 'untilMs'>,

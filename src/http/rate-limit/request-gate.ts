@@ -33,7 +33,6 @@ const MOST_IN_FLIGHT = CEILING;
 /** Counts requests that left, including 429s and those without a response. */
 export interface Counts {
   total: number;
-  /** The counts by route. */
   byRoute: Record<string, number>;
   /** The number of 429s among them. */
   rateLimited: number;
@@ -58,10 +57,7 @@ export interface Gate {
   counts(): Counts;
   /** Returns the limit of each route, as shown by its responses. */
   limits(): Record<string, RouteLimit>;
-  /**
-   * Returns the platform's wall-clock time in epoch milliseconds, based on the Date of the newest
-   * response and the time since, or undefined if no response had a Date.
-   */
+  /** The platform's time in epoch milliseconds, by the newest Date; undefined without any. */
   platformNow(): number | undefined;
   /** Ends everything that is waiting here. */
   readonly signal: AbortSignal | undefined;
@@ -145,7 +141,6 @@ export function createGate(options: GateOptions): Gate {
 
 /** Returns the same gate for requests with precedence over all others, and counts only those. */
 export function urgently(gate: Gate): Gate {
-  /** The number of requests that have left so far. */
   const counts: Counts = { total: 0, byRoute: {}, rateLimited: 0 };
   const count = (route: string): void => {
     counts.total += 1;

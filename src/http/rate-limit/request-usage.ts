@@ -14,7 +14,6 @@ import { z } from 'zod';
 /** Our own requests to one route that may still count. Times are monotonic milliseconds. */
 export const usage = z.object({
   windowMs: z.number().optional(),
-  /** The shortest round trip. */
   tripMs: z.number().optional(),
   /** The number of requests in `grains`. */
   sum: z.number(),

@@ -21,13 +21,11 @@ export interface Budget {
   /** Decides how many may leave; `waiting` is the number of waiting requests. */
   decide(nowMs: number, waiting: number): Allowance;
   ticket(nowMs: number): Ticket;
-  /** Learns from the response to a request. */
   answer(ticket: Ticket, seen: Observation, nowMs: number): void;
   /** Records that a request left and no response arrived. */
   lose(ticket: Ticket, nowMs: number): void;
   /** Records that a request did not leave after all. */
   withdraw(ticket: Ticket): void;
-  /** Returns what is known about the limit. */
   limit(): RouteLimit;
 }
 

@@ -57,7 +57,6 @@ import {
 import { idsOf } from './consent/renamed-contact.ts';
 import { undoPerson } from './undo-person.ts';
 
-/** The settings of contacts, the client of the platform, and the clock. */
 export interface ContactOptions {
   fields: ContactFields;
   policy: PersonRules['policy'];
@@ -67,7 +66,6 @@ export interface ContactOptions {
   now: () => number;
 }
 
-/** Returns the record type of contacts. It has all capabilities. */
 export function contactType(options: ContactOptions): RecordType {
   const { fields, policy, absence, platform } = options;
   const rules = rulesOf(fields, policy, absence);
@@ -250,10 +248,7 @@ async function send(
   }
 }
 
-/**
- * Returns whether a state that no response explains may not be our doing: others may have made the
- * contact, or the person may have unsubscribed unnoticed.
- */
+/** Returns whether it may be others' doing: their contact, or an opt-out that nobody noticed. */
 function isAnybodys({ op }: Change, { late }: { late: boolean }): boolean {
   return op === 'create' || (op === 'opt_out' && late);
 }

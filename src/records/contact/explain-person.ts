@@ -28,7 +28,6 @@ export interface ExplainedChannel {
   asked: ChannelFacts;
   /** The rules in order, up to the one that matches; all rules if none matches. */
   tried: { rule: Rule; matches: boolean }[];
-  /** The gates that were applied, in order. */
   gates: AskedGate[];
   verdict: Verdict;
   /** What the platform shows, whosever contact it is; of a gone person, `asked` has only ours. */

@@ -67,10 +67,8 @@ export interface TemplatePolicy {
   tests?: boolean;
 }
 
-/** The phases of changes to templates. */
 export const phases = [0];
 
-/** Returns the decision about one template, following the table above. */
 export function decideTemplate(states: TemplateStates, policy: TemplatePolicy): Decision {
   const none = { changes: [], note: undefined, adopts: false, forgets: [], problems: [] };
   return { ...none, ...decide(states, policy) };
@@ -121,14 +119,12 @@ function decide(states: TemplateStates, policy: TemplatePolicy): Partial<Decisio
   };
 }
 
-/** Returns why a change is planned. */
 export function reasonFor({ op, value }: TemplateChange): string {
   if (op === 'create') return 'in the source; no template of this name on the platform';
   if (op === 'archive') return 'missing from the source (policy.absentTemplates: archive)';
   return `different on the platform: ${Object.keys(value.fields).join(', ')}`;
 }
 
-/** Decides rows 2 and 3. */
 function absent(
   { key, certified, sight }: TemplateStates,
   { id, value: recorded }: RecordedTemplateRow,
@@ -156,7 +152,6 @@ interface Owned {
   shown: ObservedTemplate | undefined;
 }
 
-/** Decides rows 7 to 11. */
 function owned({
   states,
   row,
@@ -204,10 +199,7 @@ function owned({
     : { note: found, changes: [update] };
 }
 
-/**
- * Returns the row without the observed fingerprint. The recorded fields are not those that the
- * platform shows now, so the template must be read before it is changed.
- */
+/** Returns the row without its fingerprint, so that it is read before it is changed. */
 function leftAlone(row: RecordedRow): RecordedRow {
   return { ...row, shown: undefined };
 }

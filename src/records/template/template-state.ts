@@ -169,10 +169,7 @@ export function difference(wanted: SomeFields, shown: ShownFields): SomeFields {
 
 const known = templateUpdateBody.strict().required({ name: true });
 
-/**
- * Returns one template file in canonical form, checked before anything is sent
- * (docs/sources/directory.md); `invalid` states why it cannot be used. Never throws.
- */
+/** Returns a template file in canonical form, or why it is `invalid`. Never throws. */
 export function desireTemplate(value: Record<string, unknown>, place: string): DesiredRow {
   const { key: stated, ...rest } = value;
   const key = typeof stated === 'string' ? stated : '';

@@ -36,7 +36,6 @@ import {
   unreadBody,
 } from './template-state.ts';
 
-/** The settings of templates, and the client of the platform. */
 export interface TemplateOptions {
   policy: TemplatePolicy;
   platform: Platform['templates'];
@@ -49,7 +48,6 @@ interface TestSending {
   to: readonly string[];
 }
 
-/** Returns the record type of templates. It has none of the capabilities. */
 export function templateType({ platform, testTo = [], ...options }: TemplateOptions): RecordType {
   const policy: TemplatePolicy = { ...options.policy, tests: testTo.length > 0 };
   const tests = { platform, to: testTo };

@@ -65,10 +65,7 @@ async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
   yield begun.table.end();
 }
 
-/**
- * Returns the records of some rows. `begun` gets the table once its header is read, and `isOver`
- * once the records up to the row that stopped the reading have been returned.
- */
+/** Returns the records of rows. `begun` gets the table under its header, `isOver` at a stop. */
 function groupRows(
   rows: readonly Row[],
   begun: { table?: Table; isOver?: true },

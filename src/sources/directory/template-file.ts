@@ -129,10 +129,7 @@ function parseYaml(where: string, text: string): Parsed {
   }
 }
 
-/**
- * Returns the offset at which a text stops being JSON, because JSON.parse does not always report
- * it: that of the first invalid token, or the length of the text if it merely ends early.
- */
+/** Returns where a text stops being JSON: at the first invalid token, or at its end. */
 export function faultAt(text: string): number {
   const open: Bracket[] = [];
   let expected: Expected = 'value';

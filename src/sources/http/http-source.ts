@@ -218,10 +218,7 @@ async function readPage(
   return { batch, next: { end: 'wrong', flaw }, answeredAt };
 }
 
-/**
- * Returns the list in a response. A 204, or null in its place, is an empty list; after the first
- * page, which proves the path, an object without the list is one, too.
- */
+/** Returns the list: an empty one for 204, null, and for an object without it after page one. */
 function findList(
   { status, value }: Said,
   { records }: HttpOptions,
@@ -285,10 +282,7 @@ function createSince({ url, format, overlap }: ChangesOptions) {
       const unix = String(format === 'unix' ? seconds : seconds * 1000);
       return url.replaceAll('{since}', () => queryValue(format === 'iso' ? iso(ms) : unix));
     },
-    /**
-     * Returns the cursor after a read that began at `begunAt`; it is never before the cursor from
-     * which that read continued. Returns undefined if that time is unknown.
-     */
+    /** Returns the cursor after a read begun then, never before `sinceMs`; undefined if unknown. */
     after(begunAt: number | undefined, sinceMs = Number.NEGATIVE_INFINITY): string | undefined {
       return begunAt === undefined ? undefined : iso(Math.max(sinceMs, begunAt - overlapMs));
     },

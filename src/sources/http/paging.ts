@@ -37,10 +37,7 @@ export interface Paging {
   missing: Flaw | undefined;
 }
 
-/**
- * Creates the paging for one read. It remembers the cursors that it has seen. `isProven` says that
- * a complete read has proven the cursor's path: in that case, a missing cursor marks the end.
- */
+/** Creates the paging for one read. `isProven`: a missing cursor marks the end. */
 export function createPaging({ url, page }: Paged, host: string, isProven: boolean): Paging {
   if (!page) return { first: url, missing: undefined, after: () => ({ end: 'marked' }) };
   const { cursor, param = '', number = '', first = 1, size, sizeValue } = page;

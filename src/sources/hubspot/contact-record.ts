@@ -25,7 +25,6 @@ interface Origin {
   archived: boolean;
 }
 
-/** Creates the converter of contacts into records for one read. */
 export function contactRecords(fields: readonly string[]) {
   const records = jsonRecords(fields);
   /** Returns the record under another id, provided that the value is an object. */

@@ -35,10 +35,8 @@ const search = `${contacts}/search`;
 /** Too many requests, a temporarily locked record, and an account that is being moved. */
 const later = [429, 423, 477];
 
-/** One page of contacts. */
 export interface ContactPage {
   values: unknown[];
-  /** The text from which the contacts were parsed. */
   text: string;
   /** The cursor of the next page; undefined on the last page. */
   next: string | undefined;
@@ -259,10 +257,7 @@ export function createPace() {
   };
 }
 
-/**
- * Returns how many milliseconds to wait after such a response, or 'day' if the day's requests are
- * used up. `nowMs` is the wall-clock time, needed for headers that state a time.
- */
+/** Returns the milliseconds to wait after such a response, or 'day' if the day's are used up. */
 function laterBy({ status, headers, value }: Said, nowMs: number): number | 'day' {
   const texts = [fieldAt(value, 'policyName'), fieldAt(value, 'message')];
   const text = texts

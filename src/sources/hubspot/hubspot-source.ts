@@ -231,7 +231,6 @@ function wantedProperties(fields: readonly string[], host: string): string[] {
   return [...new Set(named.map((field) => field.slice(inside.length)))];
 }
 
-/** Returns the names of all properties that contacts of an account have. */
 export async function hubspotProperties(
   options: HubspotOptions,
   surroundings: Surroundings,

@@ -79,7 +79,6 @@ export function createSession({ options, grants, signal, ...rest }: SessionOptio
 
 interface Grant {
   token: string;
-  /** The origin of the API. */
   origin: string;
 }
 
@@ -108,7 +107,6 @@ export function createGrants(options: SalesforceOptions, surroundings: Surroundi
     return grant;
   };
   return {
-    /** Returns the existing token, or a new one. */
     current: async (signal: AbortSignal) => grant ?? ask(signal),
     /** Returns a new token after the existing one was refused. */
     renew: ask,
@@ -235,10 +233,7 @@ function explainRefusal(value: unknown, status: number, host: string): Error {
 /** Salesforce accepts no claim that is valid for longer than three minutes. */
 const GOOD_FOR_S = 120;
 
-/**
- * Returns the signed claim, which states the issuer, the user, the audience and the expiry. The key
- * is read again each time, because it may have been replaced. Throws Invalid if there is no key.
- */
+/** Returns the signed claim. Its key is read each time: it may be another. Throws Invalid. */
 function signClaim({ url, auth }: SalesforceOptions, nowMs: number): string {
   const { hostname } = new URL(url);
   const isSandbox = hostname === 'test.salesforce.com' || hostname.includes('.sandbox.');

@@ -34,10 +34,7 @@ const described = z.object({
 });
 type Described = z.infer<typeof described>['fields'];
 
-/**
- * Returns the shapes of objects. Throws Invalid for a text that is not a field name and for a field
- * that no object has, and passes on the errors of the session.
- */
+/** Returns the shapes of objects. Throws Invalid for a field that none of them has. */
 export async function describeShapes(
   session: Session,
   objects: readonly ObjectName[],

@@ -100,7 +100,6 @@ export interface Row {
   values: Record<string, unknown>;
 }
 
-/** Returns the value of a field by its name or dotted path. */
 type Reads = (name: string, spelling: Spelling) => unknown;
 
 /** Returns the row for a record. Throws Unavailable for a record without an id. */
@@ -205,10 +204,7 @@ export async function* bulkRows(bulk: Bulk, query: Query): AsyncGenerator<Row[],
   }
 }
 
-/**
- * Creates a job and waits until it is complete. Throws Unavailable if it failed or was aborted; the
- * same query may still be read page by page.
- */
+/** Runs a job to its end. Throws Unavailable if it fails; pages may still be read then. */
 async function runJob(
   { session, clock, signal }: Bulk,
   { shape, where = [] }: Query,

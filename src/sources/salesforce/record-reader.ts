@@ -23,7 +23,6 @@ export type Reader = ReturnType<typeof createReader>;
 interface ReaderOptions {
   session: Session;
   shapes: readonly Shape[];
-  /** Every requested field. */
   fields: readonly string[];
   /** The fields that may state an opt-out from all mail. */
   optOuts: readonly OptOutField[];
@@ -116,10 +115,7 @@ export async function settle(
   });
 }
 
-/**
- * Returns all records that resolve to one of these, directly or over several steps. They change
- * when their target changes, although their own data does not show it.
- */
+/** Returns the records that resolve to these, which change with them without showing it. */
 export async function standIns(reader: Reader, rows: readonly Row[]): Promise<Row[]> {
   const found = new Map<string, Row>();
   let ids = rows.map(({ id }) => id);

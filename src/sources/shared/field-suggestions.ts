@@ -7,10 +7,7 @@ export function quoted(name: string): string {
   return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
 }
 
-/**
- * Returns the first names found and the number of further names. A name that contains an @ is
- * masked, because it identifies a person if records are named by their addresses.
- */
+/** Returns the first names and how many more. One with an @ may be a person's: masked. */
 export function listed(names: readonly string[]): string {
   const more = names.length > LISTED ? ` and ${names.length - LISTED} more` : '';
   const shown = names.slice(0, LISTED).map((name) => (name.includes('@') ? '"…@…"' : quoted(name)));

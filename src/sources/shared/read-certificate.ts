@@ -32,10 +32,7 @@ export function withCursor(certificate: Certificate, cursor: string | undefined)
   return certificate.complete ? { ...certificate, cursor } : certificate;
 }
 
-/**
- * Returns the flaw of a read that an error ended at `where`. Rethrows the error if nothing was read
- * before it, if it is an interruption, and if it is a bug.
- */
+/** Returns the flaw of a read that ended at `where`. Rethrows interruptions, bugs, early errors. */
 export function stoppedBy(
   error: unknown,
   { hasBegun, where }: { hasBegun: boolean; where: string },
@@ -82,7 +79,6 @@ export function markOf(text: string): number {
 export function markedCursors(what: readonly unknown[], digits: number) {
   const mark = hash('sha256', JSON.stringify(what)).slice(0, digits);
   return {
-    /** Returns the cursor for a time in the source's notation. */
     at: (time: string) => `${time} ${mark}`,
     /** Returns the time in a cursor, or undefined if the cursor was made for other settings. */
     timeIn(cursor: string): string | undefined {

@@ -18,7 +18,6 @@ export interface NamingRow {
 export const NAMING_ROWS = 50;
 
 interface Naming {
-  /** The file, for messages. */
   name: string;
   fields: readonly string[];
   headerRow: number | undefined;

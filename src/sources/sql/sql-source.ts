@@ -111,7 +111,6 @@ export function sqlSource(
 
 interface Certified {
   options: SqlOptions;
-  /** The column of a record's id. */
   id: string;
   request: ReadRequest;
   reading: string;
@@ -175,7 +174,6 @@ function createProof(count: Count) {
   let last: string | undefined;
   let stopped: Flaw | undefined;
   return {
-    /** Adds a record that was read, with its key and its id. */
     add(record: SourceRecord, key: string, id: string): void {
       rows += 1;
       if (key === last) twice += 1;
@@ -183,7 +181,6 @@ function createProof(count: Count) {
       if (id === '') unnamed += 1;
       if ('broken' in record) broken.push(record.where);
     },
-    /** Notes that the read ended early. */
     stop: (flaw: Flaw) => void (stopped = flaw),
     /** Returns the flaws that prevent the proof. */
     flaws(): Flaw[] {

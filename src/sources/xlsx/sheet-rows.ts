@@ -45,7 +45,6 @@ export function rowReader(context: CellContext) {
       return true;
     },
     text: cell.text,
-    /** Returns the rows completed since the last call. */
     take: () => rows.splice(0),
     /** Returns the number of the row that was started last. */
     last: () => last,
@@ -95,7 +94,6 @@ function parseColumn(place: string | undefined): number | undefined {
 
 /** The parts of a workbook that its cells refer to. */
 export interface CellContext {
-  /** The shared strings. */
   strings: readonly string[];
   /** How numbers are displayed, by the style of their cells. */
   kinds: readonly NumberKind[];
@@ -195,7 +193,6 @@ export function formatReader() {
       within.pop();
       return false;
     },
-    /** Returns how numbers are displayed, by the style of their cells. */
     kinds: () => formats.map(kindOf),
   };
 }

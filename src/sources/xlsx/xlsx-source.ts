@@ -116,10 +116,7 @@ function underMerged({ cells: above }: NamingRow, { number, cells }: NamingRow):
   return { number, cells: Array.from({ length }, (_, at) => cells[at] || (above[at] ?? '')) };
 }
 
-/**
- * Returns the record of a row. The record is broken if a cell of a requested field cannot be read.
- * If no fields are requested, every cell counts. Other unreadable cells are left out.
- */
+/** Returns a row's record, broken if a requested cell (any, if none is) cannot be read. */
 function toRecord(
   { number, cells }: SheetRow,
   columns: Columns,

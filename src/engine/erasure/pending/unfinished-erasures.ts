@@ -38,7 +38,6 @@ const unfinished = z.object({
   by: z.enum(['forget', 'run']),
   /** The CRM's id of the record if an event asked, perhaps stored nowhere else by then. */
   told: z.string().optional(),
-  /** Whether a guard holds the erasure. */
   held: z.boolean().optional(),
   /** The platform's ids of the contacts that were found, and of those that were deleted. */
   found: z.array(z.string()).optional(),
@@ -47,10 +46,8 @@ const unfinished = z.object({
   purged: purged.optional(),
 });
 
-/** One unfinished erasure. */
 export type Unfinished = z.infer<typeof unfinished>;
 
-/** Returns all unfinished erasures. */
 export function unfinishedIn({ meta }: { meta: Meta }): Unfinished[] {
   return metaValue(meta, metaName, z.array(unfinished)) ?? [];
 }
@@ -117,7 +114,6 @@ export function noteUnfinished(run: RunContext, type: RecordType, erased: readon
 
 const mostShown = 5;
 
-/** Returns what every run reports about unfinished erasures. */
 export function sayUnfinished(all: readonly Unfinished[]): Problem {
   const hashes = all.slice(0, mostShown).map(({ hash }) => `'${hash}'`);
   const more =

@@ -48,7 +48,6 @@ interface State {
   options: LinkOptions;
   is: 'opening' | 'there' | 'lost';
   times: number;
-  /** The number of consecutive good pings. */
   good: number;
   pinging: boolean;
   nextPingMs: number;
@@ -110,7 +109,6 @@ export function openLink(options: LinkOptions) {
       }
       return Math.max(1, state.nextPingMs - nowMs);
     },
-    /** Closes the connection permanently. */
     close(): void {
       state.is = 'lost';
       closed.abort();

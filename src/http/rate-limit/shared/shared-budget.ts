@@ -83,7 +83,6 @@ interface Setting extends SharedOptions {
 interface Hand {
   lease: string;
   n: number;
-  /** When they were requested. */
   atMs: number;
 }
 

@@ -23,10 +23,7 @@ export interface AbsenceRules extends AbsenceDue {
   deleteAfterMs: number;
 }
 
-/**
- * Returns whether the CRM has no person with this address: every record with it is gone, flagged or
- * out of scope. An uncertified reading proves nothing about people it does not contain.
- */
+/** Returns whether all the CRM's records of the address are gone; uncertified, none is proven. */
 export function hasLeft({ desired, certified }: States): boolean {
   return desired.length === 0 ? certified : isGone(desired);
 }
@@ -46,10 +43,7 @@ export function isDue(states: States, rules: AbsenceRules): boolean {
   return isFlagged(states) || isLongEnough(states.absence, rules);
 }
 
-/**
- * Returns whether every CRM record of the person is flagged as deleted. A record that is out of
- * scope, or missing from a complete reading, is not flagged.
- */
+/** Returns whether every CRM record is flagged as deleted, not out of scope or missing. */
 export function isFlagged({ desired, strays }: States): boolean {
   const isSaid = desired.every(({ presence, invalid }) => presence === 'flagged' && !invalid);
   return desired.length > 0 && isSaid && !strays;

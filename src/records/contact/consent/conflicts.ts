@@ -2,7 +2,6 @@
 import type { RecordProblem } from '../../../domain/record-problem.ts';
 import { decideUnmanaged, protectedUnmanaged } from '../../../domain/unmanaged-people.ts';
 
-/** The reason, the fix and the cause of a conflict. */
 export type Conflict = Pick<RecordProblem, 'cause' | 'about' | 'reason' | 'fix'>;
 
 function recordOptOut(cause: Conflict['cause'], reason: string): Conflict {
@@ -13,7 +12,6 @@ interface Subject {
   channel: string;
   /** Whether it is uncertain that the recorded opt-out was a person's decision. */
   isDoubtful: boolean;
-  /** The number of contacts on the platform that have the address. */
   contacts: number;
   /** Whether a contact of the person now has another address on the platform. */
   isRenamed: boolean;
@@ -138,7 +136,6 @@ const doubtful: Conflict = {
     'newer, a later date of consent in the CRM opts them in',
 };
 
-/** Returns the reason and the fix for a conflict that a rule or gate decided. */
 export function conflictOf(by: string, subject: Subject): Conflict {
   const { channel, isDoubtful, contacts, isRenamed, isProtected } = subject;
   if (by === 'several-contacts') {

@@ -254,7 +254,6 @@ function deletingRule({ status }: PersonFacts): string {
   return status.deletable ? 'gone-deletable' : 'address-replaced';
 }
 
-/** Returns whether something is recorded about the person from now on. */
 function isToRecord(facts: PersonFacts): boolean {
   const { recorded, status } = facts;
   return recorded !== undefined || (status.present && status.owned) || hasEarly(facts.states);
@@ -278,10 +277,7 @@ function hasEarly({ desired }: ContactStates): boolean {
   return desired.some(({ value }) => value.early === true);
 }
 
-/**
- * Returns the row to record. `isSettled`: nothing is left to do, so no new decision is made until
- * the person changes in the CRM or on the platform.
- */
+/** Returns the row to record. `isSettled`: no new decision until something changes. */
 function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
   const { states, rules, recorded, shown, renamed, now, operatorOut } = facts;
   const isUnseen = states.observed.length === 0 && states.sight === 'assumed';

@@ -162,10 +162,7 @@ export function verdictIn(person: PersonFacts, channel: string): ReturnType<type
   return passGates({ person, channel, asked }, decideChannel(asked));
 }
 
-/**
- * Returns how the CRM names a person who is gone and subscribed with a contact that is not ours;
- * undefined if it does not name them, or if there is no such contact.
- */
+/** Returns how the CRM names a person who is gone, and subscribed with a contact not ours. */
 export function unmanagedAs(
   { desired, contacts, recorded }: UnmanagedFacts,
   channel: string,
@@ -199,7 +196,6 @@ function isInOf(contacts: readonly ObservedContact[]): (channel: string) => bool
   return (channel) => contacts.some(({ channels }) => channels[channel] === 'opt_in');
 }
 
-/** Returns the part of the configuration that decisions need. */
 export function rulesOf(
   { channels, protect = [] }: ContactFields,
   policy: PersonRules['policy'],

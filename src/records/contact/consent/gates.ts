@@ -261,7 +261,6 @@ export const gates: readonly Gate[] = [
   },
 ];
 
-/** A gate that was applied, and whether it held. */
 export interface AskedGate {
   gate: Gate;
   held: boolean;

@@ -186,7 +186,6 @@ function boundBy(
  *                                             if the CRM stated it      later, or `allow`
  */
 
-/** Returns whether the entry is an opt-out that an operator stated. */
 export const isOperators = ({ cause }: Entry): boolean => cause === 'operator';
 
 /** Returns the operator's opt-out from one of the channels, unless the CRM spoke later. */

@@ -76,10 +76,7 @@ export function doubted(
   return all;
 }
 
-/**
- * Returns what is recorded for a channel. An opt-out of ours counts only while no other contact
- * with the address shows a new opt-out, which would not be ours.
- */
+/** Returns what is recorded. Ours does not count while another contact shows a new opt-out. */
 export function recordedIn(
   recorded: RecordedContact | undefined,
   contacts: readonly ObservedContact[],
@@ -148,10 +145,7 @@ function lostBy(
     : { by, doubtful: true, is: 'opt_out', made };
 }
 
-/**
- * Returns the channels that the person joined on their own after leaving the channels that these
- * replace. Having left the replaced channel no longer counts against them.
- */
+/** Returns the channels that the person joined after leaving those that they replace. */
 export function outgrown(
   recorded: RecordedContact | undefined,
   contacts: ObservedContact[],
@@ -223,10 +217,7 @@ export function isUndoneInReplaced(
   return is?.is === 'opt_out' && is.undone !== undefined && !isTakenBack(is, channel, states);
 }
 
-/**
- * Returns the channels whose statements tell whether an opt-out by `undo` still counts: the channel
- * itself or, if the configuration no longer has it, those that replace it.
- */
+/** Returns the channels that tell whether an `undo` counts: itself, or those replacing it. */
 export function statingFor(channel: string, { channels, replaces }: Channels): string[] {
   if (channels.includes(channel)) return [channel];
   return channels.filter((one) => replaces.get(one) === channel);

@@ -8,7 +8,6 @@ import type { ContactStates, ObservedContact, RecordedContact } from '../observe
 import type { RenamedContact } from './renamed-contact.ts';
 import type { DesiredSubscription } from '../observe/strictest-consent.ts';
 
-/** The settings that the rules and gates apply to a person. */
 export interface PersonRules extends Channels {
   /** The addresses that contacts.protect contains. */
   protects: ReadonlySet<Key>;
@@ -29,7 +28,6 @@ export interface PersonFacts {
   replaced: boolean;
   desired: Map<string, DesiredSubscription>;
   recorded: RecordedContact | undefined;
-  /** The same person under former addresses. */
   former: RecordedContact[];
   /** The contacts on the platform as just read. */
   seen: ObservedContact[];

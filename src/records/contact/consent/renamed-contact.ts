@@ -23,7 +23,6 @@ import { strictest, type DesiredSubscription } from '../observe/strictest-consen
 
 export interface RenamedContact {
   contact: RecordedRenamed;
-  /** Returns what the CRM wants for the contact's current address. */
   wants(channel: string): DesiredSubscription;
 }
 

@@ -325,7 +325,6 @@ export function decideChannel(facts: ChannelFacts): Verdict {
   return { action, cause, by, row };
 }
 
-/** Returns the first rule that matches. */
 export function ruleFor(facts: ChannelFacts): Rule | undefined {
   return rules.find(({ when }) => when.every((holds) => holds(facts)));
 }

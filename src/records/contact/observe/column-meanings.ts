@@ -38,7 +38,6 @@ export interface ColumnValue {
 
 /** One setting of `contacts` that reads the CRM record. */
 export interface MappedColumn {
-  /** The option of the configuration. */
   option: string;
   /** The channel that the setting decides; undefined for the other settings. */
   channel: string | undefined;

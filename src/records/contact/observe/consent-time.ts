@@ -29,7 +29,6 @@ export interface ConsentReader {
   field: string;
   /** Returns a time in milliseconds since the epoch; null if empty, undefined if unreadable. */
   read(text: string): number | null | undefined;
-  /** Returns what is wrong with a text that cannot be read. */
   faultOf(text: string): { reason: string; fix: string };
 }
 

@@ -15,7 +15,6 @@ import { contactKey, spellingsOf } from '../../../domain/values/contact-key.ts';
 /** The client of the platform, and the relevant channels of a contact. */
 export interface ReadAccess {
   platform: Platform['contacts'];
-  /** The configured channels, and the channels that they replace. */
   channels: ReadonlySet<string>;
 }
 
@@ -84,10 +83,7 @@ export async function search(
   return contacts.map((contact) => observe(contact, access.channels));
 }
 
-/**
- * Returns all contacts with this key whose address is stored in one of the usual spellings. Another
- * mix of letters, such as one full-width letter, is found only by a part of the address.
- */
+/** Returns the contacts with this key in a usual spelling; odd mixes of letters are not found. */
 export async function searchContacts(
   platform: Platform['contacts'],
   key: string,

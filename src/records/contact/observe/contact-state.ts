@@ -81,10 +81,7 @@ export type Bracket = z.infer<typeof bracket>;
 
 const optOutCause = z.enum(['stated', 'absence', 'flag', 'address', 'undone']);
 
-/**
- * An opt-in of ours that `undo` took back. `run`: the run that made it. `said`: what the CRM stated
- * when it was taken back (`statementIn`); undefined until a complete reading tells.
- */
+/** An opt-in that `undo` took back: its run, and what the CRM `said` then, if it was read. */
 const undone = z.object({ run: z.string(), said: z.string().optional() });
 export type UndoneOptIn = z.infer<typeof undone>;
 
@@ -98,15 +95,11 @@ const membership = z.object({
    */
   bound: z.array(z.string()).optional(),
   by: z.enum(['us', 'platform']),
-  /** The reason for our opt-out. */
   cause: optOutCause.optional(),
   /** Whether a silent request of ours may have made the opt-out, or it was there before. */
   doubtful: z.literal(true).optional(),
   is: subscription,
-  /**
-   * When the platform's opt-out was made: after we last observed the person as subscribed (null if
-   * never), and not later than we observed the opt-out.
-   */
+  /** When it was made: after the person was last seen subscribed (null: never), and by then. */
   made: bracket.optional(),
   /** Whether `allow` lets any record of the CRM withdraw our opt-out. */
   released: z.literal(true).optional(),
@@ -132,7 +125,6 @@ const overridden = membership
   .extend({ after: z.number().nullable() });
 export type OverriddenOptOut = z.infer<typeof overridden>;
 
-/** The recorded form of a contact. */
 export const recordedBody = z.object({
   /** Whether `allow` revoked an erasure and the platform was not read since: ours may show. */
   allowed: z.literal(true).optional(),
@@ -141,10 +133,7 @@ export const recordedBody = z.object({
   contacts: z.array(observedBody),
   /** The channels in which the creation itself set an opt-out that no person made. */
   defaults: z.array(z.string()),
-  /**
-   * The times of consent in the CRM that were in the future when they were first read, in
-   * milliseconds since the epoch. They are no evidence, even after they have passed.
-   */
+  /** Times of consent that were in the future when first read, which never are evidence. */
   early: z.array(z.number()).optional(),
   /** When one of the contacts left all mail; undefined if unknown, or if none did. */
   left: bracket.optional(),
@@ -158,7 +147,6 @@ export const recordedBody = z.object({
 });
 export type RecordedContact = z.infer<typeof recordedBody>;
 
-/** The body of a change to a contact. */
 export type EnrolmentBody = z.infer<typeof enrolmentBody>;
 export const enrolmentBody = z.object({
   /** The address with which to enrol a person who has no contact, if it is not the key. */

@@ -158,10 +158,7 @@ function nothingFound(serialsAreDates: boolean): Found {
   return { faults: [], unknown: [], shapes: [], serials: [], serialsAreDates };
 }
 
-/**
- * Returns why a record is invalid. If the address is empty, no other fault is returned, except for
- * an opt-out that cannot be read: it comes before all others.
- */
+/** Returns why a record is invalid: an unreadable opt-out first, then an empty address. */
 function brokenBy(
   { faults, unknown }: Found,
   { field, address, isValid }: { field: string; address: string; isValid: boolean },

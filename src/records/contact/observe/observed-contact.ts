@@ -61,10 +61,7 @@ function causesOf({ status, suppressionReason, suppressedAt }: Contact) {
   return causes;
 }
 
-/**
- * Returns the fingerprint of everything that decisions depend on. It excludes `changed` and
- * `others`, because a change to anything else is not a reason for a new decision.
- */
+/** Returns the fingerprint of all that decisions depend on, so without `changed`, `others`. */
 export function fingerprintOf({ causes, channels, id, left }: ObservedContact): string {
   return fingerprint(canonicalJson({ causes, channels, id, left }));
 }
@@ -171,7 +168,6 @@ export function othersIn(
     .map(({ id, name }) => ({ id, name: name ?? '' }));
 }
 
-/** Returns whether this mirror made the opt-out. */
 export function isOurs(membership: Membership | undefined): membership is Membership {
   return membership?.is === 'opt_out' && membership.by === 'us';
 }
@@ -239,7 +235,6 @@ export function isBounce({ causes = [] }: ObservedContact): boolean {
   return causes.length > 0 && causes.every((cause) => cause === 'bounce');
 }
 
-/** Returns the channels as the parts of the platform that contacts belong to. */
 export function partsOf(channels: readonly string[]): Parts {
   return {
     names: channels,

@@ -50,10 +50,7 @@ export function strictestOf(
   return shown.has('opt_in') ? 'opt_in' : undefined;
 }
 
-/**
- * Returns when the oldest opinion on a channel was stated, in milliseconds since the epoch; null if
- * there is none, or if one of them has no time that is evidence.
- */
+/** Returns when the oldest opinion was stated; null if there is none, or one has no time. */
 export function statedAt(rows: readonly DesiredContactRow[], channel: string): number | null {
   const opinions = rows.filter(({ value }) => value.channels[channel]);
   const times = opinions.map(

@@ -144,10 +144,7 @@ function contactsAfter(
 
 type Answer = Omit<Acknowledged, 'observed'> & { answered: ObservedContact | undefined };
 
-/**
- * Returns the fingerprint to record as done if the response to a creation shows exactly what was
- * sent. Returns undefined if a new decision about the person has to be made.
- */
+/** Returns the fingerprint to record as done if the response shows just what was sent. */
 function settledNow(
   { part, value }: ContactChange,
   { answered, found, undone, late, wanted }: Answer,
@@ -213,10 +210,7 @@ function shownAfter(
   return { contact: { ...contact, channels }, whole };
 }
 
-/**
- * Returns the channels that show a default. An opt-out in another channel in the response to a
- * creation is a default; if it was read late, the person may have made it.
- */
+/** Returns the channels with a default: opt-outs in others in a creation's prompt response. */
 function defaultsAfter(
   recorded: RecordedContact,
   change: ContactChange,
@@ -247,10 +241,7 @@ interface Made {
   facts: PlatformFacts;
 }
 
-/**
- * The maximum age of a contact that counts as made by us, in milliseconds. It exceeds the duration
- * of a request and the difference between the platform's clocks.
- */
+/** The age to which a contact counts as ours: a request's duration, and the clocks' difference. */
 const madeWithinMs = 60_000;
 /** How long nobody is assumed to have noticed and changed a new contact, in milliseconds. */
 const atOnceMs = 10_000;

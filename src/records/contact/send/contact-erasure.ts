@@ -50,10 +50,7 @@ export async function erase(
   return isCertain;
 }
 
-/**
- * Returns whether the platform's search finds a contact by a part of its address, which the
- * specification does not say. Looks for some contact without the ends of its address.
- */
+/** Returns whether the search finds a part of an address, which is not specified, by a try. */
 async function findsParts(
   platform: Contacts,
   key: string,

@@ -16,7 +16,6 @@ const host = z.hostname();
 /** The maximum number of characters that a mail server accepts (RFC 5321). */
 const most = { all: 254, local: 64 };
 
-/** Returns whether a text is an email address. */
 export function isAddress(text: string): boolean {
   return hasAddressForm(text) && !holdsLookAlike(text);
 }

@@ -63,7 +63,6 @@ export interface ColumnReading {
 /** The question that a setting answers, its place in the configuration, and the clock. */
 interface Asked {
   use: Use;
-  /** The configuration option that contains the setting. */
   option: string;
   /** The name of the setting's condition in messages. */
   called: string;
@@ -86,7 +85,6 @@ export function flagsIn(option: string, stated: Flag | readonly Flag[] | undefin
   return all.map((one, at) => ({ option: isList ? `${option}[${at}]` : option, stated: one }));
 }
 
-/** Returns the names of the fields that a setting reads. */
 export function namesIn(stated: Flag | StatedField | undefined): readonly string[] {
   if (stated === undefined) return [];
   if (typeof stated === 'string') return [stated];

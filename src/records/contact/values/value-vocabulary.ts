@@ -119,10 +119,7 @@ const form = new RegExp(
   'i',
 );
 
-/**
- * The patterns of a day, and their groups for year, month and day. A date with slashes or hyphens
- * that ends with its year has two possible orders.
- */
+/** The patterns of a day, and their groups. One that ends with its year has two orders. */
 const days: readonly [RegExp, ...(readonly [number, number, number])[]][] = [
   [/^(\d{4})([-/])(\d{1,2})\2(\d{1,2})$/, [1, 3, 4]],
   [/^(\d{1,2})\.(\d{1,2})\.(\d{4}|\d{2})$/, [3, 2, 1]],

@@ -86,7 +86,6 @@ export interface FileTally {
   bytes: number;
   /** Whether the last byte read is a line break. */
   lineEnded: boolean;
-  /** The number of rows that cannot be read. */
   broken: number;
   firstBroken?: { where: string; fix: string };
   /** Set if the rest of the file was abandoned; this counts as one broken row. */
@@ -239,10 +238,7 @@ function spoilt(name: string, how: End): Unavailable {
 const BATCH_RECORDS = 500;
 const BATCH_BYTES = 4 * 1024 * 1024;
 
-/**
- * Regroups records by number and by bytes, because hundreds of rows of a megabyte each must not be
- * in memory at the same time. Yields the records read before a failure, then throws.
- */
+/** Regroups records by number and by bytes, and yields those before a failure. */
 export async function* untilCut(
   groups: AsyncIterable<SourceRecord[]>,
   tally: { bytes: number },

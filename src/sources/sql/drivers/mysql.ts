@@ -187,10 +187,7 @@ function settings(version: string, timeoutMs: number): string[] {
   ];
 }
 
-/**
- * Returns the columns, with the type for comparisons. Without a cast, a text and a number are
- * compared as doubles, so that two different ids can become equal.
- */
+/** Returns the columns, with casts: compared as doubles, two different ids could be equal. */
 async function readColumns(connection: Connection, relation: string): Promise<Column[]> {
   const [, found] = await connection.execute(`select * from ${relation} limit 0`);
   return fields.parse(found).map((field) => {

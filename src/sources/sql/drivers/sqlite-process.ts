@@ -18,7 +18,6 @@ export type SqliteQuestion =
   | { ask: 'rows'; text: string; values: readonly Raw[] }
   /** Returns `[name, declared type or null]` for each column of a statement. */
   | { ask: 'columns'; text: string }
-  /** Returns nothing. */
   | { ask: 'run'; text: string; values: readonly Raw[] };
 
 export type Answer = { value: unknown } | { failed: Failed };

@@ -189,10 +189,7 @@ async function startSqlite(path: string, access: 'read' | 'write', { signal, tim
   return { ask, close };
 }
 
-/**
- * Reads the answers of the process. `answer` waits for the next one, which either answers a
- * question or reports that the file is open. After `end`, it throws the error passed to `end`.
- */
+/** Reads the process's answers. `answer` awaits the next; after `end` it throws that error. */
 function readAnswers(child: ChildProcess, path: string, access: 'read' | 'write') {
   const ended = Promise.withResolvers<void>();
   let waiting: PromiseWithResolvers<unknown> | undefined;
