@@ -34,7 +34,7 @@ import type { Organization, PlatformBehaviour } from './store/organization.ts';
 import { createMemory, type Storage } from './store/storage.ts';
 import { createWorld, type LoggedRequest, type World } from './ui/emulated-world.ts';
 import { createDashboard, type Dashboard } from './ui/dashboard.ts';
-import { findOperation, type Operation } from './api/operation.ts';
+import { decode, findOperation, type Operation } from './api/operation.ts';
 import { operations } from './api/operation-table.ts';
 
 /** The options of an emulator. Throws Invalid for a limit, quirk or fault of another form. */
@@ -384,19 +384,12 @@ function bySession(accounts: Accounts, cookies: string): Admitted | undefined {
   for (const cookie of cookies.split(';')) {
     const [name = '', ...value] = cookie.split('=');
     if (!name.trim().endsWith('.session_token')) continue;
-    const user = accounts.users.bySession(decode(value.join('=').trim()));
+    const session = value.join('=').trim();
+    const user = accounts.users.bySession(decode(session) ?? session);
     if (user === undefined) continue;
     const organization = accounts.organizations.get(user.organizationId ?? '');
     if (organization !== undefined) return { organization };
     return { refusal: refuseBriefly(403, 'User is not a member of an organization') };
   }
   return undefined;
-}
-
-function decode(value: string): string {
-  try {
-    return decodeURIComponent(value);
-  } catch {
-    return value;
-  }
 }

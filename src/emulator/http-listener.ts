@@ -45,7 +45,12 @@ export async function serve({ receive }: Pick<Emulator, 'receive'>, port: number
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
 
   const answer = async (request: FastifyRequest, reply: FastifyReply) => {
-    const delivery = receive(toRequest(request));
+    const { method, originalUrl: path, body } = request;
+    const headers = Object.fromEntries(
+      Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
+    );
+    const text = typeof body === 'string' ? body : '';
+    const delivery = receive({ method, path, headers, body: text });
     if (delivery.is === 'whole') {
       if (delivery.delayMs > 0) await pause(delivery.delayMs);
       return send(reply, delivery.answer);
@@ -54,9 +59,9 @@ export async function serve({ receive }: Pick<Emulator, 'receive'>, port: number
     reply.hijack();
     if (delivery.is === 'reset') reply.raw.destroy();
     if (delivery.is === 'half') {
-      const { status, headers, body } = delivery.answer;
-      const bytes = Buffer.from(body);
-      reply.raw.writeHead(status, { ...headers, 'content-length': bytes.length });
+      const { answer: half } = delivery;
+      const bytes = Buffer.from(half.body);
+      reply.raw.writeHead(half.status, { ...half.headers, 'content-length': bytes.length });
       reply.raw.write(bytes.subarray(0, bytes.length / 2), () => reply.raw.destroy());
     }
     return reply;
@@ -67,17 +72,6 @@ export async function serve({ receive }: Pick<Emulator, 'receive'>, port: number
 
   const url = await app.listen({ host: '127.0.0.1', port });
   return { url, close: () => app.close() };
-}
-
-function toRequest({ method, originalUrl, headers, body }: FastifyRequest) {
-  const single: Record<string, string> = {};
-  for (const [name, value] of Object.entries(headers)) single[name] = String(value);
-  return {
-    method,
-    path: originalUrl,
-    headers: single,
-    body: typeof body === 'string' ? body : '',
-  };
 }
 
 function send(reply: FastifyReply, { status, headers, body }: Answer) {

@@ -14,21 +14,15 @@ const shown = new WeakMap<ContactRow, { as: ContactRow; view: ContactView }>();
 export function viewContact(contact: ContactRow): Readonly<ContactView> {
   const last = shown.get(contact);
   if (last && isSame(last.as, contact)) return last.view;
+  const { key: _key, serial: _serial, memberships, ...fields } = contact;
   const view: ContactView = Object.freeze({
     object: 'contact',
-    id: contact.id,
-    email: contact.email,
-    firstName: contact.firstName,
-    lastName: contact.lastName,
-    status: contact.status,
-    properties: contact.properties,
-    groups: contact.groups,
-    channels: contact.memberships.map(({ channel: { id, name }, subscription }) => ({
+    ...fields,
+    channels: memberships.map(({ channel: { id, name }, subscription }) => ({
       id,
       name,
       subscription,
     })),
-    suppressionReason: contact.suppressionReason,
     suppressedAt: contact.suppressedAt === null ? null : timestamp(contact.suppressedAt),
     createdAt: timestamp(contact.createdAt),
     updatedAt: timestamp(contact.updatedAt),
@@ -57,19 +51,11 @@ function isSame(one: ContactRow, other: ContactRow): boolean {
 export type TemplateView = Answered<'Template'>;
 
 export function viewTemplate(organization: Organization, template: TemplateRow): TemplateView {
+  const { serial: _, ...fields } = template;
   return {
-    id: template.id,
-    name: template.name,
-    description: template.description,
-    subject: template.subject,
-    fromEmail: template.fromEmail,
-    replyTo: template.replyTo,
-    previewText: template.previewText,
+    ...fields,
     organizationId: organization.id,
     createdByUserId: ownerOf(organization.id),
-    status: template.status,
-    content: template.content,
-    variables: template.variables,
     currentVersion: 1,
     thumbnailUrl: '',
     isDefault: false,
@@ -83,19 +69,14 @@ export function viewTemplate(organization: Organization, template: TemplateRow):
 export type KeyView = Answered<'ApiKey'>;
 
 export function viewKey(key: KeyRow): KeyView {
-  const { secret } = key;
+  const { secret, revoked: _, ...fields } = key;
   return {
-    id: key.id,
-    name: key.name,
+    ...fields,
     // The visible part is enough to tell keys apart, and never more than half of the secret.
     start: secret.slice(0, Math.min(12, Math.ceil(secret.length / 2))),
     prefix: /^.*_/.exec(secret)?.[0] ?? '',
-    enabled: key.enabled,
-    requestCount: key.requestCount,
     createdAt: timestamp(key.createdAt),
     updatedAt: timestamp(key.updatedAt),
-    permissions: key.permissions,
-    createdBy: key.createdBy,
   };
 }
 
@@ -103,31 +84,15 @@ export function viewKey(key: KeyRow): KeyView {
 export type DomainView = Answered<'Domain'>;
 
 export function viewDomain(row: DomainRow): DomainView {
+  const { serial: _, dnsRecords, ...fields } = row;
   return {
     object: 'domain',
-    id: row.id,
-    domain: row.domain,
-    status: row.status,
-    userVerifiedDomain: row.userVerifiedDomain,
-    systemVerified: row.systemVerified,
-    customReturnPath: row.customReturnPath,
-    trackingSubdomain: row.trackingSubdomain,
-    isClickTrackingEnabled: row.isClickTrackingEnabled,
-    isOpenTrackingEnabled: row.isOpenTrackingEnabled,
-    tls: row.tls,
+    ...fields,
     isTrackingDomain: false,
-    isSendingEmailEnabled: row.isSendingEmailEnabled,
-    isReceivingEmailEnabled: row.isReceivingEmailEnabled,
-    verificationFailedReason: row.verificationFailedReason,
-    dnsRecords: row.dnsRecords.map((record) => ({
-      id: record.id,
-      recordType: record.recordType,
-      recordTypeName: record.recordTypeName,
+    dnsRecords: dnsRecords.map((record) => ({
+      ...record,
       domain: row.domain,
-      name: record.name,
-      value: record.value,
       ttl: 'Auto',
-      priority: record.priority,
       status: 'active',
       createdAt: timestamp(row.createdAt),
       updatedAt: timestamp(row.createdAt),

@@ -15,7 +15,7 @@ import {
   templateUpdateBody,
   testSendBody,
 } from '../../platform/request-schemas.ts';
-import { type Call, nothing, operation, type Operation } from './operation.ts';
+import { type Call, operation, type Operation } from './operation.ts';
 import { type ApiOutcome, refuse, refuseBriefly, timestamp } from '../shared/api-answer.ts';
 import { findByEmail, type Organization } from '../store/organization.ts';
 import { viewContact, viewDomain, viewKey, viewTemplate } from './answer-views.ts';
@@ -40,7 +40,6 @@ export const operations: readonly Operation[] = [
     path: '/api/contacts/list',
     route: 'contacts.list',
     query: contactListQuery,
-    body: nothing,
     // Contacts are listed newest first. The three counters ignore search and status.
     run: (organization, { query }) => {
       const { contacts } = organization;
@@ -66,8 +65,6 @@ export const operations: readonly Operation[] = [
     method: 'GET',
     path: '/api/contacts/retrieve/{contact_id}',
     route: 'contacts.retrieve',
-    query: nothing,
-    body: nothing,
     run: ({ contacts }, { id }) => {
       const contact = contacts.byId(id);
       if (contact === undefined) return contactNotFound(id);
@@ -82,8 +79,6 @@ export const operations: readonly Operation[] = [
     method: 'DELETE',
     path: '/api/contacts/{contact_id}',
     route: 'contacts.delete',
-    query: nothing,
-    body: nothing,
     // Removes the contact and everything stored about it.
     run: ({ contacts }, { id }) => {
       const contact = contacts.byId(id);
@@ -100,7 +95,6 @@ export const operations: readonly Operation[] = [
     method: 'POST',
     path: '/api/contacts/channel/{channel_id}',
     route: 'contacts.enrol',
-    query: nothing,
     body: enrolment,
     run: enrolContact,
   }),
@@ -109,7 +103,6 @@ export const operations: readonly Operation[] = [
     path: '/api/template/v1/list',
     route: 'templates.list',
     query: templateListQuery,
-    body: nothing,
     run: (organization, { query: { page = 1, limit = 20 } }) => {
       const listed = organization.templates.listed();
       const templates = listed.page(page, limit).map((row) => viewTemplate(organization, row));
@@ -123,7 +116,6 @@ export const operations: readonly Operation[] = [
     method: 'POST',
     path: '/api/template/v1/create',
     route: 'templates.create',
-    query: nothing,
     body: templateCreateBody,
     run: (organization, { body }) => {
       const template = organization.templates.add(body, organization.now());
@@ -138,7 +130,6 @@ export const operations: readonly Operation[] = [
     method: 'PUT',
     path: '/api/template/v1/{id}',
     route: 'templates.update',
-    query: nothing,
     body: templateUpdateBody,
     // Only the given fields change, any status may follow any other, and the version number
     // does not increase.
@@ -154,7 +145,6 @@ export const operations: readonly Operation[] = [
     path: '/api/template/v1/{id}/test',
     route: 'templates.test',
     sends: true,
-    query: nothing,
     body: testSendBody,
     // Puts the email into the outbox. The template supplies whatever the request omits.
     run: (organization, { id, body }) => {
@@ -177,7 +167,6 @@ export const operations: readonly Operation[] = [
     method: 'POST',
     path: '/api/domain/v1/create',
     route: 'domains.create',
-    query: nothing,
     body: domainCreateBody,
     run: ({ domains, now }, { body }) => {
       const existing = domains.byName(body.domain);
@@ -201,8 +190,6 @@ export const operations: readonly Operation[] = [
     path: '/api/domain/v1/verify/{domain_id}',
     route: 'domains.verify',
     brief: true,
-    query: nothing,
-    body: nothing,
     // Whatever the domain's status was, it becomes verifying. The specification does not show
     // how the check ends; in the emulator, the console ends it.
     run: ({ domains, now }, { id }) => {
@@ -221,8 +208,6 @@ export const operations: readonly Operation[] = [
     route: 'domains.nameservers',
     session: true,
     brief: true,
-    query: nothing,
-    body: nothing,
     run: ({ domains }, { id }) => {
       const domain = domains.byId(id);
       if (domain === undefined) {
@@ -246,7 +231,6 @@ export const operations: readonly Operation[] = [
     path: '/api/domain/v1/list',
     route: 'domains.list',
     query: domainListQuery,
-    body: nothing,
     // The specification does not show this endpoint; the emulator treats it like the other
     // lists.
     run: ({ domains }, { query: { page = 1, limit = 20 } }) => {
@@ -268,8 +252,6 @@ export const operations: readonly Operation[] = [
     method: 'POST',
     path: '/api/api-key/v1/enable/{api_key_id}',
     route: 'keys.enable',
-    query: nothing,
-    body: nothing,
     // An enabled key stays enabled. A revoked key counts as unknown.
     run: ({ keys, now }, { id }) => {
       const key = keys.byId(id);
@@ -355,7 +337,7 @@ function contactNotFound(id: string): ApiOutcome {
  */
 function enrolContact(
   organization: Organization,
-  { id: channelId, body: { who, subscription } }: Call<undefined, z.infer<typeof enrolment>>,
+  { id: channelId, body: { who, subscription } }: Call<unknown, z.infer<typeof enrolment>>,
 ): ApiOutcome {
   const { contacts, channels } = organization;
   const asked = { contactId: who.id, email: who.email, channelId, subscription };

@@ -48,16 +48,16 @@ interface Row<Query, Body> {
   sends?: true;
   session?: true;
   brief?: true;
-  query: z.ZodType<Query>;
-  body: z.ZodType<Body>;
+  /** Without a schema, what the client sends as query or body is ignored. */
+  query?: z.ZodType<Query>;
+  body?: z.ZodType<Body>;
   run(organization: Organization, call: Call<Query, Body>): ApiOutcome;
 }
 
 export function operation<Query, Body>(row: Row<Query, Body>): Operation {
   const { sends = false, session = false, brief = false } = row;
-  const hasBody = !Object.is(row.body, nothing);
-  const readQuery = query(row.query);
-  const readBody = json(row.body);
+  const readQuery = query(row.query ?? z.custom<never>());
+  const readBody = json(row.body ?? z.custom<never>());
   return {
     method: row.method,
     path: row.path,
@@ -65,14 +65,11 @@ export function operation<Query, Body>(row: Row<Query, Body>): Operation {
     sends,
     session,
     brief,
-    schemas: {
-      query: Object.is(row.query, nothing) ? undefined : row.query,
-      body: hasBody ? row.body : undefined,
-    },
+    schemas: { query: row.query, body: row.body },
     answer(organization, asked) {
       const query = readQuery(asked.query);
       if (!query.ok) return query.refusal;
-      const body = readBody(hasBody ? asked.body : 'null');
+      const body = readBody(row.body ? asked.body : 'null');
       if (!body.ok) return body.refusal;
       return row.run(organization, { id: asked.id, query: query.value, body: body.value });
     },
@@ -114,7 +111,8 @@ function match(template: string, segments: readonly string[]): string | undefine
   return id;
 }
 
-function decode(segment: string): string | undefined {
+/** Decodes a percent-encoded text; undefined if it is malformed. */
+export function decode(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment);
   } catch {
@@ -124,9 +122,6 @@ function decode(segment: string): string | undefined {
 
 /** A checked value of one part of a request, or the error response. */
 type Read<T> = { ok: true; value: T } | { ok: false; refusal: ApiOutcome };
-
-/** The schema of an operation that takes no query or no body: what the client sends is ignored. */
-export const nothing = z.unknown().transform(() => undefined);
 
 /** Creates a reader for a query of this shape. Other parameters are ignored. */
 export function query<T>(schema: z.ZodType<T>) {

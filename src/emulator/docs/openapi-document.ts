@@ -299,13 +299,7 @@ const described: Record<Route, Description> = {
   },
 };
 
-interface Section {
-  method: string;
-  path: string;
-  operation: DescribedOperation;
-}
-
-function section({ method, path, operation }: Section): string {
+function section(method: string, path: string, operation: DescribedOperation): string {
   const { operationId, summary, description, parameters, requestBody, responses } = operation;
   const asked = parameters.map(
     ({ name, in: place, required, schema }) =>
@@ -421,7 +415,8 @@ const pages: Record<string, { type: string; write: () => string }> = {
       );
       const groups = document.tags.map(({ name }) => {
         const own = operations.filter(({ operation }) => operation.tags.includes(name));
-        return `<h2>${text(name)}</h2>${own.map(section).join('')}`;
+        const sections = own.map(({ method, path, operation }) => section(method, path, operation));
+        return `<h2>${text(name)}</h2>${sections.join('')}`;
       });
       const shapes = Object.entries(document.components.schemas).map(
         ([name, schema]) =>

@@ -281,7 +281,13 @@ export const quirks: readonly Entry[] = [
       turns(reply) {
         const { organization, outcome, question } = reply;
         const { status, about } = outcome;
-        if (status >= 300 || !about?.templateId || !bringsContentAlone(question)) return reply;
+        const isNew = question?.route === 'templates.create';
+        if (status >= 300 || !about?.templateId || !question) return reply;
+        if (!isNew && question.route !== 'templates.update') return reply;
+        const body: unknown = JSON.parse(question.body);
+        if (!isRecord(body) || !Array.isArray(body['content'])) return reply;
+        // A creation cannot state variables.
+        if (!isNew && body['variables'] !== undefined) return reply;
         const row = organization?.templates.byId(about.templateId);
         if (!organization || !row) return reply;
         const found = JSON.stringify(row.content).matchAll(/\{\{\s*([A-Za-z_][\w.]*)\s*\}\}/g);
@@ -490,15 +496,6 @@ export function spellings(): { text: string; line: string }[] {
     text: values ? `${name}=${values.join('|')}` : name,
     line,
   }));
-}
-
-/** Returns whether a request has content without variables, as a creation always has. */
-function bringsContentAlone(question: QuirkRequest | undefined): boolean {
-  if (question?.route !== 'templates.create' && question?.route !== 'templates.update')
-    return false;
-  const body: unknown = JSON.parse(question.body);
-  if (!isRecord(body) || !Array.isArray(body['content'])) return false;
-  return question.route === 'templates.create' || body['variables'] === undefined;
 }
 
 type Contact = Record<string, unknown>;

@@ -118,7 +118,9 @@ export function parseSeedFile(file: string, text: string): SeedFile {
   }
   const where = (path: Path) => {
     const { line, col } = lines.linePos(offsetOf(document, path));
-    return `${file}:${line}:${col}  ${spell(path)}`;
+    const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`));
+    const name = path.length === 0 ? '(the file)' : steps.join('').replace(/^\./, '');
+    return `${file}:${line}:${col}  ${name}`;
   };
   const value: unknown = document.toJS() ?? {};
   if (typeof value === 'object' && value !== null && 'organizations' in value) {
@@ -176,12 +178,6 @@ function offsetOf(document: Document, path: Path): number {
     if (isNode(node) && node.range) return node.range[0];
   }
   return 0;
-}
-
-function spell(path: Path): string {
-  if (path.length === 0) return '(the file)';
-  const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`));
-  return steps.join('').replace(/^\./, '');
 }
 
 interface SeededContact extends NewContact {
@@ -265,7 +261,8 @@ interface Beginning {
 export function arrange(accounts: Accounts, beginning: Beginning): void {
   const { apiKey, drawnKey, channels, seedFile } = beginning;
   const wrong: string[] = [];
-  const trying: Trying = (where, make) => {
+  /** Creates one record. If that fails, notes the reason and the position in the seed file. */
+  const trying = (where: () => string, make: () => void) => {
     try {
       make();
     } catch (error) {
@@ -282,10 +279,31 @@ export function arrange(accounts: Accounts, beginning: Beginning): void {
         const organization = accounts.addOrganization(wanted);
         const seed = createSeed(accounts, organization);
         if (index === 0) {
-          for (const channel of channels) trying(nowhere, () => seed.channel(channel));
-          if (apiKey !== undefined) trying(nowhere, () => seed.key({ secret: apiKey }));
+          for (const channel of channels)
+            trying(
+              () => '',
+              () => seed.channel(channel),
+            );
+          if (apiKey !== undefined)
+            trying(
+              () => '',
+              () => seed.key({ secret: apiKey }),
+            );
         }
-        plant(seed, wanted, (path, make) => trying(() => where(path), make));
+        const all = <T>(kind: string, given: readonly T[] | undefined, make: (one: T) => void) => {
+          for (const [at, one] of (given ?? []).entries()) {
+            trying(
+              () => where([kind, at]),
+              () => make(one),
+            );
+          }
+        };
+        all('channels', wanted.channels, seed.channel);
+        all('keys', wanted.keys, ({ key: secret, ...rest }) => seed.key({ ...rest, secret }));
+        all('users', wanted.users, seed.user);
+        all('people', wanted.people, seed.contact);
+        all('templates', wanted.templates, seed.template);
+        all('domains', wanted.domains, seed.domain);
         const isKeyless = organization.keys.rows().next().done === true;
         if (isKeyless) seed.key(index === 0 ? { secret: drawnKey } : {});
       },
@@ -300,26 +318,3 @@ export function arrange(accounts: Accounts, beginning: Beginning): void {
 
 /** A user who can sign in but belongs to no organization. */
 const GUEST = { id: 'user_guest', name: 'Guest', email: 'guest@nowhere.example' };
-
-/** Creates one record. If that fails, notes the reason and the position in the seed file. */
-type Trying = (where: () => string, make: () => void) => void;
-
-function nowhere(): string {
-  return '';
-}
-
-function plant(
-  seed: Seed,
-  wanted: SeedOrganization,
-  at: (path: [kind: string, index: number], make: () => void) => void,
-): void {
-  const all = <T>(kind: string, records: readonly T[] | undefined, make: (record: T) => void) => {
-    for (const [index, record] of (records ?? []).entries()) at([kind, index], () => make(record));
-  };
-  all('channels', wanted.channels, seed.channel);
-  all('keys', wanted.keys, ({ key, ...rest }) => seed.key({ ...rest, secret: key }));
-  all('users', wanted.users, seed.user);
-  all('people', wanted.people, seed.contact);
-  all('templates', wanted.templates, seed.template);
-  all('domains', wanted.domains, seed.domain);
-}

@@ -16,7 +16,11 @@ export function createContacts(
   touchedAt: () => number | undefined = () => undefined,
 ) {
   const all = newestFirst<ContactRow>();
-  const listings = createListings();
+  const listings: Record<ContactStatus, Newest<ContactRow>> = {
+    subscribed: newestFirst(),
+    unsubscribed: newestFirst(),
+    blocked: newestFirst(),
+  };
   const byId = new Map<string, ContactRow>();
   const byEmail = createEmails();
   let serial = 0;
@@ -59,9 +63,11 @@ export function createContacts(
     },
     /** Adds a membership, or changes the subscription of an existing one. */
     setMembership(row: ContactRow, channel: Channel, subscription: Subscription): Membership {
-      const id = membershipIn(row, channel.id)?.id ?? ids('sub');
-      const membership = { id, channel, subscription };
-      row.memberships = withMembership(row.memberships, membership);
+      const before = membershipIn(row, channel.id);
+      const membership = { id: before?.id ?? ids('sub'), channel, subscription };
+      row.memberships = before
+        ? row.memberships.map((one) => (one === before ? membership : one))
+        : [...row.memberships, membership];
       row.updatedAt = touchedAt() ?? row.updatedAt;
       shelf.keep(row);
       return membership;
@@ -86,16 +92,6 @@ export function createContacts(
 
 /** All contacts of one organization, by id, by email, and listed by status. */
 export type Contacts = ReturnType<typeof createContacts>;
-
-function createListings(): Record<ContactStatus, Newest<ContactRow>> {
-  return { subscribed: newestFirst(), unsubscribed: newestFirst(), blocked: newestFirst() };
-}
-
-/** Returns the memberships with this one at the end, or in place of the one it replaces. */
-function withMembership(memberships: readonly Membership[], membership: Membership): Membership[] {
-  const place = memberships.findIndex(({ id }) => id === membership.id);
-  return place < 0 ? [...memberships, membership] : memberships.with(place, membership);
-}
 
 /** A contact to add, by default as a new one. Times are in milliseconds since the epoch. */
 export interface NewContact {

@@ -70,7 +70,15 @@ export function createOrganization(
     ...parts,
     behaviour: own,
     now,
-    rows: () => rowsOf(id, { channels, ...parts }),
+    *rows() {
+      const organization = id;
+      for (const row of channels.values()) yield { kind: 'channel', organization, row };
+      for (const row of parts.keys.rows()) yield { kind: 'key', organization, row };
+      for (const row of parts.contacts.rows()) yield { kind: 'contact', organization, row };
+      for (const row of parts.templates.rows()) yield { kind: 'template', organization, row };
+      for (const row of parts.domains.rows()) yield { kind: 'domain', organization, row };
+      for (const row of parts.outbox.rows()) yield { kind: 'send', organization, row };
+    },
     put(stored) {
       if (stored.kind === 'channel') channels.set(stored.row.id, stored.row);
       else if (stored.kind === 'contact') parts.contacts.put(stored.row);
@@ -92,27 +100,15 @@ export function ownerOf(organizationId: string): string {
 }
 
 /** Returns the channel with this id. Throws Invalid if it does not exist. */
-export function findChannel({ channels }: Pick<Organization, 'channels'>, id: string): Channel {
+export function findChannel({ channels }: Organization, id: string): Channel {
   const channel = channels.get(id);
   if (channel !== undefined) return channel;
   throw new Invalid(`no channel "${id}": use one of ${[...channels.keys()].join(', ')}`);
 }
 
-function* rowsOf(
-  organization: string,
-  parts: Pick<Organization, 'channels' | 'contacts' | 'templates' | 'domains' | 'keys' | 'outbox'>,
-): Generator<StoredRow> {
-  for (const row of parts.channels.values()) yield { kind: 'channel', organization, row };
-  for (const row of parts.keys.rows()) yield { kind: 'key', organization, row };
-  for (const row of parts.contacts.rows()) yield { kind: 'contact', organization, row };
-  for (const row of parts.templates.rows()) yield { kind: 'template', organization, row };
-  for (const row of parts.domains.rows()) yield { kind: 'domain', organization, row };
-  for (const row of parts.outbox.rows()) yield { kind: 'send', organization, row };
-}
-
 /** Returns the contact to which an enrolment by lower-case `email` refers, if there is one. */
 export function findByEmail(
-  { contacts, behaviour }: Pick<Organization, 'contacts' | 'behaviour'>,
+  { contacts, behaviour }: Organization,
   email: string,
 ): ContactRow | undefined {
   return contacts.byEmail(email, behaviour.keepsCase);
