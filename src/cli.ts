@@ -14,7 +14,7 @@ import {
 } from './commands/table.ts';
 import { overview } from './commands/overview.ts';
 import { renderLine } from './compose/output/text-style.ts';
-import { configVariable, withConfig } from './compose/output/printed-commands.ts';
+import { configVariable, isUsual, withConfig } from './compose/output/printed-commands.ts';
 import { visibleLines } from './compose/output/visible-text.ts';
 import { exitCode } from './compose/output/exit-codes.ts';
 import { explain, type Failure } from './compose/output/failure-report.ts';
@@ -109,8 +109,7 @@ function nameConfig(command: Command, { env }: Shell): void {
  * that printed commands name it.
  */
 function apartFrom(env: Shell['env'], file: string): string {
-  const isOther = env[configVariable] !== undefined && !/^[./]/.test(file);
-  return isOther ? `./${file}` : file;
+  return env[configVariable] !== undefined && isUsual(file) ? `./${file}` : file;
 }
 
 /**

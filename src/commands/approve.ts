@@ -1,45 +1,58 @@
+/**
+ * Decides about what awaits approval: `approve` and `reject`, for a whole plan or a part of it. An
+ * approver signs with a key that stays in this process: a worker that has the mirror receives only
+ * the signature.
+ */
+import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
+import { z } from 'zod';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
+import { guardClasses, guardNames, guardRows } from '../domain/guard-classes.ts';
+import { readSmallFile } from '../domain/values/config-file.ts';
+import { counted } from '../domain/values/counted.ts';
+import { createKeyFile, privateKeyIn, publicKeyOf } from '../domain/values/ed25519-key.ts';
 import type { ApprovalSignature } from '../store/guards/plan-approvals.ts';
-import type { Snapshot } from '../store/snapshot.ts';
+import { lookInto, type Snapshot } from '../store/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
 import {
   nothingLeft,
+  rejectedForMs,
   unknownPlan,
   needsSignature,
   sayPending,
   signing,
 } from '../engine/report/guard-text.ts';
-import { guardNames, guardRows } from '../domain/guard-classes.ts';
 import {
   approvePlan,
   type Decided,
   isAnyLeft,
+  isWhole,
+  type PartFilter,
+  rejectPlan,
   signPlan,
   toSign,
 } from '../engine/guard/plan-decisions.ts';
+import { signPart } from '../engine/guard/signed-approvals.ts';
 import { heldWords } from '../views/status/attention-list.ts';
-import { change, print } from '../app/snapshot-command.ts';
-import {
-  decodeSignature,
-  encodeSignature,
-  newKey,
-  signatureWith,
-  type DecisionFlags,
-  leftOutLines,
-  partOptions,
-  refuseForeign,
-  refuseNoMatch,
-  type Wanted,
-  wantedOf,
-} from '../app/run/decision-options.ts';
-import type { Shell } from '../compose/process-shell.ts';
-import { instant } from '../compose/output/format-values.ts';
+import { change, type LookFlags, lookOptions, print } from '../app/snapshot-command.ts';
+import { withWords } from '../app/remote/worker-handover.ts';
+import { type DeciderFlags, deciderOf } from '../app/run/decider-options.ts';
+import { readOnlyPeople } from '../app/run/only-people.ts';
+import { readPlan } from '../app/run/plan-file.ts';
+import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
+import { instant } from '../compose/output/format-values.ts';
+import { operatorName } from '../compose/output/operator-name.ts';
+import { commandLine } from '../compose/output/printed-commands.ts';
 
-export function options(command: Command): void {
+export const parts = {
+  approve: { options: approveOptions, run: runApprove },
+  reject: { options: rejectOptions, run: runReject },
+} satisfies Record<string, CommandModule>;
+
+function approveOptions(command: Command): void {
   partOptions(command)
     .option('--reason <text>', 'why; it is stored and shown, so name no address in it')
     .option('--sign <keyfile>', 'sign as an approver of policy.approvers, with this private key')
@@ -69,7 +82,7 @@ interface SigningFlags {
  * Approves what a guard still withholds under a plan, or a part of it. If nothing awaits approval
  * under that hash, throws Invalid with a list of the plans that do await approval.
  */
-export async function run(command: Command, shell: Shell): Promise<number> {
+async function runApprove(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<DecisionFlags & SigningFlags>();
   if (flags.newKey !== undefined) {
     const publicKey = newKey(flags.newKey);
@@ -92,9 +105,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     signature = signatureWith(signs, loadConfig(flags.config, shell.env), wanted);
   }
   const { calling } = wanted;
-  const argv = calling.argv &&
-    signature && [...calling.argv, `--signature=${encodeSignature(signature)}`];
-  return change(flags, argv ? { ...calling, argv } : calling, ({ config, snapshot }) => {
+  const handed = signature && withWords(calling, `--signature=${encodeSignature(signature)}`);
+  return change(flags, handed ?? calling, ({ config, snapshot }) => {
     refuseForeign(command, config);
     const { approvers, mirror } = config;
     const decided = approve(snapshot, wanted, { approvers, at, signature, signs });
@@ -196,4 +208,293 @@ function linesOf(
       : `Only \`crm-mirror undo ${undoes} --yes\` does it. The approval ends at ${until}.`,
     ...more,
   ];
+}
+
+function rejectOptions(command: Command): void {
+  partOptions(command)
+    .requiredOption('--reason <text>', 'why; it is stored and shown, so name no address in it')
+    .addHelpText(
+      'after',
+      '\nThe changes are not sent and no longer await approval, as long as the CRM asks for the very\n' +
+        'same change, 30 days at most; then they await approval again. If a full run finds that the\n' +
+        'CRM no longer asks for a change, its rejection ends. What was approved under another hash is\n' +
+        'left out; the hash of an approval also ends that approval, but a run in progress may still\n' +
+        'send what was approved.\n\n' +
+        'An opt-out that the CRM states cannot be rejected (exit 2): it waits for an approval, for a\n' +
+        'change in the CRM, or for the end of `holdFor`.\n\n' +
+        '--channel, --op, --guard and --people reject only the changes that match all of them.\n' +
+        '`approve` with the hash of the rejected part, which this command and `status` print, takes it\n' +
+        'back.',
+    );
+}
+
+/**
+ * Rejects what a guard withholds under a plan, or a part of it. Throws Invalid for an unknown plan,
+ * and for opt-outs that the CRM states.
+ */
+async function runReject(command: Command, shell: Shell): Promise<number> {
+  const wanted = wantedOf(command, shell);
+  const { plan, by, calling } = wanted;
+  const { reason } = wanted;
+  if (reason === undefined) {
+    throw new Invalid('--reason: it is empty', { fix: 'fill it: the decision is kept with it' });
+  }
+  const at = Date.now();
+  return change(command.opts<LookFlags>(), calling, ({ config, snapshot }) => {
+    refuseForeign(command, config);
+    const decided = reject(snapshot, wanted, { at, by, reason, approvers: config.approvers });
+    const { held, rest, part } = decided;
+    if (part === undefined || !isAnyLeft(held)) {
+      const none = { rejected: null, part: null, held, rest, by: null, reason: null, until: null };
+      return { document: { mirror: config.mirror, ...none }, lines: [nothingLeft(plan, 'reject')] };
+    }
+    const until = instant(at + rejectedForMs);
+    const about = { rejected: plan, part, held, rest, by, reason, until };
+    return {
+      document: { mirror: config.mirror, ...about },
+      lines: [
+        `Rejected: ${heldWords(held)}.`,
+        `No run does it while the CRM asks for the same, until ${until} at most.`,
+        `To take it back: ${commandLine(`approve ${part}`, config.file)}`,
+        ...leftOutLines(decided, wanted),
+      ],
+    };
+  });
+}
+
+function reject(
+  snapshot: Snapshot | undefined,
+  wanted: Wanted,
+  {
+    approvers,
+    ...decision
+  }: { at: number; by: string; reason: string; approvers: Config['approvers'] },
+): Decided {
+  const { plan, only, caller } = wanted;
+  if (!snapshot?.awaitingApproval.get(plan)) {
+    throw unknownPlan(snapshot?.awaitingApproval.current() ?? [], plan);
+  }
+  const decided = rejectPlan(snapshot, { plan, only, decision, caller, approvers });
+  refuseNoMatch(decided, wanted);
+  return decided;
+}
+
+/** The flags of a decision about a plan or a part of it. */
+interface DecisionFlags extends LookFlags, DeciderFlags {
+  plan?: string;
+  channel?: string;
+  op?: string;
+  guard?: string;
+  people?: string;
+}
+
+/** Adds the plan, and the flags that select a part of it. */
+function partOptions(command: Command): Command {
+  return lookOptions(command)
+    .argument(
+      '[hash]',
+      'the plan whose changes await approval, as a run, `plan` and `status` show it',
+    )
+    .option('--plan <file>', 'instead of the hash: a file that `crm-mirror plan --out` has written')
+    .option('--channel <channel-id>', 'only the changes in this channel')
+    .option('--op <op>', `only these changes: ${ops.join(', ')}`)
+    .option('--guard <key>', `only what this guard withholds: ${guardKeys.join(', ')}`)
+    .option('--people <file>', 'only these people: an address or CRM id on each line')
+    .option('--by <name>', 'who decides (the user and host that call it)');
+}
+
+const ops = [...new Set(guardClasses.flatMap(({ counts }) => counts.ops))];
+const guardKeys = guardClasses.map(({ configKey }) => configKey);
+
+/** What a command decides about. */
+type Wanted = ReturnType<typeof wantedOf>;
+
+/**
+ * Reads the arguments and flags of a decision. `caller` is the user and the host that gave the
+ * command, whatever --by says, and `calling` the shell that hands the same decision to a worker.
+ * Throws Invalid if they are not clear.
+ */
+function wantedOf(command: Command, shell: Shell) {
+  const flags = command.opts<DecisionFlags>();
+  const [hash] = command.args;
+  if ((hash === undefined) === (flags.plan === undefined)) {
+    throw new Invalid('the hash of a plan or --plan FILE is needed, and only one of them', {
+      fix: '`crm-mirror status` shows the hash',
+    });
+  }
+  const file = flags.plan === undefined ? undefined : readPlan(flags.plan);
+  const plan = file ? (file.heldAs ?? file.plan) : (hash ?? '').trim().toLowerCase();
+  const { by, reason } = deciderOf(flags, shell);
+  const caller = operatorName(shell);
+  const { json, channel, op, guard, people } = flags;
+  if (op !== undefined && !ops.some((one) => one === op)) {
+    throw new Invalid(`--op ${op}: there is no such change`, {
+      fix: `name one of these: ${ops.join(', ')}`,
+    });
+  }
+  if (guard !== undefined && !guardKeys.some((one) => one === guard)) {
+    throw new Invalid(`--guard ${guard}: there is no such guard`, {
+      fix: `name one of these: ${guardKeys.join(', ')}`,
+    });
+  }
+  const only: PartFilter = {
+    channel,
+    op,
+    guard: guardClasses.find(({ configKey }) => configKey === guard)?.id,
+    people: people === undefined ? undefined : readOnlyPeople(people, '--people'),
+  };
+  // A worker that has the mirror cannot read this plan file, and would name its own user.
+  const values = Object.entries({ by, reason, channel, op, guard });
+  const named = values.flatMap(([name, value]) =>
+    value === undefined ? [] : `--${name}=${value}`,
+  );
+  const files = people === undefined ? [] : ['--people', people];
+  const argv = [command.name(), plan, ...(json ? ['--json'] : []), ...named, ...files];
+  return { plan, only, by, caller, reason, calling: shell.argv ? { ...shell, argv } : shell };
+}
+
+/** Throws Invalid if a decision cannot be about this mirror: another plan file, another channel. */
+function refuseForeign(command: Command, config: Config): void {
+  const { plan: file, channel } = command.opts<DecisionFlags>();
+  if (file !== undefined) {
+    const { mirror } = readPlan(file);
+    if (mirror !== config.mirror) {
+      const reason = `${file}: this is a plan for ${mirror}, not for ${config.mirror}`;
+      throw new Invalid(reason, { fix: 'name the configuration of that mirror with -c' });
+    }
+  }
+  const channels = config.contacts?.channels.map(({ id }) => id) ?? [];
+  if (channel === undefined || channels.includes(channel)) return;
+  throw new Invalid(`--channel ${channel}: the configuration has no such channel`, {
+    fix: `name one of these: ${channels.join(', ')}`,
+  });
+}
+
+/** Throws Invalid if a filter matches nothing although other changes await approval. */
+function refuseNoMatch({ held, rest }: Decided, { plan, only }: Wanted): void {
+  const [some, others] = [heldWords(held), heldWords(rest)];
+  if (some !== '' || others === '' || isWhole(only)) return;
+  throw new Invalid(`no change that awaits approval under ${plan} matches these options`, {
+    fix: `these wait: ${others}; \`crm-mirror status\` names them`,
+  });
+}
+
+/** Returns the lines about what a decision left out. */
+function leftOutLines(
+  { rest, uncreated, approved, unknown }: Decided,
+  { plan, only }: Wanted,
+): string[] {
+  const others = heldWords(rest);
+  const lines = unknown.slice(0, mostNamed).join(', ');
+  const more = unknown.length > mostNamed ? ` and ${unknown.length - mostNamed} more` : '';
+  return [
+    ...(others === '' ? [] : [`Still awaiting approval under the plan ${plan}: ${others}.`]),
+    ...(uncreated === 0
+      ? []
+      : [`${counted(uncreated, 'person', 'people')} left out: approve the creation as well.`]),
+    ...(approved === 0
+      ? []
+      : [
+          `${counted(approved, 'person', 'people')} left out: approved under another hash, which ` +
+            '`crm-mirror status --json` shows; reject that one to end the approval.',
+        ]),
+    ...(unknown.length === 0
+      ? []
+      : [`${only.people?.file}: nobody who waits has the address or id of line ${lines}${more}.`]),
+  ];
+}
+
+const mostNamed = 20;
+
+/** Makes a key file for an approver. Returns the public key. Throws Invalid if there is a file. */
+function newKey(file: string): string {
+  if (existsSync(file)) {
+    const fix = 'name a new file: a key is never overwritten';
+    throw new Invalid(`--new-key ${file}: there is a file already`, { fix });
+  }
+  try {
+    return publicKeyOf(createKeyFile(file));
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error)) throw error;
+    const why = `it cannot be written (${String(error.code)})`;
+    throw new Invalid(`--new-key ${file}: ${why}`, { fix: 'name another file' });
+  }
+}
+
+/**
+ * Signs what awaits approval, and changes nothing. Throws Invalid if the key belongs to no approver
+ * of the configuration, or if nothing awaits approval under the hash.
+ */
+function signatureWith(
+  file: string,
+  config: Config,
+  { plan, only, reason }: Wanted,
+): ApprovalSignature | undefined {
+  const { approvers } = config;
+  if (!approvers) {
+    throw new Invalid('--sign: the configuration names no approvers', {
+      fix: 'add policy.approvers, or approve without --sign',
+    });
+  }
+  let bytes: Buffer;
+  try {
+    bytes = readSmallFile(file);
+  } catch {
+    const fix = 'name a file of this user';
+    throw new Invalid(`--sign ${file}: the file cannot be read`, { fix });
+  }
+  const key = privateKeyIn(bytes);
+  if (!key) {
+    const fix = 'name the file that `crm-mirror approve --new-key FILE` has written';
+    const what = 'this is no private Ed25519 key (PEM, without a passphrase)';
+    throw new Invalid(`--sign ${file}: ${what}`, { fix });
+  }
+  const own = publicKeyOf(key);
+  const name = Object.keys(approvers.keys).find((one) => approvers.keys[one] === own);
+  if (name === undefined) {
+    throw new Invalid(`--sign ${file}: this key belongs to no approver of the configuration`, {
+      fix: `add it to policy.approvers.keys (${own}), or name another file`,
+    });
+  }
+  const snapshot = lookInto(config.snapshot);
+  if (!snapshot) {
+    throw new Invalid(`there is no snapshot at ${config.snapshot}, so nothing can be signed`, {
+      fix: 'sign on a machine that has it, or can read it',
+    });
+  }
+  try {
+    if (!snapshot.awaitingApproval.get(plan))
+      throw unknownPlan(snapshot.awaitingApproval.current(), plan);
+    const at = Date.now();
+    const { made, whole, part, changes } = toSign(snapshot, { plan, only }, { approvers, now: at });
+    if (made.length === 0) return undefined;
+    return signPart(
+      snapshot,
+      { whole, part, changes },
+      { approvers, key, name, at, reason: reason ?? null },
+    );
+  } finally {
+    snapshot.close();
+  }
+}
+
+const token = z.strictObject({
+  name: z.string(),
+  at: z.number().int(),
+  reason: z.string().nullable(),
+  signature: z.string(),
+});
+
+/** Returns a signature as one word of a command line. */
+function encodeSignature(signature: ApprovalSignature): string {
+  return Buffer.from(JSON.stringify(signature)).toString('base64url');
+}
+
+/** Reads what encodeSignature returns. Throws Invalid for anything else. */
+function decodeSignature(text: string): ApprovalSignature {
+  try {
+    return token.parse(JSON.parse(Buffer.from(text, 'base64url').toString()));
+  } catch {
+    throw new Invalid('--signature: this is none', { fix: 'sign with --sign KEYFILE' });
+  }
 }

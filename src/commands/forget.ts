@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { type Certificate, forget } from '../engine/erasure/forget-person.ts';
 import { filesAside } from '../store/database/snapshot-folder.ts';
 import { explain } from '../compose/output/failure-report.ts';
+import { withWords } from '../app/remote/worker-handover.ts';
 import { namingOptions } from '../app/snapshot-command.ts';
 import { see } from '../views/lookup/seen-mirror.ts';
 import { keyOfHash } from '../views/lookup/person-names.ts';
@@ -104,8 +105,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       });
       if (!isAgreed) return undefined;
       // A worker that has the mirror cannot ask again.
-      const [name = '', ...words] = shell.argv ?? [];
-      return shell.argv ? { ...shell, argv: [name, '--yes', ...words] } : shell;
+      return withWords(shell, '--yes');
     },
   );
 }

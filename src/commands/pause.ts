@@ -1,44 +1,71 @@
-import type { Command } from 'commander';
+import { existsSync } from 'node:fs';
 import { loadConfig } from '../config/load-config.ts';
 import { isLeased } from '../store/database/writer-lease.ts';
 import { lookOptions, print, type LookFlags } from '../app/snapshot-command.ts';
 import { movePaused, sayPaused, tellPaused, type Paused } from '../compose/pause-mark.ts';
 import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
-import type { Shell } from '../compose/process-shell.ts';
+import type { CommandModule } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 
 interface Flags extends LookFlags, DeciderFlags {}
 
-export function options(command: Command): void {
-  deciderOptions(lookOptions(command), 'why; `status` shows it').addHelpText(
-    'after',
-    `\nsync and backfill end at once, with exit code ${exitCode('busy')}, until \`resume\`; plan, check, status and\n` +
-      'runs go on working. A run that is under way goes on to its end: to stop that too, send it\n' +
-      'SIGTERM or press Ctrl-C.',
-  );
-}
+export const pause: CommandModule = {
+  options(command) {
+    deciderOptions(lookOptions(command), 'why; `status` shows it').addHelpText(
+      'after',
+      `\nsync and backfill end at once, with exit code ${exitCode('busy')}, until \`resume\`; plan, check, status and\n` +
+        'runs go on working. A run that is under way goes on to its end: to stop that too, send it\n' +
+        'SIGTERM or press Ctrl-C.',
+    );
+  },
 
-/**
- * Pauses the mirror. Pausing again keeps the original time and stores the newest reason, with who
- * gave it.
- */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
-  const decision = decisionOf({ what: 'pause', at: Date.now() }, flags, shell);
-  const { mirror, snapshot } = loadConfig(flags.config, shell.env);
-  const { at, name: by, reason } = decision;
-  const now: Paused = { at, reason: reason ?? '', by };
-  const { after: paused = now } = movePaused(
-    snapshot,
-    (before) => (before ? { ...(reason === null ? before : now), at: before.at } : now),
-    decision,
-  );
-  const running = isLeased(snapshot);
-  const document = { mirror, paused: tellPaused(paused), running };
-  const more = [
-    'A process holds the mirror. A run in progress goes on to its end; no other one begins.',
-  ];
-  const head = `${mirror} is ${sayPaused(paused)}`;
-  print({ document, lines: [head, ...(running ? more : [])] }, flags, shell);
-  return exitCode('done');
-}
+  /**
+   * Pauses the mirror. Pausing again keeps the original time and stores the newest reason, with
+   * who gave it.
+   */
+  async run(command, shell) {
+    const flags = command.opts<Flags>();
+    const decision = decisionOf({ what: 'pause', at: Date.now() }, flags, shell);
+    const { mirror, snapshot } = loadConfig(flags.config, shell.env);
+    const { at, name: by, reason } = decision;
+    const now: Paused = { at, reason: reason ?? '', by };
+    const { after: paused = now } = movePaused(
+      snapshot,
+      (before) => (before ? { ...(reason === null ? before : now), at: before.at } : now),
+      decision,
+    );
+    const running = isLeased(snapshot);
+    const document = { mirror, paused: tellPaused(paused), running };
+    const more = [
+      'A process holds the mirror. A run in progress goes on to its end; no other one begins.',
+    ];
+    const head = `${mirror} is ${sayPaused(paused)}`;
+    print({ document, lines: [head, ...(running ? more : [])] }, flags, shell);
+    return exitCode('done');
+  },
+};
+
+export const resume: CommandModule = {
+  options(command) {
+    deciderOptions(lookOptions(command), 'why').addHelpText(
+      'after',
+      '\nNothing is run: the next sync is. The audit log keeps who resumed the mirror, and why.',
+    );
+  },
+
+  /** Ends a pause. A mirror that is not paused stays unchanged. */
+  async run(command, shell) {
+    const flags = command.opts<Flags>();
+    const decision = decisionOf({ what: 'resume', at: Date.now() }, flags, shell);
+    const { mirror, snapshot: file } = loadConfig(flags.config, shell.env);
+    const { before: paused } = existsSync(file)
+      ? movePaused(file, () => undefined, decision)
+      : { before: undefined };
+    const document = { mirror, was: paused ? tellPaused(paused) : null };
+    const line = paused
+      ? `${mirror} goes on; it was ${sayPaused(paused)}`
+      : `${mirror} is not paused`;
+    print({ document, lines: [line] }, flags, shell);
+    return exitCode('done');
+  },
+};

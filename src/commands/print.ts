@@ -1,7 +1,6 @@
-import { editorSchema } from '../config/editor-schema.ts';
 import type { CommandModule } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
-import { completionScript } from './completion/complete-words.ts';
+import { completionScript, completionsOf } from './completion/complete-words.ts';
 
 const shells = ['bash', 'zsh', 'fish'];
 
@@ -9,6 +8,8 @@ export const parts = {
   schema: {
     options: () => undefined,
     async run(_command, shell) {
+      // A shell that completes a word does not wait for it.
+      const { editorSchema } = await import('../config/editor-schema.ts');
       shell.print(JSON.stringify(editorSchema(), null, 2));
       return exitCode('done');
     },
@@ -27,6 +28,14 @@ export const parts = {
     },
     async run(command, shell) {
       for (const line of completionScript(command.args[0] ?? '').split('\n')) shell.print(line);
+      return exitCode('done');
+    },
+  },
+  /** Prints the candidates for the last word. */
+  words: {
+    options: (command) => void command.argument('[words...]', 'a command line, after --'),
+    async run(command, shell) {
+      for (const line of completionsOf(command.args)) shell.print(line);
       return exitCode('done');
     },
   },

@@ -5,6 +5,7 @@ import { loadConfig } from '../config/load-config.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { isLeased } from '../store/database/writer-lease.ts';
 import { deciderOf, type DeciderFlags } from '../app/run/decider-options.ts';
+import { withWords } from '../app/remote/worker-handover.ts';
 import { appliedAt, markApplied, type PlanFile, readPlan } from '../app/run/plan-file.ts';
 import {
   pass,
@@ -179,9 +180,8 @@ export function toApprove(flags: ApproveFlags, shell: Shell): ToApprove | undefi
 
 /** Returns a shell that names who approves, because a worker would name its own user. */
 export function callingShell(flags: ApproveFlags, shell: Shell): Shell {
-  const [name = '', ...rest] = shell.argv ?? [];
-  const isNamed = flags.approve !== undefined && flags.by === undefined && shell.argv;
-  return isNamed ? { ...shell, argv: [name, '--by', deciderOf(flags, shell).by, ...rest] } : shell;
+  const isClear = flags.approve === undefined || flags.by !== undefined;
+  return isClear ? shell : withWords(shell, `--by=${deciderOf(flags, shell).by}`);
 }
 
 /**

@@ -47,6 +47,7 @@ const serves: Traits = { effect: 'run', where: 'here' };
 const audit = async () => (await import('./audit.ts')).parts;
 const state = async () => (await import('./state.ts')).parts;
 const fleet = async () => (await import('./fleet.ts')).parts;
+const decisions = async () => (await import('./approve.ts')).parts;
 const print = async () => (await import('./print.ts')).parts;
 const platform = async () => (await import('./platform.ts')).parts;
 
@@ -63,8 +64,8 @@ const rows: readonly Row[] = [
   ['explain', 'every day', reads, () => import('./explain.ts'), 'say what would happen to one person, and why'],
   ['problems', 'every day', reads, () => import('./problems.ts'), 'list what needs somebody; --drift: what differs and no run mends'],
 
-  ['approve', 'decide', steers, () => import('./approve.ts'), 'approve changes that await approval; the next runs make them'],
-  ['reject', 'decide', steers, () => import('./reject.ts'), 'reject changes that await approval: no run makes them'],
+  ['approve', 'decide', steers, async () => (await decisions()).approve, 'approve changes that await approval; the next runs make them'],
+  ['reject', 'decide', steers, async () => (await decisions()).reject, 'reject changes that await approval: no run makes them'],
   ['resolve', 'decide', person, () => import('./resolve.ts'), 'settle a conflict of one person, with reason and evidence; sends nothing'],
   ['retry', 'decide', steers, () => import('./retry.ts'), 'let the next run try again what the platform refused'],
   ['undo', 'decide', { ...runs, forms: [{ ...reads, options: ['plan'] }] },
@@ -97,8 +98,8 @@ const rows: readonly Row[] = [
   ['audit requests', 'proof', reads, () => import('./requests.ts'), 'list what was sent to the platform lately, and what it answered'],
   ['backup', 'proof', reads, () => import('./backup.ts'), 'copy the snapshot, also while it is in use'],
 
-  ['pause', 'operate', steersHere, () => import('./pause.ts'), 'begin no runs until `resume`; a run in progress goes on to its end'],
-  ['resume', 'operate', steersHere, () => import('./resume.ts'), 'end a pause'],
+  ['pause', 'operate', steersHere, async () => (await import('./pause.ts')).pause, 'begin no runs until `resume`; a run in progress goes on to its end'],
+  ['resume', 'operate', steersHere, async () => (await import('./pause.ts')).resume, 'end a pause'],
   ['rebind', 'operate', { ...steers, where: 'alone' }, () => import('./rebind.ts'),
     'move the snapshot to another URL or key of the same organization, after proof'],
   ['fleet', 'operate', reads, undefined, 'the workers of a folder of mirrors, and what each of them serves'],
@@ -113,7 +114,7 @@ const rows: readonly Row[] = [
   ['print schema', 'operate', data, async () => (await print()).schema, 'print the JSON Schema of the configuration, for editors'],
   ['print completion', 'operate', data, async () => (await print()).completion,
     'print the script that completes commands and options in bash, zsh or fish'],
-  ['complete', 'operate', { ...data, isHidden: true }, () => import('./complete.ts'), 'complete a command line'],
+  ['complete', 'operate', { ...data, isHidden: true }, async () => (await print()).words, 'complete a command line'],
 
   ['platform', 'platform', reads, undefined, "the rest of the platform's API: domains, template, key"],
   ['platform domains', 'platform', reads, undefined, 'list, create and verify sending domains, or see the nameservers of one'],

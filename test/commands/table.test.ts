@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { commands, findCommand, formerNames, formIn } from '../../src/commands/table.ts';
 import { overview } from '../../src/commands/overview.ts';
-import { calling } from '../support/commands/mirrored-contacts.ts';
+import { calling, mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const called = commands.filter(({ load }) => load);
 
@@ -49,6 +49,29 @@ test.each(Object.entries(formerNames))('%s is answered with %s', async (name, no
   const { code, out, err } = await calling([name, 'more', '-c', 'a.yaml']);
   const text = `crm-mirror: \`crm-mirror ${name}\` is now \`crm-mirror ${now}\``;
   expect({ code, out, err }).toEqual({ code: 2, out: '', err: text });
+});
+
+describe('the configuration', () => {
+  test.each([
+    ['of -c', ['status', '-c', 'none/b.yaml'], 'none/own.yaml', 'none/b.yaml'],
+    ['of CRM_MIRROR_CONFIG', ['status'], 'none/own.yaml', 'none/own.yaml'],
+    ['of CRM_MIRROR_CONFIG, for several too', ['worker'], 'none/own.yaml', 'none/own.yaml'],
+    ['config/mirror.yaml, which is here', ['status'], '', 'config/mirror.yaml'],
+  ])('is the file %s', async (_, argv, named, file) => {
+    const { code, err } = await calling(argv, { env: { CRM_MIRROR_CONFIG: named } });
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(` ${file}`) });
+  });
+
+  test('is named by printed commands if it is named, but not if the environment names it', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    const env = { CRM_MIRROR_CONFIG: world.file };
+    const line = /`crm-mirror [^`]*`/;
+    const { out: bare } = await calling(['status'], { env });
+    const { out: named } = await world.call('status');
+    expect(line.exec(bare)?.[0]).not.toContain(' -c ');
+    expect(line.exec(named)?.[0]).toContain(` -c ${world.file}`);
+  });
 });
 
 describe('crm-mirror alone, and --help,', () => {

@@ -115,6 +115,12 @@ export async function orHandOver(
   }
 }
 
+/** Returns the shell of the same command line with more words, which a worker needs. */
+export function withWords(shell: Shell, ...words: string[]): Shell {
+  const [name = '', ...rest] = shell.argv ?? [];
+  return shell.argv ? { ...shell, argv: [name, ...words, ...rest] } : shell;
+}
+
 export const call = z.object({
   /** The command and its arguments, without the configuration, which the worker has. */
   argv: z.array(z.string()),

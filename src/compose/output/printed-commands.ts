@@ -19,6 +19,11 @@ export const configVariable = 'CRM_MIRROR_CONFIG';
 const here = 'mirror.yaml';
 const inFolder = 'config/mirror.yaml';
 
+/** Returns whether a configuration has one of the names that need not be given. */
+export function isUsual(config: string): boolean {
+  return config === here || config === inFolder;
+}
+
 /** Returns the option that names one configuration, or several. */
 export function configOption(count: 'one' | 'several' = 'one'): Option {
   const either = `$${configVariable}, or else ${here}, or ${inFolder}`;
@@ -34,8 +39,7 @@ const without: ReadonlySet<string> = new Set(['init', 'demo', 'emulator', 'print
 /** Returns a command line: `crm-mirror approve 539b73071770e947 -c m.yaml` */
 export function commandLine(words: string, config: string): string {
   // The disk is asked only where the name can be the default.
-  const mayBeDefault = config === here || config === inFolder;
-  if (mayBeDefault && config === defaultConfig()) return `crm-mirror ${words}`;
+  if (isUsual(config) && config === defaultConfig()) return `crm-mirror ${words}`;
   const file = /^[\w./-]+$/.test(config) ? config : JSON.stringify(config);
   return `crm-mirror ${words} -c ${file}`;
 }
