@@ -32,9 +32,9 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
   const argv = given[0] === 'help' ? [...given.slice(1), '--help'] : given;
   const called = findCommand(argv);
   const { shell, fail } = documented(argv, real, called);
-  const now = formerNames[argv[0] ?? ''];
-  if (now !== undefined) {
-    const text = `\`crm-mirror ${argv[0]}\` is now \`crm-mirror ${now}\``;
+  const former = [argv.slice(0, 2).join(' '), argv[0] ?? ''].find((name) => formerNames[name]);
+  if (former !== undefined) {
+    const text = `\`crm-mirror ${former}\` is now \`crm-mirror ${formerNames[former]}\``;
     real.note(`crm-mirror: ${text}`);
     return fail({ text, code: exitCode('invalid') });
   }

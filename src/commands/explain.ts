@@ -1,53 +1,205 @@
-import type { Command } from 'commander';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { type Command, Option } from 'commander';
+import { Invalid, renderProblem } from '../domain/errors.ts';
+import type { Key } from '../domain/record.ts';
+import { counted } from '../domain/values/counted.ts';
+import { existingKey, keyId } from '../store/audit/signing-key.ts';
+import { keyIdOf } from '../store/audit/verify-log.ts';
+import type { Snapshot } from '../store/snapshot.ts';
+import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
-import { examinePerson } from '../views/lookup/person-document.ts';
-import { explainedLines } from '../views/lookup/person-text.ts';
-import { type LookFlags, namingOptions, print } from '../app/snapshot-command.ts';
-import { keyOf, namesOf } from '../views/lookup/person-names.ts';
+import { auditLogOf } from '../compose/audit-trail.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
+import { lineOf, styled } from '../compose/output/text-style.ts';
+import { sinceOf } from '../views/lookup/list-options.ts';
+import { keyOf, type Names, namesOf, wordOf } from '../views/lookup/person-names.ts';
+import { see } from '../views/lookup/seen-mirror.ts';
+import { askAbout, type PersonDocument, recordedAbout } from '../views/person/person-document.ts';
+import { headOf, personSections } from '../views/person/person-sections.ts';
+import { recordNamed } from '../views/person/recorded-rows.ts';
+import { type Format, signedText, verifyFile, writeSigned } from '../views/person/signed-person.ts';
+import { type LookFlags, namingOptions, print } from '../app/snapshot-command.ts';
 
 interface Flags extends LookFlags {
   offline?: true;
+  asOf?: string;
   verbose?: true;
+  output?: string;
+  format?: Format;
+  verify?: string;
+  publicKey?: string[];
 }
 
 export function options(command: Command): void {
   namingOptions(command)
-    .argument('<person>', 'an address, a CRM id, or a hash (#9cc428f416d4)')
-    .option('--verbose', 'print every rule that is tried')
-    .option('--offline', 'do not ask the platform: use the recorded state instead')
+    .argument('[person]', 'an address, a CRM id, or a hash (#9cc428f416d4)')
+    .option('--verbose', 'print every rule that is tried, and all that happened')
+    .option('--offline', 'ask neither the CRM nor the platform: what is recorded')
+    .option('--as-of <time>', 'what was known then: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
+    .option('--output <file>', 'write all of it to a new file, and sign it (FILE.sig)')
+    .addOption(
+      new Option('--format <format>', 'of the file; by default as its name ends').choices([
+        'json',
+        'html',
+      ]),
+    )
+    .option('--verify <file>', 'say whether the signature of such a file fits, and of which key')
+    .option('--public-key <file...>', 'with --verify: accept only these keys (PEM)')
     .addHelpText(
       'after',
-      '\nReads the CRM, the snapshot and the platform, and says first what a run would do and why.\n' +
+      '\nReads the CRM, the platform, the snapshot, the do-not-contact list, the audit log and the\n' +
+        'request log. Says first which mail the person receives and why, then what a run would do.\n' +
         'It changes nothing, and works during a run. It exits with 0 whatever it finds; with --json,\n' +
         '`crm.read` and `platform.read` say whether both sides could be read. Names and properties\n' +
-        'are shown where addresses are.',
+        'are shown where addresses are.\n\n' +
+        "A file (--output) contains the person's address and data, and other people as hashes. It\n" +
+        'exits with 1 if a part could not be read, or if the audit log is not as it was written.',
     );
 }
 
-/** Prints everything known about one person, what a run would do about them, and why. */
+/** Prints or writes everything known about one person, and why; or verifies such a file. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
-  const [who = ''] = command.args;
+  const [who] = command.args;
+  if (flags.verify !== undefined) return verify(flags.verify, flags, shell);
+  if (who === undefined) throw new Invalid('explain: name a person, or a file with --verify');
+  if (flags.format !== undefined && flags.output === undefined) {
+    throw new Invalid('--format: this is the format of a file', { fix: 'add --output FILE' });
+  }
+  const now = Date.now();
+  const asOf = sinceOf(flags.asOf, now, '--as-of') ?? undefined;
+  if (asOf !== undefined && asOf > now) {
+    throw new Invalid(`--as-of ${flags.asOf ?? ''}: this time is yet to come`);
+  }
   const config = loadConfig(flags.config, shell.env);
-  const assembled = await assemble(config, shell, { writes: false });
-  const { mirror, close } = assembled;
+  const isWhole = flags.output !== undefined;
+  const addresses = isWhole || (flags.addresses ?? shell.terminal);
+  const naming = (snapshot: Snapshot, key: Key): Names => {
+    const hashed = namesOf(snapshot, false);
+    if (!isWhole) return namesOf(snapshot, addresses);
+    return (record) => (record.key === key ? key : hashed(record));
+  };
+  let document: PersonDocument;
+  if (flags.offline || asOf !== undefined) {
+    const { snapshot, close } = openRecorded(config);
+    try {
+      refuseShared(who, snapshot);
+      const key = await recordedKey(who, snapshot);
+      const names = naming(snapshot, key);
+      document = recordedAbout({ snapshot, now }, { config, key, names, addresses, asOf, isWhole });
+    } finally {
+      close();
+    }
+  } else {
+    const opened = await assemble(config, shell, { writes: false });
+    const { mirror } = opened;
+    try {
+      refuseShared(who, mirror.snapshot);
+      const key = await keyOf(who, mirror, shell.stop);
+      const names = naming(mirror.snapshot, key);
+      document = await askAbout(opened, shell, { config, key, names, addresses, isWhole });
+    } finally {
+      await opened.close();
+    }
+  }
+  if (flags.output !== undefined) return write(document, flags, config, shell);
+  const extent = flags.verbose ? {} : { happenings: 20 };
+  const sections = [{ title: headOf(document), none: '' }, ...personSections(document, extent)];
+  print({ document, sections, isAll: flags.verbose === true }, flags, shell);
+  return exitCode('done');
+}
+
+function openRecorded(config: Config): { snapshot: Snapshot; close: () => void } {
+  const { snapshot } = see(config, false);
+  if (snapshot) return { snapshot, close: () => snapshot.close() };
+  throw new Invalid(`${config.snapshot}: there is no snapshot yet`, {
+    fix: 'the first sync makes it',
+  });
+}
+
+/** Returns the person that is recorded under a word. Throws Invalid. */
+async function recordedKey(who: string, snapshot: Snapshot): Promise<Key> {
+  const { kind, key } = await recordNamed(who, snapshot);
+  if (kind === 'contact') return key;
+  throw new Invalid(`"${who}" is a template`, {
+    fix: '`crm-mirror export templates` shows what is recorded of it',
+  });
+}
+
+/** Throws Invalid if several people share the CRM id. */
+function refuseShared(who: string, { recorded }: Snapshot): void {
+  const keys = recorded.keysOfOrigin('contact', who.trim());
+  if (keys.length < 2 || wordOf(who).includes('@')) return;
+  throw new Invalid(`"${who}" is the CRM id of ${counted(keys.length, 'address', 'addresses')}`, {
+    fix: 'give the address: the answer is about one person',
+  });
+}
+
+async function write(
+  document: PersonDocument,
+  { output = '', format, json }: Flags,
+  config: Config,
+  shell: Shell,
+): Promise<number> {
+  const path = resolve(output);
+  const key = existingKey(config.audit.keyFile);
+  if (!key) {
+    const reason = `${config.audit.keyFile}: there is no key yet, so the file is not signed`;
+    document.missing.push({ part: 'signature', reason, fix: 'the first run that writes makes it' });
+  }
+  const { missing, mirror, audit } = document;
+  const form = format ?? (/\.html?$/i.test(path) ? 'html' : 'json');
+  const text = await signedText(document, { format: form, key, now: Date.now() });
+  const written = writeSigned(path, text, key);
+  const how = written.key === null ? 'not signed' : `signed with the key ${written.key}`;
+  const lost = missing.map(
+    ({ part, reason, fix }) => `${part} is missing: ${renderProblem({ reason, fix })}`,
+  );
+  const lines = [`Written to ${path}, ${how}.`, ...lost];
+  print({ document: { mirror, format: form, ...written, missing }, lines }, { json }, shell);
+  const altered = audit?.altered ?? null;
+  if (altered !== null) shell.note(`crm-mirror: ${altered}`);
+  return exitCode(missing.length > 0 || altered !== null ? 'failed' : 'done');
+}
+
+function verify(file: string, { publicKey, config, json }: Flags, shell: Shell): number {
+  const path = resolve(file);
+  const accepted = publicKey
+    ? publicKey.map((one) => keyIdOf(readFileSync(one, 'utf8')))
+    : keysOf(loadConfig(config, shell.env));
+  const found = verifyFile(path, new Set(accepted));
+  const { fits, trusted, key } = found;
+  const isGood = fits && trusted;
+  const mark = isGood ? styled('green', '✓') : styled('red', '✗');
+  const verdict = fits ? 'The signature fits' : 'The signature does not fit';
+  const stranger =
+    'this key is none of those that are accepted: compare it, or give it with --public-key';
+  print(
+    {
+      document: { file: path, ...found },
+      lines: [
+        lineOf(mark, ` ${verdict}: ${path}`),
+        ...(key === null ? [] : [`  key  ${key}`]),
+        ...found.faults.map((fault) => lineOf('  ', styled('red', fault))),
+        ...(fits && !trusted ? [lineOf('  ', styled('red', stranger))] : []),
+      ],
+    },
+    { json },
+    shell,
+  );
+  return exitCode(found.fits && found.trusted ? 'done' : 'failed');
+}
+
+function keysOf(config: Config): string[] {
+  const log = auditLogOf(config);
   try {
-    const key = await keyOf(who, mirror, shell.stop);
-    const addresses = flags.addresses ?? shell.terminal;
-    const { document } = await examinePerson(assembled, shell, {
-      config,
-      key,
-      offline: flags.offline ?? false,
-      names: namesOf(mirror.snapshot, addresses),
-      addresses,
-    });
-    const lines = explainedLines(document, flags.verbose === true);
-    print({ document, lines }, flags, shell);
-    return exitCode('done');
+    const now = existingKey(config.audit.keyFile);
+    const before = (log?.checkpoints() ?? []).map(({ publicKey }) => publicKey);
+    return [...new Set([...before, ...(now ? [now.publicKey] : [])])].map(keyId);
   } finally {
-    await close();
+    log?.close();
   }
 }

@@ -27,7 +27,7 @@ import { followRun } from '../app/run/follow-run.ts';
 import { runNow } from '../app/run/run-command.ts';
 import { hushed } from '../app/run/run-log.ts';
 import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
-import { writeLines } from '../views/state/write-export.ts';
+import { writeLines } from '../compose/output/write-export.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { csvLines } from '../compose/output/csv-text.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';

@@ -8,20 +8,35 @@ import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decide
 import type { Shell } from '../compose/process-shell.ts';
 import { namedBy, wordOf } from '../views/lookup/person-names.ts';
 import { counted } from '../domain/values/counted.ts';
+import { Invalid } from '../domain/errors.ts';
+import { resetRecord } from '../engine/erasure/person-decisions.ts';
+import { createLog } from '../app/run/run-log.ts';
+import { withPerson } from '../app/run/person-command.ts';
+import { instant } from '../compose/output/format-values.ts';
+import { operatorName } from '../compose/output/operator-name.ts';
+import { requiredText } from '../compose/output/reason-option.ts';
 
-interface Flags extends LookFlags, DeciderFlags {}
+interface Flags extends LookFlags, DeciderFlags {
+  readAgain?: true;
+}
 
 type Named = Pick<RecordProblem, 'kind' | 'key'>;
 
 export function options(command: Command): void {
   deciderOptions(namingOptions(command), 'why; the audit log keeps it')
     .argument('[record]', 'an address, a hash or the key of a template; everything when left out')
+    .option('--read-again', 'have the next run read this person on the platform, and decide anew')
     .addHelpText(
       'after',
       '\nWhat the platform refused is not sent again until its record changes; an opt-out is tried\n' +
         'again after 1, 2, 4 ... hours, at most daily. After this the next run sends it once more,\n' +
         'if the CRM still wants it; until then it counts as rejected.\n' +
-        'Without a name it also ends a quarantine, in which nothing but opt-outs is sent.',
+        'Without a name it also ends a quarantine, in which nothing but opt-outs is sent.\n\n' +
+        '--read-again, for one person and with a --reason, also forgets how the platform last showed\n' +
+        'the person and what the last run decided: the next run, a fast one too, reads the person\n' +
+        'there. What protects the person is kept: every opt-out and who made it, the do-not-contact\n' +
+        'list, what an operator decided, what awaits approval, and whose contact it is. While the\n' +
+        'outcome of a change of the person is unknown, it exits with 75.',
     );
 }
 
@@ -30,6 +45,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const [who] = command.args;
   const wanted = who === undefined ? undefined : wordOf(who);
   const flags = command.opts<Flags>();
+  if (flags.readAgain) return readAgain(command, flags, shell);
   const decision = decisionOf({ what: 'retry', at: Date.now() }, flags, shell);
   return change(flags, shell, ({ config, snapshot, names }) => {
     const nothing = { records: [], changes: 0, returns: 0, lifted: false };
@@ -89,4 +105,32 @@ function decideOnEach(snapshot: Snapshot, records: readonly Named[], decision: D
     const about = record.kind === 'template' ? record.key : null;
     if (!isPerson(record)) addDecision(snapshot, { ...decision, about });
   }
+}
+
+/** Has the next run read one person again, and decide anew. */
+async function readAgain(command: Command, flags: Flags, shell: Shell): Promise<number> {
+  if (command.args.length === 0) {
+    throw new Invalid('--read-again: name a person', { fix: 'retry PERSON --read-again' });
+  }
+  const fix = 'fill it: it is logged, and the audit log keeps it';
+  const reason = requiredText('--reason', flags.reason ?? '', fix);
+  const by = requiredText('--by', flags.by ?? operatorName(shell), fix);
+  return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
+    const done = resetRecord(mirror, { part, key, by, caller: operatorName(shell), reason });
+    const told = { person: hash, by, reason, at: instant(done.at) };
+    createLog(shell, mirror.name).reset(told);
+    const { recorded, changes, reports } = done;
+    const document = { mirror: mirror.name, ...told, recorded, changes, reports };
+    return {
+      document,
+      lines: [
+        recorded
+          ? `${hash} is read again: the next run reads this person on the platform and decides anew.`
+          : `Nothing is recorded of ${hash}: each run that reads this person decides anew.`,
+        ...(changes > 0 ? [`It tries ${counted(changes, 'refused change')} again.`] : []),
+        ...(reports > 0 ? [`It reports ${counted(reports, 'opt-out')} to the CRM again.`] : []),
+      ],
+      code: 0,
+    };
+  });
 }

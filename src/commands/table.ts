@@ -45,7 +45,7 @@ const runs: Traits = { effect: 'run', where: 'alone' };
 const serves: Traits = { effect: 'run', where: 'here' };
 
 const audit = async () => (await import('./audit.ts')).parts;
-const state = async () => (await import('./state.ts')).parts;
+const exported = async () => (await import('./export.ts')).parts;
 const fleet = async () => (await import('./fleet.ts')).parts;
 const decisions = async () => (await import('./approve.ts')).parts;
 const print = async () => (await import('./print.ts')).parts;
@@ -61,13 +61,13 @@ const rows: readonly Row[] = [
     () => import('./sync.ts'), 'run once, for one person (--person WHO) or a kept plan (--plan FILE)'],
   ['worker', 'every day', serves, () => import('./worker.ts'), 'keep running, by schedule and by events; needs Redis'],
   ['status', 'every day', reads, () => import('./status.ts'), 'show the state of the mirror, and what needs attention'],
-  ['explain', 'every day', reads, () => import('./explain.ts'), 'say what would happen to one person, and why'],
+  ['explain', 'every day', reads, () => import('./explain.ts'), 'say what mail one person gets, and why; --output FILE signs it'],
   ['problems', 'every day', reads, () => import('./problems.ts'), 'list what needs somebody; --drift: what differs and no run mends'],
 
   ['approve', 'decide', steers, async () => (await decisions()).approve, 'approve changes that await approval; the next runs make them'],
   ['reject', 'decide', steers, async () => (await decisions()).reject, 'reject changes that await approval: no run makes them'],
   ['resolve', 'decide', person, () => import('./resolve.ts'), 'settle a conflict of one person, with reason and evidence; sends nothing'],
-  ['retry', 'decide', steers, () => import('./retry.ts'), 'let the next run try again what the platform refused'],
+  ['retry', 'decide', steers, () => import('./retry.ts'), 'let the next run try again what the platform refused, or read a person again'],
   ['undo', 'decide', { ...runs, forms: [{ ...reads, options: ['plan'] }] },
     () => import('./undo.ts'), 'take back what an earlier run did, where that is still allowed'],
   ['unmanaged', 'decide', person, () => import('./unmanaged.ts'),
@@ -83,12 +83,9 @@ const rows: readonly Row[] = [
   ['allow', 'people', person, () => import('./allow.ts'),
     'withdraw an erasure, and other entries of the do-not-contact list about a person'],
   ['optouts', 'people', data, () => import('./optouts.ts'), 'list people who unsubscribed on the platform, for the CRM; shows addresses'],
-  ['dossier', 'people', reads, () => import('./dossier.ts'), 'everything known of one person, signed'],
-  ['state', 'people', reads, undefined, 'list, show or export what is recorded of people and templates'],
-  ['state list', 'people', reads, async () => (await state()).list, 'list what is recorded'],
-  ['state show', 'people', reads, async () => (await state()).show, 'show everything that is recorded of one person or template'],
-  ['state export', 'people', data, async () => (await state()).export, 'write everything that is recorded, a line for each record'],
-  ['state reset', 'people', person, async () => (await state()).reset, 'have the next run read one person again, and decide anew'],
+  ['export', 'people', data, undefined, 'what is recorded of people and templates: a document each, CSV, or a table'],
+  ['export people', 'people', data, async () => (await exported()).people, 'write what is recorded of people'],
+  ['export templates', 'people', data, async () => (await exported()).templates, 'write what is recorded of templates'],
 
   ['runs', 'proof', reads, () => import('./runs.ts'), 'list the last runs, or show one of them with its changes'],
   ['audit', 'proof', reads, undefined, 'who allowed what and what was sent, for years: verify, show, export'],
@@ -143,11 +140,15 @@ export const formerNames: Readonly<Record<string, string>> = {
   'api-key': 'platform key',
   apply: 'sync --plan FILE',
   completion: 'print completion',
+  dossier: 'explain PERSON --output FILE',
   domains: 'platform domains',
   drift: 'problems --drift',
   one: 'sync --person PERSON',
   requests: 'audit requests',
   schema: 'print schema',
+  state: 'export people',
+  'state reset': 'retry PERSON --read-again',
+  'state show': 'explain PERSON --offline',
   template: 'platform template',
 };
 

@@ -9,8 +9,7 @@ import { overviewPage } from './pages/overview.ts';
 import { rehearsalPage } from './pages/rehearsal.ts';
 import { runPage, runsPage } from './pages/runs.ts';
 import { peoplePage } from './pages/people.ts';
-import { dossierFile, personNowPage } from './pages/person-now.ts';
-import { personPage } from './pages/person.ts';
+import { personFile, personNowPage, personPage } from './pages/person.ts';
 import { problemsFile, problemsPage } from './pages/problems.ts';
 import { undoPage } from './pages/undo.ts';
 import { templatePage, templatePreview, templatesPage } from './pages/templates.ts';
@@ -25,7 +24,7 @@ export const pages: readonly Page[] = [
   peoplePage,
   personPage,
   personNowPage,
-  dossierFile,
+  personFile,
   runsPage,
   runPage,
   undoPage,

@@ -49,12 +49,22 @@ export interface Table {
   isBare?: boolean | undefined;
 }
 
+/** Something that happened; a terminal leaves out its facts unless all is asked for. */
+export interface Happening {
+  /** In UTC. */
+  at: string;
+  title: Text;
+  facts: readonly (readonly [name: string, value: Text])[];
+  /** Long texts as they are, which a browser folds. */
+  texts?: readonly (readonly [name: string, text: string])[];
+}
+
 /** A part of what is shown. What it has is shown in the order of these fields. */
 export interface Section {
   /** By this id, a page of the console adds forms. */
   id?: string | undefined;
   /** Without one, the section continues the one before. */
-  title?: string | undefined;
+  title?: Text | undefined;
   /** What stands behind the title, less prominent. */
   aside?: Text | undefined;
   facts?: readonly (readonly [name: string, value: Text])[] | undefined;
@@ -62,6 +72,7 @@ export interface Section {
   lines?: readonly (Text | Item)[] | undefined;
   isList?: boolean | undefined;
   table?: Table | undefined;
+  happened?: readonly Happening[] | undefined;
   /** What stands in the place of a section that has nothing to show; without it, it is left out. */
   none?: string | undefined;
   /** Whether a browser folds the section; a terminal leaves it out unless all is asked for. */
@@ -70,10 +81,12 @@ export interface Section {
 
 /** Returns the sections that have something to show. */
 export function filled(sections: readonly Section[]): Section[] {
-  return sections.filter(
-    ({ facts = [], lines = [], table, none }) =>
-      none !== undefined || facts.length + lines.length + (table?.rows.length ?? 0) > 0,
-  );
+  return sections.filter((section) => section.none !== undefined || !isEmpty(section));
+}
+
+/** Returns whether a section has nothing to show. */
+export function isEmpty({ facts = [], lines = [], table, happened = [] }: Section): boolean {
+  return facts.length + lines.length + (table?.rows.length ?? 0) + happened.length === 0;
 }
 
 /** Returns a line with its notes. */

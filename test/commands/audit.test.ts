@@ -61,7 +61,7 @@ describe('audit show', () => {
     const { out } = await world.call('audit', 'show', ann);
     expect(out).toContain('the board released a person: ');
     expect(out).toContain(`command of  ${operatorName()}`);
-    await world.call('state', 'reset', ann, '--reason', 'x', '--by', 'eva');
+    await world.call('retry', ann, '--read-again', '--reason', 'x', '--by', 'eva');
     expect((await shown(world)).at(-1)).toMatchObject({ name: 'eva', as: operatorName() });
   });
 
@@ -85,7 +85,7 @@ describe('audit show', () => {
     expect(entries[0].sameStatedAt).toBeUndefined();
     const said = `entry ${entries[1].seq} opted out by the same stated time`;
     expect((await world.call('audit', 'show', ann)).out).toContain(said);
-    expect((await world.call('dossier', ann)).out).toContain(said);
+    expect((await world.call('explain', ann, '--verbose')).out).toContain(said);
   });
 
   test('takes the mark of a person, and the hash of a plan', async () => {
@@ -242,7 +242,7 @@ test('commands that read leave no files beside what they read', async () => {
   const folder = dirname(world.path);
   const before = readdirSync(folder);
   expect(before.filter((name) => /-(wal|shm)$/.test(name))).toEqual([]);
-  for (const args of [['audit', 'verify'], ['audit', 'show', ann], ['dossier', ann], ['status']]) {
+  for (const args of [['audit', 'verify'], ['audit', 'show', ann], ['explain', ann], ['status']]) {
     await world.call(...args);
     expect(readdirSync(folder)).toEqual(before);
   }

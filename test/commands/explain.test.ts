@@ -189,9 +189,9 @@ describe('explain', () => {
       { id: 'opt-ins-off', row: 27, asks: 'policy.optIns is off', held: true },
     ]);
     const { out } = await world.call('explain', ann, '--verbose');
-    expect(out).toContain('YES 12  opt-in wanted; not on the platform');
-    expect(out).toContain('no      gate: most members lost this channel at the same time');
-    expect(out).toContain('YES 27  gate: policy.optIns is off');
+    expect(out).toMatch(/yes +12  opt-in wanted; not on the platform/);
+    expect(out).toMatch(/no +gate: most members lost this channel at the same time/);
+    expect(out).toMatch(/yes: this decided +27  gate: policy.optIns is off/);
   });
 
   test('prints what is recorded when the CRM cannot be read, and decides nothing', async () => {
@@ -211,15 +211,19 @@ describe('explain', () => {
     expect((await world.call('explain', ann)).out).toContain('so nothing is decided');
   });
 
-  test('uses what is recorded with --offline, and when the platform is unreachable', async () => {
+  test('asks nobody with --offline, and uses what is recorded when the platform is unreachable', async () => {
     const world = await mirrored();
     await world.call('sync');
     world.emulator.dashboard.leave(ann, 'ch_news');
     const before = world.server.arrived.length;
-    const offline = { read: false, why: 'not asked', contacts: [] };
+    const nobody = { read: false, why: 'not asked' };
     expect(await tell(world, ann, '--offline')).toMatchObject({
-      platform: offline,
-      news: { row: 10 },
+      crm: { ...nobody, certified: false, records: [], mentions: [] },
+      platform: { ...nobody, contacts: [] },
+      snapshot: { ownership: 'created', channels: { ch_news: { is: 'opt_in' } } },
+      channels: null,
+      sends: null,
+      missing: [],
     });
     expect(world.server.arrived).toHaveLength(before);
     world.server.fail(() => true, { is: 'answer', status: 403 });
@@ -248,7 +252,9 @@ describe('explain', () => {
     await world.call('sync');
     const { out } = await world.call('explain', 'eve@example.com', '--verbose');
     expect(out).toContain('the CRM does not name this person; recorded –; the platform shows');
-    expect(out).toContain('YES  1  missing from the CRM, flagged as deleted, or out of scope; not');
+    expect(out).toMatch(
+      /yes: this decided +1  missing from the CRM, flagged as deleted, or out of scope; not/,
+    );
     expect(out).not.toMatch(/wants gone|left the CRM/);
     world.csv(`id,email,news,product,lost,gone\n1,${bob},yes,,,yes\n`);
     const config = JSON.parse(readFileSync(world.file, 'utf8'));

@@ -46,7 +46,7 @@ test.each([
 
 test.each(Object.entries(formerNames))('%s is answered with %s', async (name, now) => {
   expect(findCommand(now.split(' '))).toBeDefined();
-  const { code, out, err } = await calling([name, 'more', '-c', 'a.yaml']);
+  const { code, out, err } = await calling([...name.split(' '), 'more', '-c', 'a.yaml']);
   const text = `crm-mirror: \`crm-mirror ${name}\` is now \`crm-mirror ${now}\``;
   expect({ code, out, err }).toEqual({ code: 2, out: '', err: text });
 });

@@ -1,10 +1,8 @@
 /** People who are deleted in the CRM, or left out, and subscribed without the mirror. */
 import { describe, expect, test } from 'vitest';
-import { searchPeople } from '../../src/views/dossier/person-records.ts';
+import { searchPeople } from '../../src/views/person/person-records.ts';
 import { see } from '../../src/views/lookup/seen-mirror.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { answerOf } from '../../src/console/pages/person-channels.ts';
-import { documentOf } from '../../src/views/state/record-document.ts';
 import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const eve = 'eve@example.com';
@@ -93,9 +91,8 @@ describe('until somebody decides', () => {
     const { snapshot } = seen;
     if (!snapshot) throw new Error('no snapshot');
     expect(await searchPeople({ ...seen, snapshot }, eve)).toEqual([eve]);
-    const document = documentOf({ ...seen, snapshot }, { kind: 'contact', key: eve });
-    const facts = { document, entries: [], listed: [], movedTo: [] };
-    expect(answerOf(facts, 'ch_news')).toMatchObject({ isSubscribed: true });
+    const { answers } = (await world.call('explain', eve, '--offline', '--json')).json;
+    expect(answers[0]).toMatchObject({ channel: 'ch_news', state: 'opt_in', reason: 'unmanaged' });
     snapshot.close();
   });
 });

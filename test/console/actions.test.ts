@@ -9,7 +9,7 @@ const harmless = ['POST /m/:mirror/people', 'POST /sign-in', 'POST /sign-out'];
 /** The forms that have the CRM or the platform asked: as guarded as the actions. */
 const questions = [
   'POST /m/:mirror/people/:id/now',
-  'POST /m/:mirror/people/:id/dossier.html',
+  'POST /m/:mirror/people/:id/signed.html',
   'POST /m/:mirror/templates/:id',
 ];
 

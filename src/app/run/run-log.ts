@@ -76,7 +76,7 @@ export function createLog(shell: Shell, mirror: string) {
     },
     /** Logs that a run has crossed a threshold of the configuration (`alerts`). */
     alerted: ({ text, ...alert }: Alert) => log.warn(alert, text),
-    /** Logs that somebody reset a person (`state reset`), by the person's hash. */
+    /** Logs that somebody reset a person (`retry --read-again`), by the person's hash. */
     reset: (told: { person: string; by: string; reason: string; at: string }) =>
       log.info(told, 'reset: the next run reads the person again'),
     /**

@@ -2,7 +2,7 @@
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
-import { searchPeople } from '../../views/dossier/person-records.ts';
+import { searchPeople } from '../../views/person/person-records.ts';
 import { approvalFinder } from '../../views/lookup/standing-problems.ts';
 import { maskedText } from '../../views/lookup/person-names.ts';
 import { byWords } from '../../compose/output/decision-words.ts';

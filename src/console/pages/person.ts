@@ -1,75 +1,94 @@
 /**
- * Shows everything about one person: what would happen now, what an operator can do, which rule
- * decided, what happened, newest first (writes, decisions, changes and requests), and what is
- * recorded.
+ * Shows everything about one person, as recorded or asked now, with what an operator can do; and
+ * offers all of it as a signed file.
  */
-import { renderProblem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
-import { withCommas } from '../../domain/values/counted.ts';
-import { gates } from '../../records/contact/consent/gates.ts';
-import { rules } from '../../records/contact/consent/rules.ts';
-import type { Snapshot } from '../../store/snapshot.ts';
-import type { KeptChange } from '../../store/tables/run-history.ts';
-import { approvalOf, approvalWords, byWords } from '../../compose/output/decision-words.ts';
-import { maskedText } from '../../views/lookup/person-names.ts';
-import { changeName, outcomeName } from '../../compose/output/change-words.ts';
-import { instant } from '../../compose/output/format-values.ts';
-import { visibleLine } from '../../compose/output/visible-text.ts';
-import { type PersonRecords, recordsOf } from '../../views/dossier/person-records.ts';
-import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import { tellRun } from '../../views/status/run-history.ts';
+import { shortHash } from '../../engine/context/person-identity.ts';
+import { existingKey } from '../../store/audit/signing-key.ts';
+import { namesOf } from '../../views/lookup/person-names.ts';
 import {
-  documentOf,
-  type RecordDocument,
-  recordSections,
-} from '../../views/state/record-document.ts';
-import { successorsOf, whyGone } from '../../views/lookup/missing-people.ts';
-import { type EntryDocument, entryParts } from '../../views/audit/entry-document.ts';
+  askAbout,
+  type PersonDocument,
+  recordedAbout,
+} from '../../views/person/person-document.ts';
+import { outlookFor } from '../../views/person/person-outlook.ts';
+import { headOf, personSections } from '../../views/person/person-sections.ts';
+import { signedText } from '../../views/person/signed-person.ts';
+import { html, type Html, sectionsHtml } from '../../views/render/html.ts';
 import {
   channelName,
   consoleText,
   personIn,
-  titledChannel,
+  readerOf,
   withChannelNames,
 } from '../view/console-text.ts';
-import {
-  html,
-  type Html,
-  prose,
-  timeOf,
-  type Cell,
-  numbers,
-  table,
-  sectionsHtml,
-} from '../../views/render/html.ts';
-import { linkTo, type Page, type PageRequest } from '../view/page.ts';
-import { actionForm, askForm } from '../view/form.ts';
-import {
-  type AnswerFacts,
-  answerOf,
-  between,
-  type ChannelOutlook,
-  heldOf,
-  type HeldOutlook,
-  outlooksOf,
-  whereaboutsOf,
-} from './person-channels.ts';
+import { actionForm, askForm, forbidden, notOperator } from '../view/form.ts';
+import { link, type Page, type PageContent, type PageRequest } from '../view/page.ts';
 
 /** The page of one person. */
 export const personPage: Page = {
   path: 'people/:id',
   async show(request) {
-    // The page is rendered while the snapshot is open, because names are read from it.
-    return request.mirror.read(request.user, (seen) => {
-      const found = personOf(request, seen);
-      return found ? { title: found.name, body: bodyOf(request, found) } : nobody;
+    const { mirror, user, id } = request;
+    const { config } = mirror;
+    return mirror.read(user, ({ snapshot, names, now }) => {
+      const key = snapshot && personIn(snapshot, id);
+      if (!snapshot || key === undefined) return nobody;
+      const asked = { config, key, names, addresses: user.seesAddresses };
+      const document = recordedAbout({ snapshot, now }, asked);
+      return { title: document.person, body: bodyOf(request, key, document) };
+    });
+  },
+};
+
+/** What `explain` says, for operators: it sends requests. */
+export const personNowPage: Page = {
+  path: 'people/:id/now',
+  show: (request) => (request.user.role === 'operator' ? question(request, 'now') : notOperator),
+  async ask(request) {
+    const { mirror, user } = request;
+    if (user.role !== 'operator') return notOperator;
+    return mirror.assembled(async (opened, shell) => {
+      const { snapshot } = opened.mirror;
+      const key = personIn(snapshot, request.id);
+      if (key === undefined) return nobody;
+      const names = namesOf(snapshot, user.seesAddresses);
+      const asked = { config: mirror.config, key, names, addresses: user.seesAddresses };
+      const document = await askAbout(opened, shell, asked);
+      const body = html`<p>${headOf(document)}. ${linkBack(request)}</p>
+        ${bodyOf(request, key, document)}`;
+      return { title: `${document.person}, asked now`, body };
+    });
+  },
+};
+
+/** All of it as a signed file, for those who see addresses: it names the person by theirs. */
+export const personFile: Page = {
+  path: 'people/:id/signed.html',
+  show: (request) => (request.user.seesAddresses ? question(request, 'file') : notForViewers),
+  async ask({ mirror, user, id }) {
+    if (!user.seesAddresses) return notForViewers;
+    return mirror.assembled(async (opened, shell) => {
+      const { snapshot, clock } = opened.mirror;
+      const key = personIn(snapshot, id);
+      if (key === undefined) return nobody;
+      const { config } = mirror;
+      const hashed = namesOf(snapshot, false);
+      const names: typeof hashed = (record) => (record.key === key ? key : hashed(record));
+      const asked = { config, key, names, addresses: true, isWhole: true };
+      const document = await askAbout(opened, shell, asked);
+      const signing = existingKey(config.audit.keyFile);
+      const how = { format: 'html', key: signing, now: clock.now() } as const;
+      const text = await signedText(document, how);
+      const name = shortHash(snapshot.meta, key).slice(1);
+      return { name: `person-${name}.html`, type: 'text/html', text };
     });
   },
 };
 
 /** What a page shows if its address names nobody. */
-export const nobody = {
+const nobody = {
   title: 'Nobody is here',
   code: 404,
   body: html`<p>
@@ -78,145 +97,31 @@ export const nobody = {
   </p>`,
 };
 
-const changesShown = 50;
-const requestsShown = 40;
-const kind = 'contact';
+const notForViewers = forbidden('The file contains the address of the person');
 
-type FoundPerson = NonNullable<ReturnType<typeof personOf>>;
-
-function personOf(request: PageRequest, seen: Seen) {
-  const { config, snapshot, names, now } = seen;
-  const key = snapshot && personIn(snapshot, request.id);
-  if (!snapshot || key === undefined) return undefined;
-  const document = withLastReading(
-    snapshot,
-    documentOf({ config, snapshot, names }, { kind, key }),
-  );
-  const records = recordsOf({ config, snapshot, now }, { key, requests: requestsShown });
-  const channels = (config.contacts?.channels ?? []).map(({ id }) => id);
-  const movedTo = successorsOf(snapshot, key).map((next) => names({ kind, key: next }));
-  const gone = whyGone(document, movedTo);
-  const held = heldOf(snapshot, seen, { key, document, whyGone: gone });
-  return {
-    key,
-    name: names({ kind, key }),
-    /** What awaits approval there does not include what is approved and waits for a run. */
-    document: withoutApproved(document, held),
-    approved: held.filter(({ is }) => is === 'approved'),
-    records,
-    answers: { document, entries: records.entries, listed: records.listed, movedTo },
-    outlooks: outlooksOf({ document, held }, channels),
-    changes: snapshot.recordHistory.changes(kind, key, changesShown),
-    /** Names channels, and masks what the user may not see. */
-    say: (text: string): string => withChannelNames(request, maskedText(text, names)),
-    mask: (text: string): string => maskedText(text, names),
-  };
+function question(request: PageRequest, what: keyof typeof questions): PageContent {
+  const body = html`${questionForm(request, what)}
+    <p>${linkBack(request)}</p>`;
+  return { title: 'One person', body };
 }
 
-function bodyOf(request: PageRequest, found: FoundPerson): Html {
-  const { outlooks, records, document, approved, say, answers } = found;
-  const where = whereaboutsOf(answers);
-  const approvedLines = approved.map(({ channel, what, by, reason }) => {
-    const place = channel === '' ? '' : `${channel}: `;
-    return `${place}${what}; approved${byWords({ by, reason })}, waits for a run`;
+function linkBack(request: PageRequest): Html {
+  return link(request, `people/${request.id}`, 'Back to the person');
+}
+
+const extent = { happenings: 60, characters: 600 };
+
+function bodyOf(request: PageRequest, key: Key, document: PersonDocument): Html {
+  return sectionsHtml(personSections(document, extent), {
+    ...readerOf(request),
+    words: (text) => consoleText(request, withChannelNames(request, text)),
+    forms(id) {
+      if (id === 'answers') return personButtons(request, key, document);
+      const { conflict, isHeld } = outlookFor(document, id);
+      return html`${isHeld ? link(request, 'approvals', 'Approvals') : ''}
+      ${conflict === undefined ? '' : resolveForms(request, key, { channel: id, conflict })}`;
+    },
   });
-  return html`${records.missing.map(
-      (problem) => html`<p class="flash bad">${prose(renderProblem(problem))}</p>`,
-    )}
-    <section>
-      <h2>Now</h2>
-      ${where === undefined ? '' : html`<p><strong>${prose(say(where))}</strong></p>`}
-      ${outlooks.map((outlook) => channelPart(request, found, outlook))}
-      <p class="quiet">
-        As far as this mirror knows: this page has asked neither the CRM nor the platform.
-      </p>
-      ${personButtons(request, found)}
-    </section>
-    ${rulesSection(request, answers)} ${listSection(request, records, say)}
-    ${timelineOf(request, found)}
-    <section>
-      <h2>What is recorded</h2>
-      ${sectionsHtml(
-        [
-          ...recordSections(document),
-          { title: 'Approved, waits for a run', lines: approvedLines, isList: true },
-        ],
-        { words: (text) => prose(say(text)) },
-        3,
-      )}
-    </section>`;
-}
-
-/** Leaves out what is approved, unless another change of the guard and channel is not. */
-function withoutApproved(document: RecordDocument, held: readonly HeldOutlook[]): RecordDocument {
-  const awaitingApproval = document.awaitingApproval.filter(({ guard, channel }) => {
-    const mine = held.filter(
-      (one) => one.guard === guard && (channel === null || one.channel === channel),
-    );
-    return mine.length === 0 || mine.some(({ is }) => is !== 'approved');
-  });
-  return { ...document, awaitingApproval };
-}
-
-function channelPart(request: PageRequest, found: FoundPerson, outlook: ChannelOutlook): Html {
-  const { channel, next, is, why, conflict, isHeld } = outlook;
-  const answer = answerOf(found.answers, channel);
-  const words = answer.isSubscribed ? 'subscribed' : 'not subscribed';
-  return html`<div class="answer">
-    <p>
-      <strong>${titledChannel(request, channel)}: ${words}.</strong> ${prose(found.say(answer.why))}
-    </p>
-    <p><span class="chip ${is}">${prose(found.say(next))}</span></p>
-    ${why.map((line) => html`<p>${consoleText(request, found.say(line))}</p>`)}
-    ${isHeld ? html`<p><a href="${linkTo(request, 'approvals')}">Approvals</a></p>` : ''}
-    ${conflict === undefined ? '' : resolveForms(request, found.key, { channel, conflict })}
-  </div>`;
-}
-
-/** Says that a full run has seen the contact since anything was recorded of it, if one has. */
-function withLastReading({ runs }: Snapshot, document: RecordDocument): RecordDocument {
-  const { recorded } = document;
-  if (!recorded || recorded.id === null) return document;
-  const statuses = ['done', 'rejected', 'held'];
-  const [read] = runs.list({ mode: 'full', statuses, count: 1, offset: 0 });
-  const told = read && tellRun(read, () => false);
-  if (!told?.certificate?.platform || told.only === 'templates') return document;
-  const at = told.startedAt;
-  if (at <= (recorded.seenAt ?? '')) return document;
-  return { ...document, recorded: { ...recorded, seenAt: at } };
-}
-
-/** Causes on the do-not-contact list whose names are no words. */
-const listWords: Readonly<Record<string, string>> = {
-  opt_out: 'opt-out',
-  doubtful: 'doubtful opt-out',
-  vanished: 'disappeared from the platform',
-  operator: 'opt-out by an operator',
-  unsubscribed: 'left all mail',
-  complaint: 'complained about mail',
-  erasure: 'erased on request',
-};
-
-function listSection(
-  request: PageRequest,
-  { listed }: PersonRecords,
-  say: (text: string) => string,
-): Html {
-  const lines = listed.map(({ cause, channel, through, ...when }) => {
-    const where = channel === '*' ? '' : ` of ${channelName(request, channel)}`;
-    const how = through === 'id' ? ', by the CRM id' : '';
-    return `${listWords[cause] ?? cause}${where}, ${between(when)}${how}`;
-  });
-  return html`<section>
-    <h2>Do-not-contact list</h2>
-    ${
-      lines.length === 0
-        ? html`<p class="quiet">The person is not on it.</p>`
-        : html`<ul>
-            ${lines.map((line) => html`<li>${prose(say(line))}</li>`)}
-          </ul>`
-    }
-  </section>`;
 }
 
 /** The conflicts in which nobody is known to have opted out, so that `resolve --in` may be used. */
@@ -277,19 +182,18 @@ function resolveForms(
 
 const questions = {
   now: { end: 'now', label: 'Ask CRM and platform now' },
-  dossier: { end: 'dossier.html', label: 'Download the dossier' },
+  file: { end: 'signed.html', label: 'Download all of it, signed' },
 } as const;
 
 /** Returns the form with one of these buttons. */
-export function questionForm(request: PageRequest, what: keyof typeof questions): Html {
+function questionForm(request: PageRequest, what: keyof typeof questions): Html {
   const { end, label } = questions[what];
   return askForm(request, { path: `people/${request.id}/${end}`, label });
 }
 
-function personButtons(request: PageRequest, { key, document }: FoundPerson): Html {
+function personButtons(request: PageRequest, key: Key, { parked, reports }: PersonDocument): Html {
   const isOperator = request.user.role === 'operator';
-  const isRefused =
-    document.refused.length > 0 || document.reports.some(({ state }) => state === 'rejected');
+  const isRefused = parked.length > 0 || reports.some(({ state }) => state === 'rejected');
   return html`<div class="row">
     ${isOperator ? questionForm(request, 'now') : ''}
     ${
@@ -302,206 +206,6 @@ function personButtons(request: PageRequest, { key, document }: FoundPerson): Ht
           })
         : ''
     }
-    ${request.user.seesAddresses ? questionForm(request, 'dossier') : ''}
+    ${request.user.seesAddresses ? questionForm(request, 'file') : ''}
   </div>`;
-}
-
-const anyGone = 'missing from the CRM, flagged as deleted, or out of scope';
-
-/** Returns the words of a rule; `gone` says which of the ways to be gone from the CRM applies. */
-export function ruleWords(id: string, gone: string | undefined): string {
-  const rule = [...rules, ...gates].find((one) => one.id === id);
-  const asks = rule?.asks ?? id;
-  return gone === undefined ? asks : asks.replace(anyGone, gone);
-}
-
-/** Says which rule decided the last change of each channel; all rules are folded. */
-function rulesSection(request: PageRequest, { entries, movedTo }: AnswerFacts): Html {
-  const last = new Map(
-    entries
-      .filter(({ type }) => type === 'write')
-      .map((entry) => [String(entry['part']), entry] as const),
-  );
-  const decided = Map.groupBy(last.values(), (entry) => String(entry['rule']));
-  const where = ({ part }: EntryDocument): string =>
-    part === '' ? 'the whole record' : channelName(request, String(part));
-  const said = (id: string): Html | '' => {
-    const writes = decided.get(id) ?? [];
-    if (writes.length === 0) return '';
-    return html`<strong
-      >${writes.map((write) => html`${where(write)}, ${timeOf(write.at)} `)}</strong
-    >`;
-  };
-  // How a person is gone from the CRM, as a write states it.
-  const goneIn = ({ says }: EntryDocument): string | undefined => {
-    if (movedTo.length > 0 && says === 'gone') {
-      return `with another address in the CRM (${movedTo.join(', ')})`;
-    }
-    if (says === 'gone') return 'missing from the CRM';
-    return says === 'deleted' ? 'marked as deleted in the CRM' : undefined;
-  };
-  return html`<section>
-    <h2>Which rule decided our last change</h2>
-    <p class="quiet">
-      What the person did on the platform is no change of this mirror: it stands below, in what
-      happened.
-    </p>
-    <ul>
-      ${[...last.values()].map((write) => {
-        const id = String(write['rule']);
-        const rule = rules.find((one) => one.id === id);
-        return html`<li>
-          <strong>${where(write)}</strong>, ${timeOf(write.at)}:
-          ${prose(ruleWords(id, goneIn(write)))}
-          ${rule === undefined ? '' : html`<small class="quiet">(rule ${rule.row})</small>`}
-        </li>`;
-      })}
-    </ul>
-    ${decided.size === 0 ? html`<p class="quiet">The audit log has no change of this person.</p>` : ''}
-    <details>
-      <summary>All rules in order</summary>
-      <p class="quiet">
-        The first rule that matches decides about a channel; then the gates are asked. “Ask CRM and
-        platform now” shows what each says today.
-      </p>
-      ${rulesTable('Decided the last change of', said)}
-    </details>
-  </section>`;
-}
-
-/** Returns every rule and gate in order. `said` fills the last column, by the id of a rule. */
-export function rulesTable(last: string, said: (id: string) => Cell): Html {
-  return table(
-    [numbers('No.'), 'It matches if', last],
-    [...rules, ...gates].map(({ id, row, asks }) => [row ?? '', prose(asks), said(id)]),
-  );
-}
-
-interface Happened {
-  /** In UTC. */
-  at: string;
-  title: string;
-  facts: readonly (readonly [name: string, text: string])[];
-  /** The id of the run that did it. */
-  run: string | null;
-  /** Long texts, shown on demand. */
-  texts: readonly (readonly [name: string, text: string])[];
-}
-
-const itemsShown = 60;
-const textShown = 600;
-
-/** Returns the timeline, in which what the user may not see is masked. */
-function timelineOf(request: PageRequest, found: FoundPerson): Html {
-  const { changes, document, records } = found;
-  const { entries, requests } = records;
-  const nameOf = (channel: string): string => channelName(request, channel);
-  const named = (entry: EntryDocument): EntryDocument =>
-    typeof entry['part'] === 'string' ? { ...entry, part: nameOf(entry['part']) } : entry;
-  const idOf = (...parts: unknown[]): string => JSON.stringify(parts);
-  const written = new Set(entries.map(({ run, op, part }) => idOf(run?.id, op, part)));
-  const all = [
-    ...entries.map((entry) => ofEntry(named(entry))),
-    // The audit log has no write of some changes, such as of one that was never sent.
-    ...changes
-      .filter(({ run, op, part }) => !written.has(idOf(run, op, part)))
-      .map((change) => ofChange({ ...change, part: nameOf(change.part) })),
-    ...requests.map(ofRequest),
-    ...ofPlatform(document.recorded, nameOf),
-  ].toSorted((a, b) => b.at.localeCompare(a.at));
-  const more = all.length - itemsShown;
-  return html`<section id="timeline">
-    <h2>What happened, the newest first</h2>
-    ${all.length === 0 ? html`<p class="quiet">Nothing is kept about this person.</p>` : ''}
-    <ol class="timeline">
-      ${all.slice(0, itemsShown).map((one) => itemOf(request, one, found.mask))}
-    </ol>
-    ${more > 0 ? html`<p class="quiet">… and ${withCommas(more)} before: the dossier has all of it.</p>` : ''}
-  </section>`;
-}
-
-function itemOf(
-  request: PageRequest,
-  { at, title, facts, run, texts }: Happened,
-  mask: (text: string) => string,
-): Html {
-  const safe = (text: string): string => visibleLine(mask(text));
-  const link = run === null ? '' : html`<a href="${linkTo(request, `runs/${run}`)}">run ${run}</a>`;
-  return html`<li>
-    <p>${timeOf(at)} <strong>${safe(title)}</strong> ${link}</p>
-    ${
-      facts.length === 0
-        ? ''
-        : html`<dl>
-            ${facts.map(
-              ([name, text]) =>
-                html`<dt>${name}</dt>
-                  <dd>${prose(safe(text))}</dd>`,
-            )}
-          </dl>`
-    }
-    ${texts.map(
-      ([name, text]) =>
-        html`<details>
-          <summary>${name}<span class="hidden"> of ${at}</span></summary>
-          <pre>${safe(text).slice(0, textShown)}</pre>
-        </details>`,
-    )}
-  </li>`;
-}
-
-function ofEntry(entry: EntryDocument): Happened {
-  const { at, run, type, seq } = entry;
-  const { title: what, facts: known } = entryParts(entry);
-  const title = type === 'decision' ? `decided: ${what}` : what;
-  const facts = [...known, ['audit log', `entry ${seq}`] as const];
-  return { at, title, facts, run: run?.id ?? null, texts: [] };
-}
-
-function ofChange(change: KeptChange & { run: string }): Happened {
-  const { run, op, part, state, reason, fix } = change;
-  const where = part === '' ? '' : ` ${part}`;
-  const approval = approvalWords(approvalOf(change));
-  const why = reason === null ? [] : [['why', renderProblem({ reason, fix })] as const];
-  return {
-    at: instant(change.endedAt ?? change.sentAt ?? change.plannedAt),
-    title: `${changeName(op, false)}${where} – ${outcomeName(state)}${approval}`,
-    facts: why,
-    run,
-    texts: [],
-  };
-}
-
-/** Returns the opt-outs that the person, or another program, made on the platform. */
-function ofPlatform(
-  recorded: RecordDocument['recorded'],
-  nameOf: (channel: string) => string,
-): Happened[] {
-  if (!recorded) return [];
-  const made = Object.entries(recorded.channels)
-    .filter(([, { is, by }]) => is === 'opt_out' && by === 'platform')
-    .map(([channel, of]) => ({ ...of, what: `opted out of ${nameOf(channel)}` }));
-  const all = recorded.allMail ? [{ ...recorded.allMail, what: 'left all mail' }] : [];
-  return [...made, ...all].flatMap(({ what, after, until }): Happened[] => {
-    if (until === null) return [];
-    const by = 'the person, or another program: no write of this mirror did it';
-    const facts = [['by', by] as const, ['when', between({ after, until })] as const];
-    return [{ at: until, title: `${what} on the platform`, facts, run: null, texts: [] }];
-  });
-}
-
-function ofRequest(one: PersonRecords['requests'][number]): Happened {
-  const { at, run, route, method, path, status, failure, ms, attempt, requestId } = one;
-  const { request, answer } = one;
-  const id = requestId === null ? '' : `, request id ${requestId}`;
-  return {
-    at: instant(at),
-    title: `asked the platform: ${route}, answered ${status ?? failure ?? 'nothing'}`,
-    facts: [['request', `${method} ${path} (try ${attempt}, ${withCommas(ms)} ms${id})`]],
-    run,
-    texts: [
-      ...(request === null ? [] : [['Sent', request] as const]),
-      ...(answer === null ? [] : [['Answered', answer] as const]),
-    ],
-  };
 }

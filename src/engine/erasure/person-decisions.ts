@@ -1,8 +1,8 @@
 /**
  * Carries out what an operator decides about one person: that the person may come back (`allow`),
  * how a conflict is settled (`resolve`), and that the last look at the person on the platform is
- * forgotten (`state reset`). After a reset, the next run reads the person there again, and decides
- * by the ordinary rules. What protects a person is never forgotten:
+ * forgotten (`retry --read-again`). After a reset, the next run reads the person there again, and
+ * decides by the ordinary rules. What protects a person is never forgotten:
  *
  *   fact                                                       after a reset
  *   opt-ins and opt-outs by channel: who made them, why and    kept: each counts as before
@@ -223,7 +223,7 @@ export function resetRecord(
     if (recorded || changes > 0) invalidateCursor(snapshot, type);
     const at = clock.now();
     const why = { reason, about: null, evidence: null };
-    addDecision(snapshot, { at, what: 'state reset', name: by, ...why, as: caller }, key);
+    addDecision(snapshot, { at, what: 'read again', name: by, ...why, as: caller }, key);
     return { at, recorded, changes, reports };
   });
 }

@@ -1,7 +1,7 @@
 /**
  * Observes single people on the platform: the person that a run is about, and those who were reset
- * (`state reset`). A full run lists the latter anyway; a fast run reads each of them, so that it
- * decides by what the platform shows now.
+ * (`retry --read-again`). A full run lists the latter anyway; a fast run reads each of them, so
+ * that it decides by what the platform shows now.
  */
 import type { Key, ObservedRow, RecordTypeName } from '../../domain/record.ts';
 import type { PersonLock } from '../context/person-locks.ts';

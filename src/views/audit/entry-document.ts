@@ -197,7 +197,7 @@ const decided: Readonly<Record<string, string>> = {
   retry: 'had refused changes tried again',
   resolve: 'resolved a conflict',
   allow: 'released a person',
-  'state reset': 'had a person read anew',
+  'read again': 'had a person read anew',
 };
 
 /** Returns a decision as a sentence: anna approved changes: the campaign of June. */

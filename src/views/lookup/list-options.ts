@@ -2,11 +2,11 @@
 import { milliseconds } from '../../domain/values/config-value.ts';
 import { Invalid } from '../../domain/errors.ts';
 
-/** Returns the number that --last states. Throws Invalid for any other text. */
-export function countOf(text: string | undefined): number | undefined {
+/** Returns the number that an option states. Throws Invalid for any other text. */
+export function countOf(text: string | undefined, option = '--last'): number | undefined {
   if (text === undefined) return undefined;
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new Invalid(`--last ${text}: write a number from 1 on`);
+  throw new Invalid(`${option} ${text}: write a number from 1 on`);
 }
 
 /**

@@ -4,10 +4,13 @@
  */
 import { html, raw } from 'hono/html';
 import { range } from '../../compose/output/format-values.ts';
+import { visibleLine } from '../../compose/output/visible-text.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import {
   type Column,
   filled,
+  type Happening,
+  isEmpty,
   type Item,
   itemOf,
   type Row as TableRow,
@@ -152,7 +155,8 @@ export function sectionsHtml(
   level: 2 | 3 = 2,
 ): Html {
   return html`${filled(sections).map((section) => {
-    const { title, aside, isFolded = false } = section;
+    const { aside, isFolded = false } = section;
+    const title = section.title === undefined ? undefined : textHtml(section.title, reader);
     const content = contentHtml(section, reader);
     if (title === undefined) return content;
     const beside =
@@ -174,9 +178,8 @@ export function sectionsHtml(
 }
 
 function contentHtml(section: Section, reader: HtmlReader): Html {
-  const { id, facts = [], lines = [], isList, table: shown, none = '' } = section;
+  const { id, facts = [], lines = [], isList, table: shown, happened = [], none = '' } = section;
   const items = lines.map(itemOf);
-  const isEmpty = facts.length + lines.length + (shown?.rows.length ?? 0) === 0;
   const isDiff = items.some(({ sign }) => sign !== undefined);
   return html`${facts.length > 0 ? factsTable(facts.map((row) => cellsHtml(row, reader))) : ''}
   ${
@@ -189,7 +192,15 @@ function contentHtml(section: Section, reader: HtmlReader): Html {
         )
   }
   ${shown && shown.rows.length > 0 ? tableHtml(shown, reader) : ''}
-  ${isEmpty && none !== '' ? html`<p class="quiet">${none}</p>` : ''} ${formsHtml(id, reader)}`;
+  ${
+    happened.length > 0
+      ? html`<ol class="timeline">
+          ${happened.map((one) => html`<li>${happeningHtml(one, reader)}</li>`)}
+        </ol>`
+      : ''
+  }
+  ${isEmpty(section) && none !== '' ? html`<p class="quiet">${none}</p>` : ''}
+  ${formsHtml(id, reader)}`;
 }
 
 function tableHtml({ columns, rows }: Table, reader: HtmlReader): Html {
@@ -233,6 +244,23 @@ function notesHtml(notes: readonly Text[], reader: HtmlReader): Html {
   return html`${notes.map((note) => html`<br /><small class="quiet">${textHtml(note, reader)}</small>`)}`;
 }
 
+function happeningHtml({ at, title, facts, texts = [] }: Happening, reader: HtmlReader): Html {
+  const named = facts.map(
+    ([name, value]) =>
+      html`<dt>${name}</dt>
+        <dd>${textHtml(value, reader)}</dd>`,
+  );
+  return html`<p>${timeOf(at)} <strong>${textHtml(title, reader)}</strong></p>
+    ${named.length > 0 ? html`<dl>${named}</dl>` : ''}
+    ${texts.map(
+      ([name, text]) =>
+        html`<details>
+          <summary>${name}<span class="hidden"> of ${at}</span></summary>
+          <pre>${visibleLine(text)}</pre>
+        </details>`,
+    )}`;
+}
+
 /** Returns a text. */
 function textHtml(text: Text, reader: HtmlReader): Html {
   return html`${spansOf(text).map((span) => spanHtml(span, reader))}`;
@@ -242,7 +270,7 @@ function spanHtml(
   span: Span,
   { words = prose, channel, recordLink, pageLink }: HtmlReader,
 ): Html | string {
-  if (typeof span === 'string') return words(span);
+  if (typeof span === 'string') return words(visibleLine(span));
   if ('channel' in span) return channel?.(span.channel) ?? span.channel;
   if ('tone' in span) {
     const { tone, text } = span;

@@ -3,6 +3,8 @@ import { styledTable } from '../../compose/output/table.ts';
 import { type Line, lineOf, styled, wrapped } from '../../compose/output/text-style.ts';
 import {
   filled,
+  type Happening,
+  isEmpty,
   itemOf,
   rowOf,
   type Section,
@@ -36,7 +38,7 @@ export function sectionLines(
   const shown = filled(sections).filter(({ isFolded = false }) => isAll || !isFolded);
   return shown.flatMap((section, at) => {
     const indent = section.title === undefined && shown[0]?.title === undefined ? 0 : 2;
-    return [...(at === 0 ? [] : ['']), ...linesOf(section, { indent, width })];
+    return [...(at === 0 ? [] : ['']), ...linesOf(section, { indent, width }, isAll)];
   });
 }
 
@@ -45,11 +47,10 @@ interface Place {
   width: number | undefined;
 }
 
-function linesOf(section: Section, place: Place): Line[] {
-  const { title, aside, facts = [], lines = [], table, none = '' } = section;
-  const isEmpty = facts.length + lines.length + (table?.rows.length ?? 0) === 0;
+function linesOf(section: Section, place: Place, isAll: boolean): Line[] {
+  const { title, aside, facts = [], lines = [], table, happened = [], none = '' } = section;
   const beside = aside === undefined ? [] : ['  ', styled('dim', styledText(aside))];
-  const heading = title === undefined ? [] : [lineOf(styled('bold', title), ...beside)];
+  const heading = title === undefined ? [] : [lineOf(styled('bold', styledText(title)), ...beside)];
   return [
     ...heading.flatMap((line) => wrapped(line, { width: place.width })),
     ...styledTable(
@@ -62,8 +63,19 @@ function linesOf(section: Section, place: Place): Line[] {
       return [...wrapped(lineOf(...before, styledText(text)), place), ...noteLines(notes, place)];
     }),
     ...(table ? tableLines(table, place) : []),
-    ...(isEmpty && none !== '' ? wrapped(none, place) : []),
+    ...happened.flatMap((one) => [
+      ...wrapped(lineOf(`${one.at}  `, styledText(one.title)), place),
+      ...(isAll ? happenedLines(one, place) : []),
+    ]),
+    ...(isEmpty(section) && none !== '' ? wrapped(none, place) : []),
   ];
+}
+
+function happenedLines({ facts, texts = [] }: Happening, { indent, width }: Place): Line[] {
+  return styledTable(
+    [...facts, ...texts].map(([name, value]) => [name, styledText(value)]),
+    { indent: indent + 4, width },
+  );
 }
 
 function tableLines({ columns, rows, isBare = false }: Table, place: Place): Line[] {

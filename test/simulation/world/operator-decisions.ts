@@ -182,7 +182,7 @@ export async function resetPerson(ground: Ground, key: string): Promise<void> {
     forgets: key,
     async work(mirror) {
       const { recorded } = resetRecord(mirror, { part: peopleOf(mirror), key, by, caller, reason });
-      known.audit.decided('state reset');
+      known.audit.decided('read again');
       await writeDecisions(mirror);
       return { recorded };
     },

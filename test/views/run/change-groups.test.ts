@@ -6,7 +6,7 @@ import { changesWords } from '../../../src/views/status/run-sections.ts';
 const optOut = { kind: 'contact', op: 'opt_out', held: false, n: 42, own: 42 } as const;
 
 /** The title of so many people with so many subscriptions. */
-function titled(people: number, parts: number): string | undefined {
+function titled(people: number, parts: number): unknown {
   const records = Array.from({ length: people }, (_, at) => {
     const n = Math.floor(parts / people) + Number(at < parts % people);
     const channels = Array.from({ length: n }, (__, channel) => `ch_${channel}`);

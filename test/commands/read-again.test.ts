@@ -1,10 +1,10 @@
-/** state reset: the next run reads the person again, and nothing that protects them is lost. */
+/** retry --read-again: the next run reads a person, and nothing that protects them is lost. */
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const reset = (world: Mirrored, ...more: string[]) =>
-  world.call('state', 'reset', ann, '--reason', 'looks wrong', '--by', 'eva', ...more);
+  world.call('retry', ann, '--read-again', '--reason', 'looks wrong', '--by', 'eva', ...more);
 const idOf = (world: Mirrored): string => world.emulator.world.contact(ann)?.id ?? '';
 const lines = (...rows: string[]) => ['id,email,news,product', ...rows, ''].join('\n');
 
@@ -67,7 +67,7 @@ async function changed(by: (emulator: Mirrored['emulator']) => void): Promise<Mi
   return world;
 }
 
-describe('state reset never opts in anybody who', () => {
+describe('retry --read-again never opts in anybody who', () => {
   test.each(protectedBy)('%s', async (_, begin) => {
     const world = await begin();
     // A run with a reset must end like the same run without one.
@@ -88,7 +88,7 @@ describe('state reset never opts in anybody who', () => {
   });
 });
 
-describe('state reset', () => {
+describe('retry --read-again', () => {
   test('has a fast run read the person, which it would not', async () => {
     const world = await mirrored();
     await world.call('sync');
@@ -105,8 +105,8 @@ describe('state reset', () => {
       changes: 0,
       reports: 0,
     });
-    const { out } = await world.call('state', 'show', ann);
-    expect(out).toContain('reset: the next run reads it on the platform');
+    const { out } = await world.call('explain', ann, '--offline');
+    expect(out).toContain('to be read again: the next run reads it on the platform');
     world.server.arrived.splice(0);
     expect(await fast()).toBe(1);
     const reads = world.server.arrived.filter(({ method }) => method === 'GET');
@@ -148,7 +148,8 @@ describe('state reset', () => {
     expect(err).toContain('1 reset person could not be read again');
     expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_out' });
     broken.undo();
-    const shown = async () => (await world.call('state', 'show', ann, '--json')).json.recorded;
+    const shown = async () =>
+      (await world.call('explain', ann, '--offline', '--json')).json.snapshot;
     expect((await shown()).reset).toBe(true);
     await world.call('sync', '--fast');
     expect((await shown()).reset).toBe(false);
@@ -173,7 +174,7 @@ describe('state reset', () => {
   test('needs a reason without an address, and names the operator', async () => {
     const world = await mirrored();
     await world.call('sync');
-    const of = (...more: string[]) => world.call('state', 'reset', ann, ...more);
+    const of = (...more: string[]) => world.call('retry', ann, '--read-again', ...more);
     expect(await of()).toMatchObject({ code: 2 });
     expect(await of('--reason', ' ')).toMatchObject({ code: 2 });
     expect(await of('--reason', `asked by ${bob}`)).toMatchObject({ code: 2 });

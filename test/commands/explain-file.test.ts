@@ -1,5 +1,6 @@
-/** The dossier of one person: what it contains, as of when, and that its signature is checked. */
+/** The signed file about one person: its content, as of when, and that its signature is checked. */
 import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -26,40 +27,51 @@ async function written(): Promise<Mirrored> {
 
 async function file(world: Mirrored, name: string): Promise<string> {
   const path = join(world.folder, name);
-  const { code } = await world.call('dossier', ann, '--output', path);
+  const { code } = await world.call('explain', ann, '--output', path);
   expect(code).toBe(0);
   return path;
 }
 
-describe('dossier', () => {
+/** Writes the document of a person, and returns it with what the command said. */
+async function signed(world: Mirrored, who = ann, ...flags: string[]) {
+  const path = join(world.folder, `${randomUUID()}.json`);
+  const { code, err, out } = await world.call('explain', who, '--output', path, ...flags);
+  return { code, err, out, json: JSON.parse(readFileSync(path, 'utf8')) };
+}
+
+describe('the document', () => {
   test('contains what every place knows, and answers first why a mail was sent', async () => {
     const world = await written();
-    const { code, json } = await world.call('dossier', ann, '--json');
+    const { code, json } = await signed(world);
     expect(code).toBe(0);
     expect(json).toMatchObject({
       person: ann,
       known: true,
       missing: [],
       crm: { read: true, records: [{ id: 'id-1', wants: { ch_news: 'opt_in' } }] },
-      snapshot: { ownership: 'created', crmIds: ['id-1'] },
+      snapshot: { ownership: 'created', crmIds: ['id-1'], raw: { ownership: 'created' } },
       platform: { read: true, contacts: [{ status: 'subscribed' }], raw: [{ email: ann }] },
       audit: { entries: [{ op: 'create', part: 'ch_news', outcome: 'acked' }] },
       requests: expect.arrayContaining([expect.objectContaining({ person: ann, status: 201 })]),
       history: [{ op: 'create', outcome: 'acked' }],
-      recorded: { key: ann },
+      version: 1,
     });
     const [answer] = json.answers;
     const [entry] = json.audit.entries;
     expect(answer).toMatchObject({ channel: 'ch_news', state: 'opt_in', from: 'platform' });
     expect(answer).toMatchObject({ since: entry.at, entry: entry.seq });
-    expect(answer.sentence).toContain('opt-in wanted; not on the platform (rule 12');
-    expect(answer.sentence).toContain('The CRM said opt_in');
-    expect(answer.sentence).toContain('none was needed');
+    expect(answer.sentence).toMatch(
+      /^subscribed, because the CRM said so: opted in by this mirror on/,
+    );
+    const evidence = answer.evidence.join(' ');
+    expect(evidence).toContain('opt-in wanted; not on the platform (rule 12');
+    expect(evidence).toContain('The CRM said opt_in');
+    expect(evidence).toContain('none was needed');
   });
 
   test('names nobody else, and its own person by a hash in a text that is no terminal', async () => {
     const world = await written();
-    const { out } = await world.call('dossier', ann, '--json');
+    const out = readFileSync(await file(world, 'ann.json'), 'utf8');
     expect(out).toContain(ann);
     expect(out).not.toContain(bob);
     expect(out).not.toContain(old);
@@ -67,10 +79,9 @@ describe('dossier', () => {
     const page = readFileSync(await file(world, 'ann.html'), 'utf8');
     expect(page).not.toContain(bob);
     expect(page).not.toContain(old);
-    const text = await world.call('dossier', ann);
+    const text = await world.call('explain', ann, '--verbose');
     expect(text.out).not.toContain('@example.com');
-    expect(text.out.split('\n').length).toBeLessThan(24);
-    expect((await world.seen('dossier', 'id-2')).out).toContain(bob);
+    expect((await world.seen('explain', 'id-2')).out).toContain(bob);
   });
 
   test('names who approved a write', async () => {
@@ -83,32 +94,37 @@ describe('dossier', () => {
     const { json } = await world.call('sync', '--json');
     await world.call('approve', json.plan, '--by', 'ben', '--reason', 'spring campaign');
     await world.call('sync');
-    const { answers } = (await world.call('dossier', ann, '--json')).json;
-    expect(answers[1].sentence).toMatch(/approved: plan \w+, by ben .*at .*: spring campaign/);
+    const { answers } = (await signed(world)).json;
+    expect(answers[1].evidence.join(' ')).toMatch(
+      /approved: plan \w+, by ben .*at .*: spring campaign/,
+    );
   });
 
   test('says that the person left by themselves', async () => {
     const world = await written();
     world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
     await world.call('sync');
-    const [answer] = (await world.call('dossier', ann, '--json')).json.answers;
+    const [answer] = (await signed(world)).json.answers;
     expect(answer).toMatchObject({ state: 'opt_out', since: null, entry: null });
-    expect(answer.sentence).toContain('No write of this mirror made the present state');
-    expect(answer.sentence).toContain('The person or another program did this');
+    expect(answer.sentence).toMatch(
+      /^not subscribed, because the person unsubscribed on the platform on \d+ .*; the CRM says yes\.$/,
+    );
+    const evidence = answer.evidence.join(' ');
+    expect(evidence).toContain('No write of this mirror made the present state');
+    expect(evidence).toContain('The person or another program did this');
   });
 });
 
 describe('a part that cannot be read', () => {
   test('is named with exit code 1, and the rest is there', async () => {
     const world = await written();
-    const offline = await world.call('dossier', ann, '--json', '--offline');
+    const offline = await signed(world, ann, '--offline');
     expect(offline).toMatchObject({ code: 0, json: { missing: [], platform: { read: false } } });
-    expect((await world.call('dossier', ann, '--offline')).out).toMatch(/platform +not read/);
     expect(offline.json.answers[0]).toMatchObject({ state: 'opt_in', from: 'snapshot' });
     world.csv('');
     writeFileSync(`${world.path}-audit`, 'this is no database, and never was one, however long');
     for (const end of ['-wal', '-shm']) rmSync(`${world.path}-audit${end}`, { force: true });
-    const { code, json } = await world.call('dossier', ann, '--json');
+    const { code, json } = await signed(world);
     expect(code).toBe(1);
     expect(json.missing.map(({ part }: { part: string }) => part)).toEqual(['crm', 'audit']);
     expect(json.platform.contacts).toHaveLength(1);
@@ -124,16 +140,16 @@ describe('an audit log that was changed', () => {
     const said = 'the audit log is not as it was written: entry ';
     for (const name of ['ann.json', 'ann.html']) {
       const path = join(world.folder, name);
-      const { code, err } = await world.call('dossier', ann, '--output', path);
+      const { code, err } = await world.call('explain', ann, '--output', path);
       expect({ code, err }).toMatchObject({ code: 1, err: expect.stringContaining(said) });
       expect(readFileSync(path, 'utf8')).toContain(said);
-      expect((await world.call('dossier', '--verify', path)).code).toBe(0);
+      expect((await world.call('explain', '--verify', path)).code).toBe(0);
     }
-    const { json } = await world.call('dossier', ann, '--json');
+    const { json } = await signed(world);
     const fault = { seq: expect.any(Number), what: 'this entry was changed' };
     expect(json.audit).toMatchObject({ whole: false, faults: expect.arrayContaining([fault]) });
-    const { out } = await world.call('dossier', ann);
-    expect(out).toContain('The audit log was changed');
+    const page = readFileSync(join(world.folder, 'ann.html'), 'utf8');
+    expect(page).toContain('The audit log was changed');
   });
 });
 
@@ -144,25 +160,29 @@ describe('--as-of', () => {
     const then = new Date().toISOString();
     world.csv(`id,email,news,product\nid-1,${ann},no,\nid-2,${bob},yes,no\n`);
     await world.call('sync');
-    const now = (await world.call('dossier', ann, '--json')).json;
+    const now = (await signed(world)).json;
     expect(now.answers[0]).toMatchObject({ state: 'opt_out', from: 'platform' });
-    const { code, json } = await world.call('dossier', ann, '--json', '--as-of', then);
+    const { code, json } = await signed(world, ann, '--as-of', then);
     expect(code).toBe(0);
-    expect(json).toMatchObject({ crm: null, platform: null, snapshot: null, history: null });
+    const unread = { read: false, why: 'not asked' };
+    expect(json).toMatchObject({ crm: unread, platform: unread, snapshot: null, sends: null });
+    expect(json.history).toHaveLength(1);
     expect(Date.parse(json.asOf)).toBeLessThanOrEqual(Date.parse(then));
     expect(json.audit.entries).toMatchObject([{ op: 'create', at }]);
     expect(json.answers[0]).toMatchObject({ channel: 'ch_news', state: 'opt_in', from: 'log' });
-    expect(json.answers[0].sentence).toContain('as derived from the last write before');
-    const none = (await world.call('dossier', ann, '--json', '--as-of', '2019-01-01')).json;
+    expect(json.answers[0].sentence).toContain(
+      `subscribed at ${json.asOf}, because the CRM said so`,
+    );
+    const none = (await signed(world, ann, '--as-of', '2019-01-01')).json;
     expect(none).toMatchObject({ known: false, answers: [], requests: [], audit: { entries: [] } });
   });
 
   test('takes no time that is yet to come', async () => {
     const world = await mirrored();
-    const { code, err } = await world.call('dossier', ann, '--as-of', '2999-01-01');
+    const { code, err } = await world.call('explain', ann, '--as-of', '2999-01-01');
     expect(code).toBe(2);
     expect(err).toContain('--as-of 2999-01-01: this time is yet to come');
-    expect((await world.call('dossier', ann, '--as-of', 'x')).err).toContain('--as-of x: write');
+    expect((await world.call('explain', ann, '--as-of', 'x')).err).toContain('--as-of x: write');
   });
 });
 
@@ -180,10 +200,10 @@ describe('the signature', () => {
     for (const name of ['ann.json', 'ann.html']) {
       const path = await file(world, name);
       for (const one of [path, `${path}.sig`]) expect(statSync(one).mode & 0o777).toBe(0o600);
-      const { code, json } = await world.call('dossier', '--verify', path, '--json');
+      const { code, json } = await world.call('explain', '--verify', path, '--json');
       expect({ code, json }).toMatchObject({ code: 0, json: { fits: true, trusted: true } });
       expect(json.key).toMatch(/^[0-9a-f]{16}$/);
-      const again = await world.call('dossier', ann, '--output', path);
+      const again = await world.call('explain', ann, '--output', path);
       expect(again).toMatchObject({
         code: 2,
         err: expect.stringContaining('nothing is overwritten'),
@@ -209,7 +229,7 @@ describe('the signature', () => {
     for (const [name, text] of [
       ['ann.json', '"person": "'],
       ['title.html', '<h1>'],
-      ['answer.html', '<li>ch_news: '],
+      ['answer.html', 'subscribed, because the CRM '],
       ['document.html', document],
       ['signature-of-document.html', 'signature of the document</th><td>'],
       ['signature-of-page.html', 'up to here</th><td>'],
@@ -219,7 +239,7 @@ describe('the signature', () => {
       // A page needs no file beside it.
       if (name.endsWith('html')) rmSync(`${path}.sig`);
       flip(path, text);
-      const { code, out } = await world.call('dossier', '--verify', path);
+      const { code, out } = await world.call('explain', '--verify', path);
       const says = expect.stringContaining('The signature does not fit');
       expect({ name, code, out }).toEqual({ name, code: 1, out: says });
     }
@@ -231,24 +251,24 @@ describe('the signature', () => {
     const other = join(world.folder, 'other.pub');
     const key = execFileSync('openssl', ['genpkey', '-algorithm', 'ed25519']);
     writeFileSync(other, execFileSync('openssl', ['pkey', '-pubout'], { input: key }));
-    const { code, out } = await world.call('dossier', '--verify', path, '--public-key', other);
+    const { code, out } = await world.call('explain', '--verify', path, '--public-key', other);
     expect(code).toBe(1);
     expect(out).toContain('this key is none of those that are accepted');
     const own = join(world.folder, 'own.pub');
     const pem = ['pkey', '-in', `${world.path}-audit-key`, '-pubout'];
     writeFileSync(own, execFileSync('openssl', pem));
-    const alone = await calling(['dossier', '--verify', path, '--public-key', own]);
+    const alone = await calling(['explain', '--verify', path, '--public-key', own]);
     expect(alone.code).toBe(0);
   });
 
   test('is missing if there is no key, and none is made', async () => {
     const world = await mirrored();
     const path = join(world.folder, 'ann.json');
-    const { code, out } = await world.call('dossier', ann, '--output', path);
+    const { code, out } = await world.call('explain', ann, '--output', path);
     expect(code).toBe(1);
     expect(out).toContain('not signed');
     expect(existsSync(`${world.path}-audit-key`)).toBe(false);
-    expect((await world.call('dossier', '--verify', path)).out).toContain('it is not signed');
+    expect((await world.call('explain', '--verify', path)).out).toContain('it is not signed');
   });
 });
 
@@ -257,15 +277,15 @@ describe('a person of whom nothing is known', () => {
     const world = await written();
     world.csv(`id,email,news,product\nid-2,${bob},yes,no\n`);
     expect((await world.call('forget', ann, '--yes')).code).toBe(0);
-    const { code, json } = await world.call('dossier', ann, '--json');
+    const { code, json } = await signed(world);
     expect(code).toBe(0);
     expect(json).toMatchObject({ known: false, answers: [], requests: [], snapshot: null });
     expect(json).toMatchObject({ audit: { entries: [] }, erased: expect.stringMatching(/Z$/) });
-    const { out } = await world.call('dossier', ann);
-    expect(out).toContain('Nothing is known of this person. They were erased on request');
-    const stranger = await world.call('dossier', 'eve@example.com');
+    const { out } = await world.call('explain', ann);
+    expect(out).toContain('erased on request. Nothing is known but that');
+    const stranger = await world.call('explain', 'eve@example.com');
     expect(stranger).toMatchObject({ code: 0 });
-    expect(stranger.out).toContain('Nothing is known of this person.');
+    expect(stranger.out).toContain('unknown to the CRM, the snapshot and the do-not-contact list');
     expect(stranger.out).not.toContain('erased');
   });
 });
@@ -282,6 +302,6 @@ describe('the page', () => {
     expect(page).not.toMatch(/(src|href)=["']?http/i);
     expect(page).toContain('prefers-color-scheme: dark');
     expect(page).toContain('@media print');
-    expect((await world.call('dossier', '--verify', path)).code).toBe(0);
+    expect((await world.call('explain', '--verify', path)).code).toBe(0);
   });
 });

@@ -1,0 +1,135 @@
+import { resolve } from 'node:path';
+import { type Command, Option } from 'commander';
+import { Invalid } from '../domain/errors.ts';
+import type { RecordTypeName } from '../domain/record.ts';
+import { counted } from '../domain/values/counted.ts';
+import type { Config } from '../config/config.ts';
+import type { CommandModule, Shell } from '../compose/process-shell.ts';
+import { writeLines } from '../compose/output/write-export.ts';
+import { countOf } from '../views/lookup/list-options.ts';
+import { namesOf } from '../views/lookup/person-names.ts';
+import {
+  csvHead,
+  csvOf,
+  ownerships,
+  type RecordedEntry,
+  type RowFilter,
+  selected,
+  statuses,
+  tableLines,
+} from '../views/person/recorded-rows.ts';
+import { look, type LookFlags, lookOptions, namingOptions } from '../app/snapshot-command.ts';
+
+const formats = ['jsonl', 'csv', 'table'] as const;
+
+interface Flags extends LookFlags, RowFilter {
+  format: (typeof formats)[number];
+  output?: string;
+  limit?: string;
+}
+
+/** Adds the options that both parts have. */
+function rowOptions(command: Command): Command {
+  return command
+    .addOption(new Option('--ownership <ownership>', 'only this one').choices(ownerships))
+    .addOption(
+      new Option('--format <format>', 'a JSON document a line, CSV, or a table to read')
+        .choices(formats)
+        .default('jsonl'),
+    )
+    .option('--limit <n>', 'how many at most')
+    .option('--output <file>', 'write to this file, which must not exist, and not to stdout');
+}
+
+const ownershipHelp =
+  '  ownership   created or adopted: ours; noted: not ours, but its opt-out is remembered\n';
+const reading = '\nReads the snapshot only and changes nothing, so it works during a run.';
+
+export const parts = {
+  people: {
+    options: (command) => {
+      rowOptions(namingOptions(command))
+        .option('--channel <channel>', 'only people with a record of this channel')
+        .addOption(
+          new Option('--status <status>', 'only this one, in any channel or in --channel').choices(
+            statuses,
+          ),
+        )
+        .addHelpText(
+          'after',
+          '\n  status      subscribed or unsubscribed (in a channel), all_mail: opted out of all mail,\n' +
+            '              blocked or suppressed; vanished: no longer on the platform\n' +
+            `${ownershipHelp}${reading}\n` +
+            'People are hashes unless --addresses is given; a table at a terminal names them. The file\n' +
+            'is readable for you alone (0600), and no cell of the CSV is a formula to a spreadsheet.\n' +
+            'With --output, --json prints how many records were written.',
+        );
+    },
+    run: async (command, shell) => write('contact', command.opts<Flags>(), shell),
+  },
+  templates: {
+    options: (command) => {
+      rowOptions(lookOptions(command)).addHelpText('after', `\n${ownershipHelp}${reading}`);
+    },
+    run: async (command, shell) => write('template', command.opts<Flags>(), shell),
+  },
+} satisfies Record<string, CommandModule>;
+
+async function write(kind: RecordTypeName, flags: Flags, shell: Shell): Promise<number> {
+  const path = flags.output === undefined ? undefined : resolve(flags.output);
+  if (path === undefined && flags.json) {
+    throw new Invalid('--json: the export itself goes to stdout', {
+      fix: 'add --output FILE, or leave --json out',
+    });
+  }
+  const { format } = flags;
+  const limit = countOf(flags.limit, '--limit') ?? Infinity;
+  return look(flags, shell, ({ config, snapshot }) => {
+    refuseUnknownChannel(flags, config);
+    if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
+    // An export is passed on, so a terminal alone does not allow addresses, but in a table.
+    const addresses =
+      flags.addresses ?? (format === 'table' && path === undefined && shell.terminal);
+    const rows = snapshot
+      ? selected({ snapshot, names: namesOf(snapshot, addresses) }, kind, flags)
+      : [];
+    const found = { records: 0, more: false };
+    const lines = linesOf(rows, format, limit, found);
+    if (path === undefined) for (const line of lines) shell.print(line);
+    else writeLines(path, lines);
+    if (found.more) shell.note(`crm-mirror: there are more than the ${limit} of --limit`);
+    const { records } = found;
+    const told = path === undefined ? [] : [`${counted(records, 'record')} written to ${path}`];
+    return { document: { mirror: config.mirror, file: path, format, records }, lines: told };
+  });
+}
+
+/** Yields the lines of at most `limit` entries, and counts them in `found`. */
+function* linesOf(
+  entries: Iterable<RecordedEntry>,
+  format: Flags['format'],
+  limit: number,
+  found: { records: number; more: boolean },
+): Generator<string> {
+  const shown: RecordedEntry[] = [];
+  if (format === 'csv') yield csvHead;
+  for (const entry of entries) {
+    found.more = found.records === limit;
+    if (found.more) break;
+    found.records += 1;
+    if (format === 'csv') yield* csvOf(entry);
+    else if (format === 'jsonl') yield JSON.stringify(entry);
+    // The columns are as wide as the longest cell.
+    else shown.push(entry);
+  }
+  if (format === 'table') yield* shown.length > 0 ? tableLines(shown) : ['Nothing is recorded.'];
+}
+
+function refuseUnknownChannel({ channel }: Flags, { contacts, file }: Config): void {
+  if (channel === undefined) return;
+  const all = contacts?.channels.flatMap(({ id, replaces = id }) => [id, replaces]) ?? [];
+  if (all.includes(channel)) return;
+  throw new Invalid(`--channel ${channel}: ${file} has no such channel`, {
+    fix: `give one of ${[...new Set(all)].join(', ')}`,
+  });
+}

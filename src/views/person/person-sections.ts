@@ -1,0 +1,611 @@
+/**
+ * Makes sections of what is known of one person: why they are subscribed or not, what is next, what
+ * each place has, and what happened. Rules that were tried are folded.
+ */
+import { renderProblem } from '../../domain/errors.ts';
+import { withCommas } from '../../domain/values/counted.ts';
+import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
+import { plannedAgain } from '../../store/tables/journal.ts';
+import { canaryWords } from '../../engine/report/canary-text.ts';
+import { changeName, outcomeName } from '../../compose/output/change-words.ts';
+import { approvalWords } from '../../compose/output/decision-words.ts';
+import { cell } from '../../compose/output/visible-text.ts';
+import { type EntryDocument, entryParts, ruleText } from '../audit/entry-document.ts';
+import { absenceWords } from '../lookup/missing-people.ts';
+import { heldLines } from '../lookup/standing-problems.ts';
+import type { Happening, Item, Section, Text } from '../sections.ts';
+import { timeWords } from './person-answers.ts';
+import type { PersonDocument } from './person-document.ts';
+import { openStates, outlookFor } from './person-outlook.ts';
+import { memberWords, ownershipNames } from './recorded-rows.ts';
+
+type Snapshot = NonNullable<PersonDocument['snapshot']>;
+type Channel = NonNullable<PersonDocument['channels']>[number];
+
+/** How much is shown. */
+export interface Extent {
+  /** How many things that happened are shown, and how much of a long text. */
+  happenings?: number;
+  characters?: number;
+}
+
+/** Returns all sections, the answers first. */
+export function personSections(document: PersonDocument, extent: Extent = {}): Section[] {
+  const { answers, asOf, erased, known, channels, crm } = document;
+  const isUnasked = asOf === null && crm.why === notAsked && answers.length > 0;
+  const again = known && erased !== null ? [`erased on request by ${erased}, and known since`] : [];
+  const unasked =
+    'as far as this mirror knows: neither the CRM nor the platform has been asked for it';
+  const isUndecided = !channels && crm.why !== notAsked;
+  const next = isUndecided
+    ? ['nothing is decided, because the CRM could not be read']
+    : [...answers.map(({ channel }) => nextItem(document, channel)), ...sendLines(document)];
+  return [
+    {
+      id: 'answers',
+      title: 'Which mail, and why',
+      lines: [
+        ...again,
+        ...answers.map(({ channel, sentence }): Text => [{ channel }, `: ${sentence}`]),
+        ...(isUnasked ? [{ tone: 'quiet', text: unasked } as const] : []),
+      ],
+      isList: true,
+    },
+    ...faultSections(document),
+    { title: 'What a run would do', lines: asOf === null ? next : [], isList: true },
+    ...placeSections(document),
+    ...pastSections(document, extent),
+  ];
+}
+
+const notAsked = 'not asked';
+
+/** Names the person, or says where nobody knows them. */
+export function headOf({
+  mirror,
+  person,
+  asOf,
+  known,
+  erased,
+  crm,
+  platform,
+}: PersonDocument): string {
+  const who = `${person} in ${mirror}${asOf === null ? '' : `, as of ${asOf}`}`;
+  if (known) return who;
+  const places = [
+    ...(crm.read ? ['the CRM'] : []),
+    'the snapshot and the do-not-contact list',
+    ...(platform.read ? ['the platform'] : []),
+  ];
+  if (erased !== null) {
+    const list = `the do-not-contact list holds a keyed hash of the address since ${erased}`;
+    return `${who}: erased on request. Nothing is known but that: ${list}.`;
+  }
+  const others = crm.read && platform.read ? '' : ' Not every place was asked.';
+  return `${who}: unknown to ${places.join(', ')}.${others}`;
+}
+
+/** Returns what could not be read, and what is wrong with the audit log. */
+function faultSections({ missing, audit }: PersonDocument): Section[] {
+  const faults = audit?.faults.map(({ seq, what }) => `entry ${seq}: ${what}`) ?? [];
+  return [
+    {
+      title: 'The audit log was changed',
+      lines: audit?.altered ? [{ tone: 'bad', text: audit.altered }, ...faults] : [],
+      isList: true,
+    },
+    {
+      title: 'What could not be read',
+      lines: missing.map(({ part, ...problem }) => [
+        { tone: 'bad', text: part },
+        `: ${renderProblem(problem)}`,
+      ]),
+      isList: true,
+    },
+  ];
+}
+
+/** Says what a run would do in a channel; as far as the snapshot tells, if the CRM was not read. */
+function nextItem(document: PersonDocument, channel: string): Item {
+  const decided = document.channels?.find((one) => one.channel === channel);
+  if (decided) return decisionItem(document, decided);
+  const { next, is, why } = outlookFor(document, channel);
+  return { id: channel, text: [{ channel }, ': ', { tone: is, text: next }], notes: why };
+}
+
+/** Returns what each place has. */
+function placeSections(document: PersonDocument): Section[] {
+  const { crm, platform, snapshot, ledger, held, canaries = [], parked, asOf } = document;
+  const { problems, reports, history } = document;
+  const open = history.filter(({ outcome }) => openStates.has(outcome));
+  const lists: [string, readonly Text[]][] = [
+    ['CRM', crm.why === notAsked ? [] : crmLines(document)],
+    ['Recorded', asOf === null ? recordedLines(snapshot) : []],
+    ['Platform', platform.why === notAsked ? [] : platformLines(document)],
+    ['Do-not-contact list', ledger.map(listLine)],
+    ['Awaiting approval', heldLines(held)],
+    [
+      'Canary',
+      canaries.map((one) => {
+        const who = one.member ? 'in the slice' : 'not in the slice';
+        const wait = one.waits ? ', so the change waits' : '';
+        return `${canaryWords(one)}; this person is ${who}${wait}`;
+      }),
+    ],
+    [
+      'Open changes',
+      open.map(({ op, channel, outcome, run, at, sentAt }) => {
+        const when = sentAt === null ? `planned ${at}` : `sent ${sentAt}`;
+        const unknown = outcome === 'unknown' ? ', its outcome is not known' : '';
+        return `${changeName(op, false)}${channelWords(channel)}: ${when}${unknown} (run ${run})`;
+      }),
+    ],
+    [
+      'Problems',
+      problems.map(({ class: of, part, place, reason, fix, since }) => {
+        const where = [part, place ?? ''].filter((word) => word !== '').join(', ');
+        return `${of}${where === '' ? '' : ` (${where})`} since ${since}: ${renderProblem({ reason, fix })}`;
+      }),
+    ],
+    [
+      'Refused, and skipped until it changes',
+      parked.map(({ channel, to, reason, fix, since, attempts, retryAt }) => {
+        const until =
+          retryAt === null ? 'until the record changes, or `retry`' : `until ${retryAt}`;
+        const where = [channel, to === null ? '' : `contact ${to}`].filter((word) => word !== '');
+        const about = where.length === 0 ? '' : `${where.join(', ')}: `;
+        return `${about}since ${since}, tried ${attempts}×, ${until}: ${renderProblem({ reason, fix })}`;
+      }),
+    ],
+    [
+      'Reported to the CRM',
+      reports.map(({ channel, crmId, cause, state, since }) => {
+        const where = channel === '*' ? 'all mail' : channel;
+        return `${cause} of ${where} for CRM id ${crmId}: ${state}, since ${since}`;
+      }),
+    ],
+  ];
+  return lists.map(([title, lines]) => ({ title, lines, isList: true }));
+}
+
+const channelWords = (channel: string): string => (channel === '' ? '' : ` in ${channel}`);
+
+/** Causes on the do-not-contact list whose names are no words. */
+const listWords: Readonly<Record<string, string>> = {
+  opt_out: 'opt-out',
+  doubtful: 'doubtful opt-out',
+  vanished: 'disappeared from the platform',
+  operator: 'opt-out by an operator',
+  unsubscribed: 'left all mail',
+  complaint: 'complained about mail',
+  erasure: 'erased on request',
+};
+
+function listLine({ channel, cause, through, ...when }: PersonDocument['ledger'][number]): Text {
+  const where: Text = channel === '*' ? ['all mail'] : [{ channel }];
+  const how = through === 'id' ? ', by the CRM id' : '';
+  return [...where, `: ${listWords[cause] ?? cause}, ${timeWords(when)}${how}`];
+}
+
+const presenceWords = {
+  present: [],
+  flagged: ['deleted there'],
+  outside: ['out of scope'],
+};
+
+function crmLines({ crm }: PersonDocument): string[] {
+  if (!crm.read) return [`could not be read, so nothing is decided: ${crm.why}`];
+  const lines = crm.records.map((record) => {
+    const { place, id, presence, wants, consentAt, consentEarly, invalid } = record;
+    const wishes = Object.entries(wants).flatMap(([channel, wish]) => {
+      if (wish === null) return invalid ? [] : [`${channel} no opinion`];
+      return [`${channel} ${stateWords(wish)}`];
+    });
+    const about = [
+      ...presenceWords[presence],
+      ...(wishes.length > 0 ? [wishes.join(', ')] : []),
+      ...(consentAt === null ? [] : [`stated ${consentAt}`]),
+      ...(consentEarly
+        ? ['that was in the future when it was first read, so it never counts']
+        : []),
+      ...(invalid ? [`INVALID: ${renderProblem(invalid)}`] : []),
+    ];
+    return `${place}${id === '' ? '' : `, id ${id}`}: ${about.join('; ')}`;
+  });
+  for (const { place, ...why } of crm.mentions) {
+    lines.push(`${place} names this person, and cannot be read: ${renderProblem(why)}`);
+  }
+  if (lines.length === 0) lines.push('does not name this person');
+  if (!crm.certified) lines.push(`not read completely, so only opt-outs are applied: ${crm.why}`);
+  return lines;
+}
+
+function recordedLines(snapshot: Snapshot | null): Text[] {
+  if (!snapshot) return ['nothing is recorded: not ours'];
+  const { ownership, id, crmIds, seenAt, settled, reset, readAgain, allMail, left } = snapshot;
+  const { former, moved, absence, renamed, channels, defaults } = snapshot;
+  const whose =
+    ownership === 'noted' ? 'not ours: only what must be remembered' : ownershipNames[ownership];
+  const where = id === null ? 'vanished from the platform' : `contact ${id}`;
+  const ids = crmIds.length === 0 ? [] : [`CRM id ${crmIds.join(', ')}`];
+  const since = left?.until ? `, ${timeWords({ ...left, until: left.until })}` : '';
+  const does = moved?.does === 'delete' ? 'a run deletes' : 'a run opts out';
+  const known: [isSo: boolean, text: string][] = [
+    [reset, 'to be read again: the next run reads it on the platform'],
+    [readAgain && !reset, 'the next full run compares it with the platform'],
+    [!settled && !reset, 'the next run that reads it decides anew'],
+    [
+      allMail !== null,
+      `opted out of all mail (${allMail?.causes.join(', ') || 'cause unknown'})${since}`,
+    ],
+    [snapshot.protected, 'protected by contacts.protect'],
+    [snapshot.allowed, 'its erasure was taken back, and the platform not read since'],
+    [renamed.length > 0, `under another address: ${renamed.join(', ')}`],
+    [former.length > 0, `known before as ${former.join(', ')}`],
+    [
+      moved !== null,
+      `in the CRM as ${moved?.to.join(', ')} by now: ${does} this contact once that is in place: ` +
+        'subscribed or barred wherever the CRM wants it',
+    ],
+  ];
+  return [
+    [whose, where, ...ids, `last seen ${seenAt ?? 'never'}`].join(', '),
+    ...Object.entries(channels).map(([channel, is]): Text => {
+      const { cause, acknowledgedAt, statedBy, released, resolved } = is;
+      const more = [
+        ...(cause === null ? [] : [causeWords[cause] ?? cause]),
+        ...(acknowledgedAt === null ? [] : [`acknowledged ${acknowledgedAt}`]),
+        ...(statedBy.length === 0 ? [] : [`stated by CRM id ${statedBy.join(', ')}`]),
+        ...(released ? ['released by `allow`'] : []),
+        ...(defaults.includes(channel) ? ['set by the creation, by nobody'] : []),
+        ...(resolved ? [`resolved as an opt-in by ${resolved.by}: ${resolved.reason}`] : []),
+      ];
+      return [{ channel }, `: ${[memberWords(is), ...more].join(', ')}`];
+    }),
+    ...known.filter(([isSo]) => isSo).map(([, text]) => text),
+    ...(absence ? [absenceWords(absence)] : []),
+  ];
+}
+
+const causeWords: Readonly<Record<string, string>> = {
+  stated: 'the CRM states it',
+  absence: 'missing from the CRM',
+  flag: 'deleted in the CRM',
+  address: 'the CRM has another address',
+  undone: '`undo` took our opt-in back',
+};
+
+const stopWords = {
+  protect: 'contacts.protect names this person',
+  optIns: 'policy.optIns is off',
+  sample: 'contacts.sample chooses others',
+} as const;
+
+function platformLines({ platform }: PersonDocument): string[] {
+  const stands = 'the recorded state is used instead';
+  if (!platform.read) return [`not read (${platform.why}): ${stands}`];
+  if (platform.contacts.length === 0) return ['does not know this person'];
+  return platform.contacts.flatMap((contact) => {
+    const { id, status, left, suppressed, channels, updatedAt, notSynced } = contact;
+    const states = [
+      cell(status ?? (left ? 'opted out of all mail' : 'subscribed')),
+      ...(suppressed === null ? [] : [`suppressed: ${cell(suppressed)}`]),
+      ...Object.entries(channels).map(([channel, is]) => `${channel} ${stateWords(is)}`),
+    ];
+    const changed = updatedAt === null ? '' : ` (changed ${updatedAt})`;
+    const { firstName, lastName, properties = {}, groups = [] } = notSynced ?? {};
+    const name = [firstName, lastName].filter(Boolean).join(' ');
+    const more = [
+      ...(name === '' ? [] : [`name ${JSON.stringify(name)}`]),
+      ...(Object.keys(properties).length === 0 ? [] : [`properties ${JSON.stringify(properties)}`]),
+      ...(groups.length === 0 ? [] : [`groups ${cell(groups.join(', '))}`]),
+    ];
+    return [
+      `contact ${id}: ${states.join(', ')}${changed}`,
+      ...(more.length === 0 ? [] : [`not synced: ${more.join('; ')}`]),
+    ];
+  });
+}
+
+/** Says what would happen in a channel, and why. */
+function decisionItem({ crm, platform }: PersonDocument, channel: Channel): Item {
+  const { decision, tried, gates: asked, by, row, problem, stoppedBy, desired, observed } = channel;
+  // The rule or gate that decided.
+  const rule = [...tried, ...asked].find(({ id }) => id === by);
+  const wish = desiredWords(desired, crm);
+  const asks = by === 'no-opinion' ? wish : rule?.asks;
+  const why = stoppedBy === null ? (asks ?? 'no rule matches') : stopWords[stoppedBy];
+  const number = row === 0 ? '' : ` (rule ${row})`;
+  const also = problem ? `; ${renderProblem(problem)}` : '';
+  const left = observed === 'opt_in' && platform.contacts.find((one) => one.left);
+  const but = left && `, but ${left.status ?? 'unsubscribed from all mail'}`;
+  const state = but ? `opt in for the channel${but}` : stateWords(observed);
+  const whose = channel.ours ? '' : ', by a contact that is not ours';
+  const { settlement, recorded } = channel;
+  const was = recorded ? memberWords(recorded) : '–';
+  return {
+    id: channel.channel,
+    text: [
+      { channel: channel.channel },
+      `: ${doneWords[decision] ?? decision}: ${why}${number}${also}`,
+    ],
+    notes: [
+      ...columnLines(channel.channel, crm.records),
+      `${wish}; recorded ${was}; the platform shows ${state}${whose}`,
+      ...(settlement
+        ? [
+            `resolved as an opt-${settlement.as} by ${settlement.by}, ${settlement.at}: ` +
+              `${settlement.reason} (evidence: ${settlement.evidence})`,
+          ]
+        : []),
+    ],
+  };
+}
+
+/** Says what would be sent, and what is kept back. */
+function sendLines({ sends, keptBack, history }: PersonDocument): Text[] {
+  const changeWords = ({ op, channel, to }: NonNullable<typeof sends>[number]): string =>
+    `${op.replace('_', ' ')}${channelWords(channel)}${to === null ? '' : `, contact ${to}`}`;
+  const open = history.filter(({ outcome }) => outcome === 'sent' || outcome === 'unknown').length;
+  const until = 'is not known yet: until it is, only opt-outs are sent';
+  return [
+    ...(sends ?? []).map((change) => `to send: ${changeWords(change)}`),
+    ...(keptBack ?? []).map(
+      (change) => `to send: kept back: ${changeWords(change)}: ${change.asks}`,
+    ),
+    ...(sends && open > 0 ? [`to send: the outcome of ${open} sent before ${until}`] : []),
+  ];
+}
+
+const meaningWords: Readonly<Record<string, string>> = {
+  none: 'no opinion',
+  empty: 'no opinion',
+  unknown: 'no known meaning',
+};
+
+/**
+ * Names the columns of the CRM that decide about a channel, or state that the person is deleted or
+ * unsubscribed from everything, with their values.
+ */
+function columnLines(channel: string, records: PersonDocument['crm']['records']): string[] {
+  return records.flatMap(({ columns, place }) =>
+    columns
+      .filter((one) => {
+        const isSaid = one.means !== 'no' && one.means !== 'empty';
+        const isForAll = one.channel === null && isDecisiveOption(one.option) && isSaid;
+        return one.channel === channel || isForAll;
+      })
+      .map(({ option, fields, value, date, means }) => {
+        const setting = option.slice(option.lastIndexOf('.') + 1);
+        const names = fields.map((field) => `"${field}"`).join(', ');
+        const columnWord = fields.length === 1 ? 'column' : 'columns';
+        let held = `holds ${JSON.stringify(value)}${date ? ', a date' : ''}`;
+        if (value === null) held = date ? 'holds a date' : 'holds another value';
+        else if (value === '') held = 'is empty';
+        return `${setting}: ${columnWord} ${names} ${held}: ${meaningWords[means] ?? means} (${place})`;
+      }),
+  );
+}
+
+const doneWords: Readonly<Record<string, string>> = {
+  create: 'create the contact and opt in',
+  opt_in: 'opt in',
+  opt_out: 'opt out',
+  delete: 'delete',
+  nothing: 'nothing to do',
+  conflict: 'nothing is sent, a conflict',
+};
+
+const stateWords = (state: string | null) => (state === null ? 'nothing' : state.replace('_', ' '));
+
+/** Formats the desired state. `gone`: the person has no record that counts, or never had one. */
+function desiredWords(
+  desired: Channel['desired'],
+  { records, mentions }: PersonDocument['crm'],
+): string {
+  if (desired === null) {
+    const isInvalid = records.some(({ invalid }) => invalid);
+    return isInvalid
+      ? 'a CRM record is invalid, so only its opt-outs count'
+      : 'the CRM has no opinion';
+  }
+  if (desired !== 'gone') return `the CRM wants ${stateWords(desired)}`;
+  if (records.length + mentions.length === 0) return 'the CRM does not name this person';
+  if (records.length === 0) return 'no valid record of the CRM names this person';
+  return 'the CRM has this person as deleted, or out of scope';
+}
+
+/** Returns what the answers rest on, which rules were tried, what happened, and what is stored. */
+function pastSections(document: PersonDocument, extent: Extent = {}): Section[] {
+  const { answers, channels, snapshot, platform } = document;
+  const { body, ...stored } = snapshot?.raw ?? {};
+  return [
+    {
+      title: 'What the answers rest on',
+      lines: answers.map(({ channel, evidence }) => ({ text: { channel }, notes: evidence })),
+      isList: true,
+      isFolded: true,
+    },
+    ...(channels ? channels.map(triedRules) : lastRules(document)),
+    ...happenedSections(document, extent),
+    {
+      title: 'As it is stored',
+      facts: [
+        ...Object.entries(stored).map(([name, value]) => [name, String(value)] as const),
+        ...(body === undefined ? [] : [['body', JSON.stringify(body)] as const]),
+      ],
+      isFolded: true,
+    },
+    ...('raw' in platform ? platform.raw : []).map((contact) => ({
+      title: 'As the platform returns it',
+      facts: Object.entries(contact).map(
+        ([name, value]) =>
+          [name, typeof value === 'string' ? value : JSON.stringify(value)] as const,
+      ),
+      isFolded: true,
+    })),
+  ];
+}
+
+/** Shows the rules and gates of a channel in order, with what each said. */
+function triedRules({ channel, tried, gates: asked, by }: Channel): Section {
+  const rows = [
+    ...tried.map(({ id, row, asks, matches }) => ({ id, row, asks, says: matches })),
+    ...asked.map(({ id, row, asks, held }) => ({ id, row, asks: `gate: ${asks}`, says: held })),
+  ];
+  const decided = rows.some(({ id }) => id === by) ? [] : [['', '', 'no rule matches']];
+  return {
+    title: ['Rules tried for ', { channel }],
+    table: {
+      columns: ['Now', { title: 'No.', holds: 'numbers' }, 'It matches if'],
+      rows: [
+        ...rows.map(({ id, row, asks, says }) => {
+          const word = says ? 'yes' : 'no';
+          const now = id === by ? `${word}: this decided` : word;
+          return [now, String(row ?? ''), `${asks} (${id})`];
+        }),
+        ...decided,
+      ],
+    },
+    isFolded: true,
+  };
+}
+
+/** Says which rule decided the last change of each channel. */
+function lastRules({ audit, snapshot, asOf }: PersonDocument): Section[] {
+  const moved = snapshot?.moved?.to ?? [];
+  const writes = (audit?.entries ?? []).filter(({ type }) => type === 'write');
+  const last = [...new Map(writes.map((entry) => [String(entry['part']), entry])).values()];
+  const part = (entry: EntryDocument): Text =>
+    entry['part'] === '' ? 'the whole record' : { channel: String(entry['part']) };
+  // How a person was gone from the CRM, as a write states it.
+  const goneIn = ({ says }: EntryDocument): string => {
+    if (says === 'deleted') return '; here: marked as deleted in the CRM';
+    if (says !== 'gone') return '';
+    const other = `with another address in the CRM (${moved.join(', ')})`;
+    return `; here: ${moved.length > 0 ? other : 'missing from the CRM'}`;
+  };
+  return [
+    {
+      title: 'Which rule decided our last change',
+      lines: last.map((one): Text => {
+        const rule = ruleText(String(one['rule']));
+        return [part(one), `, ${one.at}: ${rule}${goneIn(one)}`].flat();
+      }),
+      isList: true,
+      none: asOf === null ? 'The audit log has no change of this person.' : undefined,
+    },
+  ];
+}
+
+function happenedSections(document: PersonDocument, extent: Extent): Section[] {
+  const { happenings = Infinity, characters = Infinity } = extent;
+  const { audit, history, requests } = document;
+  const entries = audit?.entries ?? [];
+  const idOf = (...parts: unknown[]): string => JSON.stringify(parts);
+  const changes = new Map(history.map((one) => [idOf(one.run, one.op, one.channel), one]));
+  const ofEntries = entries.map((entry): Happening => {
+    const id = idOf(entry.run?.id, entry['op'], entry['part']);
+    const change = changes.get(id);
+    // The audit log has no write of some changes, such as of one that was never sent.
+    changes.delete(id);
+    return ofEntry(entry, change);
+  });
+  const all = [
+    ...ofEntries,
+    ...[...changes.values()].map(ofChange),
+    ...requests.map((one) => ofRequest(one, characters)),
+    ...ofPlatform(document.snapshot),
+  ].toSorted((a, b) => b.at.localeCompare(a.at));
+  const more = all.length - happenings;
+  return [
+    {
+      title: 'What happened, the newest first',
+      happened: all.slice(0, happenings),
+      none: 'Nothing is kept about this person.',
+    },
+    {
+      lines:
+        more > 0
+          ? [`… and ${withCommas(more)} before: a file (\`explain --output\`) has all of it.`]
+          : [],
+    },
+  ];
+}
+
+function runSpan(run: string | null | undefined): Text {
+  return run ? [' (', { page: `runs/${run}`, text: `run ${run}` }, ')'] : [];
+}
+
+function ofEntry(entry: EntryDocument, change: Change | undefined): Happening {
+  const { at, run, seq } = entry;
+  const { title, facts } = entryParts(entry);
+  return {
+    at,
+    title: [title, runSpan(run?.id), change ? reasonWords(change) : ''].flat(),
+    facts: [...facts, ['audit log', seq === 0 ? 'not written yet' : `entry ${seq}`]],
+  };
+}
+
+type Change = PersonDocument['history'][number];
+
+function ofChange(change: Change): Happening {
+  const { at, run, op, channel, outcome, reason } = change;
+  // The result of a creation decides about the other changes of the person.
+  const became = reason === plannedAgain ? plannedAgain : outcomeName(outcome);
+  const where = channel === '' ? '' : ` ${channel}`;
+  return {
+    at,
+    title: [
+      `${changeName(op, false)}${where} – ${became}`,
+      runSpan(run),
+      reasonWords(change),
+    ].flat(),
+    facts: [],
+  };
+}
+
+function reasonWords({ reason, fix, approval }: Change): string {
+  const why =
+    reason === null || reason === plannedAgain ? '' : `: ${renderProblem({ reason, fix })}`;
+  return `${approvalWords(approval)}${why}`;
+}
+
+/** Returns the opt-outs that the person, or another program, made on the platform. */
+function ofPlatform(snapshot: Snapshot | null): Happening[] {
+  if (!snapshot) return [];
+  const made = Object.entries(snapshot.channels)
+    .filter(([, { is, by }]) => is === 'opt_out' && by === 'platform')
+    .map(([channel, of]) => ({ ...of, what: `opted out of ${channel}` }));
+  const all = snapshot.allMail ? [{ ...snapshot.allMail, what: 'left all mail' }] : [];
+  return [...made, ...all].flatMap(({ what, after, until }): Happening[] => {
+    if (until === null) return [];
+    const by = 'the person, or another program: no write of this mirror did it';
+    const when = timeWords({ after, until });
+    return [
+      {
+        at: until,
+        title: `${what} on the platform`,
+        facts: [
+          ['by', by],
+          ['when', when],
+        ],
+      },
+    ];
+  });
+}
+
+function ofRequest(one: PersonDocument['requests'][number], characters: number): Happening {
+  const { at, run, route, method, path, status, failure, ms, attempt, requestId } = one;
+  const id = requestId === null ? '' : `, request id ${requestId}`;
+  const asked = `asked the platform: ${route}, answered ${status ?? failure ?? 'nothing'}`;
+  const texts = [['Sent', one.request] as const, ['Answered', one.answer] as const];
+  return {
+    at,
+    title: [asked, runSpan(run)].flat(),
+    facts: [['request', `${method} ${path} (try ${attempt}, ${withCommas(ms)} ms${id})`]],
+    texts: texts.flatMap(([name, text]) =>
+      text === null ? [] : [[name, text.slice(0, characters)] as const],
+    ),
+  };
+}
