@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { renderProblem } from '../domain/errors.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { lookInto, openSnapshot } from '../store/snapshot.ts';
@@ -12,7 +13,7 @@ import {
   type CheckedPart,
 } from '../app/check/part-check.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { type LookFlags, lookOptions } from '../app/snapshot-command.ts';
+import { type LookFlags, lookOptions, print } from '../app/snapshot-command.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
 import { ignoredWords } from '../views/lookup/ignored-files.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
@@ -20,7 +21,6 @@ import { type Finding, look } from '../app/check/finding.ts';
 import { columnDocument, columnSections, peopleSections } from '../app/check/mapped-columns.ts';
 import type { SourceCheck } from '../app/check/source-check.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
-import { sectionLines } from '../views/render/text.ts';
 import type { Section, Text } from '../views/sections.ts';
 import {
   checkClock,
@@ -88,36 +88,32 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     // The sample is read from the staged reading, so the snapshot has to be open.
     const sample = people?.sample(snapshot, namesOf(snapshot, asTheyAre), asTheyAre);
     const { columns = [], counts } = contacts?.source ?? {};
-    if (flags.json) {
-      const templates = parts.find(({ kind }) => kind === 'template');
-      const document = {
-        mirror: config.mirror,
-        ok: findings.every(({ level }) => level !== 'fail'),
-        findings: findings.map(({ what, level, found }) => {
-          return { what, ok: level !== 'fail', level, found };
-        }),
-        contacts: countsDocument(contacts?.source),
-        templates: countsDocument(templates?.source),
-        /** Null if the CRM has nobody as deleted or out of scope. */
-        unmanaged: contacts?.unmanaged ?? null,
-        columns: columnDocument(columns, asTheyAre),
-        people: sample?.people ?? [],
-        skipped: sample?.skipped ?? [],
-      };
-      shell.print(JSON.stringify(document, null, 2));
-    } else {
-      const lines = findings.map(({ what, level, found }): Text => [
-        marks[level],
-        ` ${what}: ${found}`,
-      ]);
-      const sections = [
-        { lines },
-        ...columnSections(columns, asTheyAre),
-        ...(sample && counts ? peopleSections(sample, counts.skipped) : []),
-        ...(counts ? [countsSection(counts)] : []),
-      ];
-      for (const line of sectionLines(sections, { width: shell.width })) shell.print(line);
-    }
+    const templates = parts.find(({ kind }) => kind === 'template');
+    const document = {
+      mirror: config.mirror,
+      ok: findings.every(({ level }) => level !== 'fail'),
+      findings: findings.map(({ what, level, found: reason, fix }) => {
+        return { what, ok: level !== 'fail', level, found: renderProblem({ reason, fix }) };
+      }),
+      contacts: countsDocument(contacts?.source),
+      templates: countsDocument(templates?.source),
+      /** Null if the CRM has nobody as deleted or out of scope. */
+      unmanaged: contacts?.unmanaged ?? null,
+      columns: columnDocument(columns, asTheyAre),
+      people: sample?.people ?? [],
+      skipped: sample?.skipped ?? [],
+    };
+    const lines = findings.map(({ what, level, found: reason, fix }): Text => [
+      marks[level],
+      ` ${what}: ${renderProblem({ reason, fix })}`,
+    ]);
+    const sections = [
+      { lines },
+      ...columnSections(columns, asTheyAre),
+      ...(sample && counts ? peopleSections(sample, counts.skipped) : []),
+      ...(counts ? [countsSection(counts)] : []),
+    ];
+    print({ document, sections }, flags, shell);
   } finally {
     snapshot.close();
     await platform.close();

@@ -9,10 +9,9 @@ import type { Summary } from '../engine/report/run-summary.ts';
 import { systemClock } from '../http/system-clock.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
-import { type LookFlags, namingOptions } from '../app/snapshot-command.ts';
+import { type LookFlags, namingOptions, print } from '../app/snapshot-command.ts';
 import { parseWhole } from '../views/lookup/list-options.ts';
 import { codeOfStop, exitCode } from '../compose/output/exit-codes.ts';
-import { problemsSection } from '../views/lookup/problem-groups.ts';
 import { onlyOf, readOnlyPeople } from '../app/run/only-people.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { compareRehearsals } from '../trials/rehearsal/compare-rehearsals.ts';
@@ -21,7 +20,6 @@ import { observeOriginal, type Original } from '../trials/rehearsal/observe-orig
 import { differencesDocument, rehearsedRun } from '../trials/rehearsal/rehearsal-document.ts';
 import { commandLine } from '../compose/output/printed-commands.ts';
 import { signing } from '../engine/report/guard-text.ts';
-import { sectionLines } from '../views/render/text.ts';
 import { bang } from '../views/run/change-groups.ts';
 import { type Rehearsal, rehearsalSections, rehearsalTitle } from '../views/run/rehearsal.ts';
 import { modeOf } from './sync.ts';
@@ -189,7 +187,6 @@ function report(
       ? differencesDocument(compareRehearsals(rehearsed, compared), naming)
       : null,
   };
-  if (flags.json) return shell.print(JSON.stringify(document, null, 2));
   // A template is created in two steps.
   const planned = rehearsed.groups
     .filter(({ held }) => !held)
@@ -209,8 +206,8 @@ function report(
       most,
       namesAll: '--all names them all',
     }),
-    problemsSection(document.groups),
   ];
-  for (const line of sectionLines(sections, { width: shell.width })) shell.print(line);
+  print({ document, sections }, flags, shell);
+  if (flags.json) return;
   for (const reason of document.reasons) shell.note(`crm-mirror: ${reason}`);
 }

@@ -1,10 +1,12 @@
 /** Defines the findings of `check`, and turns expected errors into findings. */
-import { Interrupted, Invalid, isExpected, renderProblem } from '../../domain/errors.ts';
+import { Interrupted, Invalid, isExpected } from '../../domain/errors.ts';
 
 /** The result of a check. `note` marks what stops no mirror but should be fixed. */
 export interface Found {
   level: 'ok' | 'note' | 'fail';
   found: string;
+  /** What to do about it. */
+  fix?: string | undefined;
 }
 
 /** A check and its result. */
@@ -25,6 +27,6 @@ export async function look(what: string, at: () => Found | Promise<Found>): Prom
 }
 
 /** Returns the finding about a problem that stops no mirror. */
-export function note(what: string, reason: string, fix: string | undefined): Finding {
-  return { what, level: 'note', found: renderProblem({ reason, fix }) };
+export function note(what: string, found: string, fix: string | undefined): Finding {
+  return { what, level: 'note', found, fix };
 }

@@ -4,7 +4,7 @@
  */
 import type { Config } from '../../config/config.ts';
 import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
-import { Interrupted, isExpected, renderProblem } from '../../domain/errors.ts';
+import { Interrupted, isExpected } from '../../domain/errors.ts';
 import { sayUnknown } from '../../domain/unknown-words.ts';
 import type { MirrorPart } from '../../engine/context/mirror-context.ts';
 import { sayMissing } from '../../engine/read/source-read.ts';
@@ -104,7 +104,7 @@ function checkValues(
     const { option: what, fix } = words;
     // There an unknown word may mean deleted or opted out.
     const level = isDecisiveOption(what) ? 'fail' : 'note';
-    return { what, level, found: renderProblem({ reason: sayUnknown(words, { asTheyAre }), fix }) };
+    return { what, level, found: sayUnknown(words, { asTheyAre }), fix };
   });
   for (const { reason, fix } of sayMissing(snapshot, kind, source.counts.missing)) {
     findings.push(note('people who are missing', reason, fix));
@@ -158,13 +158,15 @@ function judgeMissing(names: string[], { rows, parts }: Page, snapshot: Snapshot
   const isAlike = !parts.differ && rows.length > 1 && parts.names.length > 1;
   if (namesAll === true || (namesAll === undefined && isAlike)) {
     const others = parts.names.join(', ');
-    const reason = `the platform has no ${them}; ${listed} there ${rows.length === 1 ? 'names' : 'name'} ${others}`;
-    const fix = 'correct the ids in contacts.channels, or make the channels on the platform';
-    return { level: 'fail', found: renderProblem({ reason, fix }) };
+    const name = rows.length === 1 ? 'names' : 'name';
+    return {
+      level: 'fail',
+      found: `the platform has no ${them}; ${listed} there ${name} ${others}`,
+      fix: 'correct the ids in contacts.channels, or make the channels on the platform',
+    };
   }
-  const reason = `none of ${listed} names ${them}, so it is not known whether the platform has it`;
-  const fix = 'compare the ids on the platform';
-  return { level: 'note', found: renderProblem({ reason, fix }) };
+  const found = `none of ${listed} names ${them}, so it is not known whether the platform has it`;
+  return { level: 'note', found, fix: 'compare the ids on the platform' };
 }
 
 /** The number of contacts that are compared at most; a plan compares all. */
@@ -254,28 +256,26 @@ export async function lookAtSenders(
   }
   return [...senders]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, templates]) => {
-      const used = `sends ${templates} ${templates === 1 ? 'template' : 'templates'}`;
-      const { level, found } = judgeDomain(name, known.get(name));
-      return { what: `sender domain ${name}`, level, found: `${used}; ${found}` };
+    .map(([name, templates]): Finding => {
+      const [isWell, found, fix] = judgeDomain(name, known.get(name));
+      const used = `sends ${counted(templates, 'template')}; ${found}`;
+      return { what: `sender domain ${name}`, level: isWell ? 'ok' : 'note', found: used, fix };
     });
 }
 
-function judgeDomain(name: string, domain: Domain | undefined): Found {
-  const noted = (reason: string, fix: string): Found => {
-    return { level: 'note', found: renderProblem({ reason, fix }) };
-  };
+function judgeDomain(
+  name: string,
+  domain: Domain | undefined,
+): [isWell: boolean, found: string, fix?: string] {
   if (!domain)
-    return noted('the platform does not know it', `crm-mirror platform domains create ${name}`);
+    return [false, 'the platform does not know it', `crm-mirror platform domains create ${name}`];
   const { status, isSendingEmailEnabled, verificationFailedReason: why } = domain;
-  if (isSendingEmailEnabled === false) {
-    return noted('its sending is switched off', 'switch it on on the platform');
-  }
-  if (status === 'active') return { level: 'ok', found: 'verified (active)' };
-  if (status === 'verifying') {
-    return { level: 'note', found: 'not verified yet: the platform is looking at its DNS records' };
-  }
+  if (isSendingEmailEnabled === false)
+    return [false, 'its sending is switched off', 'switch it on on the platform'];
+  if (status === 'active') return [true, 'verified (active)'];
+  if (status === 'verifying')
+    return [false, 'not verified yet: the platform is looking at its DNS records'];
   const reason = why ? ` (${cell(why)})` : '';
   const then = `make its DNS records, then crm-mirror platform domains verify ${name}`;
-  return noted(`not verified: ${cell(status)}${reason}`, then);
+  return [false, `not verified: ${cell(status)}${reason}`, then];
 }

@@ -4,7 +4,7 @@
  * columns that look like an opt-out, and that the configuration does not use.
  */
 import { isUnsubscribedOption } from '../../domain/values/decisive-options.ts';
-import { Invalid, renderProblem } from '../../domain/errors.ts';
+import { Invalid } from '../../domain/errors.ts';
 import type { DesiredRow } from '../../domain/record.ts';
 import type { MirrorPart } from '../../engine/context/mirror-context.ts';
 import { readSource, type SourceRead } from '../../engine/read/source-read.ts';
@@ -121,7 +121,7 @@ async function judge(
   sample: DesiredRow | undefined,
 ): Promise<Found> {
   if (!read.complete) {
-    return { level: 'fail', found: renderProblem({ reason: read.why, fix: read.fix }) };
+    return { level: 'fail', found: read.why, fix: read.fix };
   }
   const [first] = snapshot.staging.invalid(type.name, 0, 1);
   const example = first ? `, the first at ${first.place}: ${first.invalid?.reason}` : '';
@@ -141,7 +141,7 @@ async function judge(
   // A single record proves nothing about a column.
   if (invalid < 2 || invalid * 2 <= records) return { level: 'ok', found };
   const fix = 'correct the columns and words of the configuration: see below what they hold';
-  return { level: 'fail', found: renderProblem({ reason: `most are invalid: ${found}`, fix }) };
+  return { level: 'fail', found: `most are invalid: ${found}`, fix };
 }
 
 /** The maximum number of different columns that are looked at. */

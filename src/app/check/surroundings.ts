@@ -1,6 +1,5 @@
 /** Checks what surrounds a mirror: its files, its do-not-contact list, its snapshot and Redis. */
 import type { Config } from '../../config/config.ts';
-import { renderProblem } from '../../domain/errors.ts';
 import { readDoNotContactList } from '../../store/do-not-contact/list-file.ts';
 import { proveOwn } from '../../engine/account/account-binding.ts';
 import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
@@ -30,10 +29,10 @@ export function checkPlaces({ snapshot, ledger }: Config): Finding[] {
     ['key of the do-not-contact list', ledger.keyFile],
   ] as const;
   const found = files.flatMap(([what, path]): Finding[] => {
-    const reason = whyNotWritable(path, { isOnlyRead: path === ledger.keyFile });
-    if (reason === undefined) return [];
+    const why = whyNotWritable(path, { isOnlyRead: path === ledger.keyFile });
+    if (why === undefined) return [];
     const fix = 'let the user who runs this write there, or name another path';
-    return [{ what, level: 'fail', found: renderProblem({ reason, fix }) }];
+    return [{ what, level: 'fail', found: why, fix }];
   });
   // The files usually lie in one folder, which is then named once.
   return found.filter((one, at) => found.findIndex(({ found: text }) => text === one.found) === at);
@@ -75,11 +74,10 @@ export async function checkRedis(url: string): Promise<Found> {
   const server = valkey === undefined ? `Redis ${read('redis_version')}` : `Valkey ${valkey}`;
   const policy = evictionPolicyIn(info);
   if (policy === undefined) return { level: 'ok', found: `${server} answers` };
-  const reason =
+  const found =
     `${server} answers, and throws away what waits in it when its memory is full ` +
     `(maxmemory-policy ${policy})`;
-  const fix = 'set maxmemory-policy noeviction';
-  return { level: 'note', found: renderProblem({ reason, fix }) };
+  return { level: 'note', found, fix: 'set maxmemory-policy noeviction' };
 }
 
 /** Names a large difference between this machine's clock and the platform's. */

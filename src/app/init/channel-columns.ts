@@ -1,4 +1,7 @@
-/** Decides whether a column of a channel holds consents or opt-outs. Neither is ever guessed. */
+/**
+ * Finds the column of each channel by name, and decides whether it holds consents or opt-outs, which
+ * is never guessed.
+ */
 import { Invalid } from '../../domain/errors.ts';
 import { isOptOutField, isNamedLikeRefusal } from '../../domain/opt-out-names.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
@@ -7,6 +10,8 @@ import { wordFlag } from './column-flags.ts';
 import { unreadable } from './opt-out-answer.ts';
 import type { Column } from './sample/sample.ts';
 import { Undecided } from './sample/undecided.ts';
+import type { PlatformChannel } from './platform-channels.ts';
+
 /** What the user says about the columns of channels. */
 export interface ChannelChoices {
   channels: readonly { id: string; column: string }[];
@@ -78,4 +83,36 @@ export function refuseStray({ optOut, elseIn }: ChannelChoices, used: readonly s
       fix: `add --channel ${quoted(`ID=${stray}`)}; if yes means no mail at all, use --unsubscribed`,
     });
   }
+}
+
+/**
+ * Returns the columns that are named like a channel, or like its id. Names have to be equal but for
+ * case, spaces and punctuation: `No newsletter` is not the consent to `Newsletter`. A name that
+ * fits several channels or several columns is left out.
+ */
+export function matchChannels(
+  columns: readonly Chosen[],
+  platform: readonly PlatformChannel[],
+): (Chosen & PlatformChannel)[] {
+  const pairs = platform.flatMap((channel) => {
+    const { id, name } = channel;
+    const names = [bare(name), bare(id), bare(id.replace(/^[a-z]{1,4}_/i, ''))];
+    const fitting = columns.filter(
+      ({ column }) => bare(column.name) !== '' && names.includes(bare(column.name)),
+    );
+    return fitting.map((chosen) => ({ ...chosen, ...channel }));
+  });
+  const single = pairs.filter(
+    (pair) =>
+      pairs.filter(({ id }) => id === pair.id).length === 1 &&
+      pairs.filter(({ column }) => column === pair.column).length === 1,
+  );
+  const why = "it is named like the platform's channel";
+  return single.map((pair) => ({ ...pair, why: `${why} ${pair.name}` }));
+}
+
+/** Returns a name without case, spaces, punctuation and the folders of a dotted path. */
+function bare(name: string): string {
+  const last = name.split('.').findLast((part) => part !== '') ?? '';
+  return last.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '');
 }

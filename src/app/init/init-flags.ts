@@ -4,7 +4,7 @@
  */
 import type { Command } from 'commander';
 import { Invalid } from '../../domain/errors.ts';
-import type { PlatformChannel } from './match-channels.ts';
+import type { PlatformChannel } from './platform-channels.ts';
 import { columnFlag, wordsOf } from './column-flags.ts';
 import type { Choices } from './propose-columns.ts';
 import type { Undecided } from './sample/undecided.ts';

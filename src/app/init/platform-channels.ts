@@ -6,7 +6,12 @@ import { isExpected } from '../../domain/errors.ts';
 import { createPlatform } from '../../platform/platform.ts';
 import { addressFault } from '../../sources/shared/option-fields.ts';
 import type { Shell } from '../../compose/process-shell.ts';
-import type { PlatformChannel } from './match-channels.ts';
+
+/** A channel as the platform names it. */
+export interface PlatformChannel {
+  id: string;
+  name: string;
+}
 
 /** The address of the local emulator, which is the platform if no other is named. */
 export const localPlatform = 'http://127.0.0.1:4010';

@@ -34,11 +34,12 @@ import {
   type ChannelColumn,
   channelColumn,
   isHubspotOptOut,
+  matchChannels,
   refuseStray,
 } from './channel-columns.ts';
 import { columnsIn } from './column-flags.ts';
 import { denialAnswer, optOutAnswer, placeholder, unreadable } from './opt-out-answer.ts';
-import { matchChannels, type PlatformChannel } from './match-channels.ts';
+import type { PlatformChannel } from './platform-channels.ts';
 import type { Column, Role, Sample, Value } from './sample/sample.ts';
 import { type FlagAnswer, Undecided } from './sample/undecided.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';

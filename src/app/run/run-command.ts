@@ -24,7 +24,6 @@ import {
 } from '../../views/run/run-sections.ts';
 import { cannotSection } from '../../views/run/change-groups.ts';
 import type { Section } from '../../views/sections.ts';
-import { sectionLines } from '../../views/render/text.ts';
 import { type QuietFlags, verboseOptions } from '../../compose/output/verbosity.ts';
 import {
   type Mirror,
@@ -48,7 +47,7 @@ import { outletsOf } from '../../compose/progress/progress-line.ts';
 import { clearRestored, copiedAt } from '../../compose/snapshot-marks.ts';
 import { alertsIn } from '../../views/status/run-history.ts';
 import type { Shell } from '../../compose/process-shell.ts';
-import { type LookFlags, namingOptions } from '../snapshot-command.ts';
+import { type LookFlags, namingOptions, print } from '../snapshot-command.ts';
 import { onlyOf, readOnlyPeople } from './only-people.ts';
 import { isFirstLoad } from '../../engine/context/run-context.ts';
 import { instant } from '../../compose/output/format-values.ts';
@@ -125,10 +124,8 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
   } catch (error) {
     const reasons = explain(error).text.split('\n');
     const summary = nothingDone({ mirror, mode: modeName(mode), reasons });
-    if (flags.json) {
-      const document = runDocument(summary, { names: ({ key }) => key, addresses: false });
-      shell.print(JSON.stringify(document, null, 2));
-    }
+    const document = runDocument(summary, { names: ({ key }) => key, addresses: false });
+    print({ document }, flags, shell);
     throw error;
   }
 }
@@ -181,8 +178,7 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
         if (round === 1 && writes && !flags.json) {
           // What cannot be undone is said before anything is sent.
           const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
-          const cannot = [cannotSection(plan.cannot ?? [], names)];
-          for (const line of sectionLines(cannot, { width: shell.width })) shell.print(line);
+          print({ document: {}, sections: [cannotSection(plan.cannot ?? [], names)] }, {}, shell);
         }
         const isDocument = wanted.undo !== undefined && !writes;
         if (isDocument || !(flags.json || wanted.all))
@@ -230,16 +226,18 @@ async function printRun(
     addresses,
     ...(isPlanOfUndo && { planned: view.samples }),
   });
-  if (flags.json) return shell.print(JSON.stringify(document, null, 2));
+  if (flags.json) return print({ document }, flags, shell);
   if (!isQuiet) {
     const adds = (await wanted.adds?.(ended)) ?? [];
-    const shown = all ? { ...ended, view: { ...view, samples: [] } } : ended;
+    const problems = problemsSection(document.groups);
+    const shown = { ...ended, view: all ? { ...view, samples: [] } : view };
     const sections = runSections(shown, { ...flags, writes, names }, adds);
-    for (const line of sectionLines(sections, { width: shell.width })) shell.print(line);
-    if (all && view.plan)
+    print({ document, sections: all ? sections : [...sections, problems] }, flags, shell);
+    if (all && view.plan) {
       for await (const line of allLines(view.plan, names, shell.width)) shell.print(line);
-    const problems = sectionLines([problemsSection(document.groups)], { width: shell.width });
-    for (const line of problems.length > 0 ? ['', ...problems] : []) shell.print(line);
+      if (document.groups.length > 0) shell.print('');
+      print({ document, sections: [problems] }, flags, shell);
+    }
   }
   const unsaid = summary.reasons.filter(
     (reason, at) => !mirror.notes.includes(reason) && summary.reasonCodes[at] !== 'policy',

@@ -5,7 +5,6 @@
 import { withCommas } from '../../domain/values/counted.ts';
 import { instant, lasting } from '../../compose/output/format-values.ts';
 import type { CommandAnswer } from '../../compose/separate-process.ts';
-import { problemsSection } from '../../views/lookup/problem-groups.ts';
 import { maskedText } from '../../views/lookup/person-names.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import {
@@ -15,7 +14,6 @@ import {
   type Rehearsal,
   rehearsalSections,
 } from '../../views/run/rehearsal.ts';
-import type { Section } from '../../views/sections.ts';
 import { html, type Html, sectionsHtml, timeOf, timeText } from '../../views/render/html.ts';
 import { actionForm } from '../view/form.ts';
 import { jobSection } from '../view/live-area.ts';
@@ -100,7 +98,11 @@ function resultOf(
   const { seesAddresses } = request.user;
   const { tone, text } = endings[found.status];
   const { ms, mode, peopleCount, requests, reasons } = found;
-  const rehearsal = seesAddresses ? found : maskedRehearsal(found, names);
+  // What awaits approval has a section of its own.
+  const groups = found.groups.filter((group) => group.class !== 'held');
+  const rehearsal = seesAddresses
+    ? { ...found, groups }
+    : maskedRehearsal({ ...found, groups }, names);
   // Without a snapshot, there is no key from which a hash could be made.
   const isNamed = snapshot !== undefined || seesAddresses;
   const sections = rehearsalSections(isNamed ? rehearsal : { ...rehearsal, people: [] }, {
@@ -126,31 +128,21 @@ function resultOf(
       ${tile(withCommas(requests.total), 'requests to the platform')}
     </div>
     ${sectionsHtml(
-      [
-        { title: 'Why', lines: reasons.length === 0 ? [] : why, isList: true },
-        ...sections,
-        recordsSection(found, seesAddresses),
-      ],
+      [{ title: 'Why', lines: reasons.length === 0 ? [] : why, isList: true }, ...sections],
       readerOf(request, snapshot),
     )}`;
 }
 
+/** Hides the words and values of records: of a problem, the cause is said alone. */
 function maskedRehearsal(found: Rehearsal, names: Seen['names']): Rehearsal {
   const people = found.people.map(({ changes, ...person }) => ({
     ...person,
     changes: changes.map((one) => ({ ...one, reason: maskedText(one.reason, names) })),
   }));
-  return { ...found, people };
-}
-
-/** Without addresses, the words and values of records stay hidden: the cause is said alone. */
-function recordsSection({ groups }: Rehearsal, seesAddresses: boolean): Section {
-  const shown = groups
-    .filter((group) => group.class !== 'held')
-    .map((group) =>
-      seesAddresses ? group : { ...group, reason: group.cause, fix: '', samples: [] },
-    );
-  return { ...problemsSection(shown), title: 'Records with a problem' };
+  const groups = found.groups.map((group) => {
+    return { ...group, reason: group.cause, fix: '', samples: [] };
+  });
+  return { ...found, people, groups };
 }
 
 /** Says since when the limit of a route is known, which the rehearsal took from the last run. */

@@ -5,7 +5,7 @@ import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Config } from '../../config/config.ts';
 import { changeName } from '../../compose/output/change-words.ts';
 import { lasting } from '../../compose/output/format-values.ts';
-import type { ShownGroup } from '../lookup/problem-groups.ts';
+import { problemsSection, type ShownGroup } from '../lookup/problem-groups.ts';
 import { limitWords } from '../../engine/report/duration-forecast.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
 import { heldIn, type PlannedRecord, type Summary } from '../../engine/report/run-summary.ts';
@@ -173,6 +173,7 @@ export function rehearsalSections(rehearsal: Rehearsal, view: RehearsalView): Se
       title: 'Templates that would change',
       lines: templates.length === 0 ? [] : [`${templates.join(', ')}${more}`],
     },
+    problemsSection(rehearsal.groups),
     ...differenceSections(rehearsal, view),
     {
       title: 'What was sent',
