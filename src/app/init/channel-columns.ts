@@ -1,5 +1,5 @@
 /**
- * Finds the column of each channel by name, and decides whether it holds consents or opt-outs, which
+ * Finds the column of each channel by name, and decides whether it holds consents or opt-outs: that
  * is never guessed.
  */
 import { Invalid } from '../../domain/errors.ts';

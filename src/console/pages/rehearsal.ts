@@ -18,7 +18,7 @@ import { html, type Html, sectionsHtml, timeOf, timeText } from '../../views/ren
 import { actionForm } from '../view/form.ts';
 import { jobSection } from '../view/live-area.ts';
 import { documentIn, type Job, rehearsalSubject } from '../view/jobs.ts';
-import { linesSection, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { linkTo, type Page, type PageRequest } from '../view/page.ts';
 import { readerOf } from '../view/console-text.ts';
 
 /** The page of the last rehearsal. */
@@ -56,7 +56,7 @@ async function answerPart(request: PageRequest, job: Job, answer: CommandAnswer)
   }
   const isHidden = !request.user.seesAddresses && found.length > 0;
   const lines = isHidden ? ['An operator sees here why it could not be made.'] : found;
-  return linesSection('The rehearsal could not be made', lines);
+  return sectionsHtml([{ title: 'The rehearsal could not be made', lines }], readerOf(request));
 }
 
 function formSection(request: PageRequest): Html | '' {

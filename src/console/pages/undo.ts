@@ -24,7 +24,7 @@ import { actionForm } from '../view/form.ts';
 import { jobSection } from '../view/live-area.ts';
 import { documentIn, type Job, undoSubject } from '../view/jobs.ts';
 import { html, type Html, prose, sectionsHtml, timeOf } from '../../views/render/html.ts';
-import { link, linesSection, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { link, linkTo, type Page, type PageRequest } from '../view/page.ts';
 import type { Text } from '../../views/sections.ts';
 import { readerOf } from '../view/console-text.ts';
 
@@ -73,7 +73,8 @@ async function jobPart(request: PageRequest, job: Job): Promise<Html> {
   const hasFailed = !Array.isArray(document) && ['failed', 'interrupted'].includes(document.status);
   const found = hasFailed ? document.reasons : document;
   if (Array.isArray(found)) {
-    return html`${beforePart(job.before)} ${linesSection('There is no plan', found)}
+    const none = [{ title: 'There is no plan', lines: found }];
+    return html`${beforePart(job.before)} ${sectionsHtml(none, readerOf(request))}
     ${planForm(request, 'Try again')}`;
   }
   return html`${beforePart(job.before, found)}
@@ -114,23 +115,24 @@ function beforePart(before: Job | undefined, plan?: UndoPlan): Html | '' {
 
 function undonePart(request: PageRequest, answer: CommandAnswer): Html {
   const found = undoneIn(answer);
-  if (Array.isArray(found)) {
-    const title = answer.code === 0 ? 'The run is undone' : 'The run could not be undone';
-    return html`${linesSection(title, found)} ${planForm(request, 'Show the plan again')}`;
-  }
-  const { run, status, reasons, contacts, templates, deferred } = found;
+  const isDone = !Array.isArray(found) && ['done', 'rejected'].includes(found.status);
+  let title = isDone || answer.code === 0 ? 'The run is undone' : 'The run could not be undone';
+  if (!Array.isArray(found) && !isDone) title = 'The run is not wholly undone';
+  const lines = Array.isArray(found) ? found : undoneLines(found);
+  return html`${sectionsHtml([{ title, lines }], readerOf(request))}
+  ${isDone ? '' : planForm(request, 'Show the plan again')}`;
+}
+
+function undoneLines(found: RunDocument): Text[] {
+  const { run, reasons, contacts, templates, deferred } = found;
   const later = deferredCount(deferred);
   const refused = contacts.refused + templates.refused;
-  const isGood = status === 'done' || status === 'rejected';
-  const title = isGood ? 'The run is undone' : 'The run is not wholly undone';
-  const lines: Text[] = [
+  const waits =
+    `${counted(later, 'record')} must wait: the configuration limits such changes to certain ` +
+    'hours. Undo the run again then.';
+  return [
     appliedWords(found),
-    ...(later > 0
-      ? [
-          `${counted(later, 'record')} must wait: the configuration limits such changes to certain ` +
-            'hours. Undo the run again then.',
-        ]
-      : []),
+    ...(later > 0 ? [waits] : []),
     ...(refused > 0 ? [`The platform refused ${withCommas(refused)}.`] : []),
     ...reasons,
     [
@@ -139,8 +141,6 @@ function undonePart(request: PageRequest, answer: CommandAnswer): Html {
       '.',
     ],
   ];
-  return html`${sectionsHtml([{ title, lines }], readerOf(request))}
-  ${isGood ? '' : planForm(request, 'Show the plan again')}`;
 }
 
 function appliedWords({ contacts, templates }: RunDocument): string {

@@ -1,8 +1,8 @@
 /**
- * Defines what a page of the console is, and what pages write alike: links, lines, times, and an
+ * Defines what a page of the console is, and what pages write alike: links, and an
  * error that is no bug. A new page is one file in pages/ and one row in pages.ts.
  */
-import { html, type Html, prose } from '../../views/render/html.ts';
+import { html, type Html } from '../../views/render/html.ts';
 import { explain, isBug } from '../../compose/output/failure-report.ts';
 import type { User } from '../access/visitor.ts';
 import type { ConsoleMirror } from './console-mirror.ts';
@@ -76,14 +76,6 @@ export interface Page {
 /** Returns the address of a page of the mirror. */
 export function linkTo({ mirror }: AboutMirror, path = ''): string {
   return `/m/${mirror.config.mirror}${path === '' ? '' : `/${path}`}`;
-}
-
-/** Returns a section whose lines may contain `words in backticks`. */
-export function linesSection(title: string, lines: readonly string[]): Html {
-  return html`<section>
-    <h2>${title}</h2>
-    ${lines.map((line) => html`<p>${prose(line)}</p>`)}
-  </section>`;
 }
 
 /** Returns a link to a page of the mirror. */
