@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
-import { Invalid, renderProblem } from '../domain/errors.ts';
+import { Invalid } from '../domain/errors.ts';
 import { problemCauses } from '../domain/problem-causes.ts';
 import { shownValue } from '../domain/unknown-words.ts';
 import { wordOf } from '../domain/values/record-field.ts';
@@ -16,7 +16,7 @@ import {
   approvalFinder,
 } from '../views/lookup/standing-problems.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
-import { type DriftGroup, driftGroups, type OtherChannel } from '../views/lookup/drift-groups.ts';
+import { driftGroups, driftSection, type OtherChannel } from '../views/lookup/drift-groups.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
 import { outletsOf } from '../compose/progress/progress-line.ts';
@@ -26,11 +26,11 @@ import { type QuietFlags, verboseOptions } from '../compose/output/verbosity.ts'
 import { followRun } from '../app/run/follow-run.ts';
 import { runNow } from '../app/run/run-command.ts';
 import { hushed } from '../app/run/run-log.ts';
-import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
+import { look, type LookFlags, namingOptions, print } from '../app/snapshot-command.ts';
 import { writeLines } from '../compose/output/write-export.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { csvLines } from '../compose/output/csv-text.ts';
-import { counted, withCommas } from '../domain/values/counted.ts';
+import { counted } from '../domain/values/counted.ts';
 import { instant } from '../compose/output/format-values.ts';
 import { classWords, problemsSection, shownGroups } from '../views/lookup/problem-groups.ts';
 
@@ -221,16 +221,8 @@ async function printDrift(flags: Flags, own: Shell): Promise<number> {
     const { certificate, reasons, status } = summary;
     const document = { mirror: config.mirror, status, certificate, reasons, groups };
     const isRead = status !== 'failed' && status !== 'interrupted';
-    if (flags.json) shell.print(JSON.stringify(document, null, 2));
-    else if (isRead && groups.length === 0) {
-      shell.print(`Nothing differs on the platform that ${config.mirror} does not mend.`);
-    } else if (isRead) {
-      const causes = counted(groups.length, 'cause');
-      shell.print(
-        `On the platform of ${config.mirror}, ${causes} of differences that no run mends:`,
-      );
-      for (const line of groups.flatMap(groupLines)) shell.print(line);
-    }
+    const sections = isRead ? [driftSection(config.mirror, groups)] : [];
+    print({ document, sections }, flags, shell);
     if (!isRead) {
       for (const reason of reasons) shell.note(`crm-mirror: ${reason}`);
       return status === 'interrupted' ? codeOfStop(shell.stop.reason) : exitCode('failed');
@@ -261,18 +253,4 @@ function countingChannels(mirror: Mirror, channels: Map<string, OtherChannel>): 
     },
   }));
   return { ...mirror, parts };
-}
-
-function groupLines(group: DriftGroup): string[] {
-  const { cause, kind, count, reason, fix, examples, details = [] } = group;
-  const more = count > examples.length ? [`and ${withCommas(count - examples.length)} more`] : [];
-  const named =
-    details.length > 0
-      ? [...details.map((one) => `${one.key}: ${one.reason}`), ...more]
-      : [[examples.join(', '), ...more].join(' ')];
-  return [
-    '',
-    `  ${withCommas(count)}  ${kind}  ${renderProblem({ reason, fix })} [${cause}]`,
-    ...named.filter((line) => line !== '').map((line) => `     ${line}`),
-  ];
 }

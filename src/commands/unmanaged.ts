@@ -22,7 +22,7 @@ import { change, look, type LookFlags, namingOptions } from '../app/snapshot-com
 import type { Names } from '../views/lookup/person-names.ts';
 import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
 import { commandLine } from '../compose/output/printed-commands.ts';
-import { table } from '../compose/output/table.ts';
+import type { Section } from '../views/sections.ts';
 
 import type { Shell } from '../compose/process-shell.ts';
 
@@ -259,25 +259,28 @@ function listOf(
     parts.join(', '),
   ]);
   const ways: [How, string][] = [
-    ['opt-out', 'To have exactly these opted out: '],
-    ['acknowledge', 'To leave them as they are:       '],
-    ['withdraw', 'To take the decision back:       '],
+    ['opt-out', 'to have exactly these opted out'],
+    ['acknowledge', 'to leave them as they are'],
+    ['withdraw', 'to take the decision back'],
   ];
-  const lines = [
-    ...sayUnmanaged(counts),
-    ...(flags.decided ? [standing[flags.decided]] : []),
-    ...(rows.length > 0 ? ['', ...table(rows, { indent: 2 })] : []),
-    '',
-    ...(left > 0 ? [`${protectedWords(left)}: ${unprotect}.`] : []),
-    ...ways
-      .filter(([how]) => how !== (flags.decided ?? 'withdraw'))
-      .filter(([how]) => how !== 'opt-out' || people.some(({ isProtected }) => !isProtected))
-      .map(
-        ([how, label]) => label + commandLine(`${listing(flags)} --${how} ${hash}`, flags.config),
-      ),
-    ...also,
+  const open = ways.filter(
+    ([how]) =>
+      how !== (flags.decided ?? 'withdraw') &&
+      (how !== 'opt-out' || people.some(({ isProtected }) => !isProtected)),
+  );
+  const sections: Section[] = [
+    { lines: [...sayUnmanaged(counts), ...(flags.decided ? [standing[flags.decided]] : [])] },
+    { table: { columns: ['person', 'is', 'channels'], rows } },
+    {
+      lines: left > 0 ? [`${protectedWords(left)}: ${unprotect}.`] : [],
+      facts: open.map(([how, label]) => [
+        label,
+        commandLine(`${listing(flags)} --${how} ${hash}`, flags.config),
+      ]),
+    },
+    { lines: also },
   ];
-  return { document, lines };
+  return { document, sections };
 }
 
 const named = {

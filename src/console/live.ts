@@ -4,8 +4,7 @@ import type { ConsoleMirror } from './view/console-mirror.ts';
 import { html, type Html } from '../views/render/html.ts';
 import { orFault, type PageRequest } from './view/page.ts';
 import { jobPieces } from './view/live-area.ts';
-import { limitPieces } from './pages/limits.ts';
-import { statusPieces } from './pages/overview.ts';
+import { limitPieces, statusPieces } from './pages/overview.ts';
 
 /** An event for the browser: the HTML of the parts of the page that changed, by their ids. */
 interface LiveEvent {

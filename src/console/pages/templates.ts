@@ -11,7 +11,9 @@ import {
   type RecordedTemplate,
 } from '../../records/template/template-state.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import { html, type Html, prose, names, table } from '../../views/render/html.ts';
+import { html, type Html, prose, names, sectionsHtml, table } from '../../views/render/html.ts';
+import type { Text } from '../../views/sections.ts';
+import { readerOf } from '../view/console-text.ts';
 import { linkTo, type Page, type PageContent, type PageRequest } from '../view/page.ts';
 import { askForm, notOperator, withQuery } from '../view/form.ts';
 
@@ -38,25 +40,25 @@ export const templatesPage: Page = {
       });
       return { rows: found, total: recorded.count('template') };
     });
-    const list = rows.map(({ key, name, problems, differs }) => {
-      const [problem] = problems;
-      const state =
-        problem?.reason ?? (differs.length === 0 ? 'as the source states it' : 'changed');
+    const list = rows.map(({ key, name, problems: [problem], differs }): Text[] => {
+      const state = differs.length === 0 ? 'as the source states it' : 'changed';
       return [
-        html`<a href="${linkTo(request, `templates/${encodeURIComponent(key)}`)}">${name}</a>`,
-        html`${problem ? html`<span class="chip bad">differs</span>` : ''} ${state}`,
+        { page: `templates/${encodeURIComponent(key)}`, text: name },
+        problem ? [{ tone: 'bad', text: 'differs' }, ` ${problem.reason}`] : state,
       ];
     });
     const next = withQuery(request, { after: rows.at(-1)?.key });
-    const body =
-      rows.length === 0
-        ? html`<p class="quiet">No template is mirrored.</p>`
-        : html`${table(['Template', 'On the platform'], list)}
-            <p class="row">
-              ${withCommas(rows.length)} of ${counted(total, 'template')}
-              ${after === '' ? '' : html`<a href="${withQuery(request, { after: '' })}">First</a>`}
-              ${rows.length < perPage ? '' : html`<a href="${next}">Next</a>`}
-            </p>`;
+    const section = {
+      table: { columns: ['Template', 'On the platform'], rows: list },
+      none: 'No template is mirrored.',
+    };
+    const pages = html`<p class="row">
+      ${withCommas(rows.length)} of ${counted(total, 'template')}
+      ${after === '' ? '' : html`<a href="${withQuery(request, { after: '' })}">First</a>`}
+      ${rows.length < perPage ? '' : html`<a href="${next}">Next</a>`}
+    </p>`;
+    const body = html`${sectionsHtml([section], readerOf(request))}
+    ${rows.length === 0 ? '' : pages}`;
     return { title: 'Templates', body };
   },
 };

@@ -2,11 +2,14 @@
  * Groups what differs on the platform and cannot, or may not, be mended by a run: by cause, with a
  * number and examples. Problems of the plan keep their words.
  */
+import { renderProblem } from '../../domain/errors.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 import type { Drifted } from '../../store/staging/observed-records.ts';
+import type { Section } from '../sections.ts';
 import type { Names } from './person-names.ts';
 
 /** What differs for one reason. */
@@ -136,3 +139,28 @@ const words = {
     fix: 'add them to contacts.channels if the CRM decides about them',
   },
 } as const;
+
+/** Returns the groups: for each its count, its reason, what to do, and its examples. */
+export function driftSection(mirror: string, groups: readonly DriftGroup[]): Section {
+  const rows = groups.map((group) => {
+    const { cause, kind, count, reason, fix, examples, details = [] } = group;
+    const more = count > examples.length ? [`and ${withCommas(count - examples.length)} more`] : [];
+    const named =
+      details.length > 0
+        ? [...details.map((one) => `${one.key}: ${one.reason}`), ...more]
+        : [[examples.join(', '), ...more].join(' ')];
+    return {
+      cells: [withCommas(count), kind, `${renderProblem({ reason, fix })} [${cause}]`],
+      notes: named.filter((line) => line !== ''),
+    };
+  });
+  const columns = [{ title: 'Records', holds: 'numbers' } as const, 'Kind', 'What differs'];
+  if (rows.length === 0) {
+    return { none: `Nothing differs on the platform that ${mirror} does not mend.` };
+  }
+  const causes = counted(groups.length, 'cause');
+  return {
+    title: `On the platform of ${mirror}, ${causes} of differences that no run mends:`,
+    table: { columns, rows, isBare: true },
+  };
+}

@@ -123,7 +123,7 @@ export function problemsSection(
     const notes = [samplesText(group, samples), ...(remedy === '' ? [] : [`→ ${remedy}`])];
     return { id: `${at}`, cells, notes: notes.filter((note) => note.length > 0) };
   });
-  const columns = ['Records', 'Reason, examples, and what to do'];
+  const columns = ['Records', 'Reason'];
   return {
     title: `Problems (${counted(groups.length, 'cause')}, ${counted(records, 'record')})`,
     table: { columns, rows, isBare: true },

@@ -51,7 +51,7 @@ export function runsSection(
 
 /** Returns what is known of a run besides its changes. `isVerbose`: with its plan and readings. */
 export function runSection(run: ToldRun, title: string | undefined, isVerbose: boolean): Section {
-  const { plan, requests, certificate, askedBy, undoes } = run;
+  const { plan, certificate, askedBy, undoes } = run;
   const yes = (value: boolean): string => (value ? 'yes' : 'no');
   const fact = (name: string, value: Text | null | undefined): [string, Text][] =>
     value === null || value === undefined ? [] : [[name, value]];
@@ -67,13 +67,7 @@ export function runSection(run: ToldRun, title: string | undefined, isVerbose: b
       ...fact('started', run.startedAt),
       ...fact('ended', run.endedAt ?? '–'),
       ...fact('took', tookWords(run)),
-      ...(isVerbose
-        ? [
-            ...fact('plan', plan),
-            ...fact('requests', requests && requestWords(requests)),
-            ...fact('complete readings', readings),
-          ]
-        : []),
+      ...(isVerbose ? [...fact('plan', plan), ...fact('complete readings', readings)] : []),
     ],
     lines: [...fullWords(run), ...run.reasons],
   };
@@ -84,10 +78,14 @@ export function requestsSection({ requests }: ToldRun): Section {
   const rows = Object.entries(requests?.byRoute ?? {})
     .toSorted(([, a], [, b]) => b - a)
     .map(([route, n]) => [route, withCommas(n)]);
+  const words =
+    requests &&
+    `${withCommas(requests.total)} in all, of which ${withCommas(requests.rateLimited)} were ` +
+      'delayed by a rate limit';
   return {
     title: 'Requests',
     none: 'They are counted when the run ends.',
-    lines: requests ? [requestWords(requests)] : [],
+    lines: words === null ? [] : [words],
     table: { columns: ['Route', { title: 'Requests', holds: 'numbers' }], rows },
   };
 }
@@ -113,10 +111,6 @@ export function failuresSection(
     isList: true,
     none: 'No request failed.',
   };
-}
-
-function requestWords({ total, rateLimited }: NonNullable<ToldRun['requests']>): string {
-  return `${withCommas(total)}, of which ${withCommas(rateLimited)} were delayed by a rate limit`;
 }
 
 /** A change of a run as it is shown: with its record, and the rule that decided it. */
