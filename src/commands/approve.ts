@@ -3,6 +3,7 @@
  * approver signs with a key that stays in this process: a worker that has the mirror receives only
  * the signature.
  */
+import { checkedJson } from '../domain/stored-json.ts';
 import { existsSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
@@ -478,22 +479,25 @@ function signatureWith(
   }
 }
 
-const token = z.strictObject({
-  name: z.string(),
-  at: z.number().int(),
-  reason: z.string().nullable(),
-  signature: z.string(),
-});
+const token = checkedJson(
+  'a signature',
+  z.strictObject({
+    name: z.string(),
+    at: z.number().int(),
+    reason: z.string().nullable(),
+    signature: z.string(),
+  }),
+);
 
 /** Returns a signature as one word of a command line. */
 function encodeSignature(signature: ApprovalSignature): string {
-  return Buffer.from(JSON.stringify(signature)).toString('base64url');
+  return Buffer.from(token.encode(signature)).toString('base64url');
 }
 
 /** Reads what encodeSignature returns. Throws Invalid for anything else. */
 function decodeSignature(text: string): ApprovalSignature {
   try {
-    return token.parse(JSON.parse(Buffer.from(text, 'base64url').toString()));
+    return token.decode(Buffer.from(text, 'base64url').toString());
   } catch {
     throw new Invalid('--signature: this is none', { fix: 'sign with --sign KEYFILE' });
   }

@@ -2,6 +2,7 @@
  * Parses a YAML file into a plain value with the positions in it, replaces each ${NAME} by the
  * environment's value, and explains mistakes of syntax in this project's own words.
  */
+import { storedJson } from '../domain/stored-json.ts';
 import {
   isAlias,
   isMap,
@@ -14,7 +15,6 @@ import {
   type YAMLMap,
   type YAMLError,
 } from 'yaml';
-import { z } from 'zod';
 import type { ConfigPlace, Mistake, Path } from './config-mistake.ts';
 
 export interface Tree {
@@ -98,14 +98,10 @@ export function spotOf({ spots }: { spots: Tree['spots'] }, path: Path): Spot {
     : { key: start, value: start, variables: [] };
 }
 
-const spell = (path: Path) => JSON.stringify(path);
-
-const steps = z.array(z.string().or(z.number()));
-
+const paths = storedJson<Path>('the path of an option');
+const spell = paths.encode;
 /** Returns the path of a key of `spots`. */
-export function pathOf(key: string): Path {
-  return steps.parse(JSON.parse(key));
-}
+export const pathOf = paths.decode;
 
 /** Returns the text, or the position of the first character that is not UTF-8. */
 function decode(bytes: Uint8Array): string | ConfigPlace {

@@ -1,28 +1,40 @@
+import type { z } from 'zod';
 import { Invalid } from './errors.ts';
 
-/** Encodes values of one type as JSON text, and decodes that text. */
-export interface StoredJson<Value> {
+/** Encodes values of one form as JSON text, and decodes that text. */
+export interface JsonCodec<Value> {
   encode(value: Value): string;
-  /** Throws Invalid if the text is damaged. */
+  /** Throws Invalid if the text is damaged or has another form. */
   decode(text: string): Value;
 }
 
 /**
  * Returns the codec of values that only this program writes, into its own files. They are decoded
- * as they were encoded, without a check of their form; what others may write goes through a schema.
- * `what` names the value in the error.
+ * as they were encoded, without a check of their form. `what` names the value in the error.
  */
-export function storedJson<Value>(what: string): StoredJson<Value> {
-  const parse: StoredJson<Value>['decode'] = JSON.parse;
+export function storedJson<Value>(what: string): JsonCodec<Value> {
+  const parse: JsonCodec<Value>['decode'] = JSON.parse;
+  return codec(what, parse);
+}
+
+/**
+ * Returns the codec of values that another program, or another version of this one, may have
+ * written, or whose form has defaults.
+ */
+export function checkedJson<Value>(what: string, schema: z.ZodType<Value>): JsonCodec<Value> {
+  return codec(what, (text) => schema.parse(JSON.parse(text)));
+}
+
+function codec<Value>(what: string, parse: JsonCodec<Value>['decode']): JsonCodec<Value> {
   return {
     encode: (value) => JSON.stringify(value),
     decode(text) {
       try {
         return parse(text);
-      } catch (error) {
-        throw new Invalid(`${what} is damaged: it is no JSON text`, {
-          fix: 'restore a backup, or move the snapshot away and run `crm-mirror sync`',
-          cause: error,
+      } catch (cause) {
+        throw new Invalid(`${what} cannot be read: it is damaged, or of another version`, {
+          fix: 'run the same version everywhere; if that is so, restore a backup of the snapshot',
+          cause,
         });
       }
     },

@@ -4,6 +4,7 @@
  * body as text, which they store, hash and compare; a record type decides based on the decoded
  * value.
  */
+import { checkedJson } from '../domain/stored-json.ts';
 import type { z } from 'zod';
 import type { DesiredRow, ObservedRow, RecordedRow, Rows } from '../domain/record.ts';
 import type { States } from './record-type.ts';
@@ -18,11 +19,12 @@ export interface RowDecoders<R extends Rows> {
   recorded(row: RecordedRow): R['recorded'];
 }
 
-/** Returns what adds a body's decoded value to a row. Throws SyntaxError and ZodError. */
+/** Returns what adds a body's decoded value to a row. Throws Invalid for another form. */
 export function decoder<Value>(schema: z.ZodType<Value>) {
+  const body = checkedJson('the body of a record', schema);
   return <Row extends { body: string }>(row: Row): Decoded<Row, Value> => ({
     ...row,
-    value: schema.parse(JSON.parse(row.body)),
+    value: body.decode(row.body),
   });
 }
 

@@ -15,6 +15,7 @@
  * cannot be written is known to this process only. Its loss costs nothing: the next seconds write
  * it anew.
  */
+import { checkedJson } from '../domain/stored-json.ts';
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { z } from 'zod';
 import type { Clock } from '../domain/clock.ts';
@@ -50,20 +51,23 @@ const outage = z.object({
 /** A part that fails, or that failed until `endedAt`. */
 export type Outage = z.output<typeof outage>;
 
-const health = z.object({
-  worker: z
-    .object({
-      /** When this worker began to serve the mirror, and when it last said so. */
-      since: z.number(),
-      seenAt: z.number(),
-      /** Set if it has left the mirror in order. */
-      endedAt: z.number().optional(),
-    })
-    .nullable(),
-  outages: z.array(outage),
-});
+const health = checkedJson(
+  'the health file',
+  z.object({
+    worker: z
+      .object({
+        /** When this worker began to serve the mirror, and when it last said so. */
+        since: z.number(),
+        seenAt: z.number(),
+        /** Set if it has left the mirror in order. */
+        endedAt: z.number().optional(),
+      })
+      .nullable(),
+    outages: z.array(outage),
+  }),
+);
 /** What the file contains. */
-export type Health = z.output<typeof health>;
+export type Health = ReturnType<typeof health.decode>;
 
 /** How long a worker may be silent before it counts as dead, in milliseconds. */
 export const silentMs = 30_000;
@@ -79,7 +83,7 @@ const reasonLength = 400;
 /** Returns what is known of the mirror with this snapshot: nothing if there is no file. */
 export function readHealth(path: string): Health {
   try {
-    return health.parse(JSON.parse(readFileSync(fileOf(path), 'utf8')));
+    return health.decode(readFileSync(fileOf(path), 'utf8'));
   } catch {
     // It is being written right now, or was cut by a crash.
     return { worker: null, outages: [] };
@@ -192,7 +196,7 @@ export function recordOutages(path: string, { now }: Pick<Clock, 'now'>): Outage
 
 /** Writes the file in place. Returns whether that was possible. */
 function write(path: string, told: Health): boolean {
-  const text = Buffer.from(JSON.stringify(told));
+  const text = Buffer.from(health.encode(told));
   const bytes = Buffer.alloc(Math.max(sizeBytes, text.length), ' ');
   text.copy(bytes);
   try {

@@ -1,6 +1,7 @@
 /**
  * Runs the commands that are passed to a worker: a caller's command line, in the worker's mirror.
  */
+import { checkedJson } from '../domain/stored-json.ts';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -41,7 +42,7 @@ export async function doHanded(
 ): Promise<string> {
   const order = seal.openOrder(sealed, 'command', now());
   const about = order.number;
-  const wanted = call.parse(JSON.parse(order.text));
+  const wanted = checkedJson('a command', call).decode(order.text);
   const lines: string[] = [];
   const notes: string[] = [];
   const inner = shellFor(shell, wanted, {

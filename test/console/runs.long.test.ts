@@ -95,7 +95,7 @@ function thinned({ figures, transaction }: Snapshot, runs: number): number {
     refused: 0,
     used: null,
     proofMs: null,
-    changes: '[]',
+    changes: [],
     people: null,
   };
   transaction(() => {

@@ -6,6 +6,7 @@
  *   stderr   notes and progress, as they come    ←
  *   stdout   at the end, all lines and exit code ←   and every note, as the last may come late
  */
+import { checkedJson } from '../../domain/stored-json.ts';
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
@@ -95,7 +96,9 @@ export async function orHandOver(
       how: form.where,
       urgent: form.isUrgent === true,
       tell(text) {
-        const told = news.parse(JSON.parse(seal.open(text, { purpose: 'progress', about })));
+        const told = checkedJson('the progress', news).decode(
+          seal.open(text, { purpose: 'progress', about }),
+        );
         if ('note' in told) {
           noted += 1;
           shell.note(told.note);
@@ -105,7 +108,7 @@ export async function orHandOver(
       isServed,
     });
     const opened = seal.open(answer, { purpose: 'outcome', about });
-    const { code, lines, notes } = outcome.parse(JSON.parse(opened));
+    const { code, lines, notes } = checkedJson('the answer of the worker', outcome).decode(opened);
     for (const note of notes.slice(noted)) shell.note(note);
     // Without colours of its own, the line is printed as any text.
     for (const line of lines) shell.print(line.includes('\u001B[') ? { styled: line } : line);

@@ -31,6 +31,7 @@
  * (node-heartbeat.ts). It closes a mirror that has nothing to do, so a free lease does not mean
  * that it has lost the mirror. It can only lose it after its own key was gone, which it notices.
  */
+import { checkedJson } from '../../domain/stored-json.ts';
 import { z } from 'zod';
 import { aliveMs, fleetChanged, fleetKeys } from './fleet-keys.ts';
 import { prefix } from './queue-names.ts';
@@ -181,15 +182,18 @@ const servedScript = `${livingScript}
 return living(redis.call('GET', KEYS[2])) and 1 or 0
 `;
 
-const answer = z.discriminatedUnion('is', [
-  z.object({ is: z.literal('home'), generation: z.number() }),
-  z.object({ is: z.literal('taken') }),
-  z.object({ is: z.literal('untold') }),
-  z.object({ is: z.literal('moving') }),
-  z.object({ is: z.literal('apart') }),
-  z.object({ is: z.literal('older') }),
-  z.object({ is: z.literal('forged') }),
-]);
+const answer = checkedJson(
+  'the answer of Redis',
+  z.discriminatedUnion('is', [
+    z.object({ is: z.literal('home'), generation: z.number() }),
+    z.object({ is: z.literal('taken') }),
+    z.object({ is: z.literal('untold') }),
+    z.object({ is: z.literal('moving') }),
+    z.object({ is: z.literal('apart') }),
+    z.object({ is: z.literal('older') }),
+    z.object({ is: z.literal('forged') }),
+  ]),
+);
 
 /** Who asks: a name that is unique to this worker, and its process if that shows its life. */
 interface Asking {
@@ -222,7 +226,7 @@ export function homeRecord(
       const flags = [restored, acceptLost, stoodBy].map(Number);
       const own = [worker, snapshot, generation, ...flags, signMs, file, sign, mirror, disk];
       const told = await run(claimScript, ...own);
-      return answer.parse(JSON.parse(String(told)));
+      return answer.decode(String(told));
     },
     async keep({ snapshot, generation, file, disk }) {
       const own = [worker, snapshot, generation, signMs, file, sign, mirror, disk];

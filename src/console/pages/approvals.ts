@@ -3,7 +3,7 @@
  * was decided: what waits for a run, what is rejected, and what runs have done. Offers every change
  * that awaits a decision as CSV.
  */
-import { z } from 'zod';
+import { storedJson } from '../../domain/stored-json.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { StatedGroup } from '../../store/guards/awaiting-approval.ts';
@@ -467,7 +467,7 @@ export const approvalsFile: Page = {
     }),
 };
 
-const ids = z.array(z.string());
+const ids = storedJson<readonly string[]>('the ids of a held change');
 
 /**
  * Returns a function that puts a change into words. An id of the CRM that is an address is hidden
@@ -475,7 +475,7 @@ const ids = z.array(z.string());
  */
 function tellChanges(snapshot: Snapshot, names: Names) {
   return ({ kind, key, op, part, guard, ids: text, isFurther }: HeldChange) => {
-    const named = text === '' ? [] : ids.parse(JSON.parse(text));
+    const named = text === '' ? [] : ids.decode(text);
     // Who is missing from the CRM has no record in this reading of it.
     const found =
       named.length > 0 || kind === 'template' ? named : snapshot.recorded.originsOf(kind, key);

@@ -1,5 +1,4 @@
 /** Draws the history of a mirror: plots, each with a table of the last values. */
-import { z } from 'zod';
 import { withCommas } from '../../domain/values/counted.ts';
 import type { OptOutOrigin } from '../../store/tables/run-figures.ts';
 import { instant, range } from '../../compose/output/format-values.ts';
@@ -21,7 +20,6 @@ const dayMs = 86_400_000;
 const shownMs = 90 * dayMs;
 const mostPoints = 200;
 const mostSeries = 6;
-const peopleCounts = z.record(z.string(), z.number());
 
 interface Series {
   label: string;
@@ -101,10 +99,11 @@ function plotsOf(request: PageRequest, { snapshot, now }: Seen): Plot[] {
   ];
 }
 
-function peoplePlot(request: PageRequest, rows: readonly { at: number; people: string }[]): Plot {
-  const counts = rows.map(
-    ({ people }) => new Map(Object.entries(peopleCounts.parse(JSON.parse(people)))),
-  );
+function peoplePlot(
+  request: PageRequest,
+  rows: readonly { at: number; people: Readonly<Record<string, number>> }[],
+): Plot {
+  const counts = rows.map(({ people }) => new Map(Object.entries(people)));
   const channels = [...new Set(counts.flatMap((one) => [...one.keys()]))].slice(0, mostSeries);
   return {
     title: 'People subscribed per channel',

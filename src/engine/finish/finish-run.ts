@@ -168,8 +168,8 @@ function keepFigures({ run, mirror }: RunState, { summary, done, counts }: Ended
     used: shares.length === 0 ? null : Math.max(...shares),
     proofMs: proven ? at - proven.startedAt : null,
     changed: acked.reduce((sum, { n }) => sum + n, 0),
-    changes: JSON.stringify(done.map(({ kind, op, state, n }) => ({ kind, op, state, n }))),
-    people: counts ? JSON.stringify(Object.fromEntries(counts.subscribed)) : null,
+    changes: done.map(({ kind, op, state, n }) => ({ kind, op, state, n })),
+    people: counts ? Object.fromEntries(counts.subscribed) : null,
   });
 }
 

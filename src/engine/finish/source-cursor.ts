@@ -14,7 +14,7 @@
  *   a person was locked at the start    stores no cursor: what it read about the person may be out
  *                                       of date
  */
-import { z } from 'zod';
+import { storedJson } from '../../domain/stored-json.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { type Mode, type MirrorPart, onlyKey } from '../context/mirror-context.ts';
 import type { RecordType } from '../../records/record-type.ts';
@@ -25,7 +25,7 @@ import { hasDeferred } from '../guard/plan-rules.ts';
 import type { RunState } from '../context/run-state.ts';
 import { countAwaitingApproval } from '../guard/plan-approval.ts';
 
-const storedCursor = z.object({ manner: z.string(), cursor: z.string() });
+const storedCursor = storedJson<{ manner: string; cursor: string }>('the cursor of the source');
 const spoilt = 'spoilt';
 const nameOf = (kind: RecordTypeName): string => `cursor of ${kind}s`;
 
@@ -44,7 +44,7 @@ export function loadCursors(
     if (text === undefined) cursorless.set(type, 'no-cursor');
     else if (text === spoilt) cursorless.set(type, 'person-open');
     else {
-      const found = storedCursor.parse(JSON.parse(text));
+      const found = storedCursor.decode(text);
       if (found.manner === manner) cursors.set(type, found.cursor);
       else cursorless.set(type, 'mapping-changed');
     }
@@ -86,6 +86,6 @@ export function storeCursors(state: RunState, status: Status): void {
     const gained = isWhole && isWell ? known.get(type)?.cursor : undefined;
     const cursor = gained ?? (run.mode === 'fast' ? since.get(type) : undefined);
     if (manner === undefined || cursor === undefined || meta.get(name) === spoilt) continue;
-    meta.set(name, JSON.stringify({ manner, cursor }));
+    meta.set(name, storedCursor.encode({ manner, cursor }));
   }
 }

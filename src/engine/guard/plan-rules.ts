@@ -118,15 +118,11 @@ function count(counts: Record<CountedOp, number>, op: string, n: number): void {
 
 const noChanges = { create: 0, opt_in: 0, opt_out: 0, delete: 0, update: 0, archive: 0 };
 
-const storedChanges = z.array(
-  z.object({ kind: z.string(), op: z.string(), state: z.string(), n: z.number() }),
-);
-
 function usualOf({ snapshot: { figures }, mode }: RunContext): PlanFacts['usual'] {
   const earlier = figures.lastChanges(mode === 'fast' ? 'fast' : 'full', mostRuns);
   const counts = earlier.map(({ run, changes }) => {
     const done = { ...noChanges };
-    for (const { kind, op, state, n } of storedChanges.parse(JSON.parse(changes))) {
+    for (const { kind, op, state, n } of changes) {
       if (state !== 'acked' || (kind === 'template' && op === 'create')) continue;
       if (op !== 'opt_out') count(done, op, n);
     }

@@ -26,6 +26,7 @@
  * row 11 as long as D is as it was then. An invalid D counts as present, and nothing is done.
  * Without a certified reading of the source no template counts as absent.
  */
+import { storedJson } from '../../domain/stored-json.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import {
   canonicalJson,
@@ -57,7 +58,6 @@ import {
 import { mostLevels } from '../../domain/values/lossless-json.ts';
 import { guardOf, type Change, type ChangeReason, type DoneChange } from '../../domain/change.ts';
 import { templateCreateBody } from '../../platform/request-schemas.ts';
-import { z } from 'zod';
 
 /** The policy for templates that were edited, or that the source lacks. */
 export interface TemplatePolicy {
@@ -435,14 +435,14 @@ function inverseOf(
 
 const emptiable: readonly string[] = ['description', 'fromEmail', 'replyTo', 'previewText'];
 
-const kept = z.record(z.string(), z.unknown());
+const replaced = storedJson<Record<string, unknown>>('a version of a template');
 
 /** Returns the fields before one run's changes, oldest first; undefined if not all known. */
 function restored(changes: readonly DoneChange[], shown: ObservedTemplate): SomeFields | undefined {
   if (changes.some(({ op }) => op === 'create')) return { status: 'archived' };
   const before = changes[0]?.before;
   if (before === undefined) return undefined;
-  const version = kept.parse(JSON.parse(before));
+  const version = replaced.decode(before);
   const sent = changes.flatMap((done) => Object.keys(decodeTemplate.change(done).value.fields));
   const entries = [...new Set(sent)].map((name) => {
     const empty = emptiable.includes(name) ? '' : undefined;

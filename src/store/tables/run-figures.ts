@@ -2,8 +2,13 @@
  * Keeps the history that plots are drawn from: one row for each run about all people, and one for
  * each day and origin of opt-outs. Times are in milliseconds since the epoch.
  */
+import { storedJson } from '../../domain/stored-json.ts';
+import type { JournalTally } from './journal.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import { inRange, type RecordRange } from '../database/key-range.ts';
+
+/** The number of changes of one record type, operation and state. */
+type ChangeTally = Omit<JournalTally, 'further'>;
 
 /** The figures of a run at its end. */
 export interface RunFigures {
@@ -20,10 +25,9 @@ export interface RunFigures {
   proofMs: number | null;
   /** The number of changes that the platform acknowledged. */
   changed: number;
-  /** The changes as JSON text: a list of record type, operation, state and number. */
-  changes: string;
-  /** The number of people subscribed by channel, as JSON text; null if they were not counted. */
-  people: string | null;
+  changes: readonly ChangeTally[];
+  /** The number of people subscribed by channel; null if they were not counted. */
+  people: Readonly<Record<string, number>> | null;
 }
 
 /** Who asked for an opt-out: the CRM, the person on the platform, an absence, or an operator. */
@@ -46,6 +50,9 @@ interface Part {
   stepMs: number;
 }
 
+const tallies = storedJson<readonly ChangeTally[]>('the changes of a run');
+const peopleCounts = storedJson<Readonly<Record<string, number>>>('the figures of a run');
+
 const dayOf = (column: string): string => `strftime('%Y-%m-%d', ${column} / 1000, 'unixepoch')`;
 
 /** The number of the point that a row belongs to. Parameters are bound as REAL. */
@@ -53,21 +60,31 @@ const bucket = 'cast((at - @since) / @stepMs as integer)';
 
 /** Stores and returns the figures. */
 export function figuresIn(db: Statements) {
+  const add = db.run<Omit<RunFigures, 'people'> & { people: string | null }>(
+    `insert or replace into run_figures
+       (run, at, mode, ms, requests, refused, used, proof_ms, changed, changes, people)
+     values (@run, @at, @mode, @ms, @requests, @refused, @used, @proofMs, @changed, @changes,
+       @people)`,
+  );
   const pruneRuns = db.run<[before: number]>('delete from run_figures where at < ?');
   const pruneDays = db.run<[before: number]>(`delete from opt_out_day where day < ${dayOf('?')}`);
   return {
-    add: db.run<RunFigures>(
-      `insert or replace into run_figures
-         (run, at, mode, ms, requests, refused, used, proof_ms, changed, changes, people)
-       values (@run, @at, @mode, @ms, @requests, @refused, @used, @proofMs, @changed, @changes,
-         @people)`,
-    ),
+    add: ({ people, ...figures }: RunFigures) =>
+      add({ ...figures, people: people && peopleCounts.encode(people) }),
     /** Returns the `changes` of a run, or undefined if none are stored. */
-    changesOf: db.value<[run: string], string>('select changes from run_figures where run = ?'),
+    changesOf: db.one<[run: string], readonly ChangeTally[], { changes: string }>(
+      'select changes from run_figures where run = ?',
+      ({ changes }) => tallies.decode(changes),
+    ),
     /** Returns the `changes` of the newest runs of a mode that changed anything, newest first. */
-    lastChanges: db.all<[mode: string, count: number], Pick<RunFigures, 'run' | 'changes'>>(
+    lastChanges: db.all<
+      [mode: string, count: number],
+      Pick<RunFigures, 'run' | 'changes'>,
+      { run: string; changes: string }
+    >(
       `select run, changes from run_figures where mode = ? and changed > 0
        order by at desc, run desc limit ?`,
+      ({ run, changes }) => ({ run, changes: tallies.decode(changes) }),
     ),
     /** Adds to the opt-outs of a day. */
     addOptOuts: db.run<OptOutDay>(
@@ -111,9 +128,14 @@ export function figuresIn(db: Statements) {
          max(changed) changed
        from run_figures where at >= @since group by ${bucket} order by at`,
     ),
-    people: db.all<Part, { at: number; people: string }>(
+    people: db.all<
+      Part,
+      { at: number; people: Readonly<Record<string, number>> },
+      { at: number; people: string }
+    >(
       `select max(at) at, people from run_figures where at >= @since and people is not null
        group by ${bucket} order by at`,
+      ({ at, people }) => ({ at, people: peopleCounts.decode(people) }),
     ),
     optOuts: db.all<[since: number], OptOutDay>(
       `select day, origin, n from opt_out_day where day >= ${dayOf('?')} order by day, origin`,

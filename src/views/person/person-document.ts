@@ -2,7 +2,7 @@
  * Collects everything known of one person in one document: asked now of the CRM and the platform,
  * as the mirror has recorded it, or as it was known at a time.
  */
-import { z } from 'zod';
+import { storedJson } from '../../domain/stored-json.ts';
 import type { Change } from '../../domain/change.ts';
 import {
   type ExpectedError,
@@ -556,7 +556,7 @@ function decisionsAbout({ snapshot, config, key, now }: Reading) {
   return [...waiting, ...rejected];
 }
 
-const reasoned = z.object({ cause: z.string().optional(), shown: z.string().optional() });
+const reasoned = storedJson<{ cause?: string; shown?: string }>('a planned change');
 
 function canariesAbout(
   { meta, guarded }: Snapshot,
@@ -567,7 +567,7 @@ function canariesAbout(
   if (!policy) return undefined;
   // What the CRM states about this very person never waits.
   const isStated = ({ op, body, why }: Change): boolean => {
-    const { cause, shown } = reasoned.parse(JSON.parse(body));
+    const { cause, shown } = reasoned.decode(body);
     if (op === 'delete') return why?.says === 'deleted' || shown !== undefined;
     return op === 'opt_out' && (cause === 'stated' || cause === 'flag');
   };

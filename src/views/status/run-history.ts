@@ -3,6 +3,7 @@
  * thresholds of the configuration (`alerts`). Crossing one needs attention, and stops nothing; one
  * that is not set is never crossed. `alerts.proofAge` is in status-document.ts.
  */
+import { checkedJson, storedJson } from '../../domain/stored-json.ts';
 import { z } from 'zod';
 import type { RecordTypeName } from '../../domain/record.ts';
 import { type KeptRun, type KeptChange, isLater } from '../../store/tables/run-history.ts';
@@ -16,27 +17,35 @@ import type { Config } from '../../config/config.ts';
 import { median } from '../../domain/values/median.ts';
 
 /** The part of a stored summary that is read; nothing of it is there while a run lasts. */
-const kept = z.object({
-  only: z.enum(['contacts', 'templates']).nullable().default(null),
-  requests: z
-    .object({
-      total: z.number(),
-      byRoute: z.record(z.string(), z.number()),
-      rateLimited: z.number(),
-    })
-    .nullable()
-    .default(null),
-  certificate: z
-    .object({ source: z.boolean().nullable(), platform: z.boolean().nullable() })
-    .nullable()
-    .default(null),
-  attempted: z.object({ sent: z.number(), refused: z.number() }).nullable().default(null),
-  reasons: z.array(z.string()).default([]),
-  fullBecause: z.array(z.object({ code: z.string(), reason: z.string() })).default([]),
-  undoes: z.string().optional(),
-});
+const kept = checkedJson(
+  'the summary of a run',
+  z.object({
+    only: z.enum(['contacts', 'templates']).nullable().default(null),
+    requests: z
+      .object({
+        total: z.number(),
+        byRoute: z.record(z.string(), z.number()),
+        rateLimited: z.number(),
+      })
+      .nullable()
+      .default(null),
+    certificate: z
+      .object({ source: z.boolean().nullable(), platform: z.boolean().nullable() })
+      .nullable()
+      .default(null),
+    attempted: z.object({ sent: z.number(), refused: z.number() }).nullable().default(null),
+    reasons: z.array(z.string()).default([]),
+    fullBecause: z.array(z.object({ code: z.string(), reason: z.string() })).default([]),
+    undoes: z.string().optional(),
+  }),
+);
 
-const asked = z.object({ by: z.string(), name: z.string().nullable() });
+const asked = storedJson<{ by: string; name: string | null }>('who asked for a run');
+
+function askerIn(text: string) {
+  const { by, name } = asked.decode(text);
+  return { by, name };
+}
 
 /** The number of changes by operation and state, such as `contacts.opt_in.acked`. */
 export interface ToldChanges {
@@ -51,8 +60,8 @@ export type ToldRun = ReturnType<typeof tellRun>;
 
 /** Returns the document of a run. `isRunning` tells which unfinished runs are in progress. */
 export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean) {
-  const { only, requests, certificate, attempted, reasons, fullBecause, undoes } = kept.parse(
-    JSON.parse(run.summary ?? '{}'),
+  const { only, requests, certificate, attempted, reasons, fullBecause, undoes } = kept.decode(
+    run.summary ?? '{}',
   );
   const ended = run.endedAt !== null;
   const unfinished = isRunning(run) ? 'running' : 'interrupted';
@@ -80,13 +89,13 @@ export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean) {
     /** The run that this one undoes. */
     ...(undoes !== undefined && { undoes }),
     /** Who or what asked for it. */
-    askedBy: run.asked === null ? null : asked.parse(JSON.parse(run.asked)),
+    askedBy: run.asked === null ? null : askerIn(run.asked),
   };
 }
 
 /** Returns the record type that a run that has ended was limited to; null if it was not. */
 export function onlyIn({ summary }: KeptRun): ToldRun['only'] {
-  return kept.parse(JSON.parse(summary ?? '{}')).only;
+  return kept.decode(summary ?? '{}').only;
 }
 
 /**
@@ -103,14 +112,6 @@ export function runningOf(snapshot: Snapshot, leased: boolean): (run: KeptRun) =
   };
 }
 
-const tally = z.array(
-  z.object({
-    kind: z.enum(['contact', 'template']),
-    op: z.string(),
-    state: z.string(),
-    n: z.number(),
-  }),
-);
 /** The states in which a change stays when its run has ended. */
 const final: ReadonlySet<string> = new Set(['acked', 'rejected', 'stale']);
 
@@ -128,8 +129,7 @@ function tellChanges(
   }: { hasEnded?: boolean; chunks?: number } = {},
 ): ToldChanges {
   const told: ToldChanges = { contacts: {}, templates: {} };
-  const text = hasEnded ? figures.changesOf(run) : undefined;
-  const stored = text === undefined ? undefined : tally.parse(JSON.parse(text));
+  const stored = hasEnded ? figures.changesOf(run) : undefined;
   const isFinal = stored?.every(({ state }) => final.has(state));
   const add = (counts: NonNullable<typeof stored>): void => {
     for (const { kind, op, state, n } of counts) {

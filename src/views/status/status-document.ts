@@ -2,8 +2,8 @@
  * Reads everything that `status` shows into one document, before any of it is evaluated: of a
  * mirror that is to be opened, or of an open one.
  */
+import { storedJson } from '../../domain/stored-json.ts';
 import { existsSync, statSync } from 'node:fs';
-import { z } from 'zod';
 import type { Problem } from '../../domain/errors.ts';
 import { type GuardClass, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import type { CanaryEnd } from '../../domain/guards/canary.ts';
@@ -436,10 +436,10 @@ function tellCanaryEnd({ is: ended, at, says, counts, ...of }: CanaryEnd) {
 }
 
 /** The part of a stored summary that is read. */
-const kept = z.object({
-  only: z.string().nullable().default(null),
-  deferred: z.partialRecord(z.enum(askedClasses), z.number()).default({}),
-});
+const kept = storedJson<{
+  only?: string | null;
+  deferred?: Partial<Record<(typeof askedClasses)[number], number>>;
+}>('the summary of a run');
 
 /** Returns what the last run left to a later one because no window allowed it. */
 function tellWaiting({ runs, meta }: Snapshot, { config: { windows, schedule }, now }: Seen) {
@@ -448,12 +448,12 @@ function tellWaiting({ runs, meta }: Snapshot, { config: { windows, schedule }, 
     .flatMap((mode) => runs.lastOf(mode, runsSearched))
     .filter(({ status, summary }) => summary !== null && status !== 'failed')
     .toSorted((a, b) => (isLater(a, b) ? -1 : 1))
-    .map(({ summary }) => kept.parse(JSON.parse(summary ?? '{}')));
+    .map(({ summary }) => kept.decode(summary ?? '{}'));
   // What waits for a canary is told with the canary.
   const canaries = new Set(openIn(storedCanaries(meta)).map(([of]) => of));
   return askedClasses.flatMap((of) => {
     const other = guardRows[of].recordType === 'contact' ? 'templates' : 'contacts';
-    const records = ended.find(({ only }) => only !== other)?.deferred[of] ?? 0;
+    const records = ended.find(({ only }) => only !== other)?.deferred?.[of] ?? 0;
     if (records === 0 || canaries.has(of)) return [];
     /** When a window opens, with the time zone; null if one is open, or none within two weeks. */
     const opens = isClosed(windows, of, time) ? opening(windows, of, time) : undefined;

@@ -444,11 +444,11 @@ function addHistory(path: string, people: number, now: number): void {
         used: about(55, 88) / 100,
         proofMs: about(5200, 7400),
         changed: about(2, ago % 7 < 2 ? 6 : 30),
-        changes: '[]',
-        people: JSON.stringify({
+        changes: [],
+        people: {
           ch_news: Math.round(people * grown) - about(0, 3),
           ch_product: Math.round(people * 0.55 * grown) - about(0, 3),
-        }),
+        },
       });
       const day = new Date(at).toISOString().slice(0, 10);
       figures.addOptOuts({ day, origin: 'platform', n: about(0, 5) });

@@ -13,6 +13,7 @@
  * The log holds numbers and the random ids of processes, but no personal data and no secret. It
  * expires when it can no longer have any effect.
  */
+import { checkedJson } from '../../../domain/stored-json.ts';
 import { z } from 'zod';
 import {
   isBehind,
@@ -159,7 +160,7 @@ function follow(replica: Replica, all: readonly Entry[], own: string): Reply | u
 function parsed<T>(schema: z.ZodType<T>, text: string): T | undefined {
   if (text === '') return undefined;
   try {
-    return schema.parse(JSON.parse(text));
+    return checkedJson('a message', schema).decode(text);
   } catch {
     return undefined;
   }
