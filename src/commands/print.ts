@@ -9,7 +9,7 @@ export const parts = {
     options: () => undefined,
     async run(_command, shell) {
       // A shell that completes a word does not wait for it.
-      const { editorSchema } = await import('../config/editor-schema.ts');
+      const { editorSchema } = await import('../config/load-config.ts');
       shell.print(JSON.stringify(editorSchema(), null, 2));
       return exitCode('done');
     },

@@ -25,8 +25,7 @@ import { selectionOf } from './context/people-selection.ts';
 import { createTally } from './context/run-tally.ts';
 import { invalidateCursor, loadCursors } from './finish/source-cursor.ts';
 import { undoneRun } from './context/undo-run.ts';
-import { untilDone } from './context/work-in-parts.ts';
-import { createGroupCommit } from './context/group-commit.ts';
+import { untilDone, createGroupCommit } from './context/work-in-parts.ts';
 
 /** Begins a run: clears staging and, if it writes, stores it. It must end with `locks.end`. */
 export function beginRun(mirror: Mirror, options: RunOptions): Started {

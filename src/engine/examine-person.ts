@@ -4,8 +4,7 @@ import { type ExpectedError, Interrupted, isExpected } from '../domain/errors.ts
 import type { Key } from '../domain/record.ts';
 import type { Decision, States } from '../records/record-type.ts';
 import { proveOwn } from './account/account-binding.ts';
-import { decideChanges } from './plan/decide-changes.ts';
-import type { RunGate } from './plan/run-gates.ts';
+import { decideChanges, type RunGate } from './plan/decide-changes.ts';
 import { isInForce, quarantineOf } from './context/platform-quarantine.ts';
 import type { Mirror, RunOptions } from './context/mirror-context.ts';
 import { readSource, type SourceRead } from './read/source-read.ts';

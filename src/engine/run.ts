@@ -59,7 +59,7 @@ import { each, inTurns, untilDone } from './context/work-in-parts.ts';
 import { type FirstPass, passOver, proveListing, sortListed } from './observe/certified-listing.ts';
 import { observePerson, readReset } from './observe/person-observation.ts';
 import { readingOf } from './read/record-states.ts';
-import { sayMissing, readSource } from './read/source-read.ts';
+import { sayMissing, readSource, listInvalid, listUnread } from './read/source-read.ts';
 import { aheadOf } from './context/platform-knowledge.ts';
 import type { Key } from '../domain/record.ts';
 import { identityOf } from './context/person-identity.ts';
@@ -68,10 +68,13 @@ import type { ApplyContext } from './apply/apply-context.ts';
 import { sayStopped } from './finish/summarize-run.ts';
 import { noteDecision } from './guard/plan-decisions.ts';
 import { commitPlan } from './plan/commit-plan.ts';
-import { decideAgain, decideChanges } from './plan/decide-changes.ts';
+import {
+  decideAgain,
+  decideChanges,
+  addCandidates,
+  findLostChannels,
+} from './plan/decide-changes.ts';
 import { forecastPassed, forecastRun, readPlan } from './plan/run-forecast.ts';
-import { addCandidates, findLostChannels } from './plan/select-candidates.ts';
-import { listInvalid, listUnread } from './read/invalid-records.ts';
 import type { ChangeGroup } from '../store/staging/staging.ts';
 
 const mostRounds = 3;

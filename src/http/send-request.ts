@@ -10,7 +10,7 @@
 import { Pool, type Dispatcher } from 'undici';
 import { Invalid, Unavailable } from '../domain/errors.ts';
 import type { Answer, Send } from '../domain/exchange.ts';
-import { setDeadline } from './deadline.ts';
+import { setDeadline } from './system-clock.ts';
 
 const LARGEST_ANSWER = 16 * 1024 * 1024;
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import fc from 'fast-check';
-import type { Platform } from '../../src/platform/api-client.ts';
-import { paged } from '../../src/platform/paging.ts';
+import { type Platform, paged } from '../../src/platform/api-client.ts';
 import {
   ann,
   answering,

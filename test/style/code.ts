@@ -22,7 +22,6 @@ const edges = [
   'src/worker/remote-commands.ts',
   'src/worker/worker-server.ts',
   'src/emulator/http-listener.ts',
-  'src/http/deadline.ts',
   'src/http/system-clock.ts',
   // The composition root of the library: there is no command above it.
   'src/platform/platform.ts',
@@ -45,13 +44,9 @@ const realTime = new RegExp(
 
 /**
  * What takes a turn of the event loop between two parts of long work, or marks where one may be
- * taken: the function for everybody, the commit that collects writes, and the steps of a plan.
+ * taken: the functions for everybody, the commit that collects writes, and the steps of a plan.
  */
-const turnTakers = [
-  'src/engine/context/work-in-parts.ts',
-  'src/engine/context/group-commit.ts',
-  'src/engine/plan/commit-plan.ts',
-];
+const turnTakers = ['src/engine/context/work-in-parts.ts', 'src/engine/plan/commit-plan.ts'];
 
 const columnsAtMost = 100;
 

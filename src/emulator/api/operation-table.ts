@@ -19,7 +19,7 @@ import { type Call, operation, type Operation } from './operation.ts';
 import { type ApiOutcome, refuse, refuseBriefly, timestamp } from '../shared/api-answer.ts';
 import { findByEmail, type Organization } from '../store/organization.ts';
 import { viewContact, viewDomain, viewKey, viewTemplate } from './answer-views.ts';
-import { nameserversOf } from '../shared/dns-records.ts';
+import { nameserversOf } from '../store/domains.ts';
 import type { Channel, ContactRow, TemplateRow } from '../shared/row-types.ts';
 import { emailKey, membershipIn } from '../store/contacts.ts';
 

@@ -15,8 +15,7 @@ import { closeAuditLog, type RunContext, supersededKeys } from '../context/run-c
 import { noteDifference, storeDifference, keepRestored } from '../context/platform-knowledge.ts';
 import { isRecord, onlyKey } from '../context/mirror-context.ts';
 import { storeReadingFacts } from '../read/partial-read.ts';
-import { groupFound } from './group-found-problems.ts';
-import { summaryOf } from './summarize-run.ts';
+import { groupFound, summaryOf } from './summarize-run.ts';
 import type { Summary } from '../report/run-summary.ts';
 import { reportOptOuts } from '../write-back/report-opt-outs.ts';
 import { closeHolds, holdWithheld } from '../guard/approval-holds.ts';

@@ -6,7 +6,7 @@ import { countDeferred } from '../guard/plan-rules.ts';
 import { type RunState, findingsNamed } from '../context/run-state.ts';
 import type { JournalTally } from '../../store/tables/journal.ts';
 import { openChanges } from '../context/run-context.ts';
-import type { GuardClass } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import {
   type ChangeCounts,
@@ -17,14 +17,15 @@ import {
   type Summary,
   fullReasons,
 } from '../report/run-summary.ts';
-import type { ProblemGroups } from '../report/problem-groups.ts';
-import { withHeld } from './group-found-problems.ts';
+import { type ProblemGroups, groupProblems, type ProblemGroup } from '../report/problem-groups.ts';
 import { modeName, onlyKey } from '../context/mirror-context.ts';
-import type { Reported } from '../write-back/report-opt-outs.ts';
+import { type Reported, sayRejected } from '../write-back/report-opt-outs.ts';
 import { unfinishedIn, sayUnfinished } from '../erasure/pending/unfinished-erasures.ts';
 import { isAnyLeft } from '../guard/plan-decisions.ts';
 import { countUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted } from '../../domain/values/counted.ts';
+import { inTurns } from '../context/work-in-parts.ts';
+import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';
 
 interface Done {
   reported: Reported | undefined;
@@ -206,4 +207,87 @@ export function sayStopped({ protect, optIns }: Record<Stop, number>): Problem[]
     });
   }
   return notes;
+}
+
+// Groups all problems that a run has found by cause. The list of problems has a limit.
+
+/** Collects the problems that the summary counts, except for what awaits approval. */
+export async function groupFound(state: RunState): Promise<ProblemGroups> {
+  const { run, parts, known } = state;
+  const { problems, ranges } = run.snapshot;
+  const found = groupProblems();
+  const only = onlyKey(run);
+  for (const { type } of parts) {
+    const { name } = type;
+    for await (const range of inTurns(run, ranges.ofNoticed(name))) {
+      const noticed = problems.counted.noticed(range);
+      found.add(
+        name,
+        noticed.filter((one) => one.class !== 'held'),
+      );
+    }
+    if (only !== undefined) {
+      found.add(name, problems.counted.parkedOf({ kind: name, key: only }));
+      continue;
+    }
+    const { whole, reading } = findingsNamed(known, name);
+    const isPartial = !whole && reading !== '';
+    for await (const range of inTurns(run, ranges.ofProblems(name))) {
+      found.add(name, problems.counted.parked(range));
+      if (isPartial) found.add(name, problems.counted.unread(range));
+    }
+  }
+  if (state.mirror.returns) {
+    const all = run.snapshot.optOutReports.rejected('contact', mostReports);
+    const ours = all.filter(({ email }) => only === undefined || email === only);
+    found.add('contact', refusedReports(ours));
+  }
+  return found;
+}
+
+const mostReports = 1_000_000;
+
+/** Returns the opt-outs that the CRM refused, in the form in which problems are grouped. */
+export function refusedReports(rows: readonly ReturnedRow[]) {
+  return rows.map(({ email: key, reason, fix }) => ({
+    class: 'rejected' as const,
+    cause: 'crm-refused' as const,
+    about: sayRejected(reason ?? ''),
+    option: null,
+    value: null,
+    fix: fix ?? '',
+    n: 1,
+    samples: [{ key, place: null }],
+  }));
+}
+
+/** Returns the groups, with what awaits approval in each guard class. */
+function withHeld(
+  found: ProblemGroups,
+  { tally }: RunState,
+  held: Record<GuardClass, number>,
+): ProblemGroup[] {
+  const told = tally.problems().filter((one) => one.class === 'held');
+  for (const guard of guardNames.filter((of) => held[of] > 0)) {
+    found.put(
+      heldGroup(
+        guard,
+        held[guard],
+        told.find(({ key }) => key === guard) ?? { reason: '', fix: '' },
+      ),
+    );
+  }
+  return found.groups();
+}
+
+/** Returns the group of what awaits approval because of a guard. */
+export function heldGroup(
+  guard: GuardClass,
+  count: number,
+  { reason, fix }: { reason: string; fix: string },
+): ProblemGroup {
+  const kind = guardRows[guard].recordType;
+  const about = { class: 'held', kind, cause: 'awaiting-approval' } as const;
+  const none = { option: undefined, values: [], others: 0, samples: [] };
+  return { ...about, ...none, count, reason, fix };
 }

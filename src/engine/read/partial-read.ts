@@ -12,7 +12,14 @@
 import { z } from 'zod';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { DesiredRow, RecordTypeName, Key } from '../../domain/record.ts';
-import { withSerialsRead } from '../../domain/date-columns.ts';
+import {
+  withSerialsRead,
+  desiredOf,
+  endingIn,
+  readSource,
+  type SourceRead,
+  reasonOf,
+} from './source-read.ts';
 import { metaValue } from '../../store/database/meta-table.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
 import { everything } from '../../store/database/key-range.ts';
@@ -23,7 +30,6 @@ import type { RecordType } from '../../records/record-type.ts';
 import type { FullCode } from '../report/run-summary.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
 import { type MirrorPart, modeName } from '../context/mirror-context.ts';
-import { desiredOf, endingIn, readSource, type SourceRead, reasonOf } from './source-read.ts';
 import { Busy } from '../../domain/errors.ts';
 import type { PersonLock } from '../context/person-locks.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';

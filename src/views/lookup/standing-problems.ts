@@ -6,7 +6,7 @@ import { type GuardClass, guardNames, guardClasses } from '../../domain/guard-cl
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import { heldGroup, refusedReports } from '../../engine/finish/group-found-problems.ts';
+import { heldGroup, refusedReports } from '../../engine/finish/summarize-run.ts';
 import { groupProblems, type ProblemGroup } from '../../engine/report/problem-groups.ts';
 import { sayRejected } from '../../engine/write-back/report-opt-outs.ts';
 import { approvingUndo, rejectedForMs } from '../../engine/report/guard-text.ts';

@@ -3,7 +3,7 @@ import { format } from 'oxfmt';
 import formatting from '../../../.oxfmtrc.json' with { type: 'json' };
 import type { FileText } from '../../style/text.ts';
 import { exitCodes } from '../../../src/compose/output/exit-codes.ts';
-import { runGates } from '../../../src/engine/plan/run-gates.ts';
+import { runGates } from '../../../src/engine/plan/decide-changes.ts';
 import { gates } from '../../../src/records/contact/consent/gates.ts';
 import { rules, type Rule } from '../../../src/records/contact/consent/rules.ts';
 import { Command, type Option } from 'commander';
@@ -12,7 +12,7 @@ import { commands, tasks } from '../../../src/commands/table.ts';
 import type { CommandForm } from '../../../src/compose/process-shell.ts';
 import type { CommandTable } from '../../../src/commands/completion/complete-words.ts';
 import { algorithms } from '../../../src/emulator/limits/algorithms.ts';
-import { editorSchema } from '../../../src/config/editor-schema.ts';
+import { editorSchema } from '../../../src/config/load-config.ts';
 
 // Writes the parts of the pages that come from the code. In a page, the text between
 // `<!-- generated: NAME -->` and `<!-- end -->` is the part of that name.

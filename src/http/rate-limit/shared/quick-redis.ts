@@ -1,6 +1,6 @@
 /** Provides a connection to Redis whose commands fail if they are not answered within a second. */
 import { Redis, type RedisOptions } from 'ioredis';
-import { setDeadline } from '../../deadline.ts';
+import { setDeadline } from '../../system-clock.ts';
 import { OPENING_MS, retryMs } from './redis-reconnect.ts';
 
 /** The time limit of a command. 200 ms was too short under load. */
