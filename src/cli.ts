@@ -66,6 +66,8 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
       const module = await called.load();
       const command = called.name.split(' ').reduce(memberOf, program);
       module.options(command);
+      const { name, example } = called;
+      if (example) command.addHelpText('after', `\nExample: crm-mirror ${name} ${example}`);
       command.action(async () => {
         nameConfig(command, shell);
         const form = formOf(called, (option) => command.getOptionValueSource(option) === 'cli');

@@ -63,9 +63,7 @@ export function options(command: Command): void {
         `nothing to do: exit ${exitCode('done')}.\n\n` +
         '--plan reads both sides again and plans again: unless the very same changes come out, nothing\n' +
         `is done (exit ${exitCode('invalid')}). A plan is applied once, to its mirror, within 24 hours. If the run finds\n` +
-        'that other changes are needed, the next run makes them.\n\n' +
-        'One person now: crm-mirror sync --person ann@example.com\n' +
-        'A plan, later:  crm-mirror plan --out plan.json, then crm-mirror sync --plan plan.json',
+        'that other changes are needed, the next run makes them.',
     );
 }
 

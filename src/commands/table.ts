@@ -8,9 +8,9 @@ import type { CommandForm, CommandModule } from '../compose/process-shell.ts';
 /** What the commands are for. The help lists those of every day one by one. */
 export const tasks = {
   'every day': '',
-  decide: 'about changes that wait, whole or in part; take a run back',
+  decide: 'say yes or no to changes that wait, whole or in part; take a run back',
   'first load and trials': 'load for the first time; try a run on copies',
-  people: 'erase a person for good, or let one back in; lists for the CRM and for others',
+  people: 'erase a person for good, or let one back in; export what is known of them',
   proof: 'what runs did, what was sent lately, who allowed it; a copy while running',
   operate: 'stop for a while, move to another URL or key, a browser, a test platform',
   platform: 'sending domains, one template to an address, API keys',
@@ -26,13 +26,22 @@ interface Traits extends CommandForm {
   isHidden?: boolean;
 }
 type Load = () => Promise<CommandModule>;
-type Row = readonly [name: string, Task, Traits, load: Load | undefined, summary: string];
+type Row = readonly [
+  name: string,
+  Task,
+  Traits,
+  load: Load | undefined,
+  summary: string,
+  /** What follows the name in the example of the help. */
+  example?: string,
+];
 
 /** A command by the words after `crm-mirror`; a group of commands has no `load`. */
 export interface CommandRow extends Traits {
   name: string;
   task: Task;
   summary: string;
+  example: string | undefined;
   load: Load | undefined;
 }
 
@@ -54,55 +63,75 @@ const platform = async () => (await import('./platform.ts')).parts;
 // prettier-ignore
 const rows: readonly Row[] = [
   ['demo', 'every day', reads, () => import('./demo.ts'), 'show a whole cycle on an emulator with sample data, explained'],
-  ['init', 'every day', reads, () => import('./init.ts'), 'propose a configuration for an export, and write it'],
+  ['init', 'every day', reads, () => import('./init.ts'), 'propose a configuration for an export, and write it',
+    'people.csv'],
   ['check', 'every day', reads, () => import('./check.ts'), 'validate the configuration, reach the CRM and the platform'],
-  ['plan', 'every day', reads, () => import('./plan.ts'), 'show what a run would do, and send nothing; --out FILE keeps it'],
+  ['plan', 'every day', reads, () => import('./plan.ts'), 'show what a run would do, and send nothing; --out FILE keeps it',
+    '--out plan.json'],
   ['sync', 'every day', { ...runs, forms: [{ ...runs, where: 'beside', options: ['person', 'id'] }] },
-    () => import('./sync.ts'), 'run once, for one person (--person WHO) or a kept plan (--plan FILE)'],
+    () => import('./sync.ts'), 'run once, for one person (--person WHO) or a kept plan (--plan FILE)',
+    '--person ann@example.com'],
   ['worker', 'every day', serves, () => import('./worker.ts'), 'keep running, by schedule and by events; needs Redis'],
   ['status', 'every day', reads, () => import('./status.ts'), 'show the state of the mirror, and what needs attention'],
-  ['explain', 'every day', reads, () => import('./explain.ts'), 'say what mail one person gets, and why; --output FILE signs it'],
-  ['problems', 'every day', reads, () => import('./problems.ts'), 'list what needs somebody; --drift: what differs and no run mends'],
+  ['explain', 'every day', reads, () => import('./explain.ts'), 'say what mail one person gets, and why; --output FILE signs it',
+    'ann@example.com --output ann.html'],
+  ['problems', 'every day', reads, () => import('./problems.ts'), 'list what needs somebody; --drift: what differs and no run mends',
+    '--drift'],
 
-  ['approve', 'decide', steers, async () => (await decisions()).approve, 'approve changes that await approval; the next runs make them'],
-  ['reject', 'decide', steers, async () => (await decisions()).reject, 'reject changes that await approval: no run makes them'],
-  ['resolve', 'decide', person, () => import('./resolve.ts'), 'settle a conflict of one person, with reason and evidence; sends nothing'],
-  ['retry', 'decide', steers, () => import('./retry.ts'), 'let the next run try again what the platform refused, or read a person again'],
+  ['approve', 'decide', steers, async () => (await decisions()).approve, 'approve changes that await approval; the next runs make them',
+    '539b73071770e947 --channel ch_news --op opt_in'],
+  ['reject', 'decide', steers, async () => (await decisions()).reject, 'reject changes that await approval: no run makes them',
+    '539b73071770e947 --reason "a wrong export"'],
+  ['resolve', 'decide', person, () => import('./resolve.ts'), 'settle a conflict of one person, with reason and evidence; sends nothing',
+    'ann@example.com --channel ch_news --out --reason "asked by phone" --evidence "ticket 42"'],
+  ['retry', 'decide', steers, () => import('./retry.ts'), 'let the next run try again what the platform refused, or read a person again',
+    'ann@example.com'],
   ['undo', 'decide', { ...runs, forms: [{ ...reads, options: ['plan'] }] },
-    () => import('./undo.ts'), 'take back what an earlier run did, where that is still allowed'],
+    () => import('./undo.ts'), 'take back what an earlier run did, where that is still allowed',
+    'last --plan'],
   ['unmanaged', 'decide', person, () => import('./unmanaged.ts'),
     'people deleted in the CRM, or left out, and subscribed without this mirror: opt out, or accept'],
 
   ['backfill', 'first load and trials', runs, () => import('./backfill.ts'),
     'load for the first time: a full run with progress, resumable after any interruption'],
   ['rehearse', 'first load and trials', reads, () => import('./rehearse.ts'),
-    'run on copies and an emulator of the platform: how long, and how it would end; sends nothing'],
+    'run on copies and an emulator of the platform: how long, and how it would end; sends nothing',
+    '--fast --limit contacts.enrol=30/60'],
 
   ['forget', 'people', { ...person, isUrgent: true }, () => import('./forget.ts'),
-    'erase one person from the platform and the snapshot, for good'],
+    'erase one person from the platform and the snapshot, for good',
+    'ann@example.com'],
   ['allow', 'people', person, () => import('./allow.ts'),
-    'withdraw an erasure, and other entries of the do-not-contact list about a person'],
-  ['optouts', 'people', data, () => import('./optouts.ts'), 'list people who unsubscribed on the platform, for the CRM; shows addresses'],
+    'withdraw an erasure, and other entries of the do-not-contact list about a person',
+    'ann@example.com --reason "asked to come back"'],
+  ['optouts', 'people', data, () => import('./optouts.ts'), 'list people who unsubscribed on the platform, for the CRM; shows addresses',
+    '--since 7d'],
   ['export', 'people', data, undefined, 'what is recorded of people and templates: a document each, CSV, or a table'],
-  ['export people', 'people', data, async () => (await exported()).people, 'write what is recorded of people'],
+  ['export people', 'people', data, async () => (await exported()).people, 'write what is recorded of people',
+    '--format csv --output people.csv'],
   ['export templates', 'people', data, async () => (await exported()).templates, 'write what is recorded of templates'],
 
   ['runs', 'proof', reads, () => import('./runs.ts'), 'list the last runs, or show one of them with its changes'],
-  ['audit', 'proof', reads, undefined, 'who allowed what and what was sent, for years: verify, show, export'],
+  ['audit', 'proof', reads, undefined, 'who allowed what and what was sent, for years: verify, show, export, requests'],
   ['audit verify', 'proof', reads, async () => (await audit()).verify, 'prove that no entry was changed, removed, added or moved'],
-  ['audit show', 'proof', reads, async () => (await audit()).show, 'show every write about one person: why, who allowed it, and what came of it'],
+  ['audit show', 'proof', reads, async () => (await audit()).show, 'show every write about one person: why, who allowed it, and what came of it',
+    'ann@example.com --since 7d'],
   ['audit export', 'proof', reads, async () => (await audit()).export, 'write the log for others, a line for each entry'],
-  ['audit requests', 'proof', reads, () => import('./requests.ts'), 'list what was sent to the platform lately, and what it answered'],
-  ['backup', 'proof', reads, () => import('./backup.ts'), 'copy the snapshot, also while it is in use'],
+  ['audit requests', 'proof', reads, () => import('./requests.ts'), 'list what was sent to the platform lately, and what it answered',
+    '--person ann@example.com --failed'],
+  ['backup', 'proof', reads, () => import('./backup.ts'), 'copy the snapshot, also while it is in use',
+    'backup/acme.sqlite'],
 
-  ['pause', 'operate', steersHere, async () => (await import('./pause.ts')).pause, 'begin no runs until `resume`; a run in progress goes on to its end'],
+  ['pause', 'operate', steersHere, async () => (await import('./pause.ts')).pause, 'begin no runs until `resume`; a run in progress goes on to its end',
+    '--reason "CRM migration"'],
   ['resume', 'operate', steersHere, async () => (await import('./pause.ts')).resume, 'end a pause'],
   ['rebind', 'operate', { ...steers, where: 'alone' }, () => import('./rebind.ts'),
     'move the snapshot to another URL or key of the same organization, after proof'],
   ['fleet', 'operate', reads, undefined, 'the workers of a folder of mirrors, and what each of them serves'],
   ['fleet status', 'operate', reads, async () => (await fleet()).status, 'list the workers, what each of them serves, and mirrors that nobody serves'],
   ['fleet drain', 'operate', steersHere, async () => (await fleet()).drain, 'have a worker give all its mirrors away and take none, before it is stopped'],
-  ['fleet move', 'operate', steersHere, async () => (await fleet()).move, 'copy a mirror to the disk of another worker, which serves it from then on'],
+  ['fleet move', 'operate', steersHere, async () => (await fleet()).move, 'copy a mirror to the disk of another worker, which serves it from then on',
+    'acme --to host-2 --mirrors mirrors'],
   ['console', 'operate', serves, () => import('./console.ts'), 'look at mirrors in the browser, and act there'],
   ['notify', 'operate', reads, undefined, 'try the receivers of notifications'],
   ['notify test', 'operate', reads, async () => (await import('./notify.ts')).parts.test, 'send a test message to every receiver of `notices`'],
@@ -110,30 +139,36 @@ const rows: readonly Row[] = [
   ['print', 'operate', data, undefined, 'what editors and shells complete from: schema, completion'],
   ['print schema', 'operate', data, async () => (await print()).schema, 'print the JSON Schema of the configuration, for editors'],
   ['print completion', 'operate', data, async () => (await print()).completion,
-    'print the script that completes commands and options in bash, zsh or fish'],
+    'print the script that completes commands and options in bash, zsh or fish',
+    'bash'],
   ['complete', 'operate', { ...data, isHidden: true }, async () => (await print()).words, 'complete a command line'],
 
   ['platform', 'platform', reads, undefined, "the rest of the platform's API: domains, template, key"],
   ['platform domains', 'platform', reads, undefined, 'list, create and verify sending domains, or see the nameservers of one'],
   ['platform domains list', 'platform', reads, async () => (await platform()).list, 'every domain and its status'],
-  ['platform domains create', 'platform', steersHere, async () => (await platform()).create, 'add a domain; prints its DNS records'],
+  ['platform domains create', 'platform', steersHere, async () => (await platform()).create, 'add a domain; prints its DNS records',
+    'news.example.com --click-tracking'],
   ['platform domains verify', 'platform', steersHere, async () => (await platform()).verify, 'have the DNS records of a domain looked at'],
   ['platform domains nameservers', 'platform', reads, async () => (await platform()).nameservers, 'who answers for a domain'],
   ['platform template', 'platform', steersHere, undefined, 'try a template as it is on the platform'],
-  ['platform template test', 'platform', steersHere, async () => (await platform()).test, 'send one template to an address'],
+  ['platform template test', 'platform', steersHere, async () => (await platform()).test, 'send one template to an address',
+    'welcome --to ann@example.com'],
   ['platform key', 'platform', steersHere, undefined, 'API keys of the organization'],
   ['platform key enable', 'platform', steersHere, async () => (await platform()).enable,
     'switch an API key on; one that is on stays on'],
 ];
 
 /** Every command, in the order of the help. */
-export const commands: readonly CommandRow[] = rows.map(([name, task, traits, load, summary]) => ({
-  name,
-  task,
-  ...traits,
-  load,
-  summary,
-}));
+export const commands: readonly CommandRow[] = rows.map(
+  ([name, task, traits, load, summary, example]) => ({
+    name,
+    task,
+    ...traits,
+    load,
+    summary,
+    example,
+  }),
+);
 
 /** What is called otherwise now, and how. */
 export const formerNames: Readonly<Record<string, string>> = {

@@ -25,6 +25,8 @@ test.each(called.map((row) => [row.name, row] as const))(
     const has = (option: string) => command.options.some((one) => one.attributeName() === option);
     for (const { options } of row.forms ?? [])
       expect(options.filter((one) => !has(one))).toEqual([]);
+    const words = row.example?.match(/"[^"]*"|\S+/g);
+    if (words) command.exitOverride().parse(words, { from: 'user' });
     // What changes nothing is never given to a worker.
     if (row.effect === 'reads') expect(row.where).toBe('here');
   },
