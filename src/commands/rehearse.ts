@@ -202,7 +202,7 @@ function report(
     ...rehearsalSections(document, {
       config,
       who: ({ key }) => key,
-      approving: commandLine(approving, flags.config),
+      approving: `\`${commandLine(approving, flags.config)}\``,
       most,
       namesAll: '--all names them all',
     }),

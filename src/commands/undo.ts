@@ -77,17 +77,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     });
   }
   const look = { mode: 'undo', undo, writes: false } as const;
-  if (flags.plan) {
-    return pass(flags, shell, {
-      ...look,
-      all: flags.all === true,
-      async adds({ summary }) {
-        const agreeing = `undo ${summary.undoes ?? word} --agree ${summary.plan}`;
-        const lines = [`To send exactly this plan: ${commandLine(agreeing, flags.config)}`];
-        return changeCount(summary) > 0 ? [{ lines }] : [];
-      },
-    });
-  }
+  if (flags.plan) return pass(flags, shell, { ...look, all: flags.all === true });
   // Who approves the plan agrees to it.
   const isAgreed = [flags.yes, flags.agree, flags.approve].some((one) => one !== undefined);
   if (isAgreed) return undoNow(flags, shell, undo);

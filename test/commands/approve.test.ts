@@ -32,7 +32,9 @@ test('a run that holds changes says which, why, and how to approve them', async 
   expect(err).toContain('2 people would be created or opted in, and this awaits approval');
   expect(err).toContain(`crm-mirror approve ${world.plan}`);
   expect(out).toContain('Done, except for what awaits approval.');
-  expect(out).toContain(`2 people await approval (opt-ins): crm-mirror approve ${world.plan} -c `);
+  expect(out).toContain(
+    `2 people await approval (opt-ins): \`crm-mirror approve ${world.plan} -c `,
+  );
   expect(`${out}${err}`).not.toContain('@');
   const planned = await world.call('plan', '--exit-code', '--json');
   expect(planned).toMatchObject({ code: 3, json: { plan: world.plan, status: 'held' } });

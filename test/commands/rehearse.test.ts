@@ -109,7 +109,9 @@ describe('a rehearsal', () => {
     expect(out).toContain('nothing done, in ');
     expect(out).toContain('It would end; changes of 1 record would await approval.');
     const [, plan] =
-      /1 person would await approval .*: after the run, crm-mirror approve (\w+)/.exec(out) ?? [''];
+      /1 person would await approval .*: after the run, `crm-mirror approve (\w+)/.exec(out) ?? [
+        '',
+      ];
     const next = await world.call('sync', '--json');
     expect(next).toMatchObject({ code: 3, json: { plan } });
     expect((await world.call('approve', plan ?? '')).code).toBe(0);

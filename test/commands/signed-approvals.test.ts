@@ -80,7 +80,7 @@ test('what two of three approvers sign takes effect, and only then', async () =>
   });
   expect(status.json.attention[0].text).toContain('1 of 2 approvals (ada), needs one more');
   expect((await world.call('plan')).out).toContain(
-    `1 of 2 approvals (ada), needs one more: crm-mirror approve ${part} --sign KEYFILE`,
+    `1 of 2 approvals (ada), needs one more: \`crm-mirror approve ${part} --sign KEYFILE`,
   );
   await world.releasesNothing();
   const second = await world.sign(part, 'ben', '--json');

@@ -5,6 +5,7 @@
 import { aheadOf } from '../../engine/context/platform-knowledge.ts';
 import { guardNames, guardRows, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
 import {
+  changeCount,
   type FullReason,
   heldIn,
   type PlanView,
@@ -70,6 +71,8 @@ export function runSections(
   const samples = writes ? doneOf(view.samples, groups, { summary, mirror }) : view.samples;
   const { undoes } = summary;
   const again = undoes === undefined ? 'plan --all' : `undo ${undoes} --plan --all`;
+  const agree = commandLine(`undo ${undoes} --agree ${summary.plan}`, file);
+  const agreeing = undoes === undefined ? [] : [`To send exactly this plan: \`${agree}\``];
   return [
     { title: titleOf(summary, { writes, groups }), none: '' },
     { table: countsTable(groups, summary, writes) },
@@ -81,7 +84,8 @@ export function runSections(
     ...samples.map(({ records, ...group }) =>
       sampleSection({ ...group, records: records.slice(0, most) }, { who: names, isDone: writes }),
     ),
-    ...(writes ? [] : restSection(samples, commandLine(again, file))),
+    ...(writes ? [] : restSection(samples, `\`${commandLine(again, file)}\``)),
+    { lines: writes || changeCount(summary) === 0 ? [] : agreeing },
   ];
 }
 
@@ -313,6 +317,8 @@ function howToApprove(
   config: string,
 ): string {
   const { undoes } = summary;
+  // What stands in backticks is not broken at the end of a line.
+  const quoted = (words: string): string => `\`${commandLine(words, config)}\``;
   const current = snapshot.awaitingApproval
     .current()
     .filter((one) => one.held[guard] > 0 && (one.undoes === null) === (undoes === undefined));
@@ -323,18 +329,13 @@ function howToApprove(
   const pending = pendingApprovals(snapshot, { approvers, now: clock.now() });
   const signed = pending.filter((one) => one.plan === plan);
   if (signed.length > 0)
-    return signed
-      .map((one) => `${sayPending(one)}: ${commandLine(signing(one.part), config)}`)
-      .join('; ');
+    return signed.map((one) => `${sayPending(one)}: ${quoted(signing(one.part))}`).join('; ');
   if (undoes !== undefined) {
-    if (!approvers) return commandLine(`undo ${undoes} --approve ${summary.plan}`, config);
-    if (own === undefined)
-      return `a run will ask for approval: ${commandLine(`undo ${undoes}`, config)}`;
-    const then = commandLine(`undo ${undoes} --yes`, config);
-    return `${commandLine(signing(own.plan), config)}, then ${then}`;
+    if (!approvers) return quoted(`undo ${undoes} --approve ${summary.plan}`);
+    if (own === undefined) return `a run will ask for approval: ${quoted(`undo ${undoes}`)}`;
+    return `${quoted(signing(own.plan))}, then ${quoted(`undo ${undoes} --yes`)}`;
   }
-  if (plan !== undefined) return commandLine(approvers ? signing(plan) : `approve ${plan}`, config);
+  if (plan !== undefined) return quoted(approvers ? signing(plan) : `approve ${plan}`);
   if (approvers) return 'a run will ask for approval';
-  const now = commandLine(`sync --approve ${heldAs}`, config);
-  return `a run will ask for approval; to run and approve: ${now}`;
+  return `a run will ask for approval; to run and approve: ${quoted(`sync --approve ${heldAs}`)}`;
 }

@@ -34,7 +34,7 @@ describe('a plan', () => {
       ].join('\n'),
     );
     expect(out.match(/^ {2}\+ {2}p/gm)).toHaveLength(10);
-    expect(out).toContain(`All of them: crm-mirror plan --all -c ${world.file}`);
+    expect(out).toContain(`All of them: \`crm-mirror plan --all -c ${world.file}\``);
   });
 
   test('names all records with --all', async () => {
@@ -91,7 +91,8 @@ describe('a plan', () => {
     expect(before.out + before.err).not.toContain('crm-mirror approve');
     await world.call('sync');
     const { out } = await world.call('plan');
-    const [, hash = ''] = /await approval \(opt-ins\): crm-mirror approve (\w+) -c/.exec(out) ?? [];
+    const [, hash = ''] =
+      /await approval \(opt-ins\): `crm-mirror approve (\w+) -c/.exec(out) ?? [];
     expect((await world.call('approve', hash)).code).toBe(0);
     expect((await world.call('sync')).out).toContain('created  3');
   });
