@@ -65,7 +65,7 @@ describe('the document', () => {
     );
     const evidence = answer.evidence.join(' ');
     expect(evidence).toContain('opt-in wanted; not on the platform (rule 12');
-    expect(evidence).toContain('The CRM said opt_in');
+    expect(evidence).toContain('CRM said: opt_in');
     expect(evidence).toContain('none was needed');
   });
 

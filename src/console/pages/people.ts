@@ -3,14 +3,11 @@ import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
 import { searchPeople } from '../../views/person/person-records.ts';
-import { approvalFinder } from '../../views/lookup/standing-problems.ts';
-import { maskedText } from '../../views/lookup/person-names.ts';
-import { byWords } from '../../compose/output/decision-words.ts';
-import { changeName } from '../../compose/output/change-words.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import { channelName, personLink, withChannelNames } from '../view/console-text.ts';
-import { html, type Html, prose } from '../../views/render/html.ts';
-import { link, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { waitingSections } from '../../views/person/waiting-people.ts';
+import { personLink, personReader } from '../view/console-text.ts';
+import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
+import { linkTo, type Page, type PageRequest } from '../view/page.ts';
 
 /** The page of the search. */
 export const peoplePage: Page = {
@@ -81,10 +78,14 @@ async function find(
 
 const hint = 'Type the whole address, a CRM id or a hash';
 const fewest = 2;
+const listed = 10;
 
 /** `who`: what was searched for. The form is sent with POST, so it is in no address. */
 async function contentOf(request: PageRequest, result: Html | '', who = '') {
-  const lists = await request.mirror.read(request.user, (seen) => listsOf(request, seen));
+  // The links are made while the snapshot is open, because they are sealed with its key.
+  const lists = await request.mirror.read(request.user, (seen) =>
+    sectionsHtml(waitingSections(seen), personReader(request, seen.snapshot)),
+  );
   const body = html`<form class="action" method="post" action="${linkTo(request, 'people')}">
       <label
         >Address, CRM id or hash
@@ -105,63 +106,4 @@ async function contentOf(request: PageRequest, result: Html | '', who = '') {
     <div role="status">${result}</div>
     ${lists}`;
   return { title: 'People', body };
-}
-
-const listed = 10;
-/** How many changes are looked at, to find some that nobody has decided about. */
-const looked = 1_000;
-
-interface Listed {
-  key: Key;
-  text: string;
-}
-
-function listsOf(request: PageRequest, { snapshot, names, config, now }: Seen): Html {
-  if (!snapshot) return html`<p class="quiet">There is no snapshot yet.</p>`;
-  const { retryLater, awaitingApproval } = snapshot;
-  const problem = ({ key, part, reason }: { key: Key; part: string; reason: string }): Listed => {
-    const text = maskedText(reason, names);
-    const whole = text.startsWith(`${part}: `) ? text : `${part}: ${text}`;
-    return { key, text: withChannelNames(request, whole) };
-  };
-  const refused = retryLater.refusedOptOuts(listed).map(problem);
-  const conflicts = retryLater.conflicts('contact', listed).map(problem);
-  const approvalOf = approvalFinder(snapshot, { approvers: config.approvers, now });
-  const withheld = awaitingApproval
-    .current()
-    .flatMap(({ plan }) => awaitingApproval.changes(plan, looked))
-    .filter(({ kind }) => kind === 'contact')
-    .map(({ kind, key, op, part }): Listed & { isApproved: boolean } => {
-      const approval = approvalOf({ kind, key, op, part });
-      const end = approval ? `: approved${byWords(approval)}, waits for a run` : '';
-      const where = part === '' ? '' : `: ${channelName(request, part)}`;
-      const text = `${changeName(op, false)}${where}${end}`;
-      return { key, text, isApproved: approval !== undefined };
-    });
-  const held = withheld.filter(({ isApproved }) => !isApproved).slice(0, listed);
-  const approved = withheld.filter(({ isApproved }) => isApproved).slice(0, listed);
-  const section = (title: string, people: readonly Listed[], more: Html): Html | '' =>
-    people.length === 0
-      ? ''
-      : html`<section>
-          <h2>${title}</h2>
-          <ul>
-            ${people.map(
-              ({ key, text }) =>
-                html`<li>
-                  <a href="${personLink(request, snapshot, key)}"
-                    >${names({ kind: 'contact', key })}</a
-                  >
-                  ${text}
-                </li>`,
-            )}
-          </ul>
-          <p>${more}</p>
-        </section>`;
-  const isCalm = refused.length + conflicts.length + held.length === 0;
-  return html`${section('Opt-outs that could not be applied', refused, link(request, 'problems?class=rejected', 'All that was refused'))}
-  ${section('Conflicts', conflicts, link(request, 'problems?class=conflict', 'All conflicts'))}
-  ${section('Awaiting approval', held, link(request, 'approvals', 'All that awaits approval'))}
-  ${section('Approved, waits for a run', approved, link(request, 'approvals', 'All that is approved'))}
-  ${isCalm ? html`<p class="quiet">Nobody waits for a decision: no conflict, no refused opt-out, and nothing awaits approval.</p>` : ''}`;
 }

@@ -16,13 +16,7 @@ import { outlookFor } from '../../views/person/person-outlook.ts';
 import { headOf, personSections } from '../../views/person/person-sections.ts';
 import { signedText } from '../../views/person/signed-person.ts';
 import { html, type Html, sectionsHtml } from '../../views/render/html.ts';
-import {
-  channelName,
-  consoleText,
-  personIn,
-  readerOf,
-  withChannelNames,
-} from '../view/console-text.ts';
+import { channelName, personIn, personReader } from '../view/console-text.ts';
 import { actionForm, askForm, forbidden, notOperator } from '../view/form.ts';
 import { link, type Page, type PageContent, type PageRequest } from '../view/page.ts';
 
@@ -113,8 +107,7 @@ const extent = { happenings: 60, characters: 600 };
 
 function bodyOf(request: PageRequest, key: Key, document: PersonDocument): Html {
   return sectionsHtml(personSections(document, extent), {
-    ...readerOf(request),
-    words: (text) => consoleText(request, withChannelNames(request, text)),
+    ...personReader(request),
     forms(id) {
       if (id === 'answers') return personButtons(request, key, document);
       const { conflict, isHeld } = outlookFor(document, id);

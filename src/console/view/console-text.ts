@@ -65,7 +65,7 @@ export function titledChannel(request: AboutMirror, id: string): Html | string {
 }
 
 /** Returns a text in which names stand in the place of the ids of channels. */
-export function withChannelNames({ mirror }: AboutMirror, text: string): string {
+function withChannelNames({ mirror }: AboutMirror, text: string): string {
   const names = new Map(mirror.config.contacts?.channels.map(({ id, name }) => [id, name ?? id]));
   return text.replaceAll(/[\w-]+/g, (word) => names.get(word) ?? word);
 }
@@ -100,6 +100,13 @@ export function readerOf(
       return snapshot && personLink(request, snapshot, key);
     },
   };
+}
+
+/** Does the same; in every text, such as a stored reason, names stand for the ids of channels. */
+export function personReader(...about: Parameters<typeof readerOf>): HtmlReader {
+  const [request] = about;
+  const words = (text: string): Html => consoleText(request, withChannelNames(request, text));
+  return { ...readerOf(...about), words };
 }
 
 /** Returns the key in the last part of such an address, or undefined if it is none. */

@@ -402,24 +402,13 @@ function between({ after, until }: { after: string | null; until: string | null 
   return from === to ? `on ${to}` : `between ${from} and ${to}`;
 }
 
-const sentences: Readonly<Record<string, string>> = {
-  rule: 'The rule was:',
-  'CRM said': 'The CRM said',
-  'asked by': 'It was asked for by',
-  approval: 'Approval:',
-  approved: 'It was approved:',
-  note: 'Note:',
-};
-
 function writeWords(write: EntryDocument): string[] {
   return [
     `This was done by the write in entry ${write.seq} of the audit log, ${write.at}.`,
     ...(write['outcome'] === 'found'
       ? ['It was found done afterwards: nobody can tell whose doing it was.']
       : []),
-    ...writeFacts(write).flatMap(([name, text]) =>
-      sentences[name] ? [`${sentences[name]} ${text}.`] : [],
-    ),
+    ...writeFacts(write).map(([name, text]) => `${name}: ${text}`),
   ];
 }
 

@@ -110,7 +110,7 @@ function open({ history }: PersonDocument, channel: string): Next | undefined {
 }
 
 /** The states of changes that are planned, or sent and not answered. */
-export const openStates: ReadonlySet<string> = new Set(['planned', 'sent', 'unknown']);
+const openStates: ReadonlySet<string> = new Set(['planned', 'sent', 'unknown']);
 
 function nothing({ snapshot }: PersonDocument): Next {
   if (!snapshot) return { next: 'nothing, until a run finds the person in the CRM' };

@@ -16,7 +16,7 @@ import { heldLines } from '../lookup/standing-problems.ts';
 import type { Happening, Item, Section, Text } from '../sections.ts';
 import { timeWords } from './person-answers.ts';
 import type { PersonDocument } from './person-document.ts';
-import { openStates, outlookFor } from './person-outlook.ts';
+import { outlookFor } from './person-outlook.ts';
 import { memberWords, ownershipNames } from './recorded-rows.ts';
 
 type Snapshot = NonNullable<PersonDocument['snapshot']>;
@@ -116,8 +116,10 @@ function nextItem(document: PersonDocument, channel: string): Item {
 /** Returns what each place has. */
 function placeSections(document: PersonDocument): Section[] {
   const { crm, platform, snapshot, ledger, held, canaries = [], parked, asOf } = document;
-  const { problems, reports, history } = document;
-  const open = history.filter(({ outcome }) => openStates.has(outcome));
+  const { problems, reports } = document;
+  // A refusal is shown with its tries.
+  const isParked = (part: string) => parked.some(({ channel }) => channel === part);
+  const others = problems.filter((one) => one.class !== 'rejected' || !isParked(one.part));
   const lists: [string, readonly Text[]][] = [
     ['CRM', crm.why === notAsked ? [] : crmLines(document)],
     ['Recorded', asOf === null ? recordedLines(snapshot) : []],
@@ -133,16 +135,8 @@ function placeSections(document: PersonDocument): Section[] {
       }),
     ],
     [
-      'Open changes',
-      open.map(({ op, channel, outcome, run, at, sentAt }) => {
-        const when = sentAt === null ? `planned ${at}` : `sent ${sentAt}`;
-        const unknown = outcome === 'unknown' ? ', its outcome is not known' : '';
-        return `${changeName(op, false)}${channelWords(channel)}: ${when}${unknown} (run ${run})`;
-      }),
-    ],
-    [
       'Problems',
-      problems.map(({ class: of, part, place, reason, fix, since }) => {
+      others.map(({ class: of, part, place, reason, fix, since }) => {
         const where = [part, place ?? ''].filter((word) => word !== '').join(', ');
         return `${of}${where === '' ? '' : ` (${where})`} since ${since}: ${renderProblem({ reason, fix })}`;
       }),
