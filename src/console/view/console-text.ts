@@ -31,7 +31,7 @@ const places: Readonly<Record<string, readonly [path: string, text: string]>> = 
 const aCommand = /(?:(\brun) )?`(?:crm-mirror )([a-z-]+)[^`]*`/;
 
 /** Returns a text as `prose` does, with links for the commands that the console has. */
-export function consoleText(request: AboutMirror, text: string): Html {
+function consoleText(request: AboutMirror, text: string): Html {
   const parts: (Html | string)[] = [];
   let rest = text;
   for (let found = aCommand.exec(rest); found; found = aCommand.exec(rest)) {
@@ -64,10 +64,10 @@ export function titledChannel(request: AboutMirror, id: string): Html | string {
   return name === id ? id : html`<span title="${id}">${name}</span>`;
 }
 
-/** Returns a text in which names stand in the place of the ids of channels. */
+/** Returns a text in which names stand for the ids of channels, but not in code. */
 function withChannelNames({ mirror }: AboutMirror, text: string): string {
   const names = new Map(mirror.config.contacts?.channels.map(({ id, name }) => [id, name ?? id]));
-  return text.replaceAll(/[\w-]+/g, (word) => names.get(word) ?? word);
+  return text.replaceAll(/`[^`]*`|[\w-]+/g, (word) => names.get(word) ?? word);
 }
 
 /** The key is the snapshot's own, so the name of the mirror adds nothing. */

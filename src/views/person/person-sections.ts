@@ -10,7 +10,7 @@ import { canaryWords } from '../../engine/report/canary-text.ts';
 import { changeName, outcomeName } from '../../compose/output/change-words.ts';
 import { approvalWords } from '../../compose/output/decision-words.ts';
 import { cell } from '../../compose/output/visible-text.ts';
-import { type EntryDocument, entryParts, ruleText } from '../audit/entry-document.ts';
+import { type EntryDocument, entryParts } from '../audit/entry-document.ts';
 import { absenceWords } from '../lookup/missing-people.ts';
 import { heldLines } from '../lookup/standing-problems.ts';
 import type { Happening, Item, Section, Text } from '../sections.ts';
@@ -420,7 +420,7 @@ function pastSections(document: PersonDocument, extent: Extent = {}): Section[] 
       isList: true,
       isFolded: true,
     },
-    ...(channels ? channels.map(triedRules) : lastRules(document)),
+    ...(channels ?? []).map(triedRules),
     ...happenedSections(document, extent),
     {
       title: 'As it is stored',
@@ -463,33 +463,6 @@ function triedRules({ channel, tried, gates: asked, by }: Channel): Section {
     },
     isFolded: true,
   };
-}
-
-/** Says which rule decided the last change of each channel. */
-function lastRules({ audit, snapshot, asOf }: PersonDocument): Section[] {
-  const moved = snapshot?.moved?.to ?? [];
-  const writes = (audit?.entries ?? []).filter(({ type }) => type === 'write');
-  const last = [...new Map(writes.map((entry) => [String(entry['part']), entry])).values()];
-  const part = (entry: EntryDocument): Text =>
-    entry['part'] === '' ? 'the whole record' : { channel: String(entry['part']) };
-  // How a person was gone from the CRM, as a write states it.
-  const goneIn = ({ says }: EntryDocument): string => {
-    if (says === 'deleted') return '; here: marked as deleted in the CRM';
-    if (says !== 'gone') return '';
-    const other = `with another address in the CRM (${moved.join(', ')})`;
-    return `; here: ${moved.length > 0 ? other : 'missing from the CRM'}`;
-  };
-  return [
-    {
-      title: 'Which rule decided our last change',
-      lines: last.map((one): Text => {
-        const rule = ruleText(String(one['rule']));
-        return [part(one), `, ${one.at}: ${rule}${goneIn(one)}`].flat();
-      }),
-      isList: true,
-      none: asOf === null ? 'The audit log has no change of this person.' : undefined,
-    },
-  ];
 }
 
 function happenedSections(document: PersonDocument, extent: Extent): Section[] {
@@ -597,7 +570,7 @@ function ofRequest(one: PersonDocument['requests'][number], characters: number):
   return {
     at,
     title: [asked, runSpan(run)].flat(),
-    facts: [['request', `${method} ${path} (try ${attempt}, ${withCommas(ms)} ms${id})`]],
+    facts: [['request', `\`${method} ${path}\` (try ${attempt}, ${withCommas(ms)} ms${id})`]],
     texts: texts.flatMap(([name, text]) =>
       text === null ? [] : [[name, text.slice(0, characters)] as const],
     ),
