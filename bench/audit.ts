@@ -7,12 +7,9 @@ import { mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { openAuditLog } from '../src/store/audit/audit-log.ts';
-import type { AuditTrail } from '../src/store/audit/audit-trail.ts';
-import type { WriteEntry } from '../src/store/audit/audit-entry.ts';
-import { signingKey } from '../src/store/audit/signing-key.ts';
-import { verifyLog } from '../src/store/audit/verify-log.ts';
-import { openDoNotContactList } from '../src/store/do-not-contact/list-file.ts';
+import type { WriteEntry } from '../src/store/memory/audit-entry.ts';
+import { type Memory, openMemory } from '../src/store/memory/memory.ts';
+import { verifyLog } from '../src/store/memory/verify-log.ts';
 import { createEmulator } from '../src/emulator/emulator.ts';
 import { run } from '../src/engine/run.ts';
 import { seeded } from '../src/emulator/shared/seeded-random.ts';
@@ -28,7 +25,6 @@ const clock = {
   sleep: (ms: number, signal?: AbortSignal) => setTimeout(ms, undefined, signal && { signal }),
 };
 const randomHex = (bytes: number) => randomBytes(bytes).toString('hex');
-const secret = randomBytes(32);
 
 /** Does the work in a folder of its own, which is removed afterwards. */
 async function inFolder<T>(work: (folder: string) => T | Promise<T>): Promise<T> {
@@ -40,9 +36,9 @@ async function inFolder<T>(work: (folder: string) => T | Promise<T>): Promise<T>
   }
 }
 
-function trailIn(folder: string): AuditTrail {
-  const log = openAuditLog({ path: join(folder, 'audit'), secret, randomHex });
-  return { log, key: signingKey(join(folder, 'key')), keepMs: 1e12 };
+function memoryIn(folder: string): Memory {
+  const place = { path: join(folder, 'memory'), keyFile: join(folder, 'key') };
+  return openMemory(place, { known: undefined, acceptLost: false, randomHex });
 }
 
 const entryAt = (at: number): WriteEntry => ({
@@ -71,7 +67,7 @@ function secondsOf(work: () => void): number {
 }
 
 await inFolder((folder) => {
-  const { log, key } = trailIn(folder);
+  const { log, close } = memoryIn(folder);
   const atOnce = 500;
   for (let from = 0; from < entries; from += atOnce) {
     log.append(
@@ -82,15 +78,15 @@ await inFolder((folder) => {
       })),
     );
   }
-  log.checkpoint(key, Date.now());
+  log.checkpoint(Date.now());
   let found: ReturnType<typeof verifyLog> | undefined;
   const verifying = secondsOf(() => (found = verifyLog(log)));
   const text = Buffer.from('x'.repeat(180));
   const bare = secondsOf(() => {
     for (let at = 0; at < entries; at += 1) hash('sha256', text, 'buffer');
   });
-  log.close();
-  const bytes = statSync(join(folder, 'audit')).size / entries;
+  close();
+  const bytes = statSync(join(folder, 'memory')).size / entries;
   console.log(`${entries} entries of as many people, faults: ${found?.faults.length}`);
   console.log(`  ${bytes.toFixed(0)} bytes an entry`);
   console.log(
@@ -118,19 +114,18 @@ async function firstLoad(isAudited: boolean): Promise<number> {
     });
     const snapshot = openSnapshot(join(folder, 'snapshot'));
     snapshot.fence();
-    const place = { path: join(folder, 'ledger'), keyFile: join(folder, 'ledger-key') };
-    const ledger = openDoNotContactList(place, { known: undefined, acceptLost: false, randomHex });
+    const memory = memoryIn(folder);
     const tools = { clock, random: () => 1 };
     const mirror = mirrorOf({
       send: async (request) => emulator.handle(request),
       snapshot,
-      ledger,
+      memory,
       ...tools,
       policy: {},
       contacts: csvSource({ type: 'csv', path: csv }, tools),
       templates: directorySource({ type: 'directory', path: folder }),
     });
-    const audit = isAudited ? trailIn(folder) : undefined;
+    const audit = isAudited ? { log: memory.log, keepMs: 1e12 } : undefined;
     const never = new AbortController().signal;
     const options = { mode: 'full', writes: true, only: 'contacts', firstLoad: true } as const;
     const before = process.cpuUsage();
@@ -138,8 +133,7 @@ async function firstLoad(isAudited: boolean): Promise<number> {
     const summary = await run({ ...mirror, audit }, { ...options, ...waits });
     const { user, system } = process.cpuUsage(before);
     if (summary.contacts.applied['create'] !== people) throw new Error(summary.reasons.join());
-    audit?.log.close();
-    ledger.close();
+    memory.close();
     snapshot.close();
     return (user + system) / 1000;
   });

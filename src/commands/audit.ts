@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import { knownHead } from '../store/audit/audit-trail.ts';
-import type { AuditLog } from '../store/audit/audit-log.ts';
-import type { StoredEntry } from '../store/audit/audit-entry.ts';
-import { verifyLog } from '../store/audit/verify-log.ts';
+import { knownHead } from '../store/memory/audit-trail.ts';
+import type { AuditLog } from '../store/memory/audit-log.ts';
+import type { StoredEntry } from '../store/memory/audit-entry.ts';
+import { readMemory } from '../store/memory/memory.ts';
+import { verifyLog } from '../store/memory/verify-log.ts';
 import {
   documentsOf,
   withSameTimes,
@@ -20,7 +21,6 @@ import {
   verificationSection,
   withoutLog,
 } from '../views/audit/log-verification.ts';
-import { auditLogOf } from '../compose/audit-trail.ts';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import { sinceOf } from '../views/lookup/list-options.ts';
 import { wordOf } from '../views/lookup/person-names.ts';
@@ -258,14 +258,15 @@ async function withLog(
 ): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
   const seen = see(config, false);
-  const log = auditLogOf(config);
+  // Every memory that its key fits: what is wrong with its log is to be said.
+  const memory = readMemory(config.memory);
   try {
-    if (!log) return withoutLog(config, seen.snapshot, shell.note);
-    const told = await tell({ log, seen });
+    if (!memory) return withoutLog(config, seen.snapshot, shell.note);
+    const told = await tell({ log: memory.log, seen });
     print(told, flags, shell);
     return told.code;
   } finally {
-    log?.close();
+    memory?.close();
     seen.snapshot?.close();
   }
 }

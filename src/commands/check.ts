@@ -24,7 +24,7 @@ import { counted, withCommas } from '../domain/values/counted.ts';
 import type { Section, Text } from '../views/sections.ts';
 import {
   checkClock,
-  checkLedger,
+  checkMemory,
   checkPlaces,
   checkRedis,
   checkSettings,
@@ -57,7 +57,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const parts: CheckedPart[] = [];
   const senders: Senders = new Map();
   try {
-    findings.push(await look('do-not-contact list', () => checkLedger(known, config)));
+    findings.push(await look('memory', () => checkMemory(known, config)));
     findings.push(...checkPlaces(config));
     if (known)
       findings.push(

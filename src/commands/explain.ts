@@ -4,13 +4,13 @@ import { type Command, Option } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import { counted } from '../domain/values/counted.ts';
-import { existingKey, keyId } from '../store/audit/signing-key.ts';
-import { keyIdOf } from '../store/audit/verify-log.ts';
+import { keyId, readMemoryKey } from '../store/memory/memory-key.ts';
+import { withMemory } from '../store/memory/memory.ts';
+import { keyIdOf } from '../store/memory/verify-log.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
-import { auditLogOf } from '../compose/audit-trail.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { lineOf, styled } from '../compose/output/text-style.ts';
@@ -145,9 +145,10 @@ async function write(
   shell: Shell,
 ): Promise<number> {
   const path = resolve(output);
-  const key = existingKey(config.audit.keyFile);
+  const { keyFile } = config.memory;
+  const key = readMemoryKey(keyFile)?.signing;
   if (!key) {
-    const reason = `${config.audit.keyFile}: there is no key yet, so the file is not signed`;
+    const reason = `${keyFile}: there is no key yet, so the file is not signed`;
     document.missing.push({ part: 'signature', reason, fix: 'the first run that writes makes it' });
   }
   const { missing, mirror, audit } = document;
@@ -194,12 +195,9 @@ function verify(file: string, { publicKey, config, json }: Flags, shell: Shell):
 }
 
 function keysOf(config: Config): string[] {
-  const log = auditLogOf(config);
-  try {
-    const now = existingKey(config.audit.keyFile);
-    const before = (log?.checkpoints() ?? []).map(({ publicKey }) => publicKey);
-    return [...new Set([...before, ...(now ? [now.publicKey] : [])])].map(keyId);
-  } finally {
-    log?.close();
-  }
+  const ids = withMemory(config.memory, ({ log, key }) => {
+    const before = log.checkpoints().map(({ publicKey }) => keyId(publicKey));
+    return [...new Set([...before, key.signing.id])];
+  });
+  return ids ?? [];
 }

@@ -4,9 +4,9 @@ import { optOutOf, optOutsOf } from '../records/contact/consent/platform-opt-out
 import { decodeContact } from '../records/contact/observe/contact-state.ts';
 import type { PlatformOptOut } from '../records/capabilities.ts';
 import { isExpected } from '../domain/errors.ts';
-import { readDoNotContactList } from '../store/do-not-contact/list-file.ts';
+import { type Memory, withMemory } from '../store/memory/memory.ts';
 import type { Snapshot } from '../store/snapshot.ts';
-import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
+import { boundMemory } from '../engine/context/do-not-contact-binding.ts';
 import { factsIn } from '../engine/context/platform-knowledge.ts';
 import { look, type LookFlags, lookOptions } from '../app/snapshot-command.ts';
 import { sinceOf } from '../views/lookup/list-options.ts';
@@ -103,18 +103,16 @@ function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] 
   const barred = snapshot.recordHistory.barred('contact').filter((email) => !email.startsWith('#'));
   if (barred.length === 0) return [];
   try {
-    const ledger = readDoNotContactList(config.ledger, boundDoNotContactList(snapshot.meta));
     const facts = factsIn(snapshot);
-    try {
+    const find = ({ list }: Memory): Left[] => {
+      const { concerning } = list();
       return barred.flatMap((email) =>
-        ledger
-          .concerning({ key: email, ids: [] })
+        concerning({ key: email, ids: [] })
           .flatMap((entry) => optOutOf(entry, facts) ?? [])
           .map((optOut) => ({ email, ...optOut })),
       );
-    } finally {
-      ledger.close();
-    }
+    };
+    return withMemory(config.memory, find, boundMemory(snapshot.meta)) ?? [];
   } catch (error) {
     if (!isExpected(error)) throw error;
     shell.note(

@@ -1,12 +1,8 @@
 import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
-import { readKey } from '../store/do-not-contact/list-key.ts';
 import { operations } from '../platform/operations.ts';
-import {
-  type LoggedRequest,
-  readRequests,
-  type RequestFilter,
-} from '../store/request-log/read-log.ts';
+import { withMemory } from '../store/memory/memory.ts';
+import type { LoggedRequest, RequestFilter } from '../store/memory/requests.ts';
 import { countOf, sinceOf } from '../views/lookup/list-options.ts';
 import { masked, namedBy, wordOf } from '../views/lookup/person-names.ts';
 import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
@@ -52,10 +48,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const last = countOf(flags.last) ?? shownUsually;
   return look(flags, shell, (seen) => {
     const { config, snapshot, names } = seen;
-    const { mirror, requests, ledger } = config;
+    const { mirror, requests, memory } = config;
     const filter = filterOf(flags, seen);
-    const place = { path: requests.path, key: readKey(ledger.keyFile) };
-    const found = snapshot && readRequests(place, filter, last);
+    const found = snapshot && withMemory(memory, (opened) => opened.requests.read(filter, last));
     const { newest, more } = found ?? { newest: [], more: 0 };
     const isPlain = flags.addresses ?? shell.terminal;
     const shown = isPlain ? newest : newest.map((one) => masked(one, names));
@@ -68,7 +63,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     );
     const document = { mirror, since: timeOf(filter.since), requests: told, more };
     if (shown.length === 0) {
-      let why = `No requests of ${mirror} are logged yet; a run logs them in ${requests.path}`;
+      let why = `No requests of ${mirror} are logged yet; a run logs them in ${memory.path}`;
       if (found !== undefined) why = `No such requests of ${mirror} are logged`;
       if (!requests.isOn) why = `The requests of ${mirror} are not logged (requests.log is off)`;
       return { document, lines: [why] };

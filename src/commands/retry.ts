@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { addDecision, type Decision } from '../store/audit/audit-trail.ts';
+import { addDecision, type Decision } from '../store/memory/audit-trail.ts';
 import type { RecordProblem } from '../domain/record-problem.ts';
 import { liftQuarantine } from '../engine/context/platform-quarantine.ts';
 import type { Snapshot } from '../store/snapshot.ts';

@@ -25,7 +25,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const standing = currentStatusOf(seen);
     const next = await askRedis(seen.config, standing);
     const attention = attentionOf(standing, next.faults);
-    const { ledger, returns } = standing;
+    const { memory, returns } = standing;
     const { stuck = null } = returns ?? {};
     // The document has each problem as one line of text.
     const { mirror, at, ...rest } = {
@@ -34,7 +34,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
         ...returns,
         stuck: stuck && { since: stuck.since, reason: renderProblem(stuck) },
       },
-      ledger: { ...ledger, fault: ledger.fault && renderProblem(ledger.fault) },
+      memory: { ...memory, fault: memory.fault && renderProblem(memory.fault) },
     };
     return {
       document: { mirror, at, ok: attention.length === 0, attention, ...rest, due: next.due },

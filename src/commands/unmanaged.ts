@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Command, Option } from 'commander';
-import { addDecision } from '../store/audit/audit-trail.ts';
+import { addDecision } from '../store/memory/audit-trail.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import {

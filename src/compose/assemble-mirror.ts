@@ -6,15 +6,14 @@ import { byGuard } from '../domain/guard-classes.ts';
 import type { ConnectedPlatform, Platform, Random } from '../platform/platform.ts';
 import { type Lease, takeLease } from '../store/database/writer-lease.ts';
 import { isDamage, setAside } from '../store/damage-check.ts';
-import type { DoNotContactList } from '../store/do-not-contact/contact-list.ts';
-import { openDoNotContactList, readDoNotContactList } from '../store/do-not-contact/list-file.ts';
+import { type AuditTrail, knownHead, noteGap, rememberHead } from '../store/memory/audit-trail.ts';
+import { type Memory, memoryWithoutFile, openMemory, readMemory } from '../store/memory/memory.ts';
 import { recordOutages } from '../store/health-file.ts';
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../store/snapshot.ts';
-import type { RequestLog } from '../store/request-log/request-log.ts';
+import type { RequestLog } from '../store/memory/request-log.ts';
 import { createPersonLocks } from '../engine/context/person-locks.ts';
-import { type Account, type Mirror, openAuditLog } from '../engine/context/mirror-context.ts';
-import { boundDoNotContactList } from '../engine/context/do-not-contact-binding.ts';
-import { type KeptTrail, keptTrail } from './audit-trail.ts';
+import type { Account, Mirror } from '../engine/context/mirror-context.ts';
+import { boundMemory } from '../engine/context/do-not-contact-binding.ts';
 import { connect, logRequests, watchedTransport } from './platform-connection.ts';
 import { refusePaused } from './pause-mark.ts';
 import type { Assembled, Shell } from './process-shell.ts';
@@ -32,11 +31,11 @@ const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
 /** How to open a mirror. */
 export interface MirrorAccess {
-  /** Takes the lease. If there is no snapshot or do-not-contact list, creates it. */
+  /** Takes the lease. If there is no snapshot or memory, creates it. */
   writes: boolean;
   /** Opens the mirror although it is paused; the caller refuses what a pause forbids. */
   whilePaused?: boolean;
-  /** Accepts the loss of the entries of a do-not-contact list that is missing or unusable. */
+  /** Accepts the loss of what a memory had that is missing or unusable. */
   acceptLostLedger?: boolean;
   /** Stands in for what a rehearsal must not touch. */
   standIns?: StandIns;
@@ -60,7 +59,7 @@ export interface StandIns extends ReadingStandIns {
  * that turns out to be damaged is set aside.
  *
  * Without `writes`, no file is created: the snapshot is opened read-only, and an empty one in
- * memory replaces a missing snapshot or list. With `writes`, a damaged snapshot is set aside with a
+ * memory replaces a missing file. With `writes`, a damaged snapshot is set aside with a
  * message; without it, a damaged snapshot throws Invalid. Throws Busy and Invalid.
  */
 export async function assemble(
@@ -69,18 +68,16 @@ export async function assemble(
   access: MirrorAccess,
 ): Promise<Assembled> {
   const held = access.writes ? shell.held?.() : undefined;
-  if (held) openAuditLog(held.mirror);
   return held ?? build(config, shell, { ...access, sources: await loadSources(config) });
 }
 
 async function build(config: Config, shell: Shell, access: LoadedAccess): Promise<Assembled> {
   const opened = access.writes ? hold(config, access) : lookOn(config);
   const close = async (failure?: unknown): Promise<void> => {
-    const { trail, log, ledger, snapshot, lease, platform } = opened;
+    const { log, memory, snapshot, lease, platform } = opened;
     try {
-      trail?.close();
       log?.close();
-      ledger.close();
+      memory.close();
       snapshot.close();
       if (lease && isDamage(failure)) {
         const reason = sayAside(config.snapshot, setAside(config.snapshot, systemClock.now()));
@@ -107,20 +104,19 @@ function connected(
   { access, opened }: { access: LoadedAccess; opened: Opened },
 ): Omit<Assembled, 'close'> {
   const { writes, standIns, sources } = access;
-  const { snapshot, ledger: doNotContact, lease, notes } = opened;
+  const { snapshot, memory, lease, notes } = opened;
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
-  const known = boundDoNotContactList(snapshot.meta);
-  if (known !== undefined && known.id !== doNotContact.id) {
+  const known = boundMemory(snapshot.meta);
+  if (known !== undefined && known.id !== memory.id) {
     shell.note(
-      'crm-mirror: the do-not-contact list of this snapshot is given up, and the one that is there, or ' +
-        'a new one, takes its place: of later opt-outs and erasures it knows only what the snapshot ' +
-        'and the platform still show',
+      'crm-mirror: the memory of this snapshot is given up, and the one that is there, or a new one, ' +
+        'takes its place: of later opt-outs and erasures it knows only what the snapshot and the ' +
+        'platform still show',
     );
   }
   const { clock = systemClock, random = Math.random } = standIns ?? {};
-  const trail = lease && !standIns ? keptTrail(config, snapshot, shell.note) : undefined;
-  opened.trail = trail;
-  const log = writes && !standIns ? logRequests(config, shell) : undefined;
+  const audit = lease && !standIns ? auditTrailOf(config, opened, shell.note) : undefined;
+  const log = writes && !standIns ? logRequests(config, memory, shell) : undefined;
   opened.log = log;
   const requestLog = log?.writer();
   const outages =
@@ -144,10 +140,10 @@ function connected(
     returns: standIns ? undefined : sources.returns?.(),
     snapshot,
     account: accountOf(config, platform),
-    doNotContact,
+    memory,
+    doNotContact: memory.list(),
     approvers: config.approvers,
-    ...trail?.open(),
-    reopenAudit: trail?.open,
+    audit,
     locks: createPersonLocks(),
     notes,
     clock,
@@ -194,7 +190,7 @@ function besideOf(
   const own: Mirror = {
     ...mirror,
     snapshot,
-    doNotContact: mirror.doNotContact.sibling(),
+    doNotContact: mirror.memory.list(),
     parts: partsOf(config, { platform, sources: shared.sources }),
     account: accountOf(config, platform),
     requestLog,
@@ -210,9 +206,8 @@ function besideOf(
 
 interface Opened {
   snapshot: Snapshot;
-  ledger: DoNotContactList;
+  memory: Memory;
   lease?: Lease;
-  trail?: KeptTrail | undefined;
   log?: RequestLog | undefined;
   platform?: ConnectedPlatform;
   notes: string[];
@@ -235,13 +230,9 @@ function hold(
     const anew = renderProblem({ reason, fix: 'keep that file until all is well' });
     const { aside } = opened;
     const notes = aside === undefined ? [] : [`${sayAside(config.snapshot, aside)}; ${anew}`];
-    const known = boundDoNotContactList(snapshot.meta);
-    const ledger = openDoNotContactList(config.ledger, {
-      known,
-      acceptLost: acceptLostLedger,
-      randomHex,
-    });
-    return { snapshot, ledger, lease, notes };
+    const known = boundMemory(snapshot.meta);
+    const memory = openMemory(config.memory, { known, acceptLost: acceptLostLedger, randomHex });
+    return { snapshot, memory, lease, notes };
   } catch (error) {
     snapshot?.close();
     lease.release();
@@ -271,15 +262,30 @@ export async function withSnapshot<T>(
   }
 }
 
-function lookOn({ snapshot: path, ledger }: Config): Opened {
+/**
+ * Returns the audit log to write to. If the snapshot knows a later end than the log has, an entry
+ * says so, and a note.
+ */
+function auditTrailOf(
+  { audit: { keepMs } }: Config,
+  { memory: { log }, snapshot: { meta, transaction } }: Opened,
+  note: (line: string) => void,
+): AuditTrail {
+  const gap = noteGap(log, knownHead(meta), systemClock.now());
+  if (gap !== undefined) {
+    note(`crm-mirror: ${gap}`);
+    // Otherwise each run would say it again.
+    transaction(() => rememberHead(meta, log));
+  }
+  return { log, keepMs };
+}
+
+function lookOn({ snapshot: path, memory: place }: Config): Opened {
   const now = systemClock.now();
   const snapshot = lookInto(path, { checkedAt: now }) ?? openSnapshot(path, { inMemory: true });
   try {
-    return {
-      snapshot,
-      ledger: readDoNotContactList(ledger, boundDoNotContactList(snapshot.meta)),
-      notes: [],
-    };
+    const memory = readMemory(place, boundMemory(snapshot.meta)) ?? memoryWithoutFile();
+    return { snapshot, memory, notes: [] };
   } catch (error) {
     snapshot.close();
     throw error;

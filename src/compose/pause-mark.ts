@@ -1,6 +1,6 @@
 /** Reads and writes the pause of a mirror, a mark in its snapshot. */
 import { z } from 'zod';
-import { addDecision, type Decision } from '../store/audit/audit-trail.ts';
+import { addDecision, type Decision } from '../store/memory/audit-trail.ts';
 import type { Config } from '../config/config.ts';
 import { Busy } from '../domain/errors.ts';
 import { type Meta, metaValue } from '../store/database/meta-table.ts';

@@ -1,6 +1,6 @@
 /**
- * Connects a mirror to its platform, opens the log of what is sent there, and records what comes of
- * each request.
+ * Connects a mirror to its platform, logs what is sent there, and records what comes of each
+ * request.
  */
 import { randomBytes } from 'node:crypto';
 import { renderProblem, Unavailable } from '../domain/errors.ts';
@@ -17,9 +17,8 @@ import {
   type SharedBudgets,
   sharedBudgets,
 } from '../http/rate-limit/shared/shared-budget.ts';
-import { readKey } from '../store/do-not-contact/list-key.ts';
-import { removeLog } from '../store/request-log/log-file.ts';
-import { openRequestLog, type RequestLog } from '../store/request-log/request-log.ts';
+import type { Memory } from '../store/memory/memory.ts';
+import { collectRequests, type RequestLog } from '../store/memory/request-log.ts';
 import { lasting } from './output/format-values.ts';
 import type { Shell } from './process-shell.ts';
 import type { Answer } from '../domain/exchange.ts';
@@ -79,24 +78,18 @@ function shareLimits({ redis, platform }: Config, shell: Shell): SharedBudgets |
   });
 }
 
-/** Opens the log of the requests. If it is switched off, deletes what was logged before. */
+/** Logs the requests. If that is switched off, deletes what was logged before. */
 export function logRequests(
-  { requests, ledger, platform }: Config,
+  { requests: { isOn, keepMs, bytes }, platform }: Config,
+  { requests, forgetRequests }: Memory,
   shell: Shell,
 ): RequestLog | undefined {
-  const { isOn, path, keepMs, bytes } = requests;
-  const key = readKey(ledger.keyFile);
   const warn = (reason: string): void => shell.note(`crm-mirror: ${reason}`);
-  if (isOn && key !== undefined) {
+  if (isOn) {
     const hides = [platform.apiKey];
-    return openRequestLog({ path, key, keepMs, bytes, hides, clock: systemClock, warn });
+    return collectRequests({ requests, keepMs, bytes, hides, clock: systemClock, warn });
   }
-  try {
-    removeLog(path);
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    warn(renderProblem({ reason: `the request log is not deleted (${why})`, fix: 'delete it' }));
-  }
+  forgetRequests();
   return undefined;
 }
 

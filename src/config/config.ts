@@ -19,7 +19,7 @@ type Converted =
   | 'audit'
   | 'guards'
   | 'keep'
-  | 'ledgerKeyFile'
+  | 'memoryKeyFile'
   | 'platform'
   | 'policy'
   | 'requests'
@@ -28,10 +28,10 @@ type Converted =
 /** The whole configuration: absolute paths, durations in milliseconds, with defaults, frozen. */
 export interface Config extends Readonly<Omit<File, Converted>> {
   readonly file: string;
-  /** The files of the do-not-contact list and of its key. */
-  readonly ledger: { readonly path: string; readonly keyFile: string };
-  /** The files of the audit log and of the key that signs it, and how long entries are kept. */
-  readonly audit: { readonly path: string; readonly keyFile: string; readonly keepMs: number };
+  /** The files of the memory and of its key. */
+  readonly memory: { readonly path: string; readonly keyFile: string };
+  /** How long the audit log keeps its entries. */
+  readonly audit: { readonly keepMs: number };
   readonly platform: Readonly<File['platform'] & { apiKey: string }>;
   readonly policy: PolicyConfig;
   /** Who has to sign approvals, and what their signatures are bound to; undefined if nobody has. */
@@ -53,10 +53,9 @@ interface AlertsConfig {
   readonly deviation?: number | undefined;
 }
 
-/** The file of the request log, how long it keeps a request, and its maximum size. */
+/** Whether requests are logged, how long one is kept, and the maximum size of all. */
 interface RequestLogConfig {
   readonly isOn: boolean;
-  readonly path: string;
   readonly keepMs: number;
   readonly bytes: number;
 }
@@ -99,7 +98,7 @@ interface Surroundings {
 }
 
 export function settle(valid: File, { file, apiKey, absolute }: Surroundings): Config {
-  const { ledgerKeyFile, platform, contacts, templates, policy, guards, keep, ...more } = valid;
+  const { memoryKeyFile, platform, contacts, templates, policy, guards, keep, ...more } = valid;
   const { alerts, audit, requests, ...rest } = more;
   const { approvers, canary, deleteAfter, ...policies } = policy;
   const { absentFor, absentReadings, ...limits } = guards;
@@ -111,15 +110,11 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
     ...rest,
     file,
     snapshot,
-    ledger: {
-      path: `${snapshot}-ledger`,
-      keyFile: placed(ledgerKeyFile) ?? `${snapshot}-ledger-key`,
+    memory: {
+      path: `${snapshot}-memory`,
+      keyFile: placed(memoryKeyFile) ?? `${snapshot}-memory-key`,
     },
-    audit: {
-      path: `${snapshot}-audit`,
-      keyFile: placed(audit.keyFile) ?? `${snapshot}-audit-key`,
-      keepMs: milliseconds(audit.keep),
-    },
+    audit: { keepMs: milliseconds(audit.keep) },
     platform: { ...platform, apiKey, apiKeyFile: placed(platform.apiKeyFile) },
     contacts: contacts && {
       ...contacts,
@@ -158,7 +153,6 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
     keepMs: milliseconds(keep),
     requests: {
       isOn: requests.log === 'on',
-      path: `${snapshot}.requests.sqlite`,
       keepMs: milliseconds(requests.keep),
       bytes: Number(requests.size.slice(0, -2)) * (requests.size.endsWith('GB') ? 1e9 : 1e6),
     },

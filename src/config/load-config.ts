@@ -110,6 +110,14 @@ interface Words {
   mend: string;
 }
 
+const memoryKey = 'the file of the one key of the memory as memoryKeyFile';
+
+/** What to write instead of fields that are expected here, although there are none. */
+const insteadOf = new Map([
+  ['ledgerKeyFile', memoryKey],
+  ['audit.keyFile', memoryKey],
+]);
+
 /** Converts the schema's issues into mistakes. The text comes from keys, never from values. */
 function complain(issues: readonly Issue[], tree: Tree): Mistake[] {
   const guide = makeGuide();
@@ -120,7 +128,9 @@ function complain(issues: readonly Issue[], tree: Tree): Mistake[] {
     return issue.keys.map((key) => {
       const inner = [...path, key];
       const place = spotOf(tree, inner).key;
-      return { path: inner, place, wrong: 'is not known here', mend: suggest(key, known) };
+      const instead = insteadOf.get(inner.join('.'));
+      const mend = instead === undefined ? suggest(key, known) : `name ${instead}`;
+      return { path: inner, place, wrong: 'is not known here', mend };
     });
   });
 }

@@ -15,7 +15,6 @@ import {
   type MirrorPart,
   modeName,
   onlyKey,
-  openAuditLog,
   type RunOptions,
   mappingOf,
 } from './context/mirror-context.ts';
@@ -36,7 +35,6 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const clock = even(mirror.clock);
   const startedAt = clock.now();
   const quarantine = quarantineOf(snapshot.meta);
-  if (writes) openAuditLog(mirror);
   const isHeld = isInForce(quarantine, startedAt);
   const quarantined = isHeld && writes;
   const inQuarantine = isHeld ? [sayQuarantine(quarantine)] : [];

@@ -72,7 +72,7 @@ async function erase(state: State, told: Told, opened: Opened): Promise<Worked> 
   const { id } = told;
   const { stop: signal, abort } = shellOf(state);
   const seal = sealIn(state.config);
-  if (!seal) throw new Invalid(`${state.config.ledger.keyFile}: the key of the list is gone`);
+  if (!seal) throw new Invalid(`${state.config.memory.keyFile}: the key of the memory is gone`);
   const { rest, people } = await opened.lanes.sibling(async ({ mirror }) => {
     const { snapshot, clock } = mirror;
     const order = openErasure(seal, told, { snapshot, now: clock.now() });

@@ -177,8 +177,8 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
   const sign = (id: string): string => {
     const seal = sealIn(config, randomBytes);
     if (seal) return sealErasure(seal, id, systemClock.now());
-    const reason = 'without the key of the do-not-contact list, no erasure is accepted';
-    throw new Unavailable(`${config.ledger.keyFile}: ${reason}`, { acted: 'no' });
+    const reason = 'without the key of the memory, no erasure is accepted';
+    throw new Unavailable(`${config.memory.keyFile}: ${reason}`, { acted: 'no' });
   };
   const events = hook && openEventQueue({ ...place, sign, notice: () => undefined });
   const queue: RunQueue = openRunQueue({
@@ -303,8 +303,7 @@ function takeHanded({ config, shell, home, connections }: Parts): { close(): Pro
   const place = { url, mirror, clock: systemClock, connections };
   return serveCommands(place, async (taken) => {
     const seal = sealIn(config, randomBytes);
-    if (!seal)
-      throw new Invalid(`${config.ledger.keyFile}: the key of the do-not-contact list is gone`);
+    if (!seal) throw new Invalid(`${config.memory.keyFile}: the key of the memory is gone`);
     return doHanded({ config, shell, home, seal, now: systemClock.now }, taken);
   });
 }

@@ -1,7 +1,7 @@
 /**
  * Opens and closes a mirror. A worker with `-c` has it open as long as it is assigned to it. In a
  * worker of a folder, which has a `capacity`, the assignment in Redis and the open mirror are two
- * things: open are the snapshot with its lease, the do-not-contact list, and all connections, of
+ * things: open are the snapshot with its lease, the memory, and all connections, of
  * which runs about one person have a few of their own.
  *
  *   the mirror is         what happens                       result

@@ -3,17 +3,30 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { readKey } from '../../src/store/do-not-contact/list-key.ts';
-import { secretsOf } from '../../src/store/request-log/sealed-rows.ts';
+import { keyFor, readMemoryKey } from '../../src/store/memory/memory-key.ts';
+import { secretsOf } from '../../src/store/memory/sealed-rows.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
-const logOf = ({ path }: Mirrored): string => `${path}.requests.sqlite`;
+const logOf = ({ path }: Mirrored): string => `${path}-memory`;
 
-/** Every byte of the log and of the files that SQLite keeps beside it. */
+/** Every byte of the memory and of the log that SQLite keeps beside it. */
 function bytesOf(world: Mirrored): Buffer {
   const folder = join(world.folder, 'cli');
-  const names = readdirSync(folder).filter((name) => name.includes('.requests.sqlite'));
+  const names = readdirSync(folder).filter(
+    (name) => name.endsWith('-memory') || name.endsWith('-memory-wal'),
+  );
   return Buffer.concat(names.map((name) => readFileSync(join(folder, name))));
+}
+
+/** Every byte of the rows. */
+function rowsOf(world: Mirrored): string {
+  const db = new Database(logOf(world), { readonly: true });
+  const rows = db.prepare<[], Record<string, unknown>>('select * from request').all();
+  db.close();
+  const texts = rows.flatMap((row) => Object.values(row));
+  return texts
+    .map((value) => (Buffer.isBuffer(value) ? value.toString('latin1') : JSON.stringify(value)))
+    .join('\n');
 }
 
 describe('requests', () => {
@@ -136,15 +149,14 @@ describe('requests', () => {
   });
 });
 
-describe('the file', () => {
+describe('the log', () => {
   test('is private and contains no address, name or key', async () => {
     const world = await mirrored();
     await world.call('sync');
     expect(statSync(logOf(world)).mode & 0o777).toBe(0o600);
     const bytes = bytesOf(world).toString('latin1');
-    for (const text of [ann, bob, 'ann', '@example', 'ch_news', 'subscribed', 'key_live']) {
-      expect(bytes).not.toContain(text);
-    }
+    for (const text of [ann, bob, '@example', 'key_live']) expect(bytes).not.toContain(text);
+    for (const text of ['ann', 'ch_news', 'subscribed']) expect(rowsOf(world)).not.toContain(text);
   });
 
   test('has no trace of a person after forget', async () => {
@@ -153,13 +165,15 @@ describe('the file', () => {
     await world.call('sync');
     await world.call('sync', '--person', ann);
     const { id = '' } = world.emulator.world.contact(ann) ?? {};
-    const { mark } = secretsOf(readKey(`${world.path}-ledger-key`) ?? '');
+    const { secret = '' } = readMemoryKey(`${world.path}-memory-key`) ?? {};
+    const { mark } = secretsOf((purpose) => keyFor(`crm-mirror ${purpose}`, secret));
     const marks = [mark('person', ann), mark('contact', id)];
     expect(bytesOf(world).includes(marks[0]!)).toBe(true);
     expect(await world.call('forget', ann, '--yes')).toMatchObject({ code: 0 });
     const bytes = bytesOf(world);
     for (const one of marks) expect(bytes.includes(one)).toBe(false);
-    for (const text of [ann, id]) expect(bytes.includes(text)).toBe(false);
+    expect(bytes.includes(ann)).toBe(false);
+    expect(rowsOf(world)).not.toContain(id);
     const { json } = await world.call(
       'audit',
       'requests',
@@ -181,7 +195,7 @@ describe('the file', () => {
     rows.next();
     expect(await world.call('forget', ann, '--yes')).toMatchObject({
       code: 75,
-      said: expect.stringContaining('another process reads the request log'),
+      said: expect.stringContaining('another process reads the memory'),
     });
     rows.return?.();
     reader.close();
@@ -191,10 +205,14 @@ describe('the file', () => {
   test('is deleted when the log is switched off', async () => {
     const world = await mirrored();
     await world.call('sync');
-    expect(existsSync(logOf(world))).toBe(true);
+    const db = new Database(logOf(world), { readonly: true });
+    const sealed = db.prepare<[], Buffer>('select content from request').pluck().all();
+    db.close();
+    expect(sealed.every((one) => bytesOf(world).includes(one))).toBe(true);
     world.config({ requests: { log: 'off' } });
     await world.call('sync');
-    expect(bytesOf(world)).toHaveLength(0);
+    expect(rowsOf(world)).toBe('');
+    expect(sealed.some((one) => bytesOf(world).includes(one))).toBe(false);
     expect((await world.call('audit', 'requests')).out).toContain('requests.log is off');
   });
 });

@@ -31,37 +31,33 @@ function rowsOf(file: string): unknown[] {
 }
 
 describe('backup', () => {
-  test('copies snapshot, list and key completely, readable by the owner alone', async () => {
+  test('copies snapshot, memory and key completely, readable by the owner alone', async () => {
     const world = await mirrored();
     await world.call('sync');
     const file = copyOf(world);
     const { code, json } = await world.call('backup', file, '--json');
     const { size: bytes, mode } = statSync(file);
     const at = expect.stringMatching(/Z$/);
-    const ledger = { file: `${file}-ledger`, key: `${file}-ledger-key`, keyCopied: true };
-    const audit = { file: `${file}-audit`, key: `${file}-audit-key`, keyCopied: true };
-    expect(json).toEqual({ mirror: 'world', file, bytes, at, integrity: 'ok', ledger, audit });
+    const memory = { file: `${file}-memory`, key: `${file}-memory-key`, keyCopied: true };
+    expect(json).toEqual({ mirror: 'world', file, bytes, at, integrity: 'ok', memory });
     expect({ code, mode: mode & 0o777 }).toEqual({ code: 0, mode: 0o600 });
-    for (const one of [ledger.file, ledger.key, audit.file, audit.key])
-      expect(statSync(one).mode & 0o777).toBe(0o600);
+    for (const one of [memory.file, memory.key]) expect(statSync(one).mode & 0o777).toBe(0o600);
     expect(rowsOf(file)).toEqual(rowsOf(world.path));
     expect(rowsOf(file)).toHaveLength(2);
     expect(readdirSync(world.folder).filter((name) => name.startsWith('copy'))).toEqual([
       'copy.sqlite',
-      'copy.sqlite-audit',
-      'copy.sqlite-audit-key',
-      'copy.sqlite-ledger',
-      'copy.sqlite-ledger-key',
+      'copy.sqlite-memory',
+      'copy.sqlite-memory-key',
     ]);
     const { out } = await world.call('backup', `${file}2`);
-    expect(out).toMatch(/copy.sqlite2: \d+ kB, whole.*\n.*copy.sqlite2-ledger: \d+ kB, whole/);
-    expect(out).toContain(`${file}2-ledger-key: the key of the do-not-contact list`);
+    expect(out).toMatch(/copy.sqlite2: \d+ kB, whole.*\n.*copy.sqlite2-memory: \d+ kB, whole/);
+    expect(out).toContain(`${file}2-memory-key: the key of the memory`);
   });
 
   test('never overwrites a file', async () => {
     const world = await mirrored();
     await world.call('sync');
-    const names = ['', '.part', '-ledger', '-ledger.part', '-ledger-key', '-audit', '-audit-key'];
+    const names = ['', '.part', '-memory', '-memory.part', '-memory-key', '-memory-key.part'];
     for (const name of names.map((end) => `copy.sqlite${end}`)) {
       writeFileSync(join(world.folder, name), 'mine');
       const { code, err } = await world.call('backup', copyOf(world));
@@ -125,14 +121,14 @@ describe('backup', () => {
     expect((await world.call('sync', '--fast', '--json')).json).toMatchObject({ mode: 'fast' });
   });
 
-  test('refuses an unreadable do-not-contact list and leaves no copy behind', async () => {
+  test('refuses an unreadable memory and leaves no copy behind', async () => {
     const world = await mirrored();
     await world.call('sync');
-    rmSync(`${world.path}-ledger-key`);
+    rmSync(`${world.path}-memory-key`);
     const { code, err } = await world.call('backup', copyOf(world));
     expect({ code, err }).toEqual({
       code: 2,
-      err: expect.stringContaining('key of the do-not-contact list'),
+      err: expect.stringContaining('key of the memory'),
     });
     expect(readdirSync(world.folder).filter((name) => name.startsWith('copy'))).toEqual([]);
   });
@@ -140,12 +136,12 @@ describe('backup', () => {
   test('says that a key kept elsewhere is not copied', async () => {
     const world = await mirrored();
     const config = JSON.parse(readFileSync(world.file, 'utf8'));
-    const keyFile = join(world.folder, 'ledger.key');
-    writeFileSync(world.file, JSON.stringify({ ...config, ledgerKeyFile: keyFile }));
+    const keyFile = join(world.folder, 'memory.key');
+    writeFileSync(world.file, JSON.stringify({ ...config, memoryKeyFile: keyFile }));
     await world.call('sync');
     const { code, out } = await world.call('backup', copyOf(world));
     expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining(`${keyFile}: the key`) });
-    expect(existsSync(`${copyOf(world)}-ledger`)).toBe(true);
-    expect(existsSync(`${copyOf(world)}-ledger-key`)).toBe(false);
+    expect(existsSync(`${copyOf(world)}-memory`)).toBe(true);
+    expect(existsSync(`${copyOf(world)}-memory-key`)).toBe(false);
   });
 });

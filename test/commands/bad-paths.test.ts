@@ -14,11 +14,11 @@ interface Paths {
   snapshot?: string;
   key?: string;
   people?: string;
-  ledgerKey?: string;
+  memoryKey?: string;
 }
 
 function configuration(paths: Paths): string {
-  const { snapshot = 'a.sqlite', key = 'apiKey: k', people = 'people.csv', ledgerKey } = paths;
+  const { snapshot = 'a.sqlite', key = 'apiKey: k', people = 'people.csv', memoryKey } = paths;
   const file = join(folder, 'mirror.yaml');
   const lines = [
     'mirror: acme',
@@ -29,7 +29,7 @@ function configuration(paths: Paths): string {
     '  id: id',
     '  email: email',
     '  channels: [{ id: ch, subscription: news }]',
-    ...(ledgerKey === undefined ? [] : [`ledgerKeyFile: ${ledgerKey}`]),
+    ...(memoryKey === undefined ? [] : [`memoryKeyFile: ${memoryKey}`]),
   ];
   writeFileSync(file, lines.join('\n'));
   return file;
@@ -50,8 +50,8 @@ test.each<[string, Paths, string]>([
   ['a key file without end',            { key: 'apiKeyFile: /dev/zero' }, '/mirror.yaml:3:52  platform.apiKeyFile  names a file that holds more than a key  →'],
   ['a key file that links to itself',   { key: 'apiKeyFile: loop' }, '/mirror.yaml:3:52  platform.apiKeyFile  names a file that cannot be read (ELOOP)  →'],
   ['an export that links to itself',    { people: 'loop' }, '/loop: the symbolic links lead in a circle;'],
-  ['a ledger key without end',          { ledgerKey: '/dev/zero' }, '/dev/zero: this is no regular file, as the key of the do-not-contact list is →'],
-  ['a ledger key that links to itself', { ledgerKey: 'loop' }, '/loop: the symbolic links lead in a circle →'],
+  ['a memory key without end',          { memoryKey: '/dev/zero' }, '/dev/zero: this is no regular file, as the key of the memory is →'],
+  ['a ledger key that links to itself', { memoryKey: 'loop' }, '/loop: the symbolic links lead in a circle →'],
 ])('%s', async (_, paths, line) => {
   const { code, lines } = await call('sync', paths);
   expect(lines.map((one) => one.slice(0, line.length))).toEqual([line]);

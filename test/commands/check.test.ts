@@ -215,12 +215,10 @@ describe('exit code 1', () => {
     const world = await begin();
     world.write(...people(2));
     const file = JSON.parse(readFileSync(world.file, 'utf8'));
-    writeFileSync(world.file, JSON.stringify({ ...file, ledgerKeyFile: '/proc/x/key' }));
+    writeFileSync(world.file, JSON.stringify({ ...file, memoryKeyFile: '/proc/x/key' }));
     const { code, out } = await world.call('check');
     expect(code).toBe(1);
-    expect(out).toContain(
-      'FAIL key of the do-not-contact list: no file can be made in /proc → let the user',
-    );
+    expect(out).toContain('FAIL key of the memory: no file can be made in /proc → let the user');
   });
 
   test('is for a channel that the contacts of the platform do not name', async () => {

@@ -122,8 +122,9 @@ describe('a part that cannot be read', () => {
     expect(offline).toMatchObject({ code: 0, json: { missing: [], platform: { read: false } } });
     expect(offline.json.answers[0]).toMatchObject({ state: 'opt_in', from: 'snapshot' });
     world.csv('');
-    writeFileSync(`${world.path}-audit`, 'this is no database, and never was one, however long');
-    for (const end of ['-wal', '-shm']) rmSync(`${world.path}-audit${end}`, { force: true });
+    const db = new Database(`${world.path}-memory`);
+    db.exec('drop table audit');
+    db.close();
     const { code, json } = await signed(world);
     expect(code).toBe(1);
     expect(json.missing.map(({ part }: { part: string }) => part)).toEqual(['crm', 'audit']);
@@ -134,8 +135,8 @@ describe('a part that cannot be read', () => {
 describe('an audit log that was changed', () => {
   test('is named in the document and on the page before they are signed, with exit code 1', async () => {
     const world = await written();
-    const db = new Database(`${world.path}-audit`);
-    db.exec(`update entry set body = replace(body, 'none', 'opt_in') where body like '["w"%none%'`);
+    const db = new Database(`${world.path}-memory`);
+    db.exec(`update audit set body = replace(body, 'none', 'opt_in') where body like '["w"%none%'`);
     db.close();
     const said = 'the audit log is not as it was written: entry ';
     for (const name of ['ann.json', 'ann.html']) {
@@ -255,7 +256,7 @@ describe('the signature', () => {
     expect(code).toBe(1);
     expect(out).toContain('this key is none of those that are accepted');
     const own = join(world.folder, 'own.pub');
-    const pem = ['pkey', '-in', `${world.path}-audit-key`, '-pubout'];
+    const pem = ['pkey', '-in', `${world.path}-memory-key`, '-pubout'];
     writeFileSync(own, execFileSync('openssl', pem));
     const alone = await calling(['explain', '--verify', path, '--public-key', own]);
     expect(alone.code).toBe(0);
@@ -267,7 +268,7 @@ describe('the signature', () => {
     const { code, out } = await world.call('explain', ann, '--output', path);
     expect(code).toBe(1);
     expect(out).toContain('not signed');
-    expect(existsSync(`${world.path}-audit-key`)).toBe(false);
+    expect(existsSync(`${world.path}-memory-key`)).toBe(false);
     expect((await world.call('explain', '--verify', path)).out).toContain('it is not signed');
   });
 });

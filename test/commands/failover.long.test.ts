@@ -31,7 +31,7 @@ test('an outdated snapshot is not served; a backup of the newest one is', async 
   const place = join(world.folder, snapshot);
   mkdirSync(dirname(place), { recursive: true });
   copyFileSync(backup, place);
-  for (const part of ['ledger', 'ledger-key']) {
+  for (const part of ['memory', 'memory-key']) {
     copyFileSync(join(world.folder, `cli/snapshot.sqlite-${part}`), `${place}-${part}`);
   }
   const three = start(other);

@@ -63,12 +63,7 @@ test('a mirror moves with its do-not-contact list and its audit log, and goes on
   expect(told).toMatchObject({ mirror: 'acme', from: one.node, to: two.node, people: 1 });
   await isServedBy(two.node);
   await until(() => left('one').every((name) => name.includes('.moved-to-')));
-  expect(left('two')).toEqual([
-    'acme.sqlite',
-    'acme.sqlite-audit',
-    'acme.sqlite-audit-key',
-    'acme.sqlite-ledger',
-  ]);
+  expect(left('two')).toEqual(['acme.sqlite', 'acme.sqlite-memory']);
   expect(existsSync(file('one', 'sqlite'))).toBe(false);
   world.people([
     { email: 'ann@acme.example', news: 'yes' },
@@ -271,13 +266,13 @@ test('what cannot be moved is refused in one line, and nothing is interrupted', 
     ).toHaveLength(1);
   };
   const to = ['acme', '--to', two.node];
-  await refused(to, `${two.node} has no key of the do-not-contact list of acme`);
+  await refused(to, `${two.node} has no key of the memory of acme`);
   writeFileSync(file('two', 'key'), `${'ab'.repeat(32)}\n`);
-  await refused(to, `${two.node} has another key of the do-not-contact list of acme`);
+  await refused(to, `${two.node} has another key of the memory of acme`);
   copyKey();
-  writeFileSync(file('two', 'sqlite-ledger'), '');
-  await refused(to, `has a file at ${file('two', 'sqlite-ledger')} already`);
-  rmSync(file('two', 'sqlite-ledger'));
+  writeFileSync(file('two', 'sqlite-memory'), '');
+  await refused(to, `has a file at ${file('two', 'sqlite-memory')} already`);
+  rmSync(file('two', 'sqlite-memory'));
   await refused(['beta', '--to', two.node], 'no usable file names the mirror beta');
   await refused(['acme', '--to', 'nobody'], 'no living worker is named nobody');
   expect((await fleet('drain', two.node)).code).toBe(0);

@@ -131,12 +131,12 @@ test('a command with the key of another list is refused', async () => {
   const elsewhere = `${file}.yaml`;
   writeFileSync(`${file}.key`, '5f'.repeat(32));
   chmodSync(`${file}.key`, 0o600);
-  const lines = readFileSync(file, 'utf8').replace('{', `{"ledgerKeyFile": "${file}.key", `);
+  const lines = readFileSync(file, 'utf8').replace('{', `{"memoryKeyFile": "${file}.key", `);
   writeFileSync(elsewhere, lines);
   const { code, err } = await call('sync', '-c', elsewhere);
   expect({
     code,
-    said: err.includes('encrypted with the key of another do-not-contact list'),
+    said: err.includes('encrypted with the key of another memory'),
   }).toEqual({
     code: 2,
     said: true,

@@ -103,7 +103,7 @@ describe('optouts', () => {
       err: '',
     });
     expect((await world.call('optouts', '--since', '2099-01-01')).out).toBe(head);
-    rmSync(`${world.path}-ledger`);
+    rmSync(`${world.path}-memory`);
     const { code, out, err: said } = await world.call('optouts');
     expect({ code, out, said }).toMatchObject({
       code: 0,

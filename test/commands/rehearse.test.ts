@@ -121,7 +121,7 @@ describe('a rehearsal', () => {
 describe('the files of the mirror', () => {
   test('stay as they are, and their copies exist for this user only while it works', async () => {
     const world = await changed();
-    const before = [contentOf(world.path), contentOf(`${world.path}-ledger`)];
+    const before = [contentOf(world.path), contentOf(`${world.path}-memory`)];
     const modes: Record<string, number> = {};
     world.server.watch.arrived = () => {
       for (const folder of copyFolders()) {
@@ -134,11 +134,11 @@ describe('the files of the mirror', () => {
     expect(modes).toEqual({
       '.': 0o700,
       'snapshot.sqlite': 0o600,
-      'snapshot.sqlite-ledger': 0o600,
-      'snapshot.sqlite-ledger-key': 0o600,
+      'snapshot.sqlite-memory': 0o600,
+      'snapshot.sqlite-memory-key': 0o600,
     });
     expect(copyFolders()).toEqual([]);
-    expect([contentOf(world.path), contentOf(`${world.path}-ledger`)]).toEqual(before);
+    expect([contentOf(world.path), contentOf(`${world.path}-memory`)]).toEqual(before);
   });
 
   test('are read beside a run that has the lease, and in a pause', async () => {

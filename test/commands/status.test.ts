@@ -59,8 +59,7 @@ describe('status', () => {
         { route: 'contacts.enrol', limit: 1_000_000, windowMs: 1000, others: 0, at: time },
       ]),
       lease: { held: false },
-      ledger: { file: `${world.path}-ledger`, fault: null },
-      audit: { file: `${world.path}-audit`, fault: null },
+      memory: { file: `${world.path}-memory`, fault: null, auditFault: null },
       snapshot: { file: world.path, exists: true, bytes: expect.any(Number) },
     });
     expect(json.snapshot.bytes).toBeGreaterThanOrEqual(statSync(world.path).size);

@@ -16,9 +16,9 @@ describe('a valid file', () => {
       file: join(folder, 'mirror.yaml'),
       mirror: 'acme',
       snapshot: join(folder, 'acme.sqlite'),
-      ledger: {
-        path: join(folder, 'acme.sqlite-ledger'),
-        keyFile: join(folder, 'acme.sqlite-ledger-key'),
+      memory: {
+        path: join(folder, 'acme.sqlite-memory'),
+        keyFile: join(folder, 'acme.sqlite-memory-key'),
       },
       platform: {
         url: 'https://api.example.com',
@@ -50,25 +50,20 @@ describe('a valid file', () => {
       windows: [],
       keepMs: 90 * 24 * 3600 * 1000,
       alerts: {},
-      audit: {
-        path: join(folder, 'acme.sqlite-audit'),
-        keyFile: join(folder, 'acme.sqlite-audit-key'),
-        keepMs: 1095 * 24 * 3600 * 1000,
-      },
+      audit: { keepMs: 1095 * 24 * 3600 * 1000 },
       requests: {
         isOn: true,
-        path: join(folder, 'acme.sqlite.requests.sqlite'),
         keepMs: 14 * 24 * 3600 * 1000,
         bytes: 100_000_000,
       },
     });
   });
 
-  it('can keep the key of the list elsewhere', () => {
-    const { ledger } = load(minimal('ledgerKeyFile: secrets/ledger'));
-    expect(ledger).toEqual({
-      path: join(folder, 'acme.sqlite-ledger'),
-      keyFile: join(folder, 'secrets/ledger'),
+  it('can keep the key of the memory elsewhere', () => {
+    const { memory } = load(minimal('memoryKeyFile: secrets/memory'));
+    expect(memory).toEqual({
+      path: join(folder, 'acme.sqlite-memory'),
+      keyFile: join(folder, 'secrets/memory'),
     });
   });
 

@@ -108,10 +108,18 @@ describe('one mistake', () => {
       'schedule: { timezone: Mars/Base }',
       '6:23  schedule.timezone  is no time zone  → write one such as Europe/Berlin, or UTC',
     ],
+    [
+      'ledgerKeyFile: data/key',
+      '6:1  ledgerKeyFile  is not known here  → name the file of the one key of the memory as memoryKeyFile',
+    ],
+    [
+      'audit: { keyFile: data/key }',
+      '6:10  audit.keyFile  is not known here  → name the file of the one key of the memory as memoryKeyFile',
+    ],
     ['keep: 1000000d', '6:7  keep  is not a duration  → write a number and s, m, h or d: 90d'],
   ])('%s', (extra, expected) => {
     const known =
-      'known here: mirror, snapshot, ledgerKeyFile, platform, contacts, templates, policy, ' +
+      'known here: mirror, snapshot, memoryKeyFile, platform, contacts, templates, policy, ' +
       'guards, rules, windows, keep, audit, requests, schedule, redis, server, notices, alerts';
     const lines = expected && [`mirror.yaml:${expected.replace('KNOWN', known)}`];
     expect(mistakes(minimal(extra))).toEqual(lines);

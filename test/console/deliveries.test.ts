@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { Webhook as Signer } from 'standardwebhooks';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { readKey } from '../../src/store/do-not-contact/list-key.ts';
+import { readMemoryKey } from '../../src/store/memory/memory-key.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { createMetrics } from '../../src/worker/server/metrics.ts';
 import { deliveryLogOf } from '../../src/compose/queues/delivery-log.ts';
@@ -48,7 +48,7 @@ async function delivered() {
     },
   });
   expect((await world.call('sync')).code).toBe(0);
-  const key = readKey(loadConfig(file, {}).ledger.keyFile) ?? '';
+  const key = readMemoryKey(loadConfig(file, {}).memory.keyFile)?.secret ?? '';
   const place = { url: redis.url, mirror: 'world', clock: systemClock };
   const events = openEventQueue({ ...place, notice: () => undefined });
   const client = new Redis(redis.url);

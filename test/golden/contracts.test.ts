@@ -119,10 +119,10 @@ describe('what is stored', () => {
     return `user_version ${version}\n${rows.map(({ sql }) => sql).join(';\n')}\n`;
   };
 
-  test('tables of the snapshot, and of the list of people who left', async () => {
+  test('tables of the snapshot and of the memory', async () => {
     const { path } = await used();
     await expect(tablesOf(path)).toMatchFileSnapshot(file('snapshot.sql'));
-    await expect(tablesOf(`${path}-ledger`)).toMatchFileSnapshot(file('ledger.sql'));
+    await expect(tablesOf(`${path}-memory`)).toMatchFileSnapshot(file('memory.sql'));
     const files = readdirSync(join(path, '..')).filter((name) => !/-(wal|shm)$/.test(name));
     await expect(`${files.toSorted().join('\n')}\n`).toMatchFileSnapshot(file('files.txt'));
   });

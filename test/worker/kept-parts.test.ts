@@ -32,8 +32,7 @@ test.each([
   const config = {
     ...known,
     snapshot: `${known.snapshot}-2`,
-    ledger: { ...known.ledger, path: `${known.ledger.path}-2` },
-    audit: { ...known.audit, path: `${known.audit.path}-2` },
+    memory: { ...known.memory, path: `${known.memory.path}-2` },
   };
   const move = { id: 'm1', from: 'a', to: 'b', disk: 'd@b', state: 'sending', proof: '' } as const;
   await client.hset(fleetKeys.moves, 'world', JSON.stringify(move));

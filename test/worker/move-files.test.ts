@@ -6,11 +6,11 @@ import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { finishMove, type MoveMark, writeMark } from '../../src/worker/moves/move-files.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 
-const own = ['acme.sqlite', 'acme.sqlite-audit', 'acme.sqlite-ledger', 'acme.sqlite-ledger-wal'];
-const copies = ['acme.sqlite-moving', 'acme.sqlite-ledger-moving.part'];
+const own = ['acme.sqlite', 'acme.sqlite-memory', 'acme.sqlite-memory-wal'];
+const copies = ['acme.sqlite-moving', 'acme.sqlite-memory-moving.part'];
 const renamed = own.map((name) =>
-  name === 'acme.sqlite-ledger-wal'
-    ? 'acme.sqlite-ledger.moved-to-web2-wal'
+  name === 'acme.sqlite-memory-wal'
+    ? 'acme.sqlite-memory.moved-to-web2-wal'
     : `${name}.moved-to-web2`,
 );
 
@@ -19,8 +19,7 @@ async function interrupted(mark: Omit<MoveMark, 'to'> | undefined) {
   const path = join(folder, 'acme.sqlite');
   const places = {
     snapshot: path,
-    ledger: { path: `${path}-ledger`, keyFile: `${path}-ledger-key` },
-    audit: { path: `${path}-audit`, keyFile: `${path}-audit-key`, keepMs: 0 },
+    memory: { path: `${path}-memory`, keyFile: `${path}-memory-key` },
   };
   for (const name of [...own, ...copies]) writeFileSync(join(folder, name), name);
   if (mark) writeMark(places, { ...mark, to: 'web2' });
@@ -38,7 +37,7 @@ describe('a move that was interrupted', () => {
     ['at the source, when the mirror was at the target', source, false, renamed],
     ['at the target, while it received', target, false, own],
     ['at the target, while it received, before Redis was emptied', target, undefined, own],
-    ['at the target, before the mirror was there', placed, false, ['acme.sqlite-ledger-wal']],
+    ['at the target, before the mirror was there', placed, false, ['acme.sqlite-memory-wal']],
     ['at the target, when the mirror was there', placed, true, own],
   ])('%s, is finished', async (_, mark, isHere, expected) => {
     const { places, left } = await interrupted(mark);

@@ -13,7 +13,7 @@ const stranger = sealOf({ key: '5f'.repeat(32), mirror: 'acme', random });
 const now = Date.UTC(2026, 10, 28);
 const day = 86_400_000;
 const minute = 60_000;
-const words = 'another do-not-contact list, or for something else';
+const words = 'another memory, or for something else';
 
 /** A text that one of the seals was asked to encrypt, and which somebody plays as a command. */
 const played: [string, string, RegExp | undefined][] = [

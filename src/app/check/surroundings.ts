@@ -1,8 +1,8 @@
-/** Checks what surrounds a mirror: its files, its do-not-contact list, its snapshot and Redis. */
+/** Checks what surrounds a mirror: its files, its memory, its snapshot and Redis. */
 import type { Config } from '../../config/config.ts';
-import { readDoNotContactList } from '../../store/do-not-contact/list-file.ts';
+import { withMemory } from '../../store/memory/memory.ts';
 import { proveOwn } from '../../engine/account/account-binding.ts';
-import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
+import { boundMemory } from '../../engine/context/do-not-contact-binding.ts';
 import { noteDifference } from '../../engine/context/platform-knowledge.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { whyNotWritable } from '../../store/database/snapshot-folder.ts';
@@ -12,24 +12,23 @@ import type { Shell } from '../../compose/process-shell.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { type Finding, type Found, note } from './finding.ts';
 
-/** Checks whether runs would accept the do-not-contact list and its key. */
-export function checkLedger(snapshot: Snapshot | undefined, { ledger }: Config): Found {
-  const known = snapshot && boundDoNotContactList(snapshot.meta);
-  const { id, close } = readDoNotContactList(ledger, known);
-  close();
+/** Checks whether runs would accept the memory and its key. */
+export function checkMemory(snapshot: Snapshot | undefined, { memory }: Config): Found {
+  const known = snapshot && boundMemory(snapshot.meta);
+  const isThere = withMemory(memory, () => true, known) ?? false;
   const whose = known ? 'belongs to this snapshot' : 'is taken over by the first run';
-  return { level: 'ok', found: id === '' ? 'none yet' : `${ledger.path} ${whose}` };
+  return { level: 'ok', found: isThere ? `${memory.path} ${whose}` : 'none yet' };
 }
 
 /** Returns a failure for each file that a run could not create or write. Creates nothing. */
-export function checkPlaces({ snapshot, ledger }: Config): Finding[] {
+export function checkPlaces({ snapshot, memory }: Config): Finding[] {
   const files = [
     ['snapshot', snapshot],
-    ['do-not-contact list', ledger.path],
-    ['key of the do-not-contact list', ledger.keyFile],
+    ['memory', memory.path],
+    ['key of the memory', memory.keyFile],
   ] as const;
   const found = files.flatMap(([what, path]): Finding[] => {
-    const why = whyNotWritable(path, { isOnlyRead: path === ledger.keyFile });
+    const why = whyNotWritable(path, { isOnlyRead: path === memory.keyFile });
     if (why === undefined) return [];
     const fix = 'let the user who runs this write there, or name another path';
     return [{ what, level: 'fail', found: why, fix }];

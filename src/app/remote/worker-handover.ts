@@ -44,7 +44,7 @@ export async function orHandOver(
   here: () => Promise<number>,
   forWorkers = true,
 ): Promise<number> {
-  const { redis, mirror, ledger } = config;
+  const { redis, mirror, memory } = config;
   const { argv, form } = shell;
   if (redis === undefined || shell.held || !argv || !form || form.where === 'here') return here();
   // The module is loaded only if Redis is configured, because most commands start without it.
@@ -75,10 +75,10 @@ export async function orHandOver(
     const seal = sealIn(config, randomBytes);
     if (!seal) {
       throw new Invalid(
-        `${ledger.keyFile}: the key of the do-not-contact list is missing, and without it the worker ` +
-          'that has this mirror accepts no command',
+        `${memory.keyFile}: the key of the memory is missing, and without it the worker that has this ` +
+          'mirror accepts no command',
         {
-          fix: 'name a copy of the key as ledgerKeyFile here, or run the command where the worker runs',
+          fix: 'name a copy of the key as memoryKeyFile here, or run the command where the worker runs',
         },
       );
     }

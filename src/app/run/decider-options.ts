@@ -1,6 +1,6 @@
 /** Shares the flags of the commands that are decisions: who decides, and why. */
 import type { Command } from 'commander';
-import type { Decision } from '../../store/audit/audit-trail.ts';
+import type { Decision } from '../../store/memory/audit-trail.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { operatorName } from '../../compose/output/operator-name.ts';
 import { reasonOf } from '../../compose/output/reason-option.ts';

@@ -83,7 +83,7 @@ export function runOptions(command: Command): Command {
 export function writingOptions(command: Command): Command {
   return command.option(
     '--accept-lost-ledger',
-    'begin a new do-not-contact list if the old one, or its key, is lost: opt-outs that only it knew are forgotten',
+    'begin a new memory if the old one, or its key, is lost: opt-outs that only it knew are forgotten',
   );
 }
 

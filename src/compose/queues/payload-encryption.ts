@@ -1,8 +1,8 @@
 /**
  * Encrypts what goes through Redis and may identify a person, or makes a worker act. Redis vouches
  * for nothing: whoever can write it can store a text again, in another place or for another mirror.
- * So each purpose has a key of its own, derived (HKDF-SHA-256) from the key of the do-not-contact
- * list, which every process that may write a mirror has. A text can be opened only for the purpose,
+ * So each purpose has a key of its own, derived (HKDF-SHA-256) from the key of the memory, which
+ * every process that may write a mirror has. A text can be opened only for the purpose,
  * the mirror and the matter that it was sealed for (AES-256-GCM, additional data). A text that
  * makes a worker act also contains a number, which is accepted once (store/tables/
  * used-numbers.ts), and the time until which it is valid.
@@ -12,7 +12,7 @@ import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
-import { keyFor, readKey } from '../../store/do-not-contact/list-key.ts';
+import { keyFor, readMemoryKey } from '../../store/memory/memory-key.ts';
 
 /**
  * What a text is sealed for. No text that a caller or a CRM chooses is sealed as a command; it is
@@ -78,7 +78,7 @@ const orderSchema = z.object({ number: z.string(), expiresAt: z.number(), text: 
 
 /** What a seal is made of. */
 export interface SealOptions {
-  /** The key of the do-not-contact list in hexadecimal. */
+  /** 32 bytes as hexadecimal digits: the secret of a memory. */
   key: string;
   mirror: string;
   /** Returns the given number of unpredictable bytes. */
@@ -86,14 +86,14 @@ export interface SealOptions {
 }
 
 /**
- * Returns the seal of a mirror, or undefined if the key of its do-not-contact list is missing.
+ * Returns the seal of a mirror, or undefined if the key of its memory is missing.
  * Without `random`, it can only decrypt.
  */
 export function sealIn(
-  { mirror, ledger }: Pick<Config, 'mirror' | 'ledger'>,
+  { mirror, memory }: Pick<Config, 'mirror' | 'memory'>,
   random: SealOptions['random'] = () => new Uint8Array(),
 ): Seal | undefined {
-  const key = readKey(ledger.keyFile);
+  const key = readMemoryKey(memory.keyFile)?.secret;
   return key === undefined ? undefined : sealOf({ key, mirror, random });
 }
 
@@ -120,9 +120,9 @@ export function sealOf({ key, mirror, random }: SealOptions): Seal {
       return Buffer.concat([opening.update(bytes.subarray(body)), opening.final()]);
     } catch (error) {
       throw new Invalid(
-        'this was encrypted with the key of another do-not-contact list, or for something else',
+        'this was encrypted with the key of another memory, or for something else',
         {
-          fix: 'let the configurations of caller and worker name the same ledgerKeyFile',
+          fix: 'let the configurations of caller and worker name the same memoryKeyFile',
           cause: error,
         },
       );

@@ -279,9 +279,6 @@ const guards = z
 const audit = z
   .strictObject({
     keep: duration('How long the audit log keeps its entries').default('1095d'),
-    keyFile: text(
-      'File of the key that signs the audit log, created at first use; by default beside the snapshot',
-    ).optional(),
   })
   .describe('The audit log: who allowed what, and what was sent');
 
@@ -293,8 +290,8 @@ export const fileSchema = z
       .regex(/^[a-z0-9-]{1,40}$/, says('is no mirror name', 'use 1 to 40 of a-z, 0-9 and -'))
       .describe('Name of the mirror: 1 to 40 characters of a-z, 0-9 and -'),
     snapshot: text('Path of the snapshot file, relative to the configuration file'),
-    ledgerKeyFile: text(
-      'File that contains the key of the do-not-contact list, created at first use; by default beside the snapshot',
+    memoryKeyFile: text(
+      'File of the key of the memory (do-not-contact list, audit log, request log), created at first use; by default beside the snapshot',
     ).optional(),
     platform,
     contacts: contacts.optional(),

@@ -1,5 +1,5 @@
 /** Shows the newest entries of the audit log, and verifies it. */
-import { auditLogOf } from '../../compose/audit-trail.ts';
+import { readMemory } from '../../store/memory/memory.ts';
 import {
   documentsOf,
   type EntryDocument,
@@ -23,13 +23,14 @@ export const auditPage: Page = {
     const pending = await request.mirror.read(request.user, ({ snapshot }) =>
       snapshot && isFirst ? pendingDecisions(snapshot, shown) : [],
     );
-    const log = auditLogOf(request.mirror.config);
-    if (!log) {
+    const memory = readMemory(request.mirror.config.memory);
+    if (!memory) {
       const none = html`<p class="quiet">
         There is none yet. The first run that writes begins it.
       </p>`;
       return { title: 'Audit log', body: html`${none}${timeline(request, pending)}` };
     }
+    const { log } = memory;
     try {
       const before = Number(request.query['before'] ?? Number.NaN);
       const end = Number.isSafeInteger(before) ? before : undefined;
@@ -39,7 +40,7 @@ export const auditPage: Page = {
       const entries = rows.map(documentsOf(log));
       return { title: 'Audit log', body: body(request, entries, pending) };
     } finally {
-      log.close();
+      memory.close();
     }
   },
 };

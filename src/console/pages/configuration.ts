@@ -67,7 +67,7 @@ const openBlocks: ReadonlySet<string> = new Set([
   'keepMs',
   'audit',
   'requests',
-  'ledger',
+  'memory',
   'schedule',
 ]);
 

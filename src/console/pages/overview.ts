@@ -6,7 +6,7 @@
 import { guardNames } from '../../domain/guard-classes.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { canaryWords } from '../../engine/report/canary-text.ts';
-import { lastRefused } from '../../store/request-log/read-log.ts';
+import { withMemory } from '../../store/memory/memory.ts';
 import { instant, lasting, range } from '../../compose/output/format-values.ts';
 import { tickWords } from '../../compose/queues/run-schedule.ts';
 import { attentionItem, statusSection, windowWords } from '../../views/status/status-sections.ts';
@@ -201,7 +201,8 @@ export const limitsPage: Page = {
   nav: 'Rate limits',
   show(request) {
     const pieces = limitPieces(request, request.mirror.status());
-    const found = orFault(() => lastRefused(request.mirror.config.requests.path));
+    const { memory } = request.mirror.config;
+    const found = orFault(() => withMemory(memory, ({ requests }) => requests.lastRefused()) ?? []);
     const lines =
       'fault' in found
         ? []

@@ -5,7 +5,7 @@
 import type { Key } from '../../domain/record.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
-import { existingKey } from '../../store/audit/signing-key.ts';
+import { readMemoryKey } from '../../store/memory/memory-key.ts';
 import { namesOf } from '../../views/lookup/person-names.ts';
 import {
   askAbout,
@@ -72,7 +72,7 @@ export const personFile: Page = {
       const names: typeof hashed = (record) => (record.key === key ? key : hashed(record));
       const asked = { config, key, names, addresses: true, isWhole: true };
       const document = await askAbout(opened, shell, asked);
-      const signing = existingKey(config.audit.keyFile);
+      const signing = readMemoryKey(config.memory.keyFile)?.signing;
       const how = { format: 'html', key: signing, now: clock.now() } as const;
       const text = await signedText(document, how);
       const name = shortHash(snapshot.meta, key).slice(1);

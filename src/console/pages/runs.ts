@@ -2,7 +2,7 @@
 import { ops } from '../../domain/change.ts';
 import type { RunFilter } from '../../store/tables/run-history.ts';
 import { plannedAgain } from '../../store/tables/journal.ts';
-import { failedOf } from '../../store/request-log/read-log.ts';
+import { withMemory } from '../../store/memory/memory.ts';
 import { changeName, outcomeName } from '../../compose/output/change-words.ts';
 import { changeOf, listedRuns } from '../../views/status/run-history.ts';
 import {
@@ -94,8 +94,8 @@ function runContent(request: PageRequest, seen: Seen): PageContent {
     );
   const none = next === undefined ? 'There are no such changes.' : 'None in this part of the run.';
   const failed = orFault(() => {
-    const to = kept.endedAt ?? seen.now;
-    return failedOf(config.requests.path, { run: kept.id, from: kept.startedAt, to });
+    const span = { run: kept.id, from: kept.startedAt, to: kept.endedAt ?? seen.now };
+    return withMemory(config.memory, ({ requests }) => requests.failedOf(span));
   });
   const channels = (config.contacts?.channels ?? []).map(({ id }) => id);
   const { contacts, templates } = run.changes;

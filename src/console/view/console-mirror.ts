@@ -135,8 +135,8 @@ export function consoleMirror(
   options: ConsoleMirrorOptions,
 ): ConsoleMirror {
   const { held: _, ...outer } = shell;
-  const ledger = { ...config.ledger, timeoutMs: patienceMs };
-  const patient: Config = { ...config, ledger };
+  const memory = { ...config.memory, timeoutMs: patienceMs };
+  const patient: Config = { ...config, memory };
   const kept = keptStatus(patient, options);
   return {
     config,

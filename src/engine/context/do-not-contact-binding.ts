@@ -1,19 +1,19 @@
 /**
- * Binds a snapshot to its do-not-contact list, and stores how many of the writes to the list the
+ * Binds a snapshot to its memory, and stores how many of the writes to the do-not-contact list the
  * snapshot has taken into account.
  */
 import type { Key, RecordedRow } from '../../domain/record.ts';
-import type { KnownLedger } from '../../store/do-not-contact/list-file.ts';
+import type { KnownMemory } from '../../store/memory/memory.ts';
 import type { Meta } from '../../store/database/meta-table.ts';
 import type { Mirror } from './mirror-context.ts';
 
-/** The meta keys of the list's id, and of the number of writes taken into account. */
-const names = { id: 'ledger', reached: 'ledger-reached' } as const;
+/** The meta keys of the memory's id, and of the number of writes taken into account. */
+const names = { id: 'memory', reached: 'memory-reached' } as const;
 
 const pageOfRows = 500;
 
-/** Returns what the snapshot knows about its list; undefined if it has none yet. */
-export function boundDoNotContactList(meta: Meta): KnownLedger | undefined {
+/** Returns what the snapshot knows about its memory; undefined if it has none yet. */
+export function boundMemory(meta: Meta): KnownMemory | undefined {
   const id = meta.get(names.id);
   return id === undefined ? undefined : { id, reached: Number(meta.get(names.reached) ?? 0) };
 }
@@ -27,7 +27,7 @@ export function boundDoNotContactList(meta: Meta): KnownLedger | undefined {
 export function bindDoNotContactList({ snapshot, doNotContact, parts, clock }: Mirror): void {
   const { meta, transaction, recorded } = snapshot;
   const keep = (reached: number) => meta.set(names.reached, String(reached));
-  const known = boundDoNotContactList(meta);
+  const known = boundMemory(meta);
   const isBound = known?.id === doNotContact.id;
   // While the snapshot is still bound to another list, the count of this one is not stored.
   const hear = (reached: number) => meta.get(names.id) === doNotContact.id && keep(reached);

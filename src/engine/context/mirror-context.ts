@@ -10,13 +10,14 @@ import type { FullCode, PlanView, Plan, RequestCounts } from '../report/run-summ
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { Guards } from '../report/guard-rules.ts';
 import type { Platform } from '../../platform/api-client.ts';
-import type { RequestWriter } from '../../store/request-log/request-log.ts';
-import type { DoNotContactList } from '../../store/do-not-contact/contact-list.ts';
+import type { DoNotContactList } from '../../store/memory/do-not-contact.ts';
+import type { Memory } from '../../store/memory/memory.ts';
+import type { RequestWriter } from '../../store/memory/request-log.ts';
 import type { OutageRecord } from '../../store/health-file.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { WriteBack } from '../../sources/write-back.ts';
 import type { Source } from '../../sources/source.ts';
-import type { AuditTrail } from '../../store/audit/audit-trail.ts';
+import type { AuditTrail } from '../../store/memory/audit-trail.ts';
 import type { OnlyPeople } from './people-selection.ts';
 import type { PersonLocks } from './person-locks.ts';
 
@@ -28,6 +29,8 @@ export interface Mirror {
   returns?: WriteBack | undefined;
   snapshot: Snapshot;
   account: Account;
+  memory: Memory;
+  /** The list in the memory, as the runs of this mirror see it that go one after the other. */
   doNotContact: DoNotContactList;
   /** Shared by all runs of this process on the same mirror. */
   locks: PersonLocks;
@@ -52,12 +55,8 @@ export interface Mirror {
   timezone?: string | undefined;
   /** Who has to sign approvals; undefined if nobody has. */
   approvers?: Approvers | undefined;
-  /** The audit log; undefined if it cannot be opened, or for a plan, which writes nothing. */
+  /** The audit log; undefined if none is wanted, or for a plan, which writes nothing. */
   audit?: AuditTrail | undefined;
-  /** Why the audit log cannot be opened; undefined if it can, or if none is wanted. */
-  auditFault?: string | undefined;
-  /** Opens the audit log if that failed before. */
-  reopenAudit?: (() => Pick<Mirror, 'audit' | 'auditFault'>) | undefined;
   /** The number of people to begin with; undefined if there is no such limit. */
   sample?: number | undefined;
   /** The share of each route's limit that is left to other programs, from 0 to 1. */
@@ -65,20 +64,12 @@ export interface Mirror {
   /** Records what is out of order now; undefined if this process writes nothing. */
   outages?: OutageRecord | undefined;
   /** Logs the requests of this mirror's connection; undefined if they are not logged. */
-  requestLog?: Pick<RequestWriter, 'setRun' | 'forget'> | undefined;
+  requestLog?: Pick<RequestWriter, 'setRun' | 'flush'> | undefined;
   requests(): RequestCounts;
   /** Returns the limits by route, as the platform's responses state them. */
   limits(): Record<string, RouteLimit>;
   /** The platform's time in milliseconds since the epoch; undefined if no response stated it. */
   platformNow(): number | undefined;
-}
-
-/** Tries again to open the audit log of a mirror if that failed before. */
-export function openAuditLog(mirror: Mirror): void {
-  if (mirror.auditFault === undefined || !mirror.reopenAudit) return;
-  const { audit, auditFault } = mirror.reopenAudit();
-  mirror.audit = audit;
-  mirror.auditFault = auditFault;
 }
 
 /** The account on the platform whose records a mirror keeps in step with the CRM. */

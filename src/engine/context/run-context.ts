@@ -2,7 +2,7 @@
  * Declares what every step of a run needs, and provides the lookups that steps use. The first load
  * of a mirror ends with the first completed full run whose source contained at least one person.
  */
-import { closeEntries, drain, noteFault } from '../../store/audit/audit-trail.ts';
+import { closeEntries, drain, noteFault } from '../../store/memory/audit-trail.ts';
 import type { Problem } from '../../domain/errors.ts';
 import type { CanaryPolicy } from '../../domain/guards/canary.ts';
 import type { ChangeWindow } from '../../domain/guards/change-window.ts';
@@ -22,7 +22,6 @@ type OfMirror =
   | 'doNotContact'
   | 'approvers'
   | 'audit'
-  | 'auditFault'
   | 'locks'
   | 'clock'
   | 'platformNow'
@@ -100,12 +99,11 @@ export function isSuperseded(
   );
 }
 
-type Audited = Pick<Mirror, 'audit' | 'auditFault' | 'snapshot' | 'clock'>;
+type Audited = Pick<Mirror, 'audit' | 'snapshot' | 'clock'>;
 
 /** Moves what is remembered of writes to the audit log. Returns why that is not possible, if so. */
 export async function writeAuditLog(audited: Audited): Promise<string | undefined> {
-  const { audit, auditFault, snapshot } = audited;
-  if (auditFault !== undefined) return `cannot be opened (${auditFault})`;
+  const { audit, snapshot } = audited;
   return audit && untilDone(audited, () => drain(audit, snapshot));
 }
 

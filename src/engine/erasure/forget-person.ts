@@ -10,7 +10,6 @@ import {
   Invalid,
   isExpected,
   Busy,
-  Unavailable,
   Interrupted,
   renderProblem,
 } from '../../domain/errors.ts';
@@ -23,7 +22,7 @@ import { identityOf } from '../context/person-identity.ts';
 import { type Unfinished, begun, end, keep } from './pending/unfinished-erasures.ts';
 import type { Purged } from '../../store/tables/record-purge.ts';
 import { invalidateCursor } from '../finish/source-cursor.ts';
-import { eraseFromLog, erasureWrite } from '../../store/audit/audit-trail.ts';
+import { erasureWrite, forgetInMemory } from '../../store/memory/audit-trail.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
 import { readSource } from '../read/source-read.ts';
 import { beginRun } from '../begin-run.ts';
@@ -190,17 +189,17 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
       });
     },
     /**
-     * Drops the person's key in the audit log, deletes the person from the request log, then from
-     * the snapshot's tables and file, and ends the erasure. If a log cannot be written, throws
-     * before the snapshot is changed; if another process reads the snapshot, throws Busy and stores
-     * the person's key again.
+     * Deletes the person from the memory, then from the snapshot's tables and file, and ends the
+     * erasure. If the memory cannot be written, throws before the snapshot is changed; if another
+     * process reads the snapshot, throws Busy and stores the person's key again.
      */
     purge(type: RecordType, ids: readonly string[]): void {
       const row = recorded.get(type.name, key);
       const known = row ? (type.capabilities.personRead?.idsOf(row) ?? []) : [];
       const contacts = [...new Set([...known, ...(now.found ?? []), ...now.deleted])];
-      eraseFromAudit(mirror, type, { key, by });
-      mirror.requestLog?.forget({ address: key, contacts });
+      endOpenWrites(mirror, type, key);
+      mirror.requestLog?.flush();
+      forgetInMemory(mirror, { key, contacts }, { at: clock.now(), by });
       transaction(() => {
         // The rows deleted now are added to those of earlier attempts.
         const more = purge.rows(type.name, key, ids);
@@ -230,22 +229,17 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
   };
 }
 
-/** Drops the person's key in the audit log. Throws Unavailable or Busy if that is not possible. */
-function eraseFromAudit(mirror: Mirror, type: RecordType, { key, by }: { key: Key; by: string }) {
-  const { snapshot, clock, audit, auditFault } = mirror;
+/**
+ * Remembers for the audit log that the changes of a person that an earlier process sent have no
+ * outcome: it is never found out, because the person's rows are deleted.
+ */
+function endOpenWrites({ snapshot, clock }: Mirror, type: RecordType, key: Key): void {
   const { journal, unaudited, transaction } = snapshot;
-  // The outcome of changes that an earlier process sent is never found out, because the person's
-  // rows are deleted.
   const open = journal.open(type.name).filter((one) => one.key === key && one.state === 'sent');
   const outcome = { outcome: 'unknown', status: undefined, request: undefined } as const;
   const at = clock.now();
   if (open.length > 0)
     transaction(() => open.forEach(({ seq }) => unaudited.addOutcome(seq, { at, ...outcome })));
-  if (auditFault !== undefined) {
-    const reason = `the audit log cannot be opened (${auditFault}), so it still has the key`;
-    throw new Unavailable(reason, { fix: 'mend that, and forget them again', acted: 'no' });
-  }
-  if (audit) eraseFromLog(audit, snapshot, { key, at: clock.now(), by });
 }
 
 /**

@@ -23,7 +23,7 @@ import type { Deadlines, Settled, SettlementAsked } from '../../records/capabili
 import type { RecordType } from '../../records/record-type.ts';
 import { all, type Entry } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
-import { addDecision } from '../../store/audit/audit-trail.ts';
+import { addDecision } from '../../store/memory/audit-trail.ts';
 import { invalidateCursor } from '../finish/source-cursor.ts';
 import { bindDoNotContactList } from '../context/do-not-contact-binding.ts';
 import type { Mirror, MirrorPart } from '../context/mirror-context.ts';

@@ -202,7 +202,7 @@ function* keepNoticed({ run, parts, known, plan }: RunState): Steps {
 }
 
 /** Deletes rows that are too old. It scans all of them, so a run about one person skips it. */
-async function prune(run: RunContext, { keepMs, audit, auditFault }: RunState['mirror']) {
+async function prune(run: RunContext, { keepMs, audit }: RunState['mirror']) {
   const { snapshot, clock } = run;
   const {
     runs,
@@ -224,7 +224,7 @@ async function prune(run: RunContext, { keepMs, audit, auditFault }: RunState['m
     optOutReports.prune(before);
     awaitingApproval.prune(before);
     // What a log is to get waits for it; a program that wants none is not to keep it for ever.
-    if (!audit && auditFault === undefined) unaudited.prune(before);
+    if (!audit) unaudited.prune(before);
   });
   await untilDone(run, () => transaction(() => awaitingApproval.pruneBatches()));
   await untilDone(run, () => transaction(() => journal.prune(before)));

@@ -17,7 +17,7 @@
  * contains only changes that await approval when the decision is made, so a decision never covers a
  * change that nobody has seen. The later of two decisions counts.
  */
-import { addDecision } from '../../store/audit/audit-trail.ts';
+import { addDecision } from '../../store/memory/audit-trail.ts';
 import { byGuard, guardNames, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
 import type { Key } from '../../domain/record.ts';

@@ -16,7 +16,7 @@
  * releases nothing. Without `policy.approvers`, the row alone counts.
  */
 import { createHash, type KeyObject, sign } from 'node:crypto';
-import { addDecision } from '../../store/audit/audit-trail.ts';
+import { addDecision } from '../../store/memory/audit-trail.ts';
 import { Invalid, type Problem } from '../../domain/errors.ts';
 import { isSignedBy } from '../../domain/values/ed25519-key.ts';
 import type { Snapshot } from '../../store/snapshot.ts';

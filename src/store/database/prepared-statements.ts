@@ -3,7 +3,7 @@
  * the hundred and fifty, and compiling all of them took longer than the command.
  */
 import type { Database, RunResult } from 'better-sqlite3';
-import { named, onDisk } from './database-access.ts';
+import { named, onDisk, type Wait } from './database-access.ts';
 
 /**
  * Runs SQL with its parameters: by position if P is a list, otherwise in one object by name. Throws
@@ -101,8 +101,14 @@ function steadyOnce(sql: string): string {
   return text;
 }
 
-/** Returns an object that prepares the statements of this database; their errors name its file. */
-export function statementsOf(db: Database): Statements {
+/**
+ * Returns an object that prepares the statements of this database; their errors name its file.
+ * `within` runs a statement, except those of `each` and `run`.
+ */
+export function statementsOf(
+  db: Database,
+  within: Wait = (work) => onDisk(db.name, work),
+): Statements {
   const path = db.name;
   function prepare<P extends unknown[] = unknown[], R = unknown>(
     sql: string,
@@ -117,9 +123,9 @@ export function statementsOf(db: Database): Statements {
     };
     const statement = () => (compiled ??= compile());
     return {
-      run: (...parameters) => onDisk(path, () => statement().run(...bind(parameters))),
-      get: (...parameters) => onDisk(path, () => statement().get(...bind(parameters))),
-      all: (...parameters) => onDisk(path, () => statement().all(...bind(parameters))),
+      run: (...parameters) => within(() => statement().run(...bind(parameters))),
+      get: (...parameters) => within(() => statement().get(...bind(parameters))),
+      all: (...parameters) => within(() => statement().all(...bind(parameters))),
       iterate: (...parameters) => statement().iterate(...bind(parameters)),
     };
   }

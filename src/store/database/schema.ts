@@ -208,7 +208,7 @@ export function versionOf(db: Database.Database, path: string, steps = migration
   if (version > 0 && db.pragma('application_id', { simple: true }) !== ours)
     throw new Invalid(`${path}: is no snapshot of this version of crm-mirror`, {
       fix:
-        'keep the do-not-contact list beside it, move the snapshot away, and run `crm-mirror sync`, ' +
+        'keep the memory beside it, move the snapshot away, and run `crm-mirror sync`, ' +
         'which finds its people on the platform again and deletes nothing',
     });
   if (version <= 1 + steps.length) return version;

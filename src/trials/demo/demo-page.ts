@@ -83,7 +83,7 @@ const key = 'key_demo';
 export function leave(folder: Folder, { emulator }: Stage, page: DemoPage): void {
   const all = emulator.world.contacts().length + emulator.world.requests().length;
   writeFileSync(folder.state, `${JSON.stringify(emulator.world.state(all), null, 2)}\n`);
-  for (const end of ['', '-ledger', '-ledger-key'])
+  for (const end of ['', '-memory', '-memory-key'])
     renameSync(folder.snapshot + end, folder.after + end);
   const { shown } = folder;
   const limits = `contacts.enrol=${enrolmentsPerSecond}/1 contacts.list=${enrolmentsPerSecond}/1`;

@@ -80,10 +80,9 @@ export async function observeOriginal<T>(
   });
   const made: WorkingCopy[] = [];
   try {
-    const { snapshot, doNotContact } = mirror;
-    const files = { snapshot: config.snapshot, ledger: config.ledger };
+    const { snapshot } = mirror;
     for (let n = 0; n < copies; n += 1) {
-      made.push(await copyForRehearsal({ files, snapshot, doNotContact }, shell.stop));
+      made.push(await copyForRehearsal({ config, snapshot }, shell.stop));
     }
     const startMs = systemClock.monotonic();
     const summary = await runNow(mirror, shell, { mode: 'full', writes: false, only, progress });

@@ -114,13 +114,13 @@ export async function rehearseRun(
   // What the run has to say, it says in its summary.
   const { held: _, ...own } = shell;
   const silent: Shell = { ...own, note: () => undefined };
-  const { snapshot, ledger } = copy;
+  const { snapshot, memory } = copy;
   const { url, apiKey } = original.config.platform;
   const platform = { ...config.platform, url, apiKey };
   const { view, latencyMs, readings } = original;
   const random = seeded(seed);
   const { mirror, close } = await assemble(
-    { ...config, snapshot, ledger, platform, redis: undefined },
+    { ...config, snapshot, memory, platform, redis: undefined },
     silent,
     {
       writes: true,

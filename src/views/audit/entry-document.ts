@@ -9,12 +9,12 @@ import {
   readEntry,
   type RunEntry,
   type StoredEntry,
-} from '../../store/audit/audit-entry.ts';
-import type { AuditLog } from '../../store/audit/audit-log.ts';
+} from '../../store/memory/audit-entry.ts';
+import type { AuditLog } from '../../store/memory/audit-log.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
-import { isSignedDecision } from '../../store/audit/verify-log.ts';
-import { keyId } from '../../store/audit/signing-key.ts';
+import { isSignedDecision } from '../../store/memory/verify-log.ts';
+import { keyId } from '../../store/memory/memory-key.ts';
 import { gates } from '../../records/contact/consent/gates.ts';
 import { rules } from '../../records/contact/consent/rules.ts';
 import { changeName } from '../../compose/output/change-words.ts';

@@ -10,17 +10,17 @@ import {
   entryIn,
   type RunEntry,
   type StoredEntry,
-} from '../../store/audit/audit-entry.ts';
-import type { Checkpoint, Head, AuditLog } from '../../store/audit/audit-log.ts';
-import { type Fault, type Verification, verifyLog } from '../../store/audit/verify-log.ts';
-import { Invalid, renderProblem, Busy } from '../../domain/errors.ts';
+} from '../../store/memory/audit-entry.ts';
+import type { Checkpoint, Head } from '../../store/memory/audit-log.ts';
+import { type Fault, type Verification, verifyLog } from '../../store/memory/verify-log.ts';
+import { Invalid, renderProblem } from '../../domain/errors.ts';
 import { approvalsByPlan, derivedFields, ownFields, type Sources } from './entry-document.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Section, Text } from '../sections.ts';
-import { storedFault, faultOf, knownHead } from '../../store/audit/audit-trail.ts';
+import { storedFault, knownHead } from '../../store/memory/audit-trail.ts';
 import type { Config } from '../../config/config.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import { auditLogOf } from '../../compose/audit-trail.ts';
+import type { Memory } from '../../store/memory/memory.ts';
 import { exitCode } from '../../compose/output/exit-codes.ts';
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
@@ -243,27 +243,15 @@ export function headIn(text: string): Head {
   });
 }
 
-/** Returns the file of the log, and what is wrong with it; `audit verify` checks the rest. */
-export function auditLogState(
-  config: Config,
-  snapshot: Snapshot | undefined,
-): { file: string; fault: string | null } {
-  const file = config.audit.path;
-  if (!snapshot) return { file, fault: null };
-  const { meta } = snapshot;
+/** Returns what is wrong with the log, or null; `audit verify` checks the rest. */
+export function auditFault({ log }: Memory, { meta }: Snapshot): string | null {
   const known = knownHead(meta);
-  let log: AuditLog | undefined;
-  const unread = faultOf(() => void (log = auditLogOf(config)));
-  if (unread) return { file, fault: unread instanceof Busy ? null : unread.message };
-  const end = log && { id: log.id, seq: log.head().seq };
-  log?.close();
-  const last = known && `the snapshot knows entry ${withCommas(known.seq)}`;
-  if (known && !end) return { file, fault: `it is lost: ${last}` };
-  if (known && end && (end.id !== known.log || end.seq < known.seq)) {
-    const ends = `it ends at entry ${withCommas(end.seq)}`;
-    return { file, fault: `entries are missing: ${ends}, and ${last}` };
+  const { seq } = log.head();
+  if (known && (log.id !== known.log || seq < known.seq)) {
+    const last = `the snapshot knows entry ${withCommas(known.seq)}`;
+    return `entries are missing: it ends at entry ${withCommas(seq)}, and ${last}`;
   }
-  return { file, fault: storedFault(meta) ?? null };
+  return storedFault(meta) ?? null;
 }
 
 /**
@@ -271,17 +259,17 @@ export function auditLogState(
  * far as the snapshot knows.
  */
 export function withoutLog(
-  { audit }: Config,
+  { memory: { path } }: Config,
   snapshot: Snapshot | undefined,
   note: (line: string) => void,
 ): number {
   const known = snapshot && knownHead(snapshot.meta);
   if (!known) {
-    throw new Invalid(`${audit.path}: there is no audit log yet`, {
+    throw new Invalid(`${path}: there is no audit log yet`, {
       fix: 'the first run that writes makes it; if there was one, restore it',
     });
   }
   const last = withCommas(known.seq);
-  note(`crm-mirror: ${audit.path}: the audit log is lost: the snapshot knows entry ${last}`);
+  note(`crm-mirror: ${path}: the audit log is lost: the snapshot knows entry ${last}`);
   return exitCode('failed');
 }

@@ -9,7 +9,7 @@ import { Invalid } from '../../domain/errors.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 import { unfinishedIn } from '../../engine/erasure/pending/unfinished-erasures.ts';
-import type { LoggedRequest } from '../../store/request-log/read-log.ts';
+import type { LoggedRequest } from '../../store/memory/requests.ts';
 
 /** What identifies a record. */
 export interface RecordName {

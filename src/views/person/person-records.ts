@@ -1,24 +1,21 @@
 /**
- * Reads what the files beside the snapshot contain of one person, as far as they can be read, and
- * finds the people that a search means.
+ * Reads what the memory contains of one person, as far as it can be read, and finds the people that
+ * a search means.
  */
-import { decodeEntry } from '../../store/audit/audit-entry.ts';
-import { faultOf, knownHead } from '../../store/audit/audit-trail.ts';
-import { verifyLog } from '../../store/audit/verify-log.ts';
+import { decodeEntry } from '../../store/memory/audit-entry.ts';
+import { faultOf, knownHead } from '../../store/memory/audit-trail.ts';
+import { verifyLog } from '../../store/memory/verify-log.ts';
 import { alteredText } from '../audit/log-verification.ts';
-import type { AuditLog } from '../../store/audit/audit-log.ts';
-import { existsSync } from 'node:fs';
-import { ExpectedError, Invalid } from '../../domain/errors.ts';
+import type { AuditLog } from '../../store/memory/audit-log.ts';
+import { ExpectedError } from '../../domain/errors.ts';
 import type { Cause, Identity } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
-import type { DoNotContactList } from '../../store/do-not-contact/contact-list.ts';
-import { readDoNotContactList } from '../../store/do-not-contact/list-file.ts';
-import { readKey } from '../../store/do-not-contact/list-key.ts';
-import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
-import { type LoggedRequest, readRequests } from '../../store/request-log/read-log.ts';
+import type { DoNotContactList } from '../../store/memory/do-not-contact.ts';
+import { type Memory, withMemory } from '../../store/memory/memory.ts';
+import type { LoggedRequest } from '../../store/memory/requests.ts';
+import { boundMemory } from '../../engine/context/do-not-contact-binding.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { documentsOf, type EntryDocument, withSameTimes } from '../audit/entry-document.ts';
-import { auditLogOf } from '../../compose/audit-trail.ts';
 import type { Config } from '../../config/config.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
 import { setImmediate } from 'node:timers/promises';
@@ -49,7 +46,7 @@ export interface Missing {
   fix: string | null;
 }
 
-/** What the files contain. A part that could not be read is empty, and `missing` says why. */
+/** What the memory contains. A part that could not be read is empty, and `missing` says why. */
 export interface PersonRecords {
   listed: ListEntries;
   /** The audit log, and whether it is as it was written; null if there is none. */
@@ -82,51 +79,40 @@ export function recordsOf(
   },
 ): PersonRecords {
   const found: PersonRecords = { listed: [], audit: null, entries: [], requests: [], missing: [] };
-  const reading = (part: Missing['part'], file: string, read: () => void): void => {
-    const fault = faultOf(read);
-    if (!fault) return;
+  const { path } = config.memory;
+  const note = (part: Missing['part'], fault: Error): void => {
     const [problem] = fault instanceof ExpectedError ? fault.problems : [];
-    const { reason = `${file}: ${fault.message}`, fix = problem ? null : 'restore this file' } =
+    const { reason = `${path}: ${fault.message}`, fix = problem ? null : 'restore this file' } =
       problem ?? {};
     found.missing.push({ part, reason, fix });
   };
-  reading('list', config.ledger.path, () => {
-    if (!hasList) return;
-    const list = readDoNotContactList(config.ledger, boundDoNotContactList(snapshot.meta));
-    try {
+  const reading = (part: Missing['part'], read: () => void): void => {
+    const fault = faultOf(read);
+    if (fault) note(part, fault);
+  };
+  const readAll = (memory: Memory): void => {
+    const { log } = memory;
+    reading('list', () => {
       const who = { key, ids: snapshot.recorded.originsOf('contact', key) };
-      found.listed = listedIn(list, who, asOf);
-    } finally {
-      list.close();
-    }
-  });
-  reading('audit', config.audit.path, () => {
-    const log = auditLogOf(config);
-    const known = knownHead(snapshot.meta);
-    if (!log) {
-      const reason = `${config.audit.path}: there is no audit log, or no key that finds people in it`;
-      if (known || existsSync(config.audit.path))
-        throw new Invalid(reason, { fix: 'restore both' });
-      return;
-    }
-    try {
-      found.audit = stateOf(log, isProven ? { known } : undefined);
+      if (hasList) found.listed = listedIn(memory.list(), who, asOf);
+    });
+    reading('audit', () => {
+      found.audit = stateOf(log, isProven ? { known: knownHead(snapshot.meta) } : undefined);
       const person = log.people.find(key);
       const rows = (person ? log.about(person) : []).filter(
         ({ body }) => decodeEntry(body).at <= asOf,
       );
       found.entries = withSameTimes(rows.map(documentsOf(log)));
-    } finally {
-      log.close();
-    }
-  });
-  reading('requests', config.requests.path, () => {
-    const since = now - config.requests.keepMs;
-    const asked = { since, run: undefined, route: undefined, failed: undefined, person: key };
-    const place = { path: config.requests.path, key: readKey(config.ledger.keyFile) };
-    const all = readRequests(place, asked, requests)?.newest ?? [];
-    found.requests = all.filter(({ at }) => at <= asOf);
-  });
+    });
+    reading('requests', () => {
+      const since = now - config.requests.keepMs;
+      const asked = { since, run: undefined, route: undefined, failed: undefined, person: key };
+      const { newest } = memory.requests.read(asked, requests);
+      found.requests = newest.filter(({ at }) => at <= asOf);
+    });
+  };
+  const fault = faultOf(() => withMemory(config.memory, readAll, boundMemory(snapshot.meta)));
+  if (fault) for (const part of ['list', 'audit', 'requests'] as const) note(part, fault);
   return found;
 }
 

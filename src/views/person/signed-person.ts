@@ -10,7 +10,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { escapeHtml, unescapeHtml } from '../../domain/values/html-text.ts';
-import { type SigningKey, isSigned, keyId } from '../../store/audit/signing-key.ts';
+import { type SigningKey, isSigned, keyId } from '../../store/memory/memory-key.ts';
 import { instant } from '../../compose/output/format-values.ts';
 import { writeLines } from '../../compose/output/write-export.ts';
 import { tryParseJson } from '../audit/log-verification.ts';

@@ -22,10 +22,10 @@ export function attentionOf(
   standing: CurrentStatus,
   faults: readonly Attention[] = [],
 ): Attention[] {
-  const { ledger, outages, at, snapshot, lease } = standing;
+  const { memory, outages, at, snapshot, lease } = standing;
   const found = [...faults];
-  if (ledger.fault) {
-    const { reason, fix = 'correct it' } = ledger.fault;
+  if (memory.fault) {
+    const { reason, fix = 'correct it' } = memory.fault;
     found.push({ code: 'ledger', text: `every run is refused: ${reason}`, fix, since: null });
   }
   found.push(...workerLines(standing), ...outageLines(outages, at));
@@ -216,7 +216,7 @@ function runLines({ proven, lastRuns, failedRuns, alerts, lease, at }: CurrentSt
 }
 
 function stateLines(standing: CurrentStatus): Attention[] {
-  const { at, open, lease, quarantine, paused, restored, unmanaged, audit } = standing;
+  const { at, open, lease, quarantine, paused, restored, unmanaged, memory } = standing;
   const found: Attention[] = [];
   const when = (since: string | null) => `since ${since} (${ago(since, at)})`;
   // Those of a run in progress are not counted.
@@ -254,8 +254,8 @@ function stateLines(standing: CurrentStatus): Attention[] {
   for (const text of sayUnmanaged({ deleted: unmanaged?.deleted ?? 0, outOfScope: 0 })) {
     found.push({ code: 'unmanaged', text, fix: decideUnmanaged, since: null });
   }
-  if (audit.fault !== null) {
-    const text = `the audit log is not as it was: ${audit.fault}`;
+  if (memory.auditFault !== null) {
+    const text = `the audit log is not as it was: ${memory.auditFault}`;
     const fix =
       'restore it from a backup, or see docs/audit.md; `crm-mirror audit verify` says more';
     found.push({ code: 'audit_log', text, fix, since: null });

@@ -5,7 +5,7 @@ import { counted, withCommas } from '../../domain/values/counted.ts';
 import { byWords } from '../../compose/output/decision-words.ts';
 import { changeName, outcomeName } from '../../compose/output/change-words.ts';
 import { range } from '../../compose/output/format-values.ts';
-import type { failedOf } from '../../store/request-log/read-log.ts';
+import type { Requests } from '../../store/memory/requests.ts';
 import { fullWords } from '../run/run-sections.ts';
 import { ruleText } from '../audit/entry-document.ts';
 import type { Item, Section, Sign, Text } from '../sections.ts';
@@ -92,7 +92,7 @@ export function requestsSection({ requests }: ToldRun): Section {
 
 /** Returns the failures that the request log has of a run; undefined if nothing is logged yet. */
 export function failuresSection(
-  found: ReturnType<typeof failedOf> | { fault: string },
+  found: ReturnType<Requests['failedOf']> | undefined | { fault: string },
   { startedAt }: ToldRun,
 ): Section {
   const title = 'Errors by cause';

@@ -16,10 +16,10 @@ import { dueBefore } from '../../config/schema/cron-pattern.ts';
 import type { Config } from '../../config/config.ts';
 import { isLeased } from '../../store/database/writer-lease.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import { readDoNotContactList } from '../../store/do-not-contact/list-file.ts';
+import { type Memory, withMemory } from '../../store/memory/memory.ts';
 import { isLater, type KeptRun } from '../../store/tables/run-history.ts';
 import { storedDifference } from '../../engine/context/platform-knowledge.ts';
-import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
+import { boundMemory } from '../../engine/context/do-not-contact-binding.ts';
 import { quarantineOf } from '../../engine/context/platform-quarantine.ts';
 import { unfinishedIn } from '../../engine/erasure/pending/unfinished-erasures.ts';
 import { openIn, storedCanaries } from '../../engine/guard/canaries.ts';
@@ -38,7 +38,7 @@ import { explain } from '../../compose/output/failure-report.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
 import { pausedOf, tellPaused } from '../../compose/pause-mark.ts';
 import { copiedAt } from '../../compose/snapshot-marks.ts';
-import { auditLogState } from '../audit/log-verification.ts';
+import { auditFault } from '../audit/log-verification.ts';
 import { missingOf } from '../lookup/missing-people.ts';
 import { see, type Seen } from '../lookup/seen-mirror.ts';
 import { alertsIn, onlyIn, pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
@@ -151,24 +151,29 @@ export function currentStatusOf(seen: Seen) {
     lease: { held: leased },
     /** The run that is in progress, about all people; null if there is none. */
     running: read?.running ?? null,
-    /** `fault` states why every run is refused. */
-    ledger: { file: config.ledger.path, fault: findLedgerFault(seen) },
-    /** `fault` states why the audit log is not the one that the snapshot knows. */
-    audit: auditLogState(config, snapshot),
+    /**
+     * `fault` states why every run is refused, `auditFault` why the audit log is not the one that
+     * the snapshot knows, or is not written.
+     */
+    memory: { file: config.memory.path, ...findMemoryFaults(seen) },
     snapshot: { file, exists: snapshot !== undefined, bytes: snapshot ? bytes : null },
     ...delays,
   };
 }
 
-/** Reads the list after the snapshot, so that it is at least as new as the snapshot expects. */
-function findLedgerFault({ config, snapshot }: Seen): Omit<Problem, 'code'> | null {
+/** Reads the memory after the snapshot, so that it is at least as new as the snapshot expects. */
+function findMemoryFaults({ config, snapshot }: Seen): {
+  fault: Omit<Problem, 'code'> | null;
+  auditFault: string | null;
+} {
   try {
-    readDoNotContactList(config.ledger, snapshot && boundDoNotContactList(snapshot.meta)).close();
-    return null;
+    const known = snapshot && boundMemory(snapshot.meta);
+    const find = (memory: Memory) => snapshot && auditFault(memory, snapshot);
+    return { fault: null, auditFault: withMemory(config.memory, find, known) ?? null };
   } catch (error) {
     const { problem, code } = explain(error);
-    // A list that another process has locked is not a fault; nothing is known about it.
-    return code === exitCode('busy') ? null : problem;
+    // A memory that another process has locked is not a fault; nothing is known about it.
+    return { fault: code === exitCode('busy') ? null : problem, auditFault: null };
   }
 }
 

@@ -83,7 +83,7 @@ const noticeOf: Readonly<Record<Attention['code'], readonly [Trouble, string, st
   opt_outs_many: ['opt_outs', 'more opt-outs than usual', 'no more opt-outs than usual'],
   quarantined: ['quarantined', 'only opt-outs are sent', 'all changes are sent again'],
   stale: ['stale', 'runs are overdue', 'no run is overdue any more'],
-  ledger: ['failed', 'the do-not-contact list is refused', 'the do-not-contact list is in order'],
+  ledger: ['failed', 'the memory is refused', 'the memory is in order'],
   audit_log: ['failed', 'the audit log is not as it was', 'the audit log is in order again'],
   opt_outs_refused: ['failed', 'opt-outs could not be applied', 'every opt-out is applied'],
   returns_stuck: [

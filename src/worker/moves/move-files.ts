@@ -25,19 +25,19 @@ import { parseJson } from '../../domain/values/lossless-json.ts';
 import type { Config } from '../../config/config.ts';
 import { moveAside } from '../../store/database/snapshot-folder.ts';
 import { takeLease } from '../../store/database/writer-lease.ts';
-import { readDoNotContactList } from '../../store/do-not-contact/list-file.ts';
-import { backUp, type BackupPart, copyOfText } from '../../store/database/database-backup.ts';
+import { readMemory } from '../../store/memory/memory.ts';
+import { backUp } from '../../store/database/database-backup.ts';
 import { checkFile } from '../../store/database/file-check.ts';
 import { lookInto, type Snapshot } from '../../store/snapshot.ts';
-import { boundDoNotContactList } from '../../engine/context/do-not-contact-binding.ts';
-import { auditLogOf } from '../../compose/audit-trail.ts';
+import { boundMemory } from '../../engine/context/do-not-contact-binding.ts';
+import { copiesOf } from '../../compose/mirror-copies.ts';
 
 /** What a configuration says about files. */
-export type Places = Pick<Config, 'snapshot' | 'ledger' | 'audit'>;
+export type Places = Pick<Config, 'snapshot' | 'memory'>;
 
 /** One file that moves. */
 export interface MovedFile {
-  name: 'snapshot' | 'ledger' | 'audit' | 'audit-key';
+  name: 'snapshot' | 'memory';
   path: string;
   /** Where its copy is until the move is over. */
   copy: string;
@@ -53,16 +53,15 @@ const markSchema = z.object({
 /** The mark beside the snapshot. */
 export type MoveMark = z.infer<typeof markSchema>;
 
-/** Returns the files of a mirror. The key of the do-not-contact list never moves. */
-export function filesOf({ snapshot, ledger, audit }: Places): MovedFile[] {
-  const file = (name: MovedFile['name'], path: string) => ({ name, path, copy: `${path}-moving` });
-  const isKeyBeside = audit.keyFile === `${audit.path}-key`;
-  return [
-    file('ledger', ledger.path),
-    file('audit', audit.path),
-    ...(isKeyBeside ? [file('audit-key', audit.keyFile)] : []),
-    file('snapshot', snapshot),
-  ];
+/** Returns the files of a mirror. The key of the memory never moves. */
+export function filesOf(places: Places): MovedFile[] {
+  return [fileIn(places, 'memory'), fileIn(places, 'snapshot')];
+}
+
+/** Returns one of them. */
+export function fileIn({ snapshot, memory }: Places, name: MovedFile['name']): MovedFile {
+  const path = name === 'snapshot' ? snapshot : memory.path;
+  return { name, path, copy: `${path}-moving` };
 }
 
 function markOf({ snapshot }: Places): string {
@@ -144,7 +143,7 @@ export const manifestSchema = z.object({
   entries: z.number(),
   files: z.array(
     z.object({
-      name: z.enum(['snapshot', 'ledger', 'audit', 'audit-key']),
+      name: z.enum(['snapshot', 'memory']),
       bytes: z.number(),
       sha256: z.string(),
     }),
@@ -157,8 +156,10 @@ export async function copyMirror(config: Config, signal: AbortSignal): Promise<M
   const snapshot = lookInto(config.snapshot);
   if (!snapshot) throw new Invalid(`${config.snapshot}: there is no snapshot to move`);
   try {
-    const counts = countsIn(snapshot, config.ledger);
-    await backUp(copiesOf(config, snapshot, signal));
+    const counts = countsIn(snapshot, config.memory);
+    const { copy: memory } = fileIn(config, 'memory');
+    const to = { snapshot: fileIn(config, 'snapshot').copy, memory };
+    await backUp(copiesOf({ config, snapshot }, to, { signal }));
     const files: Manifest['files'] = [];
     for (const { name, copy } of filesOf(config)) {
       if (!existsSync(copy)) continue;
@@ -170,41 +171,6 @@ export async function copyMirror(config: Config, signal: AbortSignal): Promise<M
   }
 }
 
-async function* copiesOf(
-  config: Config,
-  snapshot: Snapshot,
-  signal: AbortSignal,
-): AsyncGenerator<BackupPart> {
-  yield snapshot.copy(fileIn(config, 'snapshot').copy, { signal });
-  if (existsSync(config.ledger.path)) {
-    const list = readDoNotContactList(config.ledger, boundDoNotContactList(snapshot.meta));
-    try {
-      yield list.copy(fileIn(config, 'ledger').copy, signal);
-    } finally {
-      list.close();
-    }
-  }
-  const log = auditLogOf(config);
-  if (!log) return;
-  try {
-    yield log.copy(fileIn(config, 'audit').copy, signal);
-  } finally {
-    log.close();
-  }
-  const key = filesOf(config).find(({ name }) => name === 'audit-key');
-  if (key && existsSync(key.path)) yield copyOfText(readFileSync(key.path, 'utf8'), key.copy);
-}
-
-/** Returns a file that moves. Throws Invalid if this configuration has it somewhere else. */
-export function fileIn(places: Places, wanted: MovedFile['name']): MovedFile {
-  const found = filesOf(places).find(({ name }) => name === wanted);
-  if (found) return found;
-  // Only the key of the audit log may be elsewhere.
-  throw new Invalid('the key of the audit log has no place here', {
-    fix: 'let both configurations name the same audit.keyFile',
-  });
-}
-
 /**
  * Compares copies with what the original is: their bytes, their structure, and how many people and
  * entries they have. Throws Invalid.
@@ -213,12 +179,12 @@ export async function proveCopy(config: Config, wanted: Manifest): Promise<void>
   for (const { name, sha256 } of wanted.files) {
     const { copy } = fileIn(config, name);
     if ((await hashOf(copy)) !== sha256) throw new Invalid(`the copy of the ${name} is damaged`);
-    if (name !== 'audit-key') await checkFile(copy);
+    await checkFile(copy);
   }
   const snapshot = lookInto(fileIn(config, 'snapshot').copy);
   if (!snapshot) throw new Invalid('the copy of the snapshot is empty');
   try {
-    const place = { path: fileIn(config, 'ledger').copy, keyFile: config.ledger.keyFile };
+    const place = { path: fileIn(config, 'memory').copy, keyFile: config.memory.keyFile };
     const { people, entries } = countsIn(snapshot, place);
     if (people === wanted.people && entries === wanted.entries) return;
     throw new Invalid(
@@ -229,12 +195,12 @@ export async function proveCopy(config: Config, wanted: Manifest): Promise<void>
   }
 }
 
-function countsIn(snapshot: Snapshot, place: Config['ledger']) {
-  const list = readDoNotContactList(place, boundDoNotContactList(snapshot.meta));
+function countsIn(snapshot: Snapshot, place: Config['memory']) {
+  const memory = readMemory(place, boundMemory(snapshot.meta));
   try {
-    return { people: snapshot.recorded.count('contact'), entries: list.size() };
+    return { people: snapshot.recorded.count('contact'), entries: memory?.list().size() ?? 0 };
   } finally {
-    list.close();
+    memory?.close();
   }
 }
 

@@ -17,7 +17,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { Interrupted, Invalid, Unavailable } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
 import type { Config } from '../../config/config.ts';
-import { readKey } from '../../store/do-not-contact/list-key.ts';
+import { readMemoryKey } from '../../store/memory/memory-key.ts';
 import { takeLease } from '../../store/database/writer-lease.ts';
 import { makeFolderOf } from '../../store/database/snapshot-folder.ts';
 import type { Move, MoveStore } from '../../compose/placement/move-store.ts';
@@ -56,16 +56,15 @@ const patienceMs = 60_000;
 /** How often it looks. */
 const lookMs = 25;
 
-/** Returns the seal with the key of the mirror's do-not-contact list. Throws Invalid. */
+/** Returns the seal with the key of the mirror's memory. Throws Invalid. */
 function sealFor({ config, randomHex }: MoveSide, node: string): Seal {
-  const { mirror, ledger } = config;
-  const key = readKey(ledger.keyFile);
+  const { mirror, memory } = config;
+  const key = readMemoryKey(memory.keyFile)?.secret;
   const random = (bytes: number): Uint8Array => Buffer.from(randomHex(bytes), 'hex');
   if (key !== undefined) return sealOf({ key, mirror, random });
-  throw new Invalid(
-    `${node} has no key of the do-not-contact list of ${mirror} in ${ledger.keyFile}`,
-    { fix: 'copy the file with the key (ledgerKeyFile) there from the worker that has the mirror' },
-  );
+  throw new Invalid(`${node} has no key of the memory of ${mirror} in ${memory.keyFile}`, {
+    fix: 'copy the file with the key (memoryKeyFile) there from the worker that has the mirror',
+  });
 }
 
 /** Returns what the target's proof is sealed for. */
@@ -101,9 +100,9 @@ export async function checkKey(side: MoveSide): Promise<void> {
   try {
     nonceIn(side);
   } catch (error) {
-    const what = `${move.to} has another key of the do-not-contact list of ${config.mirror}`;
+    const what = `${move.to} has another key of the memory of ${config.mirror}`;
     throw new Invalid(`${what} than ${move.from}`, {
-      fix: 'copy the file with the key (ledgerKeyFile) there',
+      fix: 'copy the file with the key (memoryKeyFile) there',
       cause: error,
     });
   }

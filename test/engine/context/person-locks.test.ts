@@ -164,7 +164,7 @@ describe('a run about one person, during a run about everybody', () => {
     const summary = await all;
     expect(summary).toMatchObject({ status: 'done' });
     expect(stage.ledger.concerning({ key: 'bob@example.com', ids: [] })).toHaveLength(1);
-    expect(stage.snapshot.meta.get('ledger-reached')).toBe(String(stage.ledger.reached()));
+    expect(stage.snapshot.meta.get('memory-reached')).toBe(String(stage.ledger.reached()));
   });
 
   test('waits for a request that is already in flight', async () => {

@@ -4,7 +4,7 @@ import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import type { Random } from '../../../src/domain/clock.ts';
 import type { ListRemark } from '../../../src/domain/do-not-contact.ts';
 import type { RecordedRow } from '../../../src/domain/record.ts';
-import { ledgerInMemory } from '../../../src/store/do-not-contact/list-file.ts';
+import { memoryWithoutFile } from '../../../src/store/memory/memory.ts';
 import { openSnapshot, type Snapshot } from '../../../src/store/snapshot.ts';
 import { abandonLeftovers, beginRun } from '../../../src/engine/begin-run.ts';
 import { createPersonLocks, type PersonLocks } from '../../../src/engine/context/person-locks.ts';
@@ -37,7 +37,7 @@ function runOf(turn: (nth: number) => void = () => undefined): RunContext {
   const mirror = mirrorOf({
     send: never,
     snapshot,
-    ledger: ledgerInMemory(),
+    memory: memoryWithoutFile(),
     clock: quickClock(),
     random,
     policy: {},

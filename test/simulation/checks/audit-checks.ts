@@ -1,12 +1,13 @@
 /** The audit log, judged by what the platform did: told apart from what the engine remembers. */
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { decodeEntry, readEntry, type WriteEntry } from '../../../src/store/audit/audit-entry.ts';
-import { readAuditLog, type AuditLog } from '../../../src/store/audit/audit-log.ts';
+import { decodeEntry, readEntry, type WriteEntry } from '../../../src/store/memory/audit-entry.ts';
+import type { AuditLog } from '../../../src/store/memory/audit-log.ts';
 import type { Request } from '../../../src/domain/exchange.ts';
-import { knownHead } from '../../../src/store/audit/audit-trail.ts';
-import { verifyLog } from '../../../src/store/audit/verify-log.ts';
-import { auditPlaceOf } from '../world/snapshot-files.ts';
+import { knownHead } from '../../../src/store/memory/audit-trail.ts';
+import { readMemory } from '../../../src/store/memory/memory.ts';
+import { verifyLog } from '../../../src/store/memory/verify-log.ts';
+import { placeOf } from '../world/snapshot-files.ts';
 import type { Arrival, Known, Outing } from './checker-state.ts';
 
 export interface AuditAccount {
@@ -115,8 +116,9 @@ function read(path: string): Audited {
     faults: [],
     unfounded: [],
   };
-  const log = readAuditLog(auditPlaceOf(path));
-  if (!log) return found;
+  const memory = readMemory(placeOf(path));
+  if (!memory) return found;
+  const { log } = memory;
   const db = existsSync(path) ? new Database(path, { readonly: true }) : undefined;
   try {
     const { faults } = verifyLog(log, { known: db && knownHead(metaOf(db)) });
@@ -128,7 +130,7 @@ function read(path: string): Audited {
     for (const change of db ? openIn(db) : []) add(found.explained, classOf(change));
   } finally {
     db?.close();
-    log.close();
+    memory.close();
   }
   return found;
 }

@@ -1,6 +1,6 @@
 /** What a person does at the command line between runs: forgets somebody, or allows them again. */
 import { existsSync, readFileSync } from 'node:fs';
-import { readAuditLog } from '../../../src/store/audit/audit-log.ts';
+import { withMemory } from '../../../src/store/memory/memory.ts';
 import { allow } from '../../../src/engine/erasure/person-decisions.ts';
 import { forget, type Certificate } from '../../../src/engine/erasure/forget-person.ts';
 import type { Mirror, MirrorPart } from '../../../src/engine/context/mirror-context.ts';
@@ -8,7 +8,7 @@ import { closeAuditLog } from '../../../src/engine/context/run-context.ts';
 import { addressOf } from '../../support/engine/sample-people.ts';
 import { keyIn, type Reading } from './crm.ts';
 import { checkOuting } from '../checks/end-checks.ts';
-import { auditPlaceOf, contentOf } from './snapshot-files.ts';
+import { contentOf, placeOf } from './snapshot-files.ts';
 import type { Known } from '../checks/checker-state.ts';
 import { lead, type Ground, type Lived } from './process.ts';
 import { calm, type Forgetting } from '../story/steps.ts';
@@ -94,10 +94,8 @@ export async function writeDecisions(mirror: Mirror): Promise<void> {
 
 /** By their mark, or by their address. */
 function isAudited(path: string, key: string): boolean {
-  const place = auditPlaceOf(path);
-  const log = readAuditLog(place);
-  const isKnown = log?.people.find(key) !== undefined;
-  log?.close();
+  const place = placeOf(path);
+  const isKnown = withMemory(place, ({ log }) => log.people.find(key)) !== undefined;
   const files = [place.path, `${place.path}-wal`].filter((file) => existsSync(file));
   return isKnown || files.some((file) => readFileSync(file, 'latin1').includes(key));
 }

@@ -16,7 +16,7 @@ import { calm, type Decision, type Part, type Resolving } from '../story/steps.t
 import { keyIn, wishFor } from './crm.ts';
 import { peopleOf, writeDecisions } from './operator-commands.ts';
 import { close, lead, listOf, open, type Ground } from './process.ts';
-import { readFiles } from './snapshot-files.ts';
+import { placeOf, readFiles } from './snapshot-files.ts';
 
 const by = 'an operator';
 const caller = 'operator@host';
@@ -211,7 +211,7 @@ function keptOf(path: string): string[] | undefined {
     ...linesOf(path, 'select batch, key, op, part from held'),
     ...linesOf(path, 'select plan from approval where ended_at is null'),
     ...linesOf(path, 'select plan from rejection'),
-    ...linesOf(`${path}-ledger`, 'select * from entry where ended_at is null'),
+    ...linesOf(placeOf(path).path, 'select * from do_not_contact where ended_at is null'),
   ];
 }
 

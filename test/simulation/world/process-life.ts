@@ -2,9 +2,10 @@
  * One life of a process: everything it does with the world outside is a touch, and at any touch it
  * may be killed. A dead process does nothing more; what it has sent is under way all the same.
  */
-import type { AuditTrail } from '../../../src/store/audit/audit-trail.ts';
+import type { AuditTrail } from '../../../src/store/memory/audit-trail.ts';
+import type { Memory } from '../../../src/store/memory/memory.ts';
 import type { Clock } from '../../../src/domain/clock.ts';
-import type { DoNotContactList } from '../../../src/store/do-not-contact/contact-list.ts';
+import type { DoNotContactList } from '../../../src/store/memory/do-not-contact.ts';
 import type { Snapshot } from '../../../src/store/snapshot.ts';
 
 export interface Life {
@@ -94,8 +95,20 @@ export function snapshotOf(life: Life, snapshot: Snapshot): Snapshot {
   };
 }
 
-/** Every word to the ledger is one too, before it is written and after. */
-export function ledgerOf(life: Life, ledger: DoNotContactList): DoNotContactList {
+/** Every word to the memory is one too, before it is written and after. */
+export function memoryOf(life: Life, memory: Memory): Memory {
+  return {
+    ...memory,
+    list: () => ledgerOf(life, memory.list()),
+    forget(person, said) {
+      life.touch();
+      memory.forget(person, said);
+      life.touch();
+    },
+  };
+}
+
+function ledgerOf(life: Life, ledger: DoNotContactList): DoNotContactList {
   return {
     ...ledger,
     concerning(who) {
@@ -112,7 +125,7 @@ export function ledgerOf(life: Life, ledger: DoNotContactList): DoNotContactList
   };
 }
 
-/** And so is every word to the audit log. */
+/** And so is every entry of the audit log. */
 export function auditOf(life: Life, { log, ...trail }: AuditTrail): AuditTrail {
   const touched =
     <Given extends unknown[]>(work: (...given: Given) => void) =>
@@ -121,10 +134,9 @@ export function auditOf(life: Life, { log, ...trail }: AuditTrail): AuditTrail {
       work(...given);
       life.touch();
     };
-  const { append, erase, checkpoint } = log;
+  const { append, checkpoint } = log;
   const words = {
     append: touched(append),
-    erase: touched(erase),
     checkpoint: touched(checkpoint),
   };
   return { ...trail, log: { ...log, ...words } };

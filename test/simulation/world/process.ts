@@ -1,8 +1,6 @@
 /** One process of crm-mirror, from its start to its end, on the files that the one before left. */
 import { createHash } from 'node:crypto';
-import { openAuditLog } from '../../../src/store/audit/audit-log.ts';
-import { type AuditTrail, knownHead, noteGap } from '../../../src/store/audit/audit-trail.ts';
-import { signingKey } from '../../../src/store/audit/signing-key.ts';
+import { type AuditTrail, knownHead, noteGap } from '../../../src/store/memory/audit-trail.ts';
 import { clearRestored, copiedAt } from '../../../src/compose/snapshot-marks.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../../../src/domain/errors.ts';
@@ -10,13 +8,14 @@ import { byGuard } from '../../../src/domain/guard-classes.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
 import { takeLease, type Lease } from '../../../src/store/database/writer-lease.ts';
 import {
-  readDoNotContactList,
-  openDoNotContactList,
-} from '../../../src/store/do-not-contact/list-file.ts';
-import type { DoNotContactList } from '../../../src/store/do-not-contact/contact-list.ts';
+  type Memory,
+  memoryWithoutFile,
+  openMemory,
+  readMemory,
+} from '../../../src/store/memory/memory.ts';
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../../../src/store/snapshot.ts';
 import type { Certificate, Source } from '../../../src/sources/source.ts';
-import { boundDoNotContactList } from '../../../src/engine/context/do-not-contact-binding.ts';
+import { boundMemory } from '../../../src/engine/context/do-not-contact-binding.ts';
 import type { Mirror } from '../../../src/engine/context/mirror-context.ts';
 import type { OnlyPeople } from '../../../src/engine/context/people-selection.ts';
 import { run } from '../../../src/engine/run.ts';
@@ -29,8 +28,8 @@ import { listening } from '../checks/departure-checks.ts';
 import type { Known, Outing } from '../checks/checker-state.ts';
 import type { CrmRecord, Reading } from './crm.ts';
 import { createWire, timeoutMs, type Wire } from './faults.ts';
-import { auditPlaceOf, killing } from './snapshot-files.ts';
-import { auditOf, clockOf, createLife, ledgerOf, snapshotOf, type Life } from './process-life.ts';
+import { killing, placeOf } from './snapshot-files.ts';
+import { auditOf, clockOf, createLife, memoryOf, snapshotOf, type Life } from './process-life.ts';
 import type { Reached } from '../coverage.ts';
 import type { RunStep } from '../story/steps.ts';
 import { isCrowd, type Story } from '../story/story.ts';
@@ -189,7 +188,7 @@ function mirrorIn(ground: Ground, { step, life, outing, wire, opened }: Parts): 
   return mirrorOf({
     send: wire.send,
     snapshot: snapshotOf(life, opened.snapshot),
-    ledger: ledgerOf(life, opened.ledger),
+    memory: memoryOf(life, opened.memory),
     audit: opened.audit && auditOf(life, opened.audit),
     clock: clockOf(life, world.clock, () => ground.aheadMs),
     random: seeded(world.story.chance + step.latency),
@@ -226,7 +225,7 @@ function find({ found }: Ground, error: unknown): void {
 
 interface Opened {
   snapshot: Snapshot;
-  ledger: DoNotContactList;
+  memory: Memory;
   /** A plan takes none. */
   lease: Lease | undefined;
   /** A plan has none. */
@@ -242,33 +241,27 @@ export function open({ path, world, known: what }: Ground, waitMs?: number): Ope
   what.judge('an undamaged snapshot is not set aside', wrong);
   nameAlike(snapshot);
   snapshot.fence();
-  const known = boundDoNotContactList(snapshot.meta);
+  const known = boundMemory(snapshot.meta);
   const randomHex = (bytes: number) => '7f'.repeat(bytes);
-  const ledger = openDoNotContactList(placeOf(path), { known, acceptLost: false, randomHex });
-  const log = openAuditLog({ ...auditPlaceOf(path), randomHex });
+  const memory = openMemory(placeOf(path), { known, acceptLost: false, randomHex });
+  const { log } = memory;
   const gap = noteGap(log, knownHead(snapshot.meta), at);
   what.judge('the audit log has no gap', gap ?? false);
-  const key = signingKey(`${path}-audit-key`);
-  return { snapshot, lease, ledger, audit: { log, key, keepMs: 1e14 } };
+  return { snapshot, lease, memory, audit: { log, keepMs: 1e14 } };
 }
 
 /** As a command that only looks does it. */
 function look({ path }: Ground): Opened {
   const snapshot = lookInto(path) ?? openSnapshot(path, { inMemory: true });
   nameAlike(snapshot);
-  const ledger = readDoNotContactList(placeOf(path), boundDoNotContactList(snapshot.meta));
-  return { snapshot, ledger, lease: undefined, audit: undefined };
+  const memory = readMemory(placeOf(path), boundMemory(snapshot.meta)) ?? memoryWithoutFile();
+  return { snapshot, memory, lease: undefined, audit: undefined };
 }
 
 /** Who may not be named by address goes by the same hash whenever the story is told. */
 function nameAlike({ meta }: Snapshot): void {
   const key = '7f'.repeat(32);
   if (meta.get('name-key') !== key) meta.set('name-key', key);
-}
-
-/** Where the list of a snapshot is. */
-export function placeOf(path: string) {
-  return { path: `${path}-ledger`, keyFile: `${path}-ledger-key` };
 }
 
 function noteRun({ reached }: Ground, what: string): void {
@@ -309,10 +302,9 @@ function startRival(ground: Ground): void {
   let isIn = false;
   try {
     // In virtual time nothing is gained by waiting.
-    const { snapshot, ledger, lease, audit } = open(ground, 0);
+    const { snapshot, memory, lease } = open(ground, 0);
     lease?.release();
-    audit?.log.close();
-    ledger.close();
+    memory.close();
     snapshot.close();
     isIn = true;
   } catch (error) {
@@ -327,16 +319,14 @@ function startRival(ground: Ground): void {
 
 export function close(
   { path }: Ground,
-  { snapshot, ledger, lease, audit, killed }: Opened & { killed: boolean },
+  { snapshot, memory, lease, killed }: Opened & { killed: boolean },
 ): void {
   if (killed) {
     killing(path, snapshot.close);
-    killing(placeOf(path).path, ledger.close);
-    if (audit) killing(auditPlaceOf(path).path, audit.log.close);
+    killing(placeOf(path).path, memory.close);
   } else {
     snapshot.close();
-    ledger.close();
-    audit?.log.close();
+    memory.close();
   }
   lease?.release();
 }

@@ -4,11 +4,8 @@ import { createFaults, createReceive } from '../../../src/emulator/faults/faults
 import { type Emulator, routeOf } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { isExpected } from '../../../src/domain/errors.ts';
-import {
-  openDoNotContactList,
-  readDoNotContactList,
-} from '../../../src/store/do-not-contact/list-file.ts';
-import { boundDoNotContactList } from '../../../src/engine/context/do-not-contact-binding.ts';
+import { memoryWithoutFile, openMemory, readMemory } from '../../../src/store/memory/memory.ts';
+import { boundMemory } from '../../../src/engine/context/do-not-contact-binding.ts';
 import { factsIn } from '../../../src/engine/context/platform-knowledge.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
 import { run } from '../../../src/engine/run.ts';
@@ -29,8 +26,8 @@ import { channels, mirrorOf, type Parts } from '../../support/engine/engine-stag
 import { fallbackOf, type Story } from '../story/story.ts';
 import type { CrmRecord } from './crm.ts';
 import { timeoutMs } from './faults.ts';
-import { configuredIn, type Ground, placeOf } from './process.ts';
-import { readFiles } from './snapshot-files.ts';
+import { configuredIn, type Ground } from './process.ts';
+import { placeOf, readFiles } from './snapshot-files.ts';
 import { hour } from './world.ts';
 
 /** What holds when a run has ended. */
@@ -82,17 +79,18 @@ async function prepare(ground: Ground): Promise<(Stand & { remove(): void }) | u
   const { story, clock } = world;
   const view: PlatformView = { contacts: new Map(), templates: new Map() };
   const snapshot = lookInto(path) ?? openSnapshot(path, { inMemory: true });
-  const ledger = readDoNotContactList(placeOf(path), boundDoNotContactList(snapshot.meta));
+  const place = placeOf(path);
+  const memory = readMemory(place, boundMemory(snapshot.meta)) ?? memoryWithoutFile();
   const platformAs = (platform: Platform) => watched(platform, view);
   const { send } = onlyReads(sendInProcess(world.emulator, { clock, latencyMs, timeoutMs }));
-  const files = { snapshot: path, ledger: placeOf(path) };
-  const copy = await copyForRehearsal({ files, snapshot, doNotContact: ledger }, never);
+  const config = { snapshot: path, memory: place };
+  const copy = await copyForRehearsal({ config, snapshot }, never);
   try {
     const mirror = mirrorOf({
       ...partsIn(ground, { clock, seed: 0 }),
       send,
       snapshot,
-      ledger,
+      memory,
       platformAs,
     });
     const { status } = await clock.run(run(mirror, { ...full, writes: false }));
@@ -105,7 +103,7 @@ async function prepare(ground: Ground): Promise<(Stand & { remove(): void }) | u
     if (isExpected(error) && error.message.includes('is not proven')) return undefined;
     throw error;
   } finally {
-    ledger.close();
+    memory.close();
     snapshot.close();
   }
   // What was read has used up a part of the limits, which makes no difference later.
@@ -163,8 +161,8 @@ async function lead(
   const { story } = ground.world;
   const { snapshot } = openForRun(path, { at: clock.now(), admit: () => undefined });
   snapshot.fence();
-  const ledger = openDoNotContactList(placeOf(path), {
-    known: boundDoNotContactList(snapshot.meta),
+  const memory = openMemory(placeOf(path), {
+    known: boundMemory(snapshot.meta),
     acceptLost: false,
     randomHex: (bytes) => '7f'.repeat(bytes),
   });
@@ -175,7 +173,7 @@ async function lead(
     lose: () => undefined,
   });
   const send = sendInProcess({ receive }, { clock, latencyMs, timeoutMs });
-  const parts = { ...partsIn(ground, { clock, seed }), send, snapshot, ledger };
+  const parts = { ...partsIn(ground, { clock, seed }), send, snapshot, memory };
   try {
     const mirror = mirrorOf({ ...parts, ...(platformAs && { platformAs }) });
     const { status, plan, contacts, templates } = await clock.run(
@@ -183,7 +181,7 @@ async function lead(
     );
     return { summary: { status, plan, contacts, templates }, ...shownBy(stand, story) };
   } finally {
-    ledger.close();
+    memory.close();
     snapshot.close();
   }
 }
@@ -191,7 +189,7 @@ async function lead(
 function partsIn(
   { world: { story, people, templates } }: Ground,
   { clock, seed }: { clock: VirtualClock; seed: number },
-): Omit<Parts, 'send' | 'snapshot' | 'ledger'> {
+): Omit<Parts, 'send' | 'snapshot' | 'memory'> {
   return {
     ...configuredIn(story),
     clock,

@@ -144,9 +144,9 @@ export function contentOf(path: string): string | undefined {
   }
 }
 
-/** The audit log of the snapshot at `path`. */
-export function auditPlaceOf(path: string) {
-  return { path: `${path}-audit`, secret: Buffer.alloc(32, 0x7f) };
+/** The memory of the snapshot at `path`. */
+export function placeOf(path: string) {
+  return { path: `${path}-memory`, keyFile: `${path}-memory-key` };
 }
 
 const ends = ['', '-wal'];

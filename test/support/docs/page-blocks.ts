@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { createEmulator } from '../../../src/emulator/emulator.ts';
 import { serve } from '../../../src/emulator/http-listener.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
+import { anyRedis } from '../redis.ts';
 
 // Finds the pages of the documentation and the code blocks in them.
 
@@ -177,6 +178,8 @@ export const isTested = ({ language, words }: CodeBlock): boolean =>
 export async function runShell(blocks: readonly CodeBlock[]): Promise<string[]> {
   const top = mkdtempSync(join(tmpdir(), 'crm-mirror-docs-'));
   const { emulator, served } = await startPlatform();
+  const needsRedis = blocks.some(({ text }) => text.includes('REDIS_URL'));
+  const redis = needsRedis ? await anyRedis() : undefined;
   try {
     const folder = join(top, 'page');
     mkdirSync(folder);
@@ -187,6 +190,7 @@ export async function runShell(blocks: readonly CodeBlock[]): Promise<string[]> 
       LANG: 'C.UTF-8',
       PLATFORM_URL: served.url,
       PLATFORM_API_KEY: emulator.apiKey,
+      ...(redis && { REDIS_URL: redis.url }),
     };
     const failed = await play(join(top, 'script'), { folder, env });
     return failed === undefined
@@ -194,6 +198,7 @@ export async function runShell(blocks: readonly CodeBlock[]): Promise<string[]> 
       : [`${readFileSync(join(top, 'place'), 'utf8').trim()}  ${failed}`];
   } finally {
     await served.close();
+    await redis?.close();
     emulator.close();
     rmSync(top, { recursive: true, force: true });
   }

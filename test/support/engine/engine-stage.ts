@@ -4,7 +4,7 @@ import type { Clock, Random } from '../../../src/domain/clock.ts';
 import type { Answer, Request, Send } from '../../../src/domain/exchange.ts';
 import type { Guards } from '../../../src/engine/report/guard-rules.ts';
 import type { Platform } from '../../../src/platform/api-client.ts';
-import type { DoNotContactList } from '../../../src/store/do-not-contact/contact-list.ts';
+import type { DoNotContactList } from '../../../src/store/memory/do-not-contact.ts';
 import { openSnapshot, type Snapshot } from '../../../src/store/snapshot.ts';
 import type { ReportResult, WriteBack } from '../../../src/sources/write-back.ts';
 import type { Certificate, Source } from '../../../src/sources/source.ts';
@@ -18,7 +18,7 @@ import {
 } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
-import { ledgerInMemory } from '../../../src/store/do-not-contact/list-file.ts';
+import { type Memory, memoryWithoutFile } from '../../../src/store/memory/memory.ts';
 import { eraseTold, type Erased } from '../../../src/engine/erasure/privacy-deletions.ts';
 import { run } from '../../../src/engine/run.ts';
 import { type Sighting, watch } from '../../../src/engine/watch/unsubscribe-watch.ts';
@@ -58,7 +58,9 @@ export interface Policy {
 export interface Parts {
   send: Send;
   snapshot: Snapshot;
-  ledger: DoNotContactList;
+  memory: Memory;
+  /** By default as the memory has it. */
+  ledger?: DoNotContactList;
   audit?: Mirror['audit'];
   clock: Clock;
   random: Random;
@@ -85,7 +87,15 @@ export interface Parts {
 }
 
 export function mirrorOf(parts: Parts): Mirror {
-  const { snapshot, ledger: doNotContact, clock, random, policy, apiKey = 'key' } = parts;
+  const {
+    snapshot,
+    memory,
+    ledger: doNotContact = memory.list(),
+    clock,
+    random,
+    policy,
+    apiKey = 'key',
+  } = parts;
   const { pageSizes = [100, 83] } = parts;
   const { gate, platform, contact, template } = assembleTypes({
     ...parts,
@@ -108,6 +118,7 @@ export function mirrorOf(parts: Parts): Mirror {
     returns: parts.returns,
     snapshot,
     account: { url: 'https://platform.test', apiKey, platform },
+    memory,
     doNotContact,
     audit: parts.audit,
     locks: parts.beside ?? createPersonLocks(),
@@ -136,6 +147,7 @@ export interface Stage {
   clock: VirtualClock;
   emulator: Emulator;
   snapshot: Snapshot;
+  memory: Memory;
   ledger: DoNotContactList;
   /** The CRM: edit these between runs. */
   people: Record<string, unknown>[];
@@ -213,7 +225,8 @@ export function createStage(options: StageOptions = {}): Stage {
   });
   const { path } = options;
   const snapshot = path === undefined ? openSnapshot('', { inMemory: true }) : openSnapshot(path);
-  const kept = { snapshot, ledger: ledgerInMemory() };
+  const memory = memoryWithoutFile();
+  const kept = { snapshot, memory, ledger: memory.list() };
   const beside = createPersonLocks();
   const direct = toSend(emulator, { clock });
   const send = options.wire?.(direct) ?? direct;
@@ -231,7 +244,8 @@ export function createStage(options: StageOptions = {}): Stage {
       send,
       snapshot: on,
       beside,
-      ledger: on === whole.snapshot ? whole.ledger : whole.ledger.sibling(),
+      memory,
+      ledger: on === whole.snapshot ? whole.ledger : memory.list(),
       clock: { ...clock, now: () => clock.now() + (options.ahead?.() ?? 0) },
       random,
       policy: options.policy ?? {},
@@ -292,7 +306,7 @@ export function createStage(options: StageOptions = {}): Stage {
     },
     close: () => {
       whole.snapshot.close();
-      whole.ledger.close();
+      memory.close();
     },
   });
   return whole;

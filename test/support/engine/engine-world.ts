@@ -18,8 +18,8 @@ import type { Send } from '../../../src/domain/exchange.ts';
 import type { Guards } from '../../../src/engine/report/guard-rules.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
 import type { Platform } from '../../../src/platform/api-client.ts';
-import { openDoNotContactList } from '../../../src/store/do-not-contact/list-file.ts';
-import type { DoNotContactList } from '../../../src/store/do-not-contact/contact-list.ts';
+import { type Memory, openMemory } from '../../../src/store/memory/memory.ts';
+import type { DoNotContactList } from '../../../src/store/memory/do-not-contact.ts';
 import { openSnapshot, type Snapshot } from '../../../src/store/snapshot.ts';
 import { csvSource } from '../../../src/sources/csv/csv-source.ts';
 import { directorySource } from '../../../src/sources/directory/directory-source.ts';
@@ -115,6 +115,7 @@ export interface World {
   clock: ReturnType<typeof quickClock>;
   snapshot: Snapshot;
   snapshotPath: string;
+  memory: Memory;
   ledger: DoNotContactList;
   /** Writes the CRM's export; five seconds old, so that nobody waits for it to be finished. */
   people(rows: readonly Person[]): void;
@@ -161,11 +162,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const snapshotPath = join(folder, 'snapshot.sqlite');
   const snapshot = openSnapshot(snapshotPath);
   onTestFinished(() => snapshot.close());
-  const doNotContact = openDoNotContactList(
-    { path: `${snapshotPath}-ledger`, keyFile: `${snapshotPath}-ledger-key` },
+  const memory = openMemory(
+    { path: `${snapshotPath}-memory`, keyFile: `${snapshotPath}-memory-key` },
     { known: undefined, acceptLost: false, randomHex: (bytes) => '7f'.repeat(bytes) },
   );
-  onTestFinished(() => doNotContact.close());
+  onTestFinished(() => memory.close());
   const csvPath = join(folder, 'people.csv');
   const templatesPath = join(folder, 'templates');
   mkdirSync(templatesPath);
@@ -214,7 +215,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     clock,
     snapshot,
     snapshotPath,
-    ledger: doNotContact,
+    memory,
+    ledger: memory.list(),
     csv,
     connect,
     people: (rows) => csv(csvOf(rows)),
@@ -224,7 +226,9 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     mirror({ platform, parts, gate }, apiKey = KEY) {
       const account = { url: server.url, apiKey, platform };
       const guards = { ...limits, ...options.guards };
-      const base = { name: 'world', parts, snapshot, doNotContact, clock, random, guards, account };
+      const { ledger: doNotContact } = world;
+      const opened = { snapshot, memory, doNotContact };
+      const base = { name: 'world', parts, ...opened, clock, random, guards, account };
       const { counts: requests, limits: allowed, platformNow } = gate;
       const pageSizes = [100, 83] as const;
       const rest = { locks, notes: [], pageSizes, reserve: 0, timeoutMs, keepMs: 1e10 };
@@ -414,7 +418,7 @@ export async function watched(options: WorldOptions = {}): Promise<Watched> {
     async look(watching = {}, key) {
       const before = world.server.arrived.length;
       const snapshot = world.snapshot.sibling();
-      const ledger = world.ledger.sibling();
+      const ledger = world.memory.list();
       const mirror = { ...world.mirror(connected, key), snapshot, doNotContact: ledger };
       try {
         const sighting = await watch(mirror, { stop: never, abort: never, ...watching });

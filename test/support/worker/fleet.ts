@@ -176,7 +176,7 @@ export async function twoMachines({ redis, mirrors, lines = {} }: Setting) {
       mirror,
       redis,
       snapshot: `\${STATE}/${mirror}.sqlite`,
-      ledgerKeyFile: `\${STATE}/${mirror}.key`,
+      memoryKeyFile: `\${STATE}/${mirror}.key`,
       platform: { url: world.server.url, apiKey: 'key_live_world' },
       schedule: { full: '*/2 * * * * *' },
       guards: { optOuts: { percent: 100 } },

@@ -1,17 +1,17 @@
-/** A ledger that is not the one its snapshot knows, at the command line: nobody is written to. */
+/** A memory that is not the one its snapshot knows, at the command line: nobody is written to. */
 import { copyFileSync, rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
-const ledgerOf = ({ path }: Mirrored) => `${path}-ledger`;
+const memoryOf = ({ path }: Mirrored) => `${path}-memory`;
 const nightOf = ({ folder }: Mirrored) => `${folder}/last-night`;
 
-/** Ann and Bob are ours, and a copy of the ledger was made then. */
+/** Ann and Bob are ours, and a copy of the memory was made then. */
 async function copied(): Promise<Mirrored> {
   const world = await mirrored();
   expect((await world.call('sync')).code).toBe(0);
-  copyFileSync(ledgerOf(world), nightOf(world));
+  copyFileSync(memoryOf(world), nightOf(world));
   world.writes();
   return world;
 }
@@ -26,85 +26,94 @@ async function goes(world: Mirrored): Promise<void> {
   db.close();
 }
 
-const says = /do-not-contact list is older than its snapshot.*→ put the newest one back/;
+const says = /memory is older than its snapshot.*→ put the newest one back/;
 
-describe('an older do-not-contact list, put back', () => {
+describe('an older memory, put back', () => {
   const ways: [string, (world: Mirrored) => Promise<unknown>][] = [
     ['who left', goes],
     ['who was erased', (world) => world.call('forget', ann, '--yes')],
   ];
 
-  test.each(ways)('%s in between keeps the person out: the list is refused', async (_, happens) => {
-    const world = await copied();
-    await happens(world);
-    copyFileSync(ledgerOf(world), `${nightOf(world)}-newest`);
-    copyFileSync(nightOf(world), ledgerOf(world));
-    world.writes();
-    for (const argv of [['sync'], ['plan'], ['sync', '--person', ann], ['forget', bob, '--yes']]) {
-      const { code, err } = await world.call(...argv);
-      expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(says) });
-    }
-    copyFileSync(`${nightOf(world)}-newest`, ledgerOf(world));
-    expect((await world.call('sync')).code).toBe(0);
-    expect(world.writes()).toEqual([]);
-  });
+  test.each(ways)(
+    '%s in between keeps the person out: the memory is refused',
+    async (_, happens) => {
+      const world = await copied();
+      await happens(world);
+      copyFileSync(memoryOf(world), `${nightOf(world)}-newest`);
+      copyFileSync(nightOf(world), memoryOf(world));
+      world.writes();
+      for (const argv of [
+        ['sync'],
+        ['plan'],
+        ['sync', '--person', ann],
+        ['forget', bob, '--yes'],
+      ]) {
+        const { code, err } = await world.call(...argv);
+        expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(says) });
+      }
+      copyFileSync(`${nightOf(world)}-newest`, memoryOf(world));
+      expect((await world.call('sync')).code).toBe(0);
+      expect(world.writes()).toEqual([]);
+    },
+  );
 
-  test('continues with what the snapshot knows once accepted; another list is newest then', async () => {
+  test('continues with what the snapshot knows once accepted; another memory is newest then', async () => {
     const world = await copied();
     world.emulator.dashboard.leave(bob, 'ch_news');
     await world.call('sync');
-    copyFileSync(ledgerOf(world), `${nightOf(world)}-newest`);
-    copyFileSync(nightOf(world), ledgerOf(world));
+    copyFileSync(memoryOf(world), `${nightOf(world)}-newest`);
+    copyFileSync(nightOf(world), memoryOf(world));
     const { code, err } = await world.call('sync', '--accept-lost-ledger');
     expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('is given up') });
     const { json } = await world.call('explain', bob, '--json');
     expect(json.ledger).toMatchObject([{ cause: 'opt_out' }]);
     const again = await world.call('sync');
-    expect({ code: again.code, said: again.err.includes('do-not-contact') }).toEqual({
+    expect({ code: again.code, said: again.err.includes('memory') }).toEqual({
       code: 0,
       said: false,
     });
-    copyFileSync(`${nightOf(world)}-newest`, ledgerOf(world));
+    copyFileSync(`${nightOf(world)}-newest`, memoryOf(world));
     expect(await world.call('sync')).toMatchObject({
-      err: expect.stringContaining('another do-not-contact list than'),
+      err: expect.stringContaining('another memory than'),
     });
   });
 });
 
-describe('a fault of the list in `status` and `check`', () => {
+describe('a fault of the memory in `status` and `check`', () => {
   const losses: [string, (world: Mirrored) => void, RegExp][] = [
     [
-      'the ledger is gone',
-      (world) => rmSync(ledgerOf(world)),
-      /do-not-contact list of this snapshot is missing/,
+      'the memory is gone',
+      (world) => rmSync(memoryOf(world)),
+      /memory of this snapshot is missing/,
     ],
   ];
 
   test.each(losses)('is reported before a run fails: %s', async (_, lose, why) => {
     const world = await copied();
     await goes(world);
-    expect((await world.call('check')).out).toMatch(
-      /^ok +do-not-contact list: .* belongs to this snapshot$/m,
-    );
+    expect((await world.call('check')).out).toMatch(/^ok +memory: .* belongs to this snapshot$/m);
     lose(world);
     const { code, json } = await world.call('status', '--json');
     expect({ code, ok: json.ok }).toEqual({ code: 0, ok: false });
     expect(json.attention[0].code).toBe('ledger');
     const { out } = await world.call('status');
-    expect(out).toMatch(/NEEDS ATTENTION\n {2}every run is refused: .*do-not-contact list.* → /);
+    expect(out).toMatch(/NEEDS ATTENTION\n {2}every run is refused: .*memory.* → /);
     expect(out).toMatch(why);
     const checked = await world.call('check');
     expect(checked).toMatchObject({
       code: 2,
-      out: expect.stringMatching(/^FAIL do-not-contact list: /m),
+      out: expect.stringMatching(/^FAIL memory: /m),
     });
     expect(checked.out).toMatch(why);
     expect((await world.call('sync')).code).toBe(2);
   });
 
-  test('is not reported where no list exists yet', async () => {
+  test('is not reported where no memory exists yet', async () => {
     const world = await mirrored();
-    expect((await world.call('check')).out).toMatch(/^ok +do-not-contact list: none yet$/m);
-    expect((await world.call('status', '--json')).json.ledger).toMatchObject({ fault: null });
+    expect((await world.call('check')).out).toMatch(/^ok +memory: none yet$/m);
+    expect((await world.call('status', '--json')).json.memory).toMatchObject({
+      fault: null,
+      auditFault: null,
+    });
   });
 });

@@ -1,18 +1,17 @@
 /**
  * Encrypts what a row of the request log says about a person, and replaces the person by a keyed
- * hash. Both keys are derived (HKDF-SHA-256) from the key of the do-not-contact list, so that the
- * file alone says nothing.
+ * hash. Both keys come from the key file, so that the memory alone says nothing.
  */
 import {
   createCipheriv,
   createDecipheriv,
   createSecretKey,
   hash,
-  hkdfSync,
   randomFillSync,
 } from 'node:crypto';
 import { z } from 'zod';
 import { contactKey } from '../../domain/values/contact-key.ts';
+import type { MemoryTables } from './memory.ts';
 
 const optional = z.string().nullable();
 const content = z.tuple([z.string(), z.string(), optional, optional, optional, optional, optional]);
@@ -45,12 +44,10 @@ const tagBytes = 16;
 const markBytes = 16;
 const noncesAtOnce = 256;
 
-/** Derives the secrets from the key of the do-not-contact list, in hexadecimal. */
-export function secretsOf(key: string): Secrets {
-  const derive = (label: string) =>
-    Buffer.from(hkdfSync('sha256', Buffer.from(key, 'hex'), '', label, 32));
-  const sealing = createSecretKey(derive('crm-mirror request log 1: rows'));
-  const marking = derive('crm-mirror request log 1: people').toString('hex');
+/** Derives the secrets of a memory. */
+export function secretsOf(keyFor: MemoryTables['keyFor']): Secrets {
+  const sealing = createSecretKey(keyFor('request log 1: rows'));
+  const marking = keyFor('request log 1: people').toString('hex');
   const nextNonce = nonces();
   return {
     // One call takes a third of the time of an HMAC. The half of the hash that is kept cannot be

@@ -1,5 +1,5 @@
-import { createHmac, randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, statSync } from 'node:fs';
+import { generateKeyPairSync } from 'node:crypto';
+import { appendFileSync, existsSync, mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -9,24 +9,37 @@ import {
   encodeEntry,
   readEntry,
   type WriteEntry,
-} from '../../../src/store/audit/audit-entry.ts';
-import { openAuditLog, readAuditLog, type AuditLog } from '../../../src/store/audit/audit-log.ts';
-import { signingKey } from '../../../src/store/audit/signing-key.ts';
-import { verifyLog } from '../../../src/store/audit/verify-log.ts';
+} from '../../../src/store/memory/audit-entry.ts';
+import type { AuditLog } from '../../../src/store/memory/audit-log.ts';
+import { readMemoryKey } from '../../../src/store/memory/memory-key.ts';
+import { type Memory, openMemory } from '../../../src/store/memory/memory.ts';
+import { verifyLog } from '../../../src/store/memory/verify-log.ts';
 
-const secret = createHmac('sha256', 'a').digest();
 let folder = '';
+let memory: Memory;
 let log: AuditLog;
-const file = () => join(folder, 'acme.audit.sqlite');
-const open = () =>
-  openAuditLog({ path: file(), secret, randomHex: (n) => randomBytes(n).toString('hex') });
+const file = () => join(folder, 'acme.sqlite-memory');
+const keyFile = () => `${file()}-key`;
+const opening = { known: undefined, acceptLost: false, randomHex: () => 'a1'.repeat(8) };
+
+function open(): void {
+  memory = openMemory({ path: file(), keyFile: keyFile() }, opening);
+  ({ log } = memory);
+}
+
+/** As `openssl genpkey -algorithm ed25519` does it. */
+function addKey(): void {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  appendFileSync(keyFile(), privateKey.export({ type: 'pkcs8', format: 'pem' }));
+}
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'audit-'));
-  log = open();
+  open();
 });
-afterEach(() => log.close());
+afterEach(() => memory.close());
 
+const optOut = { part: '*', cause: 'blocked', contact: null, after: null, by: 5 } as const;
 const write = (at: number, more: Partial<WriteEntry> = {}): WriteEntry => ({
   type: 'write',
   at,
@@ -53,11 +66,11 @@ const fill = (n: number) =>
 
 /** Changes the file behind the log's back. */
 function tamper(sql: string): void {
-  log.close();
+  memory.close();
   const db = new Database(file());
   db.exec(sql);
   db.close();
-  log = open();
+  open();
 }
 
 describe('entries', () => {
@@ -85,10 +98,9 @@ describe('entries', () => {
     const person = log.people.find('p3@example.com');
     expect(log.about(person!).map(({ seq }) => seq)).toEqual([4, 11, 18]);
     expect(log.people.find('nobody@example.com')).toBeUndefined();
-    log.close();
+    memory.close();
     expect(readFileSync(file()).includes('example.com')).toBe(false);
-    expect(statSync(file()).mode & 0o777).toBe(0o600);
-    log = open();
+    open();
   });
 
   test('what a killed caller appended is known, so that it is not appended again', () => {
@@ -98,19 +110,20 @@ describe('entries', () => {
   });
 });
 
-test('a log that cannot be made whole is not made at all', () => {
+test('a memory that cannot be made whole is not made at all', () => {
   const path = join(folder, 'other.sqlite');
   const full = () => {
     throw new Error('the disk is full');
   };
-  expect(() => openAuditLog({ path, secret, randomHex: full })).toThrow('full');
+  const place = { path, keyFile: keyFile() };
+  expect(() => openMemory(place, { ...opening, randomHex: full })).toThrow('full');
   expect(existsSync(path)).toBe(false);
 });
 
 describe('verification', () => {
   test('a log as it was written has no fault', () => {
     fill(100);
-    log.checkpoint(signingKey(join(folder, 'key')), 5);
+    log.checkpoint(5);
     log.append([{ entry: write(101) }]);
     expect(verifyLog(log)).toMatchObject({ entries: 101, last: 101, signedUpTo: 100, faults: [] });
   });
@@ -118,44 +131,43 @@ describe('verification', () => {
   test.each([
     [
       'a changed text',
-      `update entry set body = replace(body, 'none', 'opt_out') where seq = 7`,
+      `update audit set body = replace(body, 'none', 'opt_out') where seq = 7`,
       7,
       'this entry was changed',
     ],
-    ['another person', `update entry set person = 1 where seq = 7`, 7, 'this entry was changed'],
-    ['a removed entry', 'delete from entry where seq = 7', 7, 'this entry is missing'],
+    ['another person', `update audit set person = 1 where seq = 7`, 7, 'this entry was changed'],
+    ['a removed entry', 'delete from audit where seq = 7', 7, 'this entry is missing'],
     [
       'removed entries',
-      'delete from entry where seq in (7, 8)',
+      'delete from audit where seq in (7, 8)',
       7,
       '2 entries are missing, up to 8',
     ],
-    ['a removed beginning', 'delete from entry where seq = 1', 1, 'this entry is missing'],
+    ['a removed beginning', 'delete from audit where seq = 1', 1, 'this entry is missing'],
     [
       'removed entries at the end',
-      'delete from entry where seq > 18',
+      'delete from audit where seq > 18',
       19,
       '2 entries are missing, up to 20',
     ],
     [
       'two swapped entries',
-      'update entry set seq = -7 where seq = 7; update entry set seq = 7 where seq = 8; update entry set seq = 8 where seq = -7',
+      'update audit set seq = -7 where seq = 7; update audit set seq = 7 where seq = 8; update audit set seq = 8 where seq = -7',
       7,
       'this is entry 8, in the wrong place',
     ],
   ])('%s is found and named', (_, sql, seq, what) => {
     fill(20);
-    log.checkpoint(signingKey(join(folder, 'key')), 5);
+    log.checkpoint(5);
     tamper(sql);
     expect(verifyLog(log).faults).toContainEqual({ seq, what });
   });
 
   test('a chain that was computed anew does not fit the signed checkpoint', () => {
     fill(20);
-    const key = signingKey(join(folder, 'key'));
-    log.checkpoint(key, 5);
+    log.checkpoint(5);
     tamper(
-      `create table kept as select * from checkpoint; delete from entry; delete from checkpoint`,
+      `create table kept as select * from checkpoint; delete from audit; delete from checkpoint`,
     );
     log.append(
       Array.from({ length: 21 }, (_, at) => ({ entry: write(at, { before: 'opt_out' }) })),
@@ -168,7 +180,7 @@ describe('verification', () => {
   test('entries that are missing at the end are found by an end that is remembered elsewhere', () => {
     fill(20);
     const head = log.head();
-    tamper('delete from entry where seq > 18');
+    tamper('delete from audit where seq > 18');
     expect(verifyLog(log).faults).toEqual([]);
     expect(verifyLog(log, { known: head }).faults).toEqual([
       { seq: 19, what: '2 entries are missing, up to 20' },
@@ -179,10 +191,15 @@ describe('verification', () => {
 describe('the key', () => {
   test('a new key is named by an entry, and both are valid', () => {
     fill(3);
-    const [old, next] = [signingKey(join(folder, 'old')), signingKey(join(folder, 'next'))];
-    log.checkpoint(old, 5);
+    log.checkpoint(5);
+    const old = memory.key.signing;
+    memory.close();
+    addKey();
+    open();
+    const next = memory.key.signing;
+    expect(next.id).not.toBe(old.id);
     fill(1);
-    log.checkpoint(next, 6);
+    log.checkpoint(6);
     const last = [...log.entries(4)].map(({ body }) => decodeEntry(body));
     expect(last).toEqual([{ type: 'key', at: 6, id: next.id, publicKey: next.publicKey }]);
     const { keys, faults, signedUpTo } = verifyLog(log);
@@ -192,16 +209,29 @@ describe('the key', () => {
       signedUpTo: 5,
     });
   });
+
+  test('a further key changes nothing but the signatures: what was kept is found as before', () => {
+    fill(20);
+    const list = memory.list();
+    list.write([{ key: 'ann@example.com', ids: [], adds: [optOut], ends: [] }], 5);
+    memory.close();
+    const { secret } = readMemoryKey(keyFile()) ?? {};
+    addKey();
+    open();
+    expect(memory.key.secret).toBe(secret);
+    expect(log.people.find('p3@example.com')).toBeDefined();
+    expect(memory.list().concerning({ key: 'ann@example.com', ids: [] })).toHaveLength(1);
+  });
 });
 
 describe('keeping', () => {
   test('older entries are removed, and the rest is still proven', () => {
     fill(20);
-    log.checkpoint(signingKey(join(folder, 'key')), 5);
+    log.checkpoint(5);
     expect(log.prune(10, 99)).toBe(10);
-    log.checkpoint(signingKey(join(folder, 'key')), 100);
+    log.checkpoint(100);
     expect(verifyLog(log)).toMatchObject({ first: 11, last: 21, signedUpTo: 21, faults: [] });
-    tamper('delete from entry where seq = 11');
+    tamper('delete from audit where seq = 11');
     expect(verifyLog(log).faults[0]?.seq).toBeLessThan(12);
   });
 
@@ -214,15 +244,14 @@ describe('keeping', () => {
     ],
   ])('entries that are old %s are removed', (_, removed, jump) => {
     const day = 86_400_000;
-    const key = signingKey(join(folder, 'key'));
     const last = 100 + jump;
     for (let at = 0; at <= 100; at += 1) {
       log.append([{ entry: write(at * day) }]);
-      log.checkpoint(key, at * day);
+      log.checkpoint(at * day);
     }
     expect(log.prune((last - 60) * day, last * day)).toBe(removed);
     log.append([{ entry: write(last * day) }]);
-    log.checkpoint(key, last * day);
+    log.checkpoint(last * day);
     // The next run, at the same wrong time, and the one after it.
     expect(log.prune((last - 60) * day, last * day)).toBeLessThan(2);
     expect(log.prune((last - 59) * day, (last + 1) * day)).toBeLessThan(3);
@@ -232,15 +261,11 @@ describe('keeping', () => {
   test('an erasure keeps the proof and drops the person', () => {
     fill(20);
     const mark = log.people.find('p3@example.com')!;
-    log.erase('p3@example.com', { at: 50, by: 'ann on mail-1' });
+    memory.forget({ key: 'p3@example.com', contacts: [] }, { at: 50, by: 'ann on mail-1' });
     expect(log.people.find('p3@example.com')).toBeUndefined();
     expect(log.about(mark)).toHaveLength(3);
     expect(verifyLog(log).faults).toEqual([]);
     log.append([{ entry: write(60), person: 'p3@example.com' }]);
     expect(log.people.find('p3@example.com')).not.toEqual(mark);
-  });
-
-  test('reading creates nothing', () => {
-    expect(readAuditLog({ path: join(folder, 'none'), secret })).toBeUndefined();
   });
 });

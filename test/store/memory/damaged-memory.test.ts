@@ -1,4 +1,4 @@
-/** A ledger that is damaged: that is said of it, and the snapshot beside it stays as it is. */
+/** A memory that is damaged: that is said of it, and the snapshot beside it stays as it is. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { mirrored, type Mirrored } from '../../support/commands/mirrored-contacts.ts';
@@ -6,7 +6,7 @@ import { mirrored, type Mirrored } from '../../support/commands/mirrored-contact
 const people = Array.from({ length: 60 }, (_, at) => `p${at}@example.com`);
 const [first = ''] = people;
 
-/** Everybody has left; of the ledger only the first pages are whole, its schema and its id. */
+/** Everybody has left; of the memory only the first pages are whole, its schema and its id. */
 async function damaged(): Promise<Mirrored> {
   const world = await mirrored();
   world.people(people.map((email) => ({ email, news: 'yes' })));
@@ -15,7 +15,7 @@ async function damaged(): Promise<Mirrored> {
     world.emulator.dashboard.leave(world.emulator.world.contact(email)?.id ?? '', 'ch_news');
   }
   await world.call('sync');
-  const file = `${world.path}-ledger`;
+  const file = `${world.path}-memory`;
   writeFileSync(file, readFileSync(file).fill('x', 2 * 4096));
   world.writes();
   return world;
@@ -37,9 +37,7 @@ test.each([
     const { code, err } = await world.call(...argv);
     expect({ code, err }).toEqual({
       code: 2,
-      err: expect.stringMatching(
-        /-ledger: this do-not-contact list is damaged.*→.*--accept-lost-ledger/,
-      ),
+      err: expect.stringMatching(/-memory: this memory is damaged.*→.*--accept-lost-ledger/),
     });
     expect(err).not.toContain('snapshot is');
   }
@@ -47,11 +45,11 @@ test.each([
   expect(world.writes()).toEqual([]);
 });
 
-test('a damaged list can be given up: it is kept aside, and rebuilt from what is recorded', async () => {
+test('a damaged memory can be given up: it is kept aside, and rebuilt from what is recorded', async () => {
   const world = await damaged();
   const { code } = await world.call('sync', '--accept-lost-ledger');
   expect(code).toBe(0);
-  expect(filesOf(world)).toContain('snapshot.sqlite-ledger-lost-1');
+  expect(filesOf(world)).toContain('snapshot.sqlite-memory-lost-1');
   expect(filesOf(world).filter((name) => name.includes('.broken-'))).toEqual([]);
   const { json } = await world.call('explain', first, '--json');
   expect(json.ledger).toMatchObject([{ cause: 'opt_out' }]);

@@ -8,7 +8,7 @@ import { createPublicKey } from 'node:crypto';
 import { Invalid } from '../../domain/errors.ts';
 import { type AuditLog, checkpointText, type Head } from './audit-log.ts';
 import { entryIn, firstHash, hashOf, type StoredEntry, type DecisionEntry } from './audit-entry.ts';
-import { isSigned, keyId } from './signing-key.ts';
+import { isSigned, keyId } from './memory-key.ts';
 import { isSignedBy } from '../../domain/values/ed25519-key.ts';
 
 /** One fault of a log. */

@@ -1,23 +1,19 @@
 /**
  * Keeps what was sent to the platform lately, and what it answered, for people who have to find out
  * what happened. Rows are collected in memory and written in batches. Losing some of them is
- * allowed: a failure of the log is printed once, and never ends or delays a run.
- *
- * The process that holds the lease of the mirror is the only one that writes the log, so `forget`
- * can remove a person from it for good. Of a contact, no name and no other attribute is kept.
+ * allowed: a failure of the log is printed once, and never ends or delays a run. Of a contact, no
+ * name and no other attribute is kept.
  */
-import { existsSync } from 'node:fs';
-import { Invalid } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Attempt } from '../../domain/exchange.ts';
-import { openLogFile, type StoredRequest } from './log-file.ts';
-import { type Secrets, secretsOf } from './sealed-rows.ts';
+import type { Requests, StoredRequest } from './requests.ts';
+import type { Secrets } from './sealed-rows.ts';
 
 /** The log of one mirror. */
 export interface RequestLog {
   /** Returns a writer for one connection to the platform, which at most one run uses at a time. */
   writer(): RequestWriter;
-  /** Writes what was collected, and closes the file. */
+  /** Writes what was collected, and takes nothing any more. */
   close(): void;
 }
 
@@ -26,27 +22,16 @@ export interface RequestWriter {
   record(attempt: Attempt): void;
   /** Sets the run that the following requests belong to; undefined if they belong to none. */
   setRun(id: string | undefined): void;
-  /**
-   * Removes every row about the person, and every trace of them from the file. Throws Busy while
-   * another process reads the file, and Invalid if it cannot be opened.
-   */
-  forget(person: LoggedPerson): void;
-}
-
-/** A person: the address, and the platform's ids of the contacts. */
-export interface LoggedPerson {
-  address: string;
-  contacts: readonly string[];
+  /** Writes what was collected: before a person is removed, whom some of it may be about. */
+  flush(): void;
 }
 
 /** The settings of a log. */
 export interface LogOptions {
-  path: string;
-  /** The key of the do-not-contact list, in hexadecimal. */
-  key: string;
+  requests: Requests;
   /** How long rows are kept, in milliseconds. */
   keepMs: number;
-  /** The maximum size of the file in bytes. */
+  /** The maximum size of the rows in bytes. */
   bytes: number;
   /** Texts that are never stored, such as the API key. */
   hides: readonly string[];
@@ -58,18 +43,16 @@ export interface LogOptions {
 const flushAfterMs = 1_000;
 const flushAtRows = 500;
 
-/** Opens the log. It never throws: if the file cannot be used, it says so and keeps nothing. */
-export function openRequestLog(options: LogOptions): RequestLog {
-  const { path, keepMs, clock } = options;
-  const secrets = secretsOf(options.key);
+/** Collects requests for the log. Nothing of it throws: what cannot be written is said. */
+export function collectRequests(options: LogOptions): RequestLog {
+  const { requests, keepMs, clock } = options;
   let isSaid = false;
   const say = (error: unknown): void => {
     if (isSaid) return;
     isSaid = true;
     const why = error instanceof Error ? error.message : String(error);
-    options.warn(`some requests are missing from the request log ${path} (${why})`);
+    options.warn(`some requests are missing from the request log (${why})`);
   };
-  const file = attempted(() => openLogFile(path, secrets), say);
   const buffered: Row[] = [];
   const closed = new AbortController();
   const due = { later: false, soon: false };
@@ -78,9 +61,9 @@ export function openRequestLog(options: LogOptions): RequestLog {
   const flush = (): void => {
     const batch = buffered.splice(0);
     attempted(() => {
-      const rows = batch.map((row) => stored(row, secrets, options.hides));
-      if (rows.length > 0) file?.append(rows);
-      file?.trim(bounds());
+      const rows = batch.map((row) => stored(row, requests.secrets, options.hides));
+      if (rows.length > 0) requests.append(rows);
+      requests.trim(bounds());
     }, say);
   };
   const flushIn = (when: keyof typeof due, ms: number): void => {
@@ -94,21 +77,11 @@ export function openRequestLog(options: LogOptions): RequestLog {
     clock.sleep(ms, closed.signal).then(slept, () => undefined);
   };
   const put = (row: Row): void => {
-    if (!file || closed.signal.aborted) return;
+    if (closed.signal.aborted) return;
     buffered.push(row);
     flushIn('later', flushAfterMs);
     // Not at once, because the number of records in a list is added after the response is parsed.
     if (buffered.length >= flushAtRows) flushIn('soon', 0);
-  };
-  const forget = ({ address, contacts }: LoggedPerson): void => {
-    flush();
-    const marks = contacts.map((id) => secrets.mark('contact', id));
-    if (file) file.forget(secrets.mark('person', address), marks);
-    else if (existsSync(path)) {
-      throw new Invalid(`${path}: the request log cannot be opened, and may name the person`, {
-        fix: 'make it writable, or delete it, and run this again',
-      });
-    }
   };
   return {
     writer() {
@@ -116,16 +89,15 @@ export function openRequestLog(options: LogOptions): RequestLog {
       return {
         record: (attempt) => put({ attempt, run }),
         setRun: (id) => void (run = id),
-        forget,
+        flush,
       };
     },
     close() {
       closed.abort();
       flush();
       attempted(() => {
-        while (file?.trim(bounds()));
+        while (requests.trim(bounds()));
       }, say);
-      attempted(() => file?.close(), say);
     },
   };
 }
@@ -135,12 +107,11 @@ interface Row {
   run: string | undefined;
 }
 
-function attempted<T>(work: () => T, failed: (error: unknown) => void): T | undefined {
+function attempted(work: () => void, failed: (error: unknown) => void): void {
   try {
-    return work();
+    work();
   } catch (error) {
     failed(error);
-    return undefined;
   }
 }
 

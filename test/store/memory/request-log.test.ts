@@ -1,16 +1,16 @@
-/** The request log by itself, on a real file: its bounds, its failures and its keys. */
-import { mkdtempSync, rmSync, statSync, symlinkSync } from 'node:fs';
+/** The request log, in a real memory: its bounds and its failures. */
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Attempt } from '../../../src/domain/exchange.ts';
 import { untilHolds } from '../../support/waiting.ts';
-import { type LogOptions, openRequestLog } from '../../../src/store/request-log/request-log.ts';
+import { openMemory, readMemory } from '../../../src/store/memory/memory.ts';
+import { collectRequests, type LogOptions } from '../../../src/store/memory/request-log.ts';
+import type { RequestFilter } from '../../../src/store/memory/requests.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
-import { readRequests, type RequestFilter } from '../../../src/store/request-log/read-log.ts';
 
-const key = 'ab'.repeat(32);
 const all: RequestFilter = {
   since: 0,
   run: undefined,
@@ -23,12 +23,15 @@ const day = 86_400_000;
 function opened(options: Partial<LogOptions> = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const path = join(folder, 'snapshot.sqlite.requests.sqlite');
+  const path = join(folder, 'snapshot.sqlite-memory');
+  const place = { path, keyFile: `${path}-key` };
+  const randomHex = () => 'a1'.repeat(8);
+  const memory = openMemory(place, { known: undefined, acceptLost: false, randomHex });
+  onTestFinished(memory.close);
   const warnings: string[] = [];
   const open = (other: Partial<LogOptions> = {}) =>
-    openRequestLog({
-      path,
-      key,
+    collectRequests({
+      requests: memory.requests,
       keepMs: 14 * day,
       bytes: 1e8,
       hides: ['key_live'],
@@ -37,9 +40,16 @@ function opened(options: Partial<LogOptions> = {}) {
       ...options,
       ...other,
     });
-  const read = (filter: Partial<RequestFilter> = {}, last = 10) =>
-    readRequests({ path, key }, { ...all, ...filter }, last);
-  return { folder, path, warnings, open, read };
+  /** As another process reads it. */
+  const read = (filter: Partial<RequestFilter> = {}, last = 10) => {
+    const other = readMemory(place);
+    try {
+      return other?.requests.read({ ...all, ...filter }, last);
+    } finally {
+      other?.close();
+    }
+  };
+  return { path, memory, warnings, open, read };
 }
 
 function attempt(of: Partial<Attempt> = {}): Attempt {
@@ -128,37 +138,56 @@ test('drops requests that are too old, and the oldest of too many', () => {
   const body = 'x'.repeat(2_000);
   for (let count = 0; count < 6_000; count += 1) full.writer().record(attempt({ ms: count, body }));
   full.close();
-  expect(statSync(path).size).toBeLessThanOrEqual(1e6);
+  const { n, bytes } = sizeIn(path);
+  expect(bytes).toBeLessThanOrEqual(1e6);
+  expect(n).toBeGreaterThan(100);
   expect(read()?.newest[0]?.ms).toBe(5_999);
 });
 
-test('starts anew with another key, because nobody can read the old rows', () => {
-  const { path, open, read } = opened();
+test('forgets what it still collects of a person', () => {
+  const { memory, open, read } = opened();
   const log = open();
-  log.writer().record(attempt());
+  const { record, flush } = log.writer();
+  record(attempt());
+  record(attempt({ person: undefined, contact: 'c1' }));
+  record(attempt({ person: 'bob@example.com' }));
+  flush();
+  memory.forget({ key: 'ann@example.com', contacts: ['c1'] }, { at: 1, by: 'eva' });
   log.close();
-  const other = 'cd'.repeat(32);
-  expect(() => readRequests({ path, key: other }, all, 10)).toThrow('another do-not-contact list');
-  open({ key: other }).close();
-  expect(readRequests({ path, key: other }, all, 10)).toEqual({ newest: [], more: 0 });
-  expect(() => read()).toThrow('another do-not-contact list');
+  expect(read()?.newest.map(({ person }) => person)).toEqual(['bob@example.com']);
 });
 
-test('says once that it cannot be written, and goes on', () => {
-  // A full device in the place of the file.
-  const { path, warnings, open } = opened();
-  symlinkSync('/dev/full', path);
+test('counts the bytes of its rows, whatever drops them', () => {
+  const { path, memory, open } = opened();
   const log = open();
-  log.writer().record(attempt());
-  log.writer().record(attempt());
+  const { record, flush } = log.writer();
+  for (let count = 0; count < 20; count += 1)
+    record(attempt({ person: `p${count % 5}@example.com` }));
+  flush();
+  memory.forget({ key: 'p1@example.com', contacts: [] }, { at: 1, by: 'eva' });
   log.close();
-  expect(warnings).toEqual([
-    expect.stringMatching(/^some requests are missing .*requests\.sqlite/),
-  ]);
-  expect(() => log.writer().forget({ address: 'ann@example.com', contacts: [] })).toThrow(
-    'cannot be opened',
-  );
+  const { n, bytes, counted } = sizeIn(path);
+  expect(n).toBe(16);
+  expect(counted).toBe(bytes);
+  memory.forgetRequests();
+  expect(sizeIn(path)).toEqual({ n: 0, bytes: 0, counted: 0 });
 });
+
+/** The rows, the bytes that they take, and the bytes that the memory has counted. */
+function sizeIn(path: string) {
+  const db = new Database(path, { readonly: true });
+  try {
+    return db
+      .prepare<[], { n: number; bytes: number; counted: number }>(
+        `select count(*) n, coalesce(sum(length(content) + 160), 0) bytes,
+           (select cast(value as integer) from meta where name = 'request-bytes') counted
+         from request`,
+      )
+      .get()!;
+  } finally {
+    db.close();
+  }
+}
 
 test('does not wait for a process that locks the file', () => {
   const { path, warnings, open, read } = opened();

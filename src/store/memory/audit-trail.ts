@@ -1,7 +1,8 @@
 /**
  * The audit log as runs and commands write and read it. Entries wait in the snapshot until they are
- * in the log, so that a log that cannot be written stops no run; the fault is stored and said. The
- * snapshot also knows the last entry, so that a log which has lost some gets an entry of the gap.
+ * in the log, so that a memory that cannot be written stops no run; the fault is stored and said.
+ * The snapshot also knows the last entry, so that a log which has lost some gets an entry of the
+ * gap.
  */
 import { Busy, type Problem, Unavailable, isExpected } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
@@ -9,14 +10,13 @@ import { type Meta, metaValue } from '../database/meta-table.ts';
 import type { Snapshot } from '../snapshot.ts';
 import { type DecisionEntry, type WriteEntry, readEntry, writeOutcome } from './audit-entry.ts';
 import type { AuditLog, Appended, Head } from './audit-log.ts';
-import type { SigningKey } from './signing-key.ts';
+import type { Memory } from './memory.ts';
 import { z } from 'zod';
 import type { UnauditedRow } from '../tables/unaudited.ts';
 
-/** An open audit log, with the key that signs it. */
+/** An open audit log. */
 export interface AuditTrail {
   log: AuditLog;
-  key: SigningKey;
   /** Entries older than this are removed; in milliseconds. */
   keepMs: number;
 }
@@ -36,11 +36,7 @@ export function noteFault(
   const says = fault && `it ${fault}; its entries wait in the snapshot`;
   if (says !== meta.get(faultName))
     transaction(() => (says === undefined ? meta.drop(faultName) : meta.set(faultName, says)));
-  return fault === undefined ? undefined : sayFault(fault);
-}
-
-/** Says that the log cannot be opened or written. */
-export function sayFault(fault: string): Problem {
+  if (fault === undefined) return undefined;
   return {
     code: 'audit-log',
     reason: `the audit log ${fault}; its entries wait in the snapshot`,
@@ -61,14 +57,14 @@ export function drain({ log }: AuditTrail, snapshot: Remembering): true | string
 
 /** Signs what was added, and removes what is too old. Returns why that is not possible, if so. */
 export function closeEntries(
-  { log, key, keepMs }: AuditTrail,
+  { log, keepMs }: AuditTrail,
   { meta, transaction }: Remembering,
   { at, prunes }: { at: number; prunes: boolean },
 ): string | undefined {
   const before = log.head().seq;
   const fault = faultOf(() => {
     if (prunes) log.prune(at - keepMs, at);
-    log.checkpoint(key, at);
+    log.checkpoint(at);
   });
   if (fault) return notWritten(fault);
   if (log.head().seq !== before) transaction(() => rememberHead(meta, log));
@@ -76,28 +72,25 @@ export function closeEntries(
 }
 
 /**
- * Drops the key of a person, after everything that is remembered of them is in the log: nobody can
- * tell any more who those entries are about. Throws Busy, or Unavailable if the log cannot be
- * written.
+ * Removes what the memory has of a person, after everything that is remembered of them is in the
+ * log: nobody can tell any more who those entries are about. Throws Busy, or Unavailable if the
+ * memory cannot be written.
  */
-export function eraseFromLog(
-  { log, key: signing }: AuditTrail,
-  snapshot: Remembering,
-  { key, at, by }: { key: Key; at: number; by: string },
+export function forgetInMemory(
+  { memory, audit, snapshot }: { memory: Memory; audit?: unknown; snapshot: Remembering },
+  person: { key: Key; contacts: readonly string[] },
+  said: { at: number; by: string },
 ): void {
-  let more: boolean | Error = true;
+  const { log } = memory;
+  let more: boolean | Error = audit !== undefined;
   while (more === true) more = drainSome(snapshot, log);
-  const erased = () => {
-    log.erase(key, { at, by });
-    log.checkpoint(signing, at);
-  };
-  const fault = more instanceof Error ? more : faultOf(erased);
+  const fault = more || faultOf(() => memory.forget(person, said));
   if (fault instanceof Busy) throw fault;
   if (fault) {
-    const reason = `the audit log cannot be written (${fault.message}), so it still has the person's key`;
+    const reason = `the memory cannot be written (${fault.message}), so it still has the person's key`;
     throw new Unavailable(reason, { fix: 'mend that, and forget them again', acted: 'no' });
   }
-  snapshot.transaction(() => rememberHead(snapshot.meta, log));
+  if (audit !== undefined) snapshot.transaction(() => rememberHead(snapshot.meta, log));
 }
 
 /** Returns the entry of a write of an erasure, as JSON text; it does not name the person. */

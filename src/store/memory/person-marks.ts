@@ -1,12 +1,12 @@
 /**
- * Names people in the audit log by marks, which say nothing without two keys: the secret of the
- * do-not-contact list, which is not in this file, and a random key of each person, which is. An
- * erasure drops the person's key and the way to their row: the entries and their proof stay, and
- * nobody can tell any more who they are about.
+ * Names people in the audit log by marks, which say nothing without two keys: one from the key file
+ * and a random one of each person, which is in the memory. An erasure drops the person's key and
+ * the way to their row: the entries and their proof stay, and nobody can tell any more who they are
+ * about.
  */
 import { hash, randomFillSync } from 'node:crypto';
-import type { Statements } from '../database/prepared-statements.ts';
 import type { Key } from '../../domain/record.ts';
+import type { MemoryTables } from './memory.ts';
 
 const keyBytes = 16;
 /** Few bytes, because each is stored twice. Two people may have the same ones. */
@@ -20,33 +20,21 @@ export interface Person {
   mark: Buffer;
 }
 
-/** The people of an audit log. The methods that write need a transaction of the caller. */
-export interface PersonMarks {
-  /** Returns the person with this address, and adds a new one. */
-  of(key: Key): Person & { key: Buffer };
-  /** Returns the person with this address, or undefined if the log knows none. */
-  find(key: Key): Person | undefined;
-  /** Returns the person with this mark, erased or not. */
-  marked(mark: Buffer): Person | undefined;
-  /** Drops the person's key. Returns the person who is nobody from now on. */
-  drop(key: Key): Person | undefined;
-}
-
 /** The SQL that creates the table. */
 export const personTable = `
   create table person (id integer primary key, mark blob not null, lookup blob, key blob);
   create unique index person_by_lookup on person (lookup) where lookup is not null;`;
 
-/** Returns the people in an open log. `secret`, 32 bytes, is kept outside of the log. */
-export function personMarksIn({ prepare }: Statements, secret: Buffer): PersonMarks {
-  const get = prepare<[Buffer], Person & { key: Buffer }>(
+/** The people of the log in an open memory. The functions that write need a transaction. */
+export function personMarksIn({ one, value, run, keyFor }: MemoryTables) {
+  const secret = keyFor('audit 1');
+  const get = one<[lookup: Buffer], Person & { key: Buffer }>(
     'select id, mark, key from person where lookup = ?',
   );
-  const byMark = prepare<[Buffer], Person>('select id, mark from person where mark = ?');
-  const put = prepare<[Buffer, Buffer, Buffer]>(
-    'insert into person (mark, lookup, key) values (?, ?, ?)',
+  const put = value<[mark: Buffer, lookup: Buffer, key: Buffer], number>(
+    'insert into person (mark, lookup, key) values (?, ?, ?) returning id',
   );
-  const forget = prepare<[number]>('update person set lookup = null, key = null where id = ?');
+  const forget = run<[id: number]>('update person set lookup = null, key = null where id = ?');
   /** The keyed hash of an address: without the secret, nobody can tell who a row is about. */
   const nameOf = (address: Key): Buffer =>
     keyedHash(secret, keyedHash(secret, `person ${address}`).toString('hex'));
@@ -55,24 +43,28 @@ export function personMarksIn({ prepare }: Statements, secret: Buffer): PersonMa
     const name = nameOf(address);
     let lookup = name.subarray(0, lookupBytes);
     for (;;) {
-      const found = get.get(lookup);
+      const found = get(lookup);
       if (!found || markOf(found.key, name).equals(found.mark)) return { lookup, found, name };
       lookup = hash('sha256', Buffer.concat([lookup, name]), 'buffer').subarray(0, lookupBytes);
     }
   };
   return {
-    of(address) {
+    /** Returns the person with this address, and adds a new one. */
+    of(address: Key): Person & { key: Buffer } {
       const { lookup, found, name } = search(address);
       if (found) return found;
       const key = randomKey();
       const mark = markOf(key, name);
-      return { id: Number(put.run(mark, lookup, key).lastInsertRowid), mark, key };
+      return { id: put(mark, lookup, key) ?? 0, mark, key };
     },
-    find: (address) => search(address).found,
-    marked: (mark) => byMark.get(mark),
-    drop(address) {
+    /** Returns the person with this address, or undefined if the log knows none. */
+    find: (address: Key): Person | undefined => search(address).found,
+    /** Returns the person with this mark, erased or not. */
+    marked: one<[mark: Buffer], Person>('select id, mark from person where mark = ?'),
+    /** Drops the person's key. Returns the person who is nobody from now on. */
+    drop(address: Key): Person | undefined {
       const { found } = search(address);
-      if (found) forget.run(found.id);
+      if (found) forget(found.id);
       return found;
     },
   };

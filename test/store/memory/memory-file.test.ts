@@ -1,4 +1,4 @@
-/** The ledger's files: made, taken over, refused, given up. */
+/** The files of a memory: made, taken over, refused, given up; and the list in it. */
 import {
   copyFileSync,
   existsSync,
@@ -10,18 +10,19 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { generateKeyPairSync } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Busy, Invalid } from '../../../src/domain/errors.ts';
 import type { RememberedOptOut } from '../../../src/domain/do-not-contact.ts';
-import type { DoNotContactList } from '../../../src/store/do-not-contact/contact-list.ts';
 import {
-  readDoNotContactList,
-  openDoNotContactList,
-  type KnownLedger,
-} from '../../../src/store/do-not-contact/list-file.ts';
+  type KnownMemory,
+  type Memory,
+  openMemory,
+  readMemory,
+} from '../../../src/store/memory/memory.ts';
 import { playsAll } from '../../support/extent.ts';
 
 const ann = { key: 'ann@example.com', ids: ['crm-1'] };
@@ -34,24 +35,32 @@ const left: RememberedOptOut = {
   by: 5,
 };
 
-const knownOf = (ledger: DoNotContactList): KnownLedger => ({
-  id: ledger.id,
-  reached: ledger.reached(),
+/** An open memory as the do-not-contact list in it, and what else the tests need of it. */
+const listOf = (memory: Memory) => ({ ...memory.list(), memory, close: memory.close });
+
+const knownOf = ({ id, reached }: ReturnType<typeof listOf>): KnownMemory => ({
+  id,
+  reached: reached(),
 });
 
+function writeKey(file: string): void {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  writeFileSync(file, privateKey.export({ type: 'pkcs8', format: 'pem' }));
+}
+
 function place() {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-ledger-'));
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-memory-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const files = { path: join(folder, 'a.sqlite-ledger'), keyFile: join(folder, 'a.key') };
+  const files = { path: join(folder, 'a.sqlite-memory'), keyFile: join(folder, 'a.key') };
   let drawn = 0;
-  const open = (known?: KnownLedger, acceptLost = false) => {
+  const open = (known?: KnownMemory, acceptLost = false) => {
     const randomHex = (bytes: number) => `${(drawn += 1)}`.padStart(bytes * 2, '0');
-    const ledger = openDoNotContactList(files, { known, acceptLost, randomHex });
-    onTestFinished(ledger.close);
-    return ledger;
+    const memory = openMemory(files, { known, acceptLost, randomHex });
+    onTestFinished(memory.close);
+    return listOf(memory);
   };
   /** One that knows of Ann; what its snapshot knows of it. */
-  const begun = (): KnownLedger => {
+  const begun = (): KnownMemory => {
     const ledger = open();
     ledger.write([{ ...ann, adds: [left], ends: [] }], 7);
     const known = knownOf(ledger);
@@ -61,12 +70,12 @@ function place() {
   return { folder, ...files, files, open, begun };
 }
 
-describe('the list', () => {
+describe('the memory', () => {
   test('is created at first use, readable by the owner alone, and found again', () => {
     const { path, keyFile, open, begun } = place();
     const known = begun();
     for (const file of [path, keyFile]) expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(readFileSync(keyFile, 'utf8')).toMatch(/^[0-9a-f]{64}\n$/);
+    expect(readFileSync(keyFile, 'utf8')).toMatch(/^-----BEGIN PRIVATE KEY-----\n/);
     const ledger = open(known);
     expect(knownOf(ledger)).toEqual(known);
     expect(ledger.concerning(ann)).toMatchObject([{ ...left, through: 'address', bears: true }]);
@@ -74,9 +83,10 @@ describe('the list', () => {
 
   test('is created with an existing key', () => {
     const { keyFile, open } = place();
-    writeFileSync(keyFile, 'ab'.repeat(32));
+    writeKey(keyFile);
+    const key = readFileSync(keyFile, 'utf8');
     open().close();
-    expect(readFileSync(keyFile, 'utf8')).toBe('ab'.repeat(32));
+    expect(readFileSync(keyFile, 'utf8')).toBe(key);
   });
 
   test('is created again after an interruption', () => {
@@ -88,7 +98,7 @@ describe('the list', () => {
 
   test('is not created by reading alone', () => {
     const { folder, files } = place();
-    expect(readDoNotContactList(files, undefined).concerning(ann)).toEqual([]);
+    expect(readMemory(files)).toBeUndefined();
     expect(readdirSync(folder)).toEqual([]);
   });
 });
@@ -118,7 +128,7 @@ describe('the content of the list', () => {
     ledger.write([{ ...ann, adds: [], ends: [{ seq: entry?.seq ?? 0, why: 'allow: asked' }] }], 9);
     expect(ledger.concerning(ann)).toEqual([]);
     const rows = new Database(path, { readonly: true }).prepare(
-      'select ended_at, ended from entry',
+      'select ended_at, ended from do_not_contact',
     );
     expect(rows.all()).toEqual([{ ended_at: 9, ended: 'allow: asked' }]);
   });
@@ -138,7 +148,9 @@ describe('the content of the list', () => {
     ledger.write([{ ...ann, adds: [operator], ends: [] }], 9);
     expect(bytes()).toMatch(/a secret note[^]*a secret reason|a secret reason[^]*a secret note/);
     ledger.write([{ ...ann, adds: [erasure], ends: [] }], 10);
+    ledger.memory.forget({ key: ann.key, contacts: [] }, { at: 11, by: 'eva' });
     expect(bytes()).not.toMatch(/secret/);
+    expect(ledger.concerning(ann).map(({ cause }) => cause)).toEqual(['operator', 'erasure']);
   });
 
   test('keeps the note of an entry that no longer belongs to an id', () => {
@@ -160,13 +172,14 @@ describe('the content of the list', () => {
   });
 });
 
-describe('a list that is refused until it is restored or given up', () => {
+describe('a memory that is refused until it is restored or given up', () => {
   type Place = ReturnType<typeof place>;
   const other = ({ path, keyFile }: Place, what: 'path' | 'keyFile') => {
     const strange = place();
-    writeFileSync(strange.keyFile, what === 'path' ? readFileSync(keyFile) : 'cd'.repeat(32));
+    if (what === 'path') copyFileSync(keyFile, strange.keyFile);
+    else writeKey(strange.keyFile);
     // Another of the same key would have the same id, were it the first that is drawn.
-    openDoNotContactList(strange.files, {
+    openMemory(strange.files, {
       known: undefined,
       acceptLost: false,
       randomHex: () => 'fe'.repeat(8),
@@ -174,18 +187,24 @@ describe('a list that is refused until it is restored or given up', () => {
     copyFileSync(strange[what], { path, keyFile }[what]);
   };
   const losses: [string, (files: Place) => void, RegExp][] = [
-    ['the ledger is gone', ({ path }) => rmSync(path), /list of this snapshot is missing/],
+    ['the memory is gone', ({ path }) => rmSync(path), /memory of this snapshot is missing/],
+    ['its key is gone', ({ keyFile }) => rmSync(keyFile), /key of the memory is missing/],
+    ['another memory', (files) => other(files, 'path'), /another memory than the one/],
+    ['another key', (files) => other(files, 'keyFile'), /not the key of the memory/],
+    ['no key at all', ({ keyFile }) => writeFileSync(keyFile, 'x'), /no key of a memory/],
+    ['an empty key', ({ keyFile }) => writeFileSync(keyFile, ''), /no key of a memory/],
     [
-      'its key is gone',
-      ({ keyFile }) => rmSync(keyFile),
-      /key of the do-not-contact list is missing/,
+      'a key cut in two',
+      ({ keyFile }) => writeFileSync(keyFile, readFileSync(keyFile, 'utf8').slice(0, 60)),
+      /no key of a memory/,
     ],
-    ['another ledger', (files) => other(files, 'path'), /another do-not-contact list than the one/],
-    ['another key', (files) => other(files, 'keyFile'), /not the key of the do-not-contact list/],
     [
-      'no key at all',
-      ({ keyFile }) => writeFileSync(keyFile, 'x'),
-      /no key of a do-not-contact list/,
+      'another database',
+      ({ path }) => {
+        rmSync(path);
+        new Database(path).exec('create table other (x)').close();
+      },
+      /not a readable database/,
     ],
     ['rubbish', ({ path }) => writeFileSync(path, 'x'.repeat(999)), /not a readable database/],
   ];
@@ -198,7 +217,7 @@ describe('a list that is refused until it is restored or given up', () => {
     expect(() => files.open(known)).toThrow(Invalid);
     expect(() => files.open(known)).toThrow(says);
     expect(() => files.open(known)).toThrow('--accept-lost-ledger');
-    expect(() => readDoNotContactList(files.files, known)).toThrow(says);
+    expect(() => readMemory(files.files, known)).toThrow(says);
     expect(readdirSync(files.folder).filter((one) => !/-(wal|shm)$/.test(one))).toEqual(before);
     const fresh = files.open(known, true);
     expect(fresh.concerning(ann)).toEqual([]);
@@ -208,10 +227,10 @@ describe('a list that is refused until it is restored or given up', () => {
     expect(files.open(knownNow).id).toBe(fresh.id);
     // What could not be used is kept; a sound one is no loss, and taken over.
     const isKept = readdirSync(files.folder).some((one) => one.includes('-lost-1'));
-    expect(isKept).toBe(!['the ledger is gone', 'another ledger'].includes(name));
+    expect(isKept).toBe(!['the memory is gone', 'another memory'].includes(name));
   });
 
-  test('an older list, put back, is refused, or continues under another id once accepted', () => {
+  test('an older memory, put back, is refused, or continues under another id once accepted', () => {
     const { path, files, open, begun } = place();
     const older = begun();
     const night = readFileSync(path);
@@ -226,7 +245,7 @@ describe('a list that is refused until it is restored or given up', () => {
     const says = /older than its snapshot.*3 writes.*1; .*→ put the newest.*--accept-lost-ledger/;
     expect(() => open(known)).toThrow(Invalid);
     expect(() => open(known)).toThrow(says);
-    expect(() => readDoNotContactList(files, known)).toThrow(says);
+    expect(() => readMemory(files, known)).toThrow(says);
     const accepted = open(known, true);
     expect(accepted.concerning(ann)).toHaveLength(1);
     expect(accepted.id).not.toBe(known.id);
@@ -235,10 +254,10 @@ describe('a list that is refused until it is restored or given up', () => {
     expect(open(knownNow).concerning(ann)).toHaveLength(1);
     // The one it stands in for lacks what this one learns from now on.
     writeFileSync(path, newest);
-    expect(() => open(knownNow)).toThrow(/another do-not-contact list than the one/);
+    expect(() => open(knownNow)).toThrow(/another memory than the one/);
   });
 
-  test('a list ahead of the snapshot, or one of which the snapshot knows less, is accepted', () => {
+  test('a memory ahead of the snapshot, or one of which the snapshot knows less, is accepted', () => {
     const { open, begun } = place();
     const known = begun();
     expect(open({ ...known, reached: 0 }).concerning(ann)).toHaveLength(1);
@@ -250,10 +269,10 @@ describe('a list that is refused until it is restored or given up', () => {
     const says = `${files[what]}: this is a folder`;
     expect(() => files.open()).toThrow(Invalid);
     expect(() => files.open(undefined, true)).toThrow(says);
-    expect(() => readDoNotContactList(files.files, undefined)).toThrow(says);
+    expect(() => readMemory(files.files)).toThrow(says);
   });
 
-  test('a valid list beside a snapshot that knows of none is taken over', () => {
+  test('a valid memory beside a snapshot that knows of none is taken over', () => {
     const { open, begun } = place();
     const { id } = begun();
     expect(open().id).toBe(id);
@@ -267,7 +286,7 @@ describe('a list that is refused until it is restored or given up', () => {
 });
 
 test.runIf(playsAll)(
-  'a list that another process has locked fails as busy, and works again afterwards',
+  'a memory that another process has locked fails as busy, and works again afterwards',
   () => {
     const { path, open, begun } = place();
     const ledger = open(begun());

@@ -1,0 +1,258 @@
+/**
+ * The audit log: what was sent to the platform, why, and who allowed it, for years. It outlives the
+ * snapshot, and has its own time of keeping.
+ *
+ * Its entries form a chain of hashes (audit-entry.ts). A checkpoint is the signed hash of an entry.
+ * Only one process appends: the one that has the mirror's lease. Its people are in person-marks.ts.
+ */
+import type { Key } from '../../domain/record.ts';
+import {
+  type AuditEntry,
+  encodeEntry,
+  entryIn,
+  firstHash,
+  hashOf,
+  type StoredEntry,
+} from './audit-entry.ts';
+import type { MemoryTables } from './memory.ts';
+import type { SigningKey } from './memory-key.ts';
+import { fingerprintFor, type Person, personMarksIn, personTable } from './person-marks.ts';
+
+/** An entry to append. */
+export interface Appended {
+  entry: AuditEntry;
+  /** The address of the person it concerns; undefined if it concerns nobody. */
+  person?: Key | undefined;
+  /** The CRM records that a write followed; their keyed fingerprint goes into the entry. */
+  records?: string | undefined;
+  /** The id of the run that a write belongs to; the number of its entry goes into the entry. */
+  run?: string | undefined;
+}
+
+/** How far what one writer left has been appended. */
+interface Reached {
+  writer: string;
+  id: number;
+}
+
+/** A signed hash. */
+export interface Checkpoint {
+  seq: number;
+  /** The hash of the entry with this number. */
+  hash: Buffer;
+  at: number;
+  /** The public key that belongs to the signature, in PEM form. */
+  publicKey: string;
+  signature: Buffer;
+}
+
+/** The end of a chain. */
+export type Head = Pick<StoredEntry, 'seq' | 'hash'>;
+
+/** Returns the text that a checkpoint signs. */
+export function checkpointText(
+  log: string,
+  { seq, hash, at }: { seq: number; hash: Buffer; at: number },
+): string {
+  return `crm-mirror audit log ${log}\n${seq}\n${hash.toString('hex')}\n${at}\n`;
+}
+
+/** The SQL that creates the tables of an empty log. */
+export const auditTables = `
+  create table audit (
+    seq integer primary key, person integer, body text not null, hash blob not null
+  );
+  create table reached (writer text primary key, id integer not null) without rowid;
+  create table run (id text primary key, seq integer not null) without rowid;
+  create table checkpoint (
+    seq integer primary key, hash blob not null, at integer not null,
+    public_key text not null, signature blob not null
+  );
+  create index audit_by_person on audit (person) where person is not null;
+  create index audit_of_decision on audit (seq) where body like '["decision"%';${personTable}`;
+
+/** The most time that counts between two checkpoints. */
+const mostBetweenMs = 31 * 86_400_000;
+
+/** An open audit log. */
+export type AuditLog = ReturnType<typeof auditLogIn>;
+
+/** The log in an open memory. */
+export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
+  const { one, all, value, has, each, run, meta, rows, immediately } = tables;
+  // A memory may get another id; what was signed before names this one.
+  const id = meta.get('log') ?? '';
+  const people = personMarksIn(tables);
+  const columns =
+    'select seq, mark person, body, hash from audit left join person on person.id = audit.person';
+  const lastEntry = one<[], Head>('select seq, hash from audit order by seq desc limit 1');
+  const hashAt = value<[seq: number], Buffer>('select hash from audit where seq = ?');
+  const after = each<[seq: number], StoredEntry>(`${columns} where seq > ? order by seq`);
+  const since = each<[at: number], StoredEntry>(
+    `${columns} where seq >= (select min(seq) from audit where body ->> 1 >= ?) order by seq`,
+  );
+  const newest = all<[before: number, count: number], StoredEntry>(
+    `${columns} where seq < ? order by seq desc limit ?`,
+  );
+  const about = all<[person: number], StoredEntry>(
+    `${columns} where audit.person = ? order by seq`,
+  );
+  const aboutTemplate = all<[text: string, key: Key], StoredEntry>(
+    `${columns} where instr(body, ?) and body ->> '$[#-1]' = ? order by seq`,
+  );
+  const mentioning = all<[text: string], StoredEntry>(
+    `${columns} where instr(body, ?) order by seq`,
+  );
+  const lastKey = value<[], string>('select public_key from checkpoint order by seq desc limit 1');
+  const signatures = each<[], Pick<Checkpoint, 'seq' | 'at'>>(
+    'select seq, at from checkpoint order by seq desc',
+  );
+  const reached = value<[writer: string], number>('select id from reached where writer = ?');
+  const runNumber = value<[id: string], number>('select seq from run where id = ?');
+  const lastOld = one<[before: number, upTo: number], Head>(
+    `select seq, hash from audit
+     where seq < ifnull((select min(seq) from audit where body ->> 1 >= ?), seq + 1)
+       and seq < (select max(seq) from audit) and seq <= ? order by seq desc limit 1`,
+  );
+
+  const put = run<[seq: number, person: number | null, body: string, hash: Buffer]>(
+    'insert into audit (seq, person, body, hash) values (?, ?, ?, ?)',
+  );
+  const sign = run<Checkpoint>(
+    `insert or ignore into checkpoint (seq, hash, at, public_key, signature)
+     values (@seq, @hash, @at, @publicKey, @signature)`,
+  );
+  const setReached = run<Reached>('insert or replace into reached values (@writer, @id)');
+  const addRun = run<[id: string, seq: number]>('insert or replace into run values (?, ?)');
+  const dropCheckpoints = run<[upTo: number]>('delete from checkpoint where seq <= ?');
+  const dropRuns = run<[upTo: number]>('delete from run where seq <= ?');
+  const drop = run<[upTo: number]>('delete from audit where seq <= ?');
+
+  const head = (): Head => lastEntry() ?? { seq: 0, hash: firstHash };
+  const add = (before: Head, entry: AuditEntry, person: Person | null): Head => {
+    const seq = before.seq + 1;
+    const body = encodeEntry(entry);
+    const hash = hashOf(before.hash, { seq, person: person?.mark ?? null, body });
+    put(seq, person?.id ?? null, body, hash);
+    return { seq, hash };
+  };
+  const appendAll = (entries: readonly Appended[]): void => {
+    let before = head();
+    // Only the log knows the person's key, and the number of the run's entry. Most people have
+    // several changes in a row.
+    const known = new Map<Key, ReturnType<typeof people.of>>();
+    for (const { entry: given, person: address, records, run: ofRun } of entries) {
+      const person = address === undefined ? null : (known.get(address) ?? people.of(address));
+      if (person && address !== undefined) known.set(address, person);
+      let entry = given;
+      if (entry.type === 'write') {
+        const isKnown = person !== null && records !== undefined;
+        const record = isKnown ? fingerprintFor(person, records) : entry.record;
+        const number = ofRun === undefined ? entry.run : (runNumber(ofRun) ?? 0);
+        entry = { ...entry, record, run: number };
+      }
+      before = add(before, entry, person);
+      if (entry.type === 'run') addRun(entry.id, before.seq);
+    }
+  };
+  const signHead = (at: number): void => {
+    const { id: key, publicKey } = signing;
+    const before = lastKey();
+    if (before !== undefined && before !== publicKey)
+      appendAll([{ entry: { type: 'key', at, id: key, publicKey } }]);
+    const { seq, hash } = head();
+    if (seq === 0) return;
+    const signature = signing.sign(checkpointText(id, { seq, hash, at }));
+    sign({ seq, hash, at, publicKey, signature });
+  };
+  return {
+    /** Identifies this log; its checkpoints sign it. */
+    id,
+    people,
+    /** Returns the number and the hash of the last entry. */
+    head,
+    /** Returns the hash of an entry, or the one before the first; undefined if it was removed. */
+    hashAt: (seq: number) => (seq === 0 ? firstHash : hashAt(seq)),
+    /** Returns the entries with greater numbers, in order. */
+    entries: (seq = 0) => rows(after(seq)),
+    /** Returns the entries from a time on, in milliseconds since the epoch. */
+    entriesSince: (at: number) => rows(since(at)),
+    /** Returns the last entries before a number, the newest first. */
+    newest: (count: number, before = Number.MAX_SAFE_INTEGER) => newest(before, count),
+    /** Returns the entries about a person, in order. */
+    about: ({ id: person }: Person) => about(person),
+    /** Returns the entries about a template, in order. */
+    aboutTemplate: (key: Key) => aboutTemplate(JSON.stringify(key), key),
+    /** Returns the entries of the decisions about a plan, and of the writes that these approved. */
+    aboutPlan: (hash: string) =>
+      mentioning(JSON.stringify(hash)).filter(({ body }) => {
+        const entry = entryIn(body);
+        if (entry?.type === 'write') return entry.approval === hash;
+        return entry?.type === 'decision' && entry.about === hash;
+      }),
+    /** Returns the entries of decisions, in order. */
+    decisions: all<[], StoredEntry>(`${columns} where body like '["decision"%' order by seq`),
+    checkpoints: all<[], Checkpoint>(
+      'select seq, hash, at, public_key publicKey, signature from checkpoint order by seq',
+    ),
+    /** Returns how far a writer's rows have been appended; 0 if none were. */
+    reached: (writer: string) => reached(writer) ?? 0,
+    /** Returns whether the log has the entry of a run. */
+    knowsRun: has<[id: string]>('select 1 from run where id = ?'),
+    /**
+     * Appends entries in one transaction. `ends` states how far each writer's rows are appended
+     * with them, in the same transaction: a caller that is killed before it notes this itself does
+     * not append them twice. Throws Busy.
+     */
+    append(entries: readonly Appended[], ends: readonly Reached[] = []): void {
+      immediately(() => {
+        appendAll(entries);
+        for (const end of ends) setReached(end);
+      });
+    },
+    /** Signs the last entry, unless it is signed. An entry names the key if it is a new one. */
+    checkpoint: (at: number): void => immediately(() => signHead(at)),
+    /**
+     * Drops the key of a person, and appends a signed entry that says so; does nothing for a person
+     * that the log does not know. Call it within a transaction.
+     */
+    erase(person: Key, at: number, by: string): void {
+      // Without the person: with the do-not-contact list, its time would tell who it was.
+      if (people.drop(person)) add(head(), { type: 'erasure', at, by }, null);
+      signHead(at);
+    },
+    /**
+     * Removes the entries before `before`, as far as the checkpoints show that this much time has
+     * passed, and appends an entry that says so. Returns how many were removed. The last entry
+     * always stays, because the next one follows its hash.
+     *
+     * The clock alone does not decide what is old: if it jumps ahead by years, the whole log would
+     * go. The log counts time by its own checkpoints, of which each run that writes makes one:
+     * between two of them, at most 31 days count. So a jump ages the log by 31 days, however far it
+     * goes. After a pause of more than 31 days, entries stay longer. Times are in milliseconds
+     * since the epoch.
+     */
+    prune: (before: number, at: number): number =>
+      immediately(() => {
+        // The last entry that is old enough by the time that counts.
+        let lastAged = 0;
+        let age = 0;
+        let later = at;
+        for (const { seq, at: earlier } of signatures()) {
+          age += Math.min(Math.max(later - earlier, 0), mostBetweenMs);
+          if (age >= at - before) {
+            lastAged = seq;
+            break;
+          }
+          later = earlier;
+        }
+        const upTo = lastOld(before, lastAged);
+        if (!upTo) return 0;
+        const { seq, hash } = upTo;
+        appendAll([{ entry: { type: 'pruning', at, upTo: seq, hash: hash.toString('hex') } }]);
+        dropCheckpoints(seq);
+        dropRuns(seq);
+        return drop(seq);
+      }),
+  };
+}

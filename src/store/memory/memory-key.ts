@@ -1,0 +1,91 @@
+/**
+ * The key file of a memory: one or more private keys (Ed25519, PEM), one after the other. From the
+ * first, whose 32 bytes never change, the key for each purpose is derived; the last signs the
+ * checkpoints of the audit log, so that one more key in the file takes over from the one before.
+ */
+import {
+  createHash,
+  createPublicKey,
+  generateKeyPairSync,
+  hkdfSync,
+  type KeyObject,
+  sign,
+  verify,
+} from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { readSmallFile } from '../../domain/values/config-file.ts';
+import { createKeyFile, privateKeyIn } from '../../domain/values/ed25519-key.ts';
+
+/** The keys of a memory. */
+export interface MemoryKey {
+  /** 32 bytes as hexadecimal digits; only for `keyFor`. */
+  secret: string;
+  signing: SigningKey;
+}
+
+/** A key that signs. */
+export interface SigningKey {
+  /** Identifies the key: 16 hexadecimal digits of the hash of the public key. */
+  id: string;
+  /** The public key in PEM form. */
+  publicKey: string;
+  sign(text: string): Buffer;
+}
+
+const block = /-----BEGIN [^-]+-----[^-]+-----END [^-]+-----/g;
+
+/**
+ * Returns the keys in `file`; undefined if there is no file, or something else in it. Throws file
+ * system errors.
+ */
+export function readMemoryKey(file: string): MemoryKey | undefined {
+  if (!existsSync(file)) return undefined;
+  const blocks = readSmallFile(file).toString('utf8').match(block) ?? [];
+  const keys = blocks.map((pem) => privateKeyIn(Buffer.from(pem)));
+  const isEach = keys.every((key) => key !== undefined);
+  const [first, last] = [keys[0], keys.at(-1)];
+  return isEach && first && last ? keysOf(first, last) : undefined;
+}
+
+/** Returns a new key, which it writes to the file (0600), whole or not at all. */
+export function createMemoryKey(file: string): MemoryKey {
+  const key = createKeyFile(file);
+  return keysOf(key, key);
+}
+
+/** Returns a new key that no file has. */
+export function newMemoryKey(): MemoryKey {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  return keysOf(privateKey, privateKey);
+}
+
+function keysOf(first: KeyObject, last: KeyObject): MemoryKey {
+  // An Ed25519 key in this form ends with its 32 bytes.
+  const secret = first.export({ type: 'pkcs8', format: 'der' }).toString('hex').slice(-64);
+  const publicKey = createPublicKey(last).export({ type: 'spki', format: 'pem' }).toString();
+  const signing = { id: keyId(publicKey), publicKey, sign: signerOf(last) };
+  return { secret, signing };
+}
+
+function signerOf(key: KeyObject): SigningKey['sign'] {
+  return (text) => sign(null, Buffer.from(text), key);
+}
+
+/** Returns a key of 32 bytes for one purpose, which says nothing about the secret. */
+export function keyFor(purpose: string, secret: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', Buffer.from(secret, 'hex'), '', purpose, 32));
+}
+
+/** Returns the id of a public key in PEM form. */
+export function keyId(publicKey: string): string {
+  return createHash('sha256').update(publicKey).digest('hex').slice(0, 16);
+}
+
+/** Returns whether the signature of the text was made with the key that belongs to `publicKey`. */
+export function isSigned(text: string, signature: Buffer, publicKey: string): boolean {
+  try {
+    return verify(null, Buffer.from(text), createPublicKey(publicKey), signature);
+  } catch {
+    return false;
+  }
+}

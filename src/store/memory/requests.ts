@@ -1,0 +1,209 @@
+/**
+ * The request log: what was sent to the platform lately. A row states in plain text when a request
+ * was sent, for which run, on which route and with which result. Everything else is encrypted
+ * (sealed-rows.ts).
+ */
+import type { MemoryTables } from './memory.ts';
+import { type Content, secretsOf } from './sealed-rows.ts';
+
+/** One row. */
+export interface StoredRequest {
+  at: number;
+  run: string | null;
+  route: string;
+  /** The status of the response; null if there was none. */
+  status: number | null;
+  attempt: number;
+  ms: number;
+  /** The size of the response in bytes, and the number of records if it is a list. */
+  size: number | null;
+  rows: number | null;
+  /** Keyed hashes of the person's address and of the contact's id. */
+  person: Buffer | null;
+  contact: Buffer | null;
+  content: Buffer;
+}
+
+/** Selects requests. Each field that is not undefined leaves out others. */
+export interface RequestFilter {
+  /** The earliest time, in milliseconds since the epoch. */
+  since: number;
+  run: string | undefined;
+  /** A route, or the first word of several. */
+  route: string | undefined;
+  /** Whether only requests without a 2xx response are wanted. */
+  failed: boolean | undefined;
+  /** An address, or a function that recognizes one. */
+  person: string | ((address: string) => boolean) | undefined;
+}
+
+/** One logged request. */
+export type LoggedRequest = Omit<StoredRequest, 'person' | 'contact' | 'content'> & Content;
+
+/** The failed requests of a run, on one route and with one status. */
+export interface FailedRequests {
+  route: string;
+  /** Null if there was no answer. */
+  status: number | null;
+  n: number;
+  /** When the last one was sent, in milliseconds since the epoch. */
+  at: number;
+}
+
+/** The SQL that creates the table. */
+export const requestTable = `
+  create table request (
+    id integer primary key, at integer not null, run text, route text not null, status integer,
+    attempt integer not null, ms integer not null, size integer, rows integer,
+    person blob, contact blob, content blob not null);
+  create index request_by_person on request (person) where person is not null;`;
+
+/** The number of rows that one `trim` drops at most. */
+const trimmedAtOnce = 2_000;
+/** What a row takes besides its content, in bytes, as far as the bound counts it. */
+const otherBytes = 160;
+/** The number of rows that `failedOf` and `lastRefused` look through. */
+const most = 150_000;
+
+/** The requests of an open memory. */
+export type Requests = ReturnType<typeof requestsIn>;
+
+/** The request log in an open memory. */
+export function requestsIn({ one, all, value, values, each, run, meta, ...tables }: MemoryTables) {
+  const { keyFor, immediately, hastily } = tables;
+  const secrets = secretsOf(keyFor);
+  const add = run<StoredRequest>(
+    `insert into request (at, run, route, status, attempt, ms, size, rows, person, contact, content)
+     values (@at, @run, @route, @status, @attempt, @ms, @size, @rows, @person, @contact, @content)`,
+  );
+  const first = one<[], { id: number; at: number }>(
+    'select id, at from request order by id limit 1',
+  );
+  const last = value<[], number>('select max(id) from request');
+  const next = value<[id: number], number>(
+    'select at from request where id >= ? order by id limit 1',
+  );
+  const size = `length(content) + ${otherBytes}`;
+  const returning = `returning ${size}`;
+  const dropOldest = values<{ since: number; excess: number }, number>(
+    `delete from request where id in (
+       select id from (
+         select id, at, sum(size) over (order by id) - size older from (
+           select id, at, ${size} size from request order by id limit ${trimmedAtOnce}))
+       where at < @since or older < @excess) ${returning}`,
+  );
+  const dropPerson = values<[person: Buffer], number>(
+    `delete from request where person = ? ${returning}`,
+  );
+  const dropContact = values<[contact: Buffer], number>(
+    `delete from request where contact = ? ${returning}`,
+  );
+  const failed = all<{ run: string; begin: number; end: number }, FailedRequests>(
+    `select route, status, count(*) n, max(at) at from request
+     where id between @begin and @end and run = @run
+       and (status is null or status not between 200 and 299)
+     group by route, status order by n desc`,
+  );
+  /** The sum of the sizes of the rows, kept up in the transaction that changes them. */
+  const bytes = (): number => Number(meta.get('request-bytes') ?? 0);
+  const grow = (by: number): void => void meta.set('request-bytes', String(bytes() + by));
+  const sum = (sizes: readonly number[]): number => sizes.reduce((all, size) => all + size, 0);
+  /** Returns the id of the first row from `at` on: rows are written in the order of their times. */
+  const idAt = (at: number, { low, high }: { low: number; high: number }): number => {
+    let [from, to] = [low, high];
+    while (from < to) {
+      const middle = Math.floor((from + to) / 2);
+      if ((next(middle) ?? at) < at) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  };
+  return {
+    secrets,
+    append(rows: readonly StoredRequest[]): void {
+      hastily(() => {
+        for (const row of rows) add(row);
+        grow(sum(rows.map(({ content }) => content.length + otherBytes)));
+      });
+    },
+    /**
+     * Drops some rows that are before `since` (milliseconds since the epoch), and the oldest if all
+     * take more than `most` bytes. Returns whether there may be more to drop.
+     */
+    trim({ since, bytes: mostBytes }: { since: number; bytes: number }): boolean {
+      if (bytes() <= mostBytes && (first()?.at ?? since) >= since) return false;
+      return hastily(() => {
+        const dropped = dropOldest({ since, excess: bytes() - mostBytes });
+        grow(-sum(dropped));
+        return dropped.length === trimmedAtOnce;
+      });
+    },
+    /** Drops the rows about a person, and about these contacts. Call it within a transaction. */
+    forget(person: string, contacts: readonly string[]): void {
+      const marks = contacts.map((id) => secrets.mark('contact', id));
+      const ofPerson = dropPerson(secrets.mark('person', person));
+      grow(-sum([...ofPerson, ...marks.flatMap((mark) => dropContact(mark))]));
+    },
+    /** Returns the `count` newest requests that the filter selects, and how many more there are. */
+    read(
+      { since, run: ofRun, route, failed: isFailed, person }: RequestFilter,
+      count: number,
+    ): { newest: LoggedRequest[]; more: number } {
+      // The keyed hashes of the people who are meant; undefined if everybody is.
+      let people = typeof person === 'string' ? [secrets.mark('person', person)] : undefined;
+      if (typeof person === 'function') {
+        people = [];
+        const everybody = each<[], { person: Buffer; content: Buffer }>(
+          'select person, content from request where person is not null group by person',
+        );
+        for (const row of everybody()) {
+          if (person(secrets.open(row.content).person ?? '')) people.push(row.person);
+        }
+      }
+      const inPeople = people?.map((mark) => `x'${mark.toString('hex')}'`).join();
+      const conditions = [
+        'at >= @since',
+        ...(ofRun === undefined ? [] : ['run = @run']),
+        ...(route === undefined ? [] : ["(route = @route or route like @route || '.%')"]),
+        ...(isFailed ? ['(status is null or status not between 200 and 299)'] : []),
+        ...(inPeople === undefined ? [] : [`person in (${inPeople})`]),
+      ].join(' and ');
+      const bound = { since, run: ofRun, route, count };
+      const total = value<typeof bound, number>(`select count(*) from request where ${conditions}`);
+      const newest = all<typeof bound, Omit<StoredRequest, 'person' | 'contact'>>(
+        `select at, run, route, status, attempt, ms, size, rows, content
+         from request where ${conditions} order by id desc limit @count`,
+      )(bound).map(({ content, ...plain }) => ({ ...plain, ...secrets.open(content) }));
+      return { newest, more: (total(bound) ?? 0) - newest.length };
+    },
+    /**
+     * Counts the requests of a run that were refused or not answered. `since` is when the log
+     * begins; undefined if it holds nothing. Times are in milliseconds since the epoch.
+     */
+    failedOf({ run: ofRun, from, to }: { run: string; from: number; to: number }): {
+      since: number | undefined;
+      failed: FailedRequests[];
+    } {
+      const oldest = first();
+      if (!oldest) return { since: undefined, failed: [] };
+      const high = (last() ?? 0) + 1;
+      const begin = idAt(from, { low: oldest.id, high });
+      const end = Math.min(idAt(to, { low: begin, high }), begin + most);
+      return { since: oldest.at, failed: failed({ run: ofRun, begin, end }) };
+    },
+    /** Returns, by route, the newest answer 429 and how many are among the newest rows. */
+    lastRefused: () =>
+      all<[rows: number], Omit<FailedRequests, 'status'>>(
+        `select route, count(*) n, max(at) at from request
+         where status = 429 and id > (select max(id) from request) - ?
+         group by route order by at desc`,
+      )(most),
+    /** Deletes all rows. Returns whether there were any. */
+    clear: (): boolean =>
+      first() !== undefined &&
+      immediately(() => {
+        grow(-bytes());
+        return run<[]>('delete from request')() > 0;
+      }),
+  };
+}
