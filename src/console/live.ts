@@ -3,7 +3,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import { html, type Html } from '../views/render/html.ts';
 import { orFault, type PageRequest } from './view/page.ts';
-import { jobPieces } from './view/live-area.ts';
+import { jobPieces } from './view/form.ts';
 import { limitPieces, statusPieces } from './pages/overview.ts';
 
 /** An event for the browser: the HTML of the parts of the page that changed, by their ids. */

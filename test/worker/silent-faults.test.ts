@@ -9,7 +9,7 @@ import { redisAway } from '../../src/views/status/mirror-health.ts';
 import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { consoleMirror, readPageStatus } from '../../src/console/view/console-mirror.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { stateOf } from '../../src/console/pages/overview.ts';
+import { stateWord } from '../../src/views/status/status-sections.ts';
 import { dueIn } from '../../src/compose/queues/run-schedule.ts';
 import { serve } from '../../src/worker/mirror-service.ts';
 import { openServer } from '../../src/worker/worker-server.ts';
@@ -255,7 +255,7 @@ describe('while the snapshot cannot be read', () => {
     spoil(world);
     const seen = readPageStatus(loadConfig(world.file, {}));
     expect(seen.attention.map(({ code }) => code)).toEqual(['snapshot_unreadable']);
-    expect(stateOf(seen).text).toBe('Needs attention');
+    expect(stateWord(seen.status, seen.attention).text).toBe('Needs attention');
   });
 });
 

@@ -10,12 +10,12 @@ import { counted } from '../../domain/values/counted.ts';
 import type { Fleet } from '../../compose/placement/fleet-store.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
 import { rank } from '../../views/status/attention.ts';
+import { stateWord } from '../../views/status/status-sections.ts';
 import type { ConsoleMirror, PageStatus } from '../view/console-mirror.ts';
 import { fleetSections, shownFleet } from '../../views/status/fleet-sections.ts';
 import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
 import { linkTo } from '../view/page.ts';
 import { csrfOf, formOf, sendOperatorsOnly, sendPage } from '../view/layout.ts';
-import { stateOf } from './overview.ts';
 
 /** A file of a mirror that cannot be used, so that the mirror is stopped. */
 export interface RefusedConfiguration {
@@ -47,10 +47,10 @@ export async function showMirrors(
   for await (const mirror of inTurns({ clock }, here)) seen.push({ mirror, seen: mirror.status() });
   const ordered = seen.toSorted((a, b) => urgency(b.seen) - urgency(a.seen));
   const cards = ordered.map(({ mirror, seen: { status, attention } }) => {
-    const state = stateOf({ status, attention });
-    return html`<li class="card ${state.kind}">
+    const state = stateWord(status, attention);
+    return html`<li class="card ${state.tone}">
       <h2><a href="${linkTo({ mirror })}">${status.mirror}</a></h2>
-      <p><span class="chip ${state.kind}">${state.text}</span></p>
+      <p><span class="chip ${state.tone}">${state.text}</span></p>
       <p>${attention[0]?.text ?? 'Nothing needs attention.'}</p>
     </li>`;
   });

@@ -4,18 +4,24 @@
  * them.
  */
 import { guardNames } from '../../domain/guard-classes.ts';
-import { counted, withCommas } from '../../domain/values/counted.ts';
+import { withCommas } from '../../domain/values/counted.ts';
 import { canaryWords } from '../../engine/report/canary-text.ts';
 import { withMemory } from '../../store/memory/memory.ts';
 import { instant, lasting, range } from '../../compose/output/format-values.ts';
 import { tickWords } from '../../compose/queues/run-schedule.ts';
-import { attentionItem, statusSection, windowWords } from '../../views/status/status-sections.ts';
-import { readerOf } from '../view/console-text.ts';
-import { actionForm } from '../view/form.ts';
-import { liveArea, progressLine } from '../view/live-area.ts';
+import {
+  attentionItem,
+  calmWords,
+  problemCount,
+  stateWord,
+  statusSection,
+  windowWords,
+} from '../../views/status/status-sections.ts';
+import { consoleText, readerOf } from '../view/console-text.ts';
+import { actionForm, liveArea, progressLine } from '../view/form.ts';
 import { plotsSection } from '../view/plots.ts';
 import { html, type Html, prose, sectionsHtml, timeText } from '../../views/render/html.ts';
-import { link, linkTo, orFault, type Page, type PageRequest } from '../view/page.ts';
+import { linkTo, orFault, type Page, type PageRequest } from '../view/page.ts';
 import type { PageStatus, PageStatusAndNext } from '../view/console-mirror.ts';
 import { rehearsalLink } from './rehearsal.ts';
 
@@ -52,36 +58,9 @@ function isUnreadable({ attention }: PageStatus): boolean {
   return attention.some(({ code }) => code === 'snapshot_unreadable');
 }
 
-/** The state of a mirror in a word. */
-export function stateOf({ status, attention }: PageStatus): {
-  kind: 'good' | 'bad' | 'busy';
-  text: string;
-} {
-  if (status.paused && attention.every(({ code }) => code === 'paused'))
-    return { kind: 'busy', text: 'Paused' };
-  if (attention.length > 0) {
-    const text = status.paused ? 'Paused, and needs attention' : 'Needs attention';
-    return { kind: 'bad', text };
-  }
-  if (status.running) return { kind: 'busy', text: 'A run is in progress' };
-  // Some of what a plan withheld is approved, and no run has sent it yet.
-  const isApproved = status.held.some(({ ready }) => guardNames.some((of) => ready[of] > 0));
-  if (isApproved) return { kind: 'busy', text: 'Approved changes await a run' };
-  const problems = problemsIn(status);
-  if (problems === 0) return { kind: 'good', text: 'In sync' };
-  return { kind: 'good', text: `In sync, except ${counted(problems, 'record')} with a problem` };
-}
-
-function problemsIn({ conflicts, rejected, invalid }: PageStatus['status']): number {
-  return [conflicts, rejected, invalid].reduce(
-    (sum, of) => sum + (of ? of.contacts + of.templates : 0),
-    0,
-  );
-}
-
 function stateSection(request: PageRequest, seen: PageStatus): Html {
   const { status } = seen;
-  const { kind, text } = stateOf(seen);
+  const { tone, text } = stateWord(status, seen.attention);
   const { running } = status;
   const progress = running
     ? html`${progressLine(status)}
@@ -109,7 +88,7 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
     (words) => html`<p class="quiet">${prose(words)} (windows).</p>`,
   );
   return html`<p class="state">
-      <span class="chip ${kind}">${text}</span> ${isUnreadable(seen) ? '' : proven}
+      <span class="chip ${tone}">${text}</span> ${isUnreadable(seen) ? '' : proven}
     </p>
     ${canaries} ${waits} ${progress}
     <div class="row">${runForms(request, seen)} ${rehearsalLink(request)}</div>`;
@@ -135,12 +114,8 @@ function runForms(request: PageRequest, { status }: PageStatus): Html | '' {
 }
 
 function attentionPart(request: PageRequest, { status, attention }: PageStatus): Html {
-  const problems = problemsIn(status);
   if (attention.length === 0) {
-    const records = link(request, 'problems', `${counted(problems, 'record')} with a problem`);
-    return html`<p class="quiet">
-      Nothing needs attention${problems === 0 ? '' : html`, except ${records}`}.
-    </p>`;
+    return html`<p class="quiet">${status.mirror}: ${consoleText(request, calmWords(status))}.</p>`;
   }
   // What awaits approval is decided on a page, and not by the command that the text names.
   const lines = attention.map((one) =>
@@ -185,7 +160,7 @@ function figures(request: PageRequest, { status, next }: PageStatusAndNext): Htm
     ${tile(recorded ? withCommas(recorded.contacts) : '–', 'people recorded', 'people')}
     ${tile(withCommas(total('undecided')), 'await a decision', 'approvals')}
     ${approved > 0 ? tile(withCommas(approved), 'approved, wait for a run', 'approvals') : ''}
-    ${tile(withCommas(problemsIn(status)), 'records with a problem', 'problems')}
+    ${tile(withCommas(problemCount(status)), 'records with a problem', 'problems')}
     ${isDue ? tile(time ?? '–', first ? `${day}: next ${what}` : 'nothing is scheduled', 'runs') : ''}
   </div>`;
 }

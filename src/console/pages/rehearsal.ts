@@ -15,8 +15,7 @@ import {
   rehearsalSections,
 } from '../../views/run/rehearsal.ts';
 import { html, type Html, sectionsHtml, timeOf, timeText } from '../../views/render/html.ts';
-import { actionForm } from '../view/form.ts';
-import { jobSection } from '../view/live-area.ts';
+import { actionForm, jobSection } from '../view/form.ts';
 import { documentIn, type Job, rehearsalSubject } from '../view/jobs.ts';
 import { linkTo, type Page, type PageRequest } from '../view/page.ts';
 import { readerOf } from '../view/console-text.ts';

@@ -20,8 +20,7 @@ import {
   type UndoPlan,
 } from '../../views/run/run-document.ts';
 import { restSection } from '../../views/run/run-sections.ts';
-import { actionForm } from '../view/form.ts';
-import { jobSection } from '../view/live-area.ts';
+import { actionForm, jobSection } from '../view/form.ts';
 import { documentIn, type Job, undoSubject } from '../view/jobs.ts';
 import { html, type Html, prose, sectionsHtml, timeOf } from '../../views/render/html.ts';
 import { link, linkTo, type Page, type PageRequest } from '../view/page.ts';

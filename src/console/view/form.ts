@@ -1,8 +1,13 @@
 /**
- * Renders forms: for actions, and only for operators; and filters, whose values are in the address
- * of a page, with links that keep them.
+ * Renders what a page has besides sections: forms for actions, and only for operators; filters,
+ * whose values are in the address of a page, with links that keep them; and what changes while the
+ * page is open (live.ts sends the changes), such as the progress of a job.
  */
-import { html, type Html, raw } from '../../views/render/html.ts';
+import { instant } from '../../compose/output/format-values.ts';
+import { progressWords } from '../../views/status/status-sections.ts';
+import type { CurrentStatus } from '../../views/status/status-document.ts';
+import { html, type Html, prose, raw, timeOf } from '../../views/render/html.ts';
+import type { Job } from './jobs.ts';
 import { linkTo, type PageContent, type PageRequest } from './page.ts';
 
 /** A button of a form. */
@@ -153,4 +158,48 @@ export function pagerLinks(
 
 function pathOf({ here }: PageRequest): string {
   return here.split('?', 1)[0] ?? here;
+}
+
+/** Returns the parts of a page by id, each of which the browser replaces when it changes. */
+export function liveArea(request: PageRequest, pieces: Readonly<Record<string, Html>>): Html {
+  return html`<div data-live="${linkTo(request, 'live')}">
+    ${Object.entries(pieces).map(([id, piece]) => html`<div id="${id}">${piece}</div>`)}
+  </div>`;
+}
+
+/** Returns the progress of the run as a sentence; nothing if none is in progress. */
+export function progressLine({ at, running }: CurrentStatus): Html | '' {
+  return running ? html`<p>Right now ${prose(progressWords({ at, running }))}.</p>` : '';
+}
+
+/** Returns the parts of pages that show jobs, by id; live.ts sends them. */
+export function jobPieces(request: PageRequest): Record<string, Html> {
+  const jobs = request.mirror.jobs.all();
+  return Object.fromEntries(jobs.map((job) => [idOf(job), progressPart(request, job)]));
+}
+
+/** Returns what a page shows while a job runs. `what` says what it is doing. */
+export function jobSection(request: PageRequest, job: Job, what: string): Html {
+  const stop = { action: 'stop', label: 'Stop', values: { subject: job.subject }, isGrave: true };
+  return html`<section>
+    <h2>In progress</h2>
+    <p>${what} ${job.by} began this at ${timeOf(instant(job.startedAt))}.</p>
+    ${liveArea(request, { [idOf(job)]: progressPart(request, job) })}
+    <div class="row">
+      <a class="button" href="${request.here}">Look again</a>
+      ${job.stop && request.user.role === 'operator' ? actionForm(request, stop) : ''}
+    </div>
+  </section>`;
+}
+
+function idOf({ subject }: Job): string {
+  return `job-${subject.replaceAll(/\W/g, '-')}`;
+}
+
+/** A progress line may name a record, so only operators see it. */
+function progressPart({ user }: PageRequest, { answer, progress }: Job): Html {
+  if (answer) return html`<p role="status" data-ended>It has ended.</p>`;
+  if (user.role !== 'operator' || progress === '') return html`<p role="status">Please wait.</p>`;
+  const plain = progress.replace(/^rehearsal: /, '').replace(/\.$/, '');
+  return html`<p role="status">${plain.charAt(0).toUpperCase()}${plain.slice(1)}.</p>`;
 }

@@ -6,7 +6,7 @@ import { sayPending, waitWords } from '../../engine/report/guard-text.ts';
 import { canaryWords, sliceWords, type ToldCanary } from '../../engine/report/canary-text.ts';
 import { limitWords } from '../../engine/report/duration-forecast.ts';
 import { renderProblem } from '../../domain/errors.ts';
-import { guardRows } from '../../domain/guard-classes.ts';
+import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import { canaryBounds } from '../../domain/guards/canary.ts';
 import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
@@ -16,7 +16,7 @@ import { byWords } from '../../compose/output/decision-words.ts';
 import { lasting, size, range } from '../../compose/output/format-values.ts';
 import { progressForms } from '../../compose/progress/progress-meter.ts';
 import { missingWords } from '../lookup/missing-people.ts';
-import type { Item, Section } from '../sections.ts';
+import type { Item, Section, Tone } from '../sections.ts';
 import type { Attention } from './attention.ts';
 import { endOf, heldWords } from './attention-list.ts';
 import type { NextRuns } from './mirror-health.ts';
@@ -30,7 +30,7 @@ import type { CurrentStatus } from './status-document.ts';
  */
 export function attentionSection(status: CurrentStatus, attention: readonly Attention[]): Section {
   const { mirror, optOutsUnreadable, optOutsRefused, returns, held } = status;
-  if (attention.length === 0) return { title: `${mirror}: ${calmOf(status)}`, none: '' };
+  if (attention.length === 0) return { title: `${mirror}: ${calmWords(status)}`, none: '' };
   const notes: Partial<Record<Attention['code'], string[]>> = {
     opt_outs_unreadable: peopleNotes(optOutsUnreadable),
     opt_outs_refused: peopleNotes(optOutsRefused),
@@ -256,11 +256,37 @@ function returnWords({ waiting, since, rejected }: NonNullable<CurrentStatus['re
   return `${waiting} not reported to the CRM yet${sinceWhen}; ${rejected.count} refused by it`;
 }
 
+/** Returns the state of a mirror in a word. */
+export function stateWord(
+  status: CurrentStatus,
+  attention: readonly Attention[],
+): { tone: Tone; text: string } {
+  const { paused, running, held } = status;
+  if (paused && attention.every(({ code }) => code === 'paused'))
+    return { tone: 'busy', text: 'Paused' };
+  if (attention.length > 0) {
+    return { tone: 'bad', text: paused ? 'Paused, and needs attention' : 'Needs attention' };
+  }
+  if (running) return { tone: 'busy', text: 'A run is in progress' };
+  // Some of what a plan withheld is approved, and no run has sent it yet.
+  const isApproved = held.some(({ ready }) => guardNames.some((of) => ready[of] > 0));
+  if (isApproved) return { tone: 'busy', text: 'Approved changes await a run' };
+  const problems = problemCount(status);
+  if (problems === 0) return { tone: 'good', text: 'In sync' };
+  return { tone: 'good', text: `In sync, except ${counted(problems, 'record')} with a problem` };
+}
+
+/** Returns how many records have a problem. */
+export function problemCount({ conflicts, rejected, invalid }: CurrentStatus): number {
+  const counts = [conflicts, rejected, invalid];
+  return counts.reduce((sum, of) => sum + (of ? of.contacts + of.templates : 0), 0);
+}
+
 /**
  * Returns the line for a mirror that needs no attention. It mentions records with problems, which
  * require no action.
  */
-function calmOf({ invalid, rejected, conflicts, waiting = [] }: CurrentStatus): string {
+export function calmWords({ invalid, rejected, conflicts, waiting = [] }: CurrentStatus): string {
   const count = (counts: CurrentStatus['invalid'], word: string): string[] => {
     const n = (counts?.contacts ?? 0) + (counts?.templates ?? 0);
     return n === 0 ? [] : [`${withCommas(n)} ${word}`];
