@@ -54,14 +54,11 @@ const sorts: readonly Sort[] = [
   { kind: 'template', op: 'archive', mark: minus, noun: template },
 ];
 
-/** What of a summary counts its changes. */
-export interface ChangeCounts {
-  contacts: Pick<Summary['contacts'], 'applied' | 'changes' | 'furtherOptIns'>;
-  templates: Pick<Summary['templates'], 'applied' | 'changes'>;
-}
+/** The counts of a run, or of a rehearsed one. */
+type Counts = Pick<Summary, 'contacts' | 'templates'>;
 
 /** Returns what a run has done, in the groups of a plan. */
-export function doneGroups({ contacts, templates }: ChangeCounts): CountedChanges[] {
+export function doneGroups({ contacts, templates }: Counts): CountedChanges[] {
   const { furtherOptIns: further } = contacts;
   const extra: Record<string, number> = { create: further, opt_in: -further };
   return sorts.map(({ kind, op }) => {
@@ -75,7 +72,7 @@ export function doneGroups({ contacts, templates }: ChangeCounts): CountedChange
 /** Returns the counts: what is done, how often, to what; then what is managed from now on. */
 export function countsTable(
   groups: readonly CountedChanges[],
-  { contacts, templates }: ChangeCounts,
+  { contacts, templates }: Counts,
   isDone: boolean,
 ): Table {
   const changes = sorts.flatMap(({ kind, op, mark, noun, more = '' }): Text[][] => {

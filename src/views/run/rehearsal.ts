@@ -120,7 +120,7 @@ export function rehearsalTitle(rehearsal: Rehearsal, planned: number): string {
 }
 
 /** Returns how many people and templates would await approval. */
-export function heldCount(run: Pick<RehearsedRun, 'contacts' | 'templates'>): number {
+export function heldCount(run: RehearsedRun): number {
   return Object.values(heldIn(run)).reduce((sum, n) => sum + n, 0);
 }
 

@@ -196,7 +196,7 @@ const endings: Record<Summary['status'], string> = {
 };
 
 /** What says how large both sides are, and what was left out. */
-export interface Sizes extends Pick<Summary, 'contacts' | 'templates' | 'only' | 'mode'> {
+interface Sizes extends Pick<Summary, 'contacts' | 'templates' | 'only' | 'mode'> {
   returns?: Summary['returns'];
 }
 
