@@ -31,7 +31,7 @@ const places: Readonly<Record<string, readonly [path: string, text: string]>> = 
 const aCommand = /(?:(\brun) )?`(?:crm-mirror )([a-z-]+)[^`]*`/;
 
 /** Returns a text as `prose` does, with links for the commands that the console has. */
-function consoleText(request: AboutMirror, text: string): Html {
+export function consoleText(request: AboutMirror, text: string): Html {
   const parts: (Html | string)[] = [];
   let rest = text;
   for (let found = aCommand.exec(rest); found; found = aCommand.exec(rest)) {
