@@ -122,10 +122,7 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
       map: placed(contacts.map),
       returns: contacts.returns && withAbsolutePaths(contacts.returns, absolute),
     },
-    templates: templates && {
-      ...templates,
-      source: withAbsolutePaths(templates.source, absolute),
-    },
+    templates: templates && { ...templates, source: withAbsolutePaths(templates.source, absolute) },
     policy: {
       ...policies,
       canary: canary && {

@@ -68,7 +68,13 @@ export function createPlatform(options: CallerOptions): Platform {
     contacts: createContacts(caller),
     templates: createTemplates(caller),
     domains: createDomains(caller),
-    apiKeys: createApiKeys(caller),
+    apiKeys: {
+      async enable(id, options) {
+        const operation = operations.enableApiKey;
+        const asked = { operation, id, schema: apiKey, expected: 'an API key' };
+        return (await caller.call(asked, options)).value;
+      },
+    },
   };
 }
 
@@ -194,16 +200,6 @@ function sessionToken(text: string): string {
 interface ApiKeys {
   /** POST /api/api-key/v1/enable/{id}. It may be repeated. A disabled key is refused (401). */
   enable(id: string, options?: CallOptions): Promise<ApiKey>;
-}
-
-function createApiKeys({ call }: Caller): ApiKeys {
-  return {
-    async enable(id, options) {
-      const operation = operations.enableApiKey;
-      const expected = 'an API key';
-      return (await call({ operation, id, schema: apiKey, expected }, options)).value;
-    },
-  };
 }
 
 interface ContactFilter {

@@ -275,10 +275,7 @@ const templateCanary = z
   .describe('Tests of changed templates');
 
 export const templates = z
-  .strictObject({
-    source: templateSource,
-    canary: templateCanary.optional(),
-  })
+  .strictObject({ source: templateSource, canary: templateCanary.optional() })
   .describe('Templates to keep equal');
 
 /** Returns the conflicts between `returns` and the rest of `contacts`, each with its path. */

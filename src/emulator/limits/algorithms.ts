@@ -136,11 +136,7 @@ const gcra: Algorithm = ({ requests, windowSeconds }): Meter => {
 export const algorithms: readonly { name: string; line: string; counts: Algorithm }[] = [
   { name: 'fixed', line: 'a window begins with its first request', counts: fixed },
   { name: 'aligned', line: 'windows lie end to end since the epoch', counts: aligned },
-  {
-    name: 'sliding-log',
-    line: 'never more than the limit in any window',
-    counts: slidingLog,
-  },
+  { name: 'sliding-log', line: 'never more than the limit in any window', counts: slidingLog },
   {
     name: 'sliding-counter',
     line: 'the window before counts for the share that still overlaps',

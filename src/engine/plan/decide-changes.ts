@@ -118,11 +118,12 @@ function stageChanges(
   { desired }: States,
   {
     changes,
-    ...facts
+    ...found
   }: { changes: readonly Change[]; open: JournaledChange[]; refused: readonly Change[] },
 ): number {
+  const gateFacts: RunGateFacts = { ...found, isQuarantined: run.quarantined };
   const planned = changes.filter((change) => {
-    const gate = keptBackBy(change, { ...facts, isQuarantined: run.quarantined });
+    const gate = runGates.find(({ holds }) => holds(change, gateFacts));
     if (gate) onKeptBack?.(change, gate);
     return gate === undefined;
   });
@@ -233,11 +234,6 @@ export const runGates: readonly RunGate[] = [
     holds: (change, { isQuarantined }) => isQuarantined && !isStatedOptOut(change),
   },
 ];
-
-/** Returns the gate that withholds the change, or undefined if none does. */
-function keptBackBy(change: Change, facts: RunGateFacts): RunGate | undefined {
-  return runGates.find(({ holds }) => holds(change, facts));
-}
 
 // Selects the records that need a decision: the few that differ from their recorded state. Among
 // them it finds channels that were deleted on the platform. A deleted channel looks as if all

@@ -309,11 +309,7 @@ async function readRecords(run: RunContext, part: MirrorPart, first: string) {
     const others = [...now, ...before].flatMap((key) => idsAt(run, type, key));
     ids.push(...new Set(others.filter((other) => !ids.includes(other))));
   }
-  return {
-    rows,
-    keys: [...new Set([...now, ...before])],
-    ids,
-  };
+  return { rows, keys: [...new Set([...now, ...before])], ids };
 }
 
 /** Returns the record's row. A record that cannot be read keeps this id. */

@@ -48,9 +48,5 @@ function findAccess(reach: Reach): ServerAccess | { system: 'sqlite'; path: stri
   const { allowPlain, ca: file } = reach;
   const isPlain = file === undefined && !place.encrypted && (place.local || allowPlain);
   const ca = file === undefined ? {} : { ca: smallText(file) };
-  return {
-    ...place,
-    password: reach.password ?? place.password,
-    tls: isPlain ? undefined : ca,
-  };
+  return { ...place, password: reach.password ?? place.password, tls: isPlain ? undefined : ca };
 }

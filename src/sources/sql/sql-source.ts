@@ -94,7 +94,8 @@ export function sqlSource(
     },
     ...(options.updatedAt !== undefined && {
       async *changes(cursor: string, request: ReadRequest) {
-        const sinceMs = readCursor(cursor, options);
+        const atMs = Date.parse(cursorsOf(options).timeIn(cursor) ?? '');
+        const sinceMs = atMs >= 0 ? atMs : undefined;
         if (sinceMs === undefined) return 'lost' as const;
         const session = await opened(request.signal);
         try {
@@ -293,12 +294,6 @@ function local(atMs: number, zone: string, digits: number): string {
   const [, sign, hours = '0', minutes = '0'] = /^([+-])(\d\d):(\d\d)$/.exec(zone) ?? [];
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000 * (sign === '-' ? -1 : 1);
   return new Date(atMs + offsetMs).toISOString().replace('T', ' ').slice(0, digits);
-}
-
-/** Returns the time in a cursor in milliseconds; undefined if it was made for other options. */
-function readCursor(cursor: string, options: SqlOptions): number | undefined {
-  const atMs = Date.parse(cursorsOf(options).timeIn(cursor) ?? '');
-  return atMs >= 0 ? atMs : undefined;
 }
 
 /**

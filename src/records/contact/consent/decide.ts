@@ -61,7 +61,8 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   // what the CRM states for single channels, because the opt-outs are sent first.
   if (facts.status.deletable || facts.replaced) {
     const says = isFlagged(facts.states) ? 'deleted' : 'gone';
-    const reason = { rule: deletingRule(facts), says, before: 'present' };
+    const rule = facts.status.deletable ? 'gone-deletable' : 'address-replaced';
+    const reason = { rule, says, before: 'present' };
     for (const contact of oursOf(facts.shown, states.recorded)) {
       const shown = isForgotten ? fingerprintOf(contact) : undefined;
       const about = { channel: '', isMoved: facts.replaced, target: contact.id, shown, reason };
@@ -74,7 +75,9 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   const isSettled = isKnown && isDone && stoppedBy.length === 0;
   // An opt-out of ours is recorded, also if the contact is not ours.
   const isOptedOut = decision.changes.some(({ op }) => op === 'opt_out');
-  if ((isToRecord(facts) || isOptedOut) && !isForgotten) {
+  const isTheirs = facts.status.present && facts.status.owned;
+  const isNoted = facts.recorded !== undefined || isTheirs || hasEarly(states);
+  if ((isNoted || isOptedOut) && !isForgotten) {
     decision.note = noteOf(facts, isSettled);
     const { ownership: before = 'noted' } = states.recorded ?? {};
     decision.adopts = before === 'noted' && decision.note.ownership !== 'noted';
@@ -248,15 +251,6 @@ export function settles(
   const isSure = certified && !restored && lost.size === 0;
   const isPlain = row !== undefined && !row.invalid && !twin;
   return isAlone && isNew && isSure && isPlain;
-}
-
-function deletingRule({ status }: PersonFacts): string {
-  return status.deletable ? 'gone-deletable' : 'address-replaced';
-}
-
-function isToRecord(facts: PersonFacts): boolean {
-  const { recorded, status } = facts;
-  return recorded !== undefined || (status.present && status.owned) || hasEarly(facts.states);
 }
 
 /**

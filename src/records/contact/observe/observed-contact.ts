@@ -20,8 +20,14 @@ import type { States } from '../../record-type.ts';
 
 /** Returns a platform contact in canonical form, with only these channels. */
 export function observe(contact: Contact, channels: ReadonlySet<string>): ObservedContactRow {
-  const { id, updatedAt: changed } = contact;
-  const causes = causesOf(contact);
+  const { id, updatedAt: changed, status, suppressionReason, suppressedAt } = contact;
+  // Why the contact receives no mail; an unknown status counts as the stricter one.
+  const causes: NonNullable<ObservedContact['causes']> = [];
+  if (status !== 'subscribed') causes.push(status === 'blocked' ? 'blocked' : 'unsubscribed');
+  const reason = suppressionReason ?? '';
+  const isBounce = /bounce/i.test(reason) && !/unsub/i.test(reason);
+  if (/complain|spam/i.test(reason)) causes.push('complaint');
+  else if (reason !== '' || suppressedAt) causes.push(isBounce ? 'bounce' : 'suppressed');
   const left = causes.length > 0;
   const subscriptions: ObservedContact['channels'] = {};
   for (const { id: channel, subscription } of contact.channels) {
@@ -48,17 +54,6 @@ export function observe(contact: Contact, channels: ReadonlySet<string>): Observ
     fingerprint: fingerprint(form),
     createdAt: timeOf(contact.createdAt),
   };
-}
-
-/** Returns why a contact receives no mail; an unknown status counts as the stricter one. */
-function causesOf({ status, suppressionReason, suppressedAt }: Contact) {
-  const causes: NonNullable<ObservedContact['causes']> = [];
-  if (status !== 'subscribed') causes.push(status === 'blocked' ? 'blocked' : 'unsubscribed');
-  const reason = suppressionReason ?? '';
-  const isBounce = /bounce/i.test(reason) && !/unsub/i.test(reason);
-  if (/complain|spam/i.test(reason)) causes.push('complaint');
-  else if (reason !== '' || suppressedAt) causes.push(isBounce ? 'bounce' : 'suppressed');
-  return causes;
 }
 
 /** Returns the fingerprint of all that decisions depend on, so without `changed`, `others`. */

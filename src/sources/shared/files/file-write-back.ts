@@ -105,7 +105,17 @@ function appendLines(path: string, lines: readonly string[], head: string | unde
       for (let done = 0; done < text.length;) done += writeSync(file, text, done);
       fsyncSync(file);
     });
-    if (isNew) keepName(path);
+    if (isNew) {
+      // The directory entry of a new file must survive a power failure.
+      const folder = openSync(dirname(path), 'r');
+      try {
+        fsyncSync(folder);
+      } catch {
+        // Not every file system supports this; the lines themselves are already on disk.
+      } finally {
+        closeSync(folder);
+      }
+    }
   } finally {
     closeSync(file);
   }
@@ -153,18 +163,6 @@ function tailOf(file: number, size: number): Buffer {
     length += read;
   }
   return tail.subarray(0, length);
-}
-
-/** Makes the directory entry of a new file survive a power failure. */
-function keepName(path: string): void {
-  const folder = openSync(dirname(path), 'r');
-  try {
-    fsyncSync(folder);
-  } catch {
-    // Not every file system supports this; the lines themselves are already on disk.
-  } finally {
-    closeSync(folder);
-  }
 }
 
 function exists(path: string): boolean {
