@@ -70,7 +70,10 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
       if (example) command.addHelpText('after', `\nExample: crm-mirror ${name} ${example}`);
       command.action(async () => {
         nameConfig(command, shell);
-        const form = formOf(called, (option) => command.getOptionValueSource(option) === 'cli');
+        const given = command.options.filter(
+          (option) => command.getOptionValueSource(option.attributeName()) === 'cli',
+        );
+        const form = formOf(called, (name) => given.some(({ long }) => long === `--${name}`));
         const run = async (own?: Pick<Shell, 'stop' | 'held'>) =>
           module.run(command, { ...shell, form, ...own });
         code = await (shell.admit ? shell.admit(form, run) : run());

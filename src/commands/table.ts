@@ -18,7 +18,7 @@ export const tasks = {
 type Task = keyof typeof tasks;
 
 interface Traits extends CommandForm {
-  /** What the command is if it is given one of these options. */
+  /** What the command is if it is given one of these options, such as `person` for --person. */
   forms?: readonly (CommandForm & { options: readonly string[] })[];
   /** Whether its results are for programs, like all JSON. */
   isData?: boolean;
@@ -84,7 +84,7 @@ const rows: readonly Row[] = [
     '539b73071770e947 --reason "a wrong export"'],
   ['resolve', 'decide', person, () => import('./resolve.ts'), 'settle a conflict of one person, with reason and evidence; sends nothing',
     'ann@example.com --channel ch_news --out --reason "asked by phone" --evidence "ticket 42"'],
-  ['retry', 'decide', steers, () => import('./retry.ts'), 'let the next run try again what the platform refused, or read a person again',
+  ['retry', 'decide', { ...steers, forms: [{ ...person, options: ['read-again'] }] }, () => import('./retry.ts'), 'let the next run try again what the platform refused, or read a person again',
     'ann@example.com'],
   ['undo', 'decide', { ...runs, forms: [{ ...reads, options: ['plan'] }] },
     () => import('./undo.ts'), 'take back what an earlier run did, where that is still allowed',

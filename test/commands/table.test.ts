@@ -22,7 +22,7 @@ test.each(called.map((row) => [row.name, row] as const))(
   async (_, row) => {
     const command = new Command();
     (await row.load?.())?.options(command);
-    const has = (option: string) => command.options.some((one) => one.attributeName() === option);
+    const has = (option: string) => command.options.some(({ long }) => long === `--${option}`);
     for (const { options } of row.forms ?? [])
       expect(options.filter((one) => !has(one))).toEqual([]);
     const words = row.example?.match(/"[^"]*"|\S+/g);
@@ -40,6 +40,8 @@ test.each([
   [['undo', 'last'], { effect: 'run', where: 'alone' }],
   [['undo', 'last', '--plan'], { effect: 'reads', where: 'here' }],
   [['forget', 'a@example.com'], { effect: 'person', where: 'beside', isUrgent: true }],
+  [['retry'], { effect: 'steers', where: 'beside' }],
+  [['retry', 'a@example.com', '--read-again'], { effect: 'person', where: 'beside' }],
   [['audit', 'verify'], { effect: 'reads', where: 'here' }],
   [['approve', 'beef'], { effect: 'steers', where: 'beside' }],
 ])('what %j does', (argv, form) => {
