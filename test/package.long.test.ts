@@ -32,7 +32,13 @@ let packed: z.infer<typeof made>;
 beforeAll(() => {
   // The build removes `dist` first, which other tests may read.
   const parts = ['bin', 'config', 'src', 'CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'];
-  for (const part of [...parts, '.npmrc', 'tsconfig.json', 'tsconfig.build.json'])
+  for (const part of [
+    ...parts,
+    '.npmrc',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'tsconfig.types.json',
+  ])
     cpSync(join(root, part), join(clone, part), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'));
   const argv = ['pack', '--ignore-scripts=false', '--json', '--pack-destination', folder];
