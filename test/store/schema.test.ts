@@ -5,6 +5,11 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { migrate, versionOf } from '../../src/store/database/schema.ts';
+import { auditLogIn } from '../../src/store/memory/audit-log.ts';
+import { doNotContactIn } from '../../src/store/memory/do-not-contact.ts';
+import { newMemoryKey } from '../../src/store/memory/memory-key.ts';
+import { openMemory, tablesOf } from '../../src/store/memory/memory.ts';
+import { requestsIn } from '../../src/store/memory/requests.ts';
 import { statementsOf } from '../../src/store/database/prepared-statements.ts';
 import { lookInto, openSnapshot, partsIn } from '../../src/store/snapshot.ts';
 import { stagingTables } from '../../src/store/staging/staging-tables.ts';
@@ -51,28 +56,52 @@ test.each([
   expect(version()).toBe(before);
 });
 
+/** Returns the statements of a database, the texts that were stated, and what does not compile. */
+function stated(db: Database.Database) {
+  const texts: string[] = [];
+  const statements = new Proxy(statementsOf(db), {
+    get(of, name) {
+      return (sql: string, decode?: unknown) => {
+        texts.push(sql);
+        return Reflect.get(of, name)(sql, decode);
+      };
+    },
+  });
+  const wrong = (): string[] =>
+    texts.flatMap((sql) => {
+      try {
+        db.prepare(sql);
+        return [];
+      } catch (error) {
+        return [`${String(error)}: ${sql}`];
+      }
+    });
+  return { statements, texts, wrong };
+}
+
 test('every query compiles on a new file, not only when somebody asks it', () => {
   const db = opened();
   migrate(db, db.name);
   db.exec(stagingTables);
-  const texts: string[] = [];
-  const statements = new Proxy(statementsOf(db), {
-    get(of, name) {
-      return (sql: string) => {
-        texts.push(sql);
-        return Reflect.get(of, name)(sql);
-      };
-    },
-  });
+  const { statements, texts, wrong } = stated(db);
   partsIn(statements);
   expect(texts.length).toBeGreaterThan(200);
-  const wrong = texts.flatMap((sql) => {
-    try {
-      db.prepare(sql);
-      return [];
-    } catch (error) {
-      return [`${String(error)}: ${sql}`];
-    }
-  });
-  expect(wrong).toEqual([]);
+  expect(wrong()).toEqual([]);
+});
+
+test('so does every query of a memory', () => {
+  const db = opened();
+  const place = { path: `${db.name}-memory`, keyFile: `${db.name}-key` };
+  const randomHex = () => 'a1'.repeat(8);
+  openMemory(place, { known: undefined, acceptLost: false, randomHex }).close();
+  const memory = new Database(place.path);
+  onTestFinished(() => void memory.close());
+  const { statements, texts, wrong } = stated(memory);
+  const key = newMemoryKey();
+  const tables = tablesOf(memory, key, (work) => work(), statements);
+  doNotContactIn(tables);
+  auditLogIn(tables, key.signing);
+  requestsIn(tables);
+  expect(texts.length).toBeGreaterThan(40);
+  expect(wrong()).toEqual([]);
 });

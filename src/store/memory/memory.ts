@@ -209,8 +209,13 @@ function memoryIn(db: Database.Database, key: MemoryKey, patiently: Wait) {
   };
 }
 
-function tablesOf(db: Database.Database, { secret }: MemoryKey, patiently: Wait) {
-  const statements = statementsOf(db, patiently);
+/** What the tables of an open memory share. `statements` prepares their queries. */
+export function tablesOf(
+  db: Database.Database,
+  { secret }: MemoryKey,
+  patiently: Wait,
+  statements = statementsOf(db, patiently),
+) {
   const transactions = transactionsOf(db);
   const meta = metaIn(statements);
   return {
