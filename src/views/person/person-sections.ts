@@ -469,18 +469,20 @@ function happenedSections(document: PersonDocument, extent: Extent): Section[] {
   const { happenings = Infinity, characters = Infinity } = extent;
   const { audit, history, requests } = document;
   const entries = audit?.entries ?? [];
-  const idOf = (...parts: unknown[]): string => JSON.stringify(parts);
-  const changes = new Map(history.map((one) => [idOf(one.run, one.op, one.channel), one]));
+  // The audit log has no write of some changes, such as of one that was never sent.
+  const changes = new Set(history);
   const ofEntries = entries.map((entry): Happening => {
-    const id = idOf(entry.run?.id, entry['op'], entry['part']);
-    const change = changes.get(id);
-    // The audit log has no write of some changes, such as of one that was never sent.
-    changes.delete(id);
+    const { run, op, part, outcome } = entry;
+    const same = [...changes].filter(
+      (one) => one.run === run?.id && one.op === op && one.channel === part,
+    );
+    const change = same.find((one) => one.outcome === outcome) ?? same[0];
+    if (change) changes.delete(change);
     return ofEntry(entry, change);
   });
   const all = [
     ...ofEntries,
-    ...[...changes.values()].map(ofChange),
+    ...[...changes].map(ofChange),
     ...requests.map((one) => ofRequest(one, characters)),
     ...ofPlatform(document.snapshot),
   ].toSorted((a, b) => b.at.localeCompare(a.at));
