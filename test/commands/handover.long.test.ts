@@ -1,7 +1,8 @@
 /** Commands that are called beside a worker, with real processes on a real Redis. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
+import { createMemoryKey } from '../../src/store/memory/memory-key.ts';
 import { callOf, withoutConfig } from '../../src/app/remote/worker-handover.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
@@ -126,11 +127,10 @@ test('commands against a paused mirror are refused, from any caller', async () =
   await stop();
 });
 
-test('a command with the key of another list is refused', async () => {
+test('a command with the key of another memory is refused', async () => {
   const { file, stop, call } = await served();
   const elsewhere = `${file}.yaml`;
-  writeFileSync(`${file}.key`, '5f'.repeat(32));
-  chmodSync(`${file}.key`, 0o600);
+  createMemoryKey(`${file}.key`);
   const lines = readFileSync(file, 'utf8').replace('{', `{"memoryKeyFile": "${file}.key", `);
   writeFileSync(elsewhere, lines);
   const { code, err } = await call('sync', '-c', elsewhere);
