@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { createMemoryKey } from '../../src/store/memory/memory-key.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import {
   askToMove,
@@ -267,7 +268,7 @@ test('what cannot be moved is refused in one line, and nothing is interrupted', 
   };
   const to = ['acme', '--to', two.node];
   await refused(to, `${two.node} has no key of the memory of acme`);
-  writeFileSync(file('two', 'key'), `${'ab'.repeat(32)}\n`);
+  createMemoryKey(file('two', 'key'));
   await refused(to, `${two.node} has another key of the memory of acme`);
   copyKey();
   writeFileSync(file('two', 'sqlite-memory'), '');
