@@ -44,7 +44,7 @@ describe('a HubSpot account', () => {
     // Nobody is created under the new address, so the old contact is not waited with.
     expect([code, writes()]).toMatchObject([0, [{ method: 'DELETE', route: 'contacts.delete' }]]);
     expect(shown('bob@example.com')).toBeUndefined();
-    expect(said).toContain('conflict   the person opted out under a former address');
+    expect(said).toContain('conflict  the person opted out under a former address');
     expect(shown('cid@example.com')).toBeUndefined();
   });
 

@@ -11,7 +11,7 @@ async function missing(policy: object): Promise<Mirrored> {
   const config = JSON.parse(readFileSync(world.file, 'utf8'));
   writeFileSync(world.file, JSON.stringify({ ...config, policy }));
   await world.call('sync');
-  expect((await world.call('status')).out).toMatch(/^missing +nobody$/m);
+  expect((await world.call('status')).out).toMatch(/^ +missing +nobody$/m);
   world.people([{ email: bob, news: 'yes', product: 'no' }]);
   await world.call('sync');
   return world;
@@ -28,7 +28,7 @@ test('explain names the time when a missing person becomes due', async () => {
   const world = await missing({ deletes: 'created' });
   const { out } = await world.call('explain', ann);
   expect(out).toMatch(/not in the CRM in 1 readings, .*; due after 2 readings and 20 h/);
-  expect((await world.call('status')).out).toMatch(/^missing +1 person, 0 for long enough$/m);
+  expect((await world.call('status')).out).toMatch(/^ +missing +1 person, 0 for long enough$/m);
 });
 
 test('explain says when a person who is due will be deleted', async () => {

@@ -43,7 +43,7 @@ test('a closed window leaves opt-ins to a later run, and the run says until when
   const status = await call('status');
   const waits = `2 people to be created or opted in wait for ${day} 10:00 UTC`;
   expect(status.out).toContain(`nothing needs attention; ${waits} (windows)`);
-  expect(status.out).toMatch(new RegExp(`^windows +${waits}$`, 'm'));
+  expect(status.out).toMatch(new RegExp(`^ +windows +${waits}$`, 'm'));
   const opensAt = expect.stringMatching(/T10:00:00Z$/);
   const waiting = [{ class: 'opt_in', records: 2, opens: `${day} 10:00 UTC`, opensAt }];
   expect((await call('status', '--json')).json).toMatchObject({ ok: true, waiting });

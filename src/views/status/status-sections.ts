@@ -85,7 +85,7 @@ export function statusSection(
   isVerbose: boolean,
 ): Section {
   const { recorded, conflicts, rejected, invalid, parked, open, paused, quarantine } = standing;
-  const { unmanaged, returns, snapshot } = standing;
+  const { unmanaged, returns, snapshot, memory } = standing;
   const skipped = parked.contacts + parked.templates;
   const skips = renderProblem({
     reason: `; ${counted(skipped, 'record')} skipped until ${skipped === 1 ? 'it changes' : 'they change'}, the oldest since ${parked.since}`,
@@ -122,6 +122,7 @@ export function statusSection(
         ? `none yet at ${snapshot.file}`
         : `${snapshot.file} (${size(snapshot.bytes)})`,
     ],
+    ['memory', memory.fault === null ? memory.file : `cannot be used: ${memory.fault.reason}`],
   ];
   return { facts };
 }
