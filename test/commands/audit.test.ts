@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { operatorName } from '../../src/compose/output/operator-name.ts';
+import { type StoredEntry, hashOf } from '../../src/store/memory/audit-entry.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const logOf = (world: Mirrored): string => `${world.path}-memory`;
@@ -167,6 +168,31 @@ describe('audit verify', () => {
     expect(runs.map(({ err }) => err.includes('entries are lost'))).toEqual([true, false, false]);
     const { code, json } = await world.call('audit', 'verify', '--json');
     expect([code, json.faults.length]).toEqual([1, 1]);
+  });
+
+  test('an end that was replaced, with a chain that fits, stays found after runs that write', async () => {
+    const world = await written();
+    const db = new Database(logOf(world));
+    const [before, last] = db
+      .prepare<[], StoredEntry>(
+        `select seq, mark person, body, hash from audit
+         left join person on person.id = audit.person order by seq desc limit 2`,
+      )
+      .all()
+      .toReversed();
+    const body = last?.body.replace('opt_out', 'opt_in') ?? '';
+    const hash = before && last && hashOf(before.hash, { ...last, body });
+    db.prepare('update audit set body = ?, hash = ? where seq = ?').run(body, hash, last?.seq);
+    db.exec('delete from checkpoint where seq = (select max(seq) from audit)');
+    db.close();
+    expect((await world.call('status', '--json')).json.memory.auditFault).toContain('missing');
+    world.people([
+      { email: ann, news: 'no' },
+      { email: bob, news: 'yes' },
+    ]);
+    expect((await world.call('sync')).err).toContain('entries are lost');
+    const { code, out } = await world.call('audit', 'verify');
+    expect({ code, out }).toEqual({ code: 1, out: expect.stringContaining('are lost') });
   });
 
   test('a lost memory is named by status and by verify', async () => {

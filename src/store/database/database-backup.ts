@@ -73,8 +73,13 @@ export async function copyOf(
 /** Copies a small text for `file` in the same way. */
 export function copyOfText(text: string, file: string): BackupPart {
   const part = partOf(file);
-  writeFileSync(`${file}.part`, text);
-  return part;
+  try {
+    writeFileSync(`${file}.part`, text);
+    return part;
+  } catch (error) {
+    part.drop();
+    throw error;
+  }
 }
 
 /** Creates the empty file that a copy is written to. */
@@ -82,15 +87,19 @@ function partOf(file: string): BackupPart {
   const part = `${file}.part`;
   if (existsSync(file)) throw overwrites(file);
   make(part, file);
-  for (const sibling of ['-journal', '-wal', '-shm']) rmSync(part + sibling, { force: true });
-  let path = part;
+  // SQLite does not remove its files beside a copy for which the disk is too full.
+  const siblings = ['-journal', '-wal', '-shm'].map((end) => part + end);
+  const drop = (files: readonly string[]): void =>
+    files.forEach((one) => rmSync(one, { force: true }));
+  drop(siblings);
+  let isNamed = false;
   return {
     name() {
       make(file, file);
+      isNamed = true;
       renameSync(part, file);
-      path = file;
     },
-    drop: () => rmSync(path, { force: true }),
+    drop: () => drop([part, ...siblings, ...(isNamed ? [file] : [])]),
   };
 }
 

@@ -83,10 +83,13 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
   // A memory may get another id; what was signed before names this one.
   const id = meta.get('log') ?? '';
   const people = personMarksIn(tables);
-  const columns =
-    'select seq, mark person, body, hash from audit left join person on person.id = audit.person';
-  const lastEntry = one<[], Head>('select seq, hash from audit order by seq desc limit 1');
-  const hashAt = value<[seq: number], Buffer>('select hash from audit where seq = ?');
+  // Who changed an entry may have left a value of another type, and is to be found out.
+  const columns = `select seq, cast(mark as blob) person, cast(body as text) body,
+    cast(hash as blob) hash from audit left join person on person.id = audit.person`;
+  const lastEntry = one<[], Head>(
+    'select seq, cast(hash as blob) hash from audit order by seq desc limit 1',
+  );
+  const hashAt = value<[seq: number], Buffer>('select cast(hash as blob) from audit where seq = ?');
   const after = each<[seq: number], StoredEntry>(`${columns} where seq > ? order by seq`);
   const since = each<[at: number], StoredEntry>(
     `${columns} where seq >= (select min(seq) from audit where body ->> 1 >= ?) order by seq`,
@@ -193,7 +196,9 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
     /** Returns the entries of decisions, in order. */
     decisions: all<[], StoredEntry>(`${columns} where body like '["decision"%' order by seq`),
     checkpoints: all<[], Checkpoint>(
-      'select seq, hash, at, public_key publicKey, signature from checkpoint order by seq',
+      `select seq, cast(hash as blob) hash, at, public_key publicKey,
+         cast(signature as blob) signature
+       from checkpoint order by seq`,
     ),
     /** Returns how far a writer's rows have been appended; 0 if none were. */
     reached: (writer: string) => reached(writer) ?? 0,

@@ -175,7 +175,17 @@ export function knownHead(meta: Meta): (Head & { log: string }) | undefined {
 }
 
 /**
- * Adds an entry that says so if the snapshot knows a later end, or another log: entries are lost.
+ * Returns whether the log lacks the end that the snapshot knows: it is another log, its end was
+ * cut, or that entry was replaced.
+ */
+export function lacksKnownEnd(log: AuditLog, known: { log: string } & Head): boolean {
+  if (known.log !== log.id || known.seq > log.head().seq) return true;
+  // An entry that was removed as too old is not there.
+  return log.hashAt(known.seq)?.equals(known.hash) === false;
+}
+
+/**
+ * Adds an entry that says so if the log lacks the end that the snapshot knows: entries are lost.
  * Returns it in words.
  */
 export function noteGap(
@@ -183,12 +193,12 @@ export function noteGap(
   known: ReturnType<typeof knownHead>,
   at: number,
 ): string | undefined {
-  if (!known || (known.log === log.id && known.seq <= log.head().seq)) return undefined;
+  if (!known || !lacksKnownEnd(log, known)) return undefined;
   const { seq } = log.head();
   log.append([{ entry: { type: 'gap', at, log: known.log, upTo: known.seq } }]);
   return (
-    `the audit log ends at entry ${seq}, and the snapshot knows entry ${known.seq} of the log ` +
-    `${known.log}: entries are lost, and an entry says so`
+    `the audit log ends at entry ${seq}, and the snapshot knows another entry ${known.seq}, of the ` +
+    `log ${known.log}: entries are lost, and an entry says so`
   );
 }
 

@@ -50,6 +50,11 @@ interface Stored {
 
 const columns = `e.seq, e.part, e.cause, e.contact, e.made_after "after", e.made_by "by", e.note`;
 
+/** Returns how often the list of a memory was written; 0 if that cannot be read. */
+export function writesIn(meta: Pick<MemoryTables['meta'], 'get'>): number {
+  return Number(meta.get('reached') ?? 0) || 0;
+}
+
 /** An open list. */
 export type DoNotContactList = ReturnType<ReturnType<typeof doNotContactIn>['list']>;
 
@@ -91,7 +96,7 @@ export function doNotContactIn(tables: MemoryTables) {
   const lastEntry = value<[], number>('select max(seq) from do_not_contact');
   const newest = (): number => lastEntry() ?? 0;
   const countAll = value<[], number>('select count(*) from do_not_contact');
-  const reached = (): number => Number(meta.get('reached') ?? 0);
+  const reached = (): number => writesIn(meta);
 
   const standing = `cause = 'erasure' and ended_at is null`;
   const isAnyErased = has<[after: number]>(

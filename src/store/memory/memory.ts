@@ -34,7 +34,7 @@ import { openToWrite, setPragmas } from '../database/open-to-write.ts';
 import { statementsOf, transactionsOf } from '../database/prepared-statements.ts';
 import { moveAside } from '../database/snapshot-folder.ts';
 import { auditLogIn, auditTables } from './audit-log.ts';
-import { doNotContactIn, doNotContactTables } from './do-not-contact.ts';
+import { doNotContactIn, doNotContactTables, writesIn } from './do-not-contact.ts';
 import {
   createMemoryKey,
   keyFor,
@@ -278,9 +278,9 @@ function find({ path, keyFile, timeoutMs }: MemoryPlace, { readonly = false } = 
         throw new Invalid(reason, { fix: 'run that version' });
       }
       if (at === 0) {
-        const isEmpty = db.prepare('select 1 from sqlite_master').get() === undefined;
+        // It is created whole, so this is what a full disk or a broken copy has left.
         db.close();
-        return { ...none, unreadable: !isEmpty };
+        return { ...none, unreadable: true };
       }
       // The list is small compared with the snapshot, and damage that is not found here is never
       // found. `audit verify` and each backup prove the rest.
@@ -288,7 +288,7 @@ function find({ path, keyFile, timeoutMs }: MemoryPlace, { readonly = false } = 
       const meta = metaIn(statementsOf(db));
       const id = meta.get('id') ?? '';
       const isSound = key !== undefined && meta.get('proof') === proofOf(key, id);
-      return { ...none, db, id, isSound, reached: Number(meta.get('reached') ?? 0) };
+      return { ...none, db, id, isSound, reached: writesIn(meta) };
     });
   } catch (error) {
     db.close();
@@ -327,7 +327,8 @@ function faultOf(
 }
 
 function isBehind({ id, reached }: Found, known: KnownMemory | undefined): boolean {
-  return known?.id === id && reached < known.reached;
+  // What is not a number any more proves nothing.
+  return known?.id === id && !(reached >= known.reached);
 }
 
 function damageOf(path: string): Invalid {

@@ -17,7 +17,7 @@ import { Invalid, renderProblem } from '../../domain/errors.ts';
 import { approvalsByPlan, derivedFields, ownFields, type Sources } from './entry-document.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Section, Text } from '../sections.ts';
-import { storedFault, knownHead } from '../../store/memory/audit-trail.ts';
+import { knownHead, lacksKnownEnd, storedFault } from '../../store/memory/audit-trail.ts';
 import type { Config } from '../../config/config.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Memory } from '../../store/memory/memory.ts';
@@ -247,7 +247,7 @@ export function headIn(text: string): Head {
 export function auditFault({ log }: Memory, { meta }: Snapshot): string | null {
   const known = knownHead(meta);
   const { seq } = log.head();
-  if (known && (log.id !== known.log || seq < known.seq)) {
+  if (known && lacksKnownEnd(log, known)) {
     const last = `the snapshot knows entry ${withCommas(known.seq)}`;
     return `entries are missing: it ends at entry ${withCommas(seq)}, and ${last}`;
   }

@@ -135,6 +135,18 @@ describe('verification', () => {
       7,
       'this entry was changed',
     ],
+    [
+      'a hash that is a text',
+      `update audit set hash = 'x' where seq = 7`,
+      7,
+      'this entry was changed',
+    ],
+    [
+      'a text that is bytes',
+      `update audit set body = x'00' where seq = 7`,
+      7,
+      'this entry was changed',
+    ],
     ['another person', `update audit set person = 1 where seq = 7`, 7, 'this entry was changed'],
     ['a removed entry', 'delete from audit where seq = 7', 7, 'this entry is missing'],
     [

@@ -90,10 +90,10 @@ describe('the memory', () => {
   });
 
   test('is created again after an interruption', () => {
-    const { path, open } = place();
-    new Database(path).close();
-    writeFileSync(path, '');
+    const { folder, path, open } = place();
+    writeFileSync(`${path}.part`, 'x');
     expect(open().concerning(ann)).toEqual([]);
+    expect(readdirSync(folder).filter((one) => one.endsWith('.part'))).toEqual([]);
   });
 
   test('is not created by reading alone', () => {
@@ -207,6 +207,13 @@ describe('a memory that is refused until it is restored or given up', () => {
       /not a readable database/,
     ],
     ['rubbish', ({ path }) => writeFileSync(path, 'x'.repeat(999)), /not a readable database/],
+    ['an emptied file', ({ path }) => writeFileSync(path, ''), /not a readable database/],
+    [
+      'a count that is no number',
+      ({ path }) =>
+        new Database(path).exec("update meta set value = 'x' where name = 'reached'").close(),
+      /older than its snapshot/,
+    ],
   ];
 
   test.each(losses)('%s', (name, lose, says) => {
@@ -220,14 +227,15 @@ describe('a memory that is refused until it is restored or given up', () => {
     expect(() => readMemory(files.files, known)).toThrow(says);
     expect(readdirSync(files.folder).filter((one) => !/-(wal|shm)$/.test(one))).toEqual(before);
     const fresh = files.open(known, true);
-    expect(fresh.concerning(ann)).toEqual([]);
+    expect(fresh.concerning(ann)).toHaveLength(name === 'a count that is no number' ? 1 : 0);
     expect(fresh.id).not.toBe(known.id);
     const knownNow = knownOf(fresh);
     fresh.close();
     expect(files.open(knownNow).id).toBe(fresh.id);
     // What could not be used is kept; a sound one is no loss, and taken over.
     const isKept = readdirSync(files.folder).some((one) => one.includes('-lost-1'));
-    expect(isKept).toBe(!['the memory is gone', 'another memory'].includes(name));
+    const isUsed = ['another memory', 'a count that is no number'].includes(name);
+    expect(isKept).toBe(!isUsed && name !== 'the memory is gone');
   });
 
   test('an older memory, put back, is refused, or continues under another id once accepted', () => {
