@@ -118,9 +118,9 @@ test('a person who leaves on the platform is counted once', async () => {
   expect(snapshot.figures.optOuts(0)).toMatchObject([{ origin: 'platform', n: 1 }]);
   const counts = snapshot.figures.people({ since: 0, stepMs: 1 });
   expect(counts.map(({ people }) => people)).toEqual([
-    '{"ch_news":2}',
-    '{"ch_news":1}',
-    '{"ch_news":1}',
+    { ch_news: 2 },
+    { ch_news: 1 },
+    { ch_news: 1 },
   ]);
 });
 
