@@ -191,8 +191,11 @@ describe('audit verify', () => {
       { email: bob, news: 'yes' },
     ]);
     expect((await world.call('sync')).err).toContain('entries are lost');
-    const { code, out } = await world.call('audit', 'verify');
-    expect({ code, out }).toEqual({ code: 1, out: expect.stringContaining('are lost') });
+    const { code, json } = await world.call('audit', 'verify', '--json');
+    const { faults, signedUpTo, last: end, provenUpTo } = json;
+    expect([code, faults.map(({ seq }: { seq: number }) => seq)]).toEqual([1, [4, 5]]);
+    // What the run has signed since proves nothing of what came before.
+    expect([signedUpTo === end, provenUpTo]).toEqual([true, 2]);
   });
 
   test('a lost memory is named by status and by verify', async () => {

@@ -196,9 +196,10 @@ export function noteGap(
   if (!known || !lacksKnownEnd(log, known)) return undefined;
   const { seq } = log.head();
   log.append([{ entry: { type: 'gap', at, log: known.log, upTo: known.seq } }]);
+  const end = known.seq > seq ? 'entry' : 'another entry';
   return (
-    `the audit log ends at entry ${seq}, and the snapshot knows another entry ${known.seq}, of the ` +
-    `log ${known.log}: entries are lost, and an entry says so`
+    `the audit log ends at entry ${seq}, and the snapshot knows ${end} ${known.seq} of the log ` +
+    `${known.log}: entries are lost, and an entry says so`
   );
 }
 

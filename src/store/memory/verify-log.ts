@@ -86,6 +86,8 @@ export function verifyLog(
       const known = special?.type === 'gap' ? special : undefined;
       const which = known && `: the snapshot knew the log ${known.log} up to ${known.upTo}`;
       add(row.seq, `entries before this one are lost${which ?? ''}`);
+      // The end was not cut, so it was written anew.
+      if (known?.log === log.id && known.upTo < row.seq) chain.replaced({ seq: known.upTo });
     }
     if (before) chain.follow(row, before);
     signed.check(row);
@@ -130,7 +132,7 @@ function checkChain(add: Add) {
       else add(after.seq + 1, missing(after.seq + 1, row.seq - 1));
     },
     /** Reports an entry that is not the one that is known from elsewhere. */
-    replaced({ seq }: Head): void {
+    replaced({ seq }: Pick<Head, 'seq'>): void {
       add(seq, 'not the entry that was written here');
       breakAt(seq);
     },

@@ -248,7 +248,7 @@ export function auditFault({ log }: Memory, { meta }: Snapshot): string | null {
   const known = knownHead(meta);
   const { seq } = log.head();
   if (known && lacksKnownEnd(log, known)) {
-    const last = `the snapshot knows entry ${withCommas(known.seq)}`;
+    const last = `the snapshot knows ${known.seq > seq ? '' : 'another '}entry ${withCommas(known.seq)}`;
     return `entries are missing: it ends at entry ${withCommas(seq)}, and ${last}`;
   }
   return storedFault(meta) ?? null;
