@@ -93,8 +93,8 @@ export function leave(folder: Folder, { emulator }: Stage, page: DemoPage): void
     '  mirror.yaml             the configuration, commented',
     '  people.csv, templates   the CRM, as act 2 left it',
     '  platform.json           the platform, as act 3 left it, with every request it was sent',
-    '  after-the-demo.sqlite   the snapshot, with the do-not-contact list and its key; put aside, because',
-    '                          that platform ends with the demo',
+    '  after-the-demo.sqlite   the snapshot, with its memory and the key; put aside, because that platform',
+    '                          ends with the demo',
   ]);
   page.say('A platform of your own, in one terminal:');
   page.command(`npx crm-mirror emulator --key ${key} --limit ${limits}`);
