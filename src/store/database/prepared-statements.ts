@@ -2,7 +2,7 @@
  * Prepares the statements of a database. Each is compiled on first use: `status` needs a dozen of
  * the hundred and fifty, and compiling all of them took longer than the command.
  */
-import type { Database, RunResult } from 'better-sqlite3';
+import type { Database } from 'better-sqlite3';
 import { named, onDisk, type Wait } from './database-access.ts';
 
 /**
@@ -37,15 +37,12 @@ export interface Statements {
   each<P, R>(sql: string): Query<P, IterableIterator<R>>;
   /** Returns the number of rows that the statement has changed. */
   run<P>(sql: string): Query<P, number>;
-  prepare<P extends unknown[] = unknown[], R = unknown>(sql: string): Statement<P, R>;
-  prepare<P extends object, R = unknown>(sql: string): Statement<[P], R>;
   /** Runs statements without parameters. */
   exec(sql: string): void;
 }
 
 /** A prepared statement. Each method throws SqliteError, also if the statement does not compile. */
 interface Statement<P extends unknown[], R> {
-  run(...parameters: P): RunResult;
   get(...parameters: P): R | undefined;
   all(...parameters: P): R[];
   iterate(...parameters: P): IterableIterator<R>;
@@ -114,7 +111,6 @@ export function statementsOf(
     sql: string,
     isPlucked?: boolean,
   ): Statement<P, R>;
-  function prepare<P extends object, R = unknown>(sql: string): Statement<[P], R>;
   function prepare(sql: string, isPlucked = false): Statement<unknown[], unknown> {
     let compiled: ReturnType<Database['prepare']> | undefined;
     const compile = () => {
@@ -123,7 +119,6 @@ export function statementsOf(
     };
     const statement = () => (compiled ??= compile());
     return {
-      run: (...parameters) => within(() => statement().run(...bind(parameters))),
       get: (...parameters) => within(() => statement().get(...bind(parameters))),
       all: (...parameters) => within(() => statement().all(...bind(parameters))),
       iterate: (...parameters) => statement().iterate(...bind(parameters)),
@@ -178,7 +173,6 @@ export function statementsOf(
         }
       };
     },
-    prepare,
     exec: (sql) => onDisk(path, () => void db.exec(sql)),
   };
 }
