@@ -31,7 +31,8 @@ const leastWidth = 30;
 
 /**
  * Returns the lines into which a line is broken between words, so that it fits a terminal; those
- * after the first stand two columns further in. What stands in backticks is not broken.
+ * after the first stand two columns further in. What stands in backticks is not broken, and the
+ * spaces between two words of a line are kept, because they align the line with the next.
  */
 export function wrapped(
   line: Line,
@@ -44,12 +45,12 @@ export function wrapped(
   if (room < leastWidth || lengthOf(text) <= room) return [{ styled: space + text }];
   const lines: string[] = [];
   let current = '';
-  for (const word of text.match(/(?:`[^`]*`|[^\s`]|`)+/g) ?? []) {
-    const next = current === '' ? word : `${current} ${word}`;
+  for (const word of text.match(/\s*(?:`[^`]*`|[^\s`]|`)+/g) ?? []) {
+    const next = current + word;
     if (current === '' || lengthOf(next) <= room) current = next;
     else {
       lines.push(current);
-      current = `  ${word}`;
+      current = `  ${word.trimStart()}`;
     }
   }
   return [...lines, current].map((one) => ({ styled: space + one }));

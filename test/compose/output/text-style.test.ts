@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { lineOf, renderLine, styled } from '../../../src/compose/output/text-style.ts';
+import { lineOf, renderLine, styled, wrapped } from '../../../src/compose/output/text-style.ts';
 import { styledTable, table } from '../../../src/compose/output/table.ts';
 
 const escape = '\u001b';
@@ -35,6 +35,15 @@ test('a table aligns columns by the width that people see', () => {
   const lines = styledTable(rows, { indent: 2, right: [1] });
   expect(lines.map((line) => renderLine(line, false))).toEqual(['  +      5  x', '  -  1,000  y']);
   expect(lines.map((line) => renderLine(line, true)).join('')).toContain(`${escape}[32m+`);
+});
+
+test('a line that is broken keeps the spaces between its words, and what stands in backticks', () => {
+  const line = 'ok   the memory, kept by `crm-mirror backup a.sqlite` each night';
+  expect(wrapped(line, { width: 34 }).map((one) => renderLine(one, false))).toEqual([
+    'ok   the memory, kept by',
+    '  `crm-mirror backup a.sqlite`',
+    '  each night',
+  ]);
 });
 
 test('colours are taken from the stream and the environment', () => {
