@@ -34,18 +34,20 @@ export interface Item {
 }
 
 /** The cells of a row. The notes are about all of it; by the id, a page adds forms. */
-export type Row = readonly Text[] | { id?: string; cells: readonly Text[]; notes: readonly Text[] };
+export type TableRow =
+  | readonly Text[]
+  | { id?: string; cells: readonly Text[]; notes: readonly Text[] };
 
 /**
  * A column: its title alone if it has text. Numbers are at the right; a name heads its row; a
  * browser leaves out marks, such as + and -.
  */
-export type Column = string | { title: string; holds: 'numbers' | 'names' | 'marks' };
+export type TableColumn = string | { title: string; holds: 'numbers' | 'names' | 'marks' };
 
 /** A table; a terminal leaves out the titles if it `isBare`. */
 export interface Table {
-  columns: readonly Column[];
-  rows: readonly Row[];
+  columns: readonly TableColumn[];
+  rows: readonly TableRow[];
   isBare?: boolean | undefined;
 }
 
@@ -95,7 +97,7 @@ export function itemOf(line: Text | Item): Item {
 }
 
 /** Returns a row with its notes. */
-export function rowOf(row: Row): Exclude<Row, readonly Text[]> {
+export function rowOf(row: TableRow): Exclude<TableRow, readonly Text[]> {
   return 'cells' in row ? row : { cells: row, notes: [] };
 }
 

@@ -39,3 +39,14 @@ export function size(bytes: number): string {
   if (bytes < 1_000_000) return `${Math.ceil(bytes / 1_000)} kB`;
   return `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
+
+/** Formats a time range, such as: after 2026-01-01T00:00:00Z and by 2026-01-02T00:00:00Z */
+export function timeWords({
+  after,
+  until,
+}: {
+  after: string | null;
+  until: string | null;
+}): string {
+  return `${after === null ? '' : `after ${after} and `}by ${until}`;
+}

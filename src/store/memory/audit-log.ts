@@ -14,7 +14,7 @@ import {
   hashOf,
   type StoredEntry,
 } from './audit-entry.ts';
-import type { MemoryTables } from './memory.ts';
+import type { MemoryTables } from './memory-tables.ts';
 import type { SigningKey } from './memory-key.ts';
 import { fingerprintFor, type Person, personMarksIn, personTable } from './person-marks.ts';
 

@@ -16,7 +16,7 @@ import type {
   RememberedOptOut,
 } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
-import type { MemoryTables } from './memory.ts';
+import type { MemoryTables } from './memory-tables.ts';
 
 /** The SQL that creates the tables of an empty list. */
 export const doNotContactTables = `

@@ -21,13 +21,7 @@ import { Busy, Invalid } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { check, isDamage } from '../damage-check.ts';
-import {
-  onDisk,
-  openToLook,
-  refuseNoFile,
-  type Wait,
-  waiterFor,
-} from '../database/database-access.ts';
+import { openToLook, refuseNoFile, type Wait, waiterFor } from '../database/database-access.ts';
 import { type BackupPart, copyOf } from '../database/database-backup.ts';
 import { metaIn } from '../database/meta-table.ts';
 import { openToWrite, setPragmas } from '../database/open-to-write.ts';
@@ -42,6 +36,7 @@ import {
   newMemoryKey,
   readMemoryKey,
 } from './memory-key.ts';
+import { tablesOf } from './memory-tables.ts';
 import { requestsIn, requestTable } from './requests.ts';
 
 /** The files of a memory. */
@@ -73,13 +68,8 @@ export interface Opening {
 /** An open memory. Everything that reads or writes it throws Busy, and Invalid if it is damaged. */
 export type Memory = ReturnType<typeof memoryIn>;
 
-/** What the tables of a memory share. */
-export type MemoryTables = ReturnType<typeof tablesOf>;
-
 const version = 1;
 const waiting = { what: 'memory' };
-/** How long what may be lost waits for another process, in milliseconds. */
-const glanceMs = 50;
 const consequence = 'without it people who opted out may be written to again';
 
 /**
@@ -210,48 +200,7 @@ function memoryIn(db: Database.Database, key: MemoryKey, patiently: Wait) {
 }
 
 /** What the tables of an open memory share. `statements` prepares their queries. */
-export function tablesOf(
-  db: Database.Database,
-  { secret }: MemoryKey,
-  patiently: Wait,
-  statements = statementsOf(db, patiently),
-) {
-  const transactions = transactionsOf(db);
-  const meta = metaIn(statements);
-  return {
-    ...statements,
-    meta,
-    id: meta.get('id') ?? '',
-    /** Returns the key for one purpose. */
-    keyFor: (purpose: string): Buffer => keyFor(`crm-mirror ${purpose}`, secret),
-    /** Runs work that writes in a transaction of its own. */
-    immediately: <T>(work: () => T): T => patiently(() => transactions.immediate(work)),
-    /** Does the same for what may be lost: it hardly waits for another process. */
-    hastily<T>(work: () => T): T {
-      const usual = Number(db.pragma('busy_timeout', { simple: true }));
-      db.pragma(`busy_timeout = ${glanceMs}`);
-      try {
-        return onDisk(db.name, () => transactions.immediate(work));
-      } finally {
-        db.pragma(`busy_timeout = ${usual}`);
-      }
-    },
-    /** Yields rows, and throws for them what every other query throws. */
-    *rows<Row>(rows: IterableIterator<Row>): Generator<Row> {
-      try {
-        for (;;) {
-          const step = patiently(() => rows.next());
-          if (step.done) return;
-          yield step.value;
-        }
-      } finally {
-        rows.return?.();
-      }
-    },
-  };
-}
-
-/** The files found on disk. `isSound`: the memory and its key belong together. */
+export /** The files found on disk. `isSound`: the memory and its key belong together. */
 interface Found {
   db: Database.Database | undefined;
   key: MemoryKey | undefined;

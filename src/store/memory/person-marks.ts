@@ -6,7 +6,7 @@
  */
 import { hash, randomFillSync } from 'node:crypto';
 import type { Key } from '../../domain/record.ts';
-import type { MemoryTables } from './memory.ts';
+import type { MemoryTables } from './memory-tables.ts';
 
 const keyBytes = 16;
 /** Few bytes, because each is stored twice. Two people may have the same ones. */

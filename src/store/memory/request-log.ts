@@ -22,7 +22,7 @@ export interface RequestWriter {
   record(attempt: Attempt): void;
   /** Sets the run that the following requests belong to; undefined if they belong to none. */
   setRun(id: string | undefined): void;
-  /** Writes what was collected: before a person is removed, whom some of it may be about. */
+  /** Writes what was collected: some of it may be about a person who is to be removed. */
   flush(): void;
 }
 

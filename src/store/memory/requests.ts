@@ -3,7 +3,7 @@
  * was sent, for which run, on which route and with which result. Everything else is encrypted
  * (sealed-rows.ts).
  */
-import type { MemoryTables } from './memory.ts';
+import type { MemoryTables } from './memory-tables.ts';
 import { type Content, secretsOf } from './sealed-rows.ts';
 
 /** One row. */

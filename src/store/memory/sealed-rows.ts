@@ -11,7 +11,7 @@ import {
 } from 'node:crypto';
 import { z } from 'zod';
 import { contactKey } from '../../domain/values/contact-key.ts';
-import type { MemoryTables } from './memory.ts';
+import type { MemoryTables } from './memory-tables.ts';
 
 const optional = z.string().nullable();
 const content = z.tuple([z.string(), z.string(), optional, optional, optional, optional, optional]);

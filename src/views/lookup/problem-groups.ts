@@ -166,7 +166,7 @@ function remedyOf(
   const [one, other] = wordsOf(config, option);
   const which = value === undefined || more.length > 0 ? 'these values' : `“${value.value}”`;
   return (
-    `in the CRM, change ${which} to “${one}” or “${other}”; or have whoever maintains ` +
+    `in the CRM, change ${which} to “${one}” or “${other}”; or let the maintainer of ` +
     `${basename(config.file)} ${fix}`
   );
 }

@@ -8,6 +8,7 @@ import {
   type UnmanagedAs,
   unmanagedCauses,
 } from '../../domain/unmanaged-people.ts';
+import { timeWords } from '../../compose/output/format-values.ts';
 import { type EntryDocument, writeFacts } from '../audit/entry-document.ts';
 import type { ListEntries } from './person-records.ts';
 import type { RecordedPerson } from './recorded-rows.ts';
@@ -38,7 +39,7 @@ interface PlatformContact {
 }
 
 /** The answer for a channel. */
-export interface Answer {
+export interface MailAnswer {
   channel: string;
   /** opt_in, opt_out or none; null if it is not known or not certain. */
   state: string | null;
@@ -63,7 +64,7 @@ export interface Answer {
 interface ChannelFacts {
   channel: string;
   state: string | null;
-  from: Answer['from'];
+  from: MailAnswer['from'];
   evidence: Evidence;
   member: RecordedPerson['channels'][string] | undefined;
   /** The last write that changed the channel, or may have. */
@@ -91,7 +92,7 @@ interface Reason {
 interface Is {
   state: string | null;
   head?: string;
-  from?: Answer['from'];
+  from?: MailAnswer['from'];
 }
 
 /** The reasons, in order: the first that holds is the answer. */
@@ -219,7 +220,7 @@ const neverSeen: Reason = {
 };
 
 /** Returns the answers, in the order of the channels. */
-export function answersOf(evidence: Evidence): Answer[] {
+export function answersOf(evidence: Evidence): MailAnswer[] {
   return evidence.channels.map((channel) => {
     const facts = factsAbout(channel, evidence);
     const { id, is = facts, why } = reasons.find(({ holds }) => holds(facts)) ?? neverSeen;
@@ -261,7 +262,7 @@ function factsAbout(channel: string, evidence: Evidence): ChannelFacts {
   const [unmanaged] = problems
     .filter(({ part }) => part === channel)
     .flatMap(({ cause }) => (isUnmanagedCause(cause) ? [unmanagedCauses[cause].as] : []));
-  let from: Answer['from'] = contacts ? 'platform' : 'snapshot';
+  let from: MailAnswer['from'] = contacts ? 'platform' : 'snapshot';
   const known = recorded ? (member?.is ?? 'none') : null;
   let state: string | null = contacts ? shown : known;
   if (unmanaged && state === null) state = 'opt_in';
@@ -315,7 +316,7 @@ const places = {
   snapshot: 'the recorded state says subscribed',
   log: 'the last write says subscribed',
   list: '',
-} as const satisfies Record<Answer['from'], string>;
+} as const satisfies Record<MailAnswer['from'], string>;
 
 /** What is so of people who are gone from the CRM and subscribed with a contact of others. */
 const unmanagedWords: Readonly<Record<UnmanagedAs, string>> = {
@@ -349,7 +350,7 @@ function isUnwanted({ channel, evidence: { wants, problems } }: ChannelFacts): b
   return problems.some(({ part, cause }) => part === channel && cause === 'opt-out-refused');
 }
 
-/** Says where somebody is who is not on the platform, or of whom nothing is recorded. */
+/** Says where somebody is who is not on the platform, or is not recorded. */
 function whereabouts({ recorded, entries, listed }: Evidence): string {
   const last = entries.findLast(({ type }) => type === 'write');
   const isDone = last?.['outcome'] === 'acked' || last?.['outcome'] === 'found';
@@ -424,15 +425,4 @@ function strangerWords({ write, member, evidence }: ChannelFacts): string[] {
 
 function listWords({ cause, after, until }: ListEntries[number]): string {
   return `${cause}, ${timeWords({ after, until: until ?? '' })}`;
-}
-
-/** Formats a time range, such as: after 2026-01-01T00:00:00Z and by 2026-01-02T00:00:00Z */
-export function timeWords({
-  after,
-  until,
-}: {
-  after: string | null;
-  until: string | null;
-}): string {
-  return `${after === null ? '' : `after ${after} and `}by ${until}`;
 }

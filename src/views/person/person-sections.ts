@@ -2,6 +2,7 @@
  * Makes sections of what is known of one person: why they are subscribed or not, what is next, what
  * each place has, and what happened. Rules that were tried are folded.
  */
+import { timeWords } from '../../compose/output/format-values.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
@@ -14,7 +15,6 @@ import { type EntryDocument, entryParts } from '../audit/entry-document.ts';
 import { absenceWords } from '../lookup/missing-people.ts';
 import { heldLines } from '../lookup/standing-problems.ts';
 import type { Happening, Item, Section, Text } from '../sections.ts';
-import { timeWords } from './person-answers.ts';
 import type { PersonDocument } from './person-document.ts';
 import { outlookFor } from './person-outlook.ts';
 import { memberWords, ownershipNames } from './recorded-rows.ts';

@@ -15,10 +15,9 @@ import { decodeTemplate } from '../../records/template/template-state.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { resetMark } from '../../store/tables/recorded-state.ts';
 import { csvLines } from '../../compose/output/csv-text.ts';
-import { instantOrNull } from '../../compose/output/format-values.ts';
+import { instantOrNull, timeWords } from '../../compose/output/format-values.ts';
 import { table } from '../../compose/output/table.ts';
 import { keyOfHash, type Names, type RecordName, wordOf } from '../lookup/person-names.ts';
-import { timeWords } from './person-answers.ts';
 
 /** A recorded row as a document. */
 export type RecordedEntry = ReturnType<ReturnType<typeof describeRows>>;

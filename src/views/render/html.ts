@@ -7,13 +7,13 @@ import { range } from '../../compose/output/format-values.ts';
 import { visibleLine } from '../../compose/output/visible-text.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import {
-  type Column,
+  type TableColumn,
   filled,
   type Happening,
   isEmpty,
   type Item,
   itemOf,
-  type Row as TableRow,
+  type TableRow,
   rowOf,
   type Section,
   type Sign,
@@ -68,17 +68,17 @@ export type Cell = Html | string | number;
 type Row = readonly Cell[] | { style: string; cells: readonly Cell[] };
 
 /** Returns a column with numbers. */
-export function numbers(title: string): Column {
+export function numbers(title: string): TableColumn {
   return { title, holds: 'numbers' };
 }
 
 /** Returns a column with the names of the rows. */
-export function names(title: string): Column {
+export function names(title: string): TableColumn {
   return { title, holds: 'names' };
 }
 
 /** Returns a table, which scrolls in a narrow window; without rows, what `none` says. */
-export function table(columns: readonly Column[], rows: readonly Row[], none?: string): Html {
+export function table(columns: readonly TableColumn[], rows: readonly Row[], none?: string): Html {
   if (rows.length === 0 && none !== undefined) return html`<p class="quiet">${none}</p>`;
   return html`<div class="scroll" tabindex="0">
     <table>
@@ -91,13 +91,13 @@ export function table(columns: readonly Column[], rows: readonly Row[], none?: s
  * Returns a quiet table of facts, which breaks its rows in a narrow window. Without columns, each
  * row is a name and a value.
  */
-function factsTable(rows: readonly Row[], columns?: readonly Column[]): Html {
+function factsTable(rows: readonly Row[], columns?: readonly TableColumn[]): Html {
   return html`<table class="facts">
     ${columns ? head(columns) : ''} ${body(columns ?? [names(''), ''], rows)}
   </table>`;
 }
 
-function head(columns: readonly Column[]): Html {
+function head(columns: readonly TableColumn[]): Html {
   const titles = columns.map((column) => {
     if (typeof column === 'string') return html`<th scope="col">${column}</th>`;
     const { title, holds } = column;
@@ -112,7 +112,7 @@ function head(columns: readonly Column[]): Html {
   </thead>`;
 }
 
-function body(columns: readonly Column[], rows: readonly Row[]): Html {
+function body(columns: readonly TableColumn[], rows: readonly Row[]): Html {
   return html`<tbody>
     ${rows.map((row) => {
       const { style, cells } = 'cells' in row ? row : { style: '', cells: row };
@@ -124,7 +124,7 @@ function body(columns: readonly Column[], rows: readonly Row[]): Html {
   </tbody>`;
 }
 
-function bodyCell(column: Column | undefined, cell: Cell): Html {
+function bodyCell(column: TableColumn | undefined, cell: Cell): Html {
   const holds = typeof column === 'object' ? column.holds : 'text';
   if (holds === 'names') return html`<th scope="row">${cell}</th>`;
   // On a phone, each row is a block in which the cells have their titles.
@@ -159,19 +159,19 @@ export function sectionsHtml(
     const title = section.title === undefined ? undefined : textHtml(section.title, reader);
     const content = contentHtml(section, reader);
     if (title === undefined) return content;
-    const beside =
+    const after =
       aside === undefined ? '' : html` <small class="quiet">${textHtml(aside, reader)}</small>`;
     if (isFolded) {
       return html`<details>
-        <summary>${title}${beside}</summary>
+        <summary>${title}${after}</summary>
         ${content}
       </details>`;
     }
     if (level === 3)
-      return html`<h3>${title}${beside}</h3>
+      return html`<h3>${title}${after}</h3>
         ${content}`;
     return html`<section>
-      <h2>${title}${beside}</h2>
+      <h2>${title}${after}</h2>
       ${content}
     </section>`;
   })}`;

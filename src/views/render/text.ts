@@ -49,8 +49,8 @@ interface Place {
 
 function linesOf(section: Section, place: Place, isAll: boolean): Line[] {
   const { title, aside, facts = [], lines = [], table, happened = [], none = '' } = section;
-  const beside = aside === undefined ? [] : ['  ', styled('dim', styledText(aside))];
-  const heading = title === undefined ? [] : [lineOf(styled('bold', styledText(title)), ...beside)];
+  const after = aside === undefined ? [] : ['  ', styled('dim', styledText(aside))];
+  const heading = title === undefined ? [] : [lineOf(styled('bold', styledText(title)), ...after)];
   return [
     ...heading.flatMap((line) => wrapped(line, { width: place.width })),
     ...styledTable(

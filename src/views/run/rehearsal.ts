@@ -203,8 +203,8 @@ function approvalLines(run: RehearsedRun, { approving }: RehearsalView): Text[] 
     .filter((guard) => held[guard] > 0)
     .map((guard) => {
       const { recordType, words } = guardRows[guard];
-      const whom = `${countWords(recordType, held[guard])} would await approval`;
-      const what = `${whom} (${words.counted}; ${words.cause}): after the run, `;
+      const people = `${countWords(recordType, held[guard])} would await approval`;
+      const what = `${people} (${words.counted}; ${words.cause}): after the run, `;
       return [what, approving, ' lets the next run do it'];
     });
 }
@@ -282,7 +282,7 @@ function requestsSection({ requests, limits }: Rehearsal, { asOf }: RehearsalVie
   };
 }
 
-/** Shows whom the live configuration treats differently. */
+/** Shows which people the live configuration treats differently. */
 function differenceSections(rehearsal: Rehearsal, view: RehearsalView): Section[] {
   const { config: file, against: other, differences } = rehearsal;
   if (!other || !differences) return [];

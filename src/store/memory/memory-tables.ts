@@ -1,0 +1,54 @@
+/** What the tables of a memory share: its statements, its keys, and how it is written. */
+import type Database from 'better-sqlite3';
+import { onDisk, type Wait } from '../database/database-access.ts';
+import { metaIn } from '../database/meta-table.ts';
+import { statementsOf, transactionsOf } from '../database/prepared-statements.ts';
+import { keyFor, type MemoryKey } from './memory-key.ts';
+
+/** How long what may be lost waits for another process, in milliseconds. */
+const glanceMs = 50;
+
+/** What the tables of an open memory share. */
+export type MemoryTables = ReturnType<typeof tablesOf>;
+
+/** Returns that for a database; `patiently` runs a statement. */
+export function tablesOf(
+  db: Database.Database,
+  { secret }: MemoryKey,
+  patiently: Wait,
+  statements = statementsOf(db, patiently),
+) {
+  const transactions = transactionsOf(db);
+  const meta = metaIn(statements);
+  return {
+    ...statements,
+    meta,
+    id: meta.get('id') ?? '',
+    /** Returns the key for one purpose. */
+    keyFor: (purpose: string): Buffer => keyFor(`crm-mirror ${purpose}`, secret),
+    /** Runs work that writes in a transaction of its own. */
+    immediately: <T>(work: () => T): T => patiently(() => transactions.immediate(work)),
+    /** Does the same for what may be lost: it hardly waits for another process. */
+    hastily<T>(work: () => T): T {
+      const usual = Number(db.pragma('busy_timeout', { simple: true }));
+      db.pragma(`busy_timeout = ${glanceMs}`);
+      try {
+        return onDisk(db.name, () => transactions.immediate(work));
+      } finally {
+        db.pragma(`busy_timeout = ${usual}`);
+      }
+    },
+    /** Yields rows, and throws for them what every other query throws. */
+    *rows<Row>(rows: IterableIterator<Row>): Generator<Row> {
+      try {
+        for (;;) {
+          const step = patiently(() => rows.next());
+          if (step.done) return;
+          yield step.value;
+        }
+      } finally {
+        rows.return?.();
+      }
+    },
+  };
+}
