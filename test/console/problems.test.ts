@@ -99,7 +99,7 @@ test('a remedy says where, a list says where the rest is, and a viewer sees no v
   const text = (await group.innerText()).replaceAll(/\s+/g, ' ');
   expect(text).toContain('News (contacts.channels[0].subscription): "Mar-0" (1)');
   expect(text).toMatch(
-    /in the CRM, change these values to .Ja. or .Nein.; or have whoever maintains \S+\.yaml name/,
+    /in the CRM, change these values to .Ja. or .Nein.; or let the maintainer of \S+\.yaml name/,
   );
   expect(text).toContain('… and 2 more');
   await group.getByRole('link', { name: 'all of them as CSV' }).waitFor();
