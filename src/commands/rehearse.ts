@@ -19,7 +19,7 @@ import { type Conditions, type Rehearsed, rehearseRun } from '../trials/rehearsa
 import { observeOriginal, type Original } from '../trials/rehearsal/observe-original.ts';
 import { differencesDocument, rehearsedRun } from '../trials/rehearsal/rehearsal-document.ts';
 import { commandLine } from '../compose/output/printed-commands.ts';
-import { signing } from '../engine/report/guard-text.ts';
+import { approving } from '../engine/report/guard-text.ts';
 import { bang } from '../views/run/change-groups.ts';
 import { type Rehearsal, rehearsalSections, rehearsalTitle } from '../views/run/rehearsal.ts';
 import { modeOf } from './sync.ts';
@@ -192,7 +192,7 @@ function report(
     .filter(({ held }) => !held)
     .reduce((sum, { kind, n, own }) => sum + (kind === 'contact' ? n : own), 0);
   const { plan, heldAs = plan } = summary;
-  const approving = config.approvers ? signing(heldAs) : `approve ${heldAs}`;
+  const approval = approving(heldAs, config.approvers !== undefined);
   const sections = [
     {
       title: rehearsalTitle(document, planned),
@@ -202,7 +202,7 @@ function report(
     ...rehearsalSections(document, {
       config,
       who: ({ key }) => key,
-      approving: `\`${commandLine(approving, flags.config)}\``,
+      approving: `\`${commandLine(approval, flags.config)}\``,
       most,
       namesAll: '--all names them all',
     }),

@@ -39,7 +39,7 @@ export function explainHeld(
   const right =
     plan === undefined
       ? 'a run will ask for approval'
-      : `and if it is right: \`crm-mirror ${signs ? signing(plan) : `approve ${plan}`}\``;
+      : `and if it is right: \`crm-mirror ${approving(plan, signs)}\``;
   const anyway = until === undefined ? '' : `; ${sayEnd(until)}`;
   return {
     reason: `${countWords(recordType, fresh)} ${words.would}, and this awaits approval: ${whyOf(held, volume, limit)}`,
@@ -120,6 +120,11 @@ export function waitWords(of: AskedClass, n: number, until: string): string {
 
 /** The time after which a rejected change awaits approval again, in milliseconds. */
 export const rejectedForMs = 30 * 86_400_000;
+
+/** Returns the command that approves a plan; `signs`: by a signature. */
+export function approving(plan: string, signs: boolean): string {
+  return signs ? signing(plan) : `approve ${plan}`;
+}
 
 /** Returns the command with which an approver signs. */
 export function signing(plan: string): string {

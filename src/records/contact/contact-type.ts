@@ -21,8 +21,7 @@ import { acknowledge, made } from './send/acknowledged-change.ts';
 import { erase } from './send/contact-erasure.ts';
 import { contactDesire, type ContactFields, fieldNames } from './observe/desired-contact.ts';
 import { decidePerson, phase, release, unerased } from './consent/decide.ts';
-import { gates } from './consent/gates.ts';
-import { rules as consentRules } from './consent/rules.ts';
+import { ruleNamed } from './consent/gates.ts';
 import { rulesOf } from './consent/facts.ts';
 import type { PersonRules } from './consent/person-facts.ts';
 import { settle } from './settle-conflict.ts';
@@ -115,7 +114,7 @@ export function contactType(options: ContactOptions): RecordType {
     decide: (states) => decidePerson(decodedStates(states, decode), rules),
     undo: (states, undoing) => undoPerson(decodedStates(states, decode), rules, undoing),
     settle: (states, asked) => settle(decodedStates(states, decode), rules, asked),
-    reason: (_, rule) => [...consentRules, ...gates].find(({ id }) => id === rule)?.asks ?? '',
+    reason: (_, rule) => ruleNamed(rule)?.asks ?? '',
     route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
     lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
     look: (change, known) => settled(() => precheck(access, decode.change(change), known)),

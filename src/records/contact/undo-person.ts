@@ -40,10 +40,9 @@ import { type Undone, changedLater, type NotUndone, type Undoing } from '../reco
 import { changeOf, decidePerson } from './consent/decide.ts';
 import { factsOf, verdictIn } from './consent/facts.ts';
 import type { PersonFacts, PersonRules } from './consent/person-facts.ts';
-import { gates } from './consent/gates.ts';
+import { ruleNamed } from './consent/gates.ts';
 import { isChanged, timeOf, isOurs, isTheirs } from './observe/observed-contact.ts';
 import { restoredFrom, statingOut } from './consent/own-opt-outs.ts';
-import { rules as table } from './consent/rules.ts';
 import {
   type ContactStates,
   type Membership,
@@ -137,8 +136,7 @@ function inverseOf(done: DoneChange, all: Facts): Change | NotUndone {
     const change = wanted.find((one) => one.op === 'opt_in' && one.part === part);
     if (!change || !isOurs(free.now.channels[part])) {
       const { by } = verdictIn(free, part).verdict;
-      const asks = [...table, ...gates].find(({ id }) => id === by)?.asks ?? by;
-      return refused(done, by, asks);
+      return refused(done, by, ruleNamed(by)?.asks ?? by);
     }
     if (free.shown.some((contact) => isChangedAfter(contact, doneAt))) {
       return refused(done, 'changed-since', changedSince);

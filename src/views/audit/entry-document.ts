@@ -15,8 +15,7 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
 import { isSignedDecision } from '../../store/memory/verify-log.ts';
 import { keyId } from '../../store/memory/memory-key.ts';
-import { gates } from '../../records/contact/consent/gates.ts';
-import { rules } from '../../records/contact/consent/rules.ts';
+import { ruleNamed } from '../../records/contact/consent/gates.ts';
 import { changeName } from '../../compose/output/change-words.ts';
 import { csvLines } from '../../compose/output/csv-text.ts';
 import type { Section, Text } from '../sections.ts';
@@ -295,7 +294,7 @@ export function writeFacts(entry: EntryDocument): Fact[] {
 
 /** Returns the words of a rule, with its name. */
 export function ruleText(id: string): string {
-  const rule = [...rules, ...gates].find((one) => one.id === id);
+  const rule = ruleNamed(id);
   if (!rule) return id;
   const row = rule.row === undefined ? '' : `rule ${rule.row}, `;
   return `${rule.asks} (${row}${id})`;

@@ -17,7 +17,13 @@ import { lasting } from '../../compose/output/format-values.ts';
 import { commandLine } from '../../compose/output/printed-commands.ts';
 import type { Config } from '../../config/config.ts';
 import { pendingApprovals } from '../../engine/guard/signed-approvals.ts';
-import { countWords, sayPending, signing, sayEnd } from '../../engine/report/guard-text.ts';
+import {
+  approving,
+  countWords,
+  sayPending,
+  signing,
+  sayEnd,
+} from '../../engine/report/guard-text.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 import type { Names } from '../lookup/person-names.ts';
 import type { Section } from '../sections.ts';
@@ -335,7 +341,7 @@ function howToApprove(
     if (own === undefined) return `a run will ask for approval: ${quoted(`undo ${undoes}`)}`;
     return `${quoted(signing(own.plan))}, then ${quoted(`undo ${undoes} --yes`)}`;
   }
-  if (plan !== undefined) return quoted(approvers ? signing(plan) : `approve ${plan}`);
+  if (plan !== undefined) return quoted(approving(plan, approvers !== undefined));
   if (approvers) return 'a run will ask for approval';
   return `a run will ask for approval; to run and approve: ${quoted(`sync --approve ${heldAs}`)}`;
 }

@@ -5,7 +5,7 @@ import { counted } from '../../domain/values/counted.ts';
 import { sayHeld } from '../../engine/erasure/pending/unfinished-erasures.ts';
 import {
   sayPending,
-  signing,
+  approving,
   approvingUndo,
   countWords,
   sayEnd,
@@ -117,7 +117,7 @@ function approvalLines({ held, signatures, optOutsByEvents, at }: CurrentStatus)
       const pending = signatures?.pending.filter((one) => one.plan === plan) ?? [];
       const signed = pending.map((one) => `; ${sayPending(one)}`).join('');
       // Either approves the plan, or signs what others have signed of it.
-      const how = signatures ? signing(pending[0]?.part ?? plan) : `approve ${plan}`;
+      const how = approving(pending[0]?.part ?? plan, signatures !== null);
       return {
         code: 'held',
         text:

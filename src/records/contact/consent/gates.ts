@@ -292,7 +292,12 @@ export function passGates(
  * an incomplete reading and a contact that vanished, was renamed or has a duplicate are no answers.
  */
 export function isBar({ by }: Verdict): boolean {
-  return [...rules, ...gates].some(({ id, bars }) => id === by && bars);
+  return ruleNamed(by)?.bars === true;
+}
+
+/** Returns the rule or gate with this id. */
+export function ruleNamed(id: string | null) {
+  return [...rules, ...gates].find((one) => one.id === id);
 }
 
 /**
