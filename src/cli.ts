@@ -12,7 +12,7 @@ import {
   formIn,
   formOf,
 } from './commands/table.ts';
-import { overview } from './commands/overview.ts';
+import { helpLines, overview } from './commands/overview.ts';
 import { renderLine } from './compose/output/text-style.ts';
 import { configVariable, isUsual, withConfig } from './compose/output/printed-commands.ts';
 import { visibleLines } from './compose/output/visible-text.ts';
@@ -32,6 +32,7 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
   const argv = given[0] === 'help' ? [...given.slice(1), '--help'] : given;
   const called = findCommand(argv);
   const { shell, fail } = documented(argv, real, called);
+  const { width = 80 } = shell;
   const former = [argv.slice(0, 2).join(' '), argv[0] ?? ''].find((name) => formerNames[name]);
   if (former !== undefined) {
     const text = `\`crm-mirror ${former}\` is now \`crm-mirror ${formerNames[former]}\``;
@@ -43,12 +44,17 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
     .exitOverride()
     .helpCommand(false)
     .configureOutput({
+      getOutHelpWidth: () => width,
       writeOut: (text) => {
-        for (const line of text.trimEnd().split('\n')) shell.print(line);
+        for (const line of helpLines(text, width)) shell.print(line);
       },
       writeErr: (text) => shell.note(text.trimEnd()),
     })
-    .showHelpAfterError('(crm-mirror --help lists the commands)');
+    .showHelpAfterError(
+      called
+        ? `(crm-mirror ${called.name} --help explains it)`
+        : '(crm-mirror --help lists the commands)',
+    );
   program.helpInformation = overview;
   for (const { name, summary, isHidden: hidden = false } of commands) {
     const words = name.split(' ');
@@ -78,6 +84,13 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
           module.run(command, { ...shell, form, ...own });
         code = await (shell.admit ? shell.admit(form, run) : run());
       });
+    }
+    // The help of a group names the arguments of its commands.
+    const members = called?.load
+      ? []
+      : commands.filter((one) => one.name.startsWith(`${called?.name} `));
+    for (const { name, load } of members) {
+      (await load?.())?.options(name.split(' ').reduce(memberOf, program));
     }
     await program.parseAsync(argv.length > 0 ? [...argv] : ['--help'], { from: 'user' });
     return code;

@@ -63,7 +63,7 @@ export const parts = {
         .option('--since <time>', 'only entries from then on: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
         .addHelpText(
           'after',
-          '\nThe oldest first. The log itself contains no address: it is found by a keyed hash, which\n' +
+          '\nThe oldest first. The log itself contains no address: it is found by a keyed hash, which ' +
             '`forget` drops. It reads the log only and works during a run.',
         );
     },
@@ -81,7 +81,7 @@ export const parts = {
         .option('--output <file>', 'write to this file, which must not exist, and not to stdout')
         .addHelpText(
           'after',
-          '\nIt contains no address: people are marks of this log (person), which `audit show` finds by\n' +
+          '\nIt contains no address: people are marks of this log (person), which `audit show` finds by ' +
             'the address. It reads the log only and works during a run.',
         );
     },

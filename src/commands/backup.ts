@@ -13,10 +13,10 @@ export function options(command: Command): void {
     .argument('<file>', 'where the copy goes; nothing is overwritten')
     .addHelpText(
       'after',
-      '\nAlso writes FILE-memory, a copy of the memory (do-not-contact list, audit log and request log),\n' +
-        'and its key, FILE-memory-key. A key that the configuration keeps elsewhere is not copied. Each\n' +
-        'copy shows one moment, also while a run is writing, and is checked before it gets its name.\n' +
-        'To restore them: docs/backup-and-restore.md.\n' +
+      '\nAlso writes FILE-memory, a copy of the memory (do-not-contact list, audit log and request log), ' +
+        'and its key, FILE-memory-key. A key that the configuration keeps elsewhere is not copied. Each ' +
+        'copy shows one moment, also while a run is writing, and is checked before it gets its name. ' +
+        'To restore them: docs/backup-and-restore.md. ' +
         'The copies contain addresses: protect them as you protect the CRM.',
     );
 }

@@ -39,8 +39,8 @@ export function options(command: Command): void {
     )
     .addHelpText(
       'after',
-      '\nReads the snapshot only, so it works beside runs from cron and beside a worker, which has the\n' +
-        'same console in its own server. Without a file of users (server.users), it prints a link that\n' +
+      '\nReads the snapshot only, so it works beside runs from cron and beside a worker, which has the ' +
+        'same console in its own server. Without a file of users (server.users), it prints a link that ' +
         'lets only you in, and you may do everything that the commands can.',
     );
 }

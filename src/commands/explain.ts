@@ -50,10 +50,10 @@ export function options(command: Command): void {
     .option('--public-key <file...>', 'with --verify: accept only these keys (PEM)')
     .addHelpText(
       'after',
-      '\nReads the CRM, the platform, the snapshot, the do-not-contact list, the audit log and the\n' +
-        'request log. Says first which mail the person receives and why, then what a run would do.\n' +
-        'It changes nothing, and works during a run. It exits with 0 whatever it finds; with --json,\n' +
-        '`crm.read` and `platform.read` say whether both sides could be read. Names and properties\n' +
+      '\nReads the CRM, the platform, the snapshot, the do-not-contact list, the audit log and the ' +
+        'request log. Says first which mail the person receives and why, then what a run would do. ' +
+        'It changes nothing, and works during a run. It exits with 0 whatever it finds; with --json, ' +
+        '`crm.read` and `platform.read` say whether both sides could be read. Names and properties ' +
         'are shown where addresses are.\n\n' +
         "A file (--output) contains the person's address and data, and other people as hashes. It\n" +
         'exits with 1 if a part could not be read, or if the audit log is not as it was written.',

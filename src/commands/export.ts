@@ -11,13 +11,15 @@ import { namesOf } from '../views/lookup/person-names.ts';
 import {
   csvHead,
   csvOf,
+  entriesSection,
   ownerships,
   type RecordedEntry,
   type RowFilter,
   selected,
   statuses,
-  tableLines,
 } from '../views/person/recorded-rows.ts';
+import { renderLine } from '../compose/output/text-style.ts';
+import { sectionLines } from '../views/render/text.ts';
 import { look, type LookFlags, lookOptions, namingOptions } from '../app/snapshot-command.ts';
 
 const formats = ['jsonl', 'csv', 'table'] as const;
@@ -57,11 +59,11 @@ export const parts = {
         )
         .addHelpText(
           'after',
-          '\n  status      subscribed or unsubscribed (in a channel), all_mail: opted out of all mail,\n' +
-            '              blocked or suppressed; vanished: no longer on the platform\n' +
-            `${ownershipHelp}${reading}\n` +
-            'People are hashes unless --addresses is given; a table at a terminal names them. The file\n' +
-            'is readable for you alone (0600), and no cell of the CSV is a formula to a spreadsheet.\n' +
+          '\n  status      subscribed or unsubscribed (in a channel), all_mail: opted out of all mail, ' +
+            'blocked or suppressed; vanished: no longer on the platform\n' +
+            `${ownershipHelp}${reading} ` +
+            'People are hashes unless --addresses is given; a table at a terminal names them. The file ' +
+            'is readable for you alone (0600), and no cell of the CSV is a formula to a spreadsheet. ' +
             'With --output, --json prints how many records were written.',
         );
     },
@@ -122,7 +124,8 @@ function* linesOf(
     // The columns are as wide as the longest cell.
     else shown.push(entry);
   }
-  if (format === 'table') yield* shown.length > 0 ? tableLines(shown) : ['Nothing is recorded.'];
+  if (format !== 'table') return;
+  for (const line of sectionLines([entriesSection(shown)])) yield renderLine(line, false);
 }
 
 function refuseUnknownChannel({ channel }: Flags, { contacts, file }: Config): void {

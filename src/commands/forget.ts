@@ -26,11 +26,11 @@ export function options(command: Command): void {
     .option('--yes', 'agree to it, and ask nothing')
     .addHelpText(
       'after',
-      '\nOpts the person out of everything, deletes every contact of the address on the platform, and\n' +
-        'removes them from the snapshot, no matter who created them or what policy says. Only a keyed hash\n' +
-        'stays, so that no run brings them back; `allow` takes that back. Remove them from the CRM too.\n' +
-        'Other addresses that the same CRM record had are named, and not changed: forget each that is\n' +
-        'the same person. Older backups still contain the person. On a terminal it asks; elsewhere it\n' +
+      '\nOpts the person out of everything, deletes every contact of the address on the platform, and ' +
+        'removes them from the snapshot, no matter who created them or what policy says. Only a keyed hash ' +
+        'stays, so that no run brings them back; `allow` takes that back. Remove them from the CRM too. ' +
+        'Other addresses that the same CRM record had are named, and not changed: forget each that is ' +
+        'the same person. Older backups still contain the person. On a terminal it asks; elsewhere it ' +
         'needs --yes and the address, because nobody can see which person a hash means.',
     );
 }

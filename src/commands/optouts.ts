@@ -27,18 +27,18 @@ export function options(command: Command): void {
     .option('--spreadsheet', 'write texts that a spreadsheet would take for formulas as texts')
     .addHelpText(
       'after',
-      '\nFor the CRM: shows addresses, as CSV (email,crm id,channel,cause,after,by) or with --json,\n' +
+      '\nFor the CRM: shows addresses, as CSV (email,crm id,channel,cause,after,by) or with --json, ' +
         'the earliest first. A person with several ids in the CRM has a line for each.\n\n' +
         '  channel  one of the mirror, or * for all mail\n' +
-        '  cause    opt_out: opted out of the channel; of all mail: unsubscribed, blocked, complaint,\n' +
-        '           bounce or suppressed; all_mail: opted out of all mail, and which of these is not known;\n' +
-        "           doubtful: it may be the channel's default, or our own request without an answer, so\n" +
-        '           it is not reported to the CRM\n' +
+        '  cause    opt_out: opted out of the channel; of all mail: unsubscribed, blocked, complaint, ' +
+        'bounce or suppressed; all_mail: opted out of all mail, and which of these is not known; ' +
+        "doubtful: it may be the channel's default, or our own request without an answer, so " +
+        'it is not reported to the CRM\n' +
         '  after    the opt-out is later than this; empty if no run saw the person subscribed\n' +
         '  by       the opt-out is not later than this: when a run first saw it\n\n' +
-        'Lists what runs have seen. Only full runs, events and `sync --person` see an opt-out of a single\n' +
-        'channel. Reads the snapshot, and the do-not-contact list for people that the CRM wants in again\n' +
-        'after their contact was deleted. Works during a run, and changes nothing. A day begins at\n' +
+        'Lists what runs have seen. Only full runs, events and `sync --person` see an opt-out of a single ' +
+        'channel. Reads the snapshot, and the do-not-contact list for people that the CRM wants in again ' +
+        'after their contact was deleted. Works during a run, and changes nothing. A day begins at ' +
         'midnight UTC; 7d, 12h or 30m means so long ago.',
     );
 }

@@ -1,4 +1,5 @@
-/** Writes what `crm-mirror` alone and `crm-mirror --help` print, for 80 columns. */
+/** Writes what `crm-mirror` alone and `--help` print. */
+import { renderLine, wrapped } from '../compose/output/text-style.ts';
 import { commands, tasks } from './table.ts';
 
 /** Returns the help: the commands of every day one by one, the others by what they are for. */
@@ -24,4 +25,21 @@ export function overview(): string {
     }),
     '',
   ].join('\n');
+}
+
+/**
+ * Returns the lines of a help text of this width. Lines that are not indented are paragraphs; what
+ * is explained in a list stays in its column.
+ */
+export function helpLines(text: string, width: number): string[] {
+  const paragraphs: string[] = [];
+  for (const line of text.trimEnd().split('\n')) {
+    const last = paragraphs.at(-1) ?? '';
+    if (/^\S/.test(last) && /^\S/.test(line)) paragraphs.splice(-1, 1, `${last} ${line}`);
+    else paragraphs.push(line);
+  }
+  return paragraphs.flatMap((line) => {
+    const hang = /^ +(?:\S+ )*\S+ {2,}(?=\S)|^ */.exec(line)?.[0].length ?? 0;
+    return wrapped(line, { width, hang }).map((one) => renderLine(one, false));
+  });
 }

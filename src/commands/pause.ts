@@ -13,8 +13,8 @@ export const pause: CommandModule = {
   options(command) {
     deciderOptions(lookOptions(command), 'why; `status` shows it').addHelpText(
       'after',
-      `\nsync and backfill end at once, with exit code ${exitCode('busy')}, until \`resume\`; plan, check, status and\n` +
-        'runs go on working. A run that is under way goes on to its end: to stop that too, send it\n' +
+      `\nsync and backfill end at once, with exit code ${exitCode('busy')}, until \`resume\`; plan, check, status and ` +
+        'runs go on working. A run that is under way goes on to its end: to stop that too, send it ' +
         'SIGTERM or press Ctrl-C.',
     );
   },

@@ -6,7 +6,6 @@ import { loadConfig } from '../config/load-config.ts';
 import { Invalid, renderProblem, Unavailable } from '../domain/errors.ts';
 import { connect } from '../compose/platform-connection.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
-import { table } from '../compose/output/table.ts';
 import { cell } from '../compose/output/visible-text.ts';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import type { Domain, Template } from '../platform/answer-schemas.ts';
@@ -14,6 +13,7 @@ import type { Platform } from '../platform/platform.ts';
 import { domainCreateBody, testSendBody } from '../platform/request-schemas.ts';
 import { openSnapshot } from '../store/snapshot.ts';
 import { type CommandAnswer, type LookFlags, lookOptions, print } from '../app/snapshot-command.ts';
+import type { Section } from '../views/sections.ts';
 
 export const parts = {
   list: {
@@ -104,11 +104,11 @@ async function list(command: Command, shell: Shell): Promise<number> {
   return reach(command.opts<ReachFlags>(), shell, async ({ platform, signal }) => {
     const domains: Domain[] = [];
     for await (const domain of platform.domains.all({}, { signal })) domains.push(domain);
-    return { document: { domains }, lines: domains.length > 0 ? shown(domains) : ['No domains.'] };
+    return { document: { domains }, sections: domainSections(domains) };
   });
 }
 
-function shown(domains: readonly Domain[]): string[] {
+function domainSections(domains: readonly Domain[]): Section[] {
   const rows = domains.map((domain) => [
     domain.domain,
     domain.status,
@@ -119,14 +119,14 @@ function shown(domains: readonly Domain[]): string[] {
     domain.id,
   ]);
   const failed = domains.filter(({ verificationFailedReason }) => verificationFailedReason);
+  const columns = ['Domain', 'Status', 'Sends', 'Receives', 'TLS', 'Last verified', 'Id'];
   return [
-    ...table([
-      ['DOMAIN', 'STATUS', 'SENDS', 'RECEIVES', 'TLS', 'LAST VERIFIED', 'ID'],
-      ...rows.map((row) => row.map(cell)),
-    ]),
-    ...failed.map(
-      ({ domain, verificationFailedReason: why }) => `${cell(domain)} failed: ${cell(why)}`,
-    ),
+    { table: { columns, rows: rows.map((row) => row.map(cell)) }, none: 'No domains.' },
+    {
+      lines: failed.map(
+        ({ domain, verificationFailedReason: why }) => `${cell(domain)} failed: ${cell(why)}`,
+      ),
+    },
   ];
 }
 
@@ -151,7 +151,7 @@ async function create(command: Command, shell: Shell): Promise<number> {
   return reach(flags, shell, async ({ platform, signal }) => {
     const look = 'crm-mirror platform domains list tells';
     const made = await once(platform.domains.create(parsed.data, { signal }), look);
-    return { document: made, lines: [...shown([made]), ...recordsOf(made)] };
+    return { document: made, sections: [...domainSections([made]), ...dnsSections(made)] };
   });
 }
 
@@ -166,23 +166,15 @@ const mend: Record<string, { reason: string; fix?: string }> = {
   tls: { reason: '--tls: there are opportunistic and enforced' },
 };
 
-function recordsOf({ domain, id, dnsRecords }: Domain): string[] {
+function dnsSections({ domain, id, dnsRecords }: Domain): Section[] {
   if (!dnsRecords || dnsRecords.length === 0) return [];
-  const rows = dnsRecords.map((record) =>
-    [
-      record.recordType,
-      record.name,
-      record.recordTypeName,
-      record.ttl,
-      record.priority,
-      record.value,
-    ].map(cell),
+  const rows = dnsRecords.map((one) =>
+    [one.recordType, one.name, one.recordTypeName, one.ttl, one.priority, one.value].map(cell),
   );
+  const verify = `crm-mirror platform domains verify ${cell(id)}`;
   return [
-    '',
-    `Put these into the DNS of ${cell(domain)}, then: crm-mirror platform domains verify ${cell(id)}`,
-    '',
-    ...table([['TYPE', 'NAME', 'FOR', 'TTL', 'PRIORITY', 'VALUE'], ...rows]),
+    { lines: [`Put these into the DNS of ${cell(domain)}, then: \`${verify}\``] },
+    { table: { columns: ['Type', 'Name', 'For', 'TTL', 'Priority', 'Value'], rows } },
   ];
 }
 
@@ -315,11 +307,9 @@ async function enable(command: Command, shell: Shell): Promise<number> {
   return reach(command.opts<ReachFlags>(), shell, async ({ platform, signal }) => {
     const key = await platform.apiKeys.enable(id, { signal });
     const { name, start, enabled, permissions, requestCount } = key;
-    const lines = table([
-      ['KEY', 'BEGINS WITH', 'ENABLED', 'PERMISSIONS', 'REQUESTS', 'ID'],
-      [name, start, enabled, permissions, requestCount, key.id].map(cell),
-    ]);
-    return { document: key, lines, failed: !enabled };
+    const columns = ['Key', 'Begins with', 'Enabled', 'Permissions', 'Requests', 'Id'];
+    const row = [name, start, enabled, permissions, requestCount, key.id].map(cell);
+    return { document: key, sections: [{ table: { columns, rows: [row] } }], failed: !enabled };
   });
 }
 

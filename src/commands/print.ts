@@ -20,10 +20,10 @@ export const parts = {
         .addArgument(command.createArgument('<shell>', 'bash, zsh or fish').choices(shells))
         .addHelpText(
           'after',
-          '\nbash: source <(crm-mirror print completion bash), in ~/.bashrc; needs bash-completion\n' +
-            'zsh:  crm-mirror print completion zsh > ~/.zfunc/_crm-mirror, a folder in $fpath before\n' +
-            '      compinit\n' +
-            'fish: crm-mirror print completion fish > ~/.config/fish/completions/crm-mirror.fish',
+          '\n  bash  `source <(crm-mirror print completion bash)` in ~/.bashrc; needs bash-completion\n' +
+            '  zsh   `crm-mirror print completion zsh > ~/.zfunc/_crm-mirror`, a folder in $fpath ' +
+            'before compinit\n' +
+            '  fish  crm-mirror print completion fish > ~/.config/fish/completions/crm-mirror.fish',
         );
     },
     async run(command, shell) {

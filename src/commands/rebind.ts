@@ -14,8 +14,8 @@ import { exitCode } from '../compose/output/exit-codes.ts';
 export function options(command: Command): void {
   lookOptions(command).addHelpText(
     'after',
-    '\nFor a platform that has moved to another address, or a key that was rotated. It is proven\n' +
-      'first, by reading alone, that it is the same organization: a template names it, else most of\n' +
+    '\nFor a platform that has moved to another address, or a key that was rotated. It is proven ' +
+      'first, by reading alone, that it is the same organization: a template names it, else most of ' +
       `20 recorded people are there. It is refused otherwise (exit code ${exitCode('invalid')}). Nothing is run.`,
   );
 }

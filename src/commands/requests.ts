@@ -8,10 +8,9 @@ import { masked, namedBy, wordOf } from '../views/lookup/person-names.ts';
 import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
 import type { Seen } from '../views/lookup/seen-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { table } from '../compose/output/table.ts';
 import { verboseOption } from '../compose/output/verbosity.ts';
-import { visibleLine } from '../compose/output/visible-text.ts';
 import { withCommas } from '../domain/values/counted.ts';
+import { numbers, type TableRow } from '../views/sections.ts';
 
 interface Flags extends LookFlags {
   person?: string;
@@ -35,9 +34,9 @@ export function options(command: Command): void {
     .option('--last <n>', `how many, the newest first (${shownUsually})`)
     .addHelpText(
       'after',
-      '\nShows what the commands that write, and the worker, sent to the platform, and what it answered.\n' +
-        'Each attempt is a request of its own (TRY). Of a list only the size is kept. --verbose and\n' +
-        '--json show the texts. Addresses appear as hashes, except at a terminal or with --addresses.\n' +
+      '\nShows what the commands that write, and the worker, sent to the platform, and what it answered. ' +
+        'Each attempt is a request of its own (Try). Of a list only the size is kept. --verbose and ' +
+        '--json show the run and the texts. Addresses appear as hashes, except at a terminal or with --addresses. ' +
         '`requests` in the configuration states how long requests are kept (14 days).',
     );
 }
@@ -62,31 +61,16 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       },
     );
     const document = { mirror, since: timeOf(filter.since), requests: told, more };
-    if (shown.length === 0) {
-      let why = `No requests of ${mirror} are logged yet; a run logs them in ${memory.path}`;
-      if (found !== undefined) why = `No such requests of ${mirror} are logged`;
-      if (!requests.isOn) why = `The requests of ${mirror} are not logged (requests.log is off)`;
-      return { document, lines: [why] };
-    }
+    let none = `No requests of ${mirror} are logged yet; a run logs them in ${memory.path}`;
+    if (found !== undefined) none = `No such requests of ${mirror} are logged`;
+    if (!requests.isOn) none = `The requests of ${mirror} are not logged (requests.log is off)`;
+    const columns = ['Sent', 'Route', 'Status', numbers('ms'), numbers('Try'), 'Person'];
+    const rows = shown.map((one) => rowOf(one, flags.verbose === true));
     const rest = `… and ${withCommas(more)} more (--last ${last + more} shows all)`;
-    const [head = '', ...rows] = table(
-      [
-        ['SENT', 'RUN', 'ROUTE', 'STATUS', 'MS', 'TRY', 'PERSON'],
-        ...shown.map((one) => [
-          timeOf(one.at),
-          one.run ?? '–',
-          one.route,
-          String(one.status ?? '–'),
-          withCommas(one.ms),
-          String(one.attempt),
-          one.person ?? (one.rows === null ? '–' : `– (${withCommas(one.rows)} listed)`),
-        ]),
-      ],
-      { right: [4, 5] },
-    );
-    const isVerbose = flags.verbose === true;
-    const texts = rows.flatMap((row, at) => [row, ...textsOf(shown[at], isVerbose)]);
-    return { document, lines: [head, ...texts, ...(more > 0 ? [rest] : [])] };
+    return {
+      document,
+      sections: [{ table: { columns, rows }, none }, { lines: more > 0 ? [rest] : [] }],
+    };
   });
 }
 
@@ -117,19 +101,29 @@ function filterOf(flags: Flags, { config, snapshot, now }: Seen): RequestFilter 
   };
 }
 
-function textsOf(one: LoggedRequest | undefined, isVerbose: boolean): string[] {
-  if (!one) return [];
-  const { method, path, requestId, request, answer, failure, status, size } = one;
+function rowOf(one: LoggedRequest, isVerbose: boolean): TableRow {
+  const { run, method, path, requestId, request, answer, failure, status, size } = one;
   const isFailed = status === null || status < 200 || status > 299;
-  const id = requestId === null ? '' : `, request id ${requestId}`;
-  const bytes = size === null ? '' : `${withCommas(size)} bytes`;
-  const answered = failure ?? answer ?? bytes;
-  const texts = [
-    ...(isVerbose ? [`    ${method} ${path}${id}`] : []),
-    ...(isVerbose && request !== null ? [`    sent      ${request}`] : []),
-    ...(isVerbose || isFailed ? [`    answered  ${answered || '–'}`] : []),
+  const ids = [
+    ...(run === null ? [] : [`run ${run}`]),
+    ...(requestId === null ? [] : [`request id ${requestId}`]),
   ];
-  return texts.map((text) => visibleLine(text));
+  const bytes = size === null ? '' : `${withCommas(size)} bytes`;
+  return {
+    cells: [
+      timeOf(one.at),
+      one.route,
+      String(status ?? '–'),
+      withCommas(one.ms),
+      String(one.attempt),
+      one.person ?? (one.rows === null ? '–' : `– (${withCommas(one.rows)} listed)`),
+    ],
+    notes: [
+      ...(isVerbose ? [[`${method} ${path}`, ...ids].join(', ')] : []),
+      ...(isVerbose && request !== null ? [`sent      ${request}`] : []),
+      ...(isVerbose || isFailed ? [`answered  ${(failure ?? answer ?? bytes) || '–'}`] : []),
+    ],
+  };
 }
 
 function timeOf(at: number): string {

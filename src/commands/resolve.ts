@@ -27,13 +27,13 @@ export function options(command: Command): void {
     .option('--by <name>', 'who decides (the user and host that call it)')
     .addHelpText(
       'after',
-      '\nRecords the decision, with who and when, and sends nothing: the next run does. `explain` shows\n' +
+      '\nRecords the decision, with who and when, and sends nothing: the next run does. `explain` shows ' +
         'it. It reads the CRM and the platform, to decide about what they show now.\n\n' +
         '--in is accepted only where nobody is known to have opted out: for an opt-out that the mirror\n' +
         "made on the CRM's word (rule 16), and for one that may be a default of the platform. It counts\n" +
-        'for that very opt-out: if the person opts out again, they are out again. What a person\n' +
+        'for that very opt-out: if the person opts out again, they are out again. What a person ' +
         'did on the platform, a block, a bounce, a complaint and an erasure are refused (exit 2).\n\n' +
-        '--out goes to the do-not-contact list. Runs opt the person out of the channel as if the CRM\n' +
+        '--out goes to the do-not-contact list. Runs opt the person out of the channel as if the CRM ' +
         'said so, until the CRM states an opt-in later (contacts.consentAt), or `allow` takes it back.\n\n' +
         'The texts are stored and logged: name no address in them.',
     );

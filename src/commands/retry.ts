@@ -28,14 +28,14 @@ export function options(command: Command): void {
     .option('--read-again', 'have the next run read this person on the platform, and decide anew')
     .addHelpText(
       'after',
-      '\nWhat the platform refused is not sent again until its record changes; an opt-out is tried\n' +
-        'again after 1, 2, 4 ... hours, at most daily. After this the next run sends it once more,\n' +
-        'if the CRM still wants it; until then it counts as rejected.\n' +
+      '\nWhat the platform refused is not sent again until its record changes; an opt-out is tried ' +
+        'again after 1, 2, 4 ... hours, at most daily. After this the next run sends it once more, ' +
+        'if the CRM still wants it; until then it counts as rejected. ' +
         'Without a name it also ends a quarantine, in which nothing but opt-outs is sent.\n\n' +
-        '--read-again, for one person and with a --reason, also forgets how the platform last showed\n' +
-        'the person and what the last run decided: the next run, a fast one too, reads the person\n' +
-        'there. What protects the person is kept: every opt-out and who made it, the do-not-contact\n' +
-        'list, what an operator decided, what awaits approval, and whose contact it is. While the\n' +
+        '--read-again, for one person and with a --reason, also forgets how the platform last showed ' +
+        'the person and what the last run decided: the next run, a fast one too, reads the person ' +
+        'there. What protects the person is kept: every opt-out and who made it, the do-not-contact ' +
+        'list, what an operator decided, what awaits approval, and whose contact it is. While the ' +
         'outcome of a change of the person is unknown, it exits with 75.',
     );
 }

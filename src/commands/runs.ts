@@ -36,8 +36,8 @@ export function options(command: Command): void {
     )
     .addHelpText(
       'after',
-      '\nShows the runs of the time that `keep` states. A run that was killed counts as interrupted.\n' +
-        'Of the changes of one run, those that failed come first. A change that was no\n' +
+      '\nShows the runs of the time that `keep` states. A run that was killed counts as interrupted. ' +
+        'Of the changes of one run, those that failed come first. A change that was no ' +
         'longer right when it was to be sent is not sent: the same run or the next one decides again.',
     );
 }

@@ -11,8 +11,8 @@ import { attentionSection, statusSection } from '../views/status/status-sections
 export function options(command: Command): void {
   verboseOption(namingOptions(command)).addHelpText(
     'after',
-    '\nReads the snapshot only and changes nothing, so it works during a run. The exit code is 0\n' +
-      'whatever the state; with --json, `ok` is false and `attention` says why if something needs\n' +
+    '\nReads the snapshot only and changes nothing, so it works during a run. The exit code is 0 ' +
+      'whatever the state; with --json, `ok` is false and `attention` says why if something needs ' +
       'attention.',
   );
 }

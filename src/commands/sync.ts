@@ -57,12 +57,12 @@ export function options(command: Command): void {
     .option('--reason <text>', 'with --approve: why')
     .addHelpText(
       'after',
-      '\n--person reads the whole CRM, but only this person on the platform; --id reads that record\n' +
-        'alone, as an event does. Both change nobody else, and no templates. A person who is not in the\n' +
-        'CRM does not count as missing: only full runs count that. If the person is unknown, there is\n' +
+      '\n--person reads the whole CRM, but only this person on the platform; --id reads that record ' +
+        'alone, as an event does. Both change nobody else, and no templates. A person who is not in the ' +
+        'CRM does not count as missing: only full runs count that. If the person is unknown, there is ' +
         `nothing to do: exit ${exitCode('done')}.\n\n` +
-        '--plan reads both sides again and plans again: unless the very same changes come out, nothing\n' +
-        `is done (exit ${exitCode('invalid')}). A plan is applied once, to its mirror, within 24 hours. If the run finds\n` +
+        '--plan reads both sides again and plans again: unless the very same changes come out, nothing ' +
+        `is done (exit ${exitCode('invalid')}). A plan is applied once, to its mirror, within 24 hours. If the run finds ` +
         'that other changes are needed, the next run makes them.',
     );
 }

@@ -44,10 +44,10 @@ export function options(command: Command): void {
     .option('--reason <text>', 'why; the audit log keeps it, and with --approve the approval, too')
     .addHelpText(
       'after',
-      '\nReads both sides, and makes a plan of inverses, which passes the guards like any other plan.\n' +
-        'An opt-in of that run is taken back by an opt-out. An opt-out is taken back only where the CRM\n' +
-        'states an opt-in today, and nobody has said no since. A template returns to the version before.\n' +
-        'What cannot be undone is listed with the reason, before anything is sent. No run does again what\n' +
+      '\nReads both sides, and makes a plan of inverses, which passes the guards like any other plan. ' +
+        'An opt-in of that run is taken back by an opt-out. An opt-out is taken back only where the CRM ' +
+        'states an opt-in today, and nobody has said no since. A template returns to the version before. ' +
+        'What cannot be undone is listed with the reason, before anything is sent. No run does again what ' +
         'was undone until the CRM states something else. An undo can be undone. See docs/undo.md.',
     );
 }

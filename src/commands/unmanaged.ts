@@ -64,16 +64,16 @@ export function options(command: Command): void {
     .option('--withdraw <hash>', 'take the decision about them back (with --decided)')
     .addHelpText(
       'after',
-      '\nLists people whom the CRM marks as deleted, or whom contacts.include leaves out, and who are\n' +
-        'subscribed on the platform with a contact that is not of this mirror. No run touches them by\n' +
+      '\nLists people whom the CRM marks as deleted, or whom contacts.include leaves out, and who are ' +
+        'subscribed on the platform with a contact that is not of this mirror. No run touches them by ' +
         'itself. It lists what the last full run found; `crm-mirror sync` finds it anew.\n\n' +
-        'A decision is about exactly the people whom the list showed: if the list has changed, its hash\n' +
-        'is another one, and nothing is decided (exit 2). Nothing is sent now. The next full run plans\n' +
-        'the opt-outs, `crm-mirror plan` shows them, and the guard for deletes counts them. Nobody is\n' +
-        'deleted. A person who comes back into the CRM is treated as the CRM says. People whom\n' +
+        'A decision is about exactly the people whom the list showed: if the list has changed, its hash ' +
+        'is another one, and nothing is decided (exit 2). Nothing is sent now. The next full run plans ' +
+        'the opt-outs, `crm-mirror plan` shows them, and the guard for deletes counts them. Nobody is ' +
+        'deleted. A person who comes back into the CRM is treated as the CRM says. People whom ' +
         'contacts.protect covers are listed as protected, and --opt-out leaves them out.\n\n' +
-        'A later decision replaces an earlier one: --decided lists the people with that decision, and\n' +
-        'the hash of that list decides anew, or takes the decision back. An opt-out that a run has sent\n' +
+        'A later decision replaces an earlier one: --decided lists the people with that decision, and ' +
+        'the hash of that list decides anew, or takes the decision back. An opt-out that a run has sent ' +
         'is not taken back.',
     );
 }

@@ -44,6 +44,16 @@ export type TableRow =
  */
 export type TableColumn = string | { title: string; holds: 'numbers' | 'names' | 'marks' };
 
+/** Returns a column with numbers. */
+export function numbers(title: string): TableColumn {
+  return { title, holds: 'numbers' };
+}
+
+/** Returns a column with the names of the rows. */
+export function names(title: string): TableColumn {
+  return { title, holds: 'names' };
+}
+
 /** A table; a terminal leaves out the titles if it `isBare`. */
 export interface Table {
   columns: readonly TableColumn[];

@@ -115,7 +115,7 @@ describe('requests', () => {
     expect(answer).toContain(`"${person} and`);
     const { out } = await world.call('audit', 'requests', '--failed');
     expect(out.split('\n')).toEqual([
-      expect.stringMatching(/^SENT +RUN +ROUTE +STATUS +MS +TRY +PERSON/),
+      expect.stringMatching(/^Sent +Route +Status +ms +Try +Person/),
       expect.stringMatching(/contacts\.enrol +400 .* 2 {2}#/),
       expect.stringContaining('    answered  {"message":"#'),
       expect.stringMatching(/contacts\.enrol +500 .* 1 {2}#/),

@@ -38,8 +38,10 @@ describe('export people', () => {
     const table = ['export', 'people', '--format', 'table'];
     const { out, code } = await world.call(...table);
     expect(code).toBe(0);
-    expect(out).toMatch(/^RECORD +OWNERSHIP +STATE +LAST SEEN\n/);
-    expect(out).toMatch(/#[0-9a-f]{12} +created by us +ch_news opted out on the platform/);
+    expect(out).toMatch(/^Record +Ownership +Last seen +State\n/);
+    expect(out).toMatch(
+      /#[0-9a-f]{12} +created by us +[-\dT:]+Z +ch_news opted out on the platform/,
+    );
     expect(out).not.toContain('@');
     expect((await world.seen(...table)).out).toContain(ann);
     expect((await world.call(...table, '--addresses')).out).toContain(bob);

@@ -92,3 +92,25 @@ describe('crm-mirror alone, and --help,', () => {
     }
   });
 });
+
+describe('the help', () => {
+  test('of a command and of a group has lines of 80 columns where the terminal is not known', async () => {
+    for (const name of ['runs', 'fleet', 'unmanaged', 'export people']) {
+      const { out } = await calling([...name.split(' '), '--help']);
+      expect(out.split('\n').filter((line) => line.length > 80)).toEqual([]);
+    }
+  });
+
+  test('of a group names the arguments of its commands', async () => {
+    const { out } = await calling(['fleet', '--help']);
+    expect(out).toContain('drain [options] <node>');
+    expect(out).toContain('move [options] <mirror>');
+  });
+
+  test('is what a wrong option of a command points to', async () => {
+    expect(await calling(['audit', 'show', 'ann', '--bad'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('(crm-mirror audit show --help explains it)'),
+    });
+  });
+});

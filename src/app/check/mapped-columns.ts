@@ -9,7 +9,7 @@ import type {
   ColumnValue,
   MappedColumn,
 } from '../../records/contact/observe/column-meanings.ts';
-import type { Section, Text } from '../../views/sections.ts';
+import { numbers, type Section, type Text } from '../../views/sections.ts';
 import { type Fate, fates, fateWords, peopleTable, wishWords } from '../init/people-table.ts';
 import type { DesiredRow } from '../../domain/record.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
@@ -130,7 +130,7 @@ export function columnSections(counts: readonly ColumnCount[], asTheyAre: boolea
     return {
       title: `${option}${of}: ${named}`,
       table: {
-        columns: [{ title: 'Records', holds: 'numbers' }, 'Value', 'Means'],
+        columns: [numbers('Records'), 'Value', 'Means'],
         rows,
         isBare: true,
       },

@@ -2,7 +2,7 @@
 import { isPlain } from '../../domain/unknown-words.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import { table } from '../../compose/output/table.ts';
+import { styledTable } from '../../compose/output/table.ts';
 import { wordFlag } from './column-flags.ts';
 import { recordsOf, nameWithValues, type Chosen } from './column-words.ts';
 import type { Proposal } from './propose-columns.ts';
@@ -44,7 +44,7 @@ export function described(sample: Sample, proposal: Proposal, asTheyAre: boolean
     `${type}: ${read}, ${counted(columns.length, 'column')}${extra.length > 0 ? ` (${extra.join(', ')})` : ''}`,
     ...(flaw === undefined ? [] : [`  not complete: ${flaw}`]),
     ...notes.map((note) => `  ${note}`),
-    ...table(rows, { indent: 2 }),
+    ...styledTable(rows, { indent: 2 }).map((line) => renderLine(line, false)),
     ...without.map(
       ({ id: channel, name }) =>
         `  No column for the platform's channel ${channel} (${name}): add --channel ${channel}=COLUMN`,
@@ -142,7 +142,9 @@ export function previewOf(
     };
   });
   const ids = channels.map((one) => one.id);
-  const others = table([ids, ...people.map((one) => one.channels)]).map(({ length }) => length);
+  const others = styledTable([ids, ...people.map((one) => one.channels)]).map(
+    (line) => renderLine(line, false).length,
+  );
   const room = Math.max(width - 4 - Math.max(...others), leastShown);
   const fitting = people.map((one) => ({ ...one, who: cut(one.who, room) }));
   const none = '– = no opinion: neither subscribed nor unsubscribed';

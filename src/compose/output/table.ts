@@ -1,7 +1,6 @@
 /** Aligns rows of cells as a table without borders. */
 import { stripVTControlCharacters } from 'node:util';
 import Table from 'cli-table3';
-import { visibleLine } from './visible-text.ts';
 import { type Line, lineOf, type StyledLine, wrapped } from './text-style.ts';
 
 const borders =
@@ -19,27 +18,15 @@ interface Layout {
   below?: readonly (readonly StyledLine[])[];
 }
 
-/** Returns one line for each row, with two spaces between columns. */
-export function table(rows: readonly (readonly string[])[], layout: Layout = {}): string[] {
-  return drawn(
-    rows.map((row) => row.map((cell) => visibleLine(cell))),
-    layout,
-  );
-}
-
-/** Does the same with cells that may have colours. */
-export function styledTable(rows: readonly (readonly Line[])[], layout: Layout = {}): StyledLine[] {
-  const cells = rows.map((row) => row.map((cell) => lineOf(cell).styled));
-  return drawn(cells, layout).map((styled) => ({ styled }));
-}
-
 const gap = 2;
 
-function drawn(
-  rows: readonly string[][],
-  { indent = 0, right = [], width = Number.POSITIVE_INFINITY, below = [] }: Layout,
-): string[] {
-  if (rows.length === 0) return [];
+/** Returns one line for each row, with two spaces between columns, and the lines below it. */
+export function styledTable(
+  cells: readonly (readonly Line[])[],
+  { indent = 0, right = [], width = Number.POSITIVE_INFINITY, below = [] }: Layout = {},
+): StyledLine[] {
+  if (cells.length === 0) return [];
+  const rows = cells.map((row) => row.map((cell) => lineOf(cell).styled));
   const columns = Math.max(...rows.map((row) => row.length));
   const widest = (at: number): number =>
     Math.max(...rows.map((row) => stripVTControlCharacters(row[at] ?? '').length));
@@ -62,7 +49,7 @@ function drawn(
   const lines = table.toString().split('\n');
   const space = ' '.repeat(indent);
   return rows.flatMap((_, at) => [
-    ...lines.splice(0, last[at]?.length).map((line) => `${space}${line}`.trimEnd()),
-    ...(below[at] ?? []).map(({ styled }) => styled),
+    ...lines.splice(0, last[at]?.length).map((line) => ({ styled: `${space}${line}`.trimEnd() })),
+    ...(below[at] ?? []),
   ]);
 }

@@ -31,12 +31,16 @@ const leastWidth = 30;
 
 /**
  * Returns the lines into which a line is broken between words, so that it fits a terminal; those
- * after the first stand two columns further in. What stands in backticks is not broken, and the
+ * after the first stand `hang` columns further in. What stands in backticks is not broken, and the
  * spaces between two words of a line are kept, because they align the line with the next.
  */
 export function wrapped(
   line: Line,
-  { indent = 0, width = Number.POSITIVE_INFINITY }: { indent?: number; width?: number | undefined },
+  {
+    indent = 0,
+    width = Number.POSITIVE_INFINITY,
+    hang = 2,
+  }: { indent?: number; width?: number | undefined; hang?: number },
 ): StyledLine[] {
   const text = codesOf(line);
   const lengthOf = (part: string): number => stripVTControlCharacters(part).length;
@@ -50,7 +54,7 @@ export function wrapped(
     if (current === '' || lengthOf(next) <= room) current = next;
     else {
       lines.push(current);
-      current = `  ${word.trimStart()}`;
+      current = ' '.repeat(hang) + word.trimStart();
     }
   }
   return [...lines, current].map((one) => ({ styled: space + one }));

@@ -7,7 +7,8 @@ import { type LoggedDeliveries, readDeliveries } from '../../compose/queues/deli
 import { sealIn } from '../../compose/queues/payload-encryption.ts';
 import { readWaitingEvents, type WaitingEvents } from '../../compose/queues/event-queue.ts';
 import { actionForm, pagerLinks } from '../view/form.ts';
-import { html, type Html, prose, type Cell, numbers, table } from '../../views/render/html.ts';
+import { html, type Html, prose, type Cell, table } from '../../views/render/html.ts';
+import { numbers } from '../../views/sections.ts';
 import { type Page, type PageRequest } from '../view/page.ts';
 
 const shown = 50;

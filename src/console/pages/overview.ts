@@ -21,6 +21,7 @@ import { consoleText, readerOf } from '../view/console-text.ts';
 import { actionForm, liveArea, progressLine } from '../view/form.ts';
 import { plotsSection } from '../view/plots.ts';
 import { html, type Html, prose, sectionsHtml, timeText } from '../../views/render/html.ts';
+import { names, numbers } from '../../views/sections.ts';
 import { linkTo, orFault, type Page, type PageRequest } from '../view/page.ts';
 import type { PageStatus, PageStatusAndNext } from '../view/console-mirror.ts';
 import { rehearsalLink } from './rehearsal.ts';
@@ -211,9 +212,8 @@ export function limitPieces(
     ? html`${progressLine(status)}
         <p>The run still needs: <b>${left}</b>.</p>`
     : html`<p class="quiet">No run is in progress.</p>`;
-  const numbers = (title: string) => ({ title, holds: 'numbers' }) as const;
   const columns = [
-    { title: 'Route', holds: 'names' } as const,
+    names('Route'),
     numbers('Limit'),
     numbers('Window'),
     numbers('Used now'),

@@ -11,8 +11,8 @@ import {
   type RecordedTemplate,
 } from '../../records/template/template-state.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import { html, type Html, prose, names, sectionsHtml, table } from '../../views/render/html.ts';
-import type { Text } from '../../views/sections.ts';
+import { html, type Html, prose, sectionsHtml, table } from '../../views/render/html.ts';
+import { names, type Text } from '../../views/sections.ts';
 import { readerOf } from '../view/console-text.ts';
 import { linkTo, type Page, type PageContent, type PageRequest } from '../view/page.ts';
 import { askForm, notOperator, withQuery } from '../view/form.ts';

@@ -4,15 +4,8 @@ import type { OptOutOrigin } from '../../store/tables/run-figures.ts';
 import { instant, range } from '../../compose/output/format-values.ts';
 import { unreadable } from '../../views/status/mirror-health.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import {
-  html,
-  type Html,
-  timeOf,
-  type Cell,
-  names,
-  numbers,
-  table,
-} from '../../views/render/html.ts';
+import { html, type Html, timeOf, type Cell, table } from '../../views/render/html.ts';
+import { names, numbers } from '../../views/sections.ts';
 import { channelName } from './console-text.ts';
 import type { PageRequest } from './page.ts';
 

@@ -9,7 +9,7 @@ import type { RecordTypeName } from '../../domain/record.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 import type { Drifted } from '../../store/staging/observed-records.ts';
-import type { Section } from '../sections.ts';
+import { numbers, type Section } from '../sections.ts';
 import type { Names } from './person-names.ts';
 
 /** What differs for one reason. */
@@ -154,7 +154,7 @@ export function driftSection(mirror: string, groups: readonly DriftGroup[]): Sec
       notes: named.filter((line) => line !== ''),
     };
   });
-  const columns = [{ title: 'Records', holds: 'numbers' } as const, 'Kind', 'What differs'];
+  const columns = [numbers('Records'), 'Kind', 'What differs'];
   if (rows.length === 0) {
     return { none: `Nothing differs on the platform that ${mirror} does not mend.` };
   }

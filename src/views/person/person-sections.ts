@@ -14,7 +14,7 @@ import { cell } from '../../compose/output/visible-text.ts';
 import { type EntryDocument, entryParts } from '../audit/entry-document.ts';
 import { absenceWords } from '../lookup/missing-people.ts';
 import { heldLines } from '../lookup/standing-problems.ts';
-import type { Happening, Item, Section, Text } from '../sections.ts';
+import { type Happening, type Item, numbers, type Section, type Text } from '../sections.ts';
 import type { PersonDocument } from './person-document.ts';
 import { outlookFor } from './person-outlook.ts';
 import { memberWords, ownershipNames } from './recorded-rows.ts';
@@ -451,7 +451,7 @@ function triedRules({ channel, tried, gates: asked, by }: Channel): Section {
   return {
     title: ['Rules tried for ', { channel }],
     table: {
-      columns: ['Now', { title: 'No.', holds: 'numbers' }, 'It matches if'],
+      columns: ['Now', numbers('No.'), 'It matches if'],
       rows: [
         ...rows.map(({ id, row, asks, says }) => {
           const word = says ? 'yes' : 'no';

@@ -16,7 +16,7 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { resetMark } from '../../store/tables/recorded-state.ts';
 import { csvLines } from '../../compose/output/csv-text.ts';
 import { instantOrNull, timeWords } from '../../compose/output/format-values.ts';
-import { table } from '../../compose/output/table.ts';
+import type { Section } from '../sections.ts';
 import { keyOfHash, type Names, type RecordName, wordOf } from '../lookup/person-names.ts';
 
 /** A recorded row as a document. */
@@ -209,7 +209,7 @@ export const ownershipNames = {
 };
 
 /** Returns a table with a row for each entry. */
-export function tableLines(entries: readonly RecordedEntry[]): string[] {
+export function entriesSection(entries: readonly RecordedEntry[]): Section {
   const rows = entries.map(({ kind, key, ownership, seenAt, id, name, channels, allMail }) => {
     const states = [
       ...(id === null ? ['vanished from the platform'] : []),
@@ -223,9 +223,10 @@ export function tableLines(entries: readonly RecordedEntry[]): string[] {
     ];
     const what = kind === 'template' ? `template ${key}` : key;
     const state = states.join(', ') || 'nothing is recorded of a channel';
-    return [what, ownershipNames[ownership], state, seenAt ?? '–'];
+    return [what, ownershipNames[ownership], seenAt ?? '–', state];
   });
-  return table([['RECORD', 'OWNERSHIP', 'STATE', 'LAST SEEN'], ...rows]);
+  const columns = ['Record', 'Ownership', 'Last seen', 'State'];
+  return { table: { columns, rows }, none: 'Nothing is recorded.' };
 }
 
 /** The first line of the CSV. */

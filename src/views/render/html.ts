@@ -13,6 +13,8 @@ import {
   isEmpty,
   type Item,
   itemOf,
+  names,
+  numbers,
   type TableRow,
   rowOf,
   type Section,
@@ -23,7 +25,7 @@ import {
   type Text,
 } from '../sections.ts';
 
-export { html, raw };
+export { html, numbers, raw };
 
 /** A piece of HTML. Values in the template `html` are escaped, but for other pieces. */
 export type Html = ReturnType<typeof html>;
@@ -66,16 +68,6 @@ export type Cell = Html | string | number;
 
 /** The cells of a row, with the class of the row in the style sheet if it has one. */
 type Row = readonly Cell[] | { style: string; cells: readonly Cell[] };
-
-/** Returns a column with numbers. */
-export function numbers(title: string): TableColumn {
-  return { title, holds: 'numbers' };
-}
-
-/** Returns a column with the names of the rows. */
-export function names(title: string): TableColumn {
-  return { title, holds: 'names' };
-}
 
 /** Returns a table, which scrolls in a narrow window; without rows, what `none` says. */
 export function table(columns: readonly TableColumn[], rows: readonly Row[], none?: string): Html {

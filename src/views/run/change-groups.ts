@@ -4,7 +4,7 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { CannotUndo, Summary } from '../../engine/report/run-summary.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { changeName } from '../../compose/output/change-words.ts';
-import type { Section, Span, Table, Text } from '../sections.ts';
+import { names, numbers, type Section, type Span, type Table, type Text } from '../sections.ts';
 
 /** Changes that are shown together: how many, and the records to name. */
 export interface CountedChanges {
@@ -94,14 +94,13 @@ export function countsTable(
     return n === 0 ? [] : [cells.map((text) => ({ tone: 'quiet', text }))];
   });
   return {
-    columns: [mark, heading('Change'), { title: 'Number', holds: 'numbers' }, 'Of what'],
+    columns: [mark, names('Change'), numbers('Number'), 'Of what'],
     rows: [...changes, ...adopted],
     isBare: true,
   };
 }
 
 const mark = { title: '', holds: 'marks' } as const;
-const heading = (title: string) => ({ title, holds: 'names' }) as const;
 
 /** Returns the first records of a group. `isWhole`: the others are in further sections. */
 export function sampleSection(
@@ -122,7 +121,7 @@ export function sampleSection(
   return {
     title: capital(held ? `awaiting approval: ${what}` : what),
     table: {
-      columns: [mark, heading('Who'), 'Channel', 'Why'],
+      columns: [mark, names('Who'), 'Channel', 'Why'],
       rows: records.map(({ key, parts: channels, reason }) => [
         held ? bang : (sort?.mark ?? ''),
         who({ kind, key }),

@@ -10,7 +10,7 @@ import { limitWords } from '../../engine/report/duration-forecast.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
 import { heldIn, type PlannedRecord, type Summary } from '../../engine/report/run-summary.ts';
 import { type optedOutAfter, optedOutWords } from '../lookup/missing-people.ts';
-import type { Section, Span, Text, Tone } from '../sections.ts';
+import { names, numbers, type Section, type Span, type Text, type Tone } from '../sections.ts';
 import { countsTable, doneGroups, type Who } from './change-groups.ts';
 import { sizeLines } from './run-sections.ts';
 
@@ -186,7 +186,7 @@ export function rehearsalSections(rehearsal: Rehearsal, view: RehearsalView): Se
 }
 
 const mostTemplates = 50;
-const who = { title: 'Who', holds: 'names' } as const;
+const who = names('Who');
 
 function countOf(
   all: number,
@@ -234,12 +234,10 @@ function endTable({ end: { contacts, templates, channels } }: RehearsedRun) {
     ...(templates.before + templates.after > 0 ? [{ what: 'templates', ...templates }] : []),
   ];
   return {
-    columns: [{ title: 'What', holds: 'names' }, numbers('Today'), numbers('After')] as const,
+    columns: [names('What'), numbers('Today'), numbers('After')] as const,
     rows: all.map(({ what, before, after }) => [what, withCommas(before), withCommas(after)]),
   };
 }
-
-const numbers = (title: string) => ({ title, holds: 'numbers' }) as const;
 
 function missingLines({ missing }: RehearsedRun): string[] {
   const { before, after, waiting, optedOutAfter: until } = missing;
@@ -271,12 +269,7 @@ function requestsSection({ requests, limits }: Rehearsal, { asOf }: RehearsalVie
     title: 'Requests by route',
     lines: rateLimited > 0 ? [refused] : [],
     table: {
-      columns: [
-        { title: 'Route', holds: 'names' },
-        numbers('Requests'),
-        numbers('Limit'),
-        'The limit is',
-      ],
+      columns: [names('Route'), numbers('Requests'), numbers('Limit'), 'The limit is'],
       rows,
     },
   };

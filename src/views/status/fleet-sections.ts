@@ -10,7 +10,7 @@ import {
   unserved,
 } from '../../compose/placement/fleet-store.ts';
 import { weightOf } from '../../compose/placement/place-mirrors.ts';
-import type { Section } from '../sections.ts';
+import { names, numbers, type Section } from '../sections.ts';
 
 /** What is shown of the fleets over one Redis, or over several. */
 export interface ShownFleet {
@@ -55,8 +55,6 @@ function workersOf(fleet: Fleet) {
   });
 }
 
-const numbers = (title: string) => ({ title, holds: 'numbers' }) as const;
-
 /**
  * Returns the workers, what is wrong, and the mirrors of each. `here` is the worker that shows it;
  * `unusable` are the files whose mirrors are not known. The id of a row is the worker.
@@ -84,7 +82,7 @@ export function fleetSections(
     };
   });
   const columns = [
-    { title: 'Worker', holds: 'names' } as const,
+    names('Worker'),
     'Machine',
     'Since',
     numbers('Mirrors'),

@@ -8,44 +8,39 @@ import { range } from '../../compose/output/format-values.ts';
 import type { Requests } from '../../store/memory/requests.ts';
 import { fullWords } from '../run/run-sections.ts';
 import { ruleText } from '../audit/entry-document.ts';
-import type { Item, Section, Sign, Text } from '../sections.ts';
+import { names, numbers, type Item, type Section, type Sign, type Text } from '../sections.ts';
 import type { ListedRun, ToldChange, ToldChanges, ToldRun } from './run-history.ts';
 
-/** Returns the list of runs. `isVerbose`: with why they were full, and their requests. */
+/**
+ * Returns the list of runs. `isVerbose`: with when they began, which their ids say too, why they
+ * were full, and their requests; without, it fits 80 columns.
+ */
 export function runsSection(
   runs: readonly ListedRun[],
   { isVerbose, none }: { isVerbose: boolean; none: string },
 ): Section {
-  const numbers = (title: string) => ({ title, holds: 'numbers' }) as const;
   const rows = runs.map((run) => {
     const { requests, reasons, askedBy } = run;
     const [reason, ...more] = reasons;
     const why = more.length > 0 ? `${reason} (and ${more.length} more)` : reason;
     const asked = askedBy?.name ?? undefined;
-    const cells: Text[] = [
-      { page: `runs/${run.run}`, text: run.run },
-      run.startedAt,
-      isVerbose ? modeWords(run) : run.mode,
-      statusWords(run),
-      tookWords(run),
-      ...(isVerbose ? [requests ? withCommas(requests.total) : '–'] : []),
-      changesWords(run.changes, run.status),
-    ];
+    const id = { page: `runs/${run.run}`, text: run.run };
+    const status = statusWords(run);
+    const took = tookWords(run);
+    const changes = changesWords(run.changes, run.status);
+    const total = requests ? withCommas(requests.total) : '–';
+    const cells: Text[] = isVerbose
+      ? [id, run.startedAt, modeWords(run), status, took, total, changes]
+      : [id, run.mode, took, `${status}; ${changes === 'none' ? 'no changes' : changes}`];
     const notes = [
       ...(isVerbose && asked !== undefined ? [`asked for by ${asked}`] : []),
       ...(why === undefined ? [] : [why]),
     ];
     return { cells, notes };
   });
-  const columns = [
-    { title: 'Run', holds: 'names' } as const,
-    'Started',
-    'Mode',
-    'Status',
-    numbers('Took'),
-    ...(isVerbose ? [numbers('Requests')] : []),
-    'Changes',
-  ];
+  const columns = isVerbose
+    ? [names('Run'), 'Started', 'Mode', 'Status', numbers('Took'), numbers('Requests'), 'Changes']
+    : [names('Run'), 'Mode', numbers('Took'), 'Status and changes'];
   return { table: { columns, rows }, none };
 }
 
@@ -86,7 +81,7 @@ export function requestsSection({ requests }: ToldRun): Section {
     title: 'Requests',
     none: 'They are counted when the run ends.',
     lines: words === null ? [] : [words],
-    table: { columns: ['Route', { title: 'Requests', holds: 'numbers' }], rows },
+    table: { columns: ['Route', numbers('Requests')], rows },
   };
 }
 
