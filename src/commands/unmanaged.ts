@@ -17,7 +17,7 @@ import {
 import { counted } from '../domain/values/counted.ts';
 import { shortHash } from '../engine/context/person-identity.ts';
 import type { Snapshot } from '../store/snapshot.ts';
-import type { UnmanagedPart } from '../store/tables/unmanaged-people.ts';
+import type { UnmanagedPart } from '../store/tables/known-problems.ts';
 import { change, look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
 import type { Names } from '../views/lookup/person-names.ts';
 import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';

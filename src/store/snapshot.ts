@@ -10,20 +10,28 @@ import Database from 'better-sqlite3';
 import { absencesIn } from './tables/absence-counts.ts';
 import { type BackupPart, copyOf } from './database/database-backup.ts';
 import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage-check.ts';
-import { openToWrite, setPragmas } from './database/open-to-write.ts';
-import { refuseNoPlace } from './database/snapshot-folder.ts';
-import { type LookOptions, openToLook, type Wait, waiterFor } from './database/database-access.ts';
+import { missingFolders } from './database/snapshot-folder.ts';
+import {
+  openToLook,
+  openToWrite,
+  setPragmas,
+  type Wait,
+  waiterFor,
+} from './database/database-access.ts';
 import { fenceIn, type Token } from './database/writer-lease.ts';
-import { changesIn } from './tables/journal.ts';
+import { changesIn, runChangesIn } from './tables/journal.ts';
 import { stagedGuardsIn } from './guards/guarded-changes.ts';
 import { awaitingApprovalIn } from './guards/awaiting-approval.ts';
 import { historyIn, outcomesIn, runsIn } from './tables/run-history.ts';
 import { metaIn } from './database/meta-table.ts';
 import { isCurrent, migrate, versionOf } from './database/schema.ts';
-import { unreadableOptOutsIn } from './tables/unreadable-opt-outs.ts';
-import { problemsIn, retryLaterIn } from './tables/known-problems.ts';
+import {
+  problemsIn,
+  retryLaterIn,
+  unmanagedIn,
+  unreadableOptOutsIn,
+} from './tables/known-problems.ts';
 import { usedNumbersIn } from './tables/used-numbers.ts';
-import { unmanagedIn } from './tables/unmanaged-people.ts';
 import { purgeIn } from './tables/record-purge.ts';
 import { recordedIn } from './tables/recorded-state.ts';
 import { optOutReportsIn } from './tables/opt-out-reports.ts';
@@ -33,7 +41,6 @@ import { listNewsIn, slicingIn, stagingIn } from './staging/staging.ts';
 import { rangesIn } from './database/key-range.ts';
 import { unauditedIn } from './tables/unaudited.ts';
 import { figuresIn } from './tables/run-figures.ts';
-import { runChangesIn } from './tables/run-changes.ts';
 import { type Statements, statementsOf, transactionsOf } from './database/prepared-statements.ts';
 import { stagingTables } from './staging/staging-tables.ts';
 import { candidatesIn } from './staging/decision-candidates.ts';
@@ -96,10 +103,10 @@ export function openSnapshot(path: string, options: { inMemory?: boolean } = {})
  */
 export function openForRun(
   path: string,
-  { at, admit, isThrowaway }: Pick<Opening, 'isThrowaway'> & { at: number; admit: Admit },
+  { at, ...options }: Pick<Opening, 'isThrowaway' | 'admit'> & { at: number },
 ): { snapshot: Snapshot; aside: string | undefined } {
   try {
-    return { snapshot: open(path, { checkedAt: at, admit, isThrowaway }), aside: undefined };
+    return { snapshot: open(path, { checkedAt: at, ...options }), aside: undefined };
   } catch (error) {
     if (!isDamage(error)) throw error;
     const aside = setAside(path, at);
@@ -113,25 +120,33 @@ interface Opening {
   isThrowaway?: boolean | undefined;
   /** The time in milliseconds since the epoch; if set, the snapshot is checked when due. */
   checkedAt?: number;
-  admit?: Admit;
+  admit?: (snapshot: Snapshot) => void;
 }
-
-type Admit = (snapshot: Snapshot) => void;
 
 function open(path: string, { inMemory, checkedAt, admit, isThrowaway }: Opening): Snapshot {
   const db = inMemory ? new Database(':memory:') : openToWrite(path, 'the snapshot');
-  const patiently = waiterFor(db, path, { what: 'snapshot' });
+  return openWith(db, path, (patiently) => {
+    setPragmas(db, { isThrowaway });
+    migrate(db, path);
+    const snapshot = snapshotOf(db, { path, patiently });
+    admit?.(snapshot);
+    if (checkedAt === undefined || !isCheckDue(db, checkedAt)) return snapshot;
+    check(db);
+    snapshot.transaction(() => noteChecked(db, checkedAt));
+    return snapshot;
+  });
+}
+
+/** Prepares an open database; closes it if that fails. */
+function openWith<T>(
+  db: Database.Database,
+  path: string,
+  prepare: (patiently: Wait) => T,
+  timeoutMs?: number,
+): T {
+  const patiently = waiterFor(db, path, { what: 'snapshot', timeoutMs });
   try {
-    return patiently(() => {
-      setPragmas(db, { isThrowaway });
-      migrate(db, path);
-      const snapshot = snapshotOf(db, { path, patiently });
-      admit?.(snapshot);
-      if (checkedAt === undefined || !isCheckDue(db, checkedAt)) return snapshot;
-      check(db);
-      snapshot.transaction(() => noteChecked(db, checkedAt));
-      return snapshot;
-    });
+    return patiently(() => prepare(patiently));
   } catch (error) {
     db.close();
     throw error;
@@ -151,33 +166,26 @@ function undamaged<T>(path: string, work: () => T): T {
  * there is none yet, or if it is just being created. A snapshot of an older version is migrated
  * first. Throws as `openSnapshot` does.
  */
-export function lookInto(path: string, options: LookOptions = {}): Snapshot | undefined {
-  if (existsSync(path)) return undamaged(path, () => lookAt(path, options));
-  refuseNoPlace(path);
-  return undefined;
-}
-
-function lookAt(path: string, { checkedAt, timeoutMs }: LookOptions): Snapshot | undefined {
-  const db = openToLook(path, { what: 'snapshot', timeoutMs });
-  const patiently = waiterFor(db, path, { what: 'snapshot', timeoutMs });
-  try {
-    if (patiently(() => isCurrent(db, path))) {
-      if (checkedAt !== undefined && isCheckDue(db, checkedAt)) check(db);
-      return patiently(() => snapshotOf(db, { path, patiently }));
-    }
-    const isEmpty = versionOf(db, path) === 0;
-    db.close();
-    return isEmpty ? undefined : openSnapshot(path);
-  } catch (error) {
-    db.close();
-    throw error;
+export function lookInto(
+  path: string,
+  { checkedAt, timeoutMs }: Pick<Opening, 'checkedAt'> & { timeoutMs?: number | undefined } = {},
+): Snapshot | undefined {
+  if (!existsSync(path)) {
+    missingFolders(path);
+    return undefined;
   }
-}
-
-interface Opened {
-  path: string;
-  patiently: Wait;
-  token?: Token;
+  return undamaged(path, () => {
+    const db = openToLook(path, { what: 'snapshot', timeoutMs });
+    const prepare = (patiently: Wait): Snapshot | number => {
+      if (!isCurrent(db, path)) return versionOf(db, path);
+      if (checkedAt !== undefined && isCheckDue(db, checkedAt)) check(db);
+      return snapshotOf(db, { path, patiently });
+    };
+    const found = openWith(db, path, prepare, timeoutMs);
+    if (typeof found !== 'number') return found;
+    db.close();
+    return found === 0 ? undefined : openSnapshot(path);
+  });
 }
 
 /** Prepares the queries, one part for each subject. */
@@ -216,7 +224,7 @@ export function partsIn(db: Statements) {
 
 function snapshotOf(
   db: Database.Database,
-  { path, patiently, token = { own: undefined } }: Opened,
+  { path, patiently, token = { own: undefined } }: { path: string; patiently: Wait; token?: Token },
 ): Snapshot {
   db.exec(stagingTables);
   const parts = partsIn(statementsOf(db));
@@ -244,27 +252,19 @@ function snapshotOf(
       }
     },
     transaction: (work) => within(() => immediate(() => checked(work)), work),
-    copy: async (file, { at, signal }) => copyOf(db, file, { signal, note: noting(at) }),
-    sibling: () => standBeside(path, token),
+    copy: async (file, { at, signal }) => {
+      const note = (copy: Database.Database): void => {
+        if (at !== undefined) metaIn(statementsOf(copy)).set('copied-at', String(at));
+      };
+      return copyOf(db, file, { signal, note });
+    },
+    sibling() {
+      const other = openToWrite(path, 'the snapshot');
+      return openWith(other, path, (wait) => {
+        setPragmas(other, { cacheKb: 2_000 });
+        return snapshotOf(other, { path, patiently: wait, token });
+      });
+    },
     close: () => db.close(),
   };
-}
-
-/** Returns a function that stores in a copy when it was made, if that is known. */
-function noting(at: number | undefined): (copy: Database.Database) => void {
-  return (copy) => {
-    if (at !== undefined) metaIn(statementsOf(copy)).set('copied-at', String(at));
-  };
-}
-
-function standBeside(path: string, token: Token): Snapshot {
-  const db = openToWrite(path, 'the snapshot');
-  try {
-    const patiently = waiterFor(db, path, { what: 'snapshot' });
-    setPragmas(db, { cacheKb: 2_000 });
-    return snapshotOf(db, { path, patiently, token });
-  } catch (error) {
-    db.close();
-    throw error;
-  }
 }

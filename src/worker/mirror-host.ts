@@ -167,7 +167,7 @@ function repeatLast({ opened, retries, config }: State): void {
   const { runs } = opened?.mirror.snapshot ?? {};
   for (const tick of ['full', 'fast'] as const) {
     if (config.schedule?.patterns[tick] === undefined) continue;
-    if (runs?.newestOf(tick)?.status === 'failed') retries.failed(tick);
+    if (runs?.newest(1, { mode: tick })[0]?.status === 'failed') retries.failed(tick);
   }
 }
 

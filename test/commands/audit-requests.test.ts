@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { keyFor, readMemoryKey } from '../../src/store/memory/memory-key.ts';
-import { secretsOf } from '../../src/store/memory/sealed-rows.ts';
+import { secretsOf } from '../../src/store/memory/requests.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const logOf = ({ path }: Mirrored): string => `${path}-memory`;

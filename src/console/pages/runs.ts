@@ -47,8 +47,8 @@ export const runsPage: Page = {
       statuses: statuses[query['status'] ?? ''],
     };
     const runs = await request.mirror.read(request.user, (seen) => {
-      const page = { ...filter, offset, count: runsPerPage + 1 };
-      return listedRuns(seen, seen.snapshot?.runs.list(page) ?? [], 1);
+      const page = seen.snapshot?.runs.newest(runsPerPage + 1, { ...filter, offset });
+      return listedRuns(seen, page ?? [], 1);
     });
     const none = 'There are no such runs.';
     const list = runsSection(runs.slice(0, runsPerPage), { isVerbose: true, none });

@@ -44,7 +44,7 @@ import {
 import { each, inTurns, pagesOf } from '../context/work-in-parts.ts';
 import { metaValue } from '../../store/database/meta-table.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import type { WriteOutcome } from '../../store/memory/audit-entry.ts';
+import type { WriteOutcome } from '../../store/tables/unaudited.ts';
 import { desiredFingerprint } from '../plan/decide-changes.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
 import { stageObservation } from '../observe/person-observation.ts';

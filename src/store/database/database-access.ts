@@ -2,9 +2,10 @@
  * Handles access to a database file that other processes use too: errors that name the file,
  * waiting for a lock, and reading a file that this process cannot write.
  */
-import { readFileSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Busy, Invalid } from '../../domain/errors.ts';
+import { makeFolderOf } from './snapshot-folder.ts';
 
 /**
  * Runs work on the database at `path`. SQLite errors about the disk or the file do not name the
@@ -28,21 +29,11 @@ export function named(error: unknown, path: string): unknown {
 export type Wait = <T>(work: () => T) => T;
 
 /** How long SQLite itself waits for a lock, in milliseconds. */
-export const patienceMs = 5_000;
+const patienceMs = 5_000;
 
-/** What is waited for, and how long. */
+/** What is waited for, as messages name it, and how long; by default `patienceMs`. */
 interface Waiting {
-  /** Names the file in messages. */
   what: string;
-  /** In milliseconds; by default `patienceMs`. */
-  timeoutMs?: number | undefined;
-}
-
-/** How a snapshot is opened for reading. */
-export interface LookOptions {
-  /** The time in milliseconds since the epoch; if set, the snapshot is checked when due. */
-  checkedAt?: number;
-  /** How long a lock is waited for, in milliseconds. */
   timeoutMs?: number | undefined;
 }
 
@@ -50,8 +41,7 @@ export interface LookOptions {
  * Returns a function that runs work on this database. SQLite waits for a lock by itself, and fails
  * with a code if it does not get the lock. In the middle of a run many changes are in progress. If
  * each of them waited that long, the end of the run would take minutes. After the first failure,
- * therefore, no work waits until some work has succeeded. `what` names the file at `path` in
- * messages; `db` waits for `timeoutMs`.
+ * therefore, no work waits until some work has succeeded.
  */
 export function waiterFor(
   db: Database.Database,
@@ -78,6 +68,36 @@ export function waiterFor(
       });
     }
   };
+}
+
+/**
+ * Opens the database at `path`; creates it (0600) and its folder if they do not exist. `what` names
+ * the file in messages. Throws Invalid.
+ */
+export function openToWrite(path: string, what: string): Database.Database {
+  refuseNoFile(path, what);
+  const isMade = existsSync(path);
+  if (!isMade) makeFolderOf(path);
+  const db = onDisk(path, () => new Database(path, { timeout: patienceMs }));
+  if (!isMade) chmodSync(path, 0o600);
+  return db;
+}
+
+const safe = ['journal_mode = WAL', 'synchronous = FULL'];
+/** No other connection uses the file, and no crash has to leave it whole. */
+const fast = ['locking_mode = EXCLUSIVE', 'journal_mode = MEMORY', 'synchronous = OFF'];
+
+/**
+ * Sets how a database is written: safely, unless it is deleted afterwards. `cacheKb` is what it
+ * keeps in memory; by default 16,000, which is much for one of many.
+ */
+export function setPragmas(
+  db: Database.Database,
+  { isThrowaway, cacheKb }: { isThrowaway?: boolean | undefined; cacheKb?: number } = {},
+): void {
+  for (const pragma of isThrowaway ? fast : safe) db.pragma(pragma);
+  db.pragma('foreign_keys = ON');
+  if (cacheKb !== undefined) db.pragma(`cache_size = -${cacheKb}`);
 }
 
 /** The size of the largest file that is read into memory, in bytes. */

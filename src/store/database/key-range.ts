@@ -33,12 +33,10 @@ export interface Guarded extends KeyRange {
   guard: GuardClass;
 }
 
-/** Selects the rows of a guard in a range: an SQL condition with the parameters of Guarded. */
+/** Selects the rows of a guard in a range, with the parameters of Guarded. */
 export const isGuarded = 'guard = @guard and key > @after and key <= @upTo';
 
-/**
- * Selects the rows of `table` in a range: an SQL condition with the parameters of RecordRange.
- */
+/** Selects the rows of `table` in a range, with the parameters of RecordRange. */
 export function inRange(table: string, column: 'key' | 'id' = 'key'): string {
   const name = `${table}.${column}`;
   return `${table}.kind = @kind and ${name} > @after and ${name} <= @upTo`;
@@ -55,8 +53,9 @@ const end = new Uint8Array();
 export const everything: KeyRange = { after: '', upTo: end };
 
 /**
- * Yields the ranges of keys or ids of one record type. A record without a key is in no range.
- * `size` is the number of keys in a range; use a smaller one if the work on each key is slow.
+ * Yields the ranges of keys, or of ids of a source or the platform, of one record type. A record
+ * without a key is in no range. `size` is the number of keys in a range; use a smaller one if the
+ * work on each key is slow.
  */
 export function rangesIn(db: Statements) {
   const ranges = (column: 'key' | 'id', ...of: string[]) => {
@@ -65,27 +64,17 @@ export function rangesIn(db: Statements) {
       inTables({ kind }, size);
   };
   return {
-    /** Keys that are staged, observed or recorded. */
     ofKeys: ranges('key', 'temp.staged', 'temp.observed', 'recorded'),
     ofRecorded: ranges('key', 'recorded'),
     /** Ids of the source, from this reading and from earlier ones. */
     ofIds: ranges('id', 'temp.strange', 'origin'),
-    /** Keys of records that were added but are not sorted yet. */
     ofUnsorted: ranges('key', 'temp.unsorted'),
-    /** Ids that the platform listed. */
     ofListedIds: ranges('id', 'temp.observed'),
-    /** Keys noted by a decision that are not recorded yet. */
     ofNoted: ranges('key', 'temp.noted'),
-    /** Keys for which this run noticed a problem. */
     ofNoticed: ranges('key', 'temp.noticed'),
-    /** Ids in this reading that were known under another key, or under none. */
     ofStrangeIds: ranges('id', 'temp.strange'),
-    /** Keys with a known problem. */
     ofProblems: ranges('key', 'problem'),
-    /** Keys that are staged, or of which is stored what the source stated. */
     ofStated: ranges('key', 'temp.staged', 'stated'),
-    /** Keys that are recorded, or noted by a decision. */
-    ofKnown: ranges('key', 'recorded', 'temp.noted'),
   };
 }
 
@@ -105,31 +94,16 @@ export function rangesBy(
   const bound = db.value<{ after: string; size: number }, string>(
     `select min(bound) from (${arms.join(' union all ')})`,
   );
-  return (parameters, size = most) =>
-    parts('', {
-      next: (after) => bound({ ...parameters, after, size }),
-      part: (after, upTo) => ({ ...parameters, after, upTo: upTo ?? end }),
-    });
+  return function* (parameters, size = most) {
+    for (let after: string | undefined = ''; after !== undefined;) {
+      const upTo: string | undefined = bound({ ...parameters, after, size });
+      yield { ...parameters, after, upTo: upTo ?? end };
+      after = upTo;
+    }
+  };
 }
 
-/**
- * Yields the parts from a place on. `next` returns where the part after a place ends, or undefined
- * for the last part.
- */
-function* parts<At, Part>(
-  from: At,
-  { next, part }: { next(after: At): At | undefined; part(after: At, upTo?: At): Part },
-): Generator<Part> {
-  let after = from;
-  for (;;) {
-    const upTo = next(after);
-    yield part(after, upTo);
-    if (upTo === undefined) return;
-    after = upTo;
-  }
-}
-
-/** Selects the origins whose id this reading has under the same key: an SQL condition. */
+/** Selects the origins whose id this reading has under the same key. */
 export function isStaged(origin: string): string {
   return `exists (select 1 from temp.staged s
     where s.kind = ${origin}.kind and s.key = ${origin}.key and s.id = ${origin}.id)`;
@@ -152,7 +126,7 @@ export interface Stretch extends Place {
   afterSeq: number;
 }
 
-/** Selects the changes of a chunk: an SQL condition with the parameters of Stretch. */
+/** Selects the changes of a chunk, with the parameters of Stretch. */
 export const inStretch = `
   (phase, kind, key, seq) > (@afterPhase, @afterKind, @afterKey, @afterSeq)
   and (phase, kind, key, seq) <= (@phase, @kind, @key, @seq)`;
@@ -176,11 +150,13 @@ export function stretchesOf<P extends object>(db: Statements, clause: string): C
        and (phase, kind, key, seq) > (@afterPhase, @afterKind, @afterKey, @afterSeq)
      order by phase, kind, key, seq limit 1 offset ${most - 1}`,
   );
-  return (parameters, from = beginning) =>
-    parts(from, {
-      next: (after) => bound({ ...parameters, ...behind(after) }),
-      part: (after, upTo = endOfPlan) => ({ ...behind(after), ...upTo }),
-    });
+  return function* (parameters, from = beginning) {
+    for (let after: Place | undefined = from; after !== undefined;) {
+      const upTo: Place | undefined = bound({ ...parameters, ...behind(after) });
+      yield { ...behind(after), ...(upTo ?? endOfPlan) };
+      after = upTo;
+    }
+  };
 }
 
 function behind({ phase, kind, key, seq }: Place): Omit<Stretch, keyof Place> {

@@ -6,42 +6,17 @@ import type { Database } from 'better-sqlite3';
 import { named, onDisk, type Wait } from './database-access.ts';
 
 /**
- * Runs SQL with its parameters: by position if P is a list, otherwise in one object by name. Throws
- * SqliteError, also if the SQL does not compile.
+ * Takes its parameters by position if P is a list, otherwise in one object by name. One that is
+ * true or false is bound as 1 or 0, undefined as null, and a list as JSON text, for `json_each`.
+ * Throws SqliteError, also if the SQL does not compile.
  */
 type Query<P, R> = (...parameters: Bound<P>) => R;
 type Decode<Row, R> = (row: Row) => R;
 type Bound<P> = [P] extends [infer List extends unknown[]] ? List : [P];
 
-/**
- * Turns SQL into functions that run it on one database. A parameter that is true or false is bound
- * as 1 or 0, undefined as null, and a list as JSON text, for `json_each`. `decode` turns a row into
- * what the function returns.
- */
-export interface Statements {
-  /** Returns the first row. */
-  one<P, R, Row = R>(sql: string, decode?: Decode<Row, R>): Query<P, R | undefined>;
-  /** Returns the only row of a query that always has one, such as sums. */
-  only<P, R>(sql: string): Query<P, R>;
-  /** Returns all rows. */
-  all<P, R, Row = R>(sql: string, decode?: Decode<Row, R>): Query<P, R[]>;
-  /** Returns the first column of the first row; undefined for null, too. */
-  value<P, V>(sql: string): Query<P, V | undefined>;
-  /** Returns the number of a query that always has one, such as a count. */
-  number<P>(sql: string): Query<P, number>;
-  /** Returns the first column of all rows. */
-  values<P, V>(sql: string): Query<P, V[]>;
-  /** Returns whether there is a row. */
-  has<P>(sql: string): Query<P, boolean>;
-  /** Yields the rows; no statement may write meanwhile. */
-  each<P, R>(sql: string): Query<P, IterableIterator<R>>;
-  /** Returns the number of rows that the statement has changed. */
-  run<P>(sql: string): Query<P, number>;
-  /** Runs statements without parameters. */
-  exec(sql: string): void;
-}
+/** Turns SQL into queries of one database. `decode` turns a row into what the query returns. */
+export type Statements = ReturnType<typeof statementsOf>;
 
-/** A prepared statement. Each method throws SqliteError, also if the statement does not compile. */
 interface Statement<P extends unknown[], R> {
   get(...parameters: P): R | undefined;
   all(...parameters: P): R[];
@@ -102,10 +77,7 @@ function steadyOnce(sql: string): string {
  * Returns an object that prepares the statements of this database; their errors name its file.
  * `within` runs a statement, except those of `each` and `run`.
  */
-export function statementsOf(
-  db: Database,
-  within: Wait = (work) => onDisk(db.name, work),
-): Statements {
+export function statementsOf(db: Database, within: Wait = (work) => onDisk(db.name, work)) {
   const path = db.name;
   function prepare<P extends unknown[] = unknown[], R = unknown>(
     sql: string,
@@ -113,11 +85,8 @@ export function statementsOf(
   ): Statement<P, R>;
   function prepare(sql: string, isPlucked = false): Statement<unknown[], unknown> {
     let compiled: ReturnType<Database['prepare']> | undefined;
-    const compile = () => {
-      const statement = db.prepare(steadyOnce(sql));
-      return isPlucked ? statement.pluck() : statement;
-    };
-    const statement = () => (compiled ??= compile());
+    const statement = () =>
+      (compiled ??= isPlucked ? db.prepare(steadyOnce(sql)).pluck() : db.prepare(steadyOnce(sql)));
     return {
       get: (...parameters) => within(() => statement().get(...bind(parameters))),
       all: (...parameters) => within(() => statement().all(...bind(parameters))),
@@ -133,37 +102,45 @@ export function statementsOf(
       return found;
     };
   };
-  function one<P, R, Row = R>(sql: string, decode?: Decode<Row, R>): Query<P, R | undefined> {
-    if (!decode) return prepare<Bound<P>, R>(sql).get;
-    const { get } = prepare<Bound<P>, Row>(sql);
-    return (...parameters) => {
-      const row = get(...parameters);
-      return row === undefined ? undefined : decode(row);
-    };
-  }
-  function all<P, R, Row = R>(sql: string, decode?: Decode<Row, R>): Query<P, R[]> {
-    if (!decode) return prepare<Bound<P>, R>(sql).all;
-    const read = prepare<Bound<P>, Row>(sql).all;
-    return (...parameters) => read(...parameters).map((row) => decode(row));
-  }
   return {
-    one,
-    all,
+    /** Returns the first row. */
+    one<P, R, Row = R>(sql: string, decode?: Decode<Row, R>): Query<P, R | undefined> {
+      if (!decode) return prepare<Bound<P>, R>(sql).get;
+      const { get } = prepare<Bound<P>, Row>(sql);
+      return (...parameters) => {
+        const row = get(...parameters);
+        return row === undefined ? undefined : decode(row);
+      };
+    },
+    /** Returns all rows. */
+    all<P, R, Row = R>(sql: string, decode?: Decode<Row, R>): Query<P, R[]> {
+      if (!decode) return prepare<Bound<P>, R>(sql).all;
+      const read = prepare<Bound<P>, Row>(sql).all;
+      return (...parameters) => read(...parameters).map((row) => decode(row));
+    },
+    /** Returns the only row of a query that always has one, such as sums. */
     only: <P, R>(sql: string) => only<P, R>(sql),
+    /** Returns the number of a query that always has one, such as a count. */
     number: <P>(sql: string) => only<P, number>(sql, true),
-    value: <P, V>(sql: string): Query<P, V | undefined> => {
+    /** Returns the first column of the first row; undefined for null, too. */
+    value<P, V>(sql: string): Query<P, V | undefined> {
       const { get } = prepare<Bound<P>, V>(sql, true);
       return (...parameters) => get(...parameters) ?? undefined;
     },
+    /** Returns the first column of all rows. */
     values: <P, V>(sql: string): Query<P, V[]> => prepare<Bound<P>, V>(sql, true).all,
-    has: <P>(sql: string): Query<P, boolean> => {
+    /** Returns whether there is a row. */
+    has<P>(sql: string): Query<P, boolean> {
       const { get } = prepare<Bound<P>>(sql);
       return (...parameters) => get(...parameters) !== undefined;
     },
+    /** Yields the rows; no statement may write meanwhile. */
     each: <P, R>(sql: string): Query<P, IterableIterator<R>> => prepare<Bound<P>, R>(sql).iterate,
-    // This does not use onDisk, because it is called a million times, and would create a closure
-    // each time.
-    run: <P>(sql: string): Query<P, number> => {
+    /**
+     * Returns the number of rows that the statement has changed. It does not use onDisk, because it
+     * is called a million times, and would create a closure each time.
+     */
+    run<P>(sql: string): Query<P, number> {
       let compiled: ReturnType<Database['prepare']> | undefined;
       return (...parameters) => {
         try {
@@ -173,7 +150,8 @@ export function statementsOf(
         }
       };
     },
-    exec: (sql) => onDisk(path, () => void db.exec(sql)),
+    /** Runs statements without parameters. */
+    exec: (sql: string): void => onDisk(path, () => void db.exec(sql)),
   };
 }
 

@@ -106,7 +106,7 @@ const schema = `
     where guard is not null and approved is null;
 
   -- Problems are grouped by cause; 'decided' is what an operator decided about a person who is not
-  -- ours (store/tables/unmanaged-people.ts).
+  -- ours (store/tables/known-problems.ts).
   create table problem (
     kind text not null, key text not null, class text not null, part text not null,
     target text not null default '', reason text not null, fix text not null,

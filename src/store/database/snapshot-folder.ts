@@ -18,12 +18,7 @@ import { Invalid } from '../../domain/errors.ts';
  * a folder cannot be created.
  */
 export function makeFolderOf(path: string): void {
-  for (const folder of missingOf(path).toReversed()) make(folder, path);
-}
-
-/** Throws Invalid if the folder of the file at `path` cannot be created. Creates nothing. */
-export function refuseNoPlace(path: string): void {
-  missingOf(path);
+  for (const folder of missingFolders(path).toReversed()) make(folder, path);
 }
 
 /**
@@ -39,8 +34,8 @@ export function whyNotWritable(
   if (isThere && isOnlyRead) return undefined;
   let folder = dirname(path);
   while (!existsSync(folder)) folder = dirname(folder);
-  if (!statSync(folder).isDirectory()) return `${folder} is no folder`;
-  if (shown.includes(statfsSync(folder).type)) return `no file can be made in ${folder}`;
+  const fault = faultOf(folder);
+  if (fault !== undefined) return fault;
   if (!isAllowed(folder, constants.W_OK + constants.X_OK)) return `${folder} cannot be written`;
   return isThere && !isAllowed(path, constants.W_OK) ? `${path} cannot be written` : undefined;
 }
@@ -57,19 +52,23 @@ function isAllowed(path: string, mode: number): boolean {
 /** The type numbers of file systems in which no file can be created: proc and sysfs. */
 const shown: readonly number[] = [0x9fa0, 0x62656572];
 
-/** Returns the missing folders of `path`, innermost first. Throws Invalid. */
-function missingOf(path: string): string[] {
+/**
+ * Returns the missing folders of the file at `path`, innermost first. Throws Invalid if they cannot
+ * be created.
+ */
+export function missingFolders(path: string): string[] {
   const missing: string[] = [];
   let folder = dirname(path);
   for (; !existsSync(folder); folder = dirname(folder)) missing.push(folder);
-  const fix = 'write another path into snapshot';
-  if (!statSync(folder).isDirectory()) {
-    throw new Invalid(`${path}: ${folder} is no folder`, { fix });
-  }
-  if (shown.includes(statfsSync(folder).type)) {
-    throw new Invalid(`${path}: no file can be made in ${folder}`, { fix });
-  }
-  return missing;
+  const fault = faultOf(folder);
+  if (fault === undefined) return missing;
+  throw new Invalid(`${path}: ${fault}`, { fix: 'write another path into snapshot' });
+}
+
+/** Returns why no file can be created in a folder that exists, whoever asks. */
+function faultOf(folder: string): string | undefined {
+  if (!statSync(folder).isDirectory()) return `${folder} is no folder`;
+  return shown.includes(statfsSync(folder).type) ? `no file can be made in ${folder}` : undefined;
 }
 
 function make(folder: string, path: string): void {
@@ -93,9 +92,7 @@ function make(folder: string, path: string): void {
  */
 const ends = ['-shm', '-wal', ''];
 
-/**
- * The suffix, after the name of a snapshot, in the name of a damaged snapshot that was moved aside.
- */
+/** What follows the name of a snapshot in the name of a damaged one that was moved aside. */
 export const broken = '.broken-';
 
 /** Returns the files of all damaged snapshots that were moved out of the way of this one. */

@@ -74,25 +74,6 @@ function isBusy(error: unknown): boolean {
   return error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY');
 }
 
-/** Raises and checks the fencing token of one snapshot. */
-export interface Fence {
-  /**
-   * Raises the token, to at least `least`. From then on only this connection, and others of the
-   * same process, may write. Must be called within a transaction.
-   */
-  raise(least?: number): void;
-  /** Undoes the last `raise` of this process if it has written nothing since. */
-  withdraw(): void;
-  /** Returns the snapshot's token, which is the number of times it was raised. */
-  generation(): number;
-  /**
-   * Throws Busy if another process has raised the token since `raise`, or if the file was replaced;
-   * before `raise` it allows everything. It runs within the transaction that writes, so that
-   * nothing can change before the transaction ends.
-   */
-  check(): void;
-}
-
 const name = 'lease-token';
 
 /** Holds the token that this process raised. All its connections to one snapshot share it. */
@@ -100,23 +81,34 @@ export interface Token {
   own: { token: string; file: string } | undefined;
 }
 
-/** Returns the fence of the snapshot at `path`. */
-export function fenceIn(db: Database.Database, path: string, shared: Token): Fence {
+/** Raises and checks the fencing token of the snapshot at `path`. */
+export function fenceIn(db: Database.Database, path: string, shared: Token) {
   const meta = metaIn(statementsOf(db));
   const fileNow = (): string => (db.memory ? '' : fileAt(path));
   return {
+    /** Returns the snapshot's token, which is the number of times it was raised. */
     generation: () => Number(meta.get(name) ?? 0),
-    raise(least = 0) {
+    /**
+     * Raises the token, to at least `least`. From then on only this connection, and others of the
+     * same process, may write. Must be called within a transaction.
+     */
+    raise(least = 0): void {
       const token = String(Math.max(least, Number(meta.get(name) ?? 0) + 1));
       shared.own = { token, file: fileNow() };
       meta.set(name, token);
     },
-    withdraw() {
+    /** Undoes the last `raise` of this process if it has written nothing since. */
+    withdraw(): void {
       const { own } = shared;
       if (own && meta.get(name) === own.token) meta.set(name, String(Number(own.token) - 1));
       shared.own = undefined;
     },
-    check() {
+    /**
+     * Throws Busy if another process has raised the token since `raise`, or if the file was
+     * replaced; before `raise` it allows everything. It runs within the transaction that writes, so
+     * that nothing can change before the transaction ends.
+     */
+    check(): void {
       const { own } = shared;
       if (!own || (meta.get(name) === own.token && fileNow() === own.file)) return;
       throw new Busy(

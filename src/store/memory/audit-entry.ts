@@ -11,11 +11,12 @@
  *
  * A stored entry is a JSON array of its fields in the order of its schema, so that it takes few
  * bytes. A new field is only ever appended, and is optional. A person is never part of the text:
- * the row has a column with the person's mark (person-marks.ts).
+ * the row has a column with the person's mark (audit-log.ts).
  */
 import { z } from 'zod';
 import { ops } from '../../domain/change.ts';
 import { Invalid } from '../../domain/errors.ts';
+import { writeOutcomes } from '../tables/unaudited.ts';
 import { hash } from 'node:crypto';
 
 /** A time in whole milliseconds since the epoch; a program's own clock may tell parts of them. */
@@ -38,20 +39,6 @@ const run = z.object({
   undoes: optional.default(null),
 });
 
-/**
- * What became of a change that was sent.
- *
- *   acked      the platform did it
- *   found      read afterwards: the platform shows it, and perhaps did before
- *   undone     read afterwards: the person took it back since
- *   rejected   the platform refused it
- *   stale      read afterwards: it did not happen, or no longer applied
- *   unknown    no answer; another entry follows when the outcome is known
- */
-export const writeOutcome = z.enum(['acked', 'found', 'undone', 'rejected', 'stale', 'unknown']);
-/** One of `writeOutcome`. */
-export type WriteOutcome = z.infer<typeof writeOutcome>;
-
 const write = z.object({
   type: z.literal('write'),
   at,
@@ -62,7 +49,7 @@ const write = z.object({
   part: text,
   /** The rule or gate that asked for the change. */
   rule: text,
-  outcome: writeOutcome,
+  outcome: z.enum(writeOutcomes),
   /** What the platform showed before the change: a subscription, `none`, or a fingerprint. */
   before: text,
   /** The status of the platform's answer; null if there was none. */

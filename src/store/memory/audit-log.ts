@@ -3,8 +3,13 @@
  * snapshot, and has its own time of keeping.
  *
  * Its entries form a chain of hashes (audit-entry.ts). A checkpoint is the signed hash of an entry.
- * Only one process appends: the one that has the mirror's lease. Its people are in person-marks.ts.
+ * Only one process appends: the one that has the mirror's lease.
+ *
+ * People are named by marks, which say nothing without two keys: one from the key file and a random
+ * one of each person, which is in the memory. An erasure drops the person's key and the way to
+ * their row: the entries and their proof stay, and nobody can tell any more who they are about.
  */
+import { hash as digest } from 'node:crypto';
 import type { Key } from '../../domain/record.ts';
 import {
   type AuditEntry,
@@ -15,8 +20,7 @@ import {
   type StoredEntry,
 } from './audit-entry.ts';
 import type { MemoryTables } from './memory-tables.ts';
-import type { SigningKey } from './memory-key.ts';
-import { fingerprintFor, type Person, personMarksIn, personTable } from './person-marks.ts';
+import { randomBytesOf, type SigningKey } from './memory-key.ts';
 
 /** An entry to append. */
 export interface Appended {
@@ -27,12 +31,6 @@ export interface Appended {
   records?: string | undefined;
   /** The id of the run that a write belongs to; the number of its entry goes into the entry. */
   run?: string | undefined;
-}
-
-/** How far what one writer left has been appended. */
-interface Reached {
-  writer: string;
-  id: number;
 }
 
 /** A signed hash. */
@@ -50,10 +48,7 @@ export interface Checkpoint {
 export type Head = Pick<StoredEntry, 'seq' | 'hash'>;
 
 /** Returns the text that a checkpoint signs. */
-export function checkpointText(
-  log: string,
-  { seq, hash, at }: { seq: number; hash: Buffer; at: number },
-): string {
+export function checkpointText(log: string, { seq, hash, at }: Head & { at: number }): string {
   return `crm-mirror audit log ${log}\n${seq}\n${hash.toString('hex')}\n${at}\n`;
 }
 
@@ -69,7 +64,9 @@ export const auditTables = `
     public_key text not null, signature blob not null
   );
   create index audit_by_person on audit (person) where person is not null;
-  create index audit_of_decision on audit (seq) where body like '["decision"%';${personTable}`;
+  create index audit_of_decision on audit (seq) where body like '["decision"%';
+  create table person (id integer primary key, mark blob not null, lookup blob, key blob);
+  create unique index person_by_lookup on person (lookup) where lookup is not null;`;
 
 /** The most time that counts between two checkpoints. */
 const mostBetweenMs = 31 * 86_400_000;
@@ -82,29 +79,29 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
   const { one, all, value, has, each, run, meta, rows, immediately } = tables;
   // A memory may get another id; what was signed before names this one.
   const id = meta.get('log') ?? '';
-  const people = personMarksIn(tables);
+  const people = peopleIn(tables);
   // Who changed an entry may have left a value of another type, and is to be found out.
-  const columns = `select seq, cast(mark as blob) person, cast(body as text) body,
+  const entries = `select seq, cast(mark as blob) person, cast(body as text) body,
     cast(hash as blob) hash from audit left join person on person.id = audit.person`;
   const lastEntry = one<[], Head>(
     'select seq, cast(hash as blob) hash from audit order by seq desc limit 1',
   );
   const hashAt = value<[seq: number], Buffer>('select cast(hash as blob) from audit where seq = ?');
-  const after = each<[seq: number], StoredEntry>(`${columns} where seq > ? order by seq`);
+  const after = each<[seq: number], StoredEntry>(`${entries} where seq > ? order by seq`);
   const since = each<[at: number], StoredEntry>(
-    `${columns} where seq >= (select min(seq) from audit where body ->> 1 >= ?) order by seq`,
+    `${entries} where seq >= (select min(seq) from audit where body ->> 1 >= ?) order by seq`,
   );
   const newest = all<[before: number, count: number], StoredEntry>(
-    `${columns} where seq < ? order by seq desc limit ?`,
+    `${entries} where seq < ? order by seq desc limit ?`,
   );
   const about = all<[person: number], StoredEntry>(
-    `${columns} where audit.person = ? order by seq`,
+    `${entries} where audit.person = ? order by seq`,
   );
   const aboutTemplate = all<[text: string, key: Key], StoredEntry>(
-    `${columns} where instr(body, ?) and body ->> '$[#-1]' = ? order by seq`,
+    `${entries} where instr(body, ?) and body ->> '$[#-1]' = ? order by seq`,
   );
   const mentioning = all<[text: string], StoredEntry>(
-    `${columns} where instr(body, ?) order by seq`,
+    `${entries} where instr(body, ?) order by seq`,
   );
   const lastKey = value<[], string>('select public_key from checkpoint order by seq desc limit 1');
   const signatures = each<[], Pick<Checkpoint, 'seq' | 'at'>>(
@@ -117,7 +114,6 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
      where seq < ifnull((select min(seq) from audit where body ->> 1 >= ?), seq + 1)
        and seq < (select max(seq) from audit) and seq <= ? order by seq desc limit 1`,
   );
-
   const put = run<[seq: number, person: number | null, body: string, hash: Buffer]>(
     'insert into audit (seq, person, body, hash) values (?, ?, ?, ?)',
   );
@@ -125,11 +121,11 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
     `insert or ignore into checkpoint (seq, hash, at, public_key, signature)
      values (@seq, @hash, @at, @publicKey, @signature)`,
   );
-  const setReached = run<Reached>('insert or replace into reached values (@writer, @id)');
+  const setReached = run<[writer: string, id: number]>(
+    'insert or replace into reached values (?, ?)',
+  );
   const addRun = run<[id: string, seq: number]>('insert or replace into run values (?, ?)');
-  const dropCheckpoints = run<[upTo: number]>('delete from checkpoint where seq <= ?');
-  const dropRuns = run<[upTo: number]>('delete from run where seq <= ?');
-  const drop = run<[upTo: number]>('delete from audit where seq <= ?');
+  const dropFrom = (table: string) => run<[upTo: number]>(`delete from ${table} where seq <= ?`);
 
   const head = (): Head => lastEntry() ?? { seq: 0, hash: firstHash };
   const add = (before: Head, entry: AuditEntry, person: Person | null): Head => {
@@ -139,18 +135,21 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
     put(seq, person?.id ?? null, body, hash);
     return { seq, hash };
   };
-  const appendAll = (entries: readonly Appended[]): void => {
+  const appendAll = (appended: readonly Appended[]): void => {
     let before = head();
     // Only the log knows the person's key, and the number of the run's entry. Most people have
     // several changes in a row.
     const known = new Map<Key, ReturnType<typeof people.of>>();
-    for (const { entry: given, person: address, records, run: ofRun } of entries) {
+    for (const { entry: given, person: address, records, run: ofRun } of appended) {
       const person = address === undefined ? null : (known.get(address) ?? people.of(address));
       if (person && address !== undefined) known.set(address, person);
       let entry = given;
       if (entry.type === 'write') {
         const isKnown = person !== null && records !== undefined;
-        const record = isKnown ? fingerprintFor(person, records) : entry.record;
+        // The fingerprint is 16 hexadecimal digits.
+        const record = isKnown
+          ? keyedHash(person.key, `record ${records}`).toString('hex', 0, 8)
+          : entry.record;
         const number = ofRun === undefined ? entry.run : (runNumber(ofRun) ?? 0);
         entry = { ...entry, record, run: number };
       }
@@ -172,7 +171,6 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
     /** Identifies this log; its checkpoints sign it. */
     id,
     people,
-    /** Returns the number and the hash of the last entry. */
     head,
     /** Returns the hash of an entry, or the one before the first; undefined if it was removed. */
     hashAt: (seq: number) => (seq === 0 ? firstHash : hashAt(seq)),
@@ -182,9 +180,7 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
     entriesSince: (at: number) => rows(since(at)),
     /** Returns the last entries before a number, the newest first. */
     newest: (count: number, before = Number.MAX_SAFE_INTEGER) => newest(before, count),
-    /** Returns the entries about a person, in order. */
     about: ({ id: person }: Person) => about(person),
-    /** Returns the entries about a template, in order. */
     aboutTemplate: (key: Key) => aboutTemplate(JSON.stringify(key), key),
     /** Returns the entries of the decisions about a plan, and of the writes that these approved. */
     aboutPlan: (hash: string) =>
@@ -193,8 +189,7 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
         if (entry?.type === 'write') return entry.approval === hash;
         return entry?.type === 'decision' && entry.about === hash;
       }),
-    /** Returns the entries of decisions, in order. */
-    decisions: all<[], StoredEntry>(`${columns} where body like '["decision"%' order by seq`),
+    decisions: all<[], StoredEntry>(`${entries} where body like '["decision"%' order by seq`),
     checkpoints: all<[], Checkpoint>(
       `select seq, cast(hash as blob) hash, at, public_key publicKey,
          cast(signature as blob) signature
@@ -202,19 +197,17 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
     ),
     /** Returns how far a writer's rows have been appended; 0 if none were. */
     reached: (writer: string) => reached(writer) ?? 0,
-    /** Returns whether the log has the entry of a run. */
     knowsRun: has<[id: string]>('select 1 from run where id = ?'),
     /**
      * Appends entries in one transaction. `ends` states how far each writer's rows are appended
      * with them, in the same transaction: a caller that is killed before it notes this itself does
      * not append them twice. Throws Busy.
      */
-    append(entries: readonly Appended[], ends: readonly Reached[] = []): void {
+    append: (appended: readonly Appended[], ends: Iterable<[writer: string, id: number]> = []) =>
       immediately(() => {
-        appendAll(entries);
-        for (const end of ends) setReached(end);
-      });
-    },
+        appendAll(appended);
+        for (const end of ends) setReached(...end);
+      }),
     /** Signs the last entry, unless it is signed. An entry names the key if it is a new one. */
     checkpoint: (at: number): void => immediately(() => signHead(at)),
     /**
@@ -255,9 +248,76 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
         if (!upTo) return 0;
         const { seq, hash } = upTo;
         appendAll([{ entry: { type: 'pruning', at, upTo: seq, hash: hash.toString('hex') } }]);
-        dropCheckpoints(seq);
-        dropRuns(seq);
-        return drop(seq);
+        dropFrom('checkpoint')(seq);
+        dropFrom('run')(seq);
+        return dropFrom('audit')(seq);
       }),
   };
 }
+
+const keyBytes = 16;
+/** Few bytes, because each is stored twice. Two people may have the same ones. */
+const lookupBytes = 6;
+
+/** A person of the log: the number of the row, and the mark of 16 bytes. */
+export interface Person {
+  id: number;
+  mark: Buffer;
+}
+
+/** The people of the log. The functions that write need a transaction. */
+function peopleIn({ one, value, run, keyFor }: MemoryTables) {
+  const secret = keyFor('audit 1');
+  const get = one<[lookup: Buffer], Person & { key: Buffer }>(
+    'select id, mark, key from person where lookup = ?',
+  );
+  const put = value<[mark: Buffer, lookup: Buffer, key: Buffer], number>(
+    'insert into person (mark, lookup, key) values (?, ?, ?) returning id',
+  );
+  const forget = run<[id: number]>('update person set lookup = null, key = null where id = ?');
+  const markOf = (key: Buffer, name: Buffer): Buffer => sha256(key, name).subarray(0, keyBytes);
+  /**
+   * Follows the places of an address until one is free or belongs to this very person. Its name is
+   * a keyed hash: without the secret, nobody can tell who a row is about.
+   */
+  const search = (address: Key) => {
+    const name = keyedHash(secret, keyedHash(secret, `person ${address}`).toString('hex'));
+    let lookup = name.subarray(0, lookupBytes);
+    for (;;) {
+      const found = get(lookup);
+      if (!found || markOf(found.key, name).equals(found.mark)) return { lookup, found, name };
+      lookup = sha256(lookup, name).subarray(0, lookupBytes);
+    }
+  };
+  return {
+    /** Returns the person with this address, and adds a new one. */
+    of(address: Key): Person & { key: Buffer } {
+      const { lookup, found, name } = search(address);
+      if (found) return found;
+      const key = randomKey();
+      const mark = markOf(key, name);
+      return { id: put(mark, lookup, key) ?? 0, mark, key };
+    },
+    /** Returns the person with this address, or undefined if the log knows none. */
+    find: (address: Key): Person | undefined => search(address).found,
+    /** Returns the person with this mark, erased or not. */
+    marked: one<[mark: Buffer], Person>('select id, mark from person where mark = ?'),
+    /** Drops the person's key. Returns the person who is nobody from now on. */
+    drop(address: Key): Person | undefined {
+      const { found } = search(address);
+      if (found) forget(found.id);
+      return found;
+    },
+  };
+}
+
+function sha256(...parts: Buffer[]): Buffer {
+  return digest('sha256', Buffer.concat(parts), 'buffer');
+}
+
+/** Commits to a text with a key of fixed length. */
+function keyedHash(key: Buffer, text: string): Buffer {
+  return sha256(key, Buffer.from(text));
+}
+
+const randomKey = randomBytesOf(keyBytes);

@@ -6,13 +6,14 @@
  */
 import { Busy, type Problem, Unavailable, isExpected } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
-import { type Meta, metaValue } from '../database/meta-table.ts';
+import type { ChangeReason } from '../../domain/change.ts';
+import { storedJson } from '../../domain/stored-json.ts';
+import type { Meta } from '../database/meta-table.ts';
 import type { Snapshot } from '../snapshot.ts';
-import { type DecisionEntry, type WriteEntry, readEntry, writeOutcome } from './audit-entry.ts';
+import type { UnauditedRow } from '../tables/unaudited.ts';
+import { type DecisionEntry, type RunEntry, type WriteEntry, readEntry } from './audit-entry.ts';
 import type { AuditLog, Appended, Head } from './audit-log.ts';
 import type { Memory } from './memory.ts';
-import { z } from 'zod';
-import type { UnauditedRow } from '../tables/unaudited.ts';
 
 /** An open audit log. */
 export interface AuditTrail {
@@ -103,11 +104,9 @@ export function erasureWrite(
   return JSON.stringify(entry);
 }
 
-/** A decision to be remembered. The last two fields are those of one that somebody has signed. */
-export type Decision = Omit<DecisionEntry, 'type' | 'statement' | 'signer'> & {
-  statement?: string | null;
-  signer?: string | null;
-};
+/** A decision to be remembered; `statement` and `signer` are those of a signed one. */
+export type Decision = Omit<DecisionEntry, 'type' | 'statement' | 'signer'> &
+  Partial<Pick<DecisionEntry, 'statement' | 'signer'>>;
 
 /** Remembers a decision, to be moved to the log. Call it within a transaction. */
 export function addDecision(
@@ -140,9 +139,8 @@ function drainSome(snapshot: Remembering, log: AuditLog): boolean | Error {
   const last = rows.at(-1);
   if (!last) return false;
   const fault = faultOf(() => {
-    const reached = new Map(rows.map(({ writer, id }) => [writer, id]));
     const fresh = rows.filter(({ writer, id }) => id > log.reached(writer));
-    const ends = [...reached].map(([writer, id]) => ({ writer, id }));
+    const ends = new Map(rows.map(({ writer, id }) => [writer, id]));
     log.append(entriesOf(fresh, snapshot, log), ends);
   });
   if (fault) return fault;
@@ -166,11 +164,14 @@ export function faultOf(work: () => void): Error | undefined {
 }
 
 const headName = 'audit-head';
-const headSchema = z.object({ log: z.string(), seq: z.number(), hash: z.string() });
+const storedHead = storedJson<{ log: string; seq: number; hash: string }>(
+  'the known end of the audit log',
+);
 
 /** Returns the end of the log that the snapshot knows. A later end that was cut is found by it. */
 export function knownHead(meta: Meta): (Head & { log: string }) | undefined {
-  const known = metaValue(meta, headName, headSchema);
+  const text = meta.get(headName);
+  const known = text === undefined ? undefined : storedHead.decode(text);
   return known && { ...known, hash: Buffer.from(known.hash, 'hex') };
 }
 
@@ -206,7 +207,7 @@ export function noteGap(
 /** Remembers the end of the log. Call it within a transaction. */
 export function rememberHead(meta: Meta, log: AuditLog): void {
   const { seq, hash } = log.head();
-  meta.set(headName, JSON.stringify({ log: log.id, seq, hash: hash.toString('hex') }));
+  meta.set(headName, storedHead.encode({ log: log.id, seq, hash: hash.toString('hex') }));
 }
 
 function entriesOf(
@@ -227,29 +228,22 @@ function entriesOf(
     named.add(run);
     const known = runs.get(run);
     if (!known) return [write];
-    const { mode, startedAt: at, asked } = known;
-    const unknown = { by: 'unknown', name: null, mapping: null, undoes: null };
-    const askedBy = asked === null ? unknown : askedSchema.parse(JSON.parse(asked));
-    return [{ entry: { type: 'run', at, id: run, mode, ...askedBy } }, write];
+    const { mode, startedAt: at } = known;
+    const asked = known.asked === null ? { by: 'unknown' } : storedAsked.decode(known.asked);
+    const { by, name = null, mapping = null, undoes = null } = asked;
+    return [{ entry: { type: 'run', at, id: run, mode, by, name, mapping, undoes } }, write];
   });
 }
 
-/** The reason of a change (ChangeReason). */
-const reasonSchema = z.object({
-  rule: z.string(),
-  says: z.string().optional(),
-  statedAt: z.number().optional(),
-  before: z.string(),
-  after: z.string().optional(),
-  records: z.string().optional(),
-});
-const unknownReason = { rule: 'unknown', before: 'unknown' };
+/** What asked for a run. */
+const storedAsked = storedJson<Pick<RunEntry, 'by'> & Partial<RunEntry>>('who asked for a run');
+const storedReason = storedJson<ChangeReason>('the reason of a change');
 
 function writeIn({ at, run, op, key, outcome, ...row }: UnauditedRow): Appended | undefined {
   if (run === null || op === null || key === null || outcome === null) return undefined;
-  const { why, part, status, request, approved } = row;
-  const reason: unknown = why === null ? unknownReason : JSON.parse(why);
-  const { rule, before, says, statedAt, after, records } = reasonSchema.parse(reason);
+  const unknown: ChangeReason = { rule: 'unknown', before: 'unknown' };
+  const reason = row.why === null ? unknown : storedReason.decode(row.why);
+  const { rule, before, says = null, statedAt = null, after = null, records } = reason;
   const isContact = row.kind === 'contact';
   return {
     entry: {
@@ -257,17 +251,17 @@ function writeIn({ at, run, op, key, outcome, ...row }: UnauditedRow): Appended 
       at,
       run: 0,
       op,
-      part: part ?? '',
+      part: row.part ?? '',
       rule,
-      outcome: writeOutcome.parse(outcome),
+      outcome,
       before,
-      status,
-      says: says ?? null,
+      status: row.status,
+      says,
       record: isContact ? null : (records ?? null),
-      statedAt: statedAt ?? null,
-      approval: approved,
-      request,
-      after: after ?? null,
+      statedAt,
+      approval: row.approved,
+      request: row.request,
+      after,
       template: isContact ? null : key,
     },
     person: isContact ? key : undefined,
@@ -275,10 +269,3 @@ function writeIn({ at, run, op, key, outcome, ...row }: UnauditedRow): Appended 
     run,
   };
 }
-
-const askedSchema = z.object({
-  by: z.string(),
-  name: z.string().nullable(),
-  mapping: z.string().nullable(),
-  undoes: z.string().nullable().default(null),
-});

@@ -9,6 +9,7 @@ import {
   generateKeyPairSync,
   hkdfSync,
   type KeyObject,
+  randomFillSync,
   sign,
   verify,
 } from 'node:crypto';
@@ -63,12 +64,8 @@ function keysOf(first: KeyObject, last: KeyObject): MemoryKey {
   // An Ed25519 key in this form ends with its 32 bytes.
   const secret = first.export({ type: 'pkcs8', format: 'der' }).toString('hex').slice(-64);
   const publicKey = createPublicKey(last).export({ type: 'spki', format: 'pem' }).toString();
-  const signing = { id: keyId(publicKey), publicKey, sign: signerOf(last) };
-  return { secret, signing };
-}
-
-function signerOf(key: KeyObject): SigningKey['sign'] {
-  return (text) => sign(null, Buffer.from(text), key);
+  const signText = (text: string): Buffer => sign(null, Buffer.from(text), last);
+  return { secret, signing: { id: keyId(publicKey), publicKey, sign: signText } };
 }
 
 /** Returns a key of 32 bytes for one purpose, which says nothing about the secret. */
@@ -88,4 +85,21 @@ export function isSigned(text: string, signature: Buffer, publicKey: string): bo
   } catch {
     return false;
   }
+}
+
+/**
+ * Returns a function that returns `size` random bytes. It asks for many at once, because each call
+ * of the system takes time.
+ */
+export function randomBytesOf(size: number): () => Buffer {
+  const pool = Buffer.alloc(256 * size);
+  let at = pool.length;
+  return () => {
+    if (at === pool.length) {
+      randomFillSync(pool);
+      at = 0;
+    }
+    at += size;
+    return Buffer.from(pool.subarray(at - size, at));
+  };
 }

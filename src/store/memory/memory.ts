@@ -21,10 +21,16 @@ import { Busy, Invalid } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { check, isDamage } from '../damage-check.ts';
-import { openToLook, refuseNoFile, type Wait, waiterFor } from '../database/database-access.ts';
+import {
+  openToLook,
+  openToWrite,
+  refuseNoFile,
+  setPragmas,
+  type Wait,
+  waiterFor,
+} from '../database/database-access.ts';
 import { type BackupPart, copyOf } from '../database/database-backup.ts';
 import { metaIn } from '../database/meta-table.ts';
-import { openToWrite, setPragmas } from '../database/open-to-write.ts';
 import { statementsOf, transactionsOf } from '../database/prepared-statements.ts';
 import { moveAside } from '../database/snapshot-folder.ts';
 import { auditLogIn, auditTables } from './audit-log.ts';
@@ -70,7 +76,6 @@ export type Memory = ReturnType<typeof memoryIn>;
 
 const version = 1;
 const waiting = { what: 'memory' };
-const consequence = 'without it people who opted out may be written to again';
 
 /**
  * Opens the memory that a snapshot knows. Creates it and its key (0600) if neither the snapshot nor
@@ -89,8 +94,8 @@ export function openMemory(place: MemoryPlace, { known, acceptLost, randomHex }:
   if (fault !== undefined && (!acceptLost || isLost)) found.db?.close();
   if (fault !== undefined && !acceptLost) throw fault;
   if (isLost) {
-    setAside(path);
-    if (found.key === undefined) setAside(keyFile);
+    for (const file of [path, ...(found.key === undefined ? [keyFile] : [])])
+      moveAside(file, (count) => `${file}-lost-${count}`);
   }
   const key = found.key ?? createMemoryKey(keyFile);
   const isNew = isLost || found.db === undefined;
@@ -199,8 +204,7 @@ function memoryIn(db: Database.Database, key: MemoryKey, patiently: Wait) {
   };
 }
 
-/** What the tables of an open memory share. `statements` prepares their queries. */
-export /** The files found on disk. `isSound`: the memory and its key belong together. */
+/** The files found on disk. `isSound`: the memory and its key belong together. */
 interface Found {
   db: Database.Database | undefined;
   key: MemoryKey | undefined;
@@ -260,10 +264,11 @@ function faultOf(
   if (!db) return undefined;
   if (!isSound) return lost(`${keyFile}: this is not the key of the memory ${path}`);
   if (isBehind(found, known)) {
+    const writes = counted(known?.reached ?? 0, 'write');
     return new Invalid(
-      `${path}: this memory is older than its snapshot, which knows of ${counted(known?.reached ?? 0, 'write')} ` +
-        `to its do-not-contact list where this one has ${found.reached}; people who opted out since ` +
-        'may be written to again',
+      `${path}: this memory is older than its snapshot, which knows of ${writes} to its ` +
+        `do-not-contact list where this one has ${found.reached}; people who opted out since may be ` +
+        'written to again',
       {
         fix:
           'put the newest one back, or go on with this one, and with what the snapshot still knows, ' +
@@ -285,7 +290,7 @@ function damageOf(path: string): Invalid {
 }
 
 function lost(fault: string): Invalid {
-  return new Invalid(`${fault}; ${consequence}`, {
+  return new Invalid(`${fault}; without it people who opted out may be written to again`, {
     fix: 'restore it, or give up what it knew with --accept-lost-ledger',
   });
 }
@@ -346,8 +351,4 @@ function name(db: Database.Database, id: string, key: MemoryKey): void {
 
 function proofOf({ secret }: MemoryKey, id: string): string {
   return createHmac('sha256', keyFor('crm-mirror memory 1', secret)).update(id).digest('hex');
-}
-
-function setAside(path: string): void {
-  moveAside(path, (count) => `${path}-lost-${count}`);
 }

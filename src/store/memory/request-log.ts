@@ -6,8 +6,7 @@
  */
 import type { Clock } from '../../domain/clock.ts';
 import type { Attempt } from '../../domain/exchange.ts';
-import type { Requests, StoredRequest } from './requests.ts';
-import type { Secrets } from './sealed-rows.ts';
+import type { Requests, Secrets, StoredRequest } from './requests.ts';
 
 /** The log of one mirror. */
 export interface RequestLog {

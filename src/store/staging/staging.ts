@@ -22,8 +22,7 @@ import { desiredIn } from './desired-records.ts';
 import { stagingNames } from './staging-tables.ts';
 import { observedIn } from './observed-records.ts';
 import { recordedColumns, recordedValues } from '../tables/recorded-state.ts';
-import { problemColumns } from '../tables/known-problems.ts';
-import { isNoticedHeard } from '../tables/unmanaged-people.ts';
+import { isNoticedHeard, problemColumns } from '../tables/known-problems.ts';
 
 /** Prepares the statements of the staging tables. */
 export function stagingIn(db: Statements) {

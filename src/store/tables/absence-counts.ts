@@ -3,14 +3,10 @@ import type { Statements } from '../database/prepared-statements.ts';
 import type { Absence, Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, type RecordName, type RecordRange } from '../database/key-range.ts';
 
-/** One moment by two clocks, in milliseconds since the epoch. */
+/** One moment by our clock and by the platform's, in milliseconds since the epoch. */
 export interface Times {
-  /** The moment by our clock. */
   at: number;
-  /**
-   * The moment by the platform's clock, in whole seconds; undefined if the platform did not state
-   * it.
-   */
+  /** In whole seconds; undefined if the platform did not state it. */
   platformAt: number | undefined;
 }
 
@@ -73,7 +69,6 @@ export function absencesIn(db: Statements) {
   const ownedAbsences = `from absence a cross join recorded r on r.kind = a.kind and r.key = a.key
     where a.kind = @kind and ${isOwned}`;
   return {
-    /** Returns the absence of a record, or undefined if none is counted. */
     get: db.one<[RecordTypeName, Key], Absence>(
       `select readings, first_at firstAt, last_at lastAt, age_ms ageMs, waited_ms waitedMs
        from absence where kind = ? and key = ?`,
@@ -133,7 +128,6 @@ export function absencesIn(db: Statements) {
     people: db.all<{ kind: RecordTypeName }, { key: Key; isWaiting: 0 | 1 }>(
       `select a.key, a.waited_ms is null and exists (${hasOptIn}) isWaiting ${ownedAbsences}`,
     ),
-    /** Restarts the wait of a record whose absence is due. */
     waitAnew: db.run<RecordName & Times>(
       `update absence set waited_ms = 0, marked_at = @at,
          marked_platform_at = coalesce(@platformAt, marked_platform_at)
@@ -141,7 +135,6 @@ export function absencesIn(db: Statements) {
     ),
     /** Drops the absences of records that the staged reading contains, or that are not recorded. */
     dropNamed: db.run<{ kind: RecordTypeName }>(over),
-    /** Does the same for one record. */
     dropIfNamed: db.run<RecordName>(`${over} and key = @key`),
   };
 }

@@ -15,7 +15,6 @@ const name = 'approvals-given';
 export const approvalsGiven = `coalesce(
   (select cast(m.value as integer) from meta m where m.name = '${name}'), 0)`;
 
-/** Returns how many approvals and signatures have been given. */
 export function countApprovals(meta: Meta): number {
   return Number(meta.get(name) ?? 0);
 }
@@ -34,7 +33,6 @@ export function isAfter(change: string, approval: string): string {
   return `${change}.${orderColumn} >= ${approval}.${orderColumn}`;
 }
 
-/** The same for the approval in the parameter `approvalsGiven`. */
 export function isAfterThis(change: string): string {
   return `${change}.${orderColumn} >= @approvalsGiven`;
 }

@@ -1,8 +1,15 @@
 import { type Statements, withoutNull } from '../database/prepared-statements.ts';
-import type { ChangeState, JournaledChange } from '../../domain/change.ts';
+import type { ChangeState, DoneChange, JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { storedJson } from '../../domain/stored-json.ts';
 import { approvalsGiven, orderColumn } from './approval-order.ts';
-import { inStretch, most, stretchesOf, type Stretch } from '../database/key-range.ts';
+import {
+  inStretch,
+  most,
+  type RecordName,
+  stretchesOf,
+  type Stretch,
+} from '../database/key-range.ts';
 
 /** The reason stored with an acknowledged change that was so before anything was sent. */
 export const alreadyThere = 'already there';
@@ -10,8 +17,8 @@ export const alreadyThere = 'already there';
 /** The reason of a stale change that a creation replaced: it is neither counted nor listed. */
 export const plannedAgain = 'planned again after the creation';
 
-/** When a change moved to another state, in milliseconds since the epoch, and why. */
 interface Move {
+  /** In milliseconds since the epoch. */
   at: number;
   reason?: string | undefined;
   fix?: string | undefined;
@@ -24,7 +31,6 @@ interface PlanPart {
   phase: number;
 }
 
-/** What a change is about. */
 type JournaledOp = Pick<JournaledChange, 'kind' | 'op'>;
 
 /** The number of changes of one record type, operation and state. */
@@ -44,6 +50,11 @@ const carried = 'kind, key, op, part, target, body, phase, guard, why, before, a
 /** Selects the changes with an outcome that does not wait for the audit log. */
 const isOver = `state not in ('sent', 'unknown')
   and seq not in (select change from unaudited where change is not null)`;
+
+/** Returns a function that yields the chunks of the changes of a run. */
+export function chunksOfRun(db: Statements) {
+  return stretchesOf<{ run: string }>(db, 'from change indexed by change_by_run where run = @run');
+}
 
 const isOther = 'run not in (select value from json_each(?))';
 
@@ -85,10 +96,7 @@ export function changesIn(db: Statements) {
     `update change set state = 'stale', ended_at = ?
      where seq in (select seq ${leftPlanned} ${most})`,
   );
-  const chunks = stretchesOf<{ run: string }>(
-    db,
-    `from change indexed by change_by_run where run = @run`,
-  );
+  const chunks = chunksOfRun(db);
   const tally = db.all<Stretch & { run: string }, JournalTally>(
     `select kind, op, state, count(*) n, total(state = 'acked' and op = 'opt_in' and exists (
        select 1 from change c indexed by change_by_run where c.run = @run
@@ -116,7 +124,6 @@ export function changesIn(db: Statements) {
        where held = 0 and ${inStretch} order by phase, kind, key, seq
        returning kind, op`,
     ),
-    /** Returns the planned changes of a key, in sending order. */
     planned: db.all<PlanPart & { key: Key }, JournaledChange>(
       `select ${columns} ${planned} and key = @key order by seq`,
       withoutNull,
@@ -124,7 +131,6 @@ export function changesIn(db: Statements) {
     /** Returns planned changes by key, for the next `count` keys after `after` that have any. */
     plannedNext: (part: PlanPart & { after: Key; count: number }) =>
       Map.groupBy(plannedNext(part), ({ key }) => key),
-    /** Returns whether any run has a planned change for this key. */
     isPlanned: db.has<[RecordTypeName, Key]>(
       `select 1 from change indexed by change_by_key
        where kind = ? and key = ? and state = 'planned' limit 1`,
@@ -132,16 +138,13 @@ export function changesIn(db: Statements) {
     /** Returns whether this run had the same change acknowledged under another key. */
     isDone: ({ run, phase, kind, key, op, part, target = '' }: JournaledChange) =>
       isDone({ run, phase, kind, key, op, part, target }),
-    /** Returns whether a change for this key was acknowledged since `at` (epoch milliseconds). */
     isDoneSince: db.has<[RecordTypeName, Key, at: number]>(
       `select 1 from change indexed by change_by_key
        where kind = ? and key = ? and state = 'acked' and ended_at >= ? limit 1`,
     ),
-    /** Returns whether the journal contains any change of a run. */
     holds: db.has<[run: string]>(
       'select 1 from change indexed by change_by_run where run = ? limit 1',
     ),
-    /** Moves a change to another state. */
     move(seq: number, to: ChangeState, { at, reason, fix }: Move): void {
       if (to === 'sent') sent(at, seq);
       else move({ seq, to, at, reason, fix });
@@ -160,9 +163,11 @@ export function changesIn(db: Statements) {
       `update change indexed by change_open set state = 'unknown'
        where state in ('sent', 'unknown') and state = 'sent' and kind = ? and ${isOther}`,
     ),
-    /** Returns whether runs other than those in `but` have planned changes. */
     hasLeft: db.has<[RecordTypeName, but: readonly string[]]>(`select 1 ${leftPlanned} 1`),
-    /** Marks up to 5,000 of these as stale. Returns whether more may remain. */
+    /**
+     * Marks as stale up to 5,000 planned changes of runs other than those in `but`. Returns whether
+     * more may remain.
+     */
     abandon: (kind: RecordTypeName, at: number, but: readonly string[]) =>
       abandon(at, kind, but) === most,
     /**
@@ -178,4 +183,72 @@ export function changesIn(db: Statements) {
      */
     prune: (before: number) => prune(before) === most,
   };
+}
+
+/** A run that changed a record later, and which run it undid, if it did. */
+interface LaterRun {
+  run: string;
+  undoes: string | null;
+}
+const laterRuns = storedJson<readonly LaterRun[]>('the history of a record');
+
+/** Reads back what a run changed, for `undo`. */
+export function runChangesIn(db: Statements) {
+  // A later change to the whole record, or to the same part, comes from another run.
+  const done = db.all<
+    RecordName & { run: string; by: string },
+    Omit<DoneChange, 'later' | 'isUndone' | 'wasThere'> & { wasThere: 0 | 1; later: string }
+  >(
+    `select op, part, target, body, before, reason is '${alreadyThere}' wasThere, (
+       select json_group_array(json_object('run', l.run, 'undoes', r.asked ->> '$.undoes')
+         order by l.seq desc)
+       from change l indexed by change_by_key left join run r on r.id = l.run
+       where l.kind = c.kind and l.key = c.key and l.run not in (c.run, @by) and l.seq > c.seq
+         and l.state = 'acked' and (l.part in (c.part, '') or c.part = '')) later
+     from change c indexed by change_by_key
+     where run = @run and kind = @kind and state = 'acked' and key = @key
+     order by seq`,
+    withoutNull,
+  );
+  return {
+    chunks: chunksOfRun(db),
+    /** Makes the records of a chunk that the run has changed candidates for a decision. */
+    select: db.run<Stretch & { run: string; of: RecordTypeName }>(
+      `insert or ignore into temp.candidate (kind, key)
+       select kind, key from change indexed by change_by_run
+       where run = @run and kind = @of and state = 'acked' and ${inStretch}`,
+    ),
+    /**
+     * Returns the changes that a run made to a record, oldest first. Those of the run `by`, which
+     * asks, do not count as later ones.
+     */
+    of: (part: RecordName & { run: string; by: string }): DoneChange[] =>
+      done(part).map(({ later, wasThere, ...row }) => {
+        const { run, undoes } = standing(laterRuns.decode(later), part.run) ?? {};
+        return { ...row, later: run, isUndone: undoes === part.run, wasThere: wasThere === 1 };
+      }),
+    /**
+     * Returns when the newest change of any run to a record was acknowledged, in milliseconds since
+     * the epoch; undefined if none was.
+     */
+    lastAt: db.value<[RecordTypeName, Key], number>(
+      `select max(ended_at) from change indexed by change_by_key
+       where kind = ? and key = ? and state = 'acked'`,
+    ),
+  };
+}
+
+/**
+ * Returns the newest of the later runs that counts; they are in that order. A run and its undo
+ * cancel each other, unless the run itself is the undo of the one that is to be undone.
+ */
+function standing(later: readonly LaterRun[], run: string): LaterRun | undefined {
+  const cancelled = new Set<string>();
+  for (const one of later) {
+    if (cancelled.has(one.run)) continue;
+    const undone = later.find((other) => other.run === one.undoes);
+    if (!undone || undone.undoes === run) return one;
+    cancelled.add(undone.run);
+  }
+  return undefined;
 }

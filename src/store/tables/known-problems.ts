@@ -7,9 +7,9 @@ import { type Statements, withoutNull } from '../database/prepared-statements.ts
 import { inRange, type RecordName, type RecordRange } from '../database/key-range.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { ProblemClass, RecordProblem } from '../../domain/record-problem.ts';
-import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { DesiredRow, Key, RecordTypeName } from '../../domain/record.ts';
 import { storedJson } from '../../domain/stored-json.ts';
-import { isHeard, isNoticedHeard, keptDecision } from './unmanaged-people.ts';
+import { unmanagedCauses, type UnmanagedCause } from '../../domain/unmanaged-people.ts';
 
 interface Others {
   /** The keys to skip, because another run has taken over their records. */
@@ -17,9 +17,7 @@ interface Others {
 }
 
 interface Name extends Pick<RecordProblem, 'kind' | 'key' | 'class' | 'part'> {
-  /**
-   * The platform's id, if the problem concerns one of its records; '' means the same as undefined.
-   */
+  /** The platform's id, if the problem concerns one of its records; '' means none, too. */
   target?: string | undefined;
 }
 
@@ -39,37 +37,23 @@ interface KnownProblem {
   since: number;
 }
 
-/** A rejected change that is retried later. */
 interface Parked extends KnownProblem, RecordProblem {
   desired: string;
   /** The platform's id; '' if there is none. */
   target: string;
 }
 
-/** The number of problems of each kind. */
-interface UnreadCounts {
+/** The problems of records that an incremental reading does not contain. */
+export interface Unread {
   conflicts: number;
   invalid: number;
-  /** Rejected changes other than opt-outs. */
+  /** Rejected changes other than opt-outs, and rejected opt-outs. */
   rejected: number;
-  /** Rejected opt-outs. */
   refused: number;
-}
-
-/** The problems of records that an incremental reading does not contain. */
-export interface Unread extends UnreadCounts {
   /** The oldest rejected opt-outs. */
   optOuts: RefusedOptOut[];
   /** The oldest opt-outs that may be waiting, because they cannot be read. */
   unreadable: Pick<RecordProblem, 'kind' | 'key' | 'reason' | 'fix'>[];
-}
-
-/** The number of records with problems, for one record type and class. */
-interface ProblemCount extends Pick<RecordProblem, 'kind' | 'class'> {
-  parked: 0 | 1;
-  n: number;
-  /** When the oldest problem became known, in milliseconds since the epoch. */
-  since: number;
 }
 
 /** An opt-out that the platform rejected; times are in milliseconds since the epoch. */
@@ -80,18 +64,6 @@ interface RefusedOptOut extends Pick<RecordProblem, 'kind' | 'key' | 'part' | 'r
   since: number;
 }
 
-/** A conflict that concerns a whole part; `since` is in milliseconds since the epoch. */
-interface PartProblem extends Pick<RecordProblem, 'part' | 'reason' | 'fix'> {
-  since: number;
-}
-
-/** A conflict of one record; `since` is in milliseconds since the epoch. */
-interface RecordConflict extends PartProblem {
-  key: Key;
-}
-
-const samples = storedJson<CountedProblem['samples']>('a list of problems');
-
 interface Common {
   class: ProblemClass;
   cause: ProblemCause;
@@ -101,10 +73,9 @@ interface Common {
   fix: string;
 }
 
-/** The number of records with the same problem. */
+/** The number of records with the same problem, and up to three of them. */
 export interface CountedProblem extends Common {
   n: number;
-  /** Up to three of the records. */
   samples: { key: Key; place: string | null }[];
 }
 
@@ -118,31 +89,56 @@ export interface StoredProblem extends Common {
   since: number;
 }
 
+const samples = storedJson<CountedProblem['samples']>('a list of problems');
+
 /** The value of `desired` after a release, which never equals a fingerprint. */
 const released = 'released';
 
 /** Selects the problems of records that this run's reading contains, found by key or only by id. */
-export const isNamed = `(
+const isNamed = `(
   exists (select 1 from temp.staged s where s.kind = problem.kind and s.key = problem.key)
   or problem.key like 'id %' and exists (
     select 1 from temp.strange s
     where s.kind = problem.kind and s.id = substr(problem.key, 4)))`;
 
+const inSql = (names: readonly string[]): string =>
+  `(${names.map((name) => `'${name}'`).join(', ')})`;
+const causes = inSql(Object.keys(unmanagedCauses));
+const protectedCauses = inSql(
+  Object.entries(unmanagedCauses).flatMap(([cause, { isProtected }]) =>
+    isProtected ? [cause] : [],
+  ),
+);
+
+/** An SQL condition: nobody has acknowledged the problem. */
+const isHeard = "decided is not 'acknowledged'";
+
+/** The same of what a run has noticed. */
+export const isNoticedHeard = `(cause not in ${causes} or not exists (
+  select 1 from problem p where p.kind = noticed.kind and p.key = noticed.key
+    and p.class = noticed.class and p.part = noticed.part and p.decided = 'acknowledged'))`;
+
+/** An SQL expression: what stays of the decision when a run notices the problem again. */
+const keptDecision = `case
+  when excluded.cause not in ${causes} then null
+  when excluded.cause in ${protectedCauses} and problem.decided = 'opt_out' then null
+  else problem.decided end`;
+
 /** The columns by which problems are grouped, and the place and id of the record. */
 const common = 'cause, about, option, value, place, crm';
 
-/** Returns the columns of a problem, with null for what it lacks. */
+/** The columns of a problem; a part that it lacks is null. */
 export function problemColumns(problem: RecordProblem) {
   const { kind, key, class: name, part, reason, fix, cause } = problem;
   const { about = reason, option = null, value = null, place = null, crmId: crm = null } = problem;
   return { kind, key, class: name, part, reason, fix, cause, about, option, value, place, crm };
 }
 
-/** Returns an SQL condition: a known problem and a noticed one are the same. */
-function isNoticed(problem: string, noticed: string): string {
-  const columns = ['kind', 'key', 'class', 'part'];
-  return columns.map((name) => `${problem}.${name} = ${noticed}.${name}`).join(' and ');
-}
+/** Selects a known problem and a noticed one that are the same. */
+const isNoticed = (problem: string, noticed: string): string =>
+  ['kind', 'key', 'class', 'part']
+    .map((name) => `${problem}.${name} = ${noticed}.${name}`)
+    .join(' and ');
 
 /**
  * Stores the known problems, so that each is listed once and counted in every run. A change that
@@ -160,9 +156,7 @@ export function problemsIn(db: Statements) {
       and key not in (select value from json_each(@but)) and not exists (
         select 1 from temp.staged s where s.kind = problem.kind and s.key = problem.key)`;
   const put = db.run<
-    ReturnType<typeof problemColumns> & { target: string } & Omit<KnownProblem, 'reason'> & {
-        run: string;
-      }
+    ReturnType<typeof problemColumns> & KnownProblem & { target: string; run: string }
   >(
     `insert or replace into problem
        (kind, key, class, part, target, reason, fix, cause, about, option, value, place,
@@ -180,9 +174,7 @@ export function problemsIn(db: Statements) {
      where kind = @kind and key = @key and part = @part and target = @target`,
   );
   return {
-    /** Returns a problem, or undefined if it is not known. */
     get: ({ target = '', ...name }: Name) => get({ ...name, target }),
-    /** Stores a problem that `run` found, replacing an earlier one with the same identity. */
     put: (problem: RecordProblem & Name & KnownProblem & { run: string }) =>
       put({ ...problem, ...problemColumns(problem), target: problem.target ?? '' }),
     /**
@@ -202,14 +194,12 @@ export function problemsIn(db: Statements) {
     ),
     /** Deletes the problems, of every class, of a record's part or of one of its contacts. */
     drop: ({ target = '', ...name }: Omit<Name, 'class'>) => drop({ ...name, target }),
-    /** Returns the parked problems of a record. */
     parked: db.all<[RecordTypeName, Key], Parked>(
       `select kind, key, class, part, target, reason, fix, ${common}, desired, attempts,
          retry_at "retryAt", since
        from problem where kind = ? and key = ? and desired is not null`,
       withoutNull,
     ),
-    /** Counts the records with a parked problem. */
     countParked: db.number<[RecordTypeName]>(
       'select count(distinct key) from problem where kind = ? and desired is not null',
     ),
@@ -217,7 +207,6 @@ export function problemsIn(db: Statements) {
     forgetUnnoticed: db.run<RecordRange & Others>(`${unnoticed} and ${others}`),
     /** Deletes those of them whose records are in this run's incremental reading. */
     forgetUnnoticedNamed: db.run<RecordRange & Others>(`${unnoticed} and ${others} and ${isNamed}`),
-    /** Deletes those of one record. */
     forgetUnnoticedOf: db.run<RecordName>(`${unnoticed} and kind = @kind and key = @key`),
     /**
      * Deletes the parked problems of records that are no longer in the source. Rejected changes
@@ -233,27 +222,33 @@ export function problemsIn(db: Statements) {
          select 1 from twin t join temp.staged s on s.kind = t.kind and s.id = t.id
          where t.kind = problem.kind and t.key = problem.key)`,
     ),
-    /** The problems, counted by what they have in common. */
     counted: problemCountsIn(db),
   };
 }
 
 /**
  * Counts problems by what they have in common, without those that an operator has acknowledged. All
- * problems of a record are in the same range.
+ * problems of a record are in the same range. A record counts once, even if several of its channels
+ * have the problem.
  */
 function problemCountsIn(db: Statements) {
   const within = inRange('problem');
+  const same = 'class, cause, about, option, value';
   const counting = <Where extends object = RecordRange>(table: string, where: string) =>
     db.all<Where, CountedProblem, Omit<CountedProblem, 'samples'> & { samples: string }>(
-      countedBy(table, where),
+      `select ${same}, min(fix) fix, count(*) n,
+         json_group_array(json_object('key', key, 'place', place)) filter (where nth <= 3) samples
+       from (
+         select ${same}, key, min(place) place, min(fix) fix,
+           row_number() over (partition by ${same} order by length(place), place, key) nth
+         from ${table} where ${where} group by key, ${same})
+       group by ${same}`,
       (row) => ({ ...row, samples: samples.decode(row.samples) }),
     );
   const listed = `select key, class, part, reason, fix, cause, about, option, value, place,
     crm "crmId", since from problem`;
   const order = 'order by key, class, part';
   return {
-    /** Counts what this run noticed. */
     noticed: counting('temp.noticed', `${inRange('noticed')} and ${isNoticedHeard}`),
     /** Counts the changes that the platform refused before, of all records or of one. */
     parked: counting('problem', `${within} and desired is not null`),
@@ -267,28 +262,13 @@ function problemCountsIn(db: Statements) {
       `${within} and desired is null and not ${isNamed} and ${isHeard}
          and (class = 'invalid' or class = 'conflict' and key <> part)`,
     ),
-    /** Counts all known problems. */
     known: counting('problem', `${within} and ${isHeard}`),
-    /** Returns the known problems of a range, by key. */
     list: db.all<RecordRange, StoredProblem>(`${listed} where ${within} and ${isHeard} ${order}`),
-    /** Returns those of one record, with the acknowledged. */
+    /** With the acknowledged. */
     listOf: db.all<[RecordTypeName, Key], StoredProblem>(
       `${listed} where kind = ? and key = ? ${order}`,
     ),
   };
-}
-
-/** Selects the counts. A record counts once, even if several of its channels have the problem. */
-function countedBy(table: string, where: string): string {
-  const common = 'class, cause, about, option, value';
-  return `
-    select ${common}, min(fix) fix, count(*) n,
-      json_group_array(json_object('key', key, 'place', place)) filter (where nth <= 3) samples
-    from (
-      select ${common}, key, min(place) place, min(fix) fix,
-        row_number() over (partition by ${common} order by length(place), place, key) nth
-      from ${table} where ${where} group by key, ${common})
-    group by ${common}`;
 }
 
 const refused = 'desired is not null and retry_at is not null';
@@ -298,7 +278,10 @@ const refusedColumns = 'kind, key, part, reason, fix, attempts, retry_at retryAt
 export function retryLaterIn(db: Statements) {
   return {
     /** Counts the records with a problem, by record type, class, and whether it is parked. */
-    counts: db.all<[], ProblemCount>(
+    counts: db.all<
+      [],
+      Pick<RecordProblem, 'kind' | 'class'> & { parked: 0 | 1; n: number; since: number }
+    >(
       `select kind, class, desired is not null parked, count(distinct key) n, min(since) since
        from problem where ${isHeard} group by kind, class, parked`,
     ),
@@ -307,15 +290,17 @@ export function retryLaterIn(db: Statements) {
       `select ${refusedColumns} from problem
        where ${refused} order by since, key, part limit ?`,
     ),
-    /** Counts the opt-outs that the platform rejected. */
     countRefusedOptOuts: db.number<[]>(`select count(*) from problem where ${refused}`),
     /** Returns the conflicts that concern a whole part (a channel); the key is the part. */
-    parts: db.all<[RecordTypeName], PartProblem>(
+    parts: db.all<[RecordTypeName], Pick<StoredProblem, 'part' | 'reason' | 'fix' | 'since'>>(
       `select part, reason, fix, since from problem
        where kind = ? and class = 'conflict' and key = part order by since, part`,
     ),
     /** Returns up to `count` conflicts of records, oldest first. */
-    conflicts: db.all<[RecordTypeName, count: number], RecordConflict>(
+    conflicts: db.all<
+      [RecordTypeName, count: number],
+      Pick<StoredProblem, 'key' | 'part' | 'reason' | 'fix' | 'since'>
+    >(
       `select key, part, reason, fix, since from problem
        where kind = ? and class = 'conflict' and key <> part and ${isHeard}
        order by since, key, part limit ?`,
@@ -325,15 +310,11 @@ export function retryLaterIn(db: Statements) {
       `select distinct key from problem
        where kind = ? and desired is not null and (retry_at <= ? or desired = '${released}')`,
     ),
-    /** Returns the records with a parked problem. */
     records: db.all<[], RecordName>(
       'select distinct kind, key from problem where desired is not null order by kind, key',
     ),
-    /**
-     * Counts the problems of records in a range that this run's incremental reading does not
-     * contain.
-     */
-    countUnread: db.only<RecordRange, UnreadCounts>(
+    /** Counts the problems of records that this run's incremental reading does not contain. */
+    countUnread: db.only<RecordRange, Omit<Unread, 'optOuts' | 'unreadable'>>(
       `select coalesce(sum(class = 'conflict' and key <> part), 0) conflicts,
          coalesce(sum(class = 'invalid'), 0) invalid,
          coalesce(sum(desired is not null and retry_at is null), 0) rejected,
@@ -353,6 +334,130 @@ export function retryLaterIn(db: Statements) {
       `update problem set desired = '${released}', attempts = 0,
          retry_at = iif(retry_at is null, null, 0)
        where kind = @kind and key = @key and desired is not null`,
+    ),
+  };
+}
+
+/** What an operator decides about unmanaged people. */
+type UnmanagedDecision = 'opt_out' | 'acknowledged';
+
+export interface UnmanagedPart {
+  key: Key;
+  part: string;
+  cause: UnmanagedCause;
+  decided: UnmanagedDecision | null;
+}
+
+/**
+ * The problems of people who are gone from the CRM and subscribed with a contact that is not ours,
+ * and what an operator decided about each. A later decision replaces an earlier one. A decision
+ * ends with its problem: when the person is opted out, or is in the CRM again. A decision to opt
+ * out also ends when contacts.protect covers the person.
+ */
+export function unmanagedIn(db: Statements) {
+  return {
+    /** Returns all of these people, by key. */
+    list: db.all<[RecordTypeName], UnmanagedPart>(
+      `select key, part, cause, decided from problem
+       where kind = ? and cause in ${causes} order by key, part`,
+    ),
+    /** Counts the people by cause, without the acknowledged ones. */
+    counts: db.all<[RecordTypeName], { cause: UnmanagedCause; count: number }>(
+      `select cause, count(distinct key) count from problem
+       where kind = ? and cause in ${causes} and ${isHeard} group by cause`,
+    ),
+    /** Returns the parts of a record about which an operator has decided this. */
+    decided: db.values<[RecordTypeName, Key, as: UnmanagedDecision], string>(
+      `select part from problem
+       where kind = ? and key = ? and cause in ${causes} and decided = ?`,
+    ),
+    /** Stores a decision, or takes it back (null). `fix`: what remains to be done. */
+    decide: db.run<RecordName & { part: string; as: UnmanagedDecision | null; fix: string }>(
+      `update problem set decided = @as, fix = @fix
+       where kind = @kind and key = @key and part = @part and cause in ${causes}`,
+    ),
+    /**
+     * Notices again those who are still gone from the CRM, and whom this run did not look for on
+     * the platform.
+     */
+    carry: db.run<[RecordTypeName]>(
+      `insert or ignore into temp.noticed (kind, key, class, part, reason, fix, ${common})
+       select kind, key, class, part, reason, fix, ${common} from problem p
+       where kind = ? and cause in ${causes}
+         and not exists (select 1 from temp.observed o where o.kind = p.kind and o.key = p.key)
+         and exists (select 1 from temp.staged s where s.kind = p.kind and s.key = p.key)
+         and not exists (select 1 from temp.desired d where d.kind = p.kind and d.key = p.key
+           and (d.presence = 'present' or d.reason is not null))`,
+    ),
+    /** Drops what was noticed of a part that has just been opted out. */
+    mend: db.run<[RecordTypeName, Key, part: string]>(
+      `delete from temp.noticed where kind = ? and key = ? and part = ? and cause in ${causes}`,
+    ),
+  };
+}
+
+/** An opt-out that may be waiting; `since` is in milliseconds since the epoch. */
+interface UnreadableOptOut extends Pick<RecordProblem, 'kind' | 'key' | 'reason' | 'fix'> {
+  since: number;
+}
+
+const unreadable: ProblemCause = 'opt-out-unreadable';
+
+/**
+ * Selects the people of `r` who are ours and subscribed, and have a contact that has not left all
+ * mail; `body` is what is known of them.
+ */
+const isOurs = (body: string, channel = 'true'): string =>
+  `r.ownership <> 'noted' and r.id is not null
+   and exists (
+     select 1 from json_each(${body}, '$.channels') c where c.value ->> 'is' = 'opt_in' and ${channel})
+   and (${body} ->> '$.contacts[0]' is null or exists (
+     select 1 from json_each(${body}, '$.contacts') c where not (c.value ->> 'left')))`;
+
+/** Selects the keys under which a person may be recorded. */
+const keysOf = (kind: string, key: string, id: string): string =>
+  `select ${key} union select o.key from origin o where o.kind = ${kind} and o.id = ${id}`;
+
+/**
+ * Finds the people who are subscribed through this mirror, and whose CRM record may state an
+ * opt-out that cannot be read; and the records with an opt-out whose address cannot be read. A
+ * person who is no longer subscribed does not count, even if the problem is still recorded.
+ */
+export function unreadableOptOutsIn(db: Statements) {
+  const noted = `coalesce(
+    (select n.body from temp.noted n where n.kind = r.kind and n.key = r.key), r.body)`;
+  const isUnread = `c.key in (select value from json_each(@body, '$.unread'))`;
+  const subscribed = db.value<Record<'kind' | 'key' | 'id' | 'body', string>, 0 | 1>(
+    `select max(${isOurs(noted, isUnread)}) from recorded r
+     where r.kind = @kind and r.key in (${keysOf('@kind', '@key', '@id')})`,
+  );
+  const found = `problem.class = 'invalid' and problem.cause = '${unreadable}' and coalesce((
+    select max(${isOurs('r.body')}) from recorded r
+    where r.kind = problem.kind
+      and r.key in (${keysOf('problem.kind', 'problem.key', 'problem.crm')})), 1)`;
+  const listed = (where: string): string =>
+    `select kind, key, reason, fix, since from problem where ${where} order by since, key limit ?`;
+  return {
+    /**
+     * Returns whether the person is ours and subscribed in a channel from which the record may opt
+     * out, by what is recorded and what this run has noted. Its `id` may have had another key
+     * before. Returns undefined if nothing is recorded under these.
+     */
+    isSubscribed({
+      kind,
+      key = '',
+      id,
+      body,
+    }: Pick<DesiredRow, 'kind' | 'key' | 'id' | 'body'>): boolean | undefined {
+      const is = subscribed({ kind, key, id, body });
+      return is === undefined ? is : is === 1;
+    },
+    count: db.number<[]>(`select count(*) from problem where ${found}`),
+    /** Returns up to `count` of these people, oldest first. */
+    list: db.all<[count: number], UnreadableOptOut>(listed(found)),
+    /** Returns up to `count` of those whose record is not in this run's incremental reading. */
+    unread: db.all<[RecordTypeName, count: number], UnreadableOptOut>(
+      listed(`kind = ? and ${found} and not ${isNamed}`),
     ),
   };
 }

@@ -17,10 +17,7 @@ export interface ReturnedRow extends OptOutReport {
   endedAt: number | null;
 }
 
-/**
- * When, in which run and why a report moves to another state; times are in milliseconds since the
- * epoch.
- */
+/** When, in which run and why a report moves to another state; times as above. */
 interface Moved {
   at: number;
   run?: string | undefined;
@@ -32,17 +29,14 @@ interface Moved {
   tried?: boolean;
 }
 
+/** Selects at most `count` of the reports that are due at a time. */
 interface Due {
   kind: RecordTypeName;
-  /** The current time, in milliseconds since the epoch. */
   at: number;
-  /** The maximum number of reports to return. */
   count: number;
 }
 
-/**
- * The numbers of open reports, and when the oldest were planned, in milliseconds since the epoch.
- */
+/** The numbers of open reports, and when the oldest were planned; times as above. */
 interface ReturnCounts {
   /** Reports in the states planned, sent and unknown. */
   waiting: number;
@@ -75,7 +69,6 @@ export function optOutReportsIn(db: Statements) {
   return { ...reportsIn(db), ...dueReportsIn(db) };
 }
 
-/** Finds the people who opted out, and moves their reports from state to state. */
 function reportsIn(db: Statements) {
   /** Selects from a table the rows of a range of keys, or of one record. */
   const either = <R>(select: (where: string) => string, table: string) => {
@@ -97,7 +90,6 @@ function reportsIn(db: Statements) {
      where seq = @seq`,
   );
   return {
-    /** Returns the reports of a range of keys, or of one record. */
     of: either<ReturnedRow>(
       (where) => `select ${columns} from returned where ${where}`,
       'returned',
@@ -121,10 +113,8 @@ function reportsIn(db: Statements) {
          (kind, key, crm, part, id, cause, made_after, made_by, state, planned_at)
        values (@kind, @email, @crmId, @channel, @id, @cause, @after, @by, @state, @at)`,
     ),
-    /** Moves a report to another state. */
     move: (seq: number, to: ReturnState, { run, reason, fix, retryAt, tried, at }: Moved) =>
       move({ seq, to, run, reason, fix, retryAt, tried: tried ?? false, at }),
-    /** Deletes a report. */
     drop: db.run<[seq: number]>('delete from returned where seq = ?'),
     /** Marks sent reports as unknown, except those of the runs in `but`, which are in progress. */
     doubt: db.run<[RecordTypeName, but: readonly string[]]>(
@@ -144,7 +134,6 @@ function reportsIn(db: Statements) {
   };
 }
 
-/** Finds and counts the reports that are not finished. */
 function dueReportsIn(db: Statements) {
   const isOpen = "kind = @kind and state not in ('acked', 'needless')";
   const isDue = `(state in ('planned', 'unknown') or (state = 'rejected' and retry_at <= @at))`;
@@ -158,16 +147,13 @@ function dueReportsIn(db: Statements) {
       `select ${columns} from returned indexed by returned_open
        where ${isOpen} and ${isDue} order by attempts, seq limit @count`,
     ),
-    /** Returns those of one key. */
     dueOf: db.all<Due & { key: Key }, ReturnedRow>(
       `select ${columns} from returned indexed by returned_by_record
        where ${isOpen} and key = @key and ${isDue} order by attempts, seq limit @count`,
     ),
-    /** Returns the unknown reports, oldest first. */
     unknown: (kind: RecordTypeName) => ofState({ kind, state: 'unknown', count: 1_000_000 }),
     /** Returns up to `count` rejected reports, oldest first. */
     rejected: (kind: RecordTypeName, count: number) => ofState({ kind, state: 'rejected', count }),
-    /** Counts the reports that are waiting, and those that were rejected. */
     counts: db.only<{ kind: RecordTypeName }, ReturnCounts>(
       `select count(*) filter (where ${isWaiting}) waiting,
          min(planned_at) filter (where ${isWaiting}) "waitingSince",
@@ -175,7 +161,6 @@ function dueReportsIn(db: Statements) {
          min(planned_at) filter (where state = 'rejected') "rejectedSince"
        from returned indexed by returned_open where ${isOpen}`,
     ),
-    /** Returns the keys with a rejected report. */
     refused: db.values<{ kind: RecordTypeName }, Key>(
       `select distinct key from returned indexed by returned_open
        where ${isOpen} and state = 'rejected' order by key`,

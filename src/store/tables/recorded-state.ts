@@ -11,22 +11,19 @@ const columnsOf = (table: string): string =>
 /** The value of `shown` after a reset, which never equals a fingerprint. */
 export const resetMark = 'reset';
 
-/** Stores the recorded state: for each record of the mirror, what the platform last confirmed. */
+/** The recorded state: for each record of the mirror, what the platform last confirmed. */
 export function recordedIn(db: Statements) {
   return {
     ...originsIn(db),
     ...platformIdsIn(db),
-    /** Returns the row of a key, or undefined if there is none. */
     get: db.one<[RecordTypeName, Key], RecordedRow>(
       `select ${columnsOf('recorded')} from recorded where kind = ? and key = ?`,
       withoutNull,
     ),
-    /** Returns up to `most` rows after a key, in key order. */
     next: db.all<[RecordTypeName, after: Key, most: number], RecordedRow>(
       `select ${columnsOf('recorded')} from recorded where kind = ? and key > ? order by key limit ?`,
       withoutNull,
     ),
-    /** Stores a row, replacing the key's earlier one. */
     put: db.run<RecordedRow>(
       `insert or replace into recorded (${recordedColumns}) values (${recordedValues})`,
     ),
@@ -41,7 +38,6 @@ export function recordedIn(db: Statements) {
     resets: db.values<[RecordTypeName, most: number], Key>(
       `select key from recorded where kind = ? and shown = '${resetMark}' order by key limit ?`,
     ),
-    /** Deletes the row of a key. */
     drop: db.run<[RecordTypeName, Key]>('delete from recorded where kind = ? and key = ?'),
     /** Returns at most `most` records with a platform id, spread evenly over all keys. */
     sample: db.all<{ kind: RecordTypeName; most: number }, { key: Key; id: string }>(
@@ -51,12 +47,10 @@ export function recordedIn(db: Statements) {
        group by part`,
     ),
     count: db.number<[RecordTypeName]>('select count(*) from recorded where kind = ?'),
-    /** Returns whether there are rows of any record type. */
     hasAny: db.has<[]>('select 1 from recorded limit 1'),
   };
 }
 
-/** Finds rows and keys by the ids of the source. */
 function originsIn(db: Statements) {
   return {
     /** Returns the rows with other keys under which a source id was known. */
@@ -79,13 +73,11 @@ function originsIn(db: Statements) {
        where o.key <> @key and ${isStaged('o')}
        order by key`,
     ),
-    /** Returns whether at least one source id of a key is missing from this run's reading. */
     hasStrays: db.has<[RecordTypeName, Key]>(
       `select 1 from origin o indexed by origin_by_key
        where o.kind = ? and o.key = ? and not exists (
          select 1 from temp.stands s where s.kind = o.kind and s.id = o.id) limit 1`,
     ),
-    /** Returns every source id that a record has had while it was recorded. */
     originsOf: db.values<[RecordTypeName, Key], string>(
       'select id from origin where kind = ? and key = ? order by id',
     ),
@@ -131,19 +123,17 @@ function originsIn(db: Statements) {
        where ${inRange('o')} and exists (
          select 1 from temp.staged s where s.kind = o.kind and s.key = o.key)`,
     ),
-    /** Returns every key that this source id has had, including keys of deleted records. */
+    /** With the keys of deleted records. */
     keysOfOrigin: db.values<[RecordTypeName, id: string], Key>(
       'select key from origin where kind = ? and id = ? order by key',
     ),
   };
 }
 
-/** Finds rows by the ids of the platform. */
 function platformIdsIn(db: Statements) {
   const unlisted = `from recorded r where ${inRange('r')} and r.id is not null
     and not exists (select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)`;
   return {
-    /** Returns the row with another key that has this platform id. */
     ofId: db.one<[RecordTypeName, id: string, notKey: Key], RecordedRow>(
       `select ${columnsOf('recorded')} from recorded indexed by recorded_by_id
        where kind = ? and id = ? and key <> ? limit 1`,

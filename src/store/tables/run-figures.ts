@@ -7,8 +7,8 @@ import type { JournalTally } from './journal.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import { inRange, type RecordRange } from '../database/key-range.ts';
 
-/** The number of changes of one record type, operation and state. */
 type ChangeTally = Omit<JournalTally, 'further'>;
+type Counts = Readonly<Record<string, number>>;
 
 /** The figures of a run at its end. */
 export interface RunFigures {
@@ -27,7 +27,7 @@ export interface RunFigures {
   changed: number;
   changes: readonly ChangeTally[];
   /** The number of people subscribed by channel; null if they were not counted. */
-  people: Readonly<Record<string, number>> | null;
+  people: Counts | null;
 }
 
 /** Who asked for an opt-out: the CRM, the person on the platform, an absence, or an operator. */
@@ -40,25 +40,20 @@ export interface OptOutDay {
   n: number;
 }
 
-/** One point of the plots: the largest values of the runs of a time. */
-type FiguresPoint = Pick<RunFigures, 'at' | 'ms' | 'refused' | 'used' | 'proofMs' | 'changed'>;
-
-/** The part of the history that plots show. */
+/** The part of the history that plots show, and the time that one point stands for. */
 interface Part {
   since: number;
-  /** The time that one point stands for. */
   stepMs: number;
 }
 
 const tallies = storedJson<readonly ChangeTally[]>('the changes of a run');
-const peopleCounts = storedJson<Readonly<Record<string, number>>>('the figures of a run');
+const peopleCounts = storedJson<Counts>('the figures of a run');
 
 const dayOf = (column: string): string => `strftime('%Y-%m-%d', ${column} / 1000, 'unixepoch')`;
 
 /** The number of the point that a row belongs to. Parameters are bound as REAL. */
 const bucket = 'cast((at - @since) / @stepMs as integer)';
 
-/** Stores and returns the figures. */
 export function figuresIn(db: Statements) {
   const add = db.run<Omit<RunFigures, 'people'> & { people: string | null }>(
     `insert or replace into run_figures
@@ -86,7 +81,6 @@ export function figuresIn(db: Statements) {
        order by at desc, run desc limit ?`,
       ({ run, changes }) => ({ run, changes: tallies.decode(changes) }),
     ),
-    /** Adds to the opt-outs of a day. */
     addOptOuts: db.run<OptOutDay>(
       `insert into opt_out_day (day, origin, n) values (@day, @origin, @n)
        on conflict (day, origin) do update set n = n + excluded.n`,
@@ -121,18 +115,17 @@ export function figuresIn(db: Statements) {
     ),
     /** Returns when people were last counted; undefined if never. */
     countedAt: db.value<[], number>('select max(at) from run_figures where people is not null'),
-    /** Returns the time of the first row from a time on. */
     firstSince: db.value<[since: number], number>('select min(at) from run_figures where at >= ?'),
-    points: db.all<Part, FiguresPoint>(
+    /** Returns the largest values of the runs in each step. */
+    points: db.all<
+      Part,
+      Pick<RunFigures, 'at' | 'ms' | 'refused' | 'used' | 'proofMs' | 'changed'>
+    >(
       `select max(at) at, max(ms) ms, max(refused) refused, max(used) used, max(proof_ms) proofMs,
          max(changed) changed
        from run_figures where at >= @since group by ${bucket} order by at`,
     ),
-    people: db.all<
-      Part,
-      { at: number; people: Readonly<Record<string, number>> },
-      { at: number; people: string }
-    >(
+    people: db.all<Part, { at: number; people: Counts }, { at: number; people: string }>(
       `select max(at) at, people from run_figures where at >= @since and people is not null
        group by ${bucket} order by at`,
       ({ at, people }) => ({ at, people: peopleCounts.decode(people) }),

@@ -3,11 +3,17 @@
  * record, and the keys of all tables that name records.
  */
 import type { Statements } from '../database/prepared-statements.ts';
-import { inStretch, type Place, stretchesOf } from '../database/key-range.ts';
+import {
+  inRange,
+  inStretch,
+  type Place,
+  rangesBy,
+  type RecordRange,
+} from '../database/key-range.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import { isAfter } from './approval-order.ts';
-import { plannedAgain } from './journal.ts';
+import { chunksOfRun, plannedAgain } from './journal.ts';
 
 /** A recorded run; times are in milliseconds since the epoch. */
 export interface KeptRun {
@@ -36,6 +42,8 @@ export interface RunFilter {
   mode?: string | undefined;
   /** The stored status, of which each one is selected. */
   statuses?: readonly string[] | undefined;
+  /** How many of the newest are left out. */
+  offset?: number;
 }
 
 const columns =
@@ -44,7 +52,8 @@ const newestFirst = 'order by number desc, started_at desc, id desc';
 
 /** Records when runs start and how they end. */
 export function runsIn(db: Statements) {
-  const list = db.all<Required<RunFilter> & { count: number; offset: number }, KeptRun>(
+  // Only the runs that are returned are read with their summaries.
+  const newest = db.all<Required<RunFilter> & { count: number }, KeptRun>(
     `select ${columns} from run join (
        select id listed from run
        where (@mode is null or mode = @mode)
@@ -66,18 +75,9 @@ export function runsIn(db: Statements) {
     /** Deletes a run that is not worth listing. */
     drop: db.run<[id: string]>('delete from run where id = ?'),
     get: db.one<[id: string], KeptRun>(`select ${columns} from run where id = ?`),
-    /** Returns the newest runs, newest first. */
-    newest: db.all<[count: number], KeptRun>(`select ${columns} from run ${newestFirst} limit ?`),
-    /** Returns a part of the runs that a filter selects, newest first. */
-    list: ({ mode, statuses, ...part }: RunFilter & { count: number; offset: number }) =>
-      list({ mode, statuses, ...part }),
-    newestOf: db.one<[mode: string], KeptRun>(
-      `select ${columns} from run where mode = ? ${newestFirst} limit 1`,
-    ),
-    /** Returns the newest runs of a mode, newest first. */
-    lastOf: db.all<[mode: string, count: number], KeptRun>(
-      `select ${columns} from run where mode = ? ${newestFirst} limit ?`,
-    ),
+    /** Returns the newest runs that a filter selects, newest first. */
+    newest: (count: number, { mode, statuses, offset = 0 }: RunFilter = {}) =>
+      newest({ count, mode, statuses, offset }),
     /**
      * Returns the newest full run of all record types that completed successfully with both
      * readings certified, and that left nobody out. At its end, the platform matched what the CRM
@@ -106,27 +106,6 @@ export function runsIn(db: Statements) {
   };
 }
 
-/** Selects changes of a run; undefined selects all. */
-interface ChangeFilter {
-  kind?: string | undefined;
-  op?: string | undefined;
-  part?: string | undefined;
-  state?: string | undefined;
-}
-
-interface ChangePart extends ChangeFilter {
-  /** The `seq` of the change before the first one. */
-  after?: number | undefined;
-  count: number;
-}
-
-/** A part of the changes of a run. */
-interface ListedChanges {
-  changes: (KeptChange & { rule: string | null })[];
-  /** The `after` of the next part; undefined if this is the last one. */
-  next: number | undefined;
-}
-
 /** A change and its outcome; times are in milliseconds since the epoch. */
 export interface KeptChange extends Pick<
   JournaledChange,
@@ -143,14 +122,6 @@ export interface KeptChange extends Pick<
   endedAt: number | null;
 }
 
-/** The number of changes without a known outcome, for one state. */
-interface OpenCount {
-  state: 'sent' | 'unknown';
-  n: number;
-  /** When the oldest was sent, in milliseconds since the epoch. */
-  since: number | null;
-}
-
 /** Returns a column of the approval that let a change pass, unless the plan was approved again. */
 function ofApproval(column: string): string {
   return `(select a.${column} from approval a
@@ -163,7 +134,6 @@ const keptColumns = `kind, key, op, part, state, reason, fix, planned_at planned
   ${ofApproval('plan')} approvedPlan, ${ofApproval('decided_by')} approvedBy,
   ${ofApproval('reason')} approvedFor`;
 
-/** Returns the outcomes of changes; the journal itself is in journal.ts. */
 export function outcomesIn(db: Statements) {
   return {
     /** Returns the changes of a run, most urgent states first, opt-outs before other changes. */
@@ -174,8 +144,8 @@ export function outcomesIn(db: Statements) {
          when 'planned' then 3 when 'stale' then 4 else 5 end, op <> 'opt_out', seq limit ?`,
     ),
     ofRun: changesOfRun(db),
-    /** Counts the changes of all runs that were sent and have no known outcome. */
-    countOpen: db.all<[], OpenCount>(
+    /** `since` is when the oldest was sent, in milliseconds since the epoch. */
+    countOpen: db.all<[], { state: 'sent' | 'unknown'; n: number; since: number | null }>(
       `select state, count(*) n, min(sent_at) since from change indexed by change_open
        where state in ('sent', 'unknown') group by state`,
     ),
@@ -185,33 +155,42 @@ export function outcomesIn(db: Statements) {
 /** The number of chunks of changes that one part looks through. */
 const chunksAtOnce = 8;
 
-/** Returns a part of the changes of a run that a filter selects, in the order of sending. */
-function changesOfRun(db: Statements): (run: string, part: ChangePart) => ListedChanges {
-  const chunks = stretchesOf<{ run: string }>(
-    db,
-    'from change indexed by change_by_run where run = @run',
-  );
+/** Selects changes of a run; undefined selects all. */
+interface ChangeFilter {
+  kind?: string | undefined;
+  op?: string | undefined;
+  part?: string | undefined;
+  state?: string | undefined;
+  /** The `seq` of the change before the first one. */
+  after?: number | undefined;
+  count: number;
+}
+
+/**
+ * Returns a part of the changes of a run that a filter selects, in the order of sending. `next` is
+ * the `after` of the next part; undefined if this is the last one.
+ */
+function changesOfRun(db: Statements) {
+  const chunks = chunksOfRun(db);
   const place = db.one<[seq: number, run: string], Place>(
     'select phase, kind, key, seq from change where seq = ? and run = ?',
   );
-  const select = db.all<object, ListedChanges['changes'][number] & { seq: number }>(
+  const select = db.all<object, KeptChange & { rule: string | null; seq: number }>(
     `select seq, ${keptColumns}, why ->> '$.rule' rule from change indexed by change_by_run
      where run = @run and ${inStretch}
        and (@ofKind is null or kind = @ofKind) and (@op is null or op = @op)
        and (@part is null or part = @part) and (@state is null or state = @state)
      order by phase, kind, key, seq limit @most`,
   );
-  return (run, { kind, op, part, state, after, count }) => {
+  return (run: string, { kind, op, part, state, after, count }: ChangeFilter) => {
     const changes: ReturnType<typeof select> = [];
     let looked = 0;
     const begin = after === undefined ? undefined : place(after, run);
     for (const stretch of chunks({ run }, begin)) {
       const most = count + 1 - changes.length;
       changes.push(...select({ run, ofKind: kind, op, part, state, ...stretch, most }));
-      if (changes.length > count) {
-        const shown = changes.slice(0, count);
-        return { changes: shown, next: shown.at(-1)?.seq };
-      }
+      if (changes.length > count)
+        return { changes: changes.slice(0, count), next: changes[count - 1]?.seq };
       looked += 1;
       if (looked === chunksAtOnce && stretch.seq !== 0) return { changes, next: stretch.seq };
     }
@@ -219,7 +198,6 @@ function changesOfRun(db: Statements): (run: string, part: ChangePart) => Listed
   };
 }
 
-/** Returns what the snapshot contains about single records. */
 export function historyIn(db: Statements) {
   return {
     keys: keysIn(db),
@@ -227,10 +205,7 @@ export function historyIn(db: Statements) {
     records: db.each<[RecordTypeName], Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>(
       'select key, body, seen_at seenAt from recorded where kind = ? order by key',
     ),
-    /**
-     * Returns the keys that have a conflict but no recorded row: people who are not added to the
-     * platform.
-     */
+    /** Keys that have a conflict but no recorded row: people who are not added to the platform. */
     barred: db.values<[RecordTypeName], Key>(
       `select distinct p.key from problem p where p.kind = ? and p.class = 'conflict'
          and not exists (select 1 from recorded r where r.kind = p.kind and r.key = p.key)
@@ -244,57 +219,20 @@ export function historyIn(db: Statements) {
   };
 }
 
-const keysAtOnce = 1_000;
-
 /**
- * Yields every key that occurs in any table of the snapshot. It reads few at a time: a caller may
- * pause, and other statements may run. Merges the tables, each read by its index: one statement
- * about all would sort all keys first.
+ * Yields every key that occurs in any table of the snapshot. It reads one range of them at a time:
+ * a caller may pause, and other statements may run.
  */
-function keysIn(db: Statements): (kind: RecordTypeName) => IterableIterator<Key> {
-  const cursorOn = (from: string) => {
-    const next = db.values<{ kind: string; after: Key; batch: string }, Key>(
-      `select distinct key from ${from} kind = @kind and key > @after
-       order by key limit ${keysAtOnce}`,
-    );
-    return (kind: RecordTypeName, batch = ''): Cursor => {
-      let rows = next({ kind, after: '', batch });
-      let at = 0;
-      return {
-        head: rows[0],
-        advance() {
-          at += 1;
-          if (at === keysAtOnce) {
-            rows = next({ kind, after: this.head ?? '', batch });
-            at = 0;
-          }
-          this.head = rows[at];
-        },
-      };
-    };
-  };
-  const tables = ['recorded', 'origin', 'problem', 'change', 'stated'].map((name) =>
-    cursorOn(`${name} where`),
+function keysIn(db: Statements) {
+  const tables = ['recorded', 'origin', 'problem', 'change', 'stated'];
+  const ranges = rangesBy(db, { column: 'key', of: tables, where: 'kind = @kind' });
+  const selects = tables.map((table) => `select key from ${table} where ${inRange(table)}`);
+  const keys = db.values<RecordRange, Key>(
+    `${selects.join(' union ')} union select key from held
+       where ${inRange('held')} and batch in (select batch from held_plan)
+     order by key`,
   );
-  const held = cursorOn('held where batch = @batch and');
-  const batches = db.values<[], string>('select distinct batch from held_plan');
-  return function* (kind) {
-    const all = tables.map((cursor) => cursor(kind));
-    for (const batch of batches()) all.push(held(kind, batch));
-    for (;;) {
-      let key: Key | undefined;
-      for (const { head } of all) {
-        if (head !== undefined && (key === undefined || head < key)) key = head;
-      }
-      if (key === undefined) return;
-      for (const cursor of all) if (cursor.head === key) cursor.advance();
-      yield key;
-    }
+  return function* (kind: RecordTypeName): Generator<Key> {
+    for (const range of ranges({ kind })) yield* keys(range);
   };
-}
-
-/** A place in the keys of one table; `head` is undefined at the end. */
-interface Cursor {
-  head: Key | undefined;
-  advance(): void;
 }

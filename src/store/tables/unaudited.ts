@@ -2,32 +2,45 @@ import type { Statements } from '../database/prepared-statements.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 
-/** The outcome of a change. */
+/**
+ * What became of a change that was sent.
+ *
+ *   acked      the platform did it
+ *   found      read afterwards: the platform shows it, and perhaps did before
+ *   undone     read afterwards: the person took it back since
+ *   rejected   the platform refused it
+ *   stale      read afterwards: it did not happen, or no longer applied
+ *   unknown    no answer; another entry follows when the outcome is known
+ */
+export const writeOutcomes = ['acked', 'found', 'undone', 'rejected', 'stale', 'unknown'] as const;
+export type WriteOutcome = (typeof writeOutcomes)[number];
+
+/** The outcome of a change; `at` is in milliseconds since the epoch, here and below. */
 interface ChangeOutcome {
-  /** In milliseconds since the epoch. */
   at: number;
-  outcome: string;
+  outcome: WriteOutcome;
   /** The status of the platform's answer; undefined if there was none. */
   status: number | undefined;
   /** The platform's id of the request. */
   request: string | undefined;
 }
 
-/** Changes without an answer. */
+/** The changes of a record type without an answer, except those of the runs in progress (`but`). */
 interface Unanswered {
   kind: RecordTypeName;
-  /** In milliseconds since the epoch. */
   at: number;
-  /** The runs that are in progress. The processes of other runs have ended. */
   but: readonly string[];
 }
 
+/** An entry as JSON text, and whom it is about; null for nobody. */
 interface NewEntry {
-  /** The entry as JSON text. */
   entry: string;
-  /** Whom it is about; null for nobody. */
   key: Key | null;
   at: number;
+}
+
+interface Writer {
+  writer: string | undefined;
 }
 
 /** One remembered outcome, with its change, or one entry. */
@@ -39,7 +52,7 @@ export interface UnauditedRow {
   /** The entry as JSON text; null for the outcome of a change. */
   entry: string | null;
   key: Key | null;
-  outcome: string | null;
+  outcome: WriteOutcome | null;
   status: number | null;
   request: string | null;
   run: string | null;
@@ -57,25 +70,25 @@ export interface UnauditedRow {
  */
 export function unauditedIn(db: Statements) {
   const writer = db.value<[], string>('select lower(hex(randomblob(6)))')();
-  const addOutcome = db.run<ChangeOutcome & { seq: number; writer: string | undefined }>(
+  const addOutcome = db.run<ChangeOutcome & { seq: number } & Writer>(
     `insert into unaudited (writer, at, change, outcome, status, request, key)
      select @writer, @at, seq, @outcome, @status, @request, key from change
      where seq = @seq and sent_at is not null`,
   );
-  const addUnanswered = db.run<Unanswered & { writer: string | undefined }>(
+  const addUnanswered = db.run<Unanswered & Writer>(
     `insert into unaudited (writer, at, change, outcome, key)
      select @writer, @at, seq, 'unknown', key from change indexed by change_open
      where state in ('sent', 'unknown') and state = 'sent' and kind = @kind
        and run not in (select value from json_each(@but))`,
   );
-  const addEntry = db.number<NewEntry & { writer: string | undefined }>(
+  const addEntry = db.number<NewEntry & Writer>(
     `insert into unaudited (writer, at, key, entry) values (@writer, @at, @key, @entry)
      returning id`,
   );
   return {
     /** Remembers the outcome of a change that was sent. A change that never left is no write. */
     addOutcome: (seq: number, outcome: ChangeOutcome) => addOutcome({ ...outcome, seq, writer }),
-    /** Remembers that the changes of a record type that are marked as sent have no answer. */
+    /** Remembers that the changes that are marked as sent have no answer. */
     addUnanswered: (these: Unanswered) => addUnanswered({ ...these, writer }),
     /** Remembers an entry. Returns its id. */
     addEntry: (entry: NewEntry) => addEntry({ ...entry, writer }),
@@ -84,19 +97,16 @@ export function unauditedIn(db: Statements) {
       'update unaudited set entry = ? where id = ?',
     ),
     dropEntry: db.run<[id: number]>('delete from unaudited where id = ?'),
-    /** Returns the oldest, in order. */
     next: db.all<[count: number], UnauditedRow>(
       `select u.id, u.writer, u.at, u.entry, u.key, u.outcome, u.status, u.request,
          c.run, c.kind, c.op, c.part, c.why, c.approved
        from unaudited u left join change c on c.seq = u.change order by u.id limit ?`,
     ),
-    /** Returns the newest entries that were remembered as JSON text, the newest first. */
     newestEntries: db.values<[count: number], string>(
       'select entry from unaudited where entry is not null order by id desc limit ?',
     ),
-    /** Drops everything up to an id. */
     drop: db.run<[upTo: number]>('delete from unaudited where id <= ?'),
-    /** Drops what is older than `before` (epoch milliseconds), because no log wanted it. */
+    /** Drops what no log wanted. */
     prune: db.run<[before: number]>('delete from unaudited where at < ?'),
   };
 }

@@ -105,7 +105,7 @@ export function onlyIn({ summary }: KeptRun): ToldRun['only'] {
 export function runningOf(snapshot: Snapshot, leased: boolean): (run: KeptRun) => boolean {
   if (!leased) return () => false;
   const now = runInProgress(snapshot, leased);
-  const newest = snapshot.runs.newestOf('single')?.id;
+  const newest = snapshot.runs.newest(1, { mode: 'single' })[0]?.id;
   return ({ id, mode, startedAt, endedAt }) => {
     if (endedAt !== null) return false;
     return (now !== undefined && startedAt >= now.since) || (mode === 'single' && id === newest);
@@ -224,7 +224,7 @@ const changesAtLeast = 20;
 export function alertsIn(snapshot: Snapshot, { alerts }: Config): Alert[] {
   if (Object.values(alerts).every((value) => value === undefined)) return [];
   const of = (mode: string): KeptRun[] =>
-    snapshot.runs.lastOf(mode, compared.most + 1).filter(({ endedAt }) => endedAt !== null);
+    snapshot.runs.newest(compared.most + 1, { mode }).filter(({ endedAt }) => endedAt !== null);
   const crossed = ([last, ...earlier]: KeptRun[]): Alert[] => {
     const tell = (run: KeptRun) => tellRun(run, () => false);
     return last ? alertsOf(tell(last), earlier.map(tell), alerts) : [];

@@ -241,12 +241,12 @@ function readRuns(snapshot: Snapshot, { config, leased, now }: Seen) {
   const { runs } = snapshot;
   const isRunning = runningOf(snapshot, leased);
   const last = (mode: string): ToldRun | null => {
-    const run = runs.newestOf(mode);
+    const [run] = runs.newest(1, { mode });
     return run ? tellRun(run, isRunning) : null;
   };
   // Runs that have not ended prove nothing yet.
   const ended = ['full', 'fast']
-    .flatMap((mode) => runs.lastOf(mode, runsSearched))
+    .flatMap((mode) => runs.newest(runsSearched, { mode }))
     .filter(({ endedAt, status }) => endedAt !== null && status !== 'interrupted')
     .map((run) => ({ run, only: onlyIn(run) }));
   // The last full run of each record type, and its last fast run if no full run followed it.
@@ -450,7 +450,7 @@ const kept = storedJson<{
 function tellWaiting({ runs, meta }: Snapshot, { config: { windows, schedule }, now }: Seen) {
   const time = { at: now, timezone: schedule?.timezone ?? 'UTC' };
   const ended = ['full', 'fast']
-    .flatMap((mode) => runs.lastOf(mode, runsSearched))
+    .flatMap((mode) => runs.newest(runsSearched, { mode }))
     .filter(({ status, summary }) => summary !== null && status !== 'failed')
     .toSorted((a, b) => (isLater(a, b) ? -1 : 1))
     .map(({ summary }) => kept.decode(summary ?? '{}'));

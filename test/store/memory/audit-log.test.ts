@@ -104,7 +104,7 @@ describe('entries', () => {
   });
 
   test('what a killed caller appended is known, so that it is not appended again', () => {
-    log.append([{ entry: write(1) }], [{ writer: 'a', id: 17 }]);
+    log.append([{ entry: write(1) }], [['a', 17]]);
     expect(log.reached('a')).toBe(17);
     expect(log.reached('b')).toBe(0);
   });
