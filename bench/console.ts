@@ -10,7 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import Database from 'better-sqlite3';
 import { main } from '../src/cli.ts';
 import { loadConfig } from '../src/config/load-config.ts';
-import { pages } from '../src/console/pages.ts';
+import { pages } from '../src/console/mirror-routes.ts';
 import { serveConsole } from '../src/console/console-routes.ts';
 import { consoleMirror } from '../src/console/view/console-mirror.ts';
 import { systemClock } from '../src/http/system-clock.ts';

@@ -8,7 +8,7 @@ import { refuseTwins, loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { createServer } from '../worker/server/http-server.ts';
-import { sharedAccessRules, usersFileOf } from '../console/access/visitor.ts';
+import { sharedAccessRules, usersFileOf } from '../console/access/access-rules.ts';
 import { addUser, hashPassword, type Role, roles } from '../console/access/users-file.ts';
 import { consoleMirror } from '../console/view/console-mirror.ts';
 import { serveConsole } from '../console/console-routes.ts';

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { loadConfig } from '../config/load-config.ts';
-import { isLeased } from '../store/database/writer-lease.ts';
+import { runInProgress } from '../compose/progress/run-in-progress.ts';
+import { see } from '../views/lookup/seen-mirror.ts';
 import { lookOptions, print, type LookFlags } from '../app/snapshot-command.ts';
 import { movePaused, sayPaused, tellPaused, type Paused } from '../compose/pause-mark.ts';
 import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
@@ -26,7 +27,8 @@ export const pause: CommandModule = {
   async run(command, shell) {
     const flags = command.opts<Flags>();
     const decision = decisionOf({ what: 'pause', at: Date.now() }, flags, shell);
-    const { mirror, snapshot } = loadConfig(flags.config, shell.env);
+    const config = loadConfig(flags.config, shell.env);
+    const { mirror, snapshot } = config;
     const { at, name: by, reason } = decision;
     const now: Paused = { at, reason: reason ?? '', by };
     const { after: paused = now } = movePaused(
@@ -34,11 +36,12 @@ export const pause: CommandModule = {
       (before) => (before ? { ...(reason === null ? before : now), at: before.at } : now),
       decision,
     );
-    const running = isLeased(snapshot);
+    const seen = see(config, false);
+    const running =
+      seen.snapshot !== undefined && runInProgress(seen.snapshot, seen.leased) !== undefined;
+    seen.snapshot?.close();
     const document = { mirror, paused: tellPaused(paused), running };
-    const more = [
-      'A process holds the mirror. A run in progress goes on to its end; no other one begins.',
-    ];
+    const more = ['The run in progress goes on to its end; no further one begins.'];
     const head = `${mirror} is ${sayPaused(paused)}`;
     print({ document, lines: [head, ...(running ? more : [])] }, flags, shell);
     return exitCode('done');

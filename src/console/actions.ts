@@ -15,9 +15,9 @@ import type { Clock } from '../domain/clock.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { tickWords } from '../compose/queues/run-schedule.ts';
 import { type Job, type JobKind, rehearsalSubject, undoSubject } from './view/jobs.ts';
-import type { User } from './access/visitor.ts';
+import type { User } from './access/access-rules.ts';
 import { pathOf } from './sign-in.ts';
-import type { ConsoleMirror, PageStatusAndNext } from './view/console-mirror.ts';
+import type { ConsoleMirror } from './view/console-mirror.ts';
 import { formOf, runBegun } from './view/layout.ts';
 import { timeText } from '../views/render/html.ts';
 import { linkTo } from './view/page.ts';
@@ -191,8 +191,7 @@ export async function act(
   const { back = linkTo(acting), csrf: _, ...values } = formOf(request, form);
   const done = await outcomeOf(acting, values);
   if (done) {
-    const read = async () => acting.mirror.statusAndNext();
-    const lines = await answerLines(acting.name, done, read);
+    const lines = await answerLines(acting, done);
     const otherwise = neutral.has(done.code) ? 'busy' : 'bad';
     const kind = done.code === 0 ? 'good' : otherwise;
     request.session.set('flash', { kind, lines });
@@ -284,27 +283,19 @@ async function planAgain(acting: Acting, before: Job, values: FormValues): Promi
 /** The actions that decide about what awaits approval. */
 const decisions: ReadonlySet<string> = new Set(['approve', 'reject']);
 const forTheTerminal = /has the hash|crm-mirror |runs this command/;
-const aboutProcess = /^A process holds the mirror/;
 
 /**
  * Returns the lines that an action answers. Those of a decision name no hashes and commands, and
- * end with the next run after an approval. `read` reads the schedule.
+ * end with the next run after an approval.
  */
 async function answerLines(
-  name: string,
+  { name, mirror }: Acting,
   { code, lines }: NonNullable<Outcome>,
-  read: () => Promise<PageStatusAndNext>,
 ): Promise<string[]> {
-  if (code === 0 && name === 'pause') {
-    // A worker always holds its mirrors, which says nothing about a run.
-    const told = lines.filter((line) => !aboutProcess.test(line));
-    const goesOn = 'The run in progress goes on to its end; no further one begins.';
-    return (await read()).status.running ? [...told, goesOn] : told;
-  }
   if (code !== 0 || !decisions.has(name)) return lines;
   const told = lines.filter((line) => !forTheTerminal.test(line)).map(withoutPlans);
   if (name !== 'approve') return told;
-  const { due } = (await read()).next;
+  const { due } = (await mirror.statusAndNext()).next;
   const next = due.find(({ run }) => run === 'full' || run === 'fast');
   const last = next
     ? `The next scheduled run: ${tickWords(next.run)}, ${timeText(next.at)}.`

@@ -3,7 +3,7 @@
  *
  *   GET   /                          all mirrors
  *   GET   /fleet, POST /fleet/drain  the workers that share the mirrors of a folder
- *   GET   /m/<mirror>/…              the pages of one (pages.ts)
+ *   GET   /m/<mirror>/…              the pages of one (mirror-routes.ts)
  *   GET   /m/<mirror>/live           what is going on, as server-sent events
  *   POST  /m/<mirror>/do/<action>    what operators can do (actions.ts)
  *   GET   /sign-in, POST /sign-in, POST /sign-out
@@ -24,9 +24,14 @@ import { z } from 'zod';
 import type { Clock } from '../domain/clock.ts';
 import { Busy, isExpected } from '../domain/errors.ts';
 import { explain, isBug } from '../compose/output/failure-report.ts';
-import { answerFaults, denial } from './access/access-check.ts';
+import {
+  answerFaults,
+  denial,
+  type AccessRules,
+  type User,
+  visitorOf,
+} from './access/access-rules.ts';
 import { createSessionStore, createSignInAttempts, serveSignIn, sessionMs } from './sign-in.ts';
-import { type AccessRules, type User, visitorOf } from './access/visitor.ts';
 import { type ConsoleMirror, limitMirrors } from './view/console-mirror.ts';
 import { assetsAt, sendPage } from './view/layout.ts';
 import { limitPages } from './live.ts';

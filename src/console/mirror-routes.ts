@@ -1,9 +1,12 @@
-/** Registers the pages, the live updates and the actions of the mirrors. */
+/**
+ * Registers the pages of the mirrors, in the order of the navigation, their live updates and their
+ * actions.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../domain/clock.ts';
-import { type AccessRules, visitorNow } from './access/visitor.ts';
+import { type AccessRules, visitorNow } from './access/access-rules.ts';
 import { act, actions, stopAction } from './actions.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import { type limitPages, watchMirror } from './live.ts';
@@ -16,7 +19,41 @@ import {
   type PageRequest,
   type Shown,
 } from './view/page.ts';
-import { pages } from './pages.ts';
+import { approvalsFile, approvalsPage } from './pages/approvals.ts';
+import { auditPage } from './pages/audit.ts';
+import { configurationPage } from './pages/configuration.ts';
+import { eventsPage } from './pages/events.ts';
+import { limitsPage, overviewPage } from './pages/overview.ts';
+import { rehearsalPage } from './pages/rehearsal.ts';
+import { runPage, runsPage } from './pages/runs.ts';
+import { peoplePage, personFile, personNowPage, personPage } from './pages/people.ts';
+import { problemsFile, problemsPage } from './pages/problems.ts';
+import { undoPage } from './pages/undo.ts';
+import { templatePage, templatePreview, templatesPage } from './pages/templates.ts';
+
+/** The pages of a mirror. */
+export const pages: readonly Page[] = [
+  overviewPage,
+  rehearsalPage,
+  approvalsPage,
+  approvalsFile,
+  problemsPage,
+  problemsFile,
+  peoplePage,
+  personPage,
+  personNowPage,
+  personFile,
+  runsPage,
+  runPage,
+  undoPage,
+  limitsPage,
+  templatesPage,
+  templatePage,
+  templatePreview,
+  eventsPage,
+  auditPage,
+  configurationPage,
+];
 
 interface MirrorRoutesOptions {
   /** Returns the mirrors, which may come and go. Each stays the same object while it is there. */

@@ -14,16 +14,16 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { FastifySessionOptions } from '@fastify/session';
 import type { Clock } from '../domain/clock.ts';
-import { isSame } from './access/access-check.ts';
-import { formOf, sendPage } from './view/layout.ts';
-import { html } from '../views/render/html.ts';
-import { isPassword } from './access/users-file.ts';
 import {
+  isSame,
   type AccessRules,
   type SessionUser,
   passwordMark,
   plainAddress,
-} from './access/visitor.ts';
+} from './access/access-rules.ts';
+import { formOf, sendPage } from './view/layout.ts';
+import { html } from '../views/render/html.ts';
+import { isPassword } from './access/users-file.ts';
 
 const given = z.object({
   name: z.string().max(200).default(''),

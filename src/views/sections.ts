@@ -16,7 +16,9 @@ export type Span =
   /** A record, under the name that the reader may see; a browser links a person to their page. */
   | { record: { kind: RecordTypeName; key: Key }; name: string }
   /** A page of the console; elsewhere its text. */
-  | { page: string; text: string };
+  | { page: string; text: string }
+  /** A text as it is, which may have several lines. */
+  | { verbatim: string };
 
 /** A line, a value or a cell. */
 export type Text = Span | readonly Span[];

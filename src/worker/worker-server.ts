@@ -8,7 +8,7 @@ import { explain } from '../compose/output/failure-report.ts';
 import { unserved } from '../compose/placement/fleet-store.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { rank } from '../views/status/attention.ts';
-import { accessRulesOf } from '../console/access/visitor.ts';
+import { accessRulesOf } from '../console/access/access-rules.ts';
 import { type ConsoleMirror, consoleMirror } from '../console/view/console-mirror.ts';
 import { pagesFor, serveConsole } from '../console/console-routes.ts';
 import type { ConsoleFleet } from '../console/pages/mirrors.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { sharedAccessRules } from '../../src/console/access/visitor.ts';
+import { sharedAccessRules } from '../../src/console/access/access-rules.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { calling } from '../support/commands/mirrored-contacts.ts';
 import { minimal } from '../support/config/config-folder.ts';

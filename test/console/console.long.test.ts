@@ -1,7 +1,7 @@
 /** The console in a real browser: every page, what operators do, and who may not. */
 import { expect, test } from 'vitest';
 import { sampled } from '../support/extent.ts';
-import { pages } from '../../src/console/pages.ts';
+import { pages } from '../../src/console/mirror-routes.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import {
   type BrowserOptions,

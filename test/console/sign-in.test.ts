@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { accessRulesOf } from '../../src/console/access/visitor.ts';
+import { accessRulesOf } from '../../src/console/access/access-rules.ts';
 import { createSessionStore } from '../../src/console/sign-in.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';

@@ -3,7 +3,8 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { lasting } from '../../compose/output/format-values.ts';
 import { actionForm } from '../view/form.ts';
-import { html, table } from '../../views/render/html.ts';
+import { html, sectionsHtml } from '../../views/render/html.ts';
+import type { Text } from '../../views/sections.ts';
 import { type Page } from '../view/page.ts';
 
 /** The page of the configuration. */
@@ -13,11 +14,12 @@ export const configurationPage: Page = {
   show(request) {
     const { config } = request.mirror;
     const channels = config.contacts?.channels ?? [];
-    const rows = channels.map(({ id, name, subscription: of }) => [
+    const rows = channels.map(({ id, name, subscription: of }): Text[] => [
       id,
       name ?? '–',
-      html`<code>${typeof of === 'string' ? of : stringify(of, inFile).trim()}</code>`,
+      { verbatim: typeof of === 'string' ? of : stringify(of, inFile).trim() },
     ]);
+    const table = { columns: ['Channel', 'Name', 'What the CRM says'], rows };
     const entries = Object.entries(config)
       .filter(([, value]) => value !== undefined)
       .map(([key, value]) => [titleOf(key, value), shown(value, key, openBlocks.has(key))]);
@@ -33,10 +35,7 @@ export const configurationPage: Page = {
         The check reads the source and asks the platform. It shows the values of each mapped column
         with their counts, and what each means.
       </p>
-      <section>
-        <h2>Channels</h2>
-        ${table(['Channel', 'Name', 'What the CRM says'], rows)}
-      </section>
+      ${sectionsHtml([{ title: 'Channels', table }], {})}
       <section>
         <h2>Everything</h2>
         <pre>${isNamed ? text : text.replaceAll(address, '(an address)')}</pre>
@@ -57,59 +56,18 @@ const parsedCondition = z.object({ text: z.string(), judge: z.function() });
 const durations = /Ms$/;
 
 /** Blocks without a value that could be a secret. */
-const openBlocks: ReadonlySet<string> = new Set([
-  'mirror',
-  'file',
-  'snapshot',
-  'policy',
-  'guards',
-  'alerts',
-  'keepMs',
-  'audit',
-  'requests',
-  'memory',
-  'schedule',
-]);
+const openBlocks: ReadonlySet<string> = new Set(
+  'mirror file snapshot policy guards alerts keepMs audit requests memory schedule'.split(' '),
+);
 
 /** Options of the other blocks whose text is no secret; any other text is only said to be set. */
-const openKeys: ReadonlySet<string> = new Set([
-  'id',
-  'email',
-  'name',
-  'subscription',
-  'field',
-  'optOut',
-  'else',
-  'in',
-  'out',
-  'none',
-  'yes',
-  'no',
-  'deleted',
-  'unsubscribed',
-  'consentAt',
-  'format',
-  'timezone',
-  'include',
-  'protect',
-  'when',
-  'type',
-  'path',
-  'delimiter',
-  'encoding',
-  'sheet',
-  'records',
-  'host',
-  'port',
-  'users',
-  'header',
-  'replaces',
-  'publicUrl',
-  'level',
-  'cursor',
-  'param',
-  'size',
-]);
+const openKeys: ReadonlySet<string> = new Set(
+  (
+    'id email name subscription field optOut else in out none yes no deleted unsubscribed ' +
+    'consentAt format timezone include protect when type path delimiter encoding sheet records ' +
+    'host port users header replaces publicUrl level cursor param size'
+  ).split(' '),
+);
 
 /**
  * Returns a value without anything that could be a secret. `isOpen`: nothing in it can be one.

@@ -7,8 +7,9 @@ import { type LoggedDeliveries, readDeliveries } from '../../compose/queues/deli
 import { sealIn } from '../../compose/queues/payload-encryption.ts';
 import { readWaitingEvents, type WaitingEvents } from '../../compose/queues/event-queue.ts';
 import { actionForm, pagerLinks } from '../view/form.ts';
-import { html, type Html, prose, type Cell, table } from '../../views/render/html.ts';
-import { numbers } from '../../views/sections.ts';
+import { html, type Html, prose, sectionsHtml, tiles } from '../../views/render/html.ts';
+import { numbers, type Section, type TableRow } from '../../views/sections.ts';
+import { readerOf } from '../view/console-text.ts';
 import { type Page, type PageRequest } from '../view/page.ts';
 
 const shown = 50;
@@ -20,13 +21,13 @@ export const eventsPage: Page = {
   path: 'events',
   nav: 'Events',
   async show(request) {
+    const title = 'Events';
     const { redis: url, mirror, contacts } = request.mirror.config;
     if (url === undefined || !contacts?.webhook) {
-      const body = html`<p class="quiet">
-        This mirror takes no events: <code>contacts.webhook</code> and a worker with
-        <code>redis</code> let the CRM report each change at once.
-      </p>`;
-      return { title: 'Events', body };
+      const none =
+        'This mirror takes no events: `contacts.webhook` and a worker with `redis` let the CRM ' +
+        'report each change at once.';
+      return { title, body: sectionsHtml([{ none }], readerOf(request)) };
     }
     const from = Math.max(0, Math.trunc(Number(request.query['from'] ?? 0)) || 0);
     try {
@@ -34,18 +35,35 @@ export const eventsPage: Page = {
       const waiting = await readWaitingEvents({ url, mirror }, shown);
       const log = await readDeliveries({ url, mirror, seal, from, count: shown + 1 });
       const nameOf = await namesFor(request);
-      const refused = log.refusals.map(({ at, why }) => [instant(at), whyWords[why] ?? why]);
-      const refusals = html`<section>
-        <h2>Refused deliveries</h2>
-        ${table(['Arrived', 'Why'], refused)}
-      </section>`;
-      const body = html`${waitingPart(request, waiting, nameOf)}
-      ${deliveredPart(request, log, from, nameOf)} ${refused.length === 0 ? '' : refusals}`;
-      return { title: 'Events', body };
+      // The button reads the record and updates its person, as an event does.
+      const show = (section: Section, label = ''): Html =>
+        sectionsHtml([section], {
+          ...readerOf(request),
+          forms(id) {
+            if (request.user.role !== 'operator') return '';
+            return actionForm(request, { action: 'one-id', label, values: { id } });
+          },
+        });
+      const { refusals, events } = log;
+      const body = html`${tiles([
+        [withCommas(waiting.active), 'are processed now'],
+        [withCommas(waiting.waiting), 'wait'],
+        [withCommas(waiting.delayed), 'have just arrived, or are tried again later'],
+      ])}
+      ${show(waitingSection(waiting, nameOf), 'Process now')}
+      ${show(deliveredSection(events.slice(0, shown), nameOf), 'Process again')}
+      ${pagerLinks(request, from, shown, events.length > shown)}
+      ${show({
+        title: 'Refused deliveries',
+        table: {
+          columns: ['Arrived', 'Why'],
+          rows: refusals.map(({ at, why }) => [instant(at), whyWords[why] ?? why]),
+        },
+      })}`;
+      return { title, body };
     } catch (error) {
       if (!isExpected(error)) throw error;
-      const body = html`<p class="flash bad">${prose(error.message)}</p>`;
-      return { title: 'Events', body };
+      return { title, body: html`<p class="flash bad">${prose(error.message)}</p>` };
     }
   },
 };
@@ -62,57 +80,29 @@ async function namesFor(request: PageRequest): Promise<NameOf> {
   return (record) => (record === undefined ? unknown : shortHash({ get: () => secret }, record));
 }
 
-function waitingPart(
-  request: PageRequest,
-  { waiting, active, delayed, events }: WaitingEvents,
-  nameOf: NameOf,
-): Html {
-  const count = (n: number, what: string): Html =>
-    html`<div class="tile"><b>${withCommas(n)}</b> ${what}</div>`;
-  const rows = events.map(({ record, isErased, state, at, attempts }): Cell[] => [
-    nameOf(record),
-    instant(at),
-    `${isErased ? 'erased in the CRM, ' : ''}${stateWords[state]}`,
-    attempts,
-    state === 'delayed' && !isErased ? processForm(request, 'Process now', record) : '',
-  ]);
+/** The id of a row is the record that can be processed. */
+function waitingSection({ events }: WaitingEvents, nameOf: NameOf): Section {
+  const rows = events.map(({ record, isErased, state, at, attempts }): TableRow => {
+    const is = `${isErased ? 'erased in the CRM, ' : ''}${stateWords[state]}`;
+    const cells = [nameOf(record), instant(at), is, String(attempts), ''];
+    return { cells, notes: [], ...(state === 'delayed' && !isErased && { id: record }) };
+  });
   const columns = ['CRM record', 'Arrived', 'State', numbers('Attempts'), 'Do it now'];
-  return html`<div class="tiles">
-      ${count(active, 'are processed now')} ${count(waiting, 'wait')}
-      ${count(delayed, 'have just arrived, or are tried again later')}
-    </div>
-    ${table(columns, rows, 'Every event is processed.')}`;
+  return { table: { columns, rows }, none: 'Every event is processed.' };
 }
 
 const stateWords = { waiting: 'waits', active: 'is processed', delayed: 'is tried later' } as const;
 
-function deliveredPart(
-  request: PageRequest,
-  log: LoggedDeliveries,
-  from: number,
-  nameOf: NameOf,
-): Html {
-  const rows = log.events
-    .slice(0, shown)
-    .map(({ at, record, isErased, state }): Cell[] => [
-      nameOf(record),
-      instant(at),
-      `accepted${isErased ? ', erased in the CRM' : ''}, ${state}`,
-      state === 'done' && record !== undefined && !isErased
-        ? processForm(request, 'Process again', record)
-        : '',
-    ]);
-  return html`<section>
-    <h2>Last deliveries</h2>
-    ${table(['CRM record', 'Arrived', 'State', 'Again'], rows, 'None in the last seven days.')}
-    ${pagerLinks(request, from, shown, log.events.length > shown)}
-  </section>`;
-}
-
-/** Returns the button that reads the record and updates its person, as an event does. */
-function processForm(request: PageRequest, label: string, id: string): Html | '' {
-  if (request.user.role !== 'operator') return '';
-  return actionForm(request, { action: 'one-id', label, values: { id } });
+function deliveredSection(events: LoggedDeliveries['events'], nameOf: NameOf): Section {
+  const rows = events.map(({ at, record: id, isErased, state }): TableRow => {
+    const is = `accepted${isErased ? ', erased in the CRM' : ''}, ${state}`;
+    const cells = [nameOf(id), instant(at), is, ''];
+    const isDone = state === 'done' && id !== undefined && !isErased;
+    return { cells, notes: [], ...(isDone && { id }) };
+  });
+  const columns = ['CRM record', 'Arrived', 'State', 'Again'];
+  const none = 'None in the last seven days.';
+  return { title: 'Last deliveries', table: { columns, rows }, none };
 }
 
 const whyWords: Readonly<Record<string, string>> = {

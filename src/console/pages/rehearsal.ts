@@ -14,7 +14,7 @@ import {
   type Rehearsal,
   rehearsalSections,
 } from '../../views/run/rehearsal.ts';
-import { html, type Html, sectionsHtml, timeOf, timeText } from '../../views/render/html.ts';
+import { html, type Html, sectionsHtml, tiles, timeOf, timeText } from '../../views/render/html.ts';
 import { actionForm, jobSection } from '../view/form.ts';
 import { documentIn, type Job, rehearsalSubject } from '../view/jobs.ts';
 import { linkTo, type Page, type PageRequest } from '../view/page.ts';
@@ -113,19 +113,17 @@ function resultOf(
     asOf: (route) => asOf(request, route, at),
   });
   const why = seesAddresses ? reasons : ['An operator sees here why.'];
-  const tile = (value: string, what: string): Html =>
-    html`<div class="tile"><b>${value}</b> ${what}</div>`;
   return html`<p class="state"><span class="chip ${tone}">${text}</span></p>
     <p class="quiet">
       A ${mode} run, rehearsed by ${by} at ${timeOf(at)}. What changes in the CRM or on the platform
       later is not in it.
     </p>
-    <div class="tiles">
-      ${tile(lasting(ms), 'it would take')}
-      ${tile(withCommas(peopleCount), 'people would end otherwise than today')}
-      ${tile(withCommas(heldCount(found)), 'would await approval')}
-      ${tile(withCommas(requests.total), 'requests to the platform')}
-    </div>
+    ${tiles([
+      [lasting(ms), 'it would take'],
+      [withCommas(peopleCount), 'people would end otherwise than today'],
+      [withCommas(heldCount(found)), 'would await approval'],
+      [withCommas(requests.total), 'requests to the platform'],
+    ])}
     ${sectionsHtml(
       [{ title: 'Why', lines: reasons.length === 0 ? [] : why, isList: true }, ...sections],
       readerOf(request, snapshot),

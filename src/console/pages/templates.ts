@@ -11,7 +11,7 @@ import {
   type RecordedTemplate,
 } from '../../records/template/template-state.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import { html, type Html, prose, sectionsHtml, table } from '../../views/render/html.ts';
+import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
 import { names, type Text } from '../../views/sections.ts';
 import { readerOf } from '../view/console-text.ts';
 import { linkTo, type Page, type PageContent, type PageRequest } from '../view/page.ts';
@@ -80,14 +80,12 @@ async function templateContent(request: PageRequest, isAsked: boolean): Promise<
   const fields = [...new Set([...Object.keys(sent), ...Object.keys(shown.fields)])].filter(
     (name) => name !== 'name',
   );
-  const sides = fields.map((name) => ({
-    style: differs.has(name) ? 'differs' : '',
-    cells: [
-      `${name}${differs.has(name) ? ' (differs)' : ''}`,
-      html`<pre>${textOf(Reflect.get(sent, name))}</pre>`,
-      html`<pre>${textOf(Reflect.get(shown.fields, name))}</pre>`,
-    ],
-  }));
+  const sides = fields.map((name): Text[] => [
+    `${name}${differs.has(name) ? ' (differs)' : ''}`,
+    { verbatim: textOf(Reflect.get(sent, name)) },
+    { verbatim: textOf(Reflect.get(shown.fields, name)) },
+  ]);
+  const table = { columns: [names('Field'), 'Source', 'Platform'], rows: sides };
   const preview = (of: 'source' | 'platform', label: string): Html =>
     html`<section>
       <h2>${label}</h2>
@@ -112,8 +110,7 @@ async function templateContent(request: PageRequest, isAsked: boolean): Promise<
         ? askForm(request, { path: pathOf(request), label: 'Read the platform now' })
         : ''
     }
-    ${table([names('Field'), 'Source', 'Platform'], sides)}
-    ${preview('source', 'Preview of the source')}
+    ${sectionsHtml([{ table }], readerOf(request))} ${preview('source', 'Preview of the source')}
     ${preview('platform', 'Preview of what we sent or last took over')}`;
   return { title: shown.fields.name ?? request.id, body };
 }

@@ -29,7 +29,7 @@ import {
   readCurrentStatus,
   statusWithoutSnapshot,
 } from '../../views/status/status-document.ts';
-import type { User } from '../access/visitor.ts';
+import type { User } from '../access/access-rules.ts';
 import { createJobs, type Jobs } from './jobs.ts';
 
 /** A mirror that the console shows. */

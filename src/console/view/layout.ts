@@ -5,7 +5,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
-import type { FlashKind } from '../access/visitor.ts';
+import type { FlashKind } from '../access/access-rules.ts';
 import { html, type Html, prose, raw } from '../../views/render/html.ts';
 
 /** The path below which the style and the scripts lie. Browsers keep them for an hour. */

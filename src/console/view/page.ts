@@ -1,10 +1,10 @@
 /**
  * Defines what a page of the console is, and what pages write alike: links, and an
- * error that is no bug. A new page is one file in pages/ and one row in pages.ts.
+ * error that is no bug. A new page is one file in pages/ and one row in mirror-routes.ts.
  */
 import { html, type Html } from '../../views/render/html.ts';
 import { explain, isBug } from '../../compose/output/failure-report.ts';
-import type { User } from '../access/visitor.ts';
+import type { User } from '../access/access-rules.ts';
 import type { ConsoleMirror } from './console-mirror.ts';
 
 /** What is about one mirror. */

@@ -66,8 +66,8 @@ export function timeText(instant: string): string {
 /** What a cell shows. */
 export type Cell = Html | string | number;
 
-/** The cells of a row, with the class of the row in the style sheet if it has one. */
-type Row = readonly Cell[] | { style: string; cells: readonly Cell[] };
+/** The cells of a row. */
+type Row = readonly Cell[];
 
 /** Returns a table, which scrolls in a narrow window; without rows, what `none` says. */
 export function table(columns: readonly TableColumn[], rows: readonly Row[], none?: string): Html {
@@ -79,23 +79,10 @@ export function table(columns: readonly TableColumn[], rows: readonly Row[], non
   </div>`;
 }
 
-/**
- * Returns a quiet table of facts, which breaks its rows in a narrow window. Without columns, each
- * row is a name and a value.
- */
-function factsTable(rows: readonly Row[], columns?: readonly TableColumn[]): Html {
-  return html`<table class="facts">
-    ${columns ? head(columns) : ''} ${body(columns ?? [names(''), ''], rows)}
-  </table>`;
-}
-
 function head(columns: readonly TableColumn[]): Html {
   const titles = columns.map((column) => {
-    if (typeof column === 'string') return html`<th scope="col">${column}</th>`;
-    const { title, holds } = column;
-    return holds === 'numbers'
-      ? html`<th scope="col" class="number">${title}</th>`
-      : html`<th scope="col">${title}</th>`;
+    const { title, holds } = typeof column === 'string' ? { title: column, holds: '' } : column;
+    return html`<th scope="col" class="${holds === 'numbers' ? 'number' : ''}">${title}</th>`;
   });
   return html`<thead>
     <tr>
@@ -106,25 +93,35 @@ function head(columns: readonly TableColumn[]): Html {
 
 function body(columns: readonly TableColumn[], rows: readonly Row[]): Html {
   return html`<tbody>
-    ${rows.map((row) => {
-      const { style, cells } = 'cells' in row ? row : { style: '', cells: row };
-      const shown = cells.map((cell, at) => bodyCell(columns[at], cell));
-      return html`<tr ${style === '' ? '' : html`class="${style}"`}>
-        ${shown}
-      </tr>`;
-    })}
+    ${rows.map(
+      (row) =>
+        html`<tr>
+          ${row.map((cell, at) => bodyCell(columns[at], cell))}
+        </tr>`,
+    )}
   </tbody>`;
 }
 
-function bodyCell(column: TableColumn | undefined, cell: Cell): Html {
-  const holds = typeof column === 'object' ? column.holds : 'text';
+function bodyCell(column: TableColumn = '', cell: Cell): Html {
+  const { title, holds } = typeof column === 'string' ? { title: column, holds: '' } : column;
   if (holds === 'names') return html`<th scope="row">${cell}</th>`;
   // On a phone, each row is a block in which the cells have their titles.
-  const title = typeof column === 'object' ? column.title : (column ?? '');
   const named = title === '' ? '' : html` data-title="${title}"`;
-  return holds === 'numbers'
-    ? html`<td class="number" ${named}>${cell}</td>`
-    : html`<td ${named}>${cell}</td>`;
+  return html`<td class="${holds === 'numbers' ? 'number' : ''}" ${named}>${cell}</td>`;
+}
+
+/** A figure, what it counts, and the address of what it is about. */
+type Tile = readonly [value: string | number, what: string, href?: string];
+
+/** Returns figures beside each other. */
+export function tiles(all: readonly Tile[]): Html {
+  return html`<div class="tiles">
+    ${all.map(([value, what, href]) =>
+      href === undefined
+        ? html`<div class="tile"><b>${value}</b> ${what}</div>`
+        : html`<a class="tile" href="${href}"><b>${value}</b> ${what}</a>`,
+    )}
+  </div>`;
 }
 
 /** How a reader of the console names and links what sections speak of. */
@@ -173,7 +170,17 @@ function contentHtml(section: Section, reader: HtmlReader): Html {
   const { id, facts = [], lines = [], isList, table: shown, happened = [], none = '' } = section;
   const items = lines.map(itemOf);
   const isDiff = items.some(({ sign }) => sign !== undefined);
-  return html`${facts.length > 0 ? factsTable(facts.map((row) => cellsHtml(row, reader))) : ''}
+  return html`${
+    // Its rows are broken in a narrow window.
+    facts.length > 0
+      ? html`<table class="facts">
+          ${body(
+            [names(''), ''],
+            facts.map((row) => cellsHtml(row, reader)),
+          )}
+        </table>`
+      : ''
+  }
   ${
     isList && items.length > 0
       ? html`<ul class="${isDiff ? 'diff' : ''}">
@@ -263,6 +270,7 @@ function spanHtml(
   { words = prose, channel, recordLink, pageLink }: HtmlReader,
 ): Html | string {
   if (typeof span === 'string') return words(visibleLine(span));
+  if ('verbatim' in span) return html`<pre>${span.verbatim}</pre>`;
   if ('channel' in span) return channel?.(span.channel) ?? span.channel;
   if ('tone' in span) {
     const { tone, text } = span;

@@ -107,5 +107,6 @@ function styledSpan(span: Span): Line {
   if (typeof span === 'string') return span;
   if ('channel' in span) return span.channel;
   if ('record' in span) return span.name;
+  if ('verbatim' in span) return span.verbatim;
   return 'tone' in span ? styled(styles[span.tone], span.text) : span.text;
 }

@@ -7,7 +7,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { escapeHtml } from '../../domain/values/html-text.ts';
 import type { Fault } from '../../domain/record.ts';
-import { answerFaults, mostBytes } from '../../console/access/access-check.ts';
+import { answerFaults, mostBytes } from '../../console/access/access-rules.ts';
 
 /** The settings of the server. */
 export interface ServerOptions {

@@ -8,7 +8,7 @@
 import { createHmac } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
-import { isSame } from '../../console/access/access-check.ts';
+import { isSame } from '../../console/access/access-rules.ts';
 
 /** Describes how a CRM signs. */
 export interface Signing {

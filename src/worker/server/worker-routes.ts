@@ -6,7 +6,7 @@
  *                             what does not work now, such as the platform
  *   POST  /webhooks/<mirror>  events of a CRM (webhooks.ts)
  *
- * A path that does not exist requires the token (access-check.ts). These are for programs and for
+ * A path that does not exist requires the token (access-rules.ts). These are for programs and for
  * those who look after the worker; only operators see addresses in the queues:
  *
  *                    no users are configured     users are configured
@@ -20,7 +20,7 @@ import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { FastifyAdapter } from '@bull-board/fastify';
 import type { Clock } from '../../domain/clock.ts';
 import type { QueueView } from '../../compose/queues/queue-view.ts';
-import { denial, mayEnter } from '../../console/access/access-check.ts';
+import { denial, mayEnter } from '../../console/access/access-rules.ts';
 import { sendFault } from './http-server.ts';
 import type { Metrics } from './metrics.ts';
 import { serveWebhooks, type Webhook } from './webhooks.ts';

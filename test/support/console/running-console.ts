@@ -5,7 +5,11 @@ import { z } from 'zod';
 import { main } from '../../../src/cli.ts';
 import { formIn } from '../../../src/commands/table.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
-import { type AccessRules, accessRulesOf, type User } from '../../../src/console/access/visitor.ts';
+import {
+  type AccessRules,
+  accessRulesOf,
+  type User,
+} from '../../../src/console/access/access-rules.ts';
 import type { ConsoleFleet } from '../../../src/console/pages/mirrors.ts';
 import { serveConsole } from '../../../src/console/console-routes.ts';
 import { consoleMirror, type ConsoleMirror } from '../../../src/console/view/console-mirror.ts';

@@ -13,7 +13,7 @@ import {
   pagesFor,
   serveConsole,
 } from '../../../src/console/console-routes.ts';
-import type { AccessRules } from '../../../src/console/access/visitor.ts';
+import type { AccessRules } from '../../../src/console/access/access-rules.ts';
 import type { QueueView } from '../../../src/compose/queues/queue-view.ts';
 import type { ConsoleMirror } from '../../../src/console/view/console-mirror.ts';
 

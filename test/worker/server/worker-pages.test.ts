@@ -1,7 +1,7 @@
 /** Who sees the metrics and the queues if the configuration names users. */
 import { expect, onTestFinished, test } from 'vitest';
 import { hashPassword, type Role } from '../../../src/console/access/users-file.ts';
-import type { AccessRules } from '../../../src/console/access/visitor.ts';
+import type { AccessRules } from '../../../src/console/access/access-rules.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { openEventQueue } from '../../../src/compose/queues/event-queue.ts';
 import { viewQueues } from '../../../src/compose/queues/queue-view.ts';
