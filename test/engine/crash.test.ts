@@ -108,21 +108,6 @@ describe('killed with SIGKILL, a run leaves nothing lost or repeated', () => {
     killed = false;
     await expectMended(world);
   });
-
-  test.runIf(playsAll)('at one moment after the other, repeatedly', async () => {
-    const world = await arranged();
-    for (const after of [4, 7, 11]) {
-      let seen = 0;
-      const { child, ended } = sync(world.file);
-      world.server.watch.acted = ({ method }) => {
-        seen += method === 'GET' ? 0 : 1;
-        if (seen === after) child.kill('SIGKILL');
-      };
-      expect((await ended).signal).toBe('SIGKILL');
-      await world.server.quiet();
-    }
-    await expectMended(world);
-  });
 });
 
 test.runIf(playsAll)(

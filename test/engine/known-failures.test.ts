@@ -1,20 +1,13 @@
 /**
  * The twelve failures that have hurt the users of mirrors most, each told end to end: over a real
- * socket, with real files. Where it could be made worse by several workers, the test says what is
- * to be added once there are any.
+ * socket, with real files. Two of them need killed and held up processes, and have their own tests:
+ * a crash in the middle (6, crash.test.ts), and two runs at once (7, test/store/fencing-token).
  */
 import { rmSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { Summary } from '../../src/engine/report/run-summary.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
-import {
-  createWorld,
-  csvOf,
-  launch,
-  type Person,
-  type World,
-} from '../support/engine/engine-world.ts';
-import { playsAll } from '../support/extent.ts';
+import { createWorld, csvOf, type Person, type World } from '../support/engine/engine-world.ts';
 
 const ann = 'ann@example.com';
 const bob = 'bob@example.com';
@@ -179,45 +172,6 @@ test('5: pages that shift during the listing hide nobody', async () => {
   expect(pages).toBeGreaterThan(1);
   expect(world.writes()).toEqual([]);
   expect(newsOf(world, people)).toEqual(allIn(150));
-});
-
-test.runIf(playsAll)('6: a crash in the middle loses no row and repeats none', async () => {
-  const world = await createWorld({ kinds: ['contact'] });
-  const people = crowd(12);
-  world.people(people);
-  const args = ['sync', '-c', world.config()];
-  const first = launch(args);
-  world.server.watch.acted = ({ route, nth }) => {
-    if (route === 'contacts.enrol' && nth === 5) first.child.kill('SIGKILL');
-  };
-  expect((await first.ended).signal).toBe('SIGKILL');
-  await world.server.quiet();
-  expect((await launch(args).ended).code).toBe(0);
-  expect(newsOf(world, people)).toEqual(allIn(12));
-  expect(world.emulator.world.contacts()).toHaveLength(12);
-  const addresses = world.writes().map(({ body }) => body.email);
-  expect(new Set(addresses).size).toBe(addresses.length);
-});
-
-test.runIf(playsAll)('7: of two runs at once the second one does nothing', async () => {
-  const world = await createWorld({ kinds: ['contact'] });
-  world.people(crowd(3));
-  const args = ['sync', '-c', world.config({ timeoutMs: 20_000 })];
-  const { promise: second, resolve: goOn } = Promise.withResolvers<number | null>();
-  let others: number | undefined;
-  const reads = () => world.server.arrived.filter(({ method }) => method === 'GET').length;
-  world.server.watch.arrived = async ({ route, nth }) => {
-    if (route !== 'contacts.enrol' || nth > 1) return;
-    const before = reads();
-    const { code } = await launch(args).ended;
-    others = reads() - before;
-    goOn(code);
-  };
-  const first = launch(args);
-  expect(await second).toBe(75);
-  expect(others).toBe(0);
-  expect((await first.ended).code).toBe(0);
-  expect(world.writes()).toHaveLength(3);
 });
 
 test('8: case and spaces create nobody twice', async () => {

@@ -63,17 +63,6 @@ describe('no-flip', () => {
     expect((await stage.sync()).contacts.rejected).toBe(1);
     expect(stage.writes()).toEqual([]);
   });
-
-  test('a person we opted out cannot be opted in, which is reported', async () => {
-    const stage = under(['no-flip']);
-    stage.emulator.seed.contact({ id: 'a', email: 'a@example.com' });
-    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
-    expect((await stage.sync()).status).toBe('done');
-    stage.people[0] = { id: '1', email: 'a@example.com', ch_news: 'no' };
-    const summary = await stage.sync();
-    expect(summary.status).toBe('rejected');
-    expect(is(stage, 'a@example.com')).toBe('opt_in');
-  });
 });
 
 describe('unknown-email', () => {
@@ -95,16 +84,6 @@ describe('unknown-email', () => {
       stage.people.map(({ email }) => email),
     );
     expect(stage.emulator.world.contacts()).toEqual([]);
-  });
-});
-
-describe('all-channels', () => {
-  test('a default opt-in that the CRM wants needs no request', async () => {
-    const stage = under(['all-channels=opt_in']);
-    stage.emulator.seed.contact({ email: 'a@example.com' });
-    stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
-    await stage.sync();
-    expect(stage.writes()).toEqual([]);
   });
 });
 

@@ -324,6 +324,13 @@ test('an opt-out of a former address applies to the new one', () => {
   }
 });
 
+test('a bounce of a former address says nothing about the new one', () => {
+  const seen = shown({ news: 'opt_in', suppressionReason: 'bounce' });
+  const row = { ...remembered({ news: 'in', seen }), key: 'old@example.com' };
+  const decision = decide({ desired: [inNews()], former: [{ row, seen: [] }] });
+  expect([steps(decision), conflicts(decision)]).toEqual([['create ch_news'], []]);
+});
+
 describe('an opt-out shown under a former address', () => {
   const at = (updatedAt: string) => shown({ news: 'opt_out', product: 'opt_in', updatedAt });
   const ack = { is: 'acked', id: 'con_1', found: false, at: NOON } as const;

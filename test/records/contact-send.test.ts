@@ -184,7 +184,7 @@ describe('a change of a known person', () => {
       const { run, contacts, seed } = stage(once);
       const id = seed({ email: ANN, channels: { [NEWS]: 'opt_in' } });
       const outcome = await run(contacts.send(change('opt_out', id), { ...passage, seen }));
-      expect(outcome).toMatchObject({ is: 'acked', id, found: !seen });
+      expect(outcome).toMatchObject({ is: 'acked', id, found: !seen, doubtful: !seen });
     },
   );
   test('is unknown without an answer', async () => {

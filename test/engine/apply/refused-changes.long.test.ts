@@ -1,9 +1,7 @@
 /**
  * What the platform understood and refused: one record, one channel, and people first.
  */
-import { whole } from '../../../src/store/database/key-range.ts';
 import { describe, expect, test } from 'vitest';
-import type { Change } from '../../../src/domain/change.ts';
 import type { Arrival, Fault } from '../../support/engine/platform-server.ts';
 import { createWorld, type World } from '../../support/engine/engine-world.ts';
 
@@ -27,22 +25,6 @@ function expectNoneOpen(world: World): void {
 }
 
 describe('a 409 to an enrolment is followed by a look', () => {
-  test('which acknowledges it as desired: an opt-out found so is the platform’s', async () => {
-    const world = await contactsOnly();
-    const { id } = known(world, 'ann', { ch_news: 'opt_in' });
-    world.people([{ email: ann, news: 'no' }]);
-    world.server.watch.arrived = ({ route }) => {
-      if (route === 'contacts.enrol') world.emulator.dashboard.leave(id, 'ch_news');
-    };
-    const summary = await world.sync();
-    expect(world.writes().map(({ status }) => status)).toEqual([409]);
-    expect(summary).toMatchObject({ status: 'done', contacts: { applied: { opt_out: 1 } } });
-    expect(world.recorded(ann)['ch_news']).toMatchObject({ is: 'opt_out', by: 'platform' });
-    expectNoneOpen(world);
-    expect((await world.sync()).status).toBe('done');
-    expect(world.writes()).toEqual([]);
-  });
-
   test('which rejects and parks another state, not counted by the quarantine', async () => {
     const world = await contactsOnly();
     const names = Array.from({ length: 25 }, (_, at) => `p${at}`);
@@ -60,21 +42,6 @@ describe('a 409 to an enrolment is followed by a look', () => {
 });
 
 describe('a 404 to an enrolment by id', () => {
-  test('is planned again when the contact is gone, and a vanished person is respected', async () => {
-    const world = await contactsOnly();
-    const { id } = known(world, 'ann');
-    world.people([{ email: ann, news: 'yes' }]);
-    world.server.watch.arrived = ({ route }) => {
-      if (route === 'contacts.enrol' && world.emulator.world.contact(id))
-        world.emulator.dashboard.deleteContact(id);
-    };
-    const summary = await world.sync();
-    expect(world.writes().map(({ status }) => status)).toEqual([404]);
-    expect(world.shown(ann)).toBeUndefined();
-    expect(summary).toMatchObject({ status: 'done', contacts: { conflicts: 1 } });
-    expectNoneOpen(world);
-  });
-
   test('stops that channel when the contact exists, reported once, and no other', async () => {
     const channels = ['ch_lost', 'ch_news'] as const;
     const world = await createWorld({ kinds: ['contact'], channels: [...channels] });
@@ -86,28 +53,6 @@ describe('a 404 to an enrolment by id', () => {
     expect(summary.reasons.filter((reason) => reason.includes('ch_lost'))).toHaveLength(1);
     const news = names.map((name) => world.shown(`${name}@example.com`)?.['ch_news']);
     expect(news).toEqual(names.map(() => 'opt_in'));
-  });
-
-  test('stops no opt-out from another channel', async () => {
-    const channels = ['ch_lost', 'ch_news'] as const;
-    const world = await createWorld({ kinds: ['contact'], channels: [...channels] });
-    const names = Array.from({ length: 60 }, (_, at) => `p${at}`);
-    for (const name of names) known(world, name, { ch_news: 'opt_in' });
-    // The listing shows all of them in ch_lost, and the enrolment no longer knows it.
-    world.server.fail(({ route }) => route === 'contacts.list', {
-      is: 'rewrite',
-      by: (answer) => ({
-        ...answer,
-        body: answer.body.replaceAll(
-          '"channels":[',
-          '"channels":[{"id":"ch_lost","name":"x","subscription":"opt_in"},',
-        ),
-      }),
-    });
-    world.people(names.map((name) => ({ email: `${name}@example.com`, lost: 'no', news: 'no' })));
-    await world.sync();
-    const news = names.map((name) => world.shown(`${name}@example.com`)?.['ch_news']);
-    expect(news).toEqual(names.map(() => 'opt_out'));
   });
 });
 
@@ -184,41 +129,5 @@ describe.each([400, 422])('%i', (status) => {
     world.clock.pass(24 * hour);
     expect((await world.sync()).status).toBe('done');
     expect(world.shown(ann)).toEqual({ ch_news: 'opt_out' });
-  });
-});
-
-describe('an answer to a delete', () => {
-  const change = (id: string): Change => ({
-    kind: 'contact',
-    key: ann,
-    op: 'delete',
-    part: '',
-    target: id,
-    body: '{"channel":"","subscription":"opt_in"}',
-    phase: 2,
-  });
-
-  test.each([true, false])('is found by reading when it was lost (acted: %s)', async (acted) => {
-    const world = await contactsOnly();
-    world.people([{ email: ann, news: 'yes' }]);
-    await world.sync();
-    const id = world.snapshot.recorded.get('contact', ann)?.id ?? '';
-    world.snapshot.staging.addPlanned(change(id));
-    world.snapshot.journal.adopt({ ...whole, run: 'earlier', at: world.clock.now() });
-    world.snapshot.staging.clearDecisions();
-    const [planned] = world.snapshot.journal.planned({
-      run: 'earlier',
-      kind: 'contact',
-      phase: 2,
-      key: ann,
-    });
-    world.snapshot.journal.move(planned?.seq ?? -1, 'sent', { at: world.clock.now() });
-    if (acted) world.emulator.dashboard.deleteContact(id);
-    world.people([{ email: ann }]);
-    world.writes();
-    expect((await world.sync()).status).toBe('done');
-    expect(world.writes()).toEqual([]);
-    expect(world.snapshot.recorded.get('contact', ann) === undefined).toBe(acted);
-    expectNoneOpen(world);
   });
 });

@@ -165,23 +165,6 @@ describe('429', () => {
     },
   );
 
-  test('without end is given up, and retried by the next run', async () => {
-    const world = await createWorld({ kinds: ['contact'] });
-    world.people(everybody(2, { news: 'yes' }));
-    const play = world.server.fail(isEnrolment, {
-      is: 'answer',
-      status: 429,
-      headers: { 'retry-after': '1' },
-    });
-    const summary = await world.sync();
-    expect(summary.status).toBe('failed');
-    expect(summary.contacts.rejected).toBe(0);
-    expect(world.writes().length).toBeLessThanOrEqual(45);
-    expect(world.states()['sent']).toBeUndefined();
-    play.undo();
-    await expectMended(world);
-  });
-
   test('dates a creation from when it was sent, not from when it began to wait', async () => {
     // Until one time-out after that it may still arrive: the next run must not look before.
     const timeoutMs = 5000;
@@ -204,21 +187,6 @@ describe('429', () => {
 
 describe('a rejection of more than 40 % of at least 20 changes', () => {
   const refused = { is: 'answer' as const, status: 400 };
-
-  test('stops the run, and is reported', async () => {
-    const world = await createWorld({ kinds: ['contact'] });
-    world.people(everybody(90, { news: 'yes' }));
-    world.server.fail(isEnrolment, refused);
-    const summary = await world.sync();
-    expect(summary.status).toBe('failed');
-    expect(summary.reasons.some((reason) => reason.includes('only opt-outs are still sent'))).toBe(
-      true,
-    );
-    const writes = world.writes().length;
-    expect(writes).toBeGreaterThanOrEqual(20);
-    // Twenty, and those that had left by then.
-    expect(writes).toBeLessThanOrEqual(20 + 16);
-  });
 
   test('does not stop opt-outs', async () => {
     const world = await createWorld({ kinds: ['contact'] });

@@ -7,50 +7,6 @@ import type { Send } from '../../../src/domain/exchange.ts';
 import { hearing, openStage, type Stage } from '../../support/engine/engine-stage.ts';
 import { NEW, OLD, sent } from '../../support/engine/sample-people.ts';
 
-const lea = 'lea@example.com';
-const says = (stage: Stage, word: 'yes' | 'no'): void => {
-  stage.people[0] = { id: 'lea', email: lea, ch_news: word };
-};
-
-/** Lea was opted in, and out again, both on the CRM's word. */
-async function optedOut(): Promise<{ stage: Stage; id: string }> {
-  const stage = openStage();
-  for (const word of ['yes', 'no'] as const) {
-    says(stage, word);
-    await stage.sync();
-  }
-  return { stage, id: stage.emulator.world.contact(lea)?.id ?? '' };
-}
-
-/** What comes of it when the CRM takes its opt-out back. */
-async function takenBack(stage: Stage): Promise<{ writes: number; conflicts: number }> {
-  says(stage, 'yes');
-  stage.writes();
-  const { contacts } = await stage.sync();
-  const writes = stage.writes().length;
-  return { writes, conflicts: contacts.conflicts };
-}
-
-test('an opt-out after the membership had been removed is the person’s own', async () => {
-  const { stage, id } = await optedOut();
-  stage.emulator.dashboard.removeFromChannel(id, 'ch_news');
-  await stage.sync();
-  stage.emulator.dashboard.signUp({ email: lea, channels: ['ch_news'] });
-  stage.emulator.dashboard.leave(id, 'ch_news');
-  await stage.sync();
-  expect(await takenBack(stage)).toEqual({ writes: 0, conflicts: 1 });
-});
-
-test('an opt-out on a second contact that had none is the person’s own', async () => {
-  const { stage, id } = await optedOut();
-  const second = stage.emulator.seed.contact({ email: lea.toUpperCase() });
-  await stage.sync();
-  stage.emulator.dashboard.leave(second, 'ch_news');
-  await stage.sync();
-  stage.emulator.dashboard.deleteContact(id);
-  expect(await takenBack(stage)).toEqual({ writes: 0, conflicts: 1 });
-});
-
 /** The list of contacts claims one more than it shows. */
 const unproven = (send: Send): Send => {
   return async (request, signal) => {

@@ -5,20 +5,10 @@ import { moved, NEW, OLD, sent } from '../../support/engine/sample-people.ts';
 import { openStage, type Stage } from '../../support/engine/engine-stage.ts';
 
 const policy = { deletes: 'created' } as const;
-const hour = 3_600_000;
 
 const optedOut = [`opt_out ${OLD} ch_news`, `opt_out ${OLD} ch_product`];
 const made = [`opt_in ${NEW} ch_news`, `opt_in ${NEW} ch_product`];
 const whole = [...made, `delete ${OLD}`];
-
-/** What is sent does not arrive, and is refused in these words. */
-const refusing =
-  (what: (request: Parameters<Send>[0]) => boolean, status: number) =>
-  (send: Send): Send =>
-  async (request, signal) =>
-    what(request)
-      ? { status, headers: {}, body: JSON.stringify({ message: 'no' }) }
-      : send(request, signal);
 
 test('one run creates the new contact, then deletes the old one; the next does nothing', async () => {
   const stage = await moved({}, { policy });
@@ -62,32 +52,6 @@ test('a plan shows what it would do once the new contact exists', async () => {
 });
 
 describe('the old contact is not deleted', () => {
-  test('not even opted out while a record that had the address is missing and not yet due', async () => {
-    const both = (stage: Stage) => {
-      for (const id of ['1', '2']) stage.people.push({ id, email: OLD, ch_news: 'yes' });
-    };
-    const stage = await moved({ ch_product: '' }, { policy, before: both });
-    stage.people.length = 1;
-    await stage.sync();
-    expect(sent(stage)).toEqual(made.slice(0, 1));
-    await stage.clock.advance(21 * hour);
-    Object.assign(stage.certificate, { reading: 'more' });
-    await stage.sync();
-    expect(sent(stage)).toEqual([`opt_out ${OLD} ch_news`, `delete ${OLD}`]);
-  });
-
-  test('while the new contact cannot be created, however long that takes', async () => {
-    const isNew: Parameters<typeof refusing>[0] = ({ method, body }) =>
-      method === 'POST' && body?.includes(NEW) === true;
-    const stage = await moved({}, { policy, wire: refusing(isNew, 400) });
-    for (const reading of ['one', 'two', 'three']) {
-      Object.assign(stage.certificate, { reading });
-      await stage.sync();
-      await stage.clock.advance(30 * hour);
-    }
-    expect(sent(stage).filter((line) => line.startsWith('delete'))).toEqual([]);
-  });
-
   test('when it has the new address on the platform too, or anything else has changed', async () => {
     const renamed = await moved({}, { policy });
     renamed.emulator.dashboard.editContact(OLD, { email: NEW });
@@ -118,55 +82,4 @@ describe('the old contact is not deleted', () => {
     expect(summary.contacts.changes).toMatchObject({ delete: 1 });
     expect(sent(stage)).toEqual(made);
   });
-});
-
-test('a platform without deletes: the contact is opted out, and not asked about every night', async () => {
-  const stage = await moved({}, { policy, wire: refusing((one) => one.method === 'DELETE', 422) });
-  await stage.sync();
-  expect((await stage.sync()).contacts.rejected).toBe(1);
-  expect(sent(stage)).toEqual([...made, `opt_out ${OLD} ch_news`, `opt_out ${OLD} ch_product`]);
-  expect(await stage.sync()).toMatchObject({ contacts: { rejected: 1 } });
-  expect(sent(stage)).toEqual([]);
-});
-
-describe('an opt-out carried over from a deleted old address', () => {
-  const leaves = {
-    'left a channel': (stage: Stage) => stage.emulator.dashboard.leave(OLD, 'ch_news'),
-    'left all mail': (stage: Stage) => stage.emulator.dashboard.unsubscribe(OLD),
-  };
-  test.each(Object.entries(leaves))('keeps out a person who %s', async (_what, leave) => {
-    const stage = await moved({ ch_news: '', ch_product: '' }, { policy });
-    leave(stage);
-    // Somebody made the new one on the platform; the CRM has no opinion yet.
-    stage.emulator.seed.contact({ email: NEW });
-    await stage.sync();
-    await stage.sync();
-    expect(sent(stage)).toEqual([`delete ${OLD}`]);
-    stage.people[0] = { id: '1', email: NEW, ch_news: 'yes' };
-    expect((await stage.sync()).contacts.conflicts).toBe(1);
-    stage.people[0] = { id: '1', email: OLD, ch_news: 'yes' };
-    expect((await stage.sync()).contacts.conflicts).toBe(1);
-    expect(sent(stage).filter((line) => line.startsWith('opt_in'))).toEqual([]);
-  });
-});
-
-test('an opt-out of a replaced channel keeps a person out of the channel that replaces it', async () => {
-  const replaces = { ch_news: 'ch_old' };
-  const platform = {
-    channels: ['ch_news', 'ch_product', 'ch_old'].map((id) => ({ id, name: id })),
-  };
-  const before = (stage: Stage) => {
-    stage.emulator.seed.contact({ email: OLD, channels: { ch_old: 'opt_out' } });
-    stage.emulator.seed.contact({ email: NEW });
-    stage.people.push({ id: '1', email: OLD });
-  };
-  const wishes = { ch_news: '', ch_product: '' };
-  const rules = { deletes: 'owned', replaces } as const;
-  const stage = await moved(wishes, { policy: rules, platform, before });
-  await stage.sync();
-  await stage.sync();
-  expect(sent(stage)).toEqual([`delete ${OLD}`]);
-  stage.people[0] = { id: '1', email: NEW, ch_news: 'yes' };
-  expect((await stage.sync()).contacts.conflicts).toBe(1);
-  expect(sent(stage)).toEqual([]);
 });

@@ -83,15 +83,6 @@ test('a run stopped in between is completed by the next', async () => {
   expect(sent(stage).toSorted()).toEqual(whole.slice(1).toSorted());
 });
 
-test('an uncertified reading leaves the old contact as it is', async () => {
-  const stage = await moved();
-  await stage.sync({ mode: 'fast' });
-  stage.writes();
-  Object.assign(stage.certificate, { complete: false, why: 'row 7 is ragged', fix: 'mend it' });
-  await stage.sync();
-  expect(sent(stage)).toEqual([]);
-});
-
 test('another record of the old address keeps the old contact, whatever it wants, broken or not', async () => {
   for (const ch_news of ['', 'maybe', 'yes']) {
     const stage = await moved();
@@ -162,66 +153,4 @@ test('a contact renamed during the run is looked at again, and left alone', asyn
   };
   await stage.sync();
   expect(sent(stage)).toEqual(whole.slice(0, 2));
-});
-
-describe('a return to the old address', () => {
-  test('opts the old contact in, and the new one out', async () => {
-    const stage = await moved();
-    await stage.sync();
-    stage.writes();
-    stage.people[0] = { ...stage.people[0], email: OLD };
-    await stage.sync();
-    await stage.sync();
-    expect(sent(stage)).toEqual([
-      `opt_in ${OLD} ch_news`,
-      `opt_in ${OLD} ch_product`,
-      `opt_out ${NEW} ch_news`,
-      `opt_out ${NEW} ch_product`,
-    ]);
-    await stage.sync();
-    expect(sent(stage)).toEqual([]);
-  });
-
-  test('keeps both out when the person unsubscribed in between', async () => {
-    const stage = await moved();
-    await stage.sync();
-    stage.emulator.dashboard.unsubscribe(NEW);
-    stage.people[0] = { ...stage.people[0], email: OLD };
-    stage.writes();
-    expect((await stage.sync()).contacts.conflicts).toBe(1);
-    expect(sent(stage)).toEqual([]);
-  });
-});
-
-test('an opt-out by the person under the new address is applied to the old one as well', async () => {
-  const stage = await moved();
-  const channels = { ch_news: 'opt_out', ch_product: 'opt_in' } as const;
-  stage.emulator.seed.contact({ email: NEW, channels });
-  await stage.sync();
-  await stage.sync({ mode: 'fast' });
-  expect(sent(stage)).toEqual(whole.slice(2));
-});
-
-describe('carried over from the old address', () => {
-  test.each([
-    ['an unsubscribe', (stage: Stage) => stage.emulator.dashboard.unsubscribe(OLD), 0],
-    ['a block', (stage: Stage) => stage.emulator.dashboard.block(OLD), 0],
-    ['a complaint', (stage: Stage) => stage.emulator.dashboard.suppress(OLD, 'complaint'), 0],
-    ['no bounce', (stage: Stage) => stage.emulator.dashboard.suppress(OLD, 'hard_bounce'), 2],
-  ])('%s', async (_what, leaves, optIns) => {
-    for (const isSeen of [true, false]) {
-      const stage = await moved();
-      const [lea] = stage.people.splice(0);
-      if (isSeen) {
-        leaves(stage);
-        stage.people.push({ ...lea, email: OLD });
-        await stage.sync();
-        stage.people.length = 0;
-      } else leaves(stage);
-      stage.people.push({ ...lea });
-      stage.writes();
-      await stage.sync();
-      expect(stage.writes().filter((one) => one.subscription === 'opt_in')).toHaveLength(optIns);
-    }
-  });
 });

@@ -19,9 +19,6 @@ async function leaving(
   return stage;
 }
 
-const leaves = ({ emulator }: Stage) => {
-  emulator.dashboard.leave(emulator.world.contact(lea)?.id ?? '', 'ch_news');
-};
 const vanishes = ({ emulator }: Stage) => void emulator.dashboard.deleteContact(lea);
 
 async function expectOut(stage: Stage): Promise<void> {
@@ -31,26 +28,6 @@ async function expectOut(stage: Stage): Promise<void> {
 }
 
 describe('after the contact and the snapshot were lost', () => {
-  test('a vanished contact stays out, unless policy allows it', async () => {
-    const stage = await leaving(vanishes);
-    stage.loseSnapshot();
-    await expectOut(stage);
-    const loose = await leaving(() => undefined, { policy: { missing: 'recreate' } });
-    vanishes(loose);
-    await loose.sync();
-    expect(loose.emulator.world.contact(lea)?.channels).toHaveLength(1);
-  });
-
-  test('a new CRM record with the address, and a new address of the record, lift nothing', async () => {
-    const stage = await leaving(leaves);
-    vanishes(stage);
-    stage.loseSnapshot();
-    stage.people[0] = { ...wants, id: 'new' };
-    await expectOut(stage);
-    stage.people[0] = { ...wants, email: 'other@example.com' };
-    await expectOut(stage);
-  });
-
   test('a bounce belongs to the address', async () => {
     const stage = await leaving(({ emulator }) => void emulator.dashboard.suppress(lea, 'bounce'));
     vanishes(stage);

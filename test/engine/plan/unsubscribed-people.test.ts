@@ -1,58 +1,7 @@
 /** People who left, and every way in which stale knowledge could bring them back. */
 import { describe, expect, test } from 'vitest';
-import { Unavailable } from '../../../src/domain/errors.ts';
 import type { Send } from '../../../src/domain/exchange.ts';
-import { openStage, type Stage } from '../../support/engine/engine-stage.ts';
-
-/** Nobody was opted in since the last look. */
-function expectNoOptIn(stage: Stage): void {
-  const optIns = stage.writes().filter(({ subscription }) => subscription === 'opt_in');
-  expect(optIns).toEqual([]);
-}
-
-const lea = 'lea@example.com';
-const wantsBoth = { id: 'lea', email: lea, ch_news: 'yes', ch_product: 'yes' };
-
-describe('a failed look proves nobody absent', () => {
-  test('a list that the key may not use', async () => {
-    const forbid = (send: Send): Send => {
-      const body = JSON.stringify({ message: 'Unauthorized access' });
-      return async (request, signal) =>
-        request.path.startsWith('/api/contacts/list')
-          ? { status: 403, headers: {}, body }
-          : send(request, signal);
-    };
-    const stage = openStage({ wire: forbid });
-    stage.emulator.seed.contact({ email: lea, status: 'blocked' });
-    stage.people.push(wantsBoth);
-    expect((await stage.sync()).status).toBe('failed');
-    expectNoOptIn(stage);
-  });
-});
-
-test('an opt-out after an unanswered opt-in is the person’s own', async () => {
-  const now: { leaves?(): void } = {};
-  const wire = (send: Send): Send => {
-    return async (request, signal) => {
-      const answer = await send(request, signal);
-      if (!now.leaves || request.method !== 'POST') return answer;
-      now.leaves();
-      throw new Unavailable('no answer', { acted: 'maybe' });
-    };
-  };
-  const stage = openStage({ wire });
-  for (const wish of ['yes', 'no']) {
-    stage.people[0] = { id: 'lea', email: lea, ch_news: wish };
-    await stage.sync();
-  }
-  stage.people[0] = { id: 'lea', email: lea, ch_news: 'yes' };
-  now.leaves = () => void stage.emulator.dashboard.leave(lea, 'ch_news');
-  await stage.sync();
-  delete now.leaves;
-  stage.writes();
-  expect((await stage.sync()).contacts.conflicts).toBe(1);
-  expectNoOptIn(stage);
-});
+import { openStage } from '../../support/engine/engine-stage.ts';
 
 describe('a channel that a creation adds by default', () => {
   const platform = {

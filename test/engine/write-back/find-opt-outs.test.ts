@@ -58,14 +58,6 @@ test('a failed reading concludes nothing, and nothing is reported for it', async
   expect(told()).toEqual(['1 ch_news', '2 ch_news']);
 });
 
-test('a bounce is not reported for the next address, an unsubscribe is', async () => {
-  const { stage, told } = await settled();
-  stage.emulator.dashboard.suppress(ann, 'bounce');
-  stage.emulator.dashboard.leave(bob, 'ch_news');
-  await stage.sync();
-  expect(told().toSorted()).toEqual(['1 *', '2 ch_news']);
-});
-
 test('an unsubscribe is reported by the same id after a change of address', async () => {
   const { stage, told } = await settled();
   stage.emulator.dashboard.suppress(ann, 'bounce');
