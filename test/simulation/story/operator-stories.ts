@@ -2,6 +2,7 @@
 import { approval, calm, type Part, type Resolving, type Step } from './steps.ts';
 import {
   everywhere,
+  found,
   happens,
   inCrm,
   member,
@@ -43,201 +44,179 @@ const disputed: Step[] = [
 ];
 
 export const operatorStories: readonly Regression[] = [
-  {
-    found: 'a rejected opt-in is neither sent nor asked for, until that is taken back',
-    stories: [
-      told([member, member], [...twoBack, reject(), run(), fast, day, run()], tight),
-      told([member, member], [...twoBack, reject(), run(), approval, run()], tight),
-      told([member, member], [...twoBack, approval, reject(), run(), run()], tight),
-    ],
-  },
-  {
-    found: 'a part of what is held is decided about, and the rest still waits',
-    stories: [
-      told([member, member], [...twoBack, reject({ people: [1] }), run(), approval, run()], tight),
-      told([member, member], [...twoBack, approvePart({ people: [1] }), run(), run()], tight),
-      told([wanted, member], [...twoBack, approvePart({ channel: 'ch_product' }), run()], tight),
-      told([member, member], [...twoBack, approvePart({ op: 'delete' }), run(), reject()], tight),
-    ],
-  },
-  {
-    found: 'a stated opt-out is not held back by a rejection',
-    stories: [
-      told(
-        [member, member],
-        [...twoBack, reject(), inCrm(0, 'forbids the product mail'), run(), fast],
-        tight,
-      ),
-      told([member, member], [run(), inCrm(0, 'forbids the newsletter'), run(), reject(), run()], {
-        optOuts: 0,
-      }),
-    ],
-  },
-  {
-    found: 'the rejected removal of an old address is asked for again once the new one is in place',
-    stories: [
-      told(
-        [member, wanted],
-        [
-          inCrm(0, 'moves to a new address'),
-          run(),
-          inCrm(0, 'is removed'),
-          run(),
-          day,
-          inCrm(1, 'states a new will'),
-          run(),
-          reject(),
-          inCrm(0, 'is new'),
-        ],
-        { floor: 0, deletes: 'owned' },
-      ),
-    ],
-  },
-  {
-    found: 'an operator settles an opt-out of ours, as an opt-in or as an opt-out',
-    stories: [
-      told([member, member], [...disputed, resolve('in'), run(), run()]),
-      told([member, member], [...disputed, resolve('in'), fast]),
-      told([member, member], [...disputed, resolve('out'), run(), run()]),
-      told([member, member], [...disputed, resolve('out'), run(), resolve('in'), run()]),
-      told(
-        [member, member],
-        [...disputed, resolve('out'), run(), { is: 'allow', who: 0, moved: false }, run()],
-      ),
-    ],
-  },
-  {
-    found: 'an operator settles what may be a default of the platform',
-    stories: [
-      told([inNothing, member], [run(), resolve('in'), run(), run()], {
-        quirks: ['all-channels=opt_out'],
-      }),
-      told([inNothing, wanted], [run(), resolve('in'), run(), run()], {
-        quirks: ['all-channels=opt_out'],
-      }),
-      told([inNothing, wanted], [run(), run(), resolve('in'), fast], {
-        quirks: ['all-channels=opt_out'],
-      }),
-    ],
-  },
-  {
-    found: 'who says no after that, or said it on the platform, is not opted in',
-    stories: [
-      told(
-        [member, member],
-        [
-          ...disputed,
-          happens(onPlatform(0, 'signs up for the newsletter')),
-          happens(onPlatform(0, 'leaves the newsletter')),
-          resolve('in'),
-          run(),
-        ],
-      ),
-      told(
-        [member, member],
-        [
-          ...disputed,
-          resolve('in'),
-          happens(onPlatform(0, 'signs up for the newsletter')),
-          happens(onPlatform(0, 'leaves the newsletter')),
-          run(),
-          run(),
-        ],
-      ),
-      told(
-        [member, member],
-        [run(), happens(onPlatform(0, 'leaves the newsletter')), run(), resolve('in'), run()],
-      ),
-      told(
-        [member, member],
-        [
-          ...disputed,
-          resolve('in'),
-          happens(onPlatform(0, 'unsubscribes from everything')),
-          run(),
-          resolve('in'),
-        ],
-      ),
-    ],
-  },
-  {
-    found: 'a conflict that is settled as an opt-out opts the person out',
-    stories: [
-      told(
-        [member, member],
-        [
-          run(),
-          inCrm(0, 'has a double that forbids the newsletter'),
-          resolve('out'),
-          inCrm(0, 'loses its double'),
-          run(),
-          run(),
-        ],
-      ),
-    ],
-  },
-  {
-    found: 'what an operator settles holds for a former address, and opts it out as stated',
-    stories: [
-      told(
-        [wanted, nobody],
-        [
-          run(),
-          inCrm(0, 'moves to the address of the next one'),
-          run(),
-          inCrm(0, 'has a double that forbids the newsletter'),
-          { is: 'resolve', who: 1, channel: 'ch_news', as: 'out' },
-          run(),
-        ],
-        { floor: 0 },
-      ),
-    ],
-  },
-  {
-    found: 'a command that is refused leaves what a killed run is to audit to the next run',
-    stories: everywhere((touch) =>
+  found(
+    'a rejected opt-in is neither sent nor asked for, until that is taken back',
+    told([member, member], [...twoBack, reject(), run(), fast, day, run()], tight),
+    told([member, member], [...twoBack, reject(), run(), approval, run()], tight),
+    told([member, member], [...twoBack, approval, reject(), run(), run()], tight),
+  ),
+  found(
+    'a part of what is held is decided about, and the rest still waits',
+    told([member, member], [...twoBack, reject({ people: [1] }), run(), approval, run()], tight),
+    told([member, member], [...twoBack, approvePart({ people: [1] }), run(), run()], tight),
+    told([wanted, member], [...twoBack, approvePart({ channel: 'ch_product' }), run()], tight),
+    told([member, member], [...twoBack, approvePart({ op: 'delete' }), run(), reject()], tight),
+  ),
+  found(
+    'a stated opt-out is not held back by a rejection',
+    told(
+      [member, member],
+      [...twoBack, reject(), inCrm(0, 'forbids the product mail'), run(), fast],
+      tight,
+    ),
+    told([member, member], [run(), inCrm(0, 'forbids the newsletter'), run(), reject(), run()], {
+      optOuts: 0,
+    }),
+  ),
+  found(
+    'the rejected removal of an old address is asked for again once the new one is in place',
+    told(
+      [member, wanted],
+      [
+        inCrm(0, 'moves to a new address'),
+        run(),
+        inCrm(0, 'is removed'),
+        run(),
+        day,
+        inCrm(1, 'states a new will'),
+        run(),
+        reject(),
+        inCrm(0, 'is new'),
+      ],
+      { floor: 0, deletes: 'owned' },
+    ),
+  ),
+  found(
+    'an operator settles an opt-out of ours, as an opt-in or as an opt-out',
+    told([member, member], [...disputed, resolve('in'), run(), run()]),
+    told([member, member], [...disputed, resolve('in'), fast]),
+    told([member, member], [...disputed, resolve('out'), run(), run()]),
+    told([member, member], [...disputed, resolve('out'), run(), resolve('in'), run()]),
+    told(
+      [member, member],
+      [...disputed, resolve('out'), run(), { is: 'allow', who: 0, moved: false }, run()],
+    ),
+  ),
+  found(
+    'an operator settles what may be a default of the platform',
+    told([inNothing, member], [run(), resolve('in'), run(), run()], {
+      quirks: ['all-channels=opt_out'],
+    }),
+    told([inNothing, wanted], [run(), resolve('in'), run(), run()], {
+      quirks: ['all-channels=opt_out'],
+    }),
+    told([inNothing, wanted], [run(), run(), resolve('in'), fast], {
+      quirks: ['all-channels=opt_out'],
+    }),
+  ),
+  found(
+    'who says no after that, or said it on the platform, is not opted in',
+    told(
+      [member, member],
+      [
+        ...disputed,
+        happens(onPlatform(0, 'signs up for the newsletter')),
+        happens(onPlatform(0, 'leaves the newsletter')),
+        resolve('in'),
+        run(),
+      ],
+    ),
+    told(
+      [member, member],
+      [
+        ...disputed,
+        resolve('in'),
+        happens(onPlatform(0, 'signs up for the newsletter')),
+        happens(onPlatform(0, 'leaves the newsletter')),
+        run(),
+        run(),
+      ],
+    ),
+    told(
+      [member, member],
+      [run(), happens(onPlatform(0, 'leaves the newsletter')), run(), resolve('in'), run()],
+    ),
+    told(
+      [member, member],
+      [
+        ...disputed,
+        resolve('in'),
+        happens(onPlatform(0, 'unsubscribes from everything')),
+        run(),
+        resolve('in'),
+      ],
+    ),
+  ),
+  found(
+    'a conflict that is settled as an opt-out opts the person out',
+    told(
+      [member, member],
+      [
+        run(),
+        inCrm(0, 'has a double that forbids the newsletter'),
+        resolve('out'),
+        inCrm(0, 'loses its double'),
+        run(),
+        run(),
+      ],
+    ),
+  ),
+  found(
+    'what an operator settles holds for a former address, and opts it out as stated',
+    told(
+      [wanted, nobody],
+      [
+        run(),
+        inCrm(0, 'moves to the address of the next one'),
+        run(),
+        inCrm(0, 'has a double that forbids the newsletter'),
+        { is: 'resolve', who: 1, channel: 'ch_news', as: 'out' },
+        run(),
+      ],
+      { floor: 0 },
+    ),
+  ),
+  found(
+    'a command that is refused leaves what a killed run is to audit to the next run',
+    ...everywhere((touch) =>
       told([wanted], [run({ killed: touch + 130 }), resolve('in'), reset, run()]),
     ),
-  },
-  {
-    found: 'a limited run brings in the chosen people, and opts out everybody who is to be',
-    stories: [
-      told(
-        [wanted, wanted, member],
-        [
-          run({ chosen: [0] }),
-          inCrm(2, 'forbids the newsletter'),
-          run({ chosen: [0] }),
-          run({ chosen: [1], mode: 'fast' }),
-        ],
-      ),
-      told(
-        [member, member],
-        [run(), inCrm(1, 'is removed'), run({ chosen: [0] }), day, run({ chosen: [0] }), run()],
-        { absent: 'opt_out', deletes: 'owned' },
-      ),
-    ],
-  },
-  {
-    found: 'a reset loses no opt-out',
-    stories: [
-      told([member, member], [...disputed, reset, run(), reset, fast]),
-      told(
-        [member, member],
-        [run(), happens(onPlatform(0, 'leaves the newsletter')), run(), reset, fast, reset, run()],
-      ),
-      told(
-        [member, member],
-        [
-          run(),
-          inCrm(0, 'forbids the newsletter'),
-          run(),
-          reset,
-          inCrm(0, 'wants the newsletter'),
-          fast,
-        ],
-      ),
-      told([member, member], [...twoBack, reject(), reset, calm, calm], tight),
-    ],
-  },
+  ),
+  found(
+    'a limited run brings in the chosen people, and opts out everybody who is to be',
+    told(
+      [wanted, wanted, member],
+      [
+        run({ chosen: [0] }),
+        inCrm(2, 'forbids the newsletter'),
+        run({ chosen: [0] }),
+        run({ chosen: [1], mode: 'fast' }),
+      ],
+    ),
+    told(
+      [member, member],
+      [run(), inCrm(1, 'is removed'), run({ chosen: [0] }), day, run({ chosen: [0] }), run()],
+      { absent: 'opt_out', deletes: 'owned' },
+    ),
+  ),
+  found(
+    'a reset loses no opt-out',
+    told([member, member], [...disputed, reset, run(), reset, fast]),
+    told(
+      [member, member],
+      [run(), happens(onPlatform(0, 'leaves the newsletter')), run(), reset, fast, reset, run()],
+    ),
+    told(
+      [member, member],
+      [
+        run(),
+        inCrm(0, 'forbids the newsletter'),
+        run(),
+        reset,
+        inCrm(0, 'wants the newsletter'),
+        fast,
+      ],
+    ),
+    told([member, member], [...twoBack, reject(), reset, calm, calm], tight),
+  ),
 ];

@@ -26,6 +26,8 @@ export interface Regression {
   stories: Story[];
 }
 
+export const found = (text: string, ...stories: Story[]): Regression => ({ found: text, stories });
+
 export function told(people: Person[], steps: Step[], more: Partial<Story> = {}): Story {
   return {
     chance: 0,
