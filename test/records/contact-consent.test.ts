@@ -192,66 +192,6 @@ describe('the truth table', () => {
   });
 });
 
-const silent = {
-  absent: 'keep',
-  missing: 'respect',
-  optIns: 'on',
-  resubscribe: 'never',
-} as const;
-const there: PersonStatus = {
-  present: true,
-  owned: true,
-  left: false,
-  due: false,
-  deletable: false,
-};
-const due: PersonStatus = { ...there, due: true };
-const deletable: PersonStatus = { ...due, deletable: true };
-const away: PersonStatus = { ...there, present: false };
-const stranger: PersonStatus = { ...there, owned: false };
-
-// prettier-ignore
-const examples: [number, D, R, O, PersonStatus, Partial<ConsentPolicy>, Action][] = [
-  [1, 'gone', 'in', '—', away, {}, 'nothing'],
-  [1, 'gone', '—', 'in', { ...deletable, owned: false }, { absent: 'opt_out' }, 'nothing'],
-  [2, 'gone', 'in', 'in', deletable, { absent: 'opt_out' }, 'delete'],
-  [3, 'gone', 'in', 'in', due, { absent: 'opt_out' }, 'opt_out'],
-  [3, 'gone', 'in', 'in', there, { absent: 'opt_out' }, 'nothing'],
-  [3, 'gone', 'in', 'in', due, {}, 'nothing'],
-  [4, 'gone', 'in', 'out', there, { absent: 'opt_out' }, 'nothing'],
-  [5, '—', 'in', 'out', there, {}, 'nothing'],
-  [6, 'out', '—', 'in', stranger, {}, 'opt_out'],
-  [6, 'out', 'in', 'in', { ...there, left: true }, {}, 'opt_out'],
-  [7, 'out', 'in', '—', there, {}, 'nothing'],
-  [8, 'out', 'in', '—', away, { missing: 'recreate' }, 'nothing'],
-  [9, 'in', 'in', 'in', { ...there, left: true }, {}, 'conflict'],
-  [9, 'in', 'out by us', 'out', { ...there, left: true }, {}, 'conflict'],
-  [10, 'in', 'out by platform', 'in', there, {}, 'nothing'],
-  [11, 'in', 'in', '—', away, { missing: 'recreate' }, 'create'],
-  [11, 'in', 'in', '—', away, {}, 'conflict'],
-  [12, 'in', '—', '—', { ...away, owned: false }, {}, 'create'],
-  [13, 'in', '—', '—', there, {}, 'opt_in'],
-  [14, 'in', 'in', '—', there, { missing: 'recreate' }, 'conflict'],
-  [15, 'in', 'in', 'out', there, { missing: 'recreate' }, 'conflict'],
-  [16, 'in', 'taken back', 'out', there, {}, 'opt_in'],
-  [16, 'in', 'taken back', '—', there, {}, 'opt_in'],
-  [16, 'in', 'out by us', 'out', there, {}, 'conflict'],
-  [16, 'in', 'out by us', '—', there, {}, 'conflict'],
-  [17, 'in', 'out by platform', 'out', there, {}, 'conflict'],
-  [17, 'in', '—', 'out', stranger, {}, 'conflict'],
-  [18, 'in', 'out by platform', '—', there, {}, 'conflict'],
-];
-
-test.each(examples)('row %i by example: %s %s %s', (row, d, r, o, person, policy, then) => {
-  const verdicts = decided({ d, r, o, person, policy: { ...silent, ...policy } });
-  for (const verdict of verdicts) expect(verdict).toEqual({ row, does: then });
-});
-
-test('every row has an example', () => {
-  const rows = table.map(({ row }) => row);
-  expect([...new Set(examples.map(([row]) => row))]).toEqual([...new Set(rows)]);
-});
-
 describe('for any combination', () => {
   const did = (...ops: Action[]): Case[] =>
     cases().filter((one) => decided(one).some((verdict) => ops.includes(verdict.does)));

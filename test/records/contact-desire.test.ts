@@ -13,23 +13,17 @@ const wanted = (record: Record<string, unknown>) =>
 const news = (value: unknown) => wanted({ newsletter: value }).channels[NEWS];
 
 describe('the values of a subscription', () => {
-  const yes = ['true', 't', 'on', 'opt_in', 'subscribed', true, 1];
-  const no = ['false', 'f', 'off', 'opt_out', 'unsubscribed', false, 0];
-  const none = ['', null, undefined, '   ', '\t'];
-
-  test.each(yes)('%j is an opt_in', (value) => {
-    expect(news(value)).toBe('opt_in');
-    expect(wish({ newsletter: value })).toMatchObject({ invalid: undefined, wants: true });
+  // Every word is in contact-vocabulary.test.ts.
+  test.each([
+    ['t', 'opt_in'],
+    ['unsubscribed', 'opt_out'],
+    [' ', null],
+  ])('%j is %j', (value, subscription) => {
+    expect(news(value)).toBe(subscription);
+    const wants = subscription === 'opt_in';
+    expect(wish({ newsletter: value })).toMatchObject({ invalid: undefined, wants });
   });
-  test.each(no)('%j is an opt_out', (value) => {
-    expect(news(value)).toBe('opt_out');
-    expect(wish({ newsletter: value })).toMatchObject({ invalid: undefined, wants: false });
-  });
-  test.each(none)('%j is no opinion', (value) => {
-    expect(news(value)).toBeNull();
-    expect(wish({ newsletter: value })).toMatchObject({ invalid: undefined, wants: false });
-  });
-  const unreadable = ['2', 2, -1, 'maybe', 'ja', 'null', 'opt-in', 'true!', {}, [], ['yes'], NaN];
+  const unreadable = ['maybe', 2, {}, ['yes']];
   test.each(unreadable)('%j is invalid and never an opt_in', (value) => {
     const row = wish({ newsletter: value });
     expect(row.invalid?.reason).toContain('"newsletter"');
@@ -104,7 +98,7 @@ describe('the key', () => {
 });
 
 describe('fields for unsubscribed and deleted', () => {
-  test.each(['yes', '2026-01-01', 'on', true, 1, 'opt_out', 'unsubscribed'])(
+  test.each(['yes', '2026-01-01', 'unsubscribed'])(
     'no mail at all: %j opts out of every channel, whatever the channels say',
     (value) => {
       const row = wish({ do_not_mail: value, newsletter: 'yes', product: '' });
@@ -115,22 +109,19 @@ describe('fields for unsubscribed and deleted', () => {
       });
     },
   );
-  test.each(['', null, undefined, false, 0, 'no', ' False ', 'N', 'subscribed', '0000-00-00'])(
-    'mail allowed: %j',
-    (value) => {
-      expect(wanted({ do_not_mail: value, newsletter: 'yes' }).channels[NEWS]).toBe('opt_in');
-    },
-  );
-  test.each(['2026-01-01T00:00:00Z', 'yes', true, 1])('deleted: %j', (value) => {
+  test.each(['', 'no', 'subscribed'])('mail allowed: %j', (value) => {
+    expect(wanted({ do_not_mail: value, newsletter: 'yes' }).channels[NEWS]).toBe('opt_in');
+  });
+  test.each(['2026-01-01T00:00:00Z', 'yes'])('deleted: %j', (value) => {
     const row = wish({ archived: value, newsletter: 'yes' });
     expect(row).toMatchObject({ wants: false, invalid: undefined });
     expect(desiredBody.parse(JSON.parse(row.body)).presence).toBe('flagged');
     expect(row.presence).toBe('flagged');
   });
-  test.each(['', null, undefined, false, 0, 'no'])('not deleted: %j', (value) => {
+  test.each(['', 'no'])('not deleted: %j', (value) => {
     expect(wanted({ archived: value }).presence).toBe('present');
   });
-  const unknown = ['Nein', 'non', 'none', '-', 'n/a', 'x', {}, '2999-01-01', '2026-02-30'];
+  const unknown = ['Nein', {}, '2999-01-01'];
   test.each(unknown)('%j is not guessed: nobody is opted out or in', (value) => {
     const row = wish({ do_not_mail: value, newsletter: 'yes', product: 'no' });
     expect(row.invalid).toMatchObject({ option: 'contacts.unsubscribed' });

@@ -1,4 +1,4 @@
-/** The table of moved.ts where policy deletes: when an old address is deleted. */
+/** The table of absent-people.ts where policy deletes: when an old address is deleted. */
 import { describe, expect, test } from 'vitest';
 import { explainPerson } from '../../src/records/contact/explain-person.ts';
 import { rulesOf } from '../../src/records/contact/consent/facts.ts';

@@ -1,4 +1,4 @@
-/** The table of moved.ts, row by row: what becomes of an old address. */
+/** The table of absent-people.ts, row by row: what becomes of an old address. */
 import { describe, expect, test } from 'vitest';
 import { enrolmentBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
