@@ -294,12 +294,6 @@ describe('the console under /_emulator/', () => {
     ['block', { contact: 'con_ann' }, { status: 'blocked' }],
     ['resubscribe', { contact: 'con_ann' }, { status: 'subscribed' }],
     ['suppress', { contact: 'con_ann', reason: 'bounce' }, { suppressionReason: 'bounce' }],
-    [
-      'edit-contact',
-      { contact: 'con_ann', email: 'Zoe@example.org', lastName: 'Z' },
-      { id: 'con_ann', email: 'zoe@example.org', lastName: 'Z' },
-    ],
-    ['remove-from-channel', { contact: 'con_ann', channel: 'ch_news' }, { channels: [] }],
     ['delete', { contact: 'con_ann' }, { id: 'con_ann' }],
     ['sign-up', { email: 'bob@example.org', channels: ['ch_news'] }, { email: 'bob@example.org' }],
     ['edit-template', { template: 'tpl_1', fields: { subject: 'New' } }, { subject: 'New' }],

@@ -72,16 +72,6 @@ describe('over a socket', () => {
     expect(await refused.json()).toMatchObject({ message: 'Request body too large' });
   });
 
-  test.each(['/%zz', '/api/contacts/%', '/nowhere', '//', '/?a', '/api/%2e%2e/x'])(
-    'GET %s is a 404 in JSON',
-    async (path) => {
-      const { url } = await served();
-      const response = await fetch(url + path);
-      expect(response.status).toBe(404);
-      expect(await response.json()).toMatchObject({ message: 'Not found' });
-    },
-  );
-
   test.each(['OPTIONS', 'PATCH', 'PROPFIND', 'HEAD'])('answers 405 for %s', async (method) => {
     const { url } = await served();
     const response = await fetch(`${url}/api/contacts/list`, { method });

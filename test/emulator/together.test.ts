@@ -1,18 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { openFile } from '../../src/emulator/store/sqlite-file.ts';
 import { twoOrganizations, KEY, stage } from '../support/emulator/emulator-stage.ts';
+import { scratchFolder } from '../support/waiting.ts';
 
 const LIST = 'GET /api/contacts/list';
 const NEWS = 'POST /api/contacts/channel/ch_news';
 
-function dataFile() {
-  const folder = mkdtempSync(join(tmpdir(), 'emulator-together-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  return join(folder, 'world.sqlite');
-}
+const dataFile = (): string => join(scratchFolder(), 'world.sqlite');
 
 test('a search quirk applies to every organization of a seed file, and after a restore', () => {
   const path = dataFile();

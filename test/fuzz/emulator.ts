@@ -7,7 +7,7 @@ import { area, judgeText, mutated, scrap, strangeValue, twisted } from './area.t
 
 const answers = new Set([200, 201, 400, 401, 403, 404, 405, 409, 413, 417, 431]);
 
-const requests: [line: string, body?: unknown][] = [
+export const requests: [line: string, body?: unknown][] = [
   ['GET /api/contacts/list?page=1&limit=100'],
   ['GET /api/contacts/list?search=a%40b.c&status=subscribed'],
   ['GET /api/contacts/retrieve/con_1'],
