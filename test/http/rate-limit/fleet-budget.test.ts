@@ -103,15 +103,6 @@ test('exhausted: wait until a window after the first answer, then two', () => {
   expect([ask('a', { want: 16 }).n, ask('b', { want: 16 }).n]).toEqual([2, 0]);
 });
 
-test('exhausted: a reset further away than a window is not waited for', () => {
-  const { ask, lease, report } = route();
-  const { lease: id } = lease('a');
-  report('a', answer(id, { remaining: 0, resetInMs: 86_400_000 }));
-  const { waitMs } = ask('a', { want: 16 });
-  expect(waitMs).toBeGreaterThan(LIMIT.windowMs);
-  expect(waitMs).toBeLessThan(LIMIT.windowMs + 1000);
-});
-
 test('a trickle of units, even one a window: asked for after those ahead had their turn', () => {
   const { lease, report, use } = route();
   use(60, 40);
@@ -282,17 +273,6 @@ test('a reserve is left', () => {
   const { lease: id } = ask('a', { want: 1, reserve: 0.5 });
   const reports = [answer(id, { remaining: 50 })];
   expect(ask('a', { reports, want: 16, reserve: 0.5 })).toMatchObject({ n: 0, limit: { left: 0 } });
-});
-
-test('without headers: two at once, one more with each successful round', () => {
-  const { lease, report } = route();
-  const bare = { limit: undefined, window: undefined, remaining: undefined };
-  const { lease: id } = lease('a');
-  report('a', answer(id, bare));
-  const two = lease('a');
-  expect(two.n).toBe(2);
-  report('a', answer(two.lease, bare), answer(two.lease, bare));
-  expect(lease('a').n).toBe(3);
 });
 
 /** Nothing is left of a hundred in a window. */

@@ -95,17 +95,6 @@ describe('refusals alone', () => {
     await clock.run(both);
     expect(told.slice(1)).toEqual([{ route: 'route', forMs: undefined }]);
   });
-
-  test('are not reported when they end soon', async () => {
-    const clock = virtualClock();
-    const told: Stuck[] = [];
-    const gate = createGate({ clock, random: () => 0.5, stuck: (one) => void told.push(one) });
-    let times = 0;
-    await clock.run(
-      through(gate, async () => ((times += 1) < 4 ? { ...refused, headers: {} } : ok)),
-    );
-    expect(told).toEqual([]);
-  });
 });
 
 describe('a route', () => {

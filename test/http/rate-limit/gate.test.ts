@@ -153,16 +153,6 @@ describe('429', () => {
     expect(gate.counts().rateLimited).toBe(20);
     expect(await clock.run(gate.through('route', async () => ok))).toBe(ok);
   });
-
-  test('delays its own route only', async () => {
-    const { clock, gate } = setUp();
-    const slow = gate.through('slow', async () => (clock.monotonic() < 60_000 ? wait('60') : ok));
-    await clock.advance(0);
-    expect(await gate.through('fast', async () => ok)).toBe(ok);
-    expect(clock.monotonic()).toBe(0);
-    await clock.run(slow);
-    expect(gate.counts().byRoute).toEqual({ slow: 2, fast: 1 });
-  });
 });
 
 test('requests leave by priority, then in order of arrival', async () => {
