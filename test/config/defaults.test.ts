@@ -1,18 +1,17 @@
 /** The defaults that the mirrors of a folder share. */
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { Invalid } from '../../src/domain/errors.ts';
+import { scratchFolder } from '../support/waiting.ts';
 
 const own = 'mirror: acme\nsnapshot: state/acme.sqlite\n';
 const platform = 'platform: { url: https://api.example.com, apiKey: k }\n';
 const templates = 'templates: { source: { type: directory, path: t } }\n';
 
 function folderWith(files: Record<string, string>) {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-defaults-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = scratchFolder();
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
   const file = join(folder, 'acme.yaml');
   return {

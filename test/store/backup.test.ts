@@ -1,23 +1,17 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../src/domain/errors.ts';
 import { backUp, type BackupPart } from '../../src/store/database/database-backup.ts';
 import { lookInto, openSnapshot } from '../../src/store/snapshot.ts';
-
-function folderOf(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-copy-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  return folder;
-}
+import { scratchFolder } from '../support/waiting.ts';
 
 async function* one(part: Promise<BackupPart>) {
   yield part;
 }
 
 test('an interrupted copy leaves nothing behind, and can be repeated', async () => {
-  const folder = folderOf();
+  const folder = scratchFolder();
   const snapshot = openSnapshot(join(folder, 'a.sqlite'));
   onTestFinished(() => snapshot.close());
   const stop = new AbortController();
@@ -32,7 +26,7 @@ test('an interrupted copy leaves nothing behind, and can be repeated', async () 
 });
 
 test('a reader sees what others write, and can write nothing', () => {
-  const path = join(folderOf(), 'a.sqlite');
+  const path = join(scratchFolder(), 'a.sqlite');
   expect(lookInto(path)).toBeUndefined();
   const snapshot = openSnapshot(path);
   const looking = lookInto(path);

@@ -1,14 +1,14 @@
 /** A snapshot that is damaged: a run sets it aside and begins anew, nobody else touches it. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { setAside } from '../../src/store/damage-check.ts';
 import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 import { launch } from '../support/engine/engine-world.ts';
 import { playsAll } from '../support/extent.ts';
+import { scratchFolder } from '../support/waiting.ts';
 
 const zoe = 'zoe@example.com';
 
@@ -80,8 +80,7 @@ describe.each(['no database at all', 'of broken tables', 'cut off in the middle'
 );
 
 test('setting aside keeps what was set aside in the same second', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-aside-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = scratchFolder();
   const path = join(folder, 'a.sqlite');
   const asides = ['first', 'second', 'third'].map((text) => {
     writeFileSync(path, text);

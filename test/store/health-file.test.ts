@@ -1,15 +1,13 @@
 /** Outages of a mirror: when they begin, what ends them, and the sign of life of a worker. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readHealth, recordOutages } from '../../src/store/health-file.ts';
+import { scratchFolder } from '../support/waiting.ts';
 
 const why = { reason: 'it is away', fix: 'wait' };
 
 function world() {
-  const folder = mkdtempSync(join(tmpdir(), 'health-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = scratchFolder();
   const path = join(folder, 'snapshot.sqlite');
   const time = { ms: 1_000_000 };
   const clock = { now: () => time.ms };

@@ -1,13 +1,12 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Busy } from '../../src/domain/errors.ts';
 import { isLeased, takeLease } from '../../src/store/database/writer-lease.ts';
+import { scratchFolder } from '../support/waiting.ts';
 
 test('looking at a lease neither takes nor creates it', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-lease-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = scratchFolder();
   const path = join(folder, 'a.sqlite');
   expect(isLeased(path)).toBe(false);
   expect(existsSync(`${path}-lease`)).toBe(false);

@@ -1,10 +1,11 @@
-import { vi } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { createVirtualClock, type VirtualClock } from '../../src/trials/rehearsal/virtual-clock.ts';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { existsSync, readdirSync, readlinkSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 // Waits for facts. Only a test that hangs for good meets the limit, on a busy machine too.
@@ -21,6 +22,13 @@ export type { VirtualClock };
 /** A clock that stands still until told otherwise. */
 export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
   return createVirtualClock({ startMs, pause: async (ms) => systemClock.sleep(ms) });
+}
+
+/** A folder that is gone when the test has finished. */
+export function scratchFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
 }
 
 /**

@@ -1,21 +1,17 @@
 /** Runs about one person, beside the run that is about everybody, in one process. */
 import { describe, expect, test } from 'vitest';
-import type { Request, Send } from '../../../src/domain/exchange.ts';
+import type { Request } from '../../../src/domain/exchange.ts';
 import {
-  type Stage,
   alone,
   ann,
+  dammed,
+  listing,
   record,
   sent,
+  shown,
   stageOf,
   wish,
 } from '../../support/engine/engine-stage.ts';
-
-const shown = (stage: Stage, email: string) =>
-  stage.emulator.world
-    .contact(email)
-    ?.channels.filter(({ id }) => id === 'ch_news')
-    .map(({ subscription }) => subscription)[0];
 
 describe('a run about one CRM record', () => {
   test('updates the person with this id and reads no other record', async () => {
@@ -76,69 +72,44 @@ describe('a run about one CRM record', () => {
   });
 });
 
-/** Holds back the answer of the first request that `stops`, until it is `open`. */
-function dammed(stops: (request: Request) => boolean) {
-  const gate = Promise.withResolvers<void>();
-  const met = Promise.withResolvers<void>();
-  let isFirst = true;
-  const wire = (send: Send): Send => {
-    return async (request, signal) => {
-      if (!isFirst || !stops(request)) return send(request, signal);
-      isFirst = false;
-      const answer = await send(request, signal);
-      met.resolve();
-      await gate.promise;
-      return answer;
-    };
-  };
-  return { wire, open: () => gate.resolve(), met: met.promise };
-}
-
-const listing = ({ method, path }: Request): boolean =>
-  method === 'GET' && !path.includes('search=');
 const enrolment = ({ method, body }: Request): boolean =>
   method === 'POST' && (body ?? '').includes(ann);
 
 describe('a run about one person, during a run about everybody', () => {
   test('keeps the other run from sending what it had planned for this person', async () => {
-    const dam = dammed(listing);
-    const stage = stageOf({ wire: dam.wire });
-    const all = stage.sync();
-    await dam.met;
+    const { wire, hold } = dammed(listing);
+    const stage = stageOf({ wire });
+    const { all, open } = await hold(stage);
     // The CRM was read, and the platform is being listed when the CRM takes the consent back.
     wish(stage, '1', 'no');
     expect(await stage.one('1')).toMatchObject({ status: 'done' });
-    dam.open();
+    open();
     expect(await all).toMatchObject({ status: 'done', contacts: { applied: { create: 1 } } });
     expect(sent(stage)).toEqual(['opt_in bob@example.com']);
   });
 
   test('keeps the other run from writing to the address it had read', async () => {
-    const dam = dammed(listing);
-    const stage = stageOf({ wire: dam.wire });
-    const all = stage.sync();
-    await dam.met;
+    const { wire, hold } = dammed(listing);
+    const stage = stageOf({ wire });
+    const { all, open } = await hold(stage);
     stage.people = stage.people.map((person) =>
       person['id'] === '1' ? record('1', 'new@example.com', 'no') : person,
     );
     expect(await stage.one('1')).toMatchObject({ status: 'done' });
-    dam.open();
+    open();
     expect(await all).toMatchObject({ status: 'done' });
     expect(sent(stage)).toEqual(['opt_in bob@example.com']);
   });
 
   test('keeps the other run from taking its older listing for an opt-out', async () => {
-    const dam = dammed((request) => isOpen && listing(request));
-    let isOpen = false;
-    const stage = stageOf({ wire: dam.wire });
+    const { wire, hold } = dammed(listing);
+    const stage = stageOf({ wire });
     wish(stage, '1', 'no');
     await stage.sync();
-    isOpen = true;
-    const all = stage.sync();
-    await dam.met;
+    const { all, open } = await hold(stage);
     wish(stage, '1', 'yes');
     expect((await stage.one('1')).contacts.applied).toMatchObject({ create: 1 });
-    dam.open();
+    open();
     // It saw nobody on the platform, and nobody who wants in in the CRM.
     expect(await all).toMatchObject({ status: 'done', contacts: { conflicts: 0 } });
     expect(await stage.sync()).toMatchObject({
@@ -149,18 +120,15 @@ describe('a run about one person, during a run about everybody', () => {
   });
 
   test('leaves what the other run learns about others in the list and the snapshot', async () => {
-    const dam = dammed((request) => isOpen && listing(request));
-    let isOpen = false;
-    const stage = stageOf({ wire: dam.wire });
+    const { wire, hold } = dammed(listing);
+    const stage = stageOf({ wire });
     await stage.sync();
-    isOpen = true;
     wish(stage, '2', 'no');
-    const all = stage.sync();
-    await dam.met;
+    const { all, open } = await hold(stage);
     wish(stage, '1', 'no');
     await stage.one('1');
     stage.emulator.dashboard.leave('bob@example.com', 'ch_news');
-    dam.open();
+    open();
     const summary = await all;
     expect(summary).toMatchObject({ status: 'done' });
     expect(stage.ledger.concerning({ key: 'bob@example.com', ids: [] })).toHaveLength(1);
@@ -168,13 +136,12 @@ describe('a run about one person, during a run about everybody', () => {
   });
 
   test('waits for a request that is already in flight', async () => {
-    const dam = dammed(enrolment);
-    const stage = stageOf({ wire: dam.wire });
-    const all = stage.sync();
-    await dam.met;
+    const { wire, hold } = dammed(enrolment);
+    const stage = stageOf({ wire });
+    const { all, open } = await hold(stage);
     wish(stage, '1', 'no');
     const one = stage.clock.run(stage.one('1'));
-    dam.open();
+    open();
     expect(await all).toMatchObject({ status: 'done' });
     expect((await one).contacts.applied).toMatchObject({ opt_out: 1 });
     expect(sent(stage)).toEqual([`opt_in ${ann}`, 'opt_in bob@example.com', `opt_out ${ann}`]);

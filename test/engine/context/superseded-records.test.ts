@@ -1,48 +1,18 @@
 /** A run about everybody drops what it read of people that another run has updated meanwhile. */
 import { describe, expect, test } from 'vitest';
-import type { Request, Send } from '../../../src/domain/exchange.ts';
+import type { Request } from '../../../src/domain/exchange.ts';
 import {
   type Stage,
   alone,
   ann,
+  dammed,
+  listing,
   record,
   sent,
   stageOf,
   wish,
 } from '../../support/engine/engine-stage.ts';
 
-/** Holds back what `stops` from the moment it is closed until it is open again. */
-function dammed(stops: (request: Request) => boolean) {
-  let gate = Promise.resolve();
-  let met: (() => void) | undefined;
-  const wire = (send: Send): Send => {
-    return async (request, signal) => {
-      const answer = await send(request, signal);
-      if (met && stops(request)) {
-        met();
-        await gate;
-      }
-      return answer;
-    };
-  };
-  const close = () => {
-    const opens = Promise.withResolvers<void>();
-    const meets = Promise.withResolvers<void>();
-    gate = opens.promise;
-    met = meets.resolve;
-    return {
-      met: meets.promise,
-      open: () => {
-        met = undefined;
-        opens.resolve();
-      },
-    };
-  };
-  return { wire, close };
-}
-
-const listing = ({ method, path }: Request): boolean =>
-  method === 'GET' && !path.includes('search=');
 const aboutBob = ({ method, body }: Request): boolean =>
   method === 'POST' && (body ?? '').includes('bob@');
 
@@ -53,12 +23,10 @@ const classes = (stage: Stage): string[] =>
 
 describe('problems, during a run about everybody', () => {
   test('stay known when a run about one person found them', async () => {
-    const dam = dammed(listing);
-    const stage = stageOf({ wire: dam.wire });
+    const { wire, hold } = dammed(listing);
+    const stage = stageOf({ wire });
     await stage.sync();
-    const { met, open } = dam.close();
-    const all = stage.sync();
-    await met;
+    const { all, open } = await hold(stage);
     wish(stage, '1', 'perhaps');
     // Its own lookup is a listing too, and must pass.
     const one = stage.one('1');
@@ -71,12 +39,10 @@ describe('problems, during a run about everybody', () => {
   });
 
   test('stay closed when a run about one person closed them', async () => {
-    const dam = dammed(aboutBob);
-    const stage = stageOf({ wire: dam.wire });
+    const { wire, hold } = dammed(aboutBob);
+    const stage = stageOf({ wire });
     wish(stage, '1', 'perhaps');
-    const { met, open } = dam.close();
-    const all = stage.sync();
-    await met;
+    const { all, open } = await hold(stage);
     wish(stage, '1', 'yes');
     await alone(stage, '1');
     open();
@@ -86,14 +52,12 @@ describe('problems, during a run about everybody', () => {
 });
 
 test('a change that a run about one person holds stays held', async () => {
-  const dam = dammed(listing);
+  const { wire, hold } = dammed(listing);
   const guards = { opt_in: { percent: 0, floor: 0 } };
   const generous = { percent: 100, floor: 100 };
-  const stage = stageOf({ wire: dam.wire, guards });
+  const stage = stageOf({ wire, guards });
   await stage.sync();
-  const { met, open } = dam.close();
-  const all = stage.sync();
-  await met;
+  const { all, open } = await hold(stage);
   stage.people.push(record('3', 'cat@example.com'));
   const one = stage.one('3');
   open();
@@ -115,12 +79,10 @@ test('a superseded decision takes its entries for the do-not-contact list with i
 });
 
 test('a person erased during a run is not remembered by what the run had read', async () => {
-  const dam = dammed(listing);
-  const stage = stageOf({ wire: dam.wire });
+  const { wire, hold } = dammed(listing);
+  const stage = stageOf({ wire });
   stage.people.push(record('3', ann));
-  const { met, open } = dam.close();
-  const all = stage.sync();
-  await met;
+  const { all, open } = await hold(stage);
   const erasure = { part: '*', cause: 'erasure', contact: null, after: null, by: 0 } as const;
   stage.ledger.write([{ key: ann, ids: ['1', '3'], adds: [erasure], ends: [] }], 0);
   const one = stage.one('1');

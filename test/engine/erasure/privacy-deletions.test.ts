@@ -1,6 +1,4 @@
 /** A record that the CRM says it has erased, in one process: who is forgotten, and who is not. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
@@ -16,6 +14,7 @@ import {
   stageOf,
 } from '../../support/engine/engine-stage.ts';
 import { playsAll } from '../../support/extent.ts';
+import { scratchFolder } from '../../support/waiting.ts';
 
 const dayMs = 86_400_000;
 
@@ -144,9 +143,7 @@ test('the guard allows as many erasures a day as deletes a run, and twice that i
 });
 
 test.runIf(playsAll)('a file that somebody reads is rewritten on a later attempt', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'erased-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const path = join(folder, 'snapshot.sqlite');
+  const path = join(scratchFolder(), 'snapshot.sqlite');
   const stage = open({ path });
   await stage.sync();
   const reader = new Database(path, { readonly: true });

@@ -58,7 +58,12 @@ const countOf = (asked: readonly string[], part: string) =>
   asked.filter((line) => line.includes(part)).length;
 
 /** A mirror that knows so many people, all in the newsletter; only what follows is counted. */
-async function known(count: number, { stage, asked }: ReturnType<typeof ailing>): Promise<void> {
+async function known(
+  count: number,
+  options: StageOptions = {},
+): Promise<ReturnType<typeof ailing>> {
+  const world = ailing(options);
+  const { stage, asked } = world;
   for (let at = 0; at < count; at += 1) {
     stage.people.push({ id: `${at}`, email: addressOf(at), ch_news: 'yes' });
     stage.emulator.seed.contact({
@@ -70,12 +75,11 @@ async function known(count: number, { stage, asked }: ReturnType<typeof ailing>)
   await stage.sync();
   asked.length = 0;
   stage.writes();
+  return world;
 }
 
 test('a contact that is found joins the listing, and completes it', async () => {
-  const world = ailing();
-  const { stage, now, asked } = world;
-  await known(5, world);
+  const { stage, now, asked } = await known(5);
   now.hides = (email) => email === addressOf(2);
   stage.emulator.dashboard.leave(addressOf(2), 'ch_news');
   const summary = await stage.sync();
@@ -86,9 +90,7 @@ test('a contact that is found joins the listing, and completes it', async () => 
 });
 
 test('a contact that is looked up and gone counts as gone in an uncertified listing', async () => {
-  const world = ailing();
-  const { stage, now, asked } = world;
-  await known(5, world);
+  const { stage, now, asked } = await known(5);
   now.more = 1;
   stage.emulator.dashboard.deleteContact(addressOf(2));
   const summary = await stage.sync();
@@ -104,9 +106,7 @@ test('a contact that is looked up and gone counts as gone in an uncertified list
 });
 
 test('a contact that is gone is created again on the proof of the same look', async () => {
-  const world = ailing({ policy: { missing: 'recreate' } });
-  const { stage, now, asked } = world;
-  await known(3, world);
+  const { stage, now, asked } = await known(3, { policy: { missing: 'recreate' } });
   now.more = 1;
   stage.emulator.dashboard.deleteContact(addressOf(1));
   expect((await stage.sync()).contacts.applied).toMatchObject({ create: 1 });
@@ -114,9 +114,7 @@ test('a contact that is gone is created again on the proof of the same look', as
 });
 
 test('a contact that is gone proves nothing about another one of its address', async () => {
-  const world = ailing({ policy: { missing: 'recreate' } });
-  const { stage, now } = world;
-  await known(3, world);
+  const { stage, now } = await known(3, { policy: { missing: 'recreate' } });
   stage.emulator.dashboard.deleteContact(addressOf(1));
   await stage.clock.advance(1);
   stage.emulator.dashboard.signUp({ email: addressOf(1), channels: [] });
@@ -127,9 +125,7 @@ test('a contact that is gone proves nothing about another one of its address', a
 });
 
 test('a contact renamed on the platform is not gone, and not looked up under the new name', async () => {
-  const world = ailing();
-  const { stage, now } = world;
-  await known(3, world);
+  const { stage, now } = await known(3);
   const id = stage.emulator.world.contact(addressOf(1))?.id ?? '';
   stage.emulator.dashboard.editContact(id, { email: 'other@example.com' });
   now.hides = (email) => email === 'other@example.com';
@@ -141,9 +137,7 @@ test('a contact renamed on the platform is not gone, and not looked up under the
 });
 
 test('a total that is too high costs no request for contacts that were listed', async () => {
-  const world = ailing();
-  const { stage, now, asked } = world;
-  await known(150, world);
+  const { stage, now, asked } = await known(150);
   now.more = 7;
   const summary = await stage.sync();
   expect(summary.certificate.platform).toBe(false);
@@ -153,9 +147,7 @@ test('a total that is too high costs no request for contacts that were listed', 
 test.runIf(playsAll)(
   'a listing that skips nearly all contacts costs 500 requests a run, and completes in time',
   async () => {
-    const world = ailing();
-    const { stage, now, asked } = world;
-    await known(700, world);
+    const { stage, now, asked } = await known(700);
     now.hides = (email) => email !== addressOf(1);
     const found = new Set<string>();
     for (let runs = 0; runs < 12; runs += 1) {
@@ -200,9 +192,7 @@ test.each([
   [400, undefined],
   [500, undefined],
 ])('nobody counts as gone after an answer %d', async (status, told) => {
-  const world = ailing();
-  const { stage, now } = world;
-  await known(40, world);
+  const { stage, now } = await known(40);
   now.more = 1;
   now.retrieve = refusal(status);
   for (let at = 0; at < 30; at += 1) stage.emulator.dashboard.deleteContact(addressOf(at));
@@ -214,9 +204,7 @@ test.each([
 });
 
 test('a failing platform is not asked about everybody', async () => {
-  const world = ailing();
-  const { stage, now, asked } = world;
-  await known(120, world);
+  const { stage, now, asked } = await known(120);
   now.hides = () => true;
   now.retrieve = refusal(500);
   await stage.sync();
@@ -224,18 +212,14 @@ test('a failing platform is not asked about everybody', async () => {
 });
 
 test('a refused key ends the run', async () => {
-  const world = ailing();
-  const { stage, now } = world;
-  await known(3, world);
+  const { stage, now } = await known(3);
   now.hides = () => true;
   now.retrieve = refusal(401);
   expect((await stage.sync()).status).toBe('failed');
 });
 
 test('a run that is asked to stop looks nobody else up', async () => {
-  const world = ailing();
-  const { stage, now, asked } = world;
-  await known(100, world);
+  const { stage, now, asked } = await known(100);
   now.hides = () => true;
   const stop = new AbortController();
   now.before = ({ path }) => {
@@ -247,9 +231,7 @@ test('a run that is asked to stop looks nobody else up', async () => {
 });
 
 test('people who sign up during the look do not prevent the proof', async () => {
-  const world = ailing();
-  const { stage, now, asked } = world;
-  await known(250, world);
+  const { stage, now, asked } = await known(250);
   let newcomers = 0;
   now.before = async ({ path }) => {
     if (!path.startsWith('/api/contacts/list')) return;
@@ -264,9 +246,7 @@ test('people who sign up during the look do not prevent the proof', async () => 
 });
 
 test('a route that the key may not use prevents no opt-out', async () => {
-  const world = ailing();
-  const { stage, now } = world;
-  await known(3, world);
+  const { stage, now } = await known(3);
   now.more = 1;
   now.retrieve = refusal(403);
   stage.emulator.dashboard.deleteContact(addressOf(1));

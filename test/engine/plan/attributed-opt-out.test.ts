@@ -1,11 +1,10 @@
 /** Which opt-outs are ours to take back, and which only look like it. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
 import { hearing, openStage, type Stage } from '../../support/engine/engine-stage.ts';
 import { NEW, OLD, sent } from '../../support/engine/sample-people.ts';
+import { scratchFolder } from '../../support/waiting.ts';
 
 /** The list of contacts claims one more than it shows. */
 const unproven = (send: Send): Send => {
@@ -22,8 +21,7 @@ test.each([
   ['an event', async (stage: Stage) => stage.clock.run(stage.one('1'))],
   ['a full run whose listing has no proof', async (stage: Stage) => stage.sync()],
 ])('an opt-out met again in a second round of the same run is ours: %s', async (what, runs) => {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = scratchFolder();
   const { heard, returns } = hearing();
   let lists = (send: Send): Send => send;
   const wire = (send: Send): Send => {

@@ -1,11 +1,10 @@
 /** An address that changed in the CRM: the new one is made, then the old one is opted out. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../../src/domain/errors.ts';
 import { moved, NEW, OLD, sent } from '../../support/engine/sample-people.ts';
 import type { Stage } from '../../support/engine/engine-stage.ts';
+import { scratchFolder } from '../../support/waiting.ts';
 
 const whole = [
   `opt_in ${NEW} ch_news`,
@@ -15,11 +14,7 @@ const whole = [
 ];
 
 /** Of a snapshot on disk, as one that an event shares has to be. */
-function pathOf(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return join(folder, 'snapshot.sqlite');
-}
+const pathOf = (): string => join(scratchFolder(), 'snapshot.sqlite');
 
 test('one run creates the new contact, then opts the old one out; the next does nothing', async () => {
   const stage = await moved();

@@ -1,8 +1,6 @@
 /** A contact that was renamed on the platform, and the opt-outs of the CRM meant for it. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   hearing,
   openStage,
@@ -10,6 +8,7 @@ import {
   type StageOptions,
 } from '../../support/engine/engine-stage.ts';
 import { sent } from '../../support/engine/sample-people.ts';
+import { scratchFolder } from '../../support/waiting.ts';
 
 const OLD = 'old@example.com';
 const NEW = 'new@example.com';
@@ -17,11 +16,7 @@ const lea = { id: '1', email: OLD, ch_news: 'yes', ch_product: 'yes' };
 const out = { ...lea, ch_news: 'no', ch_product: 'no' };
 const optOuts = [`opt_out ${NEW} ch_news`, `opt_out ${NEW} ch_product`];
 
-function pathOf(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return join(folder, 'snapshot.sqlite');
-}
+const pathOf = (): string => join(scratchFolder(), 'snapshot.sqlite');
 
 /** Lea is in both channels; then the contact is renamed on the platform. */
 async function renamed(options: StageOptions = {}): Promise<Stage> {

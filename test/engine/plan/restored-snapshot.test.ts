@@ -1,20 +1,19 @@
 /** A snapshot that was put back: what was ours in the backup may be the person's own by now. */
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { openSnapshot } from '../../../src/store/snapshot.ts';
 import { toSend } from '../../support/emulator/emulator-stage.ts';
 import { hearing, openStage, type StageOptions, shown } from '../../support/engine/engine-stage.ts';
+import { scratchFolder } from '../../support/waiting.ts';
 
 const ANN = 'ann@example.com';
 const hour = 3_600_000;
 
 /** Ann is in the newsletter; the CRM may say of both channels what it likes. */
 async function open(options: StageOptions = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = scratchFolder();
   const [path, copy] = [join(folder, 'snapshot.sqlite'), join(folder, 'backup.sqlite')];
   const { heard, returns } = hearing();
   const stage = openStage({ returns, path, ...options });

@@ -139,16 +139,23 @@ describe('the cursor', () => {
   });
 
   test.each([
-    ['the source has forgotten it', { manner: 'as it is', cursor: '99' }, ['since 99', 'all']],
-    ['the configuration has changed', { manner: 'otherwise', cursor: '0' }, ['all']],
-  ])('is not used after %s: everything is read', async (_what, kept, expected) => {
-    const stage = await settled();
-    stage.snapshot.meta.set('cursor of contacts', JSON.stringify(kept));
-    stage.people[0] = record('1', ann, 'no');
-    expect(await fast(stage)).toMatchObject({ status: 'done', contacts: { desired: 2 } });
-    expect(asked(stage)).toEqual(expected);
-    expect(shown(stage, ann)).toBe('opt_out');
-  });
+    ['cursor-lost', { manner: 'as it is', cursor: '99' }, ['since 99', 'all']],
+    ['mapping-changed', { manner: 'otherwise', cursor: '0' }, ['all']],
+  ])(
+    'is not used after %s: everything is read, and the summary says why',
+    async (code, kept, expected) => {
+      const stage = await settled();
+      stage.snapshot.meta.set('cursor of contacts', JSON.stringify(kept));
+      stage.people[0] = record('1', ann, 'no');
+      expect(await fast(stage)).toMatchObject({
+        status: 'done',
+        contacts: { desired: 2 },
+        fullBecause: [{ code }],
+      });
+      expect(asked(stage)).toEqual(expected);
+      expect(shown(stage, ann)).toBe('opt_out');
+    },
+  );
 
   test('stays while a reading of changes is uncertified: only opt-outs are applied', async () => {
     const stage = await settled();

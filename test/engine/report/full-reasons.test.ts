@@ -18,15 +18,6 @@ test('a fast run that reads the changes has no reason', async () => {
   expect(await codesOf(fast(stage))).toEqual([]);
 });
 
-test.each([
-  ['cursor-lost', { manner: 'as it is', cursor: '99' }],
-  ['mapping-changed', { manner: 'otherwise', cursor: '0' }],
-])('a fast run names %s', async (code, kept) => {
-  const stage = await settled();
-  stage.snapshot.meta.set('cursor of contacts', JSON.stringify(kept));
-  expect(await codesOf(fast(stage))).toEqual([code]);
-});
-
 test('a fast run names the work that a full run, or a run about one person, left', async () => {
   const { state, wire } = failing();
   const stage = await settled({ wire });

@@ -1,14 +1,13 @@
 /** A process that is killed as it writes: the memory opens, and every table is whole. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { openMemory } from '../../../src/store/memory/memory.ts';
 import { verifyLog } from '../../../src/store/memory/verify-log.ts';
+import { scratchFolder } from '../../support/waiting.ts';
 
 const source = (file: string): string =>
   JSON.stringify(new URL(`../../../src/store/memory/${file}`, import.meta.url).href);
@@ -29,8 +28,7 @@ const writes = {
 };
 
 test.each(Object.entries(writes))('%s', async (_, write) => {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = scratchFolder();
   const path = join(folder, 'acme.sqlite-memory');
   const place = { path, keyFile: `${path}-key` };
   const opening = 'known: undefined, acceptLost: false, randomHex: () => "a1".repeat(8)';

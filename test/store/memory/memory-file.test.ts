@@ -3,7 +3,6 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -11,7 +10,6 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { generateKeyPairSync } from 'node:crypto';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -24,6 +22,7 @@ import {
   readMemory,
 } from '../../../src/store/memory/memory.ts';
 import { playsAll } from '../../support/extent.ts';
+import { scratchFolder } from '../../support/waiting.ts';
 
 const ann = { key: 'ann@example.com', ids: ['crm-1'] };
 const bob = { key: 'bob@example.com', ids: ['crm-2'] };
@@ -49,8 +48,7 @@ function writeKey(file: string): void {
 }
 
 function place() {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-memory-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = scratchFolder();
   const files = { path: join(folder, 'a.sqlite-memory'), keyFile: join(folder, 'a.key') };
   let drawn = 0;
   const open = (known?: KnownMemory, acceptLost = false) => {

@@ -1,11 +1,9 @@
 /** The request log, in a real memory: its bounds and its failures. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Attempt } from '../../../src/domain/exchange.ts';
-import { untilHolds } from '../../support/waiting.ts';
+import { untilHolds, scratchFolder } from '../../support/waiting.ts';
 import { openMemory, readMemory } from '../../../src/store/memory/memory.ts';
 import { collectRequests, type LogOptions } from '../../../src/store/memory/request-log.ts';
 import type { RequestFilter } from '../../../src/store/memory/requests.ts';
@@ -21,8 +19,7 @@ const all: RequestFilter = {
 const day = 86_400_000;
 
 function opened(options: Partial<LogOptions> = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = scratchFolder();
   const path = join(folder, 'snapshot.sqlite-memory');
   const place = { path, keyFile: `${path}-key` };
   const randomHex = () => 'a1'.repeat(8);

@@ -22,11 +22,9 @@ import { type Memory, memoryWithoutFile } from '../../../src/store/memory/memory
 import { eraseTold, type Erased } from '../../../src/engine/erasure/privacy-deletions.ts';
 import { run } from '../../../src/engine/run.ts';
 import { type Sighting, watch } from '../../../src/engine/watch/unsubscribe-watch.ts';
-import { type VirtualClock, virtualClock } from '../waiting.ts';
+import { type VirtualClock, virtualClock, scratchFolder } from '../waiting.ts';
 import { toSend } from '../emulator/emulator-stage.ts';
 import { assembleTypes } from '../records/record-types.ts';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { OptOutReport } from '../../../src/domain/opt-out-report.ts';
 
@@ -378,8 +376,7 @@ export const record = (id: string, email: string, wished = 'yes') => ({
 
 /** In a folder that is gone when the test has finished. */
 export function stageOf(options: StageOptions = {}): Stage {
-  const folder = mkdtempSync(join(tmpdir(), 'beside-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = scratchFolder();
   const stage = openStage({ path: join(folder, 'snapshot.sqlite'), ...options });
   stage.people.push(record('1', ann), record('2', 'bob@example.com'));
   return stage;
@@ -459,4 +456,35 @@ export function hearing(over: Partial<WriteBack> = {}) {
     ...over,
   };
   return { heard, returns };
+}
+
+export const listing = ({ method, path }: Request): boolean =>
+  method === 'GET' && !path.includes('search=');
+
+/** Runs about everybody that are held up at an answer to what `stops`. */
+export function dammed(stops: (request: Request) => boolean) {
+  let dam: Record<'met' | 'gate', PromiseWithResolvers<void>> | undefined;
+  const wire =
+    (send: Send): Send =>
+    async (request, signal) => {
+      const answer = await send(request, signal);
+      if (!dam || !stops(request)) return answer;
+      dam.met.resolve();
+      await dam.gate.promise;
+      return answer;
+    };
+  /** Begins such a run, which stands still from then on until it is opened. */
+  const hold = async (stage: Stage) => {
+    const gate = Promise.withResolvers<void>();
+    const met = Promise.withResolvers<void>();
+    dam = { met, gate };
+    const all = stage.sync();
+    await met.promise;
+    const open = (): void => {
+      dam = undefined;
+      gate.resolve();
+    };
+    return { all, open };
+  };
+  return { wire, hold };
 }

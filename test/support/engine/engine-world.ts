@@ -1,8 +1,7 @@
 import Database from 'better-sqlite3';
 import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import {
@@ -34,6 +33,7 @@ import {
   type Watching,
   watch,
 } from '../../../src/engine/watch/unsubscribe-watch.ts';
+import { scratchFolder } from '../waiting.ts';
 
 // One mirror over a real HTTP server: a folder of its own, a snapshot on disk, and a platform that
 // can be told to fail. Time passes as the code sleeps, without anybody waiting for it.
@@ -140,8 +140,7 @@ export interface World {
 }
 
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
-  const folder = mkdtempSync(join(tmpdir(), 'crm-mirror-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = scratchFolder();
   let onTheirWay = 0;
   const clock = quickClock(() => onTheirWay > 0);
   const random = seeded(7);
