@@ -1,7 +1,6 @@
 /** Standard input as a file: read once, kept without a name, the same as often as it is wanted. */
 import { readdir } from 'node:fs/promises';
 import { Readable } from 'node:stream';
-import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { csvSource } from '../../src/sources/csv/csv-source.ts';
 import { standardInput } from '../../src/sources/shared/files/local-file.ts';
@@ -38,13 +37,6 @@ describe('standard input', () => {
     expect(readings[0]).toBe(readings[1]);
     expect(readings[2]).not.toBe(readings[1]);
     expect(piped(given('')).still?.(readings[0] ?? '')).toBe(false);
-  });
-
-  test('can be compressed, and is certified like a file', async () => {
-    const zip = gzipSync(rows(2));
-    expect((await readAll(piped(given(zip)))).certificate.complete).toBe(true);
-    expect((await readAll(piped(given(zip.subarray(0, -2))))).certificate.complete).toBe(false);
-    expect((await readAll(piped(given('id\n1')))).certificate.complete).toBe(false);
   });
 
   test('leaves no file with a name', async () => {

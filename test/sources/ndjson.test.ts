@@ -1,4 +1,3 @@
-import { appendFile, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ndjsonSource } from '../../src/sources/ndjson/ndjson-source.ts';
@@ -98,34 +97,6 @@ describe('the certificate', () => {
     const source = ndjsonSource(options, { clock: virtualClock(), random: () => 1 });
     expect((await readAll(source, ['id'])).certificate.complete).toBe(complete);
   });
-
-  test.each([
-    ['grows', () => appendFile(path, '{"id":2}\n')],
-    ['is removed', () => unlink(path)],
-    ['is written anew', () => write(path, '{"id":1}\n', WRITTEN + 5)],
-  ])('is not given when the file %s meanwhile', async (_, meanwhile) => {
-    await write(path, '{"id":1}\n'.repeat(20_000));
-    const source = open();
-    const reading = source.read({ fields: ['id'], signal: new AbortController().signal });
-    await reading.next();
-    await meanwhile();
-    let step = await reading.next();
-    while (!step.done) step = await reading.next();
-    expect(step.value).toMatchObject({
-      complete: false,
-      why: expect.stringContaining('the file changed while it was read'),
-    });
-    expect(source.still?.(step.value.reading)).toBe(false);
-  });
-
-  test('is the same until the file changes', async () => {
-    await write(path, '{"id":1}\n');
-    const source = open();
-    const { reading } = (await readAll(source)).certificate;
-    expect(source.still?.(reading)).toBe(true);
-    await write(path, '{"id":2}\n', WRITTEN + 1);
-    expect(source.still?.(reading)).toBe(false);
-  });
 });
 
 describe('a file that cannot be read at all', () => {
@@ -144,11 +115,5 @@ describe('a file that cannot be read at all', () => {
   ])('%s', async (_, content, line) => {
     const error = await errorOf(read(content));
     expect(error).toMatchObject({ name: 'Invalid', message: `${path}: ${line}` });
-  });
-
-  test('is missing', async () => {
-    await unlink(path);
-    const error = await errorOf(readAll(open()));
-    expect(error.message).toMatch(/there is no such file/);
   });
 });

@@ -94,19 +94,6 @@ describe('a file behind a URL', () => {
   });
 });
 
-describe('a temporary failure before the first byte', () => {
-  test.each<[string, Reply, number[]]>([
-    ['a 429 that says how long', status(429, { 'retry-after': '30' }), [30_000]],
-    ['a 503', status(503), [250]],
-    ['a web page for a moment', body('<p>', { 'content-type': 'text/html' }), [250]],
-    ['a lost connection', (response: ServerResponse) => response.destroy(), [250]],
-  ])('of %s is outlasted', async (_, reply, slept) => {
-    const found = await read(reply, body(rows(2)));
-    expect([found.values.length, found.certificate.complete]).toEqual([2, true]);
-    expect(found.slept).toEqual(slept);
-  });
-});
-
 describe('a file that breaks off', () => {
   test('gives what arrived, no half row, and no certificate', async () => {
     const { values, certificate, broken } = await read(cut(`${rows(2)}3,p3@example.c`));
@@ -126,18 +113,6 @@ describe('a file that breaks off', () => {
       response.write(`${rows(2)}3,p`, () => response.destroy());
     const { values, certificate } = await read(half);
     expect([values.length, certificate.complete]).toEqual([2, false]);
-  });
-
-  test('gives the same when compressed', async () => {
-    const zip = gzipSync(rows(20_000));
-    const { url } = await crm(body(zip.subarray(0, -9)));
-    const { values, certificate } = await readAll(fileAt(url).csv, ['id']);
-    expect(values.length).toBeGreaterThan(19_000);
-    expect(certificate).toMatchObject({
-      complete: false,
-      why: expect.stringContaining('the gzip data is cut off'),
-      fix: 'pack the file again',
-    });
   });
 
   test('cannot be told apart when its length is unknown', async () => {

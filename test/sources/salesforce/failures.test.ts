@@ -32,22 +32,6 @@ function failing(org: Org, reply: Reply, { at = 0, when = isQuery } = {}): Org {
   return org;
 }
 
-describe('a temporary failure', () => {
-  test.each<[Reply, number[]]>([
-    [{ status: 503, headers: { 'retry-after': '7' } }, [7_000]],
-    [refused(503, 'SERVER_UNAVAILABLE'), [250]],
-    [refused(500, 'UNABLE_TO_LOCK_ROW'), [250]],
-    [{ status: 429, headers: { 'retry-after': '30' } }, [30_000]],
-    [{ status: 200, body: '<html>Down for maintenance' }, [250]],
-  ])('%o is outlasted', async (reply, slept) => {
-    const org = failing(createOrg({ Contact: people }), reply, { at: 1 });
-    const { values, certificate, clock } = await readFrom(org);
-    expect(values).toHaveLength(5);
-    expect(certificate.complete).toBe(true);
-    expect(clock.slept).toEqual(slept);
-  });
-});
-
 describe('a permanent failure', () => {
   const usage = { 'sforce-limit-info': 'api-usage=15000/15000' };
   test.each<[string, Reply, string, string]>([
