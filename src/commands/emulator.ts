@@ -57,19 +57,24 @@ export function options(command: Command): void {
 }
 
 function legend(): string {
-  const faults = faultKinds.map(({ name, line }) => ({ text: name, line }));
-  const counts = algorithms.map(({ name, line }) => ({ text: name, line }));
+  const named = algorithms.map(({ name, line }) => ({ text: name, line }));
   return [
     '\nAlgorithms:',
-    ...table(counts),
+    ...helpList(named),
     '\nQuirks, seen on real platforms; several compose:',
-    ...table(spellings()),
-    '\nFaults, each with a rate from 0 to 1 (default 1) and a route (default all):',
-    ...table(faults),
+    ...helpList(spellings()),
+    ...faultsHelp(),
   ].join('\n');
 }
 
-function table(rows: readonly { text: string; line: string }[]): string[] {
+/** Returns the part of a help that lists the faults. */
+export function faultsHelp(): string[] {
+  const faults = faultKinds.map(({ name, line }) => ({ text: name, line }));
+  const title = 'Faults, each with a rate from 0 to 1 (default 1) and a route (default all):';
+  return [`\n${title}`, ...helpList(faults)];
+}
+
+function helpList(rows: readonly { text: string; line: string }[]): string[] {
   const width = Math.max(...rows.map(({ text }) => text.length));
   return rows.map(({ text, line }) => `  ${text.padEnd(width)}  ${line}`);
 }

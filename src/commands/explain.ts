@@ -84,14 +84,24 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   };
   let document: PersonDocument;
   if (flags.offline || asOf !== undefined) {
-    const { snapshot, close } = openRecorded(config);
+    const { snapshot } = see(config, false);
+    if (!snapshot) {
+      throw new Invalid(`${config.snapshot}: there is no snapshot yet`, {
+        fix: 'the first sync makes it',
+      });
+    }
     try {
       refuseShared(who, snapshot);
-      const key = await recordedKey(who, snapshot);
+      const { kind, key } = await recordNamed(who, snapshot);
+      if (kind === 'template') {
+        throw new Invalid(`"${who}" is a template`, {
+          fix: '`crm-mirror export templates` shows what is recorded of it',
+        });
+      }
       const names = naming(snapshot, key);
       document = recordedAbout({ snapshot, now }, { config, key, names, addresses, asOf, isWhole });
     } finally {
-      close();
+      snapshot.close();
     }
   } else {
     const opened = await assemble(config, shell, { writes: false });
@@ -110,23 +120,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const sections = [{ title: headOf(document), none: '' }, ...personSections(document, extent)];
   print({ document, sections, isAll: flags.verbose === true }, flags, shell);
   return exitCode('done');
-}
-
-function openRecorded(config: Config): { snapshot: Snapshot; close: () => void } {
-  const { snapshot } = see(config, false);
-  if (snapshot) return { snapshot, close: () => snapshot.close() };
-  throw new Invalid(`${config.snapshot}: there is no snapshot yet`, {
-    fix: 'the first sync makes it',
-  });
-}
-
-/** Returns the person that is recorded under a word. Throws Invalid. */
-async function recordedKey(who: string, snapshot: Snapshot): Promise<Key> {
-  const { kind, key } = await recordNamed(who, snapshot);
-  if (kind === 'contact') return key;
-  throw new Invalid(`"${who}" is a template`, {
-    fix: '`crm-mirror export templates` shows what is recorded of it',
-  });
 }
 
 /** Throws Invalid if several people share the CRM id. */

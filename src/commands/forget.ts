@@ -8,7 +8,7 @@ import { see } from '../views/lookup/seen-mirror.ts';
 import { keyOfHash } from '../views/lookup/person-names.ts';
 import { askAgreement } from '../app/init/conversation/talk.ts';
 import { type PersonFlags, personOptions, withPerson } from '../app/run/person-command.ts';
-import type { Config } from '../config/config.ts';
+import type { Section } from '../views/sections.ts';
 import { Invalid } from '../domain/errors.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { counted } from '../domain/values/counted.ts';
@@ -70,17 +70,21 @@ export async function run(command: Command, shell: Shell): Promise<number> {
         reason: failure ? explain(failure).text : null,
       };
       const words = 'may still contain the person → delete';
-      const lines = [
-        ...linesOf(`${hash} of ${mirror.name}`, told),
-        ...alsoLines(also, flags),
-        ...copies.map((file) => `  copy      ${file} was set aside: it ${words} it`),
-        `  backups   those made before this ${words} them, or forget again after restoring one`,
-      ];
+      const section: Section = {
+        title: titleOf(`${hash} of ${mirror.name}`, told),
+        facts: [
+          ...factsOf(told),
+          ...alsoFacts(also, flags),
+          ...copies.map((file) => ['copy', `${file} was set aside: it ${words} it`] as const),
+          ['backups', `those made before this ${words} them, or forget again after restoring one`],
+        ],
+        lines: failure ? ['Run it again.'] : [],
+      };
       // Work stopped by a signal counts as an interruption, whatever its own error.
       const code = failure
         ? explain(signal.aborted ? signal.reason : failure).code
         : exitCode(isDone(told) ? 'done' : 'failed');
-      return { document, lines, code };
+      return { document, sections: [section], code };
     },
     async (word, config) => {
       if (shell.canAsk !== true && word.startsWith('#')) {
@@ -94,11 +98,13 @@ export async function run(command: Command, shell: Shell): Promise<number> {
           fix: 'check the address and the mirror, then give --yes',
         });
       }
-      const who = await addressOf(word, config);
+      const { snapshot } = see(config, true);
+      const known = snapshot && word.startsWith('#') ? await keyOfHash(word, snapshot) : undefined;
+      snapshot?.close();
       const isAgreed = await askAgreement(shell, {
         command: 'forget',
         question:
-          `Forget ${who} for good? Every contact of this address at ${config.platform.url} is opted ` +
+          `Forget ${known ?? word} for good? Every contact of this address at ${config.platform.url} is opted ` +
           `out and deleted, and the mirror ${config.mirror} forgets the person.`,
         yes: 'The erasure begins.',
         no: 'Nobody was forgotten.',
@@ -110,74 +116,61 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   );
 }
 
-async function addressOf(word: string, config: Config): Promise<string> {
-  const { snapshot } = see(config, true);
-  try {
-    const known = snapshot && word.startsWith('#') ? await keyOfHash(word, snapshot) : undefined;
-    return known ?? word;
-  } finally {
-    snapshot?.close();
-  }
-}
-
 function isDone({ failure, crm, verified }: Certificate): boolean {
   return failure === undefined && crm.certified && verified;
 }
 
-function linesOf(who: string, told: Certificate): string[] {
-  const { at, entry, crm, failure } = told;
-  return [
-    isDone(told)
-      ? `${who} is forgotten, ${instant(at)}`
-      : `${who} is not wholly forgotten${failure ? `: ${explain(failure).text}` : ''}`,
-    ...doneLines(told),
-    `  list      do-not-contact entry ${entry.seq} of ${entry.ledger}, since ${instant(entry.since)}: ` +
-      'no run brings this person back',
-    // Without the person's ids, a new address in the CRM counts as a new person.
-    ...(crm.certified
-      ? []
-      : [
-          `  CRM       ${crm.read ? 'not read for certain' : 'not read'}: ${crm.why ?? ''}`,
-          '            ids of the person may be missing from the entry: should the CRM give the record',
-          '            another address, that would be mirrored. Run it again once the CRM can be read.',
-        ]),
-    ...(failure ? ['  Run it again.'] : []),
-  ];
+function titleOf(who: string, told: Certificate): string {
+  if (isDone(told)) return `${who} is forgotten, ${instant(told.at)}`;
+  const why = told.failure ? `: ${explain(told.failure).text}` : '';
+  return `${who} is not wholly forgotten${why}`;
 }
 
-function doneLines({ done, verified, scrubbed, failure }: Certificate): string[] {
+type Fact = readonly [name: string, text: string];
+
+function factsOf({ done, entry, crm, verified, scrubbed, failure }: Certificate): Fact[] {
   const { found, optedOut, deleted, purged } = done;
-  if (!found) return [];
   const isSearched = verified || failure === undefined;
   const left = verified ? 'none remains' : 'none found, but one may remain';
   const proof = isSearched ? `searched again: ${left}` : 'not searched again';
   const rows = Object.values<number>({ ...purged }).reduce((sum, count) => sum + count, 0);
   const file = scrubbed ? 'the file written anew' : 'the file not written anew yet';
-  return [
-    `  platform  ${counted(found.length, 'contact')} found, ` +
-      `${counted(optedOut, 'subscription')} opted out, ${deleted.length} deleted; ${proof}`,
-    ...(isSearched && !verified
-      ? [
-          '            the list of contacts was shorter than its own count, as while others delete:',
-          '            a contact whose address is spelled otherwise may be missing. Run it again.',
-        ]
-      : []),
-    ...(purged ? [`  snapshot  ${counted(rows, 'row')} dropped, ${file}`] : []),
-  ];
+  const facts: Fact[] = [];
+  if (found) {
+    const all = `${counted(found.length, 'contact')} found, ${counted(optedOut, 'subscription')}`;
+    facts.push(['platform', `${all} opted out, ${deleted.length} deleted; ${proof}`]);
+    if (isSearched && !verified) {
+      const short = 'the list of contacts was shorter than its own count, as while others delete: ';
+      const missed = 'a contact whose address is spelled otherwise may be missing. Run it again.';
+      facts.push(['', short + missed]);
+    }
+    if (purged) facts.push(['snapshot', `${counted(rows, 'row')} dropped, ${file}`]);
+  }
+  const place = `entry ${entry.seq} of ${entry.ledger}, since ${instant(entry.since)}`;
+  facts.push(['list', `do-not-contact ${place}: no run brings this person back`]);
+  if (!crm.certified) {
+    // Without the person's ids, a new address in the CRM counts as a new person.
+    const risk =
+      'ids of the person may be missing from the entry: should the CRM give the record another ' +
+      'address, that would be mirrored. Run it again once the CRM can be read.';
+    facts.push(['CRM', `${crm.read ? 'not read for certain' : 'not read'}: ${crm.why ?? ''}`]);
+    facts.push(['', risk]);
+  }
+  return facts;
 }
 
 /**
  * Lists other addresses. Only the people concerned can say whether they belong to the same person,
  * because families share addresses.
  */
-function alsoLines(also: readonly string[], { config }: PersonFlags): string[] {
+function alsoFacts(also: readonly string[], { config }: PersonFlags): Fact[] {
   if (also.length === 0) return [];
   const many = also.length === 1 ? 'another address' : `${also.length} other addresses`;
-  return [
-    `  also      the same CRM record, or contact, is known under ${many},`,
-    '            and nothing was done there. For each that is the same person:',
-    ...also.map((name) => `            crm-mirror forget ${quoted(name)} -c ${quoted(config)}`),
-  ];
+  const what =
+    `the same CRM record, or contact, is known under ${many}, and nothing was done there. ` +
+    'For each that is the same person:';
+  const commands = also.map((name) => `crm-mirror forget ${quoted(name)} -c ${quoted(config)}`);
+  return [['also', what], ...commands.map((line): Fact => ['', line])];
 }
 
 function quoted(word: string): string {

@@ -75,7 +75,13 @@ export function options(command: Command): void {
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   if (flags.drift) return printDrift(flags, shell);
-  const isAsked = classOf(flags.class);
+  const { class: asked } = flags;
+  if (asked !== undefined && !classes.includes(asked)) {
+    throw new Invalid(`--class ${asked}: there is no such class`, {
+      fix: `give one of ${classes.join(', ')}`,
+    });
+  }
+  const isAsked: Sight['isAsked'] = (one) => asked === undefined || one.class === asked;
   let isAny = false;
   const code = await look(flags, shell, ({ config, snapshot, names, now }) => {
     if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
@@ -114,22 +120,12 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   return flags.exitCode && isAny ? exitCode('changes') : code;
 }
 
-type Is = (one: { class: ProblemClass }) => boolean;
-
 const classes = Object.keys(problemCauses).filter((name) => name !== 'unknown');
-
-function classOf(asked: string | undefined): Is {
-  if (asked === undefined) return () => true;
-  if (classes.includes(asked)) return (one) => one.class === asked;
-  throw new Invalid(`--class ${asked}: there is no such class`, {
-    fix: `give one of ${classes.join(', ')}`,
-  });
-}
 
 interface Sight {
   snapshot: Snapshot | undefined;
   found: readonly ProblemGroup[];
-  isAsked: Is;
+  isAsked(one: { class: ProblemClass }): boolean;
   approvalOf: ApprovalOf;
 }
 
@@ -160,19 +156,8 @@ function values(found: readonly ProblemGroup[], addresses: boolean) {
   };
 }
 
-const columns = [
-  'class',
-  'kind',
-  'cause',
-  'key',
-  'crm_ids',
-  'place',
-  'part',
-  'value',
-  'reason',
-  'fix',
-  'since',
-] as const;
+/** The columns of the CSV, in the order of the fields of a row. */
+const csvColumns = 'class kind cause key crm_ids place part value reason fix since'.split(' ');
 
 /**
  * Writes the CSV. It may be passed on, so it holds addresses only if they are asked for. Throws
@@ -180,10 +165,10 @@ const columns = [
  */
 function writeCsv(path: string, sight: Sight, { addresses = false }: { addresses?: boolean }) {
   const rows = rowsOf(sight, addresses);
-  const cells = rows.map(({ crmIds, place, value, ...row }) =>
-    columns.map((name) => ({ ...row, place, value, crm_ids: crmIds.join(' ') })[name] ?? ''),
+  const cells = rows.map((row) =>
+    Object.values({ ...row, crmIds: row.crmIds.join(' ') }).map((value) => value ?? ''),
   );
-  const lines = csvLines([columns, ...cells], { spreadsheet: true });
+  const lines = csvLines([csvColumns, ...cells], { spreadsheet: true });
   writeLines(
     path,
     lines.map((line) => `${line}\r`),

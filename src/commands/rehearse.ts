@@ -3,7 +3,7 @@ import { loadConfig } from '../config/load-config.ts';
 import { withCommas } from '../domain/values/counted.ts';
 import { Invalid } from '../domain/errors.ts';
 import { createEmulator } from '../emulator/emulator.ts';
-import { faultKinds } from '../emulator/faults/faults.ts';
+import { faultsHelp } from './emulator.ts';
 import { seeded } from '../emulator/shared/seeded-random.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { systemClock } from '../http/system-clock.ts';
@@ -63,16 +63,10 @@ export function options(command: Command): void {
     .option('--seed <n>', 'the same seed gives the same faults and the same end', '1')
     .option('--all', `name every person, not ${mostNamed}`)
     .option('--most <n>', `name at most so many people (${mostNamed}; with --json, all of them)`)
-    .addHelpText('after', legend);
-}
-
-function legend(): string {
-  const width = Math.max(...faultKinds.map(({ name }) => name.length));
-  return [
-    '\nNothing is sent: the platform and the CRM are only read.',
-    '\nFaults, each with a rate from 0 to 1 (default 1) and a route (default all):',
-    ...faultKinds.map(({ name, line }) => `  ${name.padEnd(width)}  ${line}`),
-  ].join('\n');
+    .addHelpText(
+      'after',
+      ['\nNothing is sent: the platform and the CRM are only read.', ...faultsHelp()].join('\n'),
+    );
 }
 
 /**

@@ -7,7 +7,7 @@ import {
   entrySection,
 } from '../../views/audit/entry-document.ts';
 import { readerOf } from '../view/console-text.ts';
-import { actionForm, withQuery } from '../view/form.ts';
+import { actionForm, pageLinks } from '../view/form.ts';
 import { html, type Html, sectionsHtml } from '../../views/render/html.ts';
 import { link, type Page, type PageRequest } from '../view/page.ts';
 
@@ -54,9 +54,7 @@ function body(
   const isWhole = request.query['show'] !== 'decisions';
   const tab = (text: string, path: string, isCurrent: boolean): Html =>
     isCurrent ? html`<b>${text}</b>` : link(request, path, text);
-  const older = html`<p>
-    <a class="button" href="${withQuery(request, { before: `${last}` })}">Older entries</a>
-  </p>`;
+  const older = last > 1 && entries.length === shown;
   return html`<p>
       Every write, every decision and every erasure, with who asked for it. The log is chained by
       hashes and signed: a changed, missing or reordered entry is found.
@@ -67,7 +65,7 @@ function body(
     </div>
     ${timeline(request, pending)} ${timeline(request, entries)}
     ${entries.length + pending.length === 0 ? html`<p class="quiet">No entry.</p>` : ''}
-    ${last > 1 && entries.length === shown ? older : ''}`;
+    ${pageLinks(request, [older && ['Older entries', { before: `${last}` }]])}`;
 }
 
 function timeline(request: PageRequest, entries: readonly EntryDocument[]): Html | '' {

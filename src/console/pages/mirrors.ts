@@ -46,32 +46,25 @@ export async function showMirrors(
   // Hundreds of snapshots take seconds, in which this process has other things to do.
   for await (const mirror of inTurns({ clock }, here)) seen.push({ mirror, seen: mirror.status() });
   const ordered = seen.toSorted((a, b) => urgency(b.seen) - urgency(a.seen));
-  const cards = ordered.map(({ mirror, seen: { status, attention } }) => {
-    const state = stateWord(status, attention);
-    return html`<li class="card ${state.tone}">
-      <h2><a href="${linkTo({ mirror })}">${status.mirror}</a></h2>
-      <p><span class="chip ${state.tone}">${state.text}</span></p>
-      <p>${attention[0]?.text ?? 'Nothing needs attention.'}</p>
+  const card = (name: string | Html, tone: string, lines: readonly (string | Html)[]): Html =>
+    html`<li class="card ${tone}">
+      <h2>${name}</h2>
+      ${lines.map((line) => html`<p>${line}</p>`)}
     </li>`;
+  const chip = (tone: string, text: string) => html`<span class="chip ${tone}">${text}</span>`;
+  const cards = ordered.map(({ mirror, seen: { status, attention } }) => {
+    const { tone, text } = stateWord(status, attention);
+    const name = html`<a href="${linkTo({ mirror })}">${status.mirror}</a>`;
+    const worst = attention[0]?.text ?? 'Nothing needs attention.';
+    return card(name, tone, [chip(tone, text), worst]);
   });
-  const elsewhere = there.map(
-    ({ config }) =>
-      html`<li class="card">
-        <h2>${config.mirror}</h2>
-        <p>
-          <a href="/fleet">Another worker</a> has it, with its snapshot on a disk of its own: the
-          console of that worker shows it.
-        </p>
-      </li>`,
-  );
-  const stopped = refused.map(
-    ({ file, why }) =>
-      html`<li class="card bad">
-        <h2>${basename(file)}</h2>
-        <p><span class="chip bad">Stopped: this file cannot be used</span></p>
-        ${why.split('\n').map((line) => html`<p>${prose(line)}</p>`)}
-      </li>`,
-  );
+  const where = html`<a href="/fleet">Another worker</a> has it, with its snapshot on a disk of its
+    own: the console of that worker shows it.`;
+  const elsewhere = there.map(({ config }) => card(config.mirror, '', [where]));
+  const stopped = refused.map(({ file, why }) => {
+    const is = chip('bad', 'Stopped: this file cannot be used');
+    return card(basename(file), 'bad', [is, ...why.split('\n').map(prose)]);
+  });
   const urgent = refused.length + ordered.filter((one) => urgency(one.seen) > 0).length;
   const well = elsewhere.length > 0 ? 'The mirrors here are well' : 'All mirrors are well';
   const needs = urgent === 1 ? '1 mirror needs attention' : `${urgent} mirrors need attention`;

@@ -14,8 +14,8 @@ import {
   runsSection,
 } from '../../views/status/run-sections.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import { choice, type Choice, filterForm, pagerLinks, withQuery } from '../view/form.ts';
-import { html, type Html, sectionsHtml } from '../../views/render/html.ts';
+import { choice, type Choice, filterForm, pageLinks, pagerLinks } from '../view/form.ts';
+import { html, sectionsHtml } from '../../views/render/html.ts';
 import { orFault, type Page, type PageContent, type PageRequest } from '../view/page.ts';
 import { readerOf } from '../view/console-text.ts';
 import { planForm } from './undo.ts';
@@ -113,7 +113,11 @@ function runContent(request: PageRequest, seen: Seen): PageContent {
       <h2>Changes</h2>
       <p>${changesWords(run.changes, run.status)}</p>
       ${filterForm(request, changeFields.toSpliced(1, 0, choice('channel', 'Channel', channels)))}
-      ${sectionsHtml([{ lines, isList: true, none }], reader)} ${changePages(request, next)}
+      ${sectionsHtml([{ lines, isList: true, none }], reader)}
+      ${pageLinks(request, [
+        after !== undefined && ['From the beginning', { after: undefined }],
+        next !== undefined && ['Next changes', { after: `${next}` }],
+      ])}
     </section>
     ${sectionsHtml([requestsSection(run), failuresSection(failed, run)], reader)}`;
   return { title: `Run ${run.run}`, body };
@@ -137,12 +141,3 @@ const changeFields: readonly Choice[] = [
     ],
   },
 ];
-
-function changePages(request: PageRequest, next: number | undefined): Html {
-  const link = (to: string | undefined, text: string): Html =>
-    html`<a href="${withQuery(request, { after: to })}">${text}</a>`;
-  return html`<p class="row">
-    ${request.query['after'] === undefined ? '' : link(undefined, 'From the beginning')}
-    ${next === undefined ? '' : link(`${next}`, 'Next changes')}
-  </p>`;
-}

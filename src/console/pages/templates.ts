@@ -8,14 +8,13 @@ import {
   decodeTemplate,
   difference,
   observeTemplate,
-  type RecordedTemplate,
 } from '../../records/template/template-state.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
 import { names, type Text } from '../../views/sections.ts';
 import { readerOf } from '../view/console-text.ts';
 import { linkTo, type Page, type PageContent, type PageRequest } from '../view/page.ts';
-import { askForm, notOperator, withQuery } from '../view/form.ts';
+import { askForm, notOperator, pageLinks } from '../view/form.ts';
 
 const perPage = 100;
 
@@ -47,18 +46,17 @@ export const templatesPage: Page = {
         problem ? [{ tone: 'bad', text: 'differs' }, ` ${problem.reason}`] : state,
       ];
     });
-    const next = withQuery(request, { after: rows.at(-1)?.key });
     const section = {
       table: { columns: ['Template', 'On the platform'], rows: list },
       none: 'No template is mirrored.',
     };
-    const pages = html`<p class="row">
-      ${withCommas(rows.length)} of ${counted(total, 'template')}
-      ${after === '' ? '' : html`<a href="${withQuery(request, { after: '' })}">First</a>`}
-      ${rows.length < perPage ? '' : html`<a href="${next}">Next</a>`}
-    </p>`;
+    const links = [
+      after !== '' && (['First', { after: '' }] as const),
+      rows.length >= perPage && (['Next', { after: rows.at(-1)?.key }] as const),
+    ];
+    const shown = `${withCommas(rows.length)} of ${counted(total, 'template')}`;
     const body = html`${sectionsHtml([section], readerOf(request))}
-    ${rows.length === 0 ? '' : pages}`;
+    ${rows.length === 0 ? '' : pageLinks(request, links, shown)}`;
     return { title: 'Templates', body };
   },
 };
@@ -120,10 +118,7 @@ function pathOf({ id }: PageRequest): string {
 }
 
 /** Returns the template as the platform shows it now; undefined if it has none. */
-async function askPlatform(
-  { mirror }: PageRequest,
-  id: string,
-): Promise<RecordedTemplate['shown'] | undefined> {
+async function askPlatform({ mirror }: PageRequest, id: string) {
   return mirror.ask(async ({ templates }, signal) => {
     for await (const template of templates.all({}, { signal })) {
       if (template.id === id) return decodeTemplate.observed(observeTemplate(template)).value;

@@ -142,6 +142,18 @@ export function withQuery(
   return pathOf(request) + (text === '' ? '' : `?${text}`);
 }
 
+/** Returns links to other entries of a page; false: to none. `before` stands before them. */
+export function pageLinks(
+  request: PageRequest,
+  links: readonly (false | readonly [text: string, query: Parameters<typeof withQuery>[1]])[],
+  before = '',
+): Html {
+  return html`<p class="row">
+    ${before}
+    ${links.map((one) => one && html`<a href="${withQuery(request, one[1])}">${one[0]}</a>`)}
+  </p>`;
+}
+
 /** Returns the links to the entries before and after those that a page shows. */
 export function pagerLinks(
   request: PageRequest,
@@ -149,11 +161,11 @@ export function pagerLinks(
   perPage: number,
   hasMore: boolean,
 ): Html {
-  const link = (to: number, text: string): Html =>
-    html`<a href="${withQuery(request, { from: to > 0 ? `${to}` : undefined })}">${text}</a>`;
-  return html`<p class="row">
-    ${from > 0 ? link(from - perPage, 'Newer') : ''} ${hasMore ? link(from + perPage, 'Older') : ''}
-  </p>`;
+  const newer = from > perPage ? `${from - perPage}` : undefined;
+  return pageLinks(request, [
+    from > 0 && ['Newer', { from: newer }],
+    hasMore && ['Older', { from: `${from + perPage}` }],
+  ]);
 }
 
 function pathOf({ here }: PageRequest): string {

@@ -47,7 +47,7 @@ import { absenceOf, successorsOf } from '../lookup/missing-people.ts';
 import { masked, maskedText, type Names } from '../lookup/person-names.ts';
 import { approvalFinder, heldChangesOf } from '../lookup/standing-problems.ts';
 import { answersOf } from './person-answers.ts';
-import { type ListEntries, type Missing, recordsOf } from './person-records.ts';
+import { listEntries, type Missing, recordsOf } from './person-records.ts';
 import { describeRows, membershipOf, storedRow } from './recorded-rows.ts';
 
 /** What is asked about a person, and how people are named in the document. */
@@ -181,7 +181,7 @@ function documentOf(reading: Reading) {
     missing.push({ part: 'platform', reason, fix });
   }
   missing.push(...records.missing);
-  const ledger = examined ? ledgerOf(examined.states.entries) : records.listed;
+  const ledger = examined ? listEntries(examined.states.entries) : records.listed;
   const requests = records.requests.map((one) => ({ ...masked(one, names), at: instant(one.at) }));
   const changes = snapshot.recordHistory
     .changes(kind, key, rows.changes)
@@ -297,12 +297,6 @@ function documentOf(reading: Reading) {
   const shown = structuredClone(document);
   maskWithin(shown, (text) => maskedText(text, names));
   return shown;
-}
-
-function ledgerOf(entries: Examined['states']['entries']): ListEntries {
-  return entries.map(({ part, cause, through, after, by }) => {
-    return { channel: part, cause, through, after: instantOrNull(after), until: instant(by) };
-  });
 }
 
 /** Replaces each address in the texts and names of a value. */

@@ -8,9 +8,8 @@ import { verifyLog } from '../../store/memory/verify-log.ts';
 import { alteredText } from '../audit/log-verification.ts';
 import type { AuditLog } from '../../store/memory/audit-log.ts';
 import { ExpectedError } from '../../domain/errors.ts';
-import type { Cause, Identity } from '../../domain/do-not-contact.ts';
+import type { Cause, Entry } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
-import type { DoNotContactList } from '../../store/memory/do-not-contact.ts';
 import { type Memory, withMemory } from '../../store/memory/memory.ts';
 import type { LoggedRequest } from '../../store/memory/requests.ts';
 import { boundMemory } from '../../engine/context/do-not-contact-binding.ts';
@@ -94,7 +93,9 @@ export function recordsOf(
     const { log } = memory;
     reading('list', () => {
       const who = { key, ids: snapshot.recorded.originsOf('contact', key) };
-      if (hasList) found.listed = listedIn(memory.list(), who, asOf);
+      if (!hasList) return;
+      const about = memory.list().concerning(who);
+      found.listed = listEntries(about.filter(({ by }) => by <= asOf));
     });
     reading('audit', () => {
       found.audit = stateOf(log, isProven ? { known: knownHead(snapshot.meta) } : undefined);
@@ -132,14 +133,11 @@ function stateOf(log: AuditLog, verified: Parameters<typeof verifyLog>[1]) {
   };
 }
 
-/** Returns the entries of the list about a person that were made by `asOf`. */
-function listedIn(list: DoNotContactList, who: Identity, asOf: number): ListEntries {
-  return list
-    .concerning(who)
-    .filter(({ by }) => by <= asOf)
-    .map(({ part, cause, through, after, by }) => {
-      return { channel: part, cause, through, after: instantOrNull(after), until: instant(by) };
-    });
+/** Returns entries of the list as documents show them. */
+export function listEntries(entries: readonly Entry[]): ListEntries {
+  return entries.map(({ part, cause, through, after, by }) => {
+    return { channel: part, cause, through, after: instantOrNull(after), until: instant(by) };
+  });
 }
 
 /**
