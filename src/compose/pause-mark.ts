@@ -1,28 +1,22 @@
 /** Reads and writes the pause of a mirror, a mark in its snapshot. */
-import { z } from 'zod';
 import { addDecision, type Decision } from '../store/memory/audit-trail.ts';
 import type { Config } from '../config/config.ts';
 import { Busy } from '../domain/errors.ts';
-import { type Meta, metaValue } from '../store/database/meta-table.ts';
+import { type Meta, storedFact } from '../store/database/meta-table.ts';
 import { openSnapshot } from '../store/snapshot.ts';
 import { instant } from './output/format-values.ts';
 
-const pausedKey = 'paused';
-
-const stored = z.object({
-  /** When the pause began, in milliseconds since the epoch. */
-  at: z.number(),
-  /** The reason; '' if none was given. */
-  reason: z.string(),
-  /** Who paused it. */
-  by: z.string(),
-});
-/** A pause. */
-export type Paused = z.infer<typeof stored>;
+/** A pause: when it began (epoch milliseconds), why ('' if nobody said), and who paused. */
+export interface Paused {
+  at: number;
+  reason: string;
+  by: string;
+}
+const stored = storedFact<Paused>('paused', 'the pause');
 
 /** Returns the pause of a mirror, or undefined if it is not paused. */
 export function pausedOf(meta: Meta): Paused | undefined {
-  return metaValue(meta, pausedKey, stored);
+  return stored.read(meta);
 }
 
 /**
@@ -40,8 +34,7 @@ export function movePaused(
     return transaction(() => {
       const before = pausedOf(meta);
       const after = next(before);
-      if (after) meta.set(pausedKey, JSON.stringify(after));
-      else meta.drop(pausedKey);
+      stored.write(meta, after);
       if (decision && (before || after)) addDecision({ unaudited }, decision);
       return { before, after };
     });

@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { readSmallFile } from '../../domain/values/config-file.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
-import { type Meta, metaValue } from '../../store/database/meta-table.ts';
+import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 
 const hash = z.string().regex(/^[0-9a-f]{16}$/);
 
@@ -85,16 +85,15 @@ function jsonIn(file: string): unknown {
   }
 }
 
-const appliedKey = 'applied-plans';
 /**
  * Maps the id of the run that made a plan to the time at which the plan was applied, in
  * milliseconds since the epoch.
  */
-const appliedPlans = z.record(z.string(), z.number());
+const applied = storedFact<Record<string, number>>('applied-plans', 'the applied plans');
 
 /** Returns when this plan was applied, or undefined if it was not applied recently. */
 export function appliedAt(meta: Meta, plan: string): number | undefined {
-  return readApplied(meta)[plan];
+  return applied.read(meta)?.[plan];
 }
 
 /**
@@ -106,10 +105,6 @@ export function markApplied(
   plan: string,
   { at, oldest }: { at: number; oldest: number },
 ): void {
-  const recent = Object.entries(readApplied(meta)).filter(([, time]) => time >= oldest);
-  meta.set(appliedKey, JSON.stringify(Object.fromEntries([...recent, [plan, at]])));
-}
-
-function readApplied(meta: Meta): z.infer<typeof appliedPlans> {
-  return metaValue(meta, appliedKey, appliedPlans) ?? {};
+  const recent = Object.entries(applied.read(meta) ?? {}).filter(([, time]) => time >= oldest);
+  applied.write(meta, Object.fromEntries([...recent, [plan, at]]));
 }

@@ -10,7 +10,6 @@
  * gets the same test twice. A claim is on disk before the test is sent: after a crash in between,
  * the test counts as sent.
  */
-import { z } from 'zod';
 import { isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import { NotSent } from '../../domain/errors.ts';
 import { type Answer, requestIdOf } from '../../domain/exchange.ts';
@@ -42,7 +41,7 @@ import {
   rememberAcknowledged,
 } from './apply-context.ts';
 import { each, inTurns, pagesOf } from '../context/work-in-parts.ts';
-import { metaValue } from '../../store/database/meta-table.ts';
+import { storedFact } from '../../store/database/meta-table.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { WriteOutcome } from '../../store/tables/unaudited.ts';
 import { desiredFingerprint } from '../plan/decide-changes.ts';
@@ -321,32 +320,30 @@ async function passTimeout({ run, timeoutMs }: ApplyContext, change: JournaledCh
   if (wait > 0) await run.clock.sleep(wait, run.stop);
 }
 
-const testsName = 'template tests';
-
 /** By key of the template: a fingerprint of what was tested last, and the addresses. */
-const storedTests = z.record(
-  z.string(),
-  z.object({ content: z.string(), to: z.array(z.string()) }),
+const storedTests = storedFact<Record<string, { content: string; to: string[] }>>(
+  'template tests',
+  'the tests of templates',
 );
 
 /** Claims a test. Returns false if it was claimed before. */
 function claimTest({ meta, transaction }: Snapshot, { key, content, to }: TestClaim): boolean {
-  const tests = metaValue(meta, testsName, storedTests) ?? {};
+  const tests = storedTests.read(meta) ?? {};
   const last = tests[key];
   const sent = last?.content === content ? last.to : [];
   if (sent.includes(to)) return false;
   const now = { ...tests, [key]: { content, to: [...sent, to] } };
-  transaction(() => meta.set(testsName, JSON.stringify(now)));
+  transaction(() => storedTests.write(meta, now));
   return true;
 }
 
 /** Gives a claim back, because the test was certainly not sent. */
 function releaseTest({ meta, transaction }: Snapshot, { key, content, to }: TestClaim): void {
-  const tests = metaValue(meta, testsName, storedTests) ?? {};
+  const tests = storedTests.read(meta) ?? {};
   const last = tests[key];
   if (last?.content !== content) return;
   const now = { ...tests, [key]: { content, to: last.to.filter((one) => one !== to) } };
-  transaction(() => meta.set(testsName, JSON.stringify(now)));
+  transaction(() => storedTests.write(meta, now));
 }
 
 // Records the outcome of a change: what the platform acknowledged or rejected, what another run

@@ -3,11 +3,10 @@
  * Opt-outs of everybody still apply. Nobody is concluded absent, and nobody is deleted.
  */
 import { hash } from 'node:crypto';
-import { z } from 'zod';
 import type { Problem } from '../../domain/errors.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
-import { metaValue } from '../../store/database/meta-table.ts';
+import { storedFact } from '../../store/database/meta-table.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 
@@ -79,8 +78,7 @@ function listedPeople({ staging }: Snapshot, { file, entries }: OnlyPeople): Peo
 }
 
 const mostNamed = 20;
-const stored = z.object({ size: z.number(), through: z.string() });
-const metaName = 'sample';
+const sample = storedFact<{ size: number; through: string }>('sample', 'the sample of people');
 
 /** Selects the smallest hashes of the mirror's name and a key: the same people in every run. */
 function sampledPeople(
@@ -88,7 +86,7 @@ function sampledPeople(
   { name, size }: { name: string; size: number },
 ): PeopleSelection {
   const hashOf = (key: Key): string => hash('sha256', `${name} ${key}`, 'hex').slice(0, 32);
-  const before = metaValue(meta, metaName, stored);
+  const before = sample.read(meta);
   // A person with a hash up to this one is chosen. Without it, nobody is.
   let through = before?.size === size ? before.through : '';
   let chosen = 0;
@@ -104,6 +102,6 @@ function sampledPeople(
     },
     has: (key) => hashOf(key) <= through,
     say: (all) => [limitNote(chosen, all, `contacts.sample: ${size}`)],
-    store: () => meta.set(metaName, JSON.stringify({ size, through })),
+    store: () => sample.write(meta, { size, through }),
   };
 }

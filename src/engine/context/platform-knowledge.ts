@@ -8,7 +8,6 @@
  *   five minutes      runs, `check` and `status` say so
  *   an hour           no hold ends, and nobody missing becomes due, by our clock alone
  */
-import { z } from 'zod';
 import {
   type Evidence,
   platformFacts,
@@ -16,7 +15,7 @@ import {
   withEvidence,
 } from '../../records/platform-facts.ts';
 import { canonicalJson } from '../../domain/record.ts';
-import { metaValue, type Meta } from '../../store/database/meta-table.ts';
+import { type Meta, metaValue, storedFact } from '../../store/database/meta-table.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Mirror, Account } from './mirror-context.ts';
 import { apartMs, type Clock } from '../../domain/clock.ts';
@@ -83,12 +82,14 @@ export function latestByPlatform({ clock, platformNow }: Clocks, at: number): nu
 const minuteMs = 60_000;
 const toldMs = 5 * minuteMs;
 
-const differenceName = 'clock difference';
-const difference = z.object({ aheadMs: z.number(), since: z.number() });
+const difference = storedFact<{ aheadMs: number; since: number }>(
+  'clock difference',
+  'the difference of the clocks',
+);
 
 /** Returns the last difference of over five minutes that was stored, unless it is over. */
-export function storedDifference(meta: Meta): z.infer<typeof difference> | undefined {
-  return metaValue(meta, differenceName, difference);
+export function storedDifference(meta: Meta) {
+  return difference.read(meta);
 }
 
 /** Returns by how many milliseconds our clock is ahead of the platform's last; null if unknown. */
@@ -144,10 +145,8 @@ export function storeDifference(mirror: StoredClocks): void {
   const before = storedDifference(meta);
   const isOver = !isTold(aheadMs);
   if (isOver ? !before : before && Math.abs(before.aheadMs - aheadMs) < minuteMs) return;
-  transaction(() => {
-    if (isOver) meta.drop(differenceName);
-    else meta.set(differenceName, JSON.stringify({ aheadMs, since: before?.since ?? clock.now() }));
-  });
+  const next = isOver ? undefined : { aheadMs, since: before?.since ?? clock.now() };
+  transaction(() => difference.write(meta, next));
 }
 
 /** Returns what asks the platform for its time once. No response is no error. */

@@ -14,28 +14,29 @@
  *
  * `retry` without a name lifts the quarantine. Opt-outs are never quarantined.
  */
-import { z } from 'zod';
 import type { Problem } from '../../domain/errors.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
-import { type Meta, metaValue } from '../../store/database/meta-table.ts';
+import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
 import type { RunContext } from './run-context.ts';
 
-const metaName = 'quarantine';
-
 /** Times in milliseconds since the epoch. */
-const storedQuarantine = z.object({ since: z.number(), until: z.number(), delayMs: z.number() });
-type Quarantine = z.infer<typeof storedQuarantine>;
+interface Quarantine {
+  since: number;
+  until: number;
+  delayMs: number;
+}
+const stored = storedFact<Quarantine>('quarantine', 'the quarantine');
 
 /** Returns the quarantine that the snapshot stores, whether in force or expired. */
 export function quarantineOf(meta: Meta): Quarantine | undefined {
-  return metaValue(meta, metaName, storedQuarantine);
+  return stored.read(meta);
 }
 
 /** Lifts the quarantine. Returns whether there was one. Must be called within a transaction. */
 export function liftQuarantine(meta: Meta): boolean {
-  const before = meta.get(metaName);
-  meta.drop(metaName);
+  const before = stored.read(meta);
+  stored.write(meta, undefined);
   return before !== undefined;
 }
 
@@ -62,14 +63,14 @@ export function storeQuarantine(
   if (run.quarantined || isNew || verdict === 'nothing') return {};
   if (!before && verdict !== 'stopped') return {};
   if (verdict === 'fine') {
-    transaction(() => meta.drop(metaName));
+    transaction(() => stored.write(meta, undefined));
     const reason = 'the quarantine is over: the platform took what this run sent';
     return { note: { code: 'note', reason } };
   }
   const { firstMs, factor, longestMs } = retrySchedules.quarantine;
   const delayMs = before ? Math.min(factor * before.delayMs, longestMs) : firstMs;
   const next = { since: before?.since ?? now, until: now + delayMs, delayMs };
-  transaction(() => meta.set(metaName, JSON.stringify(next)));
+  transaction(() => stored.write(meta, next));
   return { reason: sayQuarantine(next) };
 }
 

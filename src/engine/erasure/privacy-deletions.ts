@@ -17,7 +17,6 @@
  * many in seven days. Otherwise anyone able to send events could have all people erased, and
  * nothing would bring them back.
  */
-import { z } from 'zod';
 import type { Deadlines } from '../../records/capabilities.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { LockedPeople } from '../context/person-locks.ts';
@@ -27,7 +26,7 @@ import { shortHash } from '../context/person-identity.ts';
 import { personIsLocked, idsAt, mostRecords, rowOf } from '../read/partial-read.ts';
 import { begun, keep, unfinishedIn } from './pending/unfinished-erasures.ts';
 import type { RecordType } from '../../records/record-type.ts';
-import { metaValue } from '../../store/database/meta-table.ts';
+import { storedFact } from '../../store/database/meta-table.ts';
 import { judge, weekMs } from '../report/guard-rules.ts';
 
 export interface Erased {
@@ -133,11 +132,10 @@ function peopleOf(mirror: Mirror, part: MirrorPart, id: string): LockedPeople {
   return { keys: [...keys], ids: [...new Set([id, ...ids])] };
 }
 
-const metaName = 'erased-by-events';
 const dayMs = 86_400_000;
 
 /** The times of the erasures, in milliseconds since the epoch. */
-const times = z.array(z.number());
+const times = storedFact<readonly number[]>('erased-by-events', 'the erasures by events');
 
 /** Counts one more erasure if it may happen; one that `forget` began may. In a transaction. */
 function passesGuard({ snapshot, guards, clock }: Mirror, type: RecordType, key: Key): boolean {
@@ -146,7 +144,7 @@ function passesGuard({ snapshot, guards, clock }: Mirror, type: RecordType, key:
   const before = unfinishedIn(snapshot).find(({ hash }) => hash === its);
   if (before?.by === 'forget' && !before.held) return true;
   const now = clock.now();
-  const week = (metaValue(meta, metaName, times) ?? []).filter((at) => at > now - weekMs);
+  const week = (times.read(meta) ?? []).filter((at) => at > now - weekMs);
   const volume = {
     guard: 'delete',
     fresh: 1,
@@ -159,6 +157,6 @@ function passesGuard({ snapshot, guards, clock }: Mirror, type: RecordType, key:
   } as const;
   // Events arrive one by one, so the guard's rules about the shape of a plan do not apply.
   if (judge(volume, guards.delete)) return false;
-  meta.set(metaName, JSON.stringify([...week, now]));
+  times.write(meta, [...week, now]);
   return true;
 }

@@ -2,33 +2,25 @@
  * Summarizes a plan, and forecasts its duration from the platform's rate limits, which the snapshot
  * stores.
  */
-import { z } from 'zod';
 import { ops } from '../../domain/change.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import { forecast, type Forecast, forecastAgain, type Needs } from '../report/duration-forecast.ts';
-import { type Meta, metaValue } from '../../store/database/meta-table.ts';
+import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import { type Plan, planning } from '../report/run-summary.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { inTurns } from '../context/work-in-parts.ts';
 
-const metaName = 'limits';
-
-const storedLimits = z.record(
-  z.string(),
-  z.object({
-    limit: z.number(),
-    windowMs: z.number(),
-    others: z.number(),
-    /** Milliseconds since the epoch. */
-    at: z.number(),
-  }),
-);
-export type SeenLimits = z.infer<typeof storedLimits>;
+/** The limits by route, and when each was seen, in milliseconds since the epoch. */
+export type SeenLimits = Record<
+  string,
+  { limit: number; windowMs: number; others: number; at: number }
+>;
+const limits = storedFact<SeenLimits>('limits', 'the known rate limits');
 
 export function seenLimits(meta: Meta): SeenLimits {
-  return metaValue(meta, metaName, storedLimits) ?? {};
+  return limits.read(meta) ?? {};
 }
 
 /** Stores the limits that a run has observed. Must be called within a transaction. */
@@ -38,7 +30,7 @@ export function storeLimits(meta: Meta, seen: Record<string, RouteLimit>, at: nu
     if (limit === undefined || windowMs === undefined) continue;
     kept[route] = { limit, windowMs, others, at };
   }
-  meta.set(metaName, JSON.stringify(kept));
+  limits.write(meta, kept);
 }
 
 /** Summarizes the staged changes in parts, because there may be many. */

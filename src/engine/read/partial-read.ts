@@ -9,7 +9,6 @@
  * cursor, if the source no longer knows it, if too much has changed, or if a person with unfinished
  * work has a record that cannot be requested.
  */
-import { z } from 'zod';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { DesiredRow, RecordTypeName, Key } from '../../domain/record.ts';
 import {
@@ -20,7 +19,7 @@ import {
   type SourceRead,
   reasonOf,
 } from './source-read.ts';
-import { metaValue } from '../../store/database/meta-table.ts';
+import { storedFact } from '../../store/database/meta-table.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
 import { everything } from '../../store/database/key-range.ts';
 import { type RunContext, openChanges, isFresh, supersededKeys } from '../context/run-context.ts';
@@ -36,8 +35,6 @@ import { retrySchedules } from '../../domain/retry-schedules.ts';
 
 const stagedAtOnce = 1_000;
 
-const storedColumns = z.array(z.string());
-
 async function stageRows(
   run: RunContext,
   kind: RecordTypeName,
@@ -47,7 +44,7 @@ async function stageRows(
   const { staging, stage, meta } = snapshot;
   // A few records do not show what their columns hold, so serial numbers of Excel are read as the
   // last complete reading has them.
-  const dateColumns = metaValue(meta, dateColumnsOf(kind), storedColumns) ?? [];
+  const dateColumns = dateColumnsOf(kind).read(meta) ?? [];
   const rows = found.map((row) => withSerialsRead(row, dateColumns));
   const count = Math.ceil(rows.length / stagedAtOnce);
   const starts = Array.from({ length: count }, (_, nth) => nth * stagedAtOnce);
@@ -87,7 +84,8 @@ async function stageRows(
   };
 }
 
-const dateColumnsOf = (kind: RecordTypeName): string => `date columns of ${kind}s`;
+const dateColumnsOf = (kind: RecordTypeName) =>
+  storedFact<readonly string[]>(`date columns of ${kind}s`, 'the date columns of a reading');
 
 const wantedOf = (kind: RecordTypeName): string => `wanted of ${kind}s`;
 
@@ -98,8 +96,7 @@ export function storeReadingFacts(
   { wanted, dateColumns }: Sizes,
 ): void {
   meta.set(wantedOf(kind), String(wanted));
-  if (dateColumns.length > 0) meta.set(dateColumnsOf(kind), JSON.stringify(dateColumns));
-  else meta.drop(dateColumnsOf(kind));
+  dateColumnsOf(kind).write(meta, dateColumns.length > 0 ? dateColumns : undefined);
 }
 
 /** The number of changed records above which everything is read, in batches and with all proofs. */

@@ -24,7 +24,7 @@
  * The listed people are recorded first in the do-not-contact list, then in the snapshot, as a run
  * would. Nothing is sent, and nothing is concluded about other people. The caller holds the lease.
  */
-import { z } from 'zod';
+import { isDeepStrictEqual } from 'node:util';
 import { Invalid } from '../../domain/errors.ts';
 import type { RecordType, States } from '../../records/record-type.ts';
 import type {
@@ -33,7 +33,7 @@ import type {
   LeavingPage,
 } from '../../records/capabilities.ts';
 import { bindingState } from '../account/account-binding.ts';
-import { metaValue } from '../../store/database/meta-table.ts';
+import { storedFact } from '../../store/database/meta-table.ts';
 import { storeDifference, factsIn, latestNow } from '../context/platform-knowledge.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 import type { ListRemark } from '../../domain/do-not-contact.ts';
@@ -64,7 +64,6 @@ export interface Watching {
   restored?: boolean;
 }
 
-const metaName = 'sentinel';
 const pageSize = 100;
 /** The share of the route's limit that a listing uses in a window. */
 const limitShare = 0.25;
@@ -73,25 +72,22 @@ const unknown = { pages: 10, windowMs: 60_000 };
 /** At most this many runs are in progress together. */
 const runsAtOnce = 8;
 
-const countsById = z.record(z.string(), z.number());
-const storedState = z.object({
-  counts: countsById,
-  listing: z
-    .object({
-      counts: countsById,
-      /** The ways still to list; the first is being listed. */
-      ways: z.array(z.string()),
-      page: z.number(),
-      seen: z.number(),
-    })
-    .optional(),
+interface Listing {
+  counts: Record<string, number>;
+  /** The ways still to list; the first is being listed. */
+  ways: string[];
+  page: number;
+  seen: number;
+}
+interface State {
+  counts: Record<string, number>;
+  listing?: Listing | undefined;
   /** The runs and changes in progress when people were recorded, by name. */
-  sibling: z.array(z.string()),
+  sibling: string[];
   /** When pages were listed, for about one window; in milliseconds since the epoch. */
-  spent: z.array(z.object({ at: z.number(), pages: z.number() })),
-});
-type State = z.infer<typeof storedState>;
-type Listing = NonNullable<State['listing']>;
+  spent: { at: number; pages: number }[];
+}
+const storedState = storedFact<State>('sentinel', 'the state of the unsubscribe check');
 
 /** Checks once. Throws Invalid for a mirror without contacts, and the errors of the requests. */
 export async function watch(mirror: Mirror, watching: Watching): Promise<Sighting> {
@@ -106,7 +102,7 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
   const counts = await type.departures.counts(asking);
   storeDifference(mirror);
   if (!counts) return { is: 'uncounted', ...idle };
-  const before = metaValue(meta, metaName, storedState);
+  const before = storedState.read(meta);
   let listing = before?.listing;
   if (before && !listing) {
     const open = snapshot.journal.open(type.name).map(({ seq }) => `change ${seq}`);
@@ -119,8 +115,8 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
     if (isOver || ways.some(rose)) listing = { counts, ways: ordered, page: 1, seen: 0 };
   }
   if (before && listing) return list(departing, { before, listing, counts, asking });
-  const text = JSON.stringify({ sibling: [], spent: [], ...before, counts });
-  if (meta.get(metaName) !== text) transaction(() => meta.set(metaName, text));
+  const state = { sibling: [], spent: [], ...before, counts };
+  if (!isDeepStrictEqual(state, before)) transaction(() => storedState.write(meta, state));
   return { is: 'still', ...idle };
 }
 
@@ -174,7 +170,7 @@ async function list(
     learnt += recordUnsubscribed(departing, { rows: found.rows, at, by }, (open) => {
       const named = new Set([...next.sibling, ...runs, ...open.map((seq) => `change ${seq}`)]);
       state = { ...next, sibling: [...named], spent: [...spent, { at: by, pages }] };
-      snapshot.meta.set(metaName, JSON.stringify(state));
+      storedState.write(snapshot.meta, state);
     });
   }
   return { is: state.listing ? 'listing' : 'listed', pages, learnt };

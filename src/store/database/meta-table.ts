@@ -1,10 +1,30 @@
 /** Stores single facts about the snapshot, each under a name. */
 import type { z } from 'zod';
+import { checkedJson, storedJson } from '../../domain/stored-json.ts';
 import type { Statements } from './prepared-statements.ts';
 
 /**
- * Returns the value of a stored JSON document, or undefined if there is none. Throws if its form
- * differs from the schema.
+ * A fact that is stored as JSON under a name. `what` names it in the error of a damaged one, which
+ * is Invalid.
+ */
+export function storedFact<Value>(name: string, what: string) {
+  const { encode, decode } = storedJson<Value>(what);
+  return {
+    read(meta: Pick<Meta, 'get'>): Value | undefined {
+      const text = meta.get(name);
+      return text === undefined ? undefined : decode(text);
+    },
+    /** Undefined drops the fact. Must be called within a transaction. */
+    write(meta: Meta, value: Value | undefined): void {
+      if (value === undefined) meta.drop(name);
+      else meta.set(name, encode(value));
+    },
+  };
+}
+
+/**
+ * Returns the value of a stored JSON document whose form has defaults, or undefined if there is
+ * none. Throws Invalid if its form differs from the schema.
  */
 export function metaValue<Value>(
   meta: Meta,
@@ -12,7 +32,7 @@ export function metaValue<Value>(
   schema: z.ZodType<Value>,
 ): Value | undefined {
   const text = meta.get(name);
-  return text === undefined ? undefined : schema.parse(JSON.parse(text));
+  return text === undefined ? undefined : checkedJson(`the fact ${name}`, schema).decode(text);
 }
 
 /** Reads, writes and deletes the facts of a database by name. */

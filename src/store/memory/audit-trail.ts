@@ -8,7 +8,7 @@ import { Busy, type Problem, Unavailable, isExpected } from '../../domain/errors
 import type { Key } from '../../domain/record.ts';
 import type { ChangeReason } from '../../domain/change.ts';
 import { storedJson } from '../../domain/stored-json.ts';
-import type { Meta } from '../database/meta-table.ts';
+import { type Meta, storedFact } from '../database/meta-table.ts';
 import type { Snapshot } from '../snapshot.ts';
 import type { UnauditedRow } from '../tables/unaudited.ts';
 import { type DecisionEntry, type RunEntry, type WriteEntry, readEntry } from './audit-entry.ts';
@@ -163,15 +163,14 @@ export function faultOf(work: () => void): Error | undefined {
   }
 }
 
-const headName = 'audit-head';
-const storedHead = storedJson<{ log: string; seq: number; hash: string }>(
+const storedHead = storedFact<{ log: string; seq: number; hash: string }>(
+  'audit-head',
   'the known end of the audit log',
 );
 
 /** Returns the end of the log that the snapshot knows. A later end that was cut is found by it. */
 export function knownHead(meta: Meta): (Head & { log: string }) | undefined {
-  const text = meta.get(headName);
-  const known = text === undefined ? undefined : storedHead.decode(text);
+  const known = storedHead.read(meta);
   return known && { ...known, hash: Buffer.from(known.hash, 'hex') };
 }
 
@@ -207,7 +206,7 @@ export function noteGap(
 /** Remembers the end of the log. Call it within a transaction. */
 export function rememberHead(meta: Meta, log: AuditLog): void {
   const { seq, hash } = log.head();
-  meta.set(headName, storedHead.encode({ log: log.id, seq, hash: hash.toString('hex') }));
+  storedHead.write(meta, { log: log.id, seq, hash: hash.toString('hex') });
 }
 
 function entriesOf(

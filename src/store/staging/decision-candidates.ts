@@ -38,8 +38,9 @@ type Narrowed = RecordRange & { absent: boolean };
  * only for the few records that differ from their recorded, converged state.
  */
 export function candidatesIn(db: Statements) {
-  const clear = db.run<[RecordTypeName]>('delete from temp.candidate where kind = ?');
-  const clearAll = db.run<[]>('delete from temp.candidate');
+  const clear = db.run<[kind: RecordTypeName | undefined]>(
+    'delete from temp.candidate where kind = ifnull(?, kind)',
+  );
   return {
     /**
      * Adds the candidates of a range after the platform was listed. If `absent` is true, recorded
@@ -82,17 +83,14 @@ export function candidatesIn(db: Statements) {
       `insert or ignore into temp.candidate (kind, key)
        select kind, key from problem where kind = ? and desired is not null`,
     ),
-    /** Adds one record that was read individually since the last decision about it. */
     add: db.run<[RecordTypeName, Key]>(
       'insert or ignore into temp.candidate (kind, key) values (?, ?)',
     ),
-    /** Returns whether the record is a candidate. */
     has: db.has<[RecordTypeName, Key]>('select 1 from temp.candidate where kind = ? and key = ?'),
-    /** Returns the next candidates after `after`, in key order. */
     next: db.values<[RecordTypeName, after: Key, count: number], Key>(
       'select key from temp.candidate where kind = ? and key > ? order by key limit ?',
     ),
-    /** Drops the candidates of one record type, or of all record types. */
-    clear: (kind?: RecordTypeName) => (kind === undefined ? clearAll() : clear(kind)),
+    /** Drops the candidates of one record type, or of all. */
+    clear: (kind?: RecordTypeName) => clear(kind),
   };
 }

@@ -10,7 +10,6 @@ import { mostIndexed, unsortedIndex } from './staging-tables.ts';
 import { inRange, isStaged, type RecordRange } from '../database/key-range.ts';
 import { manyIn, type Statements, withoutNull } from '../database/prepared-statements.ts';
 
-/** Prepares the statements about the records that one run has read from a source. */
 export function desiredIn(db: Statements) {
   return {
     ...addingIn(db),
@@ -58,16 +57,13 @@ function addingIn(db: Statements) {
       addPlain(plainRows);
       addOdd(oddRows);
     },
-    /** Begins sorting: creates the index that sorting needs. */
     beginSorting: () => db.exec(unsortedIndex.make),
     /**
      * Sorts the added records of a range into the table. Sorting many records at a time writes each
      * page of the table once for several of them.
      */
     sortRange: db.run<RecordRange>(sort(inRange('unsorted'))),
-    /** Sorts the added records without a key. */
     sortKeyless: db.run<{ kind: RecordTypeName }>(sort(`kind = @kind and key = ''`)),
-    /** Ends sorting after all added records were sorted. */
     endSorting: () => db.exec('delete from temp.unsorted'),
     forgetDesired(kind: RecordTypeName): void {
       forms.clear();
@@ -110,16 +106,8 @@ function formsIn(db: Statements) {
 }
 
 /** The fields of a fault, in the order of their columns. */
-const faultNames = [
-  'reason',
-  'fix',
-  'cause',
-  'about',
-  'option',
-  'value',
-  'noAddress',
-  'mayOptOut',
-] as const;
+const texts = ['reason', 'fix', 'cause', 'about', 'option', 'value'] as const;
+const faultNames = [...texts, 'noAddress', 'mayOptOut'] as const;
 const faultColumns = faultNames.map((name) =>
   name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
 );
@@ -227,7 +215,6 @@ function sharedIn(db: Statements) {
          select 1 from origin o indexed by origin_by_key
          where o.kind = s.kind and o.key = s.key and o.id = s.id)`,
     ),
-    /** Notes the records without a key. */
     noteKeyless: db.run<[RecordTypeName]>(
       `insert or ignore into temp.strange (kind, id, key)
        select kind, id, key from temp.staged where kind = ? and key = '' and id <> ''`,
@@ -274,19 +261,8 @@ const storedColumns = `kind, key, seq, id, alias, place, body, fingerprint, want
   fix, cause, about, option, value, no_address "noAddress", may_opt_out "mayOptOut"`;
 
 function fromStored(stored: StoredDesired): DesiredRow {
-  const {
-    key,
-    seq: _,
-    wants,
-    reason,
-    fix = '',
-    cause,
-    about,
-    option,
-    value,
-    ...rest
-  } = withoutNull(stored);
-  const { noAddress, mayOptOut, ...row } = rest;
+  const { key, seq: _, wants, noAddress, mayOptOut, ...rest } = withoutNull(stored);
+  const { reason, fix = '', cause, about, option, value, ...row } = rest;
   const invalid = reason !== undefined && {
     reason,
     fix,
@@ -297,17 +273,11 @@ function fromStored(stored: StoredDesired): DesiredRow {
     noAddress: noAddress === undefined ? noAddress : noAddress === 1,
     mayOptOut: mayOptOut === 1 || undefined,
   };
-  return {
-    ...row,
-    key: key === '' ? undefined : key,
-    wants: wants === 1,
-    invalid: invalid || undefined,
-  };
+  return { ...row, key: key || undefined, wants: wants === 1, invalid: invalid || undefined };
 }
 
 function readingIn(db: Statements) {
   return {
-    /** Returns the records with this key. */
     desired: db.all<[RecordTypeName, Key], DesiredRow, StoredDesired>(
       `select ${storedColumns} from temp.desired where kind = ? and key = ? order by seq`,
       fromStored,
@@ -316,7 +286,6 @@ function readingIn(db: Statements) {
     idsOf: db.values<[RecordTypeName, Key], string>(
       `select distinct id from temp.staged where kind = ? and key = ? and id <> ''`,
     ),
-    /** Returns the keys of the records that have these ids. */
     keysOf: db.values<[RecordTypeName, ids: readonly string[]], Key>(
       `select distinct key from temp.stands
        where kind = ? and id in (select value from json_each(?)) and key <> ''`,
@@ -327,7 +296,6 @@ function readingIn(db: Statements) {
          select max(reason is null) valid, max(reason is null and wants) wanted from temp.desired
          where ${inRange('desired')} group by key)`,
     ),
-    /** Returns the keys of a range with a valid record that requests something. */
     wantedKeys: db.values<RecordRange, Key>(
       `select key from temp.desired
        where ${inRange('desired')} group by key having max(reason is null and wants)`,
@@ -349,7 +317,6 @@ function readingIn(db: Statements) {
   };
 }
 
-/** The number of ids and keys that several records of a reading share. */
 export interface DuplicateCounts {
   /** Ids that several records with one key have. */
   ids: number;
@@ -396,13 +363,10 @@ export function duplicatesIn(db: Statements) {
            select 1 from temp.staged t
            where t.kind = @kind and t.key = twin.key and t.id <> twin.id))`,
     ),
-    /** Drops the duplicates of a key. */
     drop: db.run<[RecordTypeName, Key]>('delete from twin where kind = ? and key = ?'),
-    /** Returns the ids of the records with a key. */
     of: db.values<[RecordTypeName, Key], string>(
       'select id from twin where kind = ? and key = ? order by id',
     ),
-    /** Counts the ids and keys that several records of the staged reading share. */
     count: db.only<{ kind: RecordTypeName }, DuplicateCounts>(
       `select (${shares("id <> '' and id not in (select id from temp.shared where kind = @kind)")}) ids,
          (select count(*) from temp.shared where kind = @kind) sharedIds,
@@ -410,7 +374,6 @@ export function duplicatesIn(db: Statements) {
            select 1 from temp.staged where kind = @kind and key <> '' and not again
            group by key having count(distinct place) > 1)) keys`,
     ),
-    /** Returns the keys of the records with an id. */
     namesOf: db.values<[RecordTypeName, id: string], Key>(
       'select key from twin indexed by twin_by_id where kind = ? and id = ?',
     ),

@@ -7,41 +7,6 @@ import { manyIn, type Statements, withoutNull } from '../database/prepared-state
 import { mostIndexed, observedIndexes } from './staging-tables.ts';
 import { inRange, type RecordRange } from '../database/key-range.ts';
 
-/** Prepares the statements about the platform records that one run has observed. */
-export function observedIn(db: Statements) {
-  const add = addingIn(db);
-  const forgetObserved = db.run<[RecordTypeName, Key]>(
-    'delete from temp.observed indexed by observed_by_key where kind = ? and key = ?',
-  );
-  return {
-    ...listedIn(db, add),
-    ...seenIn(db, add),
-    forgetObserved,
-    ...lookedIn(db, forgetObserved),
-  };
-}
-
-/** Adds rows, all under this key if it is given, otherwise each under its alias. */
-type Add = (rows: readonly ObservedRow[], key?: Key) => void;
-
-function addingIn(db: Statements): Add {
-  const columns = ['kind', 'id', 'key', 'body', 'fingerprint', 'created_at'];
-  const addOwn = manyIn(db, 'insert into temp.observed', columns);
-  const addAlias = manyIn(db, 'insert into temp.observed', [...columns, 'alias']);
-  return (rows, under) => {
-    const own: unknown[] = [];
-    const aliased: unknown[] = [];
-    for (const { kind, id, alias, body, fingerprint, createdAt } of rows) {
-      const key = under ?? alias;
-      const values = alias === key ? own : aliased;
-      values.push(kind, id, key, body, fingerprint, createdAt);
-      if (alias !== key) values.push(alias);
-    }
-    addOwn(own);
-    addAlias(aliased);
-  };
-}
-
 /**
  * The maximum number of rows without an index; indexing more of them would block other work for too
  * long.
@@ -50,17 +15,36 @@ const mostUnsorted = 100_000;
 /** Building another index takes just as long, so it starts this many rows later. */
 const apart = 10_000;
 
+const storedColumns =
+  'kind, id, coalesce(alias, key) alias, body, fingerprint, created_at "createdAt"';
+
 /**
- * Prepares the statements for a listing. A longer one has no indexes until it has ended or is very
- * long; in the second case they are built and kept up to date.
+ * Prepares the statements about the platform records that one run has observed. A longer listing
+ * has no indexes until it has ended or is very long; in the second case they are built and kept up
+ * to date.
  */
-function listedIn(db: Statements, add: Add) {
+export function observedIn(db: Statements) {
+  const columns = ['kind', 'id', 'key', 'body', 'fingerprint', 'created_at', 'alias'];
+  const insert = manyIn(db, 'insert into temp.observed', columns);
+  /** Adds rows, all under this key if it is given, otherwise each under its alias. */
+  const add = (rows: readonly ObservedRow[], under?: Key): void => {
+    const values: unknown[] = [];
+    for (const { kind, id, alias, body, fingerprint, createdAt } of rows) {
+      const key = under ?? alias;
+      const other = alias === key ? undefined : alias;
+      values.push(kind, id, key, body, fingerprint, createdAt, other);
+    }
+    insert(values);
+  };
   const last = db.value<[], number>('select max(seq) from temp.observed');
-  /** The steps that index the listing. Each must run once the listing has ended or failed. */
-  const sortings = observedIndexes.map(
-    ({ make }) =>
-      () =>
-        db.exec(make),
+  const forgetId = db.run<[RecordTypeName, id: string]>(
+    'delete from temp.observed where kind = ? and id = ?',
+  );
+  const forgetObserved = db.run<[RecordTypeName, Key]>(
+    'delete from temp.observed indexed by observed_by_key where kind = ? and key = ?',
+  );
+  const look = db.run<[RecordTypeName, Key, at: number | undefined]>(
+    'insert or replace into temp.looked (kind, key, at) values (?, ?, ?)',
   );
   return {
     /** Adds a page of a listing, each record under its alias. A record may occur several times. */
@@ -72,7 +56,12 @@ function listedIn(db: Statements, add: Add) {
       }
       add(rows);
     },
-    sortings,
+    /** The steps that index the listing. Each must run once the listing has ended or failed. */
+    sortings: observedIndexes.map(
+      ({ make }) =>
+        () =>
+          db.exec(make),
+    ),
     /**
      * If a row was listed several times, keeps only the last one. Call it after indexing, for each
      * range of ids.
@@ -102,21 +91,7 @@ function listedIn(db: Statements, add: Add) {
          alias, key)
        where seq in (select seq from temp.observed where kind = @kind)`,
     ),
-  };
-}
-
-const storedColumns =
-  'kind, id, coalesce(alias, key) alias, body, fingerprint, created_at "createdAt"';
-
-function seenIn(db: Statements, add: Add) {
-  const forgetId = db.run<[RecordTypeName, id: string]>(
-    'delete from temp.observed where kind = ? and id = ?',
-  );
-  return {
-    /**
-     * Adds rows that were read individually, replacing earlier rows with their ids: all under `key`
-     * if it is given, otherwise each under its alias.
-     */
+    /** Adds rows that were read individually, replacing earlier rows with their ids. */
     addObserved(rows: readonly ObservedRow[], key?: Key): void {
       for (const row of rows) {
         forgetId(row.kind, row.id);
@@ -136,26 +111,13 @@ function seenIn(db: Statements, add: Add) {
       withoutNull,
     ),
     countObserved: db.number<[RecordTypeName]>('select count(*) from temp.observed where kind = ?'),
-    /**
-     * Counts the distinct ids created no later than a time (platform's clock), or at an unknown
-     * time.
-     */
+    /** Counts the rows created no later than a time (platform's clock), or at an unknown time. */
     countCreatedBy: db.number<[RecordTypeName, at: number]>(
       `select count(*) from temp.observed
        where kind = ? and (created_at is null or created_at <= ?)`,
     ),
-  };
-}
-
-function lookedIn(db: Statements, forgetObserved: (kind: RecordTypeName, key: Key) => number) {
-  const look = db.run<[RecordTypeName, Key, at: number | undefined]>(
-    'insert or replace into temp.looked (kind, key, at) values (?, ?, ?)',
-  );
-  return {
-    /**
-     * Notes that this key was read individually at this time, so that its observed rows are
-     * complete.
-     */
+    forgetObserved,
+    /** Notes when this key was read individually, so that its observed rows are complete. */
     addLooked: (kind: RecordTypeName, key: Key, at: number) => look(kind, key, at),
     /** Makes the recorded state of this key count, because it is newer than the listing. */
     assume(kind: RecordTypeName, key: Key): void {
@@ -193,36 +155,36 @@ export function platformDriftIn(db: Statements) {
   const renamed = `select r.key from recorded r
     where r.kind = o.kind and r.key <> o.key and r.ownership <> 'noted' and (r.id = o.id
       or exists (select 1 from renamed n where n.kind = r.kind and n.id = o.id and n.key = r.key))`;
+  const drifted = (sql: string): ((most: number) => Drifted) => {
+    const count = db.number<[]>(`select count(*) from (${sql})`);
+    const names = db.values<[most: number], string>(`${sql} order by name limit ?`);
+    return (most) => ({ count: count(), records: names(most) });
+  };
   return {
     /** Contacts that are neither ours nor in the source, by their ids. */
     foreignContacts: drifted(
-      db,
       `select o.id name from temp.observed o where o.kind = 'contact'
          and not exists (${ours} and r.key = o.key) and not exists (${renamed})
          and not exists (select 1 from temp.staged s where s.kind = o.kind and s.key = o.key)`,
     ),
     /** Templates that are neither ours nor in the source, by their names. */
     foreignTemplates: drifted(
-      db,
       `select o.alias name from temp.observed o where o.kind = 'template'
          and not exists (${ours} and r.id = o.id)
          and not exists (select 1 from temp.desired d where d.kind = o.kind and d.alias = o.alias)`,
     ),
     /** Addresses that several contacts have, by key. */
     sharedAddresses: drifted(
-      db,
       `select o.key name from temp.observed o where o.kind = 'contact'
        group by o.key having count(*) > 1`,
     ),
     /** Our contacts that the listing shows under another address, by the key that is recorded. */
     renamed: drifted(
-      db,
       `select distinct name from (select (${renamed}) name from temp.observed o
          where o.kind = 'contact') where name is not null`,
     ),
     /** Our contacts that the listing lacks, by key. */
     vanished: drifted(
-      db,
       `select r.key name from recorded r where r.kind = 'contact' and r.ownership <> 'noted'
          and not exists (select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)
          and not exists (select 1 from temp.observed o where o.kind = r.kind and o.key = r.key)
@@ -238,10 +200,4 @@ export function platformDriftIn(db: Statements) {
        group by key order by key limit ?`,
     ),
   };
-}
-
-function drifted(db: Statements, sql: string): (most: number) => Drifted {
-  const count = db.number<[]>(`select count(*) from (${sql})`);
-  const names = db.values<[most: number], string>(`${sql} order by name limit ?`);
-  return (most) => ({ count: count(), records: names(most) });
 }

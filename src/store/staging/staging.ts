@@ -24,7 +24,6 @@ import { observedIn } from './observed-records.ts';
 import { recordedColumns, recordedValues } from '../tables/recorded-state.ts';
 import { isNoticedHeard, problemColumns } from '../tables/known-problems.ts';
 
-/** Prepares the statements of the staging tables. */
 export function stagingIn(db: Statements) {
   const desired = desiredIn(db);
   const observed = observedIn(db);
@@ -34,7 +33,6 @@ export function stagingIn(db: Statements) {
     ...plannedIn(db),
     ...notedIn(db),
     ...undecidingIn(db),
-    /** Empties all staging tables. */
     clear(): void {
       desired.clearForms();
       for (const name of stagingNames) db.exec(`delete from temp.${name}`);
@@ -84,13 +82,11 @@ function plannedIn(db: Statements) {
     *planned(): IterableIterator<Change & { held: boolean }> {
       for (const { held, ...row } of planned()) yield { ...withoutNull(row), held: held === 1 };
     },
-    /** Yields the chunks of the whole plan. */
     chunks: () => chunks({}),
     plannedIn: db.all<Stretch, Change>(
       `select ${columns} ${from} where ${inStretch} ${order}`,
       withoutNull,
     ),
-    /** Counts the changes of a chunk by group. */
     groupsIn: db.all<Stretch, ChangeGroup, Omit<ChangeGroup, 'held'> & { held: 0 | 1 }>(
       `select kind, ${shownOp} op, held, count(*) n, total(op = ${shownOp}) own ${from}
        where ${inStretch} group by 1, 2, 3`,
@@ -131,17 +127,13 @@ function notedIn(db: Statements) {
       adoptAlone(range);
       forgetAlone(range);
     },
-    /** Records the other noted rows. */
     adoptNoted: db.run<[]>(adopt),
-    /** Marks a recorded row to be forgotten. */
     addForgotten: db.run<[RecordTypeName, Key]>(
       'insert or replace into temp.forgotten (kind, key) values (?, ?)',
     ),
-    /** Deletes the recorded rows that were marked to be forgotten. */
     adoptForgotten: db.run<[]>(
       'delete from recorded where (kind, key) in (select kind, key from temp.forgotten)',
     ),
-    /** Notes a problem that this run found. */
     addNoticed: (problem: RecordProblem) => notice(problemColumns(problem)),
     forgetNoticed: db.run<[RecordTypeName, Key]>(
       'delete from temp.noticed where kind = ? and key = ?',
@@ -191,7 +183,6 @@ export function listNewsIn(db: Statements) {
   const add = db.run<[body: string]>('insert into temp.remarked (body) values (?)');
   return {
     add: (remark: ListRemark) => add(listRemark.encode(remark)),
-    /** Returns the next remarks after number `after`, in the order in which they were added. */
     next: db.all<
       [after: number, count: number],
       { nth: number; remark: ListRemark },
@@ -219,7 +210,6 @@ export function slicingIn(db: Statements) {
     `insert or replace into temp.looked (kind, key, at) select kind, key, null from (${done})`,
   );
   return {
-    /** Returns whether any planned change is waiting to be sent. */
     hasPlanned: db.has<[run: string, RecordTypeName]>(`select 1 ${those} 1`),
     /**
      * Deletes some thousands of planned changes that were not sent. Returns whether more may

@@ -13,10 +13,8 @@
  * snapshot, there is no claim, and what was told is known to this process only.
  */
 import { existsSync } from 'node:fs';
-import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import { troubles } from '../../config/schema/notices-schema.ts';
-import { type Meta, metaValue } from '../../store/database/meta-table.ts';
+import { type Meta, metaValue, storedFact } from '../../store/database/meta-table.ts';
 import { lookInto, openSnapshot } from '../../store/snapshot.ts';
 import { instant } from '../../compose/output/format-values.ts';
 import {
@@ -53,14 +51,14 @@ const claimMs = 120_000;
 export function createToldMemory(file: string, name: string, { now }: Clock): ToldMemory {
   const key = `notices.${name}`;
   const claimKey = `notices-claim.${name}`;
-  const unsentKey = `notices-unsent.${name}`;
+  const unsentIn = storedFact<Unsent[]>(`notices-unsent.${name}`, 'the unsent notices');
   let unstored: Tried[] = [];
   let ownClaim: string | undefined;
 
   const readFrom = (meta?: Meta): Standing => {
     const is = unstored.reduce(afterAttempt, {
       lines: (meta && metaValue(meta, key, told)) ?? {},
-      unsent: (meta && metaValue(meta, unsentKey, unsentSchema)) ?? [],
+      unsent: (meta && unsentIn.read(meta)) ?? [],
     });
     const until = meta?.get(claimKey);
     // A clock that was ahead may have stored a time that is far away.
@@ -72,8 +70,7 @@ export function createToldMemory(file: string, name: string, { now }: Clock): To
     const { lines, unsent } = readFrom(meta);
     if (unstored.some(({ isSent }) => isSent)) meta.set(key, JSON.stringify(lines));
     if (unstored.length === 0) return;
-    if (unsent.length > 0) meta.set(unsentKey, JSON.stringify(unsent));
-    else meta.drop(unsentKey);
+    unsentIn.write(meta, unsent.length > 0 ? unsent : undefined);
   };
   return {
     read() {
@@ -137,17 +134,14 @@ function write<T>(file: string, work: (meta: Meta) => T): T {
   }
 }
 
-const unsentSchema = z.array(
-  z.object({
-    trouble: z.enum(troubles),
-    subject: z.string(),
-    why: z.string(),
-    /** When it was first tried, and when the problem was first found to be over. */
-    from: z.number(),
-    until: z.number().optional(),
-  }),
-);
-type Unsent = z.infer<typeof unsentSchema>;
+interface Unsent {
+  trouble: Notice['trouble'];
+  subject: string;
+  why: string;
+  /** When it was first tried, and when the problem was first found to be over. */
+  from: number;
+  until?: number | undefined;
+}
 
 /**
  * What a receiver was told, and what it could not be told, so that a receiver that was away hears
@@ -160,7 +154,7 @@ type Unsent = z.infer<typeof unsentSchema>;
  */
 export interface Told {
   lines: NoticeLines;
-  unsent: Unsent;
+  unsent: Unsent[];
 }
 
 interface Tried {

@@ -6,8 +6,7 @@
  * recorded, or present on both sides, because a snapshot restored from a backup can bring people
  * back.
  */
-import { z } from 'zod';
-import { type Meta, metaValue } from '../../../store/database/meta-table.ts';
+import { type Meta, storedFact } from '../../../store/database/meta-table.ts';
 import type { RecordType } from '../../../records/record-type.ts';
 import type { Key } from '../../../domain/record.ts';
 import type { Purged } from '../../../store/tables/record-purge.ts';
@@ -16,40 +15,29 @@ import { shortHash } from '../../context/person-identity.ts';
 import { inTurns } from '../../context/work-in-parts.ts';
 import type { Problem } from '../../../domain/errors.ts';
 
-const metaName = 'erasures';
-
-const purged = z.object({
-  recorded: z.number(),
-  origins: z.number(),
-  problems: z.number(),
-  changes: z.number(),
-  absences: z.number(),
-  held: z.number(),
-  returned: z.number().default(0),
-}) satisfies z.ZodType<Purged>;
-
-const unfinished = z.object({
+/** An erasure that is not finished. */
+export interface Unfinished {
   /** A hash that identifies the person wherever no address may appear. */
-  hash: z.string(),
+  hash: string;
   /** Undefined once only the file is to be rewritten, which must then hold no address. */
-  key: z.string().optional(),
+  key?: string | undefined;
   /** When the erasure was first requested, in milliseconds since the epoch. */
-  since: z.number(),
-  by: z.enum(['forget', 'run']),
+  since: number;
+  by: 'forget' | 'run';
   /** The CRM's id of the record if an event asked, perhaps stored nowhere else by then. */
-  told: z.string().optional(),
-  held: z.boolean().optional(),
+  told?: string | undefined;
+  held?: boolean | undefined;
   /** The platform's ids of the contacts that were found, and of those that were deleted. */
-  found: z.array(z.string()).optional(),
-  deleted: z.array(z.string()),
-  optedOut: z.number(),
-  purged: purged.optional(),
-});
+  found?: string[] | undefined;
+  deleted: string[];
+  optedOut: number;
+  purged?: Purged | undefined;
+}
 
-export type Unfinished = z.infer<typeof unfinished>;
+const stored = storedFact<readonly Unfinished[]>('erasures', 'the unfinished erasures');
 
-export function unfinishedIn({ meta }: { meta: Meta }): Unfinished[] {
-  return metaValue(meta, metaName, z.array(unfinished)) ?? [];
+export function unfinishedIn({ meta }: { meta: Meta }): readonly Unfinished[] {
+  return stored.read(meta) ?? [];
 }
 
 /** Returns the erasure as this attempt begins, with all that earlier attempts did. */
@@ -75,8 +63,7 @@ export function end(snapshot: { meta: Meta }, key: Key): void {
 }
 
 function put({ meta }: { meta: Meta }, all: readonly Unfinished[]): void {
-  if (all.length > 0) meta.set(metaName, JSON.stringify(all));
-  else if (meta.get(metaName) !== undefined) meta.drop(metaName);
+  stored.write(meta, all.length > 0 ? all : undefined);
 }
 
 /** Returns the keys of erased people who are nevertheless recorded, or present on both sides. */
