@@ -66,7 +66,6 @@ const health = checkedJson(
     outages: z.array(outage),
   }),
 );
-/** What the file contains. */
 export type Health = ReturnType<typeof health.decode>;
 
 /** How long a worker may be silent before it counts as dead, in milliseconds. */
@@ -90,7 +89,6 @@ export function readHealth(path: string): Health {
   }
 }
 
-/** What is wrong with a part. */
 interface Failing {
   reason: string;
   fix?: string | undefined;
@@ -109,17 +107,13 @@ export interface OutageRecord {
   works(part: OutagePart, isProbe?: boolean): void;
   /** Makes every failure that has not ended an outage, because a run has failed. */
   confirm(): void;
-  /** Returns the outages that go on, worst first. */
   outages(): Outage[];
-  /** Stores that the worker is alive. */
   beat(): void;
-  /** Stores that the worker has left the mirror. */
   leave(): void;
   /** Calls `listener` whenever an outage begins or ends. */
   listen(listener: () => void): void;
 }
 
-/** Creates the record of the mirror with the snapshot at `path`. */
 export function recordOutages(path: string, { now }: Pick<Clock, 'now'>): OutageRecord {
   const known = new Map<OutagePart, Outage>();
   /** Failures that are no outage yet. */

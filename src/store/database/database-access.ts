@@ -156,7 +156,6 @@ function tidy(path: string): void {
   }
 }
 
-/** Returns whether the file is complete without the one beside it. */
 function isWhole(path: string): boolean {
   return (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0;
 }

@@ -19,7 +19,6 @@ const pagesAtOnce = 1_000;
 export interface BackupPart {
   /** Gives the copy its final name. Throws Invalid if a file already has that name. */
   name(): void;
-  /** Deletes the copy, under either name. */
   drop(): void;
 }
 
@@ -139,7 +138,6 @@ function make(file: string, asked: string): void {
   }
 }
 
-/** Returns the error for a file that already exists. */
 function overwrites(file: string): Invalid {
   const what = file.endsWith('.part') ? 'another backup is going on, or was killed' : 'it is there';
   return new Invalid(`${file}: ${what}, and nothing is overwritten`, {

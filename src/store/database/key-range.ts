@@ -23,7 +23,6 @@ export interface RecordName {
   key: Key;
 }
 
-/** A range of the records of one type. */
 export interface RecordRange extends KeyRange {
   kind: RecordTypeName;
 }
@@ -126,7 +125,6 @@ export interface Stretch extends Place {
   afterSeq: number;
 }
 
-/** Selects the changes of a chunk, with the parameters of Stretch. */
 export const inStretch = `
   (phase, kind, key, seq) > (@afterPhase, @afterKind, @afterKey, @afterSeq)
   and (phase, kind, key, seq) <= (@phase, @kind, @key, @seq)`;
@@ -134,7 +132,6 @@ export const inStretch = `
 const beginning: Place = { phase: -1, kind: '', key: '', seq: 0 };
 const endOfPlan: Place = { phase: Number.MAX_SAFE_INTEGER, kind: '', key: '', seq: 0 };
 
-/** The chunk that covers the whole plan. */
 export const whole: Stretch = { ...behind(beginning), ...endOfPlan };
 
 type Chunks<P> = (parameters: P, from?: Place) => Generator<Stretch>;

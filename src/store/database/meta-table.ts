@@ -35,7 +35,6 @@ export function metaValue<Value>(
   return text === undefined ? undefined : checkedJson(`the fact ${name}`, schema).decode(text);
 }
 
-/** Reads, writes and deletes the facts of a database by name. */
 export function metaIn(db: Statements) {
   return {
     get: db.value<[name: string], string>('select value from meta where name = ?'),
@@ -46,5 +45,4 @@ export function metaIn(db: Statements) {
   };
 }
 
-/** The facts of a database. */
 export type Meta = ReturnType<typeof metaIn>;

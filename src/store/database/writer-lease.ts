@@ -18,7 +18,6 @@ import { makeFolderOf } from './snapshot-folder.ts';
 
 /** The right to write a mirror. Only one process at a time has it. */
 export interface Lease {
-  /** Releases the lease. */
   release(): void;
 }
 

@@ -13,11 +13,11 @@
  * bytes. A new field is only ever appended, and is optional. A person is never part of the text:
  * the row has a column with the person's mark (audit-log.ts).
  */
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { ops } from '../../domain/change.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { writeOutcomes } from '../tables/unaudited.ts';
-import { hash } from 'node:crypto';
 
 /** A time in whole milliseconds since the epoch; a program's own clock may tell parts of them. */
 const at = z.number().transform(Math.round);
@@ -31,11 +31,9 @@ const run = z.object({
   mode: text,
   /** What asked for the run: schedule, event, command or program. */
   by: text,
-  /** Who gave the command; null if no person did. */
   name: optional,
   /** The fingerprint of how the CRM is read and mapped. */
   mapping: optional,
-  /** The run that this one undoes. */
   undoes: optional.default(null),
 });
 
@@ -47,7 +45,6 @@ const write = z.object({
   op: z.enum(ops),
   /** The channel of a contact; '' for the whole record. */
   part: text,
-  /** The rule or gate that asked for the change. */
   rule: text,
   outcome: z.enum(writeOutcomes),
   /** What the platform showed before the change: a subscription, `none`, or a fingerprint. */
@@ -75,7 +72,6 @@ const decision = z.object({
   at,
   /** What was decided, named by its command: approve, reject, resolve, allow, forget … */
   what: text,
-  /** Who decided. */
   name: text,
   reason: optional,
   /** What the decision is about: a plan, a channel, a choice. */
@@ -89,7 +85,6 @@ const decision = z.object({
   signer: optional.default(null),
 });
 
-/** `by`: who asked for it. */
 const erasure = z.object({ type: z.literal('erasure'), at, by: text });
 
 const key = z.object({ type: z.literal('key'), at, id: text, publicKey: text });
@@ -110,40 +105,30 @@ const pruning = z.object({
   hash: text,
 });
 
-/** The types as they are stored: those that occur often are short. */
-const tags = {
-  run: 'run',
-  write: 'w',
-  decision: 'decision',
-  erasure: 'erasure',
-  key: 'key',
-  gap: 'gap',
-  pruning: 'pruning',
-};
-const typeOfTag = new Map<string, string>(Object.entries(tags).map(([type, tag]) => [tag, type]));
-
-const schemas = { run, write, decision, erasure, key, gap, pruning };
-const entry = z.discriminatedUnion('type', [run, write, decision, erasure, key, gap, pruning]);
+const entries = [run, write, decision, erasure, key, gap, pruning] as const;
+const entry = z.discriminatedUnion('type', entries);
 
 /** One entry, without its place in the chain and without the person. */
 export type AuditEntry = z.infer<typeof entry>;
-/** The entry of a run. */
 export type RunEntry = z.infer<typeof run>;
-/** The entry of a decision. */
 export type DecisionEntry = z.infer<typeof decision>;
-/** The entry of a change that was sent. */
 export type WriteEntry = z.infer<typeof write>;
 
-const namesByType = new Map(
-  Object.entries(schemas).map(([type, { shape }]) => [type, Object.keys(shape)]),
+/** The fields of each type, by the tag under which it is stored. The most frequent is short. */
+const tags = new Map(
+  entries.map(({ shape }) => {
+    const type = shape.type.value;
+    return [type === 'write' ? 'w' : type, { type, names: Object.keys(shape) }];
+  }),
 );
 
 /** Returns the text of an entry, which is stored and hashed. It ends before the trailing nulls. */
 export function encodeEntry(entry: AuditEntry): string {
+  const tag = entry.type === 'write' ? 'w' : entry.type;
   const byName: Record<string, unknown> = { ...entry };
-  const values = (namesByType.get(entry.type) ?? []).map((name) => byName[name] ?? null);
+  const values = (tags.get(tag)?.names ?? []).map((name) => byName[name] ?? null);
   const stated = values.slice(1, values.findLastIndex((value) => value !== null) + 1);
-  return JSON.stringify([tags[entry.type], ...stated]);
+  return JSON.stringify([tag, ...stated]);
 }
 
 const row = z.tuple([z.string()], z.unknown());
@@ -166,16 +151,14 @@ export function decodeEntry(body: string): AuditEntry {
 export function entryIn(body: string): AuditEntry | undefined {
   try {
     const [tag, ...stated] = row.parse(JSON.parse(body));
-    const type = typeOfTag.get(tag) ?? tag;
+    const { type, names = [] } = tags.get(tag) ?? {};
     const values = [type, ...stated];
-    const names = namesByType.get(type) ?? [];
     return entry.parse(Object.fromEntries(names.map((name, at) => [name, values[at] ?? null])));
   } catch {
     return undefined;
   }
 }
 
-/** A stored entry. */
 export interface StoredEntry {
   /** The number of the entry; they follow each other without a gap. */
   seq: number;

@@ -22,7 +22,6 @@ import {
 import type { MemoryTables } from './memory-tables.ts';
 import { randomBytesOf, type SigningKey } from './memory-key.ts';
 
-/** An entry to append. */
 export interface Appended {
   entry: AuditEntry;
   /** The address of the person it concerns; undefined if it concerns nobody. */
@@ -33,7 +32,6 @@ export interface Appended {
   run?: string | undefined;
 }
 
-/** A signed hash. */
 export interface Checkpoint {
   seq: number;
   /** The hash of the entry with this number. */
@@ -44,15 +42,12 @@ export interface Checkpoint {
   signature: Buffer;
 }
 
-/** The end of a chain. */
 export type Head = Pick<StoredEntry, 'seq' | 'hash'>;
 
-/** Returns the text that a checkpoint signs. */
 export function checkpointText(log: string, { seq, hash, at }: Head & { at: number }): string {
   return `crm-mirror audit log ${log}\n${seq}\n${hash.toString('hex')}\n${at}\n`;
 }
 
-/** The SQL that creates the tables of an empty log. */
 export const auditTables = `
   create table audit (
     seq integer primary key, person integer, body text not null, hash blob not null
@@ -74,7 +69,6 @@ const mostBetweenMs = 31 * 86_400_000;
 /** An open audit log. */
 export type AuditLog = ReturnType<typeof auditLogIn>;
 
-/** The log in an open memory. */
 export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
   const { one, all, value, has, each, run, meta, rows, immediately } = tables;
   // A memory may get another id; what was signed before names this one.
@@ -300,7 +294,6 @@ function peopleIn({ one, value, run, keyFor }: MemoryTables) {
     },
     /** Returns the person with this address, or undefined if the log knows none. */
     find: (address: Key): Person | undefined => search(address).found,
-    /** Returns the person with this mark, erased or not. */
     marked: one<[mark: Buffer], Person>('select id, mark from person where mark = ?'),
     /** Drops the person's key. Returns the person who is nobody from now on. */
     drop(address: Key): Person | undefined {

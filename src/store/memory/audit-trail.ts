@@ -122,7 +122,6 @@ function notWritten({ message }: Error): string {
   return `cannot be written (${message})`;
 }
 
-/** The number of rows that are moved before other tasks need a turn. */
 const atOnce = 500;
 
 /**
@@ -234,7 +233,6 @@ function entriesOf(
   });
 }
 
-/** What asked for a run. */
 const storedAsked = storedJson<Pick<RunEntry, 'by'> & Partial<RunEntry>>('who asked for a run');
 const storedReason = storedJson<ChangeReason>('the reason of a change');
 

@@ -8,7 +8,6 @@
  */
 import { createHmac, createSecretKey } from 'node:crypto';
 import type {
-  Cause,
   Entry,
   Identity,
   ListChanges,
@@ -18,7 +17,6 @@ import type {
 import type { Key } from '../../domain/record.ts';
 import type { MemoryTables } from './memory-tables.ts';
 
-/** The SQL that creates the tables of an empty list. */
 export const doNotContactTables = `
   create table do_not_contact (
     seq integer primary key,
@@ -38,17 +36,10 @@ interface Hashes {
   ids: readonly string[];
 }
 
-interface Stored {
-  seq: number;
-  part: string;
-  cause: Cause;
-  contact: string;
-  after: number | null;
-  by: number;
-  note: string | null;
-}
+type Stored = Omit<Entry, 'through' | 'bears'>;
 
-const columns = `e.seq, e.part, e.cause, e.contact, e.made_after "after", e.made_by "by", e.note`;
+const columns = `e.seq, e.part, e.cause, nullif(e.contact, '') contact, e.made_after "after",
+  e.made_by "by", e.note`;
 
 /** Returns how often the list of a memory was written; 0 if that cannot be read. */
 export function writesIn(meta: Pick<MemoryTables['meta'], 'get'>): number {
@@ -60,7 +51,7 @@ export type DoNotContactList = ReturnType<ReturnType<typeof doNotContactIn>['lis
 
 /** The list in an open memory. */
 export function doNotContactIn(tables: MemoryTables) {
-  const { all, value, has, run, meta, id, immediately } = tables;
+  const { all, number, has, run, meta, id, immediately } = tables;
   const hash = hasher(tables.keyFor('do-not-contact 1'));
   const hashes = ({ key: address, ids }: Identity) => ({
     address: hash('address', address),
@@ -81,23 +72,16 @@ export function doNotContactIn(tables: MemoryTables) {
   const concerning = ({ address, ids }: Hashes): Entry[] => {
     const own = ofAddress(address).map((row): Entry => {
       const bears = row.cause === 'bounce' || ids.every((each) => isBorne(each, row.seq));
-      return { ...row, contact: row.contact || null, through: 'address', bears };
+      return { ...row, through: 'address', bears };
     });
+    const rows = ids.flatMap((each) => ofId(each, address));
     const others = new Map(
-      ids
-        .flatMap((each) => ofId(each, address))
-        .map((row): [number, Entry] => {
-          const contact = row.contact || null;
-          return [row.seq, { ...row, contact, through: 'id', bears: true }];
-        }),
+      rows.map((row): [number, Entry] => [row.seq, { ...row, through: 'id', bears: true }]),
     );
     return [...own, ...others.values()];
   };
-  const lastEntry = value<[], number>('select max(seq) from do_not_contact');
-  const newest = (): number => lastEntry() ?? 0;
-  const countAll = value<[], number>('select count(*) from do_not_contact');
+  const newest = number<[]>('select ifnull(max(seq), 0) from do_not_contact');
   const reached = (): number => writesIn(meta);
-
   const standing = `cause = 'erasure' and ended_at is null`;
   const isAnyErased = has<[after: number]>(
     `select 1 from do_not_contact where seq > ? and ${standing} limit 1`,
@@ -110,12 +94,9 @@ export function doNotContactIn(tables: MemoryTables) {
   // all people and may be very long.
   let none = 0;
 
-  const add = value<
-    Omit<RememberedOptOut, 'contact'> & { address: string; contact: string },
-    number
-  >(
+  const add = number<RememberedOptOut & { address: string }>(
     `insert into do_not_contact (address, part, cause, contact, made_after, made_by, note)
-     values (@address, @part, @cause, @contact, @after, @by, @note)
+     values (@address, @part, @cause, ifnull(@contact, ''), @after, @by, @note)
      on conflict (address, part, cause, contact) where ended_at is null do update
      set made_by = max(made_by, excluded.made_by), note = ifnull(excluded.note, note)
      returning seq`,
@@ -126,12 +107,12 @@ export function doNotContactIn(tables: MemoryTables) {
   const end = run<[at: number, why: string, seq: number]>(
     'update do_not_contact set ended_at = ?, ended = ? where seq = ? and ended_at is null',
   );
-  const again = value<[seq: number], number>(
+  const again = number<[seq: number]>(
     `insert into do_not_contact (address, part, cause, contact, made_after, made_by, note)
      select address, part, cause, contact, made_after, made_by, note
      from do_not_contact where seq = ? returning seq`,
   );
-  const bearAgain = run<[next: number, seq: number, but: string]>(
+  const bearAgain = run<[next: number, seq: number, but: readonly string[]]>(
     `insert into bearer select id, ? from bearer
      where entry = ? and id not in (select value from json_each(?))`,
   );
@@ -143,13 +124,12 @@ export function doNotContactIn(tables: MemoryTables) {
     for (const { seq, why } of what.ends) end(at, why, seq);
     for (const seq of what.frees ?? []) {
       if (end(at, 'freed from the CRM ids of another address', seq) === 0) continue;
-      bearAgain(again(seq) ?? seq, seq, JSON.stringify(ids));
+      bearAgain(again(seq), seq, ids);
     }
-    for (const { part, cause, contact, after, by, note = null } of what.adds) {
-      const seq = add({ address, part, cause, contact: contact ?? '', after, by, note });
+    for (const { note = null, ...optOut } of what.adds) {
+      const seq = add({ address, ...optOut, note });
       // A bounce belongs to the address only.
-      if (seq === undefined || cause === 'bounce') continue;
-      for (const each of ids) bear(each, seq);
+      for (const each of optOut.cause === 'bounce' ? [] : ids) bear(each, seq);
     }
   };
   const shared = {
@@ -161,12 +141,10 @@ export function doNotContactIn(tables: MemoryTables) {
      */
     // An empty list is not queried, because a first load queries it for all people.
     concerning: (who: Identity): Entry[] => (isAny() ? concerning(hashes(who)) : []),
-    /** Returns how often the list has been written. */
     reached,
     /** Returns the number of the newest entry; later entries have greater numbers. */
     newest,
-    /** Returns the number of entries, ended ones included. */
-    size: (): number => countAll() ?? 0,
+    size: number<[]>('select count(*) from do_not_contact'),
     /**
      * Returns a function that returns whether an address was forgotten on request, or undefined if
      * none was.

@@ -28,7 +28,6 @@ export interface MemoryKey {
 export interface SigningKey {
   /** Identifies the key: 16 hexadecimal digits of the hash of the public key. */
   id: string;
-  /** The public key in PEM form. */
   publicKey: string;
   sign(text: string): Buffer;
 }
@@ -73,7 +72,6 @@ export function keyFor(purpose: string, secret: string): Buffer {
   return Buffer.from(hkdfSync('sha256', Buffer.from(secret, 'hex'), '', purpose, 32));
 }
 
-/** Returns the id of a public key in PEM form. */
 export function keyId(publicKey: string): string {
   return createHash('sha256').update(publicKey).digest('hex').slice(0, 16);
 }

@@ -24,7 +24,6 @@ export function tablesOf(
     ...statements,
     meta,
     id: meta.get('id') ?? '',
-    /** Returns the key for one purpose. */
     keyFor: (purpose: string): Buffer => keyFor(`crm-mirror ${purpose}`, secret),
     /** Runs work that writes in a transaction of its own. */
     immediately: <T>(work: () => T): T => patiently(() => transactions.immediate(work)),

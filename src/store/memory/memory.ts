@@ -45,7 +45,6 @@ import {
 import { tablesOf } from './memory-tables.ts';
 import { requestsIn, requestTable } from './requests.ts';
 
-/** The files of a memory. */
 export interface MemoryPlace {
   path: string;
   /** The file of its key, created on first use. */
@@ -61,7 +60,6 @@ export interface KnownMemory {
   reached: number;
 }
 
-/** The options for opening a memory for writing. */
 export interface Opening {
   /** Undefined if the snapshot does not know a memory yet. */
   known: KnownMemory | undefined;
@@ -164,13 +162,11 @@ function memoryIn(db: Database.Database, key: MemoryKey, patiently: Wait) {
   const requests = requestsIn(tables);
   const truncateLog = tables.value<[], number>('pragma wal_checkpoint(truncate)');
   return {
-    /** Identifies the memory; the snapshot stores it. */
     id: tables.id,
     /** Returns the do-not-contact list, for one run. */
     list: doNotContact.list,
     log,
     requests,
-    /** The keys of the memory. */
     key,
     /**
      * Removes what the memory has of a person, all of it or nothing: the key in the audit log, of
@@ -193,7 +189,6 @@ function memoryIn(db: Database.Database, key: MemoryKey, patiently: Wait) {
         fix: 'run it again',
       });
     },
-    /** Removes all requests. */
     forgetRequests: (): void => {
       if (requests.clear()) truncateLog();
     },

@@ -8,7 +8,6 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Attempt } from '../../domain/exchange.ts';
 import type { Requests, Secrets, StoredRequest } from './requests.ts';
 
-/** The log of one mirror. */
 export interface RequestLog {
   /** Returns a writer for one connection to the platform, which at most one run uses at a time. */
   writer(): RequestWriter;
@@ -16,7 +15,6 @@ export interface RequestLog {
   close(): void;
 }
 
-/** Writes the requests of one connection. */
 export interface RequestWriter {
   record(attempt: Attempt): void;
   /** Sets the run that the following requests belong to; undefined if they belong to none. */
@@ -25,7 +23,6 @@ export interface RequestWriter {
   flush(): void;
 }
 
-/** The settings of a log. */
 export interface LogOptions {
   requests: Requests;
   /** How long rows are kept, in milliseconds. */
@@ -46,11 +43,15 @@ const flushAtRows = 500;
 export function collectRequests(options: LogOptions): RequestLog {
   const { requests, keepMs, clock } = options;
   let isSaid = false;
-  const say = (error: unknown): void => {
-    if (isSaid) return;
-    isSaid = true;
-    const why = error instanceof Error ? error.message : String(error);
-    options.warn(`some requests are missing from the request log (${why})`);
+  const attempt = (work: () => void): void => {
+    try {
+      work();
+    } catch (error) {
+      if (isSaid) return;
+      isSaid = true;
+      const why = error instanceof Error ? error.message : String(error);
+      options.warn(`some requests are missing from the request log (${why})`);
+    }
   };
   const buffered: Row[] = [];
   const closed = new AbortController();
@@ -59,11 +60,11 @@ export function collectRequests(options: LogOptions): RequestLog {
   const bounds = () => ({ since: clock.now() - keepMs, bytes: options.bytes });
   const flush = (): void => {
     const batch = buffered.splice(0);
-    attempted(() => {
+    attempt(() => {
       const rows = batch.map((row) => stored(row, requests.secrets, options.hides));
       if (rows.length > 0) requests.append(rows);
       requests.trim(bounds());
-    }, say);
+    });
   };
   const flushIn = (when: keyof typeof due, ms: number): void => {
     if (due[when]) return;
@@ -86,7 +87,7 @@ export function collectRequests(options: LogOptions): RequestLog {
     writer() {
       let run: string | undefined;
       return {
-        record: (attempt) => put({ attempt, run }),
+        record: (made) => put({ attempt: made, run }),
         setRun: (id) => void (run = id),
         flush,
       };
@@ -94,9 +95,9 @@ export function collectRequests(options: LogOptions): RequestLog {
     close() {
       closed.abort();
       flush();
-      attempted(() => {
+      attempt(() => {
         while (requests.trim(bounds()));
-      }, say);
+      });
     },
   };
 }
@@ -104,14 +105,6 @@ export function collectRequests(options: LogOptions): RequestLog {
 interface Row {
   attempt: Attempt;
   run: string | undefined;
-}
-
-function attempted(work: () => void, failed: (error: unknown) => void): void {
-  try {
-    work();
-  } catch (error) {
-    failed(error);
-  }
 }
 
 const idHeaders = ['x-request-id', 'request-id', 'x-correlation-id', 'cf-ray'] as const;

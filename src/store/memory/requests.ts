@@ -14,7 +14,6 @@ import type { MemoryTables } from './memory-tables.ts';
 export interface Content {
   method: string;
   path: string;
-  /** The address of the person. */
   person: string | null;
   /** The platform's id of the request. */
   requestId: string | null;
@@ -23,7 +22,6 @@ export interface Content {
   failure: string | null;
 }
 
-/** One row. */
 export interface StoredRequest {
   at: number;
   run: string | null;
@@ -54,7 +52,6 @@ export interface RequestFilter {
   person: string | ((address: string) => boolean) | undefined;
 }
 
-/** One logged request. */
 export type LoggedRequest = Omit<StoredRequest, 'person' | 'contact' | 'content'> & Content;
 
 /**
@@ -68,7 +65,6 @@ export interface FailedRequests {
   at: number;
 }
 
-/** The SQL that creates the table. */
 export const requestTable = `
   create table request (
     id integer primary key, at integer not null, run text, route text not null, status integer,

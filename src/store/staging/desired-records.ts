@@ -114,7 +114,6 @@ const faultColumns = faultNames.map((name) =>
 
 const undecidedRow = storedJson<DesiredRow>('a staged record');
 
-/** Keeps records until a whole reading has shown what their columns hold. */
 function undecidedIn(db: Statements) {
   const keep = db.run<[RecordTypeName, row: string]>(
     'insert into temp.undecided (kind, row) values (?, ?)',
@@ -227,7 +226,6 @@ function sharedIn(db: Statements) {
       sharedStrange(range);
       sharedKnown(range);
     },
-    /** Marks all records with the shared ids as invalid. */
     invalidateSharedIds: db.run<
       { kind: RecordTypeName } & Required<Pick<Fault, 'cause' | 'reason' | 'fix'>>
     >(
@@ -250,7 +248,6 @@ interface StoredDesired
     Omit<DesiredRow, 'wants' | 'invalid' | 'key'>,
     Partial<Omit<Fault, 'noAddress' | 'mayOptOut'>> {
   key: string;
-  /** The place of the record in the reading. */
   seq: number;
   wants: 0 | 1;
   noAddress?: 0 | 1;

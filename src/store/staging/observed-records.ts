@@ -103,7 +103,6 @@ export function observedIn(db: Statements) {
        from temp.observed indexed by observed_by_key where kind = ? and key = ? order by id`,
       withoutNull,
     ),
-    /** Returns the record with this id if it was observed under another key. */
     elsewhere: db.one<[id: string, RecordTypeName, notKey: Key], ObservedRow>(
       `select ${storedColumns}
        from temp.observed indexed by observed_by_id

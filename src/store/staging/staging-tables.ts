@@ -29,7 +29,6 @@ export const observedIndexes: readonly BulkIndex[] = [
   bulkIndex('observed_by_key', 'observed (key, kind, fingerprint)'),
 ];
 
-/** The index of `unsorted`, by which its rows are sorted. */
 export const unsortedIndex = bulkIndex('unsorted_by_key', 'unsorted (kind, key, id, seq)');
 
 /**

@@ -42,19 +42,16 @@ export function stagingIn(db: Statements) {
   };
 }
 
-/** Changes of a plan that are shown together. */
 export interface ChangeGroup {
   kind: RecordTypeName;
   /** The changes that complete the creation of a record belong to its `create`. */
   op: Op;
-  /** Whether a guard withholds the changes. */
   held: boolean;
   n: number;
   /** The number of changes without those that complete a creation. */
   own: number;
 }
 
-/** The operation under which a change is shown. */
 const shownOp = `case
   when op = 'complete' then 'create'
   when op = 'opt_in' and exists (

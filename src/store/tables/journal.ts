@@ -18,7 +18,6 @@ export const alreadyThere = 'already there';
 export const plannedAgain = 'planned again after the creation';
 
 interface Move {
-  /** In milliseconds since the epoch. */
   at: number;
   reason?: string | undefined;
   fix?: string | undefined;
@@ -44,7 +43,6 @@ export interface JournalTally extends JournaledOp {
 /** The columns of a change, of which null is undefined. */
 const columns = `seq, run, kind, key, op, part, target, body, phase, guard, state, sent_at "sentAt"`;
 
-/** The columns that a staged change brings into the journal. */
 const carried = 'kind, key, op, part, target, body, phase, guard, why, before, approved';
 
 /** Selects the changes with an outcome that does not wait for the audit log. */

@@ -30,7 +30,6 @@ interface KnownProblem {
    * parked.
    */
   desired: string | undefined;
-  /** The number of times that the change was rejected. */
   attempts: number;
   /** When a rejected opt-out is due again; undefined for all other problems. */
   retryAt: number | undefined;
@@ -50,7 +49,6 @@ export interface Unread {
   /** Rejected changes other than opt-outs, and rejected opt-outs. */
   rejected: number;
   refused: number;
-  /** The oldest rejected opt-outs. */
   optOuts: RefusedOptOut[];
   /** The oldest opt-outs that may be waiting, because they cannot be read. */
   unreadable: Pick<RecordProblem, 'kind' | 'key' | 'reason' | 'fix'>[];
@@ -356,17 +354,14 @@ export interface UnmanagedPart {
  */
 export function unmanagedIn(db: Statements) {
   return {
-    /** Returns all of these people, by key. */
     list: db.all<[RecordTypeName], UnmanagedPart>(
       `select key, part, cause, decided from problem
        where kind = ? and cause in ${causes} order by key, part`,
     ),
-    /** Counts the people by cause, without the acknowledged ones. */
     counts: db.all<[RecordTypeName], { cause: UnmanagedCause; count: number }>(
       `select cause, count(distinct key) count from problem
        where kind = ? and cause in ${causes} and ${isHeard} group by cause`,
     ),
-    /** Returns the parts of a record about which an operator has decided this. */
     decided: db.values<[RecordTypeName, Key, as: UnmanagedDecision], string>(
       `select part from problem
        where kind = ? and key = ? and cause in ${causes} and decided = ?`,
@@ -389,7 +384,6 @@ export function unmanagedIn(db: Statements) {
          and not exists (select 1 from temp.desired d where d.kind = p.kind and d.key = p.key
            and (d.presence = 'present' or d.reason is not null))`,
     ),
-    /** Drops what was noticed of a part that has just been opted out. */
     mend: db.run<[RecordTypeName, Key, part: string]>(
       `delete from temp.noticed where kind = ? and key = ? and part = ? and cause in ${causes}`,
     ),
@@ -453,7 +447,6 @@ export function unreadableOptOutsIn(db: Statements) {
       return is === undefined ? is : is === 1;
     },
     count: db.number<[]>(`select count(*) from problem where ${found}`),
-    /** Returns up to `count` of these people, oldest first. */
     list: db.all<[count: number], UnreadableOptOut>(listed(found)),
     /** Returns up to `count` of those whose record is not in this run's incremental reading. */
     unread: db.all<[RecordTypeName, count: number], UnreadableOptOut>(

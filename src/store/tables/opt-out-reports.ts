@@ -9,7 +9,6 @@ export interface ReturnedRow extends OptOutReport {
   state: ReturnState;
   reason: string | null;
   fix: string | null;
-  /** The number of failed attempts. */
   attempts: number;
   /** When the opt-out was first observed. */
   plannedAt: number;
@@ -25,7 +24,6 @@ interface Moved {
   fix?: string | undefined;
   /** When a rejected report is due again. */
   retryAt?: number | undefined;
-  /** Whether another attempt has failed. */
   tried?: boolean;
 }
 
@@ -94,11 +92,9 @@ function reportsIn(db: Statements) {
       (where) => `select ${columns} from returned where ${where}`,
       'returned',
     ),
-    /** Returns the recorded people who may have opted out, of a range of keys or of one key. */
     leavers: leavers('recorded'),
     /** Returns the same people, from the rows that this run's decisions have noted. */
     noted: leavers('temp.noted'),
-    /** Returns the keys that have a conflict in this run but no recorded row. */
     barred: either<{ key: Key }>(
       (where) =>
         `select distinct key from temp.noticed where ${where} and class = 'conflict'
@@ -152,7 +148,6 @@ function dueReportsIn(db: Statements) {
        where ${isOpen} and key = @key and ${isDue} order by attempts, seq limit @count`,
     ),
     unknown: (kind: RecordTypeName) => ofState({ kind, state: 'unknown', count: 1_000_000 }),
-    /** Returns up to `count` rejected reports, oldest first. */
     rejected: (kind: RecordTypeName, count: number) => ofState({ kind, state: 'rejected', count }),
     counts: db.only<{ kind: RecordTypeName }, ReturnCounts>(
       `select count(*) filter (where ${isWaiting}) waiting,

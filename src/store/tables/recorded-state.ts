@@ -53,7 +53,6 @@ export function recordedIn(db: Statements) {
 
 function originsIn(db: Statements) {
   return {
-    /** Returns the rows with other keys under which a source id was known. */
     ofOrigin: db.all<[RecordTypeName, id: string, notKey: Key], RecordedRow>(
       `select ${columnsOf('r')} from origin o join recorded r on r.kind = o.kind and r.key = o.key
        where o.kind = ? and o.id = ? and o.key <> ?`,
@@ -153,7 +152,6 @@ function platformIdsIn(db: Statements) {
        order by key`,
       withoutNull,
     ),
-    /** Counts the rows of a range with a platform id that is not in this run's listing. */
     countUnlisted: db.number<RecordRange>(`select count(*) ${unlisted}`),
     /** Returns up to `most` of these rows in key order, without the first `from` rows. */
     unlisted: db.all<RecordRange & { from: number; most: number }, RecordedRow>(

@@ -10,7 +10,6 @@ import { inRange, type RecordRange } from '../database/key-range.ts';
 type ChangeTally = Omit<JournalTally, 'further'>;
 type Counts = Readonly<Record<string, number>>;
 
-/** The figures of a run at its end. */
 export interface RunFigures {
   run: string;
   at: number;
@@ -23,7 +22,6 @@ export interface RunFigures {
   used: number | null;
   /** The age of the last proven run; null if there is none. */
   proofMs: number | null;
-  /** The number of changes that the platform acknowledged. */
   changed: number;
   changes: readonly ChangeTally[];
   /** The number of people subscribed by channel; null if they were not counted. */
@@ -96,7 +94,6 @@ export function figuresIn(db: Statements) {
        where run = @run and phase = 0 and kind = 'contact' and op = 'opt_out' and state = 'acked'
        group by origin`,
     ),
-    /** Counts the people of a range who are subscribed, by channel. */
     subscribed: db.all<RecordRange, { channel: string; n: number }>(
       `select c.key channel, count(*) n from recorded r, json_each(r.body, '$.channels') c
        where ${inRange('r')} and c.value ->> '$.is' = 'opt_in' and not instr(r.body, '"left":{')
@@ -113,7 +110,6 @@ export function figuresIn(db: Statements) {
            where ${inRange('r')} and instr(r.body, '"left":{'))
        where seen > @since and after is not null group by day`,
     ),
-    /** Returns when people were last counted; undefined if never. */
     countedAt: db.value<[], number>('select max(at) from run_figures where people is not null'),
     firstSince: db.value<[since: number], number>('select min(at) from run_figures where at >= ?'),
     /** Returns the largest values of the runs in each step. */

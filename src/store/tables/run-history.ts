@@ -50,7 +50,6 @@ const columns =
   'id, number, mode, status, plan, started_at startedAt, ended_at endedAt, summary, asked';
 const newestFirst = 'order by number desc, started_at desc, id desc';
 
-/** Records when runs start and how they end. */
 export function runsIn(db: Statements) {
   // Only the runs that are returned are read with their summaries.
   const newest = db.all<Required<RunFilter> & { count: number }, KeptRun>(
@@ -72,7 +71,6 @@ export function runsIn(db: Statements) {
       `update run set status = @status, plan = @plan, summary = @summary, ended_at = @at
        where id = @id`,
     ),
-    /** Deletes a run that is not worth listing. */
     drop: db.run<[id: string]>('delete from run where id = ?'),
     get: db.one<[id: string], KeptRun>(`select ${columns} from run where id = ?`),
     /** Returns the newest runs that a filter selects, newest first. */
@@ -101,7 +99,6 @@ export function runsIn(db: Statements) {
          and asked ->> '$.mapping' is not null and coalesce(summary ->> '$.only', '') <> 'templates'
        ${newestFirst} limit 1`,
     ),
-    /** Deletes runs that ended before `before`, in milliseconds since the epoch. */
     prune: db.run<[before: number]>('delete from run where ended_at < ?'),
   };
 }
@@ -128,7 +125,6 @@ function ofApproval(column: string): string {
     where a.plan = change.approved and ${isAfter('change', 'a')})`;
 }
 
-/** Selects a KeptChange from the table `change`. */
 const keptColumns = `kind, key, op, part, state, reason, fix, planned_at plannedAt,
   sent_at sentAt, ended_at endedAt,
   ${ofApproval('plan')} approvedPlan, ${ofApproval('decided_by')} approvedBy,
@@ -211,7 +207,6 @@ export function historyIn(db: Statements) {
          and not exists (select 1 from recorded r where r.kind = p.kind and r.key = p.key)
        order by p.key`,
     ),
-    /** Returns the changes of a record and their outcomes, newest first. */
     changes: db.all<[RecordTypeName, Key, count: number], KeptChange & { run: string }>(
       `select run, ${keptColumns} from change indexed by change_by_key
        where kind = ? and key = ? order by seq desc limit ?`,

@@ -20,7 +20,6 @@ import { inRange, type RecordName, type RecordRange } from '../database/key-rang
 
 /** What the staged records are. */
 interface StoredReading {
-  /** The keys to leave out. */
   but: readonly Key[];
   /** Whether the records are as the source has them, and the run acts on all of them. */
   certified: boolean;
@@ -96,12 +95,10 @@ export function statedConsentsIn(db: Statements) {
          select 1 from stated o
          where o.kind = s.kind and o.key = @key and o.id = s.id and o.part = s.part)`,
     ),
-    /** Returns the staged keys of a range of which nothing is stored yet. */
     newKeys: db.values<RecordRange, Key>(
       `select distinct key from temp.staged s where ${inRange('s')}
          and not exists (select 1 from stated o where o.kind = s.kind and o.key = s.key)`,
     ),
-    /** Stores what the staged records of a range state. */
     store(range: RecordRange, reading: StoredReading): void {
       const { certified, whole, at } = reading;
       (certified ? storeAll : storeOptOuts)({ ...range, ...reading });

@@ -21,7 +21,6 @@ interface ChangeOutcome {
   outcome: WriteOutcome;
   /** The status of the platform's answer; undefined if there was none. */
   status: number | undefined;
-  /** The platform's id of the request. */
   request: string | undefined;
 }
 
@@ -92,7 +91,6 @@ export function unauditedIn(db: Statements) {
     addUnanswered: (these: Unanswered) => addUnanswered({ ...these, writer }),
     /** Remembers an entry. Returns its id. */
     addEntry: (entry: NewEntry) => addEntry({ ...entry, writer }),
-    /** Replaces an entry that the log does not have yet. */
     replaceEntry: db.run<[entry: string, id: number]>(
       'update unaudited set entry = ? where id = ?',
     ),
