@@ -72,6 +72,7 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
       const module = await called.load();
       const command = called.name.split(' ').reduce(memberOf, program);
       module.options(command);
+      if (module.help) command.addHelpText('after', `\n${module.help.replace(/^\n/, '')}`);
       const { name, example } = called;
       if (example) command.addHelpText('after', `\nExample: crm-mirror ${name} ${example}`);
       command.action(async () => {

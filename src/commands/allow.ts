@@ -16,18 +16,17 @@ interface Flags extends PersonFlags {
 export function options(command: Command): void {
   personOptions(lookOptions(command))
     .requiredOption('--reason <text>', 'why; the do-not-contact list keeps it, with the date')
-    .option('--by <name>', 'who decides (the user and host that call it)')
-    .addHelpText(
-      'after',
-      '\nRemoves the entries of the do-not-contact list for this address, and for the ids that the CRM ' +
-        'has for it: an erasure, and what else the list remembers of an earlier contact. An entry of ' +
-        'another address that was found by such an id stays with that address. If the contact vanished ' +
-        'from the platform, its record in the snapshot is dropped too: the person counts as never seen. ' +
-        'If the mirror opted the person out because the CRM said so, any CRM record that says in may opt ' +
-        'them in again. What the platform shows of the person still counts: somebody who unsubscribed, ' +
-        'or opted out of a channel there, stays out.',
-    );
+    .option('--by <name>', 'who decides (the user and host that call it)');
 }
+
+export const help = `
+Removes the entries of the do-not-contact list for this address, and for the ids that the CRM has
+for it: an erasure, and what else the list remembers of an earlier contact. An entry of another
+address that was found by such an id stays with that address. If the contact vanished from the
+platform, its record in the snapshot is dropped too: the person counts as never seen. If the
+mirror opted the person out because the CRM said so, any CRM record that says in may opt them in
+again. What the platform shows of the person still counts: somebody who unsubscribed, or opted out
+of a channel there, stays out.`;
 
 /**
  * Removes the person's entries from the do-not-contact list, and releases whatever would add them

@@ -45,12 +45,9 @@ export const parts = {
         .option(
           '--head <seq:hash>',
           'an end of this log that you kept elsewhere (head in the JSON), so that a cut end is found',
-        )
-        .addHelpText(
-          'after',
-          '\nThe exit code is 0 only if the log is whole. It reads the log only and works during a run.',
         );
     },
+    help: 'The exit code is 0 only if the log is whole. It reads the log only and works during a run.',
     run: verify,
   },
   show: {
@@ -60,13 +57,14 @@ export const parts = {
           '<record>',
           'an address, a hash, a CRM id, the key of a template, the hash of a plan, or the mark of a person in an export',
         )
-        .option('--since <time>', 'only entries from then on: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
-        .addHelpText(
-          'after',
-          '\nThe oldest first. The log itself contains no address: it is found by a keyed hash, which ' +
-            '`forget` drops. It reads the log only and works during a run.',
+        .option(
+          '--since <time>',
+          'only entries from then on: 2026-03-01T12:00:00Z, 2026-03-01, 7d',
         );
     },
+    help:
+      'The oldest first. The log itself contains no address: it is found by a keyed hash, which ' +
+      '`forget` drops. It reads the log only and works during a run.',
     run: show,
   },
   export: {
@@ -78,13 +76,11 @@ export const parts = {
             .choices(['jsonl', 'csv'])
             .default('jsonl'),
         )
-        .option('--output <file>', 'write to this file, which must not exist, and not to stdout')
-        .addHelpText(
-          'after',
-          '\nIt contains no address: people are marks of this log (person), which `audit show` finds by ' +
-            'the address. It reads the log only and works during a run.',
-        );
+        .option('--output <file>', 'write to this file, which must not exist, and not to stdout');
     },
+    help:
+      'It contains no address: people are marks of this log (person), which `audit show` finds by ' +
+      'the address. It reads the log only and works during a run.',
     run: exportAll,
   },
 } satisfies Record<string, CommandModule>;

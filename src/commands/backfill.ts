@@ -3,11 +3,11 @@ import { pass, passOptions, writingOptions, type PassFlags } from '../app/run/ru
 import type { Shell } from '../compose/process-shell.ts';
 
 export function options(command: Command): void {
-  writingOptions(passOptions(command)).addHelpText(
-    'after',
-    '\nStop it whenever you like: what was done is recorded, and the next call goes on from there.',
-  );
+  writingOptions(passOptions(command));
 }
+
+export const help = `
+Stop it whenever you like: what was done is recorded, and the next call goes on from there.`;
 
 /**
  * Starts a full run that deletes nobody and whose creations no guard withholds. Completed work is

@@ -9,17 +9,15 @@ import type { Shell } from '../compose/process-shell.ts';
 import { instant, size } from '../compose/output/format-values.ts';
 
 export function options(command: Command): void {
-  lookOptions(command)
-    .argument('<file>', 'where the copy goes; nothing is overwritten')
-    .addHelpText(
-      'after',
-      '\nAlso writes FILE-memory, a copy of the memory (do-not-contact list, audit log and request log), ' +
-        'and its key, FILE-memory-key. A key that the configuration keeps elsewhere is not copied. Each ' +
-        'copy shows one moment, also while a run is writing, and is checked before it gets its name. ' +
-        'To restore them: docs/backup-and-restore.md. ' +
-        'The copies contain addresses: protect them as you protect the CRM.',
-    );
+  lookOptions(command).argument('<file>', 'where the copy goes; nothing is overwritten');
 }
+
+export const help = `
+Also writes FILE-memory, a copy of the memory (do-not-contact list, audit log and request log),
+and its key, FILE-memory-key. A key that the configuration keeps elsewhere is not copied. Each
+copy shows one moment, also while a run is writing, and is checked before it gets its name. To
+restore them: docs/backup-and-restore.md. The copies contain addresses: protect them as you
+protect the CRM.`;
 
 /** Copies the snapshot, the memory and its key. Throws Invalid if there is no snapshot. */
 export async function run(command: Command, shell: Shell): Promise<number> {

@@ -36,14 +36,13 @@ export function options(command: Command): void {
     .option('--add-user <name>', 'add a user to server.users, print a new password, and end')
     .addOption(
       new Option('--role <role>', 'what that user may do').choices(roles).default('viewer'),
-    )
-    .addHelpText(
-      'after',
-      '\nReads the snapshot only, so it works beside runs from cron and beside a worker, which has the ' +
-        'same console in its own server. Without a file of users (server.users), it prints a link that ' +
-        'lets only you in, and you may do everything that the commands can.',
     );
 }
+
+export const help = `
+Reads the snapshot only, so it works beside runs from cron and beside a worker, which has the same
+console in its own server. Without a file of users (server.users), it prints a link that lets only
+you in, and you may do everything that the commands can.`;
 
 /** Serves the console. Returns the exit code for the signal. */
 export async function run(command: Command, shell: Shell): Promise<number> {

@@ -52,31 +52,29 @@ export function options(command: Command): void {
       '--seed-file <file>',
       'what is there at first, as YAML or JSON; not for a --data in use',
     )
-    .option('--json', 'print one JSON document')
-    .addHelpText('after', legend);
+    .option('--json', 'print one JSON document');
 }
 
-function legend(): string {
-  const named = algorithms.map(({ name, line }) => ({ text: name, line }));
-  return [
-    '\nAlgorithms:',
-    ...helpList(named),
-    '\nQuirks, seen on real platforms; several compose:',
-    ...helpList(spellings()),
-    ...faultsHelp(),
-  ].join('\n');
-}
+const named = algorithms.map(({ name, line }) => ({ text: name, line }));
+
+export const help = `
+Algorithms:
+${helpList(named)}
+
+Quirks, seen on real platforms; several compose:
+${helpList(spellings())}
+${faultsHelp()}`;
 
 /** Returns the part of a help that lists the faults. */
-export function faultsHelp(): string[] {
+export function faultsHelp(): string {
   const faults = faultKinds.map(({ name, line }) => ({ text: name, line }));
   const title = 'Faults, each with a rate from 0 to 1 (default 1) and a route (default all):';
-  return [`\n${title}`, ...helpList(faults)];
+  return `\n${title}\n${helpList(faults)}`;
 }
 
-function helpList(rows: readonly { text: string; line: string }[]): string[] {
+function helpList(rows: readonly { text: string; line: string }[]): string {
   const width = Math.max(...rows.map(({ text }) => text.length));
-  return rows.map(({ text, line }) => `  ${text.padEnd(width)}  ${line}`);
+  return rows.map(({ text, line }) => `  ${text.padEnd(width)}  ${line}`).join('\n');
 }
 
 /**

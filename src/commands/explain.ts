@@ -47,18 +47,18 @@ export function options(command: Command): void {
       ]),
     )
     .option('--verify <file>', 'say whether the signature of such a file fits, and of which key')
-    .option('--public-key <file...>', 'with --verify: accept only these keys (PEM)')
-    .addHelpText(
-      'after',
-      '\nReads the CRM, the platform, the snapshot, the do-not-contact list, the audit log and the ' +
-        'request log. Says first which mail the person receives and why, then what a run would do. ' +
-        'It changes nothing, and works during a run. It exits with 0 whatever it finds; with --json, ' +
-        '`crm.read` and `platform.read` say whether both sides could be read. Names and properties ' +
-        'are shown where addresses are.\n\n' +
-        "A file (--output) contains the person's address and data, and other people as hashes. It\n" +
-        'exits with 1 if a part could not be read, or if the audit log is not as it was written.',
-    );
+    .option('--public-key <file...>', 'with --verify: accept only these keys (PEM)');
 }
+
+export const help = `
+Reads the CRM, the platform, the snapshot, the do-not-contact list, the audit log and the request
+log. Says first which mail the person receives and why, then what a run would do. It changes
+nothing, and works during a run. It exits with 0 whatever it finds; with --json, \`crm.read\` and
+\`platform.read\` say whether both sides could be read. Names and properties are shown where
+addresses are.
+
+A file (--output) contains the person's address and data, and other people as hashes. It exits
+with 1 if a part could not be read, or if the audit log is not as it was written.`;
 
 /** Prints or writes everything known about one person, and why; or verifies such a file. */
 export async function run(command: Command, shell: Shell): Promise<number> {

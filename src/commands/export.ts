@@ -56,23 +56,22 @@ export const parts = {
           new Option('--status <status>', 'only this one, in any channel or in --channel').choices(
             statuses,
           ),
-        )
-        .addHelpText(
-          'after',
-          '\n  status      subscribed or unsubscribed (in a channel), all_mail: opted out of all mail, ' +
-            'blocked or suppressed; vanished: no longer on the platform\n' +
-            `${ownershipHelp}${reading} ` +
-            'People are hashes unless --addresses is given; a table at a terminal names them. The file ' +
-            'is readable for you alone (0600), and no cell of the CSV is a formula to a spreadsheet. ' +
-            'With --output, --json prints how many records were written.',
         );
     },
+    help:
+      '  status      subscribed or unsubscribed (in a channel), all_mail: opted out of all mail, ' +
+      'blocked or suppressed; vanished: no longer on the platform\n' +
+      `${ownershipHelp}${reading} ` +
+      'People are hashes unless --addresses is given; a table at a terminal names them. The file ' +
+      'is readable for you alone (0600), and no cell of the CSV is a formula to a spreadsheet. ' +
+      'With --output, --json prints how many records were written.',
     run: async (command, shell) => write('contact', command.opts<Flags>(), shell),
   },
   templates: {
     options: (command) => {
-      rowOptions(lookOptions(command)).addHelpText('after', `\n${ownershipHelp}${reading}`);
+      rowOptions(lookOptions(command));
     },
+    help: `${ownershipHelp}${reading}`,
     run: async (command, shell) => write('template', command.opts<Flags>(), shell),
   },
 } satisfies Record<string, CommandModule>;

@@ -22,18 +22,16 @@ interface Flags extends PersonFlags {
 
 export function options(command: Command): void {
   const named = personOptions(namingOptions(command));
-  named
-    .option('--yes', 'agree to it, and ask nothing')
-    .addHelpText(
-      'after',
-      '\nOpts the person out of everything, deletes every contact of the address on the platform, and ' +
-        'removes them from the snapshot, no matter who created them or what policy says. Only a keyed hash ' +
-        'stays, so that no run brings them back; `allow` takes that back. Remove them from the CRM too. ' +
-        'Other addresses that the same CRM record had are named, and not changed: forget each that is ' +
-        'the same person. Older backups still contain the person. On a terminal it asks; elsewhere it ' +
-        'needs --yes and the address, because nobody can see which person a hash means.',
-    );
+  named.option('--yes', 'agree to it, and ask nothing');
 }
+
+export const help = `
+Opts the person out of everything, deletes every contact of the address on the platform, and
+removes them from the snapshot, no matter who created them or what policy says. Only a keyed hash
+stays, so that no run brings them back; \`allow\` takes that back. Remove them from the CRM too.
+Other addresses that the same CRM record had are named, and not changed: forget each that is the
+same person. Older backups still contain the person. On a terminal it asks; elsewhere it needs
+--yes and the address, because nobody can see which person a hash means.`;
 
 /** Forgets one person. The exit code is 0 only if everything is done and certified. */
 export async function run(command: Command, shell: Shell): Promise<number> {

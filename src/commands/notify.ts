@@ -13,13 +13,12 @@ import { sinksOf } from '../worker/notifications/sinks.ts';
 export const parts = {
   test: {
     options: (command) => {
-      lookOptions(command)
-        .option('--to <name>', 'only to this receiver: its name, or its kind if it has no name')
-        .addHelpText(
-          'after',
-          '\nEach receiver gets one message, whatever its events and level. Nothing is sent again.',
-        );
+      lookOptions(command).option(
+        '--to <name>',
+        'only to this receiver: its name, or its kind if it has no name',
+      );
     },
+    help: 'Each receiver gets one message, whatever its events and level. Nothing is sent again.',
     run,
   },
 } satisfies Record<string, CommandModule>;

@@ -24,24 +24,25 @@ export function options(command: Command): void {
       '--since <time>',
       'only opt-outs that may be later than this: 2026-03-01T12:00:00Z, 2026-03-01, 7d',
     )
-    .option('--spreadsheet', 'write texts that a spreadsheet would take for formulas as texts')
-    .addHelpText(
-      'after',
-      '\nFor the CRM: shows addresses, as CSV (email,crm id,channel,cause,after,by) or with --json, ' +
-        'the earliest first. A person with several ids in the CRM has a line for each.\n\n' +
-        '  channel  one of the mirror, or * for all mail\n' +
-        '  cause    opt_out: opted out of the channel; of all mail: unsubscribed, blocked, complaint, ' +
-        'bounce or suppressed; all_mail: opted out of all mail, and which of these is not known; ' +
-        "doubtful: it may be the channel's default, or our own request without an answer, so " +
-        'it is not reported to the CRM\n' +
-        '  after    the opt-out is later than this; empty if no run saw the person subscribed\n' +
-        '  by       the opt-out is not later than this: when a run first saw it\n\n' +
-        'Lists what runs have seen. Only full runs, events and `sync --person` see an opt-out of a single ' +
-        'channel. Reads the snapshot, and the do-not-contact list for people that the CRM wants in again ' +
-        'after their contact was deleted. Works during a run, and changes nothing. A day begins at ' +
-        'midnight UTC; 7d, 12h or 30m means so long ago.',
-    );
+    .option('--spreadsheet', 'write texts that a spreadsheet would take for formulas as texts');
 }
+
+export const help = `
+For the CRM: shows addresses, as CSV (email,crm id,channel,cause,after,by) or with --json, the
+earliest first. A person with several ids in the CRM has a line for each.
+
+  channel  one of the mirror, or * for all mail
+  cause    opt_out: opted out of the channel; of all mail: unsubscribed, blocked, complaint,
+           bounce or suppressed; all_mail: opted out of all mail, and which of these is not known;
+           doubtful: it may be the channel's default, or our own request without an answer, so it
+           is not reported to the CRM
+  after    the opt-out is later than this; empty if no run saw the person subscribed
+  by       the opt-out is not later than this: when a run first saw it
+
+Lists what runs have seen. Only full runs, events and \`sync --person\` see an opt-out of a single
+channel. Reads the snapshot, and the do-not-contact list for people that the CRM wants in again
+after their contact was deleted. Works during a run, and changes nothing. A day begins at midnight
+UTC; 7d, 12h or 30m means so long ago.`;
 
 /** Prints the recorded opt-outs made on the platform. */
 export async function run(command: Command, shell: Shell): Promise<number> {

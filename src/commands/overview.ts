@@ -35,7 +35,10 @@ export function helpLines(text: string, width: number): string[] {
   const paragraphs: string[] = [];
   for (const line of text.trimEnd().split('\n')) {
     const last = paragraphs.at(-1) ?? '';
-    if (/^\S/.test(last) && /^\S/.test(line)) paragraphs.splice(-1, 1, `${last} ${line}`);
+    const goesOn = /^\S/.test(line)
+      ? /^\S/.test(last)
+      : /^ {6}/.test(line) && /^ {1,5}\S/.test(last);
+    if (goesOn) paragraphs.splice(-1, 1, `${last} ${line.trimStart()}`);
     else paragraphs.push(line);
   }
   return paragraphs.flatMap((line) => {

@@ -12,13 +12,12 @@ interface Flags extends LookFlags, DeciderFlags {}
 
 export const pause: CommandModule = {
   options(command) {
-    deciderOptions(lookOptions(command), 'why; `status` shows it').addHelpText(
-      'after',
-      `\nsync and backfill end at once, with exit code ${exitCode('busy')}, until \`resume\`; plan, check, status and ` +
-        'runs go on working. A run that is under way goes on to its end: to stop that too, send it ' +
-        'SIGTERM or press Ctrl-C.',
-    );
+    deciderOptions(lookOptions(command), 'why; `status` shows it');
   },
+  help:
+    `sync and backfill end at once, with exit code ${exitCode('busy')}, until \`resume\`; plan, check, status and ` +
+    'runs go on working. A run that is under way goes on to its end: to stop that too, send it ' +
+    'SIGTERM or press Ctrl-C.',
 
   /**
    * Pauses the mirror. Pausing again keeps the original time and stores the newest reason, with
@@ -50,11 +49,9 @@ export const pause: CommandModule = {
 
 export const resume: CommandModule = {
   options(command) {
-    deciderOptions(lookOptions(command), 'why').addHelpText(
-      'after',
-      '\nNothing is run: the next sync is. The audit log keeps who resumed the mirror, and why.',
-    );
+    deciderOptions(lookOptions(command), 'why');
   },
+  help: 'Nothing is run: the next sync is. The audit log keeps who resumed the mirror, and why.',
 
   /** Ends a pause. A mirror that is not paused stays unchanged. */
   async run(command, shell) {

@@ -15,6 +15,9 @@ import { openSnapshot } from '../store/snapshot.ts';
 import { type CommandAnswer, type LookFlags, lookOptions, print } from '../app/snapshot-command.ts';
 import type { Section } from '../views/sections.ts';
 
+/** The cookie comes from the environment, because any process could read it on a command line. */
+const cookieName = 'PLATFORM_SESSION_COOKIE';
+
 export const parts = {
   list: {
     options: (command) => void lookOptions(command),
@@ -44,12 +47,10 @@ export const parts = {
   nameservers: {
     options: (command) => {
       named(command);
-      command.addHelpText(
-        'after',
-        `\nThe platform takes no API key for this. Put the cookie of a signed-in browser into ` +
-          `${cookieName}:\nname=value, where the name ends in .session_token.`,
-      );
     },
+    help:
+      `The platform takes no API key for this. Put the cookie of a signed-in browser into ` +
+      `${cookieName}:\nname=value, where the name ends in .session_token.`,
     run: nameservers,
   },
   test: {
@@ -62,35 +63,25 @@ export const parts = {
         .requiredOption('--to <address>', 'who gets it')
         .option('--var <name=value...>', 'values for its variables; others have their defaults')
         .option('--from <address>', "instead of the template's sender")
-        .option('--subject <text>', "instead of the template's subject")
-        .addHelpText(
-          'after',
-          '\nWhat the platform has is sent: `sync` first what changed in the source.',
-        );
+        .option('--subject <text>', "instead of the template's subject");
     },
+    help: 'What the platform has is sent: `sync` first what changed in the source.',
     run: sendTest,
   },
   enable: {
     options: (command) => {
-      lookOptions(command)
-        .argument('<id>', 'the id of the key, not the key')
-        .addHelpText(
-          'after',
-          '\nA disabled key cannot enable itself: configure another one for this.',
-        );
+      lookOptions(command).argument('<id>', 'the id of the key, not the key');
     },
+    help: 'A disabled key cannot enable itself: configure another one for this.',
     run: enable,
   },
 } satisfies Record<string, CommandModule>;
-
-/** The cookie comes from the environment, because any process could read it on a command line. */
-const cookieName = 'PLATFORM_SESSION_COOKIE';
 
 function named(command: Command): void {
   lookOptions(command).argument('<domain>', 'the domain, or its id on the platform');
 }
 
-interface CreateFlags extends ReachFlags {
+interface CreateFlags extends LookFlags {
   returnPath?: string;
   tracking?: string;
   clickTracking?: true;
@@ -101,7 +92,7 @@ interface CreateFlags extends ReachFlags {
 }
 
 async function list(command: Command, shell: Shell): Promise<number> {
-  return reach(command.opts<ReachFlags>(), shell, async ({ platform, signal }) => {
+  return reach(command.opts<LookFlags>(), shell, async ({ platform, signal }) => {
     const domains: Domain[] = [];
     for await (const domain of platform.domains.all({}, { signal })) domains.push(domain);
     return { document: { domains }, sections: domainSections(domains) };
@@ -180,7 +171,7 @@ function dnsSections({ domain, id, dnsRecords }: Domain): Section[] {
 
 async function verify(command: Command, shell: Shell): Promise<number> {
   const [domain = ''] = command.args;
-  return reach(command.opts<ReachFlags>(), shell, async (reached) => {
+  return reach(command.opts<LookFlags>(), shell, async (reached) => {
     const id = await idOf(domain, reached);
     const { status } = await reached.platform.domains.verify(id, { signal: reached.signal });
     const failed = /^(failed|suspended)$/.test(status);
@@ -201,7 +192,7 @@ async function nameservers(command: Command, shell: Shell): Promise<number> {
       fix: 'put the cookie of a signed-in browser into it, name=value',
     });
   }
-  return reach(command.opts<ReachFlags>(), shell, async (reached) => {
+  return reach(command.opts<LookFlags>(), shell, async (reached) => {
     const { platform, signal } = reached;
     const id = await idOf(domain, reached);
     const found = await platform.domains.nameservers(id, { sessionCookie, signal });
@@ -226,7 +217,7 @@ async function idOf(domain: string, { platform, signal }: Reached): Promise<stri
   return domain;
 }
 
-interface TestFlags extends ReachFlags {
+interface TestFlags extends LookFlags {
   to: string;
   var?: readonly string[];
   from?: string;
@@ -304,7 +295,7 @@ async function listedId(key: string, { platform, signal }: Reached): Promise<str
 
 async function enable(command: Command, shell: Shell): Promise<number> {
   const [id = ''] = command.args;
-  return reach(command.opts<ReachFlags>(), shell, async ({ platform, signal }) => {
+  return reach(command.opts<LookFlags>(), shell, async ({ platform, signal }) => {
     const key = await platform.apiKeys.enable(id, { signal });
     const { name, start, enabled, permissions, requestCount } = key;
     const columns = ['Key', 'Begins with', 'Enabled', 'Permissions', 'Requests', 'Id'];
@@ -312,8 +303,6 @@ async function enable(command: Command, shell: Shell): Promise<number> {
     return { document: key, sections: [{ table: { columns, rows: [row] } }], failed: !enabled };
   });
 }
-
-type ReachFlags = Pick<LookFlags, 'config' | 'json'>;
 
 interface Result extends CommandAnswer {
   /** Whether the platform refused the request, so that the command failed. */
@@ -329,7 +318,7 @@ interface Reached {
 
 /** Connects to the configured platform, prints the result of `ask`, and returns the exit code. */
 async function reach(
-  flags: ReachFlags,
+  flags: LookFlags,
   shell: Shell,
   ask: (reached: Reached) => Promise<Result>,
 ): Promise<number> {

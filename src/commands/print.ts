@@ -16,16 +16,13 @@ export const parts = {
   },
   completion: {
     options(command) {
-      command
-        .addArgument(command.createArgument('<shell>', 'bash, zsh or fish').choices(shells))
-        .addHelpText(
-          'after',
-          '\n  bash  `source <(crm-mirror print completion bash)` in ~/.bashrc; needs bash-completion\n' +
-            '  zsh   `crm-mirror print completion zsh > ~/.zfunc/_crm-mirror`, a folder in $fpath ' +
-            'before compinit\n' +
-            '  fish  crm-mirror print completion fish > ~/.config/fish/completions/crm-mirror.fish',
-        );
+      command.addArgument(command.createArgument('<shell>', 'bash, zsh or fish').choices(shells));
     },
+    help:
+      '  bash  `source <(crm-mirror print completion bash)` in ~/.bashrc; needs bash-completion\n' +
+      '  zsh   `crm-mirror print completion zsh > ~/.zfunc/_crm-mirror`, a folder in $fpath ' +
+      'before compinit\n' +
+      '  fish  `crm-mirror print completion fish > ~/.config/fish/completions/crm-mirror.fish`',
     async run(command, shell) {
       for (const line of completionScript(command.args[0] ?? '').split('\n')) shell.print(line);
       return exitCode('done');

@@ -51,25 +51,27 @@ export function options(command: Command): void {
     .option('--class <class>', 'only rejected, invalid, conflict or held (awaiting approval) ones')
     .option('--all', 'list every record as well')
     .option('--exit-code', `exit ${exitCode('changes')} when anything is listed`)
-    .option('--csv <file>', 'write a line for each record to this file; nothing is overwritten')
-    .addHelpText(
-      'after',
-      '\nLists what the last runs recorded, grouped by cause. It reads the snapshot only, works during ' +
-        'a run, and ends with 0 also if there are problems, unless --exit-code is given. A plan records ' +
-        'nothing: `plan` lists what a run would find now.\n\n' +
-        '  invalid   records of the CRM that cannot be used\n' +
-        '  conflict  the CRM and the platform disagree, and the person counts; see `resolve`\n' +
-        '  rejected  the platform refused a change, or the CRM an opt-out; see `retry`\n' +
-        '  held      awaiting approval; see `approve`\n\n' +
-        'The CSV names the ids in the CRM and the place in the source (as of that reading). It shows ' +
-        'addresses, and values that may be personal data, only with --addresses. Its file is readable ' +
-        'for you alone (0600), and no cell is a formula to a spreadsheet.\n\n' +
-        '--drift reads both sides as `plan` does, takes no lease, and writes nothing. It lists what ' +
-        'people or colleagues did on the platform, what is not of this mirror, and what the ' +
-        'configuration does not name. What the next run does is in `plan`. The API cannot write names ' +
-        'and properties, and the configuration maps none, so they are not compared.',
-    );
+    .option('--csv <file>', 'write a line for each record to this file; nothing is overwritten');
 }
+
+export const help = `
+Lists what the last runs recorded, grouped by cause. It reads the snapshot only, works during a
+run, and ends with 0 also if there are problems, unless --exit-code is given. A plan records
+nothing: \`plan\` lists what a run would find now.
+
+  invalid   records of the CRM that cannot be used
+  conflict  the CRM and the platform disagree, and the person counts; see \`resolve\`
+  rejected  the platform refused a change, or the CRM an opt-out; see \`retry\`
+  held      awaiting approval; see \`approve\`
+
+The CSV names the ids in the CRM and the place in the source (as of that reading). It shows
+addresses, and values that may be personal data, only with --addresses. Its file is readable for
+you alone (0600), and no cell is a formula to a spreadsheet.
+
+--drift reads both sides as \`plan\` does, takes no lease, and writes nothing. It lists what
+people or colleagues did on the platform, what is not of this mirror, and what the configuration
+does not name. What the next run does is in \`plan\`. The API cannot write names and properties,
+and the configuration maps none, so they are not compared.`;
 
 /** Prints the recorded problems, or writes them to a file; or prints what no run mends. */
 export async function run(command: Command, shell: Shell): Promise<number> {
@@ -188,7 +190,7 @@ async function printDrift(flags: Flags, own: Shell): Promise<number> {
     firstLoad: false,
     writes: false,
     isForAll: true,
-    outlets: flags.quiet ? {} : outletsOf(shell),
+    outlets: outletsOf(shell),
   });
   try {
     const summary = await runNow(countingChannels(mirror, channels), shell, {

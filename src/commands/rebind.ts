@@ -12,13 +12,13 @@ import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 
 export function options(command: Command): void {
-  lookOptions(command).addHelpText(
-    'after',
-    '\nFor a platform that has moved to another address, or a key that was rotated. It is proven ' +
-      'first, by reading alone, that it is the same organization: a template names it, else most of ' +
-      `20 recorded people are there. It is refused otherwise (exit code ${exitCode('invalid')}). Nothing is run.`,
-  );
+  lookOptions(command);
 }
+
+export const help = `
+For a platform that has moved to another address, or a key that was rotated. It is proven first,
+by reading alone, that it is the same organization: a template names it, else most of 20 recorded
+people are there. It is refused otherwise (exit code ${exitCode('invalid')}). Nothing is run.`;
 
 /**
  * Binds the snapshot to the platform and key of the configuration, after proof that they belong to

@@ -62,12 +62,12 @@ export function options(command: Command): void {
     .option('--quirk <name...>', 'differ from the specification, as `emulator --help` lists')
     .option('--seed <n>', 'the same seed gives the same faults and the same end', '1')
     .option('--all', `name every person, not ${mostNamed}`)
-    .option('--most <n>', `name at most so many people (${mostNamed}; with --json, all of them)`)
-    .addHelpText(
-      'after',
-      ['\nNothing is sent: the platform and the CRM are only read.', ...faultsHelp()].join('\n'),
-    );
+    .option('--most <n>', `name at most so many people (${mostNamed}; with --json, all of them)`);
 }
+
+export const help = `
+Nothing is sent: the platform and the CRM are only read.
+${faultsHelp()}`;
 
 /**
  * Rehearses a run on copies of the mirror's files, against an emulator that holds what the platform

@@ -31,15 +31,14 @@ export function options(command: Command): void {
     .option('--route <name>', 'only requests of a route (contacts.enrol), or of several (contacts)')
     .option('--run <id>', 'only requests of this run')
     .option('--since <time>', 'only requests since then: 2026-03-01T12:00:00Z, 2026-03-01, 12h')
-    .option('--last <n>', `how many, the newest first (${shownUsually})`)
-    .addHelpText(
-      'after',
-      '\nShows what the commands that write, and the worker, sent to the platform, and what it answered. ' +
-        'Each attempt is a request of its own (Try). Of a list only the size is kept. --verbose and ' +
-        '--json show the run and the texts. Addresses appear as hashes, except at a terminal or with --addresses. ' +
-        '`requests` in the configuration states how long requests are kept (14 days).',
-    );
+    .option('--last <n>', `how many, the newest first (${shownUsually})`);
 }
+
+export const help = `
+Shows what the commands that write, and the worker, sent to the platform, and what it answered.
+Each attempt is a request of its own (Try). Of a list only the size is kept. --verbose and --json
+show the run and the texts. Addresses appear as hashes, except at a terminal or with --addresses.
+\`requests\` in the configuration states how long requests are kept (14 days).`;
 
 /** Lists the newest requests to the platform. */
 export async function run(command: Command, shell: Shell): Promise<number> {

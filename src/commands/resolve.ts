@@ -24,20 +24,22 @@ export function options(command: Command): void {
     .option('--out', 'the person wants out')
     .requiredOption('--reason <text>', 'why')
     .requiredOption('--evidence <text>', 'where it can be looked up: a ticket, a signed form')
-    .option('--by <name>', 'who decides (the user and host that call it)')
-    .addHelpText(
-      'after',
-      '\nRecords the decision, with who and when, and sends nothing: the next run does. `explain` shows ' +
-        'it. It reads the CRM and the platform, to decide about what they show now.\n\n' +
-        '--in is accepted only where nobody is known to have opted out: for an opt-out that the mirror\n' +
-        "made on the CRM's word (rule 16), and for one that may be a default of the platform. It counts\n" +
-        'for that very opt-out: if the person opts out again, they are out again. What a person ' +
-        'did on the platform, a block, a bounce, a complaint and an erasure are refused (exit 2).\n\n' +
-        '--out goes to the do-not-contact list. Runs opt the person out of the channel as if the CRM ' +
-        'said so, until the CRM states an opt-in later (contacts.consentAt), or `allow` takes it back.\n\n' +
-        'The texts are stored and logged: name no address in them.',
-    );
+    .option('--by <name>', 'who decides (the user and host that call it)');
 }
+
+export const help = `
+Records the decision, with who and when, and sends nothing: the next run does. \`explain\` shows
+it. It reads the CRM and the platform, to decide about what they show now.
+
+--in is accepted only where nobody is known to have opted out: for an opt-out that the mirror made
+on the CRM's word (rule 16), and for one that may be a default of the platform. It counts for that
+very opt-out: if the person opts out again, they are out again. What a person did on the platform,
+a block, a bounce, a complaint and an erasure are refused (exit 2).
+
+--out goes to the do-not-contact list. Runs opt the person out of the channel as if the CRM said
+so, until the CRM states an opt-in later (contacts.consentAt), or \`allow\` takes it back.
+
+The texts are stored and logged: name no address in them.`;
 
 /** Records how an operator settles a conflict. Sends nothing. */
 export async function run(command: Command, shell: Shell): Promise<number> {

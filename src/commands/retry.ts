@@ -1,12 +1,11 @@
 import type { Command } from 'commander';
 import { addDecision, type Decision } from '../store/memory/audit-trail.ts';
-import type { RecordProblem } from '../domain/record-problem.ts';
 import { liftQuarantine } from '../engine/context/platform-quarantine.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { change, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
 import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { namedBy, wordOf } from '../views/lookup/person-names.ts';
+import { namedBy, type RecordName, wordOf } from '../views/lookup/person-names.ts';
 import { counted } from '../domain/values/counted.ts';
 import { Invalid } from '../domain/errors.ts';
 import { resetRecord } from '../engine/erasure/person-decisions.ts';
@@ -20,25 +19,23 @@ interface Flags extends LookFlags, DeciderFlags {
   readAgain?: true;
 }
 
-type Named = Pick<RecordProblem, 'kind' | 'key'>;
-
 export function options(command: Command): void {
   deciderOptions(namingOptions(command), 'why; the audit log keeps it')
     .argument('[record]', 'an address, a hash or the key of a template; everything when left out')
-    .option('--read-again', 'have the next run read this person on the platform, and decide anew')
-    .addHelpText(
-      'after',
-      '\nWhat the platform refused is not sent again until its record changes; an opt-out is tried ' +
-        'again after 1, 2, 4 ... hours, at most daily. After this the next run sends it once more, ' +
-        'if the CRM still wants it; until then it counts as rejected. ' +
-        'Without a name it also ends a quarantine, in which nothing but opt-outs is sent.\n\n' +
-        '--read-again, for one person and with a --reason, also forgets how the platform last showed ' +
-        'the person and what the last run decided: the next run, a fast one too, reads the person ' +
-        'there. What protects the person is kept: every opt-out and who made it, the do-not-contact ' +
-        'list, what an operator decided, what awaits approval, and whose contact it is. While the ' +
-        'outcome of a change of the person is unknown, it exits with 75.',
-    );
+    .option('--read-again', 'have the next run read this person on the platform, and decide anew');
 }
+
+export const help = `
+What the platform refused is not sent again until its record changes; an opt-out is tried again
+after 1, 2, 4 ... hours, at most daily. After this the next run sends it once more, if the CRM
+still wants it; until then it counts as rejected. Without a name it also ends a quarantine, in
+which nothing but opt-outs is sent.
+
+--read-again, for one person and with a --reason, also forgets how the platform last showed the
+person and what the last run decided: the next run, a fast one too, reads the person there. What
+protects the person is kept: every opt-out and who made it, the do-not-contact list, what an
+operator decided, what awaits approval, and whose contact it is. While the outcome of a change of
+the person is unknown, it exits with 75.`;
 
 /** Lets the next run retry rejected changes. Sends nothing now. */
 export async function run(command: Command, shell: Shell): Promise<number> {
@@ -80,7 +77,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 function releaseAll(snapshot: Snapshot, wanted: string | undefined, decision: Decision) {
   const { retryLater, optOutReports, meta, transaction } = snapshot;
   const isMeant = wanted === undefined ? () => true : namedBy(wanted, snapshot);
-  const records: Named[] = retryLater.records().filter(isMeant);
+  const records: RecordName[] = retryLater.records().filter(isMeant);
   const reports = optOutReports
     .refused({ kind: 'contact' })
     .map((key) => ({ kind: 'contact' as const, key }))
@@ -97,8 +94,12 @@ function releaseAll(snapshot: Snapshot, wanted: string | undefined, decision: De
 }
 
 /** Remembers the decision about each record: a person is not named, but its entry has the mark. */
-function decideOnEach(snapshot: Snapshot, records: readonly Named[], decision: Decision): void {
-  const isPerson = ({ kind, key }: Named): boolean => kind === 'contact' && key.includes('@');
+function decideOnEach(
+  snapshot: Snapshot,
+  records: readonly RecordName[],
+  decision: Decision,
+): void {
+  const isPerson = ({ kind, key }: RecordName): boolean => kind === 'contact' && key.includes('@');
   const people = new Set(records.filter(isPerson).map(({ key }) => key));
   for (const key of people) addDecision(snapshot, decision, key);
   for (const record of records) {

@@ -33,14 +33,13 @@ export function options(command: Command): void {
     .option(
       '--last <n>',
       `how many: runs, the newest first (${runsShown}), or changes of one, the gravest first (${changesShown})`,
-    )
-    .addHelpText(
-      'after',
-      '\nShows the runs of the time that `keep` states. A run that was killed counts as interrupted. ' +
-        'Of the changes of one run, those that failed come first. A change that was no ' +
-        'longer right when it was to be sent is not sent: the same run or the next one decides again.',
     );
 }
+
+export const help = `
+Shows the runs of the time that \`keep\` states. A run that was killed counts as interrupted. Of
+the changes of one run, those that failed come first. A change that was no longer right when it
+was to be sent is not sent: the same run or the next one decides again.`;
 
 /** Lists the latest runs, or one run with its changes. Throws Invalid for an unknown run. */
 export async function run(command: Command, shell: Shell): Promise<number> {

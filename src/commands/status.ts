@@ -9,13 +9,12 @@ import { askRedis } from '../views/status/mirror-health.ts';
 import { attentionSection, statusSection } from '../views/status/status-sections.ts';
 
 export function options(command: Command): void {
-  verboseOption(namingOptions(command)).addHelpText(
-    'after',
-    '\nReads the snapshot only and changes nothing, so it works during a run. The exit code is 0 ' +
-      'whatever the state; with --json, `ok` is false and `attention` says why if something needs ' +
-      'attention.',
-  );
+  verboseOption(namingOptions(command));
 }
+
+export const help = `
+Reads the snapshot only and changes nothing, so it works during a run. The exit code is 0 whatever
+the state; with --json, \`ok\` is false and \`attention\` says why if something needs attention.`;
 
 /** Prints the status of the mirror: first what needs attention, then everything else. */
 export async function run(command: Command, shell: Shell): Promise<number> {

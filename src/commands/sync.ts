@@ -54,18 +54,18 @@ export function options(command: Command): void {
       'approve what awaits approval under this plan, or what this run would submit for approval',
     )
     .option('--by <name>', 'with --approve: who approves (the user and host that call it)')
-    .option('--reason <text>', 'with --approve: why')
-    .addHelpText(
-      'after',
-      '\n--person reads the whole CRM, but only this person on the platform; --id reads that record ' +
-        'alone, as an event does. Both change nobody else, and no templates. A person who is not in the ' +
-        'CRM does not count as missing: only full runs count that. If the person is unknown, there is ' +
-        `nothing to do: exit ${exitCode('done')}.\n\n` +
-        '--plan reads both sides again and plans again: unless the very same changes come out, nothing ' +
-        `is done (exit ${exitCode('invalid')}). A plan is applied once, to its mirror, within 24 hours. If the run finds ` +
-        'that other changes are needed, the next run makes them.',
-    );
+    .option('--reason <text>', 'with --approve: why');
 }
+
+export const help = `
+--person reads the whole CRM, but only this person on the platform; --id reads that record alone,
+as an event does. Both change nobody else, and no templates. A person who is not in the CRM does
+not count as missing: only full runs count that. If the person is unknown, there is nothing to do:
+exit ${exitCode('done')}.
+
+--plan reads both sides again and plans again: unless the very same changes come out, nothing is
+done (exit ${exitCode('invalid')}). A plan is applied once, to its mirror, within 24 hours. If the
+run finds that other changes are needed, the next run makes them.`;
 
 /** Runs once and makes the platform match the CRM, a plan of it, or one person. */
 export async function run(command: Command, shell: Shell): Promise<number> {

@@ -41,16 +41,15 @@ export function options(command: Command): void {
       'approve what a guard holds of the plan with this hash, and send it',
     )
     .option('--by <name>', 'who decides (the user and host that call it)')
-    .option('--reason <text>', 'why; the audit log keeps it, and with --approve the approval, too')
-    .addHelpText(
-      'after',
-      '\nReads both sides, and makes a plan of inverses, which passes the guards like any other plan. ' +
-        'An opt-in of that run is taken back by an opt-out. An opt-out is taken back only where the CRM ' +
-        'states an opt-in today, and nobody has said no since. A template returns to the version before. ' +
-        'What cannot be undone is listed with the reason, before anything is sent. No run does again what ' +
-        'was undone until the CRM states something else. An undo can be undone. See docs/undo.md.',
-    );
+    .option('--reason <text>', 'why; the audit log keeps it, and with --approve the approval, too');
 }
+
+export const help = `
+Reads both sides, and makes a plan of inverses, which passes the guards like any other plan. An
+opt-in of that run is taken back by an opt-out. An opt-out is taken back only where the CRM states
+an opt-in today, and nobody has said no since. A template returns to the version before. What
+cannot be undone is listed with the reason, before anything is sent. No run does again what was
+undone until the CRM states something else. An undo can be undone. See docs/undo.md.`;
 
 /** Undoes what an earlier run did, after agreement. */
 export async function run(command: Command, shell: Shell): Promise<number> {

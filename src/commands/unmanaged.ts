@@ -61,22 +61,23 @@ export function options(command: Command): void {
     )
     .option('--opt-out <hash>', 'have the people of the list with this hash opted out')
     .option('--acknowledge <hash>', 'leave them subscribed, and do not list them any more')
-    .option('--withdraw <hash>', 'take the decision about them back (with --decided)')
-    .addHelpText(
-      'after',
-      '\nLists people whom the CRM marks as deleted, or whom contacts.include leaves out, and who are ' +
-        'subscribed on the platform with a contact that is not of this mirror. No run touches them by ' +
-        'itself. It lists what the last full run found; `crm-mirror sync` finds it anew.\n\n' +
-        'A decision is about exactly the people whom the list showed: if the list has changed, its hash ' +
-        'is another one, and nothing is decided (exit 2). Nothing is sent now. The next full run plans ' +
-        'the opt-outs, `crm-mirror plan` shows them, and the guard for deletes counts them. Nobody is ' +
-        'deleted. A person who comes back into the CRM is treated as the CRM says. People whom ' +
-        'contacts.protect covers are listed as protected, and --opt-out leaves them out.\n\n' +
-        'A later decision replaces an earlier one: --decided lists the people with that decision, and ' +
-        'the hash of that list decides anew, or takes the decision back. An opt-out that a run has sent ' +
-        'is not taken back.',
-    );
+    .option('--withdraw <hash>', 'take the decision about them back (with --decided)');
 }
+
+export const help = `
+Lists people whom the CRM marks as deleted, or whom contacts.include leaves out, and who are
+subscribed on the platform with a contact that is not of this mirror. No run touches them by
+itself. It lists what the last full run found; \`crm-mirror sync\` finds it anew.
+
+A decision is about exactly the people whom the list showed: if the list has changed, its hash is
+another one, and nothing is decided (exit 2). Nothing is sent now. The next full run plans the
+opt-outs, \`crm-mirror plan\` shows them, and the guard for deletes counts them. Nobody is
+deleted. A person who comes back into the CRM is treated as the CRM says. People whom
+contacts.protect covers are listed as protected, and --opt-out leaves them out.
+
+A later decision replaces an earlier one: --decided lists the people with that decision, and the
+hash of that list decides anew, or takes the decision back. An opt-out that a run has sent is not
+taken back.`;
 
 /** Lists unmanaged people, or stores what an operator decides about exactly those. */
 export async function run(command: Command, shell: Shell): Promise<number> {

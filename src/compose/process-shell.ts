@@ -91,6 +91,8 @@ export interface CommandForm {
  */
 export interface CommandModule {
   options(command: Command): void;
+  /** What the help says after the options; the lines of a paragraph are joined. */
+  help?: string;
   run(command: Command, shell: Shell): Promise<number>;
 }
 

@@ -157,7 +157,7 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
       firstLoad,
       writes,
       isForAll: typeof wanted.mode === 'string',
-      outlets: flags.quiet ? {} : outletsOf(shell),
+      outlets: outletsOf(shell),
     });
     const { progress, foresees } = followed;
     const view: Viewed = { plan: undefined, samples: [] };

@@ -2,12 +2,12 @@
 import { basename } from 'node:path';
 import { z } from 'zod';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
-import type { RecordProblem } from '../../domain/record-problem.ts';
 import { isPlain, maskedNote, shownValue } from '../../domain/unknown-words.ts';
 import type { ProblemGroup } from '../../engine/report/problem-groups.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Config } from '../../config/config.ts';
 import type { Section, Span } from '../sections.ts';
+import type { Names } from './person-names.ts';
 
 /** A group as --json prints it. Addresses and values are shown only if that is allowed. */
 export interface ShownGroup extends Pick<ProblemGroup, 'class' | 'kind' | 'cause' | 'count'> {
@@ -18,10 +18,8 @@ export interface ShownGroup extends Pick<ProblemGroup, 'class' | 'kind' | 'cause
   fix: string;
 }
 
-type NamedRecord = Pick<RecordProblem, 'kind' | 'key'>;
-
 interface ShowOptions {
-  names: (record: NamedRecord) => string;
+  names: Names;
   /** Whether values may be shown as they are. */
   addresses: boolean;
   /** What stands for a value that may not be shown; by default, its form. */
