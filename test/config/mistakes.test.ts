@@ -7,40 +7,28 @@ afterAll(remove);
 const contacts = (lines: string) =>
   minimal(`contacts:\n  source: { type: csv, path: p }\n  id: i\n  email: e\n${lines}`);
 const channels = '  channels: [{ id: a, subscription: s }]';
+const timeOut = ' (Time-out of a request, in milliseconds)';
+const atLeastOne = ' (Channels to keep equal, at least one)';
 
 describe('YAML itself', () => {
   it.each([
-    ['a tab', 'mirror: a\n\tx: 1\nb: 2', '2:1  a tab is used to indent  → use spaces'],
+    ['mirror: a\n\tx: 1\nb: 2', '2:1  a tab is used to indent  → use spaces'],
     [
-      'indentation',
       'a:\n  - b\n c: 1',
       '3:1  the indentation does not fit the lines above  → indent by two spaces a level',
     ],
     [
-      'a colon in a value',
       'a: b: c',
       '1:4  a key stands where the value above or before it goes on' +
         '  → indent keys of one level alike, and quote values that hold ": "',
     ],
-    ['a quote', 'a: "x', '1:6  a quote, bracket or colon is missing  → close what was opened'],
-    [
-      'a reserved sign',
-      'a: @secret',
-      '1:4  a value may not begin with this character  → put the value in quotes',
-    ],
-    [
-      'an escape',
-      'a: "\\q"',
-      '1:5  an unknown escape stands in double quotes  → use single quotes',
-    ],
-    [
-      'two documents',
-      'a: 1\n---\nb: 2',
-      '2:1  a second document begins  → keep one mirror in a file, without ---',
-    ],
-    ['a tag', 'a: !env X', '1:4  a tag (!name) is not known here  → remove it'],
-    ['anything else', 'a: [1]]', '1:7  is no valid YAML here  → see config/mirror.yaml'],
-  ])('%s', (_, content, expected) => {
+    ['a: "x', '1:6  a quote, bracket or colon is missing  → close what was opened'],
+    ['a: @secret', '1:4  a value may not begin with this character  → put the value in quotes'],
+    ['a: "\\q"', '1:5  an unknown escape stands in double quotes  → use single quotes'],
+    ['a: 1\n---\nb: 2', '2:1  a second document begins  → keep one mirror in a file, without ---'],
+    ['a: !env X', '1:4  a tag (!name) is not known here  → remove it'],
+    ['a: [1]]', '1:7  is no valid YAML here  → see config/mirror.yaml'],
+  ])('%j', (content, expected) => {
     expect(mistakes(content)).toEqual([`mirror.yaml:${expected}`]);
   });
 
@@ -54,7 +42,8 @@ describe('YAML itself', () => {
   });
 });
 
-const addressOfRedis =
+const noRedis =
+  '6:8  redis  is no address of a Redis  ' +
   '→ write redis://HOST:PORT, or rediss:// with encryption; a % in a password as %25';
 const noPattern =
   'is no cron pattern  → write five fields (minute hour day month weekday), or six with seconds before them';
@@ -62,15 +51,8 @@ const noPattern =
 describe('one mistake', () => {
   it.each([
     ['mirror: b', '6:1  mirror  is already given in line 1  → keep one of the two'],
-    ...['localhost:6379', 'http://localhost', 'redis://', "''"].map(
-      (value): [string, string] => [
-        `redis: ${value}`,
-        `6:8  redis  is no address of a Redis  ${addressOfRedis}`,
-      ],
-      [
-        'redis: "redis://:pa%ss@host:6379"',
-        `6:8  redis  is no address of a Redis  ${addressOfRedis}`,
-      ],
+    ...['localhost:6379', 'http://localhost', 'redis://', "''", '"redis://:pa%ss@host:6379"'].map(
+      (value): [string, string] => [`redis: ${value}`, noRedis],
     ),
     ['redis: 12', '6:8  redis  is not a text  → put it in quotes'],
     ['keep: &k 90d\nredis: *k', '7:8  redis  is an alias  → write the value out'],
@@ -80,19 +62,12 @@ describe('one mistake', () => {
     ['__proto__: { x: 1 }', '6:1  __proto__  is not known here  → KNOWN'],
     ['constructor: 1', '6:1  constructor  is not known here  → KNOWN'],
     ['"a → b": 1', '6:1  "a → b"  is not known here  → KNOWN'],
-    [
-      'policy: { mising: respect }',
-      '6:11  policy.mising  is not known here  → did you mean missing?',
-    ],
+    ['policy: { mising: keep }', '6:11  policy.mising  is not known here  → did you mean missing?'],
     [
       'policy: keep',
-      '6:9  policy  is not a mapping  → write "name: value" lines' +
-        ' (What to do if the CRM and the platform disagree)',
+      '6:9  policy  is not a mapping  → write "name: value" lines (What to do if the CRM and the platform disagree)',
     ],
-    [
-      'policy: { missing: x }',
-      '6:20  policy.missing  is not known here  → use respect or recreate',
-    ],
+    ['policy: {missing: x}', '6:19  policy.missing  is not known here  → use respect or recreate'],
     ['policy: { missing: }', undefined],
     ['keep: 0d', '6:7  keep  must be greater than 0  → write 1s or more'],
     ['keep: 90', '6:7  keep  is not a text  → put it in quotes'],
@@ -130,14 +105,9 @@ describe('one mistake', () => {
     ['timeoutMs: 600001', 'platform.timeoutMs  is above 600000  → write 600000 or less'],
     [
       'timeoutMs: 1.5',
-      'platform.timeoutMs  is not a whole number  → write a whole number' +
-        ' (Time-out of a request, in milliseconds)',
+      `platform.timeoutMs  is not a whole number  → write a whole number${timeOut}`,
     ],
-    [
-      'timeoutMs: .inf',
-      'platform.timeoutMs  is not a number  → write a number' +
-        ' (Time-out of a request, in milliseconds)',
-    ],
+    ['timeoutMs: .inf', `platform.timeoutMs  is not a number  → write a number${timeOut}`],
     ['reserve: 0.91', 'platform.reserve  is above 0.9  → write 0.9 or less'],
     ['reserve: -0.1', 'platform.reserve  is below 0  → write 0 or more'],
     [
@@ -152,19 +122,11 @@ describe('one mistake', () => {
   });
 
   it.each([
-    [
-      '',
-      '6:1  contacts.channels  is missing  → add "channels: …"' +
-        ' (Channels to keep equal, at least one)',
-    ],
-    [
-      '  channels: []',
-      '10:13  contacts.channels  is empty  → fill it (Channels to keep equal, at least one)',
-    ],
+    ['', `6:1  contacts.channels  is missing  → add "channels: …"${atLeastOne}`],
+    ['  channels: []', `10:13  contacts.channels  is empty  → fill it${atLeastOne}`],
     [
       '  channels: { id: a }',
-      '10:13  contacts.channels  is not a list  → write "- entry" lines' +
-        ' (Channels to keep equal, at least one)',
+      `10:13  contacts.channels  is not a list  → write "- entry" lines${atLeastOne}`,
     ],
     [
       '  channels: [a]',

@@ -19,24 +19,24 @@ it.each(['https://x.example/hook?to=ops', 'http://127.0.0.1:9/x', 'http://localh
 );
 
 it.each([
-  ['http://x.example/', good, 'notices.url  would send it unencrypted  → use https'],
-  [' http://x.example/', good, 'notices.url  would send it unencrypted  → use https'],
-  ['ht\ttp://x.example/', good, 'notices.url  would send it unencrypted  → use https'],
-  ['ftp://x.example/', good, 'notices.url  is no web address  → write https://HOST/PATH'],
-  ['https://ann:pw@x.example/', good, 'notices.url  is no web address  → write https://HOST/PATH'],
+  ['http://x.example/', good, 'url  would send it unencrypted  → use https'],
+  [' http://x.example/', good, 'url  would send it unencrypted  → use https'],
+  ['ht\ttp://x.example/', good, 'url  would send it unencrypted  → use https'],
+  ['ftp://x.example/', good, 'url  is no web address  → write https://HOST/PATH'],
+  ['https://ann:pw@x.example/', good, 'url  is no web address  → write https://HOST/PATH'],
   [
     'https://x.example/',
     'not base64!',
-    'notices.secret  is empty or holds what a header cannot carry  → write the key alone',
+    'secret  is empty or holds what a header cannot carry  → write the key alone',
   ],
   [
     'https://x.example/',
     'whsec_?',
-    'notices.secret  is no secret of Standard Webhooks' +
+    'secret  is no secret of Standard Webhooks' +
       '  → write whsec_ and then base64 (openssl rand -base64 32)',
   ],
 ])('refuses %s with %s', (url, secret, line) => {
-  const found = mistakes(block(url, secret))?.map((text) => text.replace(/^\S+ {2}/, ''));
+  const found = mistakes(block(url, secret))?.map((text) => text.replace(/^\S+ {2}notices\./, ''));
   expect(found?.[0]).toBe(line);
 });
 
@@ -67,50 +67,38 @@ const noServer =
   'user and password are keys of their own';
 
 it.each([
-  ['nothing', 'notices: {}', 'to  is missing, and so is url  → list at least one receiver'],
-  ['an empty list', 'notices: { to: [] }', 'to  is empty  → fill it (Further receivers)'],
+  ['{}', 'to  is missing, and so is url  → list at least one receiver'],
+  ['{ to: [] }', 'to  is empty  → fill it (Further receivers)'],
   [
-    'a url alone',
-    "notices: { url: 'https://x.example/' }",
+    "{ url: 'https://x.example/' }",
     'secret  is missing  → add "secret: …" (Secret for the signature, in the format of Standard Webhooks)',
   ],
   [
-    'two of one kind without names',
-    `notices: { to: [${slack()}, ${slack()}] }`,
+    `{ to: [${slack()}, ${slack()}] }`,
     'to[1]  has the name of another receiver  → give it a name of its own: name: …',
   ],
   [
-    'no kind',
-    'notices: { to: [{ level: error }] }',
+    '{ to: [{ level: error }] }',
     'to[0]  has to name one of slack, teams, ntfy, email, webhook  → ' +
       'write one of them, and a further entry for another receiver',
   ],
   [
-    'no encryption',
-    "notices: { to: [{ ntfy: { url: 'http://ntfy.example/topic' } }] }",
+    "{ to: [{ ntfy: { url: 'http://ntfy.example/topic' } }] }",
     'to[0].ntfy.url  would send it unencrypted  → use https',
   ],
   [
-    'an unknown event',
-    `notices: { to: [${slack(', events: [sunny]')}] }`,
+    `{ to: [${slack(', events: [sunny]')}] }`,
     'to[0].events[0]  is not known here  → use unreadable or held or opt_outs or quarantined or failed or stale or alert',
   ],
+  [`{ to: [${mail("smtp: 'smtps://ops:pw@mail.example'")}] }`, `to[0].email.smtp  ${noServer}`],
   [
-    'a password in the address',
-    `notices: { to: [${mail("smtp: 'smtps://ops:pw@mail.example'")}] }`,
-    `to[0].email.smtp  ${noServer}`,
-  ],
-  [
-    'a user without a password',
-    `notices: { to: [${mail("smtp: 'smtps://mail.example', user: ops")}] }`,
+    `{ to: [${mail("smtp: 'smtps://mail.example', user: ops")}] }`,
     'to[0].email.password  is missing, and there is a user  → add password, or remove user',
   ],
-  [
-    'an entry that is empty',
-    'notices: { to: [null] }',
-    'to[0]  is empty  → fill the entry or remove it',
-  ],
-])('refuses %s', (_, text, line) => {
-  const found = mistakes(minimal(text))?.map((one) => one.replace(/^\S+ {2}notices\./, ''));
+  ['{ to: [null] }', 'to[0]  is empty  → fill the entry or remove it'],
+])('refuses %s', (text, line) => {
+  const found = mistakes(minimal(`notices: ${text}`))?.map((one) =>
+    one.replace(/^\S+ {2}notices\./, ''),
+  );
   expect(found).toEqual([line]);
 });

@@ -58,6 +58,8 @@ describe('a mistake in write-back', () => {
   const lines = (yaml: string, source?: string) =>
     mistakes(contacts(yaml, source))?.map((line) => line.replace(/^mirror.yaml:\d+:\d+ {2}/, ''));
   const url = 'https://crm.example.com';
+  const placeholders =
+    'which stands for nothing  → use {return}, {id}, {email}, {channel}, {cause}, {at}';
   it.each([
     ['{ type: csv, path: people.csv }', 'path  is the file of the source  → name another one'],
     ['{ type: csv, path: https://x/y }', 'path  is no file that can be added to  → name one'],
@@ -66,30 +68,20 @@ describe('a mistake in write-back', () => {
       '{ type: http, url: http://crm.example.com }',
       'url  would send people and secrets unencrypted  → use https, or add allowHttp: true',
     ],
-    [
-      `{ type: http, url: '${url}/{mail}' }`,
-      'url  holds {mail}, which stands for nothing  → use {return}, {id}, {email}, {channel}, {cause}, {at}',
-    ],
+    [`{ type: http, url: '${url}/{mail}' }`, `url  holds {mail}, ${placeholders}`],
     [
       "{ type: http, url: 'https://{id}.example.com' }",
       'url  fills in its host  → write that as it is',
     ],
-    [
-      `{ type: http, url: '${url}', body: { a: ['{x}'] } }`,
-      'body  holds {x}, which stands for nothing  → use {return}, {id}, {email}, {channel}, {cause}, {at}',
-    ],
+    [`{ type: http, url: '${url}', body: { a: ['{x}'] } }`, `body  holds {x}, ${placeholders}`],
     [
       `{ type: http, url: '${url}', method: GET }`,
       'method  is not known here  → use PUT or PATCH or POST',
     ],
-    [
-      '{ type: hubspot }',
-      'type  reports with the credentials of its source, and the source is not hubspot  → use the source hubspot, or another type of write-back',
-    ],
-    [
-      '{ type: salesforce }',
-      'type  reports with the credentials of its source, and the source is not salesforce  → use the source salesforce, or another type of write-back',
-    ],
+    ...['hubspot', 'salesforce'].map((type): [string, string] => [
+      `{ type: ${type} }`,
+      `type  reports with the credentials of its source, and the source is not ${type}  → use the source ${type}, or another type of write-back`,
+    ]),
   ])('%s', (yaml, words) => {
     expect(lines(yaml)).toEqual([`contacts.returns.${words}`]);
   });

@@ -55,56 +55,48 @@ describe('a mistake in a Salesforce source', () => {
     mistakes(yaml)?.map((line) => line.replace(/^mirror.yaml:\d+:\d+ {2}/, ''));
   const twice = 'stands beside clientSecret  → keep one of the two ways';
   it.each([
-    [`url: x, ${secret}`, 'url', 'is no web address  → write https://acme.my.salesforce.com'],
-    [`url: http://a.b, ${secret}`, 'url', 'would send people and secrets unencrypted  → use https'],
+    [`url: x, ${secret}`, 'url  is no web address  → write https://acme.my.salesforce.com'],
+    [`url: http://a.b, ${secret}`, 'url  would send people and secrets unencrypted  → use https'],
     [
       `url: https://acme.lightning.force.com, ${secret}`,
-      'url',
-      'is the address of its pages  → write https://acme.my.salesforce.com, as Setup shows it at My Domain',
+      'url  is the address of its pages  → write https://acme.my.salesforce.com, as Setup shows it at My Domain',
     ],
     [
       `url: https://acme.my.salesforce.com/services, ${secret}`,
-      'url',
-      'is more than the address of the organization  → write https://acme.my.salesforce.com',
+      'url  is more than the address of the organization  → write https://acme.my.salesforce.com',
     ],
-    [`url: https://me:pw@a.b, ${secret}`, 'url', 'holds a user or password  → move it to auth'],
+    [`url: https://me:pw@a.b, ${secret}`, 'url  holds a user or password  → move it to auth'],
     [
       `${url}, auth: { clientId: c }`,
-      'auth.clientSecret',
-      'is missing  → add it, or username and privateKeyFile',
+      'auth.clientSecret  is missing  → add it, or username and privateKeyFile',
     ],
     [
       `${url}, auth: { clientId: c, username: u }`,
-      'auth.privateKeyFile',
-      'is missing  → add it, or privateKey, whose certificate the app has',
+      'auth.privateKeyFile  is missing  → add it, or privateKey, whose certificate the app has',
     ],
     [
       `${url}, auth: { clientId: c, username: u, privateKey: k, privateKeyFile: f }`,
-      'auth.privateKeyFile',
-      'stands beside privateKey  → keep one of the two',
+      'auth.privateKeyFile  stands beside privateKey  → keep one of the two',
     ],
-    [`${url}, auth: { clientId: c, clientSecret: s, username: u }`, 'auth.username', twice],
-    [`${url}, auth: { clientId: c, clientSecret: s, audience: u }`, 'auth.audience', twice],
-    [`${url}, ${secret}, objects: [Contact, Contact]`, 'objects', 'names one twice  → remove it'],
+    [`${url}, auth: { clientId: c, clientSecret: s, username: u }`, `auth.username  ${twice}`],
+    [`${url}, auth: { clientId: c, clientSecret: s, audience: u }`, `auth.audience  ${twice}`],
+    [`${url}, ${secret}, objects: [Contact, Contact]`, 'objects  names one twice  → remove it'],
     [
       `${url}, ${secret}, objects: [Account]`,
-      'objects[0]',
-      'is not known here  → use Contact or Lead',
+      'objects[0]  is not known here  → use Contact or Lead',
     ],
-    [`${url}, ${secret}, version: 62`, 'version', 'is not a text  → put it in quotes'],
+    [`${url}, ${secret}, version: 62`, 'version  is not a text  → put it in quotes'],
     [
       `${url}, ${secret}, version: v62`,
-      'version',
-      'is no version of the API  → write one such as v62.0',
+      'version  is no version of the API  → write one such as v62.0',
     ],
     [
       `${url}, ${secret}, overlap: 2d`,
-      'overlap',
-      'is not a duration  → write a number and s, m or h: 2m',
+      'overlap  is not a duration  → write a number and s, m or h: 2m',
     ],
-    [`${url}, ${secret}, bulkAbove: 0`, 'bulkAbove', 'is below 1  → write 1 or more'],
-  ])('%s', (rest, path, words) => {
-    expect(lines(contacts(rest))).toEqual([`contacts.source.${path}  ${words}`]);
+    [`${url}, ${secret}, bulkAbove: 0`, 'bulkAbove  is below 1  → write 1 or more'],
+  ])('%s', (rest, words) => {
+    expect(lines(contacts(rest))).toEqual([`contacts.source.${words}`]);
   });
 
   it('the id must be Id', () => {

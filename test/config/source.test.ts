@@ -83,100 +83,67 @@ const odd =
 
 describe('a mistake in an API source', () => {
   it.each([
-    ['url: x', 'url', 'is no web address  → write https://HOST/…'],
-    ['url: ftp://a.b', 'url', 'is no web address  → write https://HOST/…'],
-    ['url: http://a.b', 'url', plain],
-    ['url: https://me:pw@a.b', 'url', 'holds a user or password  → move it to headers'],
-    ['url: "https://a.b/#x"', 'url', 'holds a fragment  → end it before the #'],
+    ['url: x', 'url  is no web address  → write https://HOST/…'],
+    ['url: ftp://a.b', 'url  is no web address  → write https://HOST/…'],
+    ['url: http://a.b', `url  ${plain}`],
+    ['url: https://me:pw@a.b', 'url  holds a user or password  → move it to headers'],
+    ['url: "https://a.b/#x"', 'url  holds a fragment  → end it before the #'],
     [
       'url: https://a.b/?x=1&p=2, page: { number: p }',
-      'url',
-      'holds a parameter that page sets  → remove it here',
+      'url  holds a parameter that page sets  → remove it here',
     ],
-    [`${url}, headers: { A: " x" }`, 'headers.A', odd],
-    [`${url}, headers: { A: "x\\ny" }`, 'headers.A', odd],
-    [`${url}, headers: { A: "é" }`, 'headers.A', odd],
-    [`${url}, headers: { "A B": x }`, 'headers."A B"', 'is no name of a header  → correct it'],
+    ['headers: { A: " x" }', `headers.A  ${odd}`],
+    ['headers: { A: "x\\ny" }', `headers.A  ${odd}`],
+    ['headers: { A: "é" }', `headers.A  ${odd}`],
+    ['headers: { "A B": x }', 'headers."A B"  is no name of a header  → correct it'],
+    ['headers: { Host: x }', 'headers.Host  is written by crm-mirror itself  → remove it'],
+    ['page: {}', 'page.cursor  is missing  → add it, or number, as the API counts its pages'],
     [
-      `${url}, headers: { Host: x }`,
-      'headers.Host',
-      'is written by crm-mirror itself  → remove it',
+      'page: { cursor: c, param: p, number: n }',
+      'page.cursor  stands beside number  → keep one of the two',
     ],
+    ['page: { cursor: c }', 'page.param  is missing  → name the parameter that takes the cursor'],
+    ['page: { number: n, param: p }', 'page.param  belongs to cursor  → remove it'],
+    ['page: { cursor: c, param: p, first: 0 }', 'page.first  belongs to number  → remove it'],
+    ['page: { number: n, size: s }', 'page.sizeValue  is missing  → add it, or remove size'],
+    ['page: { number: n, first: 2 }', 'page.first  is above 1  → write 1 or less'],
+    ['one: "https://crm.example/x"', 'one  does not say where the id belongs  → write {id} there'],
     [
-      `${url}, page: {}`,
-      'page.cursor',
-      'is missing  → add it, or number, as the API counts its pages',
-    ],
-    [
-      `${url}, page: { cursor: c, param: p, number: n }`,
-      'page.cursor',
-      'stands beside number  → keep one of the two',
-    ],
-    [
-      `${url}, page: { cursor: c }`,
-      'page.param',
-      'is missing  → name the parameter that takes the cursor',
-    ],
-    [`${url}, page: { number: n, param: p }`, 'page.param', 'belongs to cursor  → remove it'],
-    [
-      `${url}, page: { cursor: c, param: p, first: 0 }`,
-      'page.first',
-      'belongs to number  → remove it',
+      'one: "https://other.example/{id}"',
+      'one  is not where url is  → the headers are for one host, use that',
     ],
     [
-      `${url}, page: { number: n, size: s }`,
-      'page.sizeValue',
-      'is missing  → add it, or remove size',
-    ],
-    [`${url}, page: { number: n, first: 2 }`, 'page.first', 'is above 1  → write 1 or less'],
-    [
-      `${url}, one: "https://crm.example/x"`,
-      'one',
-      'does not say where the id belongs  → write {id} there',
+      changes,
+      'changes  needs the address of a single record, for the others of a person who changed  → add one',
     ],
     [
-      `${url}, one: "https://other.example/{id}"`,
-      'one',
-      'is not where url is  → the headers are for one host, use that',
+      `${one}, changes: { url: "https://crm.example/new" }`,
+      'changes.url  does not say where the time belongs  → write {since} there',
     ],
     [
-      `${url}, ${changes}`,
-      'changes',
-      'needs the address of a single record, for the others of a person who changed  → add one',
+      `${one}, changes: { url: "https://other.example/?t={since}" }`,
+      'changes.url  is not where url is  → the headers are for one host, use that',
     ],
     [
-      `${url}, ${one}, changes: { url: "https://crm.example/new" }`,
-      'changes.url',
-      'does not say where the time belongs  → write {since} there',
+      `${one}, page: { number: t }, ${changes}`,
+      'changes.url  holds a parameter that page sets  → remove it here',
     ],
     [
-      `${url}, ${one}, changes: { url: "https://other.example/?t={since}" }`,
-      'changes.url',
-      'is not where url is  → the headers are for one host, use that',
+      `${one}, changes: { url: "https://crm.example/?t={since}", overlap: 0m }`,
+      'changes.overlap  is not a duration  → write a number from 1 and s, m, h or d: 2m',
     ],
     [
-      `${url}, ${one}, page: { number: t }, ${changes}`,
-      'changes.url',
-      'holds a parameter that page sets  → remove it here',
+      'verify: x',
+      'verify  is not known here  → known here: type, url, headers, records, total, page, one, changes, timeoutMs, allowHttp',
     ],
     [
-      `${url}, ${one}, changes: { url: "https://crm.example/?t={since}", overlap: 0m }`,
-      'changes.overlap',
-      'is not a duration  → write a number from 1 and s, m, h or d: 2m',
+      "total: ''",
+      'total  is empty  → fill it (Dotted path of the total number of records in a response)',
     ],
-    [
-      `${url}, verify: x`,
-      'verify',
-      'is not known here  → known here: type, url, headers, records, total, page, one, changes, timeoutMs, allowHttp',
-    ],
-    [
-      `${url}, total: ''`,
-      'total',
-      'is empty  → fill it (Dotted path of the total number of records in a response)',
-    ],
-  ])('%s', (rest, path, words) => {
-    const lines = mistakes(http(rest))?.map((line) => line.replace(/^mirror.yaml:7:\d+ {2}/, ''));
-    expect(lines).toEqual([`contacts.source.${path}  ${words}`]);
+  ])('%s', (rest, words) => {
+    const all = rest.startsWith('url: ') ? rest : `${url}, ${rest}`;
+    const lines = mistakes(http(all))?.map((line) => line.replace(/^mirror.yaml:7:\d+ {2}/, ''));
+    expect(lines).toEqual([`contacts.source.${words}`]);
   });
 
   it('is reported without a value', () => {
@@ -261,31 +228,25 @@ describe('a HubSpot source', () => {
   });
 
   it.each([
-    ['timeoutMs: 5', 'token', 'is missing  → add it, or tokenFile'],
-    ['token: t, tokenFile: f', 'tokenFile', 'stands beside token  → keep one of the two'],
+    ['timeoutMs: 5', 'token  is missing  → add it, or tokenFile'],
+    ['token: t, tokenFile: f', 'tokenFile  stands beside token  → keep one of the two'],
     [
       'token: "a b"',
-      'token',
-      'is empty or holds what a header cannot carry  → write the token alone',
+      'token  is empty or holds what a header cannot carry  → write the token alone',
     ],
-    ['token: t, url: x', 'url', 'is no web address  → write https://HOST'],
-    ['token: t, url: https://a.b/crm', 'url', 'holds more than a host  → end it before the path'],
-    ['token: t, url: https://me@a.b', 'url', 'holds a user or password  → move it to token'],
-    [
-      'token: t, url: http://a.b',
-      'url',
-      'would send people and the token unencrypted  → use https',
-    ],
+    ['token: t, url: x', 'url  is no web address  → write https://HOST'],
+    ['token: t, url: https://a.b/crm', 'url  holds more than a host  → end it before the path'],
+    ['token: t, url: https://me@a.b', 'url  holds a user or password  → move it to token'],
+    ['token: t, url: http://a.b', 'url  would send people and the token unencrypted  → use https'],
     [
       'token: t, overlap: 2min',
-      'overlap',
-      'is not a duration  → write a number from 1 and s, m, h or d: 2m',
+      'overlap  is not a duration  → write a number from 1 and s, m, h or d: 2m',
     ],
-  ])('%s', (rest, path, words) => {
+  ])('%s', (rest, words) => {
     const lines = mistakes(hubspot(rest))?.map((line) =>
       line.replace(/^mirror.yaml:7:\d+ {2}/, ''),
     );
-    expect(lines).toEqual([`contacts.source.${path}  ${words}`]);
+    expect(lines).toEqual([`contacts.source.${words}`]);
   });
 
   it('has a fixed id', () => {

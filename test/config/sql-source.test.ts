@@ -67,71 +67,61 @@ const none =
 
 describe('a mistake in a source of type sql', () => {
   it.each([
-    [`url: "https://db.example/crm", ${table}`, 'url', none],
-    [`url: "postgres://crm:p/w@db.example/crm", ${table}`, 'url', none],
-    [`url: "sqlite:", ${table}`, 'url', none],
+    ['https://db.example/crm', `url  ${none}`],
+    ['postgres://crm:p/w@db.example/crm', `url  ${none}`],
+    ['sqlite:', `url  ${none}`],
     [
-      `url: postgres://db.example/crm, ${table}`,
-      'url',
-      'names no user  → write it before the host: postgres://USER@HOST/DATABASE',
+      'postgres://db.example/crm',
+      'url  names no user  → write it before the host: postgres://USER@HOST/DATABASE',
     ],
     [
-      `url: mysql://crm@db.example, ${table}`,
-      'url',
-      'names no database  → write it after the host: postgres://USER@HOST/DATABASE',
+      'mysql://crm@db.example',
+      'url  names no database  → write it after the host: postgres://USER@HOST/DATABASE',
     ],
     [
-      `url: "postgres://crm:50%@db.example/crm", ${table}`,
-      'url',
-      'holds a % that stands for itself  → write it as %25',
+      'postgres://crm:50%@db.example/crm',
+      'url  holds a % that stands for itself  → write it as %25',
     ],
     [
-      `url: "postgres://crm:a@db.example/crm#b", ${table}`,
-      'url',
-      'holds a #  → write a password with one as password',
+      'postgres://crm:a@db.example/crm#b',
+      'url  holds a #  → write a password with one as password',
     ],
     [
-      `url: "postgres://crm@db.example/crm?sslmode=disable", ${table}`,
-      'url',
-      'does without encryption  → remove sslmode, or add allowPlain: true instead of it',
+      'postgres://crm@db.example/crm?sslmode=disable',
+      'url  does without encryption  → remove sslmode, or add allowPlain: true instead of it',
     ],
     [
-      `url: "postgres://crm@db.example/crm?options=x", ${table}`,
-      'url',
-      'holds a parameter that is not known here  → remove what follows the ?',
+      'postgres://crm@db.example/crm?options=x',
+      'url  holds a parameter that is not known here  → remove what follows the ?',
     ],
     [
       `url: "postgres://crm:a@db.example/crm", password: b, ${table}`,
-      'password',
-      'stands beside one in url  → keep one of the two',
+      'password  stands beside one in url  → keep one of the two',
     ],
     [
       `url: "sqlite:a.db", ca: c, ${table}`,
-      'ca',
-      'belongs to a database that is asked over the network  → remove it',
+      'ca  belongs to a database that is asked over the network  → remove it',
     ],
-    [url, 'table', 'is missing  → add it, or query'],
-    [`${url}, ${table}, query: select 1`, 'query', 'stands beside table  → keep one of the two'],
+    [url, 'table  is missing  → add it, or query'],
+    [`${url}, ${table}, query: select 1`, 'query  stands beside table  → keep one of the two'],
     [
       `${url}, table: a.b.c`,
-      'table',
-      'is no name of a table  → write TABLE or SCHEMA.TABLE, or use query',
+      'table  is no name of a table  → write TABLE or SCHEMA.TABLE, or use query',
     ],
-    [`${url}, query: delete from people`, 'query', 'is no select  → write one, and nothing else'],
-    [`${url}, ${table}, ca: c, allowPlain: true`, 'ca', 'stands beside allowPlain  → remove one'],
+    [`${url}, query: delete from people`, 'query  is no select  → write one, and nothing else'],
+    [`${url}, ${table}, ca: c, allowPlain: true`, 'ca  stands beside allowPlain  → remove one'],
     [
       `${url}, ${table}, overlap: 0s`,
-      'overlap',
-      'is no duration  → write a number and s, m, h or d: 2m',
+      'overlap  is no duration  → write a number and s, m, h or d: 2m',
     ],
     [
       `${url}, ${table}, zone: Europe/Berlin`,
-      'zone',
-      'is no such zone  → write UTC, or an offset such as +01:00',
+      'zone  is no such zone  → write UTC, or an offset such as +01:00',
     ],
-  ])('%s', (rest, path, words) => {
-    const lines = mistakes(sql(rest))?.map((line) => line.replace(/^mirror.yaml:7:\d+ {2}/, ''));
-    expect(lines).toEqual([`contacts.source.${path}  ${words}`]);
+  ])('%s', (rest, words) => {
+    const all = rest.startsWith('url: ') ? rest : `url: "${rest}", ${table}`;
+    const lines = mistakes(sql(all))?.map((line) => line.replace(/^mirror.yaml:7:\d+ {2}/, ''));
+    expect(lines).toEqual([`contacts.source.${words}`]);
   });
 
   it('is reported without a value', () => {

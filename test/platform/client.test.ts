@@ -18,111 +18,70 @@ import {
 } from '../support/platform/connected-client.ts';
 
 describe('the typed client sends', () => {
-  const rows: [string, (platform: Platform) => Promise<unknown>, unknown, object][] = [
+  const channel = 'POST /api/contacts/channel';
+  const create = { name: 'Welcome', content: [] };
+  const made = { domain: 'example.com', tls: 'enforced' } as const;
+  const letter = { to: 'Ann@example.com', variables: { n: '1' } };
+  const blocked = { page: 2, limit: 50, search: ' Ann+1@Example.com ', status: 'blocked' } as const;
+  const page = { page: 1, limit: 100 };
+  const byId = { contactId: 'con_1', subscription: 'opt_out' } as const;
+  const byEmail = { email: ' Ann@Example.COM', subscription: 'opt_in' } as const;
+
+  test.each<[line: string, (to: Platform) => Promise<unknown>, answer: unknown, body?: object]>([
     [
-      'list',
-      (to) =>
-        to.contacts.list({ page: 2, limit: 50, search: ' Ann+1@Example.com ', status: 'blocked' }),
+      'GET /api/contacts/list?page=2&limit=50&search=ann%2B1%40example.com&status=blocked',
+      (to) => to.contacts.list(blocked),
       listed,
-      {
-        method: 'GET',
-        path: '/api/contacts/list?page=2&limit=50&search=ann%2B1%40example.com&status=blocked',
-      },
     ],
+    ['GET /api/contacts/retrieve/a%2Fb%3Fc', (to) => to.contacts.retrieve('a/b?c'), ann],
+    ['DELETE /api/contacts/con_1', (to) => to.contacts.remove('con_1'), { success: true }],
     [
-      'retrieve',
-      (to) => to.contacts.retrieve('a/b?c'),
-      ann,
-      { path: '/api/contacts/retrieve/a%2Fb%3Fc' },
-    ],
-    [
-      'remove',
-      (to) => to.contacts.remove('con_1'),
-      { success: true },
-      { method: 'DELETE', path: '/api/contacts/con_1' },
-    ],
-    [
-      'enrol by id',
-      (to) => to.contacts.enrol('ch 1', { contactId: 'con_1', subscription: 'opt_out' }),
+      `${channel}/ch%201`,
+      (to) => to.contacts.enrol('ch 1', byId),
       {},
-      {
-        method: 'POST',
-        path: '/api/contacts/channel/ch%201',
-        body: { contact_id: 'con_1', subscription: 'opt_out' },
-      },
+      { contact_id: 'con_1', subscription: 'opt_out' },
     ],
     [
-      'enrol by email',
-      (to) => to.contacts.enrol('ch', { email: ' Ann@Example.COM', subscription: 'opt_in' }),
+      `${channel}/ch`,
+      (to) => to.contacts.enrol('ch', byEmail),
       {},
-      { body: { email: 'ann@example.com', subscription: 'opt_in' } },
+      { email: 'ann@example.com', subscription: 'opt_in' },
     ],
     [
-      'templates.list',
-      (to) => to.templates.list({ page: 1, limit: 100 }),
+      'GET /api/template/v1/list?page=1&limit=100',
+      (to) => to.templates.list(page),
       { templates: [], total: 0 },
-      { method: 'GET', path: '/api/template/v1/list?page=1&limit=100' },
     ],
+    ['POST /api/template/v1/create', (to) => to.templates.create(create), template, create],
     [
-      'templates.create',
-      (to) => to.templates.create({ name: 'Welcome', content: [] }),
-      template,
-      { method: 'POST', path: '/api/template/v1/create', body: { name: 'Welcome', content: [] } },
-    ],
-    [
-      'templates.update',
+      'PUT /api/template/v1/tpl_1',
       (to) => to.templates.update('tpl_1', { subject: 'Hi' }),
       template,
-      { method: 'PUT', path: '/api/template/v1/tpl_1', body: { subject: 'Hi' } },
+      { subject: 'Hi' },
     ],
     [
-      'templates.test',
-      (to) => to.templates.test('tpl 1', { to: 'Ann@example.com', variables: { n: '1' } }),
+      'POST /api/template/v1/tpl%201/test',
+      (to) => to.templates.test('tpl 1', letter),
       { success: true },
-      {
-        method: 'POST',
-        path: '/api/template/v1/tpl%201/test',
-        body: { to: 'Ann@example.com', variables: { n: '1' } },
-      },
+      letter,
     ],
+    ['GET /api/domain/v1/list?page=1&limit=100', (to) => to.domains.list(page), { domains: [] }],
+    ['POST /api/domain/v1/create', (to) => to.domains.create(made), domain, made],
     [
-      'domains.list',
-      (to) => to.domains.list({ page: 1, limit: 100 }),
-      { domains: [] },
-      { method: 'GET', path: '/api/domain/v1/list?page=1&limit=100' },
-    ],
-    [
-      'domains.create',
-      (to) => to.domains.create({ domain: 'example.com', tls: 'enforced' }),
-      domain,
-      {
-        method: 'POST',
-        path: '/api/domain/v1/create',
-        body: { domain: 'example.com', tls: 'enforced' },
-      },
-    ],
-    [
-      'domains.verify',
+      'POST /api/domain/v1/verify/dom_1',
       (to) => to.domains.verify('dom_1'),
       { id: 'dom_1', status: 'verifying' },
-      { method: 'POST', path: '/api/domain/v1/verify/dom_1', body: undefined },
     ],
-    [
-      'apiKeys.enable',
-      (to) => to.apiKeys.enable('key_1'),
-      apiKey,
-      { method: 'POST', path: '/api/api-key/v1/enable/key_1', body: undefined },
-    ],
-  ];
-  test.each(rows)('%s', async (_, use, body, expected) => {
-    const { run, requests } = await answering({ body });
+    ['POST /api/api-key/v1/enable/key_1', (to) => to.apiKeys.enable('key_1'), apiKey],
+  ])('%s', async (line, use, answer, sent) => {
+    const { run, requests } = await answering({ body: answer });
     await run(use);
     expect(requests).toHaveLength(1);
-    expect(requests[0]).toMatchObject(expected);
-    const headers = requests[0]?.['headers'] as Record<string, string>;
-    expect(headers).toMatchObject({ 'x-api-key': KEY, accept: 'application/json' });
-    const written = requests[0]?.['body'] !== undefined;
-    expect(headers['content-type']).toBe(written ? 'application/json' : undefined);
+    const { method, path, body, headers } = requests[0] ?? {};
+    expect([`${method} ${path}`, body]).toEqual([line, sent]);
+    const json = 'application/json';
+    expect(headers).toMatchObject({ 'x-api-key': KEY, accept: json });
+    expect(Object(headers)['content-type']).toBe(sent && json);
   });
 
   test.each(['', '.', '..', '%2e', '.%2E'])('no id of %j', async (id) => {

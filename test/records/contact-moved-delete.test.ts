@@ -113,7 +113,9 @@ describe('a channel in which the new address gets nothing more', () => {
       },
     }),
   });
+  const carrying = (more: object) => ({ former: [{ row: bound(more), seen: [] }] });
   const stated = { cause: 'stated', stated: ['2'] };
+  const leftAll = { row: remembered({ left: true }), seen: [] };
   const leftNews = { row: remembered({ news: 'platform', product: 'in' }), seen: [] };
 
   /** The old contact is in the product channel; the new one too, and not in the newsletter. */
@@ -152,11 +154,8 @@ describe('a channel in which the new address gets nothing more', () => {
 
   test.each<[string, Partial<States>, RecordType?]>([
     ['left under a former address (19)', { former: [leftNews] }],
-    [
-      'left all mail under a former address (19)',
-      { former: [{ row: remembered({ left: true }), seen: [] }] },
-    ],
-    ['our opt-out carries over (28)', { former: [{ row: bound(stated), seen: [] }] }],
+    ['left all mail under a former address (19)', { former: [leftAll] }],
+    ['our opt-out carries over (28)', carrying(stated)],
     ['on the do-not-contact list (23)', { entries: [entry('opt_out')] }],
     ['erased (24)', { entries: [{ ...entry('erasure'), part: '*' }] }],
     ['opted out by an operator (32)', { entries: [entry('operator', 'address')] }],
@@ -177,22 +176,14 @@ describe('a channel in which the new address gets nothing more', () => {
     ['policy.optIns is off', { former: [leftNews] }, where({ optIns: 'off' })],
     ['the run is limited to other people', { unchosen: true, former: [leftNews] }],
     ['the channel is lost', { lost: new Set([NEWS]), former: [leftNews] }],
-    [
-      'our opt-out is withdrawn',
-      { former: [{ row: bound({ cause: 'stated', stated: ['1'] }), seen: [] }] },
-    ],
+    ['our opt-out is withdrawn', carrying({ cause: 'stated', stated: ['1'] })],
     [
       'a bounce is listed for another address',
       { entries: [{ ...entry('bounce', 'address'), part: NEWS, cause: 'vanished' }] },
     ],
     [
       'several contacts share the new address',
-      {
-        observed: [
-          shown({ id: 'con_2', product: 'opt_in' }),
-          shown({ id: 'con_3', product: 'opt_in' }),
-        ],
-      },
+      { observed: ['con_2', 'con_3'].map((id) => shown({ id, product: 'opt_in' })) },
     ],
   ])(
     'is not in place, and the old contact is only opted out where it is: %s',
@@ -204,7 +195,7 @@ describe('a channel in which the new address gets nothing more', () => {
   test('is in place without a contact, if nothing is to be created anywhere', () => {
     const nobody = { recorded: undefined, observed: [] };
     const idle = { recorded: remembered({ news: 'platform' }), observed: [shown()] };
-    const all = { former: [{ row: remembered({ left: true }), seen: [] }] };
+    const all = { former: [leftAll] };
     expect(steps(decideBoth({ ...nobody, ...all }, kinds.owned, idle))).toEqual(remove);
     const left = { observed: [shown({ product: 'opt_in', status: 'unsubscribed' })] };
     expect(steps(decideBoth({ ...nobody, ...all }, kinds.owned, left))).toEqual(remove);
@@ -222,7 +213,7 @@ describe('a channel in which the new address gets nothing more', () => {
   });
 
   test('our opt-out at the old address outlives the delete that it allows', () => {
-    const [change] = decideBoth({ former: [{ row: bound(stated), seen: [] }] }).changes;
+    const [change] = decideBoth(carrying(stated)).changes;
     const ack = { is: 'acked', id: 'con_1', observed: undefined, found: false, at: LATER } as const;
     const kept = kinds.owned.acknowledge(bound(stated), change!, ack);
     expect(kept).toMatchObject({ id: undefined, ownership: 'noted' });

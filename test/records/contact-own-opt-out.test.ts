@@ -112,13 +112,13 @@ describe('row 16', () => {
     ['as one of two stated that says in now', statedBy('1', '2'), [says('2', 'yes')], true],
     ['as a record stated that is gone', statedBy('2'), [says('1', 'yes')], false],
     [
-      'as a record stated that is flagged now',
+      'as one stated that is flagged now',
       statedBy('2'),
       [says('1', 'yes'), says('2', 'yes', { archived: 'yes' })],
       false,
     ],
     [
-      'as a record stated that has no opinion now',
+      'as a record stated without an opinion now',
       statedBy('2'),
       [says('1', 'yes'), says('2', '')],
       false,

@@ -39,6 +39,10 @@ const withDefaults = { namesAll: true, defaults: { [NEWS]: 'opt_out' as const } 
 const withoutDefaults = { namesAll: false, defaults: {} };
 const insByDefault = { namesAll: true, defaults: { [NEWS]: 'opt_in' as const } };
 const unknownDefaults = { defaults: {} };
+const inByUs: Membership = { is: 'opt_in', by: 'us' };
+const no = wish({ id: '2', newsletter: 'no' });
+const listing = (cause: Cause, more: Partial<Entry> = {}) => ({ entries: [entry(cause, more)] });
+const second = shown({ id: 'con_2', news: 'opt_out' });
 
 function recorded(news: Membership, seen = out): RecordedRow {
   const row = remembered({ seen });
@@ -92,10 +96,7 @@ describe('--in is accepted', () => {
     ['for our own opt-out (row 16)', person(ours)],
     ['for an opt-out never observed in, on a platform with defaults', person(never)],
     ['together with its own doubtful entry', person(never, { entries: [entry('opt_out')] })],
-    [
-      'and ends the opt-out of an operator',
-      person(ours, { entries: [entry('operator', { contact: null })] }),
-    ],
+    ['and ends the opt-out of an operator', person(ours, listing('operator', { contact: null }))],
   ];
   test.each(accepted)('%s, and the next run opts in', (_, known) => {
     expect(contacts().decide(states({ ...known, entries: [] })).problems).toHaveLength(1);
@@ -114,39 +115,27 @@ describe('--in is refused', () => {
     ['where nobody knows whether there are defaults', person(never, { facts: unknownDefaults })],
     ['where the default is an opt-in', person(never, { facts: insByDefault })],
     [
-      'for a doubtful opt-out of a person who was in',
+      'for a doubtful opt-out of one who was in',
       person({ ...left, doubtful: true }),
       /may be the person's/,
     ],
-    ['where the person has just left: recorded in, shown out', person({ is: 'opt_in', by: 'us' })],
-    [
-      'where the subscription was removed (row 14)',
-      person({ is: 'opt_in', by: 'us' }, { observed: [shown()] }),
-    ],
-    [
-      'where the platform shows the channel no more (row 18)',
-      person(never, { observed: [shown()] }),
-    ],
+    ['where the person has just left: recorded in, shown out', person(inByUs)],
+    ['where the subscription was removed (row 14)', person(inByUs, { observed: [shown()] })],
+    ['where the channel is not shown (row 18)', person(never, { observed: [shown()] })],
     ['after an unsubscribe', blocked({ status: 'unsubscribed' }), /unsubscribed/],
     ['of a blocked person', blocked({ status: 'blocked' })],
     ['after a bounce', blocked({ suppressionReason: 'bounce' })],
     ['after a complaint', blocked({ suppressionReason: 'complaint' })],
     ['of a suppressed person', blocked({ suppressedAt: '2026-01-01T00:00:00Z' })],
-    ['after an erasure', person(ours, { entries: [entry('erasure', { part: all })] }), /erased/],
+    ['after an erasure', person(ours, listing('erasure', { part: all })), /erased/],
     ...(['unsubscribed', 'blocked', 'bounce', 'complaint', 'suppressed'] as const).map(
       (cause): [string, Partial<States>] => [
         `by an earlier ${cause} on the list`,
-        person(ours, { entries: [entry(cause, { part: all, contact: 'con_9' })] }),
+        person(ours, listing(cause, { part: all, contact: 'con_9' })),
       ],
     ),
-    [
-      'where the list knows that the person left the channel',
-      person(never, { entries: [entry('opt_out', { after: NOON - 1 })] }),
-    ],
-    [
-      'where the list knows an opt-out of another address of the person',
-      person(never, { entries: [entry('opt_out', { through: 'id' })] }),
-    ],
+    ['where the list knows that they left', person(never, listing('opt_out', { after: NOON - 1 }))],
+    ['where the list knows another address', person(never, listing('opt_out', { through: 'id' }))],
     [
       'where the person left under a former address',
       person(ours, { former: [{ row: remembered({ news: 'platform' }), seen: [] }] }),
@@ -155,33 +144,16 @@ describe('--in is refused', () => {
       'of a vanished contact',
       { desired: [yes], recorded: remembered({ id: undefined, news: 'in' }) },
     ],
-    [
-      'where several contacts share the address',
-      person(ours, {
-        observed: [out, shown({ id: 'con_2', news: 'opt_out' })],
-      }),
-    ],
+    ['where several contacts share the address', person(ours, { observed: [out, second] })],
     [
       'where the contact changed since it was recorded',
-      person(never, {
-        observed: [shown({ news: 'opt_out', updatedAt: '2026-02-02T00:00:00Z' })],
-      }),
+      person(never, { observed: [shown({ news: 'opt_out', updatedAt: '2026-02-02T00:00:00Z' })] }),
       /something else/,
     ],
-    [
-      'where the CRM says out',
-      person(ours, { desired: [wish({ newsletter: 'no' })] }),
-      /no opt-in/,
-    ],
+    ['where the CRM says out', person(ours, { desired: [no] }), /no opt-in/],
     ['where the CRM has no opinion', person(ours, { desired: [wish()] }), /no opt-in/],
     ['of a person who is gone from the CRM', person(ours, { desired: [] }), /no opt-in/],
-    [
-      'where records contradict',
-      person(ours, {
-        desired: [yes, wish({ id: '2', newsletter: 'no' })],
-      }),
-      /no opt-in/,
-    ],
+    ['where records contradict', person(ours, { desired: [yes, no] }), /no opt-in/],
     ['where there is no conflict', { desired: [yes] }, /no conflict/],
   ];
   test.each(refused)('%s', (_, known, why = /./) => {
@@ -266,14 +238,8 @@ describe('--out', () => {
     ['an opt-out by the person (row 15)', person(left)],
     ['our own opt-out (row 16)', person(ours)],
     ['a doubtful opt-out (row 17)', person(never)],
-    [
-      'a removed subscription (row 14)',
-      person({ is: 'opt_in', by: 'us' }, { observed: [shown()] }),
-    ],
-    [
-      'several contacts',
-      person(ours, { observed: [out, shown({ id: 'con_2', news: 'opt_out' })] }),
-    ],
+    ['a removed subscription (row 14)', person(inByUs, { observed: [shown()] })],
+    ['several contacts', person(ours, { observed: [out, second] })],
     ['contradicting records', { desired: [yes, wish({ id: '2', newsletter: 'no' })] }],
     ['a vanished contact', { desired: [yes], recorded: remembered({ id: undefined, news: 'in' }) }],
   ])('settles %s: nothing is sent where nobody is in, and no conflict is left', (_, known) => {
@@ -292,7 +258,7 @@ describe('--out', () => {
 
   test.each<[string, Partial<States>]>([
     ['that there is no conflict', { desired: [yes] }],
-    ['that the CRM says out', person(ours, { desired: [wish({ newsletter: 'no' })] })],
+    ['that the CRM says out', person(ours, { desired: [no] })],
     ['that it is settled so', person(ours, { entries: [entry('operator')] })],
     ['the erasure', { desired: [yes], entries: [entry('erasure', { part: all })] }],
   ])('is refused with %s', (_, known) => {

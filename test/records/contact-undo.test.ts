@@ -39,6 +39,9 @@ type Row = [journaled: DoneChange, now: string, known: Partial<States>, then: st
 const recorded = remembered({ news: 'in' });
 const inNow = { recorded, observed: isIn, desired: [says('yes')] };
 const outByUs = { recorded: stated, observed: isOut };
+const backIn = { ...outByUs, desired: [says('yes')] };
+const left = (status: string) => [shown({ news: 'opt_out', status })];
+const optOut = done('opt_out');
 const toOut = `opt_out ${NEWS} → con_1`;
 const toIn = `opt_in ${NEWS} → con_1`;
 
@@ -60,79 +63,36 @@ const table: Row[] = [
     'contact-gone',
   ],
   [done('opt_in'), 'left the channel', { ...inNow, observed: isOut }, 'not-subscribed'],
-  [done('opt_out'), 'the CRM says in', { ...outByUs, desired: [says('yes')] }, toIn],
+  [optOut, 'the CRM says in', backIn, toIn],
+  [optOut, 'the CRM says out', { ...outByUs, desired: [says('no')] }, 'stated-out-already'],
+  [optOut, 'no opinion', { ...outByUs, desired: [says('')] }, 'no-opinion'],
+  [optOut, 'not in the CRM', { ...outByUs, desired: [] }, 'gone-unsubscribed'],
   [
-    done('opt_out'),
-    'the CRM says out',
-    { ...outByUs, desired: [says('no')] },
-    'stated-out-already',
-  ],
-  [done('opt_out'), 'no opinion', { ...outByUs, desired: [says('')] }, 'no-opinion'],
-  [done('opt_out'), 'not in the CRM', { ...outByUs, desired: [] }, 'gone-unsubscribed'],
-  [
-    done('opt_out'),
+    optOut,
     'only another record says in',
     { ...outByUs, desired: [wish({ id: '2', newsletter: 'yes' })] },
     'our-opt-out-stands',
   ],
   [
-    done('opt_out'),
+    optOut,
     'unsubscribed from all mail since',
-    {
-      ...outByUs,
-      observed: [shown({ news: 'opt_out', status: 'unsubscribed' })],
-      desired: [says('yes')],
-    },
+    { ...backIn, observed: left('unsubscribed') },
     'left-all-mail',
   ],
+  [optOut, 'blocked since', { ...backIn, observed: left('blocked') }, 'left-all-mail'],
   [
-    done('opt_out'),
-    'blocked since',
-    {
-      ...outByUs,
-      observed: [shown({ news: 'opt_out', status: 'blocked' })],
-      desired: [says('yes')],
-    },
-    'left-all-mail',
-  ],
-  [
-    done('opt_out'),
+    optOut,
     'recorded as the person’s own by now',
-    { recorded: theirs, observed: isOut, desired: [says('yes')] },
+    { ...backIn, recorded: theirs },
     'left-or-unknown',
   ],
+  [optOut, 'subscribed by now', { ...backIn, observed: isIn }, 'already-in'],
+  [optOut, 'on the do-not-contact list', { ...backIn, entries: [entry('opt_out')] }, 'left-before'],
+  [optOut, 'erased', { ...backIn, entries: [entry('erasure')] }, 'erased'],
+  [optOut, 'an uncertified reading', { ...backIn, certified: false }, 'uncertified'],
+  [optOut, 'the contact is gone', { ...backIn, observed: [] }, 'vanished-respect'],
   [
-    done('opt_out'),
-    'subscribed by now',
-    { ...outByUs, observed: isIn, desired: [says('yes')] },
-    'already-in',
-  ],
-  [
-    done('opt_out'),
-    'on the do-not-contact list',
-    { ...outByUs, desired: [says('yes')], entries: [entry('opt_out')] },
-    'left-before',
-  ],
-  [
-    done('opt_out'),
-    'erased',
-    { ...outByUs, desired: [says('yes')], entries: [entry('erasure')] },
-    'erased',
-  ],
-  [
-    done('opt_out'),
-    'an uncertified reading',
-    { ...outByUs, desired: [says('yes')], certified: false },
-    'uncertified',
-  ],
-  [
-    done('opt_out'),
-    'the contact is gone',
-    { ...outByUs, observed: [], desired: [says('yes')] },
-    'vanished-respect',
-  ],
-  [
-    done('opt_out'),
+    optOut,
     'the CRM states an opt-out from another channel, which is not made yet',
     {
       recorded: stated,
@@ -141,20 +101,11 @@ const table: Row[] = [
     },
     'opt-out-held',
   ],
+  [optOut, 'undone, and the CRM is as it was', { ...backIn, recorded: undone }, toIn],
   [
-    done('opt_out'),
-    'undone, and the CRM is as it was',
-    { recorded: undone, observed: isOut, desired: [says('yes')] },
-    toIn,
-  ],
-  [
-    done('opt_out'),
+    optOut,
     'undone, and unsubscribed since',
-    {
-      recorded: undone,
-      observed: [shown({ news: 'opt_out', status: 'unsubscribed' })],
-      desired: [says('yes')],
-    },
+    { ...backIn, recorded: undone, observed: left('unsubscribed') },
     'left-all-mail',
   ],
 ];

@@ -289,13 +289,7 @@ describe('broken records', () => {
       ],
       [
         'none within a note of several lines that follows',
-        [
-          '2,p2@example.com,"a\n',
-          '3,p3@example.com,"pasted:\n',
-          ...rows(4, 6),
-          '"\n',
-          ...rows(6, 7),
-        ],
+        ['2,p2@x.y,"a\n', '3,p3@x.y,"pasted:\n', ...rows(4, 6), '"\n', ...rows(6, 7)],
         ['line 2 1', 'line 3', 'line 8 6'],
       ],
       [

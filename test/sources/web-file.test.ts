@@ -131,57 +131,50 @@ describe('a file that breaks off', () => {
 });
 
 describe('a permanent failure', () => {
-  test.each<[string, Reply, string, string]>([
+  test.each<[string, Reply, string]>([
     [
       '401',
       status(401),
-      'Invalid',
-      'crm refused the credentials (401) → correct the headers of the source, or its rights there',
+      'Invalid: crm refused the credentials (401) → correct the headers of the source, or its rights there',
     ],
-    ['404', status(404), 'Invalid', 'crm has no such file (404) → correct path of the source'],
-    ['400', status(400), 'Invalid', 'crm refused the request (400) → correct path of the source'],
+    ['404', status(404), 'Invalid: crm has no such file (404) → correct path of the source'],
+    ['400', status(400), 'Invalid: crm refused the request (400) → correct path of the source'],
     [
       'a redirect',
       status(302, { location: 'https://a.example/?k=ann@x.y' }),
-      'Invalid',
-      'crm answered with a redirect (302) → write where it leads into path; the headers are sent nowhere else',
+      'Invalid: crm answered with a redirect (302) → write where it leads into path; the headers are sent nowhere else',
     ],
     [
       'a part',
       status(206),
-      'Invalid',
-      'crm answered with a part of what was asked for (206) → have it answer with all of it; is path of the source the right address?',
+      'Invalid: crm answered with a part of what was asked for (206) → have it answer with all of it; is path of the source the right address?',
     ],
     [
       'nothing',
       status(204),
-      'Invalid',
-      'crm answered with no content (204) → have it answer with all of it; is path of the source the right address?',
+      'Invalid: crm answered with no content (204) → have it answer with all of it; is path of the source the right address?',
     ],
-    ['500', status(500), 'Unavailable', 'crm answered 500, after 4 attempts'],
+    ['500', status(500), 'Unavailable: crm answered 500, after 4 attempts'],
     [
       'another packing',
       body('x', { 'content-encoding': 'br' }),
-      'Invalid',
-      'crm packs the file as it was not asked to → have it use gzip or nothing',
+      'Invalid: crm packs the file as it was not asked to → have it use gzip or nothing',
     ],
     [
       'a cut at once',
       cut(''),
-      'Unavailable',
-      'crm cut the connection in the middle of its answer (UND_ERR_SOCKET)',
+      'Unavailable: crm cut the connection in the middle of its answer (UND_ERR_SOCKET)',
     ],
     [
       'a missing column',
       body('email\nann@x.y\n'),
-      'Invalid',
-      'crm: there is no column "id"; columns found: "email"; correct the configuration or the export',
+      'Invalid: crm: there is no column "id"; columns found: "email"; correct the configuration or the export',
     ],
-  ])('%s', async (_, reply, name, line) => {
+  ])('%s', async (_, reply, line) => {
     const { url } = await crm(reply);
     const error = await errorOf(readAll(fileAt(url).csv, ['id']));
     expect(error.message).not.toMatch(/sk_secret|ann@|people/);
-    expect([error.name, error.message.replace(/127\.0\.0\.1:\d+/, 'crm')]).toEqual([name, line]);
+    expect(String(error).replace(/127\.0\.0\.1:\d+/, 'crm')).toBe(line);
   });
 
   test('with nobody there', async () => {

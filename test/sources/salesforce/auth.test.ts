@@ -137,36 +137,24 @@ describe('a failed login', () => {
     status,
     body: { error, error_description: `${error_description} sk_secret` },
   });
-  test.each<[Reply, string, string]>([
-    [oauth('invalid_client_id', 'client identifier invalid'), 'Invalid', 'correct auth.clientId'],
-    [oauth('invalid_client', 'invalid client credentials'), 'Invalid', 'correct auth.clientSecret'],
-    [
-      oauth('invalid_grant', 'no client credentials user enabled'),
-      'Invalid',
-      'name a user it runs as',
-    ],
-    [
-      oauth('invalid_grant', 'request not supported on this domain'),
-      'Invalid',
-      'write My Domain into url',
-    ],
-    [oauth('invalid_grant', "user hasn't approved this consumer"), 'Invalid', 'pre-authorized'],
-    [oauth('invalid_app_access', 'user is not admin approved'), 'Invalid', 'pre-authorized'],
-    [oauth('invalid_grant', 'audience is invalid'), 'Invalid', 'set auth.audience'],
-    [oauth('invalid_grant', 'invalid assertion'), 'Invalid', 'correct auth.privateKeyFile'],
-    [oauth('inactive_user', 'user is inactive', 401), 'Invalid', 'activate the user'],
-    [oauth('sk secret!'), 'Invalid', 'refuses the credentials (400) → correct auth of the source'],
-    [{ status: 403, body: '<p>sk_secret' }, 'Invalid', 'correct auth of the source'],
-    [{ status: 404 }, 'Invalid', 'gives no tokens (404) → correct url of the source'],
-    [oauth('invalid_grant', 'login rate exceeded'), 'Unavailable', 'gives no token for now'],
-    [{ status: 200, body: { hello: 1 } }, 'Unavailable', 'answered without a token'],
-    [{ status: 503 }, 'Unavailable', 'answered 503, after 4 attempts'],
-    [
-      { status: 302, headers: { location: 'https://evil.example' } },
-      'Invalid',
-      'answered with a redirect',
-    ],
-  ])('is reported: %o', async (reply, name, words) => {
+  test.each<[Reply, string, string?]>([
+    [oauth('invalid_client_id', 'client identifier invalid'), 'correct auth.clientId'],
+    [oauth('invalid_client', 'invalid client credentials'), 'correct auth.clientSecret'],
+    [oauth('invalid_grant', 'no client credentials user enabled'), 'name a user it runs as'],
+    [oauth('invalid_grant', 'request not supported on this domain'), 'write My Domain into url'],
+    [oauth('invalid_grant', "user hasn't approved this consumer"), 'pre-authorized'],
+    [oauth('invalid_app_access', 'user is not admin approved'), 'pre-authorized'],
+    [oauth('invalid_grant', 'audience is invalid'), 'set auth.audience'],
+    [oauth('invalid_grant', 'invalid assertion'), 'correct auth.privateKeyFile'],
+    [oauth('inactive_user', 'user is inactive', 401), 'activate the user'],
+    [oauth('sk secret!'), 'refuses the credentials (400) → correct auth of the source'],
+    [{ status: 403, body: '<p>sk_secret' }, 'correct auth of the source'],
+    [{ status: 404 }, 'gives no tokens (404) → correct url of the source'],
+    [oauth('invalid_grant', 'login rate exceeded'), 'gives no token for now', 'Unavailable'],
+    [{ status: 200, body: { hello: 1 } }, 'answered without a token', 'Unavailable'],
+    [{ status: 503 }, 'answered 503, after 4 attempts', 'Unavailable'],
+    [{ status: 302, headers: { location: 'https://evil.example' } }, 'answered with a redirect'],
+  ])('is reported: %o', async (reply, words, name = 'Invalid') => {
     const org = createOrg();
     org.instead = ({ path }) => (path.endsWith('/token') ? reply : undefined);
     onNet(org);
@@ -186,6 +174,10 @@ describe('a failed login', () => {
     expect(logins(org)).toHaveLength(2);
   });
 
+  const ed25519 = generateKeyPairSync('ed25519').privateKey.export({
+    type: 'pkcs8',
+    format: 'pem',
+  });
   test.each<[string, object, RegExp]>([
     [
       'no file',
@@ -193,15 +185,7 @@ describe('a failed login', () => {
       /cannot be read \(ENOENT\) → make it/,
     ],
     ['no key', { privateKey: 'sk_secret' }, /is no private key in PEM, or has a passphrase → make/],
-    [
-      'a key of another kind',
-      {
-        privateKey: generateKeyPairSync('ed25519')
-          .privateKey.export({ type: 'pkcs8', format: 'pem' })
-          .toString(),
-      },
-      /is no RSA key → make one/,
-    ],
+    ['a key of another kind', { privateKey: ed25519.toString() }, /is no RSA key → make one/],
   ])('is reported with %s', async (_, key, words) => {
     const org = createOrg();
     onNet(org);

@@ -121,6 +121,7 @@ test('a memory that cannot be made whole is not made at all', () => {
 });
 
 describe('verification', () => {
+  const changed = 'this entry was changed';
   test('a log as it was written has no fault', () => {
     fill(100);
     log.checkpoint(5);
@@ -133,31 +134,21 @@ describe('verification', () => {
       'a changed text',
       `update audit set body = replace(body, 'none', 'opt_out') where seq = 7`,
       7,
-      'this entry was changed',
+      changed,
     ],
-    [
-      'a hash that is a text',
-      `update audit set hash = 'x' where seq = 7`,
-      7,
-      'this entry was changed',
-    ],
-    [
-      'a text that is bytes',
-      `update audit set body = x'00' where seq = 7`,
-      7,
-      'this entry was changed',
-    ],
-    ['another person', `update audit set person = 1 where seq = 7`, 7, 'this entry was changed'],
+    ['a hash that is a text', `update audit set hash = 'x' where seq = 7`, 7, changed],
+    ['a text that is bytes', `update audit set body = x'00' where seq = 7`, 7, changed],
+    ['another person', `update audit set person = 1 where seq = 7`, 7, changed],
     ['a removed entry', 'delete from audit where seq = 7', 7, 'this entry is missing'],
     [
       'removed entries',
-      'delete from audit where seq in (7, 8)',
+      'delete from audit where seq in (7,8)',
       7,
       '2 entries are missing, up to 8',
     ],
     ['a removed beginning', 'delete from audit where seq = 1', 1, 'this entry is missing'],
     [
-      'removed entries at the end',
+      'removed ones at the end',
       'delete from audit where seq > 18',
       19,
       '2 entries are missing, up to 20',
@@ -249,11 +240,7 @@ describe('keeping', () => {
 
   test.each([
     ['by 60 days', 40, 0],
-    [
-      'by more than the checkpoints tell, as a clock that jumps ahead by years: the rest stays',
-      72,
-      4000,
-    ],
+    ['by years, as a clock that jumps ahead tells: the rest stays', 72, 4000],
   ])('entries that are old %s are removed', (_, removed, jump) => {
     const day = 86_400_000;
     const last = 100 + jump;
