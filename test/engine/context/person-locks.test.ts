@@ -70,6 +70,23 @@ describe('a run about one CRM record', () => {
     await stage.sync();
     expect(shown(stage, ann)).toBe('opt_out');
   });
+
+  test('leaves the person as they are if the record cannot be read', async () => {
+    const unreadable = new Set<string>();
+    const stage = stageOf({ unreadable });
+    await stage.sync();
+    sent(stage);
+    unreadable.add('1');
+    const summary = await alone(stage, '1');
+    expect(summary).toMatchObject({
+      status: 'rejected',
+      contacts: { invalid: 1, changes: { opt_out: 0 } },
+    });
+    expect(summary.problems).toMatchObject([
+      { class: 'invalid', reason: 'record 1: cannot be read' },
+    ]);
+    expect(sent(stage)).toEqual([]);
+  });
 });
 
 const enrolment = ({ method, body }: Request): boolean =>

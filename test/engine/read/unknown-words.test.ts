@@ -3,10 +3,6 @@ import { describe, expect, test } from 'vitest';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 
-function begin(options: StageOptions = {}): Stage {
-  return openStage(options);
-}
-
 const person = (id: number, rest: object = {}) => {
   return { id: `${id}`, email: `p${id}@example.com`, ch_news: 'yes', ...rest };
 };
@@ -19,7 +15,7 @@ const sent = (stage: Stage) =>
 
 describe('an unknown word', () => {
   test('is one line for any number of records, and nobody is opted out or removed', async () => {
-    const stage = begin();
+    const stage = openStage();
     stage.people.push(...many(400));
     await stage.sync();
     stage.writes();
@@ -45,7 +41,7 @@ describe('an unknown word', () => {
   });
 
   test('opts nobody in; opt-outs in other fields are sent', async () => {
-    const stage = begin();
+    const stage = openStage();
     stage.people.push(person(1, { ch_product: 'yes' }));
     await stage.sync();
     stage.writes();
@@ -62,7 +58,7 @@ describe('an unknown word', () => {
   test.each(['full', 'fast'] as const)(
     'in one field is in one line with its others: %s',
     async (mode) => {
-      const stage = begin();
+      const stage = openStage();
       const words = ['Nein', 'nein ', 'NEIN', 'ann@example.com', 'Str. 5', '2999-01-01', {}];
       stage.people.push(...words.map((deleted, at) => person(at, { deleted })));
       const { problems } = await stage.sync({ mode });
@@ -82,7 +78,7 @@ describe('an unknown word', () => {
   );
 
   test('is reported for the person when that one is read alone', async () => {
-    const stage = begin();
+    const stage = openStage();
     stage.people.push(person(1, { deleted: 'Nein' }));
     await stage.sync({ writes: false });
     const { problems } = await stage.sync({ mode: { single: 'p1@example.com' } });
@@ -92,7 +88,7 @@ describe('an unknown word', () => {
   });
 
   test('is reported by a reading of changes, too', async () => {
-    const stage = begin({ tellsChanges: true });
+    const stage = openStage({ tellsChanges: true });
     stage.people.push(person(1), person(2));
     await stage.sync();
     stage.people.splice(1, 1, person(2, { unsubscribed: 'Nein' }));
@@ -103,7 +99,7 @@ describe('an unknown word', () => {
   });
 
   test('in a long list is cut off, and the rest is counted', async () => {
-    const stage = begin();
+    const stage = openStage();
     const words = Array.from({ length: 30 }, (_, at) => 'x'.repeat(at + 1));
     stage.people.push(...words.map((ch_news, at) => person(at, { ch_news })));
     const { problems } = await stage.sync();
@@ -114,7 +110,7 @@ describe('an unknown word', () => {
 describe('a row without a person', () => {
   const empty = { id: '', email: '', ch_news: '', ch_product: '', deleted: '', unsubscribed: '' };
   test.each(['full', 'fast'] as const)('is skipped, and no problem: %s', async (mode) => {
-    const stage = begin();
+    const stage = openStage();
     stage.people.push(
       person(1),
       empty,
@@ -130,7 +126,7 @@ describe('a row without a person', () => {
   });
 
   test('is skipped in a reading of changes and in an event, too', async () => {
-    const stage = begin({ tellsChanges: true });
+    const stage = openStage({ tellsChanges: true });
     stage.people.push(person(1));
     await stage.sync();
     stage.people.push({ ...person(9), email: '' });
@@ -142,7 +138,7 @@ describe('a row without a person', () => {
   test.each(['full', 'fast'] as const)(
     'is invalid when its id is recorded: the person is present, and opt-outs apply: %s',
     async (mode) => {
-      const stage = begin({ policy: { absent: 'opt_out' } });
+      const stage = openStage({ policy: { absent: 'opt_out' } });
       stage.people.push(person(1), person(2), person(3));
       await stage.sync();
       stage.writes();
@@ -158,7 +154,7 @@ describe('a row without a person', () => {
 
 describe('lost addresses', () => {
   const lose = async (lost: number, of: number) => {
-    const stage = begin();
+    const stage = openStage();
     stage.people.push(...many(of));
     await stage.sync();
     stage.writes();
@@ -178,7 +174,7 @@ describe('lost addresses', () => {
   });
 
   test.each(['full', 'fast'] as const)('count where another column is read: %s', async (mode) => {
-    const stage = begin({ policy: { absent: 'opt_out' } });
+    const stage = openStage({ policy: { absent: 'opt_out' } });
     stage.people.push(...many(5));
     await stage.sync();
     stage.writes();
@@ -191,7 +187,7 @@ describe('lost addresses', () => {
   });
 
   test('apply an opt-out that is stated beside an invalid address', async () => {
-    const stage = begin();
+    const stage = openStage();
     stage.people.push(...many(3));
     await stage.sync();
     stage.writes();
@@ -215,11 +211,74 @@ describe('lost addresses', () => {
   });
 
   test('do not count for a person with another record of the address', async () => {
-    const stage = begin();
+    const stage = openStage();
     stage.people.push(...many(3));
     await stage.sync();
     const twins = many(3).map((one) => ({ ...one, id: `twin ${one.id}` }));
     stage.people.splice(0, 3, ...many(3, { email: '' }), ...twins);
     expect((await stage.sync()).certificate.source).toBe(true);
   });
+});
+
+// A serial number of Excel is a date where its column holds nothing but dates.
+
+/** Subscribes six people, and then sets their values of one column in the CRM. */
+async function subscribed(column: string, values: unknown[], options: StageOptions = {}) {
+  const stage = openStage(options);
+  const all = many(6);
+  stage.people.push(...all);
+  await stage.sync();
+  stage.writes();
+  stage.people.splice(0, 6, ...all.map((one, at) => ({ ...one, [column]: values[at] ?? '' })));
+  return stage;
+}
+
+const us = '03/01/2025 9:05 AM';
+test.each<[string, string, unknown[], number]>([
+  ['unsubscribed', 'among dates', ['2025-03-01', '45900'], 2],
+  ['unsubscribed', 'before the first date', ['45900', '', us], 2],
+  ['unsubscribed', 'of a time', [us, 45900.5, '01.03.2025'], 3],
+  ['unsubscribed', 'beside the date that means none', ['0000-00-00', '2025-03-01', '45900'], 2],
+  ['unsubscribed', 'with no other value', ['45900'], 0],
+  ['unsubscribed', 'with other serials only', ['45900', '45901'], 0],
+  ['unsubscribed', 'among words', ['yes', '45900'], 1],
+  ['unsubscribed', 'among dates and a word', ['2025-03-01', '45900', 'no'], 1],
+  ['unsubscribed', 'among dates and an unknown word', ['2025-03-01', '45900', 'x'], 1],
+  ['unsubscribed', 'of the future', ['2025-03-01', '46999'], 1],
+  ['deleted', 'among dates', ['2025-03-01', '45900'], 2],
+  ['deleted', 'with no other value', ['45900'], 0],
+  ['deleted', 'among dates and a word', ['2025-03-01', '45900', 'no'], 1],
+])('in %s, a serial %s', async (column, _, values, people) => {
+  const policy = { absent: 'opt_out' } as const;
+  const absence = { absentReadings: 1, absentForMs: 0 };
+  const stage = await subscribed(column, values, { policy, absence });
+  const summary = await stage.sync();
+  expect(sent(stage).filter((one) => one.startsWith('opt_out'))).toHaveLength(people);
+  const dates = values.filter((value) => value !== '' && !/^(no|0000.*)$/.test(String(value)));
+  expect(summary.contacts.invalid).toBe(dates.length - people);
+  expect(summary.problems).toHaveLength(dates.length > people ? 1 : 0);
+});
+
+test('a serial number is remembered for a reading of what has changed, until a word appears', async () => {
+  const stage = await subscribed('unsubscribed', ['2025-03-01'], { tellsChanges: true });
+  await stage.sync();
+  stage.writes();
+  stage.people[1] = person(1, { unsubscribed: '45900' });
+  stage.changed.push('1');
+  const fast = await stage.sync({ mode: 'fast' });
+  expect(fast.contacts).toMatchObject({ invalid: 0, applied: { opt_out: 1 } });
+  stage.people[2] = person(2, { unsubscribed: 'no' });
+  await stage.sync();
+  stage.people[3] = person(3, { unsubscribed: '45901' });
+  stage.changed.push('3');
+  const next = await stage.sync({ mode: 'fast' });
+  expect(next.contacts).toMatchObject({ invalid: 2, applied: { opt_out: 0 } });
+});
+
+test('a serial number costs no order: the places of all records stay theirs', async () => {
+  const stage = await subscribed('unsubscribed', ['45900', 'x', '45901']);
+  const { groups } = await stage.sync();
+  expect(groups.map(({ count, samples }) => [count, samples.map(({ place }) => place)])).toEqual([
+    [3, ['record 1', 'record 2', 'record 3']],
+  ]);
 });
