@@ -113,29 +113,6 @@ describe('POST /api/domain/v1/verify/{domain_id}', () => {
   });
 });
 
-describe('GET /api/domain/v1/list', () => {
-  test('answers like the other lists: newest first, 20 by default', () => {
-    const platform = stage();
-    for (let index = 0; index < 25; index += 1) {
-      platform.seed.domain({ domain: `d${index}.example` });
-      platform.pass(1);
-    }
-    const { status, json } = platform.ask('GET /api/domain/v1/list');
-    expect(status).toBe(200);
-    expect(json).toMatchObject({
-      object: 'domain',
-      total: 25,
-      page: 1,
-      limit: 20,
-      event: 'domain.list',
-    });
-    expect(json.domains).toHaveLength(20);
-    expect(json.domains[0]).toMatchObject({ object: 'domain', domain: 'd24.example' });
-    const second = platform.ask('GET /api/domain/v1/list?page=2&limit=24').json;
-    expect(second.domains.map(({ domain }: { domain: string }) => domain)).toEqual(['d0.example']);
-  });
-});
-
 describe('GET /api/domain/v1/nameservers/{domain_id}', () => {
   const line = 'GET /api/domain/v1/nameservers/dom_a';
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { newestFirst, type Dated } from '../../src/emulator/store/newest-first.ts';
+import { stage } from '../support/emulator/emulator-stage.ts';
 
 test('the newest rows are what sorting all rows would give', () => {
   const step = fc.oneof(
@@ -40,3 +41,28 @@ test('removing a missing row removes nothing', () => {
   listed.remove({ createdAt: 0, serial: 0 });
   expect(listed.size).toBe(1);
 });
+
+test.each([
+  ['template', 'name', {}],
+  ['domain', 'domain', { object: 'domain' }],
+] as const)(
+  'a list of %ss: newest first, 20 by default, all of them, an exact total',
+  (kind, key, more) => {
+    const platform = stage();
+    for (let index = 0; index < 25; index += 1) {
+      const name = `d${index}.example`;
+      const status = index === 24 ? 'archived' : 'draft';
+      if (kind === 'template') platform.seed.template({ name, status });
+      else platform.seed.domain({ domain: name });
+      platform.pass(1);
+    }
+    const list = (query = '') => platform.ask(`GET /api/${kind}/v1/list${query}`).json;
+    const names = (rows: Record<string, unknown>[]) => rows.map((row) => row[key]);
+    const { [`${kind}s`]: rows, ...first } = list();
+    expect(first).toEqual({ ...more, total: 25, page: 1, limit: 20, event: `${kind}.list` });
+    expect([rows.length, names(rows)[0]]).toEqual([20, 'd24.example']);
+    const rest = [4, 3, 2, 1, 0].map((index) => `d${index}.example`);
+    expect(names(list('?page=2')[`${kind}s`])).toEqual(rest);
+    expect(list('?page=3')[`${kind}s`]).toEqual([]);
+  },
+);

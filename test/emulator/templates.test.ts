@@ -65,31 +65,6 @@ describe('PUT /api/template/v1/{id}', () => {
   });
 });
 
-describe('GET /api/template/v1/list', () => {
-  test('answers newest first, 20 by default, archived ones too, with an exact total', () => {
-    const platform = stage();
-    for (let index = 0; index < 25; index += 1) {
-      platform.seed.template({ name: `t${index}`, status: index === 24 ? 'archived' : 'draft' });
-      platform.pass(1);
-    }
-    const { status, json } = platform.ask('GET /api/template/v1/list');
-    expect(status).toBe(200);
-    expect(json).toMatchObject({ total: 25, page: 1, limit: 20, event: 'template.list' });
-    expect(Object.keys(json).sort()).toEqual(['event', 'limit', 'page', 'templates', 'total']);
-    expect(json.templates).toHaveLength(20);
-    expect(json.templates[0]).toMatchObject({ name: 't24', status: 'archived' });
-    const second = platform.ask('GET /api/template/v1/list?page=2').json;
-    expect(second.templates.map(({ name }: { name: string }) => name)).toEqual([
-      't4',
-      't3',
-      't2',
-      't1',
-      't0',
-    ]);
-    expect(platform.ask('GET /api/template/v1/list?page=3').json.templates).toEqual([]);
-  });
-});
-
 describe('POST /api/template/v1/{id}/test', () => {
   function withTemplate() {
     const platform = stage();

@@ -2,17 +2,14 @@
 import { describe, expect, test } from 'vitest';
 import { enrolmentBody, recordedBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { States } from '../../src/records/record-type.ts';
-import { contactDesire } from '../../src/records/contact/observe/desired-contact.ts';
 import {
-  ANN,
   remembered,
   shown,
   steps,
   wish,
-  fields,
   LATER,
-  NOON,
   open,
+  outside,
   states,
 } from '../support/records/record-stage.ts';
 
@@ -34,11 +31,6 @@ const deletes = open({ contacts: { absent: 'opt_out' }, absence: { deletes: 'cre
 const deletesAll = open({ absence: { deletes: 'owned' } }).contacts;
 
 const flagged = () => wish({ archived: 'yes' });
-const outside = (record: Record<string, unknown> = {}) =>
-  contactDesire(
-    { ...fields, include: { text: '', fields: [], judge: () => ({ gives: false }) } },
-    () => NOON,
-  )({ id: '2', email: ANN, newsletter: '', product: '', ...record }, '');
 const optOut = ['opt_out ch_news → con_1'];
 
 describe('policy.absent: opt_out', () => {

@@ -1,7 +1,6 @@
 /** People who are gone from the CRM and subscribed with a contact that is not ours. */
 import { describe, expect, test } from 'vitest';
 import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
-import { contactDesire } from '../../src/records/contact/observe/desired-contact.ts';
 import type { States } from '../../src/records/record-type.ts';
 import {
   ANN,
@@ -10,21 +9,15 @@ import {
   steps,
   wish,
   carryOut,
-  fields,
   NEWS,
-  NOON,
   open,
+  outside,
   PRODUCT,
   states,
 } from '../support/records/record-stage.ts';
 
 const { contacts } = open({ absence: { deletes: 'owned' } });
 const flagged = (record: Record<string, unknown> = {}) => wish({ archived: 'yes', ...record });
-const outside = (record: Record<string, unknown> = {}) =>
-  contactDesire(
-    { ...fields, include: { text: '', fields: [], judge: () => ({ gives: false }) } },
-    () => NOON,
-  )({ id: '2', email: ANN, newsletter: '', product: '', ...record }, '');
 const inNews = [shown({ news: 'opt_in', product: 'opt_out' })];
 const stranger = { observed: inNews, desired: [flagged()] } satisfies Partial<States>;
 const ordered = { ...stranger, unmanagedOut: [NEWS] } satisfies Partial<States>;

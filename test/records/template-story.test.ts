@@ -1,32 +1,22 @@
 /** Templates over time: spelling, names, content. */
 import { describe, expect, test } from 'vitest';
-import type { RecordType, States } from '../../src/records/record-type.ts';
-import type { RecordedRow } from '../../src/domain/record.ts';
-import type { Template } from '../../src/platform/answer-schemas.ts';
 import {
   answered,
+  decide,
+  hello,
+  helloShown,
+  keep,
+  nothing,
+  overwrite,
+  settled,
   EDITED,
   file,
   MADE,
   sends,
   shown,
-  states,
   WELCOME,
 } from '../support/records/template-letter.ts';
-import { NOON, open } from '../support/records/record-stage.ts';
-
-const keep = open().templates;
-const overwrite = open({ templates: { templates: 'overwrite' } }).templates;
-const decide = (known: Partial<States>, kind: RecordType = keep) => kind.decide(states(known));
-
-const hello = file({ subject: 'Hello' });
-const helloShown = (fields: Partial<Template> = {}) => shown({ subject: 'Hello', ...fields });
-/** Written and settled some time ago. */
-const settled: RecordedRow = {
-  ...decide({ desired: [hello], observed: [helloShown()] }).note!,
-  seenAt: NOON,
-};
-const nothing = { changes: [], problems: [], forgets: [], adopts: false };
+import { NOON } from '../support/records/record-stage.ts';
 
 describe('content and variables', () => {
   const variables = [{ name: 'name', type: 'string', defaultValue: null }];

@@ -3,9 +3,13 @@ import { expect, test } from 'vitest';
 import type { DoneChange } from '../../src/domain/change.ts';
 import { canonicalJson } from '../../src/domain/record.ts';
 import type { States } from '../../src/records/record-type.ts';
-import { NOON, open } from '../support/records/record-stage.ts';
 import {
   answered,
+  hello,
+  helloShown,
+  keep,
+  overwrite,
+  settled,
   EDITED,
   file,
   sends,
@@ -13,17 +17,9 @@ import {
   states,
 } from '../support/records/template-letter.ts';
 
-const keep = open().templates;
-const overwrite = open({ templates: { templates: 'overwrite' } }).templates;
 const run = 'r1';
-const hello = file({ subject: 'Hello' });
-const helloShown = shown({ subject: 'Hello' });
 /** Written by the run that is undone. */
-const recorded = {
-  ...keep.decide(states({ desired: [hello], observed: [helloShown] })).note!,
-  seenAt: NOON,
-};
-const known = { desired: [hello], recorded, observed: [helloShown] };
+const known = { desired: [hello], recorded: settled, observed: [helloShown()] };
 const fields = { subject: 'Hello' };
 const before = canonicalJson({ name: 'welcome', subject: 'Before' });
 const done = (op: DoneChange['op'], more: Partial<DoneChange> = {}): DoneChange => ({
@@ -87,7 +83,7 @@ test.each<[string, DoneChange[], Partial<States>, unknown[], string[]]>([
 test.each([keep, overwrite])('what was undone is left alone until the source changes', (type) => {
   const { decision } = type.undo(states(known), { run, changes: [done('update')] });
   const observed = shown({ subject: 'Before', updatedAt: EDITED });
-  const row = answered(type, decision, { before: recorded, observed });
+  const row = answered(type, decision, { before: settled, observed });
   const next = type.decide(states({ desired: [hello], recorded: row, observed: [observed] }));
   expect(next.changes).toEqual([]);
   expect(next.problems).toMatchObject([{ class: 'conflict', cause: 'template-undone' }]);

@@ -1,34 +1,27 @@
 /** The truth table of templates, row by row. */
 import { describe, expect, test } from 'vitest';
-import type { RecordType, States } from '../../src/records/record-type.ts';
+import type { States } from '../../src/records/record-type.ts';
 import type { RecordedRow } from '../../src/domain/record.ts';
-import type { Template } from '../../src/platform/answer-schemas.ts';
 import {
   answered,
+  decide,
+  hello,
+  helloShown,
+  keep,
+  nothing,
+  overwrite,
+  settled,
   bodyOf,
   EDITED,
   file,
   sends,
   shown,
-  states,
   WELCOME,
 } from '../support/records/template-letter.ts';
-import { LATER, NOON, open } from '../support/records/record-stage.ts';
+import { LATER, open } from '../support/records/record-stage.ts';
 
-const keep = open().templates;
-const overwrite = open({ templates: { templates: 'overwrite' } }).templates;
 const archive = open({ templates: { absentTemplates: 'archive' } }).templates;
-const decide = (known: Partial<States>, kind: RecordType = keep) => kind.decide(states(known));
-
-const hello = file({ subject: 'Hello' });
-const helloShown = (fields: Partial<Template> = {}) => shown({ subject: 'Hello', ...fields });
-/** Written and settled some time ago. */
-const settled: RecordedRow = {
-  ...decide({ desired: [hello], observed: [helloShown()] }).note!,
-  seenAt: NOON,
-};
 const none = { note: undefined, adopts: false, forgets: [], problems: [] };
-const nothing = { changes: [], problems: [], forgets: [], adopts: false };
 
 describe('a template missing in the source', () => {
   test('1: is left alone when it is foreign', () => {

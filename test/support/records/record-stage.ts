@@ -190,6 +190,12 @@ export function wish(record: Record<string, unknown> = {}): DesiredRow {
   );
 }
 
+/** A record that the configuration does not include. */
+export const outside = (record: Record<string, unknown> = {}): DesiredRow =>
+  contactDesire(
+    { ...fields, include: { text: '', fields: [], judge: () => ({ gives: false }) } },
+    () => NOON,
+  )({ id: '2', email: ANN, newsletter: '', product: '', ...record }, '');
 export const bothIn = () => wish({ newsletter: 'yes', product: 'yes' });
 
 interface Shown extends Partial<Omit<Contact, 'channels'>> {

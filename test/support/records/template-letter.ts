@@ -14,7 +14,7 @@ import {
 import type { Change } from '../../../src/domain/change.ts';
 import type { DesiredRow, ObservedRow, RecordedRow } from '../../../src/domain/record.ts';
 import type { Template } from '../../../src/platform/answer-schemas.ts';
-import { LATER, states as statesOf } from './record-stage.ts';
+import { LATER, NOON, open, states as statesOf } from './record-stage.ts';
 
 export const WELCOME = 'welcome';
 export const MADE = '2026-11-01T00:00:00.000Z';
@@ -72,3 +72,18 @@ export function answered(
     decision.note ?? before,
   );
 }
+
+export const keep = open().templates;
+export const overwrite = open({ templates: { templates: 'overwrite' } }).templates;
+export const decide = (known: Partial<States>, kind: RecordType = keep) =>
+  kind.decide(states(known));
+
+export const hello = file({ subject: 'Hello' });
+export const helloShown = (fields: Partial<Template> = {}) =>
+  shown({ subject: 'Hello', ...fields });
+/** Written and settled some time ago. */
+export const settled: RecordedRow = {
+  ...decide({ desired: [hello], observed: [helloShown()] }).note!,
+  seenAt: NOON,
+};
+export const nothing = { changes: [], problems: [], forgets: [], adopts: false };
