@@ -1,9 +1,9 @@
 /** What a CRM tells of, from its webhook to the platform: real worker, real Redis, real HTTP. */
 import { randomUUID } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { serve } from '../support/http/test-server.ts';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { sharedRedis } from '../support/redis.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
 import { start, until } from '../support/worker/fleet.ts';
 
@@ -11,10 +11,7 @@ const secret = Buffer.from('a secret of the tests').toString('base64');
 const token = 'a-token-of-the-tests';
 const bearer = { authorization: `Bearer ${token}` };
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-beforeEach(async () => redis.flush());
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 interface Served {
   schedule?: Record<string, unknown>;
@@ -85,20 +82,6 @@ test('an event brings that person in line and reads no other record', async () =
   expect(page).not.toContain('example.com');
   expect((await fetch(url)).status).toBe(401);
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
-  expect(await worker.ends()).toBe(143);
-});
-
-test('an unreachable CRM is asked again; without Redis, events are refused with a reason', async () => {
-  const { people, worker, url, shown } = await served({ schedule: { full: '0 0 1 1 *' } });
-  expect((await fetch(`${url}/readyz`)).status).toBe(200);
-  await redis.kill();
-  await until(async () => (await fetch(`${url}/readyz`)).status === 503);
-  expect(await tell(url, ['1'])).toBe(503);
-  await redis.start();
-  await until(async () => (await fetch(`${url}/readyz`)).status === 200);
-  people.set('1', { id: '1', email: 'ann@example.com', news: 'yes' });
-  await until(async () => (await tell(url, ['1'])) === 202);
-  await until(() => shown('ann@example.com')?.['ch_news'] === 'opt_in');
   expect(await worker.ends()).toBe(143);
 });
 

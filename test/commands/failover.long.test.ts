@@ -1,14 +1,12 @@
 /** A mirror moves to another machine: real processes, one Redis, a snapshot each. */
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { expect, test } from 'vitest';
+import { sharedRedis } from '../support/redis.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
 import { start } from '../support/worker/fleet.ts';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 test('an outdated snapshot is not served; a backup of the newest one is', async () => {
   const world = await createWorld({ kinds: ['contact'] });

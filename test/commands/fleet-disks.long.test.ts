@@ -1,16 +1,13 @@
 /** Workers whose snapshots are on local disks: real processes on a real Redis. */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { expect, test } from 'vitest';
+import { sharedRedis } from '../support/redis.ts';
 import { until, twoMachines } from '../support/worker/fleet.ts';
 import { findProgram, run } from '../support/program.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-beforeEach(async () => redis.flush());
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 test('a mirror stays with the machine of its disk, and is served again when that returns', async () => {
   const mirrors = ['m0', 'm1', 'm2', 'm3'];

@@ -1,14 +1,12 @@
 /** What `fleet status` says of a folder with files that it cannot use. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { calling } from '../support/commands/mirrored-contacts.ts';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { sharedRedis } from '../support/redis.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 test('a file that cannot be used is named with what is wrong, and is no success', async () => {
   const folder = await scratch();

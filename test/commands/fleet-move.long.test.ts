@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createMemoryKey } from '../../src/store/memory/memory-key.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import {
@@ -16,13 +16,10 @@ import {
 import { moveStore } from '../../src/compose/placement/move-store.ts';
 import { openEventQueue } from '../../src/compose/queues/event-queue.ts';
 import { serve } from '../support/http/test-server.ts';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { sharedRedis } from '../support/redis.ts';
 import { until, twoMachines } from '../support/worker/fleet.ts';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-beforeEach(async () => redis.flush());
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 /** A mirror on the first machine, whose key the second one has, too. */
 async function stage() {

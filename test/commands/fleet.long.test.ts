@@ -3,20 +3,17 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { openEventQueue } from '../../src/compose/queues/event-queue.ts';
 import { connectQuickly } from '../../src/compose/queues/redis-connections.ts';
 import { readFleet } from '../../src/compose/placement/fleet-store.ts';
 import { serve } from '../support/http/test-server.ts';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { sharedRedis } from '../support/redis.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
 import { startFolder, until } from '../support/worker/fleet.ts';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-beforeEach(async () => redis.flush());
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 const names = Array.from({ length: 12 }, (_, at) => `m${at}`);
 /** These have events and no schedule; the others have a schedule and no events. */
@@ -148,20 +145,6 @@ async function expectRunsGoOn({ workers }: Stage): Promise<void> {
     await until(() => runsOf(mirror) > before);
   }
 }
-
-test('two workers share the mirrors; those of one that is killed go on', async () => {
-  const staged = await stage();
-  const { startOne, settles } = staged;
-  const one = startOne();
-  await settles(12);
-  const end = telling(staged);
-  startOne();
-  await settles(6, 6);
-  one.kill('SIGKILL');
-  await settles(12);
-  await expectRunsGoOn(staged);
-  await expectOnce(staged, await end());
-});
 
 test('three workers: one is drained, then each is restarted, and nothing is missed', async () => {
   const staged = await stage();

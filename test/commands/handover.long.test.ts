@@ -1,18 +1,15 @@
 /** Commands that are called beside a worker, with real processes on a real Redis. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { createMemoryKey } from '../../src/store/memory/memory-key.ts';
 import { callOf, withoutConfig } from '../../src/app/remote/worker-handover.ts';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { sharedRedis } from '../support/redis.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
 import { start } from '../support/worker/fleet.ts';
 import { untilHolds } from '../support/waiting.ts';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-beforeEach(async () => redis.flush());
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 /** A worker that has nothing due, and a CRM. */
 async function served(more: Record<string, unknown> = {}) {

@@ -1,19 +1,14 @@
 /** Who was erased in HubSpot for privacy is forgotten: real worker, real Redis, real HTTP. */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
-import { hubspotMirror, secret, tell } from '../support/commands/mirrored-contacts.ts';
+import { expect, test } from 'vitest';
+import { sharedRedis } from '../support/redis.ts';
+import { hubspotMirror, secret, tell, storedBytes } from '../support/commands/mirrored-contacts.ts';
 import { start, until } from '../support/worker/fleet.ts';
 
 const ann = 'ann@example.com';
 const bob = 'bob@example.com';
 const erased = 'contact.privacyDeletion';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-beforeEach(async () => redis.flush());
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 async function account() {
   const lines = {
@@ -36,13 +31,9 @@ async function work(file: string) {
   return { ...worker, url: await worker.url() };
 }
 
-const bytesOf = (folder: string): string =>
-  readdirSync(join(folder, 'cli'))
-    .map((name) => readFileSync(join(folder, 'cli', name), 'latin1'))
-    .join('\n');
-
 test('a privacy deletion removes the person from platform and snapshot for good', async () => {
-  const { hubspot, call, shown, folder, work: begin, status } = await account();
+  const world = await account();
+  const { hubspot, call, shown, work: begin, status } = world;
   expect((await call('sync')).code).toBe(0);
   expect(shown(ann)).toEqual({ ch_news: 'opt_in' });
   hubspot.erase(1);
@@ -64,7 +55,7 @@ test('a privacy deletion removes the person from platform and snapshot for good'
   expect(hubspot.asked.filter((name) => !/^(properties\/contacts|1|2|77)$/.test(name))).toEqual([]);
   expect(await worker.ends()).toBe(143);
   expect(worker.heard()).not.toContain('@example');
-  expect(bytesOf(folder)).not.toContain(ann);
+  expect(storedBytes(world)).not.toContain(ann);
   expect((await status()).attention).toEqual([]);
 
   // The address is given to a new record.
@@ -72,37 +63,4 @@ test('a privacy deletion removes the person from platform and snapshot for good'
   const { said } = await call('sync');
   expect(said).toContain('erase');
   expect(shown(ann)).toBeUndefined();
-});
-
-test('more deletions than the guard allows are held, and reported', async () => {
-  const { hubspot, call, seen, shown, work: begin, status } = await account();
-  const ids = Array.from({ length: 12 }, (_, at) => 100 + at);
-  for (const id of ids) hubspot.put(id, `p${id}@example.com`);
-  await call('sync');
-  for (const id of ids) hubspot.erase(id);
-  const left = () => ids.filter((id) => shown(`p${id}@example.com`));
-  const worker = await begin();
-  const first = ids.slice(0, 6).map((id): [string, number] => [erased, id]);
-  expect(await tell(worker.url, first)).toBe(202);
-  await until(() => left().length === 6);
-  expect(await worker.ends()).toBe(143);
-
-  // What another one has let pass counts.
-  const next = await begin();
-  const rest = ids.slice(6).map((id): [string, number] => [erased, id]);
-  expect(await tell(next.url, rest)).toBe(202);
-  await until(async () => (await status()).erasuresUnfinished.held === 2);
-  await until(() => left().length === 2);
-  expect(await next.ends()).toBe(143);
-  const { attention, erasuresUnfinished } = await status();
-  expect(attention).toMatchObject([
-    { code: 'erasure_unfinished', text: expect.stringContaining('2 awaiting approval') },
-  ]);
-  const fast = await call('sync', '--fast');
-  expect([fast.code, left().length]).toEqual([4, 2]);
-  expect(fast.said).toMatch(/`crm-mirror forget[^`]*` does it: /);
-  for (const hash of erasuresUnfinished.people)
-    expect((await seen('forget', hash, '--yes')).code).toBe(0);
-  expect(left()).toEqual([]);
-  expect((await status()).attention).toEqual([]);
 });

@@ -7,20 +7,17 @@ import { connect } from 'node:net';
 import { createHmac } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { hubspotMirror, secret, tell } from '../support/commands/mirrored-contacts.ts';
 import { start, until } from '../support/worker/fleet.ts';
 import { launch } from '../support/engine/engine-world.ts';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { sharedRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';
 
 const [ann, bob] = ['ann@example.com', 'bob@example.com'];
 const prefix = 'crm-mirror';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-beforeEach(async () => redis.flush());
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 /** A mirror with a worker, after its first run. */
 async function served() {

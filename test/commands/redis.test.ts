@@ -1,13 +1,11 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { organizationOf } from '../../src/http/rate-limit/shared/shared-budget.ts';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { sharedRedis } from '../support/redis.ts';
 import { mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-afterAll(() => redis.close());
+const redis = await sharedRedis();
 
 async function sharing(url: string): Promise<Mirrored> {
   const mirror = await mirrored();

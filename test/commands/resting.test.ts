@@ -1,9 +1,7 @@
 /** A mirror of a folder's worker is open only while something is done in it, on a real Redis. */
-import { cpSync } from 'node:fs';
-import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { recordOutages } from '../../src/store/health-file.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
@@ -18,12 +16,9 @@ import { createCapacity, idleMs } from '../../src/worker/worker-capacity.ts';
 import { virtualClock, untilHolds } from '../support/waiting.ts';
 import { silentShell } from '../support/commands/mirrored-contacts.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { sharedRedis } from '../support/redis.ts';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-beforeEach(async () => redis.flush());
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 /** A world whose mirror a worker of a folder can have. Virtual is only the time without work. */
 async function stage() {
@@ -158,30 +153,6 @@ test('lets a command have the snapshot that it has closed, and has no part in it
   expect(generation()).toBe(before + 1);
 });
 
-test('claims a backup that was put back anew, and refuses an older copy', async () => {
-  const { file, config, world, start, rests, generation, said } = await stage();
-  const { home } = start('one');
-  await home.taken();
-  await home.run('full', 0);
-  await rests();
-  const backup = join(world.folder, 'backup.sqlite');
-  const copy = join(world.folder, 'copy.sqlite');
-  cpSync(config.snapshot, copy);
-  expect((await launch(['backup', backup, '-c', file]).ended).code).toBe(0);
-  for (let time = 0; time < 3; time += 1) {
-    await home.hold('beside', async () => undefined);
-    await rests();
-  }
-  const latest = generation();
-  cpSync(copy, config.snapshot);
-  expect(await home.run('full', 0)).toBe('elsewhere');
-  expect(said.join('\n')).toContain('this is not the newest snapshot');
-  cpSync(backup, config.snapshot);
-  expect(await home.run('full', 0)).toBe('over');
-  expect(generation()).toBe(latest + 1);
-  expect(home.isHere()).toBe(true);
-});
-
 test('stays assigned while it is closed: no worker takes it until its process has died', async () => {
   const { start, rests, generation, said } = await stage();
   const { home: one, node } = start('one');
@@ -201,25 +172,6 @@ test('stays assigned while it is closed: no worker takes it until its process ha
   await rests();
   expect(await one.run('full', 0)).toBe('elsewhere');
   expect(one.isHere()).toBe(false);
-});
-
-test('is told to Redis again when that was emptied, and put off while that is away', async () => {
-  const { start, rests, stop, said } = await stage();
-  const { home, own, quick } = start('one');
-  await home.taken();
-  await rests();
-  const staying = home.stay();
-  await redis.flush();
-  await untilHolds(async () => expect(await own.isServed()).toBe(true));
-  await redis.kill();
-  expect(await home.run('full', 0)).toBe('elsewhere');
-  expect(await home.record('1', 'changed', '')).toBe('elsewhere');
-  expect([home.isHere(), said.join('\n').includes('Redis cannot be asked')]).toEqual([true, true]);
-  await redis.start();
-  await untilHolds(async () => expect(await quick.redis.ping()).toBe('PONG'));
-  expect(await home.run('full', 0)).toBe('over');
-  stop.abort();
-  await staying;
 });
 
 test('is opened while it is paused, for commands only', async () => {

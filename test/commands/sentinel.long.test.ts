@@ -1,13 +1,10 @@
 /** A worker that looks whether anybody left, as a process of its own on a real Redis. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { expect, test } from 'vitest';
+import { sharedRedis } from '../support/redis.ts';
 import { ann, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { start, until } from '../support/worker/fleet.ts';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-beforeEach(async () => redis.flush());
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 test('the worker notices an unsubscribe within seconds, without a run', async () => {
   const world = await mirrored();

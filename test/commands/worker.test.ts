@@ -1,19 +1,17 @@
 /** The long-running form, with real processes on a real Redis. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Queue } from 'bullmq';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { sharedRedis } from '../support/redis.ts';
 import { createWorld, launch, type World } from '../support/engine/engine-world.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { start, until } from '../support/worker/fleet.ts';
 import { playsAll } from '../support/extent.ts';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-beforeEach(async () => redis.flush());
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 const everySecond = '* * * * * *';
 const never = '0 0 1 1 *';
+const piped = { source: { type: 'csv', path: '-' } };
 
 async function worldWith(schedule: Record<string, unknown>) {
   const world = await createWorld({ kinds: ['contact'] });
@@ -84,6 +82,11 @@ test.each([
   ['redis', { schedule: { full: never } }, 'redis is missing'],
   ['a schedule', { redis: 'redis://127.0.0.1:1' }, 'schedule names no run'],
   ['a run in it', { redis: 'redis://127.0.0.1:1', schedule: { full: null } }, 'names no run'],
+  [
+    'a source that it can read',
+    { redis: 'redis://127.0.0.1:1', schedule: { full: never }, contacts: piped },
+    'contacts.source is standard input, which a worker cannot read → name a file, or pipe it into',
+  ],
 ])('does not start without %s', async (_, lines, said) => {
   const world = await mirrored();
   const file = world.config(lines);

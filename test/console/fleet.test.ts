@@ -1,5 +1,5 @@
 /** The page of the workers that share the mirrors of a folder, in a real browser. */
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { homeRecord } from '../../src/compose/queues/assignment-store.ts';
 import { fleetKeys } from '../../src/compose/queues/fleet-keys.ts';
@@ -8,11 +8,9 @@ import { connectQuickly } from '../../src/compose/queues/redis-connections.ts';
 import { drainNode, readFleet, recordOf, weigh } from '../../src/compose/placement/fleet-store.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { faultsOf, look, startConsole } from '../support/console/running-console.ts';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { sharedRedis } from '../support/redis.ts';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 /** Two workers of three mirrors, one of which nobody serves. */
 async function twoWorkers() {

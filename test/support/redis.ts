@@ -7,6 +7,7 @@ import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { afterAll, beforeEach } from 'vitest';
 import { freePort } from './waiting.ts';
 import {
   exists,
@@ -79,6 +80,14 @@ export async function ownRedis(): Promise<TestRedis> {
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** One of its own for all tests of a file, empty before each of them. */
+export async function sharedRedis(): Promise<TestRedis> {
+  const redis = await ownRedis();
+  beforeEach(async () => redis.flush());
+  afterAll(async () => redis.close());
+  return redis;
 }
 
 /** The one that TEST_REDIS_URL names, else one of its own: for tests that harm nothing in it. */

@@ -2,18 +2,16 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { createFleetMember } from '../../src/compose/placement/fleet-member.ts';
 import { readFleet } from '../../src/compose/placement/fleet-store.ts';
 import { shareConnections } from '../../src/compose/queues/shared-connections.ts';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { sharedRedis } from '../support/redis.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 import { untilHolds } from '../support/waiting.ts';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 const names = async (quick: Parameters<typeof readFleet>[0]) =>
   (await readFleet(quick)).nodes.map(({ name }) => name);

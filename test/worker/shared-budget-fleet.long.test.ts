@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { algorithms } from '../../src/emulator/limits/algorithms.ts';
 import { CEILING } from '../../src/http/rate-limit/route-budget.ts';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { sharedRedis } from '../support/redis.ts';
 import { countLate } from '../support/rate-limit/limit-scenario.ts';
 import {
   startChild,
@@ -13,9 +13,7 @@ import {
 
 const LIMIT = { requests: 100, windowSeconds: 1 };
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-afterAll(() => redis.close());
+const redis = await sharedRedis();
 
 /** They share the requests. That they waste no time is tested in virtual time. */
 async function share(server: Server, workers: number, requests: number) {

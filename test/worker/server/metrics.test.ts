@@ -1,6 +1,6 @@
 /** What Prometheus is told, as text. */
 import { byGuard } from '../../../src/domain/guard-classes.ts';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { Unavailable } from '../../../src/domain/errors.ts';
 import { nothingDone, type Summary } from '../../../src/engine/report/run-summary.ts';
@@ -12,11 +12,9 @@ import {
   type Watched,
 } from '../../../src/worker/server/metrics.ts';
 import { createWorld } from '../../support/engine/engine-world.ts';
-import { ownRedis, type TestRedis } from '../../support/redis.ts';
+import { sharedRedis } from '../../support/redis.ts';
 
-let redis: TestRedis;
-beforeAll(async () => void (redis = await ownRedis()));
-afterAll(async () => redis.close());
+const redis = await sharedRedis();
 
 const calm: GaugedStatus = {
   proven: null,
