@@ -1,8 +1,13 @@
 /** The command `resolve`: an operator settles a conflict, and the next run acts on it. */
-import { rmSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { operatorName } from '../../src/compose/output/operator-name.ts';
-import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import {
+  ann,
+  bob,
+  mirrored,
+  type Mirrored,
+  ownOptOut,
+} from '../support/commands/mirrored-contacts.ts';
 
 const said = ['--reason', 'by letter', '--evidence', 'ticket 7', '--by', 'eva'] as const;
 const settle = (world: Mirrored, as: 'in' | 'out', ...more: string[]) =>
@@ -20,19 +25,6 @@ async function left(): Promise<Mirrored> {
   return world;
 }
 
-/** A person whom the mirror opted out as a second record said, which is gone. */
-async function optedOut(): Promise<Mirrored> {
-  const crm = (...rows: string[]) => ['id,email,news,product', ...rows, ''].join('\n');
-  const world = await mirrored();
-  world.csv(crm(`1,${ann},yes,`));
-  await world.call('sync');
-  world.csv(crm(`1,${ann},yes,`, `2,${ann},no,`));
-  await world.call('sync');
-  world.csv(crm(`1,${ann},yes,`));
-  expect(await conflicts(world)).toBe(1);
-  return world;
-}
-
 /** A person whose opt-out may be a default of the platform. */
 async function doubtful(): Promise<Mirrored> {
   const world = await mirrored({
@@ -46,7 +38,7 @@ async function doubtful(): Promise<Mirrored> {
 
 describe('resolve --in', () => {
   test.each([
-    ['our own opt-out', optedOut],
+    ['our own opt-out', ownOptOut],
     ['a doubtful opt-out', doubtful],
   ])('settles %s: it sends nothing, and the next run opts the person in', async (_, begin) => {
     const world = await begin();
@@ -72,22 +64,6 @@ describe('resolve --in', () => {
     expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_in' });
     expect(await conflicts(world)).toBe(0);
   });
-
-  test.each([
-    [
-      'left the channel',
-      (world: Mirrored) => world.emulator.dashboard.leave(contactOf(world), 'ch_news'),
-    ],
-    ['unsubscribed from all mail', (world: Mirrored) => world.emulator.dashboard.unsubscribe(ann)],
-  ])('is refused for a person who %s there, with the reason', async (_, leaves) => {
-    const world = await mirrored();
-    await world.call('sync');
-    leaves(world);
-    await world.call('sync');
-    const { code, err } = await settle(world, 'in');
-    expect([code, err]).toEqual([2, expect.stringMatching(/cannot be resolved as an opt-in/)]);
-    expect(await conflicts(world)).toBe(1);
-  });
 });
 
 describe('resolve --out', () => {
@@ -104,42 +80,9 @@ describe('resolve --out', () => {
       evidence: 'ticket 7',
     });
   });
-
-  test('outlives a lost snapshot', async () => {
-    const world = await optedOut();
-    await settle(world, 'out');
-    rmSync(world.path);
-    world.emulator.dashboard.signUp({ email: ann, channels: ['ch_news'] });
-    expect(await conflicts(world)).toBe(0);
-    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_out' });
-  });
-
-  test('is taken back by --in where --in is allowed, and by allow', async () => {
-    const world = await optedOut();
-    await settle(world, 'out');
-    expect(await conflicts(world)).toBe(0);
-    expect((await settle(world, 'in')).code).toBe(0);
-    await world.call('sync');
-    expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_in' });
-
-    const other = await left();
-    await settle(other, 'out');
-    await other.call('sync');
-    expect((await settle(other, 'in')).code).toBe(2);
-    const { json } = await other.call('allow', ann, '--reason', 'a mistake', '--json');
-    expect(json.taken).toMatchObject([{ cause: 'opt_out' }, { cause: 'operator' }]);
-    expect(await conflicts(other)).toBe(1);
-  });
 });
 
 describe('resolve', () => {
-  test('names the user and host if no name is given', async () => {
-    const world = await left();
-    const words = ['--channel', 'ch_news', '--out', '--reason', 'r', '--evidence', 'e', '--json'];
-    const { json } = await world.call('resolve', ann, ...words);
-    expect(json.by).toMatch(/^\S+ on \S+$/);
-  });
-
   test('is refused without one side, a reason, evidence and a conflict', async () => {
     const world = await left();
     const both = ['--reason', 'r', '--evidence', 'e'];

@@ -25,6 +25,8 @@ import {
 } from '../support/records/record-stage.ts';
 
 const kind = open().contacts;
+const newsOf = (row: RecordedRow | undefined) =>
+  recordedBody.parse(JSON.parse(row?.body ?? '{}')).channels[NEWS];
 const recorded = remembered({ news: 'in' });
 const toIn = `opt_in ${NEWS} → con_1`;
 
@@ -35,8 +37,6 @@ describe('what was undone', () => {
   };
   const decide = (known: Partial<States>) =>
     kind.decide(states({ recorded: undone, observed: isOut, ...known }));
-  const newsOf = (row: RecordedRow | undefined) =>
-    recordedBody.parse(JSON.parse(row?.body ?? '{}')).channels[NEWS];
 
   test.each<[string, Partial<States>, string[]]>([
     ['the same statement', { desired: [says('yes')] }, []],
@@ -79,18 +79,18 @@ describe('what was undone', () => {
 });
 
 describe('an opt-in that overrode an opt-out', () => {
-  const after = (body: object) => {
-    const type = open({ absence: { deletes: 'created' } }).contacts;
-    const journaled = done('create', { body: canonicalJson(body) });
-    const { decision } = type.undo(states({ recorded, observed: isIn, desired: [says('yes')] }), {
+  const type = open({ absence: { deletes: 'created' } }).contacts;
+  const undo = (body: object, observed: States['observed'], op: 'create' | 'opt_in' = 'create') =>
+    type.undo(states({ recorded, observed, desired: [says('yes')] }), {
       run,
-      changes: [journaled],
+      changes: [done(op, { body: canonicalJson(body) })],
     });
+  const after = (body: object, op?: 'create' | 'opt_in') => {
+    const { decision } = undo(body, isIn, op);
     expect(steps(decision)).toEqual([`opt_out ${NEWS} → con_1`]);
     const [change] = decision.changes;
     const ack = { is: 'acked' as const, id: 'con_1', observed: undefined, found: false };
-    const row = change && type.acknowledge(recorded, change, { ...ack, at: LATER });
-    return recordedBody.parse(JSON.parse(row?.body ?? '{}')).channels[NEWS];
+    return newsOf(change && type.acknowledge(recorded, change, { ...ack, at: LATER }));
   };
   const person = { is: 'opt_out', by: 'platform' } as const;
 
@@ -105,5 +105,19 @@ describe('an opt-in that overrode an opt-out', () => {
   test('restores the opt-out of the person, made between its time and now', () => {
     const overrides = { by: 'platform', after: 5 };
     expect(after({ overrides, newer: NOON })).toEqual({ ...person, made: { after: 5, by: LATER } });
+  });
+
+  test('restores an opt-out that the CRM had stated, for the record that stated it', () => {
+    const overrides = { after: null, by: 'us', cause: 'stated', bound: ['5'], stated: ['5'] };
+    const restored = { is: 'opt_out', by: 'us', cause: 'stated', stated: ['5'], acked: LATER };
+    expect(after({ overrides }, 'opt_in')).toMatchObject({ ...restored, bound: ['1', '5'] });
+  });
+
+  test('counts again although the contact is gone, and says so', () => {
+    const overrides = { by: 'platform', after: 5 };
+    const { decision, cannot } = undo({ overrides, newer: NOON }, []);
+    expect([decision.changes, cannot]).toMatchObject([[], [{ rule: 'contact-gone' }]]);
+    expect(newsOf(decision.note)).toMatchObject({ ...person, made: { after: 5 } });
+    expect(decision.news?.adds.map(({ cause }) => cause)).toEqual(['opt_out', 'vanished']);
   });
 });

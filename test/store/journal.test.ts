@@ -125,3 +125,38 @@ test('a purged key disappears from the former keys of other changes', () => {
   const [found] = snapshot.journal.plannedNext({ ...part, after: '', count: 1 }).get('next') ?? [];
   expect(JSON.parse(found?.body ?? '')).toEqual({ former: [other], forbids: true });
 });
+
+describe('what a run did to a record', () => {
+  /** A run has changed a channel of Ann, and may have undone another run so. */
+  function changed(run: string, at: number, undoes: string | null = null): void {
+    const asked = JSON.stringify({ by: 'command', name: null, undoes });
+    snapshot.transaction(() => snapshot.runs.start({ id: run, mode: 'undo', at, asked }));
+    plan(run, change('ann', '1'));
+    const page = snapshot.journal.plannedNext({ ...part, run, after: '', count: 1 });
+    snapshot.journal.move(page.get('ann')?.[0]?.seq ?? 0, 'acked', { at });
+  }
+  const laterThan = (run: string) => {
+    const [done] = snapshot.runChanges.of({ run, by: 'me', kind: 'contact', key: 'ann' });
+    return [done?.later, done?.isUndone];
+  };
+
+  test('is changed or undone by a later run, and a run and its undo cancel each other', () => {
+    changed('one', 1);
+    changed('two', 2);
+    expect([laterThan('one'), laterThan('two')]).toEqual([
+      ['two', false],
+      [undefined, false],
+    ]);
+    changed('undo of two', 3, 'two');
+    expect([laterThan('one'), laterThan('two')]).toEqual([
+      [undefined, false],
+      ['undo of two', true],
+    ]);
+    changed('undo of it', 4, 'undo of two');
+    expect([laterThan('one'), laterThan('two')]).toEqual([
+      ['two', false],
+      ['undo of it', false],
+    ]);
+    expect(snapshot.runChanges.lastAt('contact', 'ann')).toBe(4);
+  });
+});

@@ -38,3 +38,14 @@ test('a renamed contact is found by every key that has or had it', () => {
   purge.rows('contact', 'old', []);
   expect(found('c1')).toEqual([]);
 });
+
+test('a reset forgets how a record was last shown and what was decided, and nothing else', () => {
+  const { recorded, close } = openSnapshot('', { inMemory: true });
+  onTestFinished(() => close());
+  const rows = ['ann', 'bob'].map((key) => ({ ...row(key, key), shown: 's', desired: 'd' }));
+  for (const one of rows) recorded.put(one);
+  recorded.reset('contact', 'ann');
+  expect(recorded.get('contact', 'ann')).toEqual({ ...row('ann', 'ann'), shown: 'reset' });
+  expect(recorded.get('contact', 'bob')).toEqual(rows[1]);
+  expect(recorded.resets('contact', 9)).toEqual(['ann']);
+});
