@@ -1,8 +1,7 @@
 /** Who leaves on the platform is told to the CRM: by the command line, from end to end. */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { serve } from '../support/http/test-server.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
@@ -95,22 +94,6 @@ describe('an opt-out on the platform', () => {
     expect(world.told()).toEqual([annLeft]);
   });
 
-  test('is reported under each id of the person', async () => {
-    const { call, csv, emulator, told } = await returning();
-    csv(`id,email,news,product,lost\n1,${ann},yes,,\n2,${ann},yes,,\n`);
-    emulator.dashboard.leave(ann, 'ch_news');
-    await call('sync');
-    expect(told()).toEqual([`${ann},1,ch_news,opt_out`, `${ann},2,ch_news,opt_out`]);
-  });
-
-  test('is reported by address when the CRM has no id for the person', async () => {
-    const { call, csv, emulator, told } = await returning();
-    csv(`id,email,news,product,lost\n,${ann},yes,,\nid-${bob},${bob},yes,no,\n`);
-    emulator.dashboard.leave(ann, 'ch_news');
-    await call('sync');
-    expect(told()).toEqual([`${ann},,ch_news,opt_out`]);
-  });
-
   test('is reported from the list when we deleted the person and the CRM wants them again', async () => {
     const world = await returning();
     const { call, csv, emulator, told, config } = world;
@@ -139,37 +122,6 @@ describe('an opt-out on the platform', () => {
     rmSync(back);
     expect(await returned('sync')).toMatchObject({ told: 0, waiting: 0 });
     expect(told()).toEqual([]);
-  });
-});
-
-describe('write-back to a database', () => {
-  async function database() {
-    const world = await mirrored();
-    const db = new Database(join(world.folder, 'crm.sqlite'));
-    onTestFinished(() => void db.close());
-    db.exec('create table people (id text, email text, news text, product text)');
-    db.exec(
-      `insert into people values ('id-${ann}', '${ann}', 'yes', 'yes'), ('id-${bob}', '${bob}', 'yes', 'yes')`,
-    );
-    const returnsBy = (statement: string, rest: object = {}) =>
-      world.config({
-        contacts: { returns: { type: 'sql', url: 'sqlite:crm.sqlite', statement, ...rest } },
-      });
-    const rows = () => db.prepare("select news || ' ' || product from people").pluck().all();
-    return { ...world, returnsBy, rows };
-  }
-
-  test('opts a person out of the channel that they left, or of all when they left all mail', async () => {
-    const { call, emulator, returnsBy, rows } = await database();
-    returnsBy(
-      "update people set news = case when :channel in ('ch_news', '*') then 'no' else news end," +
-        " product = case when :channel in ('ch_product', '*') then 'no' else product end where id = :id",
-    );
-    await call('sync');
-    emulator.dashboard.leave(ann, 'ch_news');
-    emulator.dashboard.unsubscribe(bob);
-    expect((await call('sync', '--json')).json.returns).toMatchObject({ told: 2, waiting: 0 });
-    expect(rows()).toEqual(['no yes', 'no no']);
   });
 });
 
@@ -209,22 +161,6 @@ describe('write-back over HTTP', () => {
     it.returns = { type: 'http', url: `${url}/people/{id}`, method: 'PATCH', body };
     return it;
   }
-
-  test('reports each opt-out once', async () => {
-    const { asked, returns } = await crm();
-    const { call, emulator } = await returning(returns);
-    emulator.dashboard.leave(ann, 'ch_news');
-    await call('sync');
-    await call('sync');
-    expect(asked).toEqual([
-      {
-        method: 'PATCH',
-        path: `/people/id-${encodeURIComponent(ann)}`,
-        key: expect.stringMatching(/^ret_[0-9a-f]{32}$/),
-        body: { newsletter: false, of: 'ch_news', why: ['opt_out', ann] },
-      },
-    ]);
-  });
 
   test('exits with 4 once when the CRM does not have the person; `retry` reports it again', async () => {
     const it = await crm();
@@ -302,16 +238,6 @@ describe('write-back over HTTP', () => {
       attention: [],
       returns: { stuck: null },
     });
-  });
-
-  test('counts and leaves out people without an id there', async () => {
-    const { asked, returns } = await crm();
-    const { call, csv, emulator } = await returning(returns);
-    emulator.dashboard.leave(ann, 'ch_news');
-    csv(`id,email,news,product,lost\n,${ann},yes,,\nid-${bob},${bob},yes,no,\n`);
-    const { json } = await call('sync', '--json');
-    expect(json.returns).toMatchObject({ told: 0, waiting: 0, leftOut: 1 });
-    expect(asked).toEqual([]);
   });
 
   test('is named by check without a request', async () => {

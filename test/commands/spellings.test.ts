@@ -24,39 +24,6 @@ async function begin(lines: MirroredOptions['lines'] = {}) {
 }
 
 describe.each(pairs)('the CRM has %s, the platform %s', (crm, platform) => {
-  test('who unsubscribed on the platform is not opted in', async () => {
-    const world = await begin();
-    world.emulator.seed.contact({ email: platform, status: 'unsubscribed' });
-    world.people([{ email: crm, news: 'yes' }]);
-    for (const mode of ['--full', '--fast']) {
-      const { code, json } = await world.call('sync', mode, '--json');
-      expect([code, json.contacts.conflicts]).toEqual([0, 1]);
-    }
-    expect(world.writes()).toEqual([]);
-  });
-
-  test('an opt-out that the CRM states reaches the contact', async () => {
-    const world = await begin();
-    world.emulator.seed.contact({ email: platform, channels: { ch_news: 'opt_in' } });
-    world.people([{ email: crm, news: 'no' }]);
-    expect((await world.call('sync')).code).toBe(0);
-    expect(world.contacts()).toEqual([[platform, 'opt_out']]);
-  });
-
-  test('a fast run finds whom the last listing did not show', async () => {
-    const world = await begin();
-    world.people([{ email: 'bob@example.com', news: 'yes' }]);
-    expect((await world.call('sync')).code).toBe(0);
-    world.emulator.seed.contact({ email: platform, channels: { ch_news: 'opt_out' } });
-    world.people([
-      { email: 'bob@example.com', news: 'yes' },
-      { email: crm, news: 'yes' },
-    ]);
-    await world.call('sync', '--fast');
-    expect(world.contacts()).toContainEqual([platform, 'opt_out']);
-    expect(world.contacts()).toHaveLength(2);
-  });
-
   test('an erased person does not come back', async () => {
     const world = await begin();
     world.emulator.seed.contact({ email: platform, channels: { ch_news: 'opt_in' } });
@@ -83,39 +50,6 @@ describe.each(pairs)('the CRM has %s, the platform %s', (crm, platform) => {
     const { json } = await world.call('sync', '--json', '--only-people', few);
     expect(json.contacts.applied.create).toBe(1);
   });
-});
-
-test.each(['o\u2019hara@example.ie', 'p\u0430ul@example.com'])(
-  'an opt-out of a record with a look-alike reaches the contact of that address: %s',
-  async (email) => {
-    const world = await begin();
-    world.emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });
-    for (const [news = '', then] of [
-      ['yes', 'opt_in'],
-      ['no', 'opt_out'],
-      ['yes', 'opt_out'],
-    ]) {
-      world.people([{ email, news }]);
-      const { json } = await world.call('sync', '--json');
-      expect([json.contacts.invalid, world.contacts()]).toEqual([1, [[email, then]]]);
-    }
-  },
-);
-
-test('a creation sends the spelling of the CRM, once for two records', async () => {
-  const world = await begin();
-  world.people([
-    { email: crm, news: 'yes' },
-    { email: ' Bob@Example.com ', news: 'yes' },
-  ]);
-  expect((await world.call('sync')).code).toBe(0);
-  expect(world.contacts()).toEqual(
-    expect.arrayContaining([
-      [crm, 'opt_in'],
-      ['bob@example.com', 'opt_in'],
-    ]),
-  );
-  expect((await world.call('sync', '--json')).json.contacts.changes.create).toBe(0);
 });
 
 test('an opt-out is reported under the spelling of the CRM', async () => {

@@ -1,13 +1,14 @@
 /** Who left, told to a CRM of which fast runs read only what changed. */
 import { expect, onTestFinished, test } from 'vitest';
+import type { WriteBack } from '../../../src/sources/write-back.ts';
 import { hearing, type Stage, ann, record, stageOf } from '../../support/engine/engine-stage.ts';
 
 const bob = 'bob@example.com';
 const look = async (stage: Stage) => stage.clock.run(stage.look());
 
 /** Two people who are on the platform, and a CRM that was read wholly. */
-async function settled(): Promise<{ stage: Stage; told: () => string[] }> {
-  const { heard, returns } = hearing();
+async function settled(way: Partial<WriteBack> = {}) {
+  const { heard, returns } = hearing(way);
   const stage = stageOf({ tellsChanges: true, returns });
   onTestFinished(() => stage.close());
   expect(await stage.sync()).toMatchObject({ status: 'done' });
@@ -66,4 +67,21 @@ test('an unsubscribe is reported by the same id after a change of address', asyn
   await stage.sync();
   await stage.sync();
   expect(told()).toEqual(['2 ch_news']);
+});
+
+test('an opt-out is reported under each id of the person, and by address without one', async () => {
+  const { stage, told } = await settled();
+  stage.people.push(record('7', ann));
+  Object.assign(stage.people[1] ?? {}, { id: '' });
+  stage.emulator.dashboard.leave(ann, 'ch_news');
+  stage.emulator.dashboard.leave(bob, 'ch_news');
+  await stage.sync();
+  expect(told().toSorted()).toEqual([' ch_news', '1 ch_news', '7 ch_news']);
+});
+
+test('an opt-out that cannot be reported in the configured way is left out, and counted', async () => {
+  const { stage, told } = await settled({ takes: ({ crmId }) => crmId !== '1' });
+  stage.emulator.dashboard.leave(ann, 'ch_news');
+  expect(await stage.sync()).toMatchObject({ returns: { told: 0, waiting: 0, leftOut: 1 } });
+  expect(told()).toEqual([]);
 });
