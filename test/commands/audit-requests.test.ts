@@ -3,8 +3,6 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { keyFor, readMemoryKey } from '../../src/store/memory/memory-key.ts';
-import { secretsOf } from '../../src/store/memory/requests.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const logOf = ({ path }: Mirrored): string => `${path}-memory`;
@@ -157,34 +155,6 @@ describe('the log', () => {
     const bytes = bytesOf(world).toString('latin1');
     for (const text of [ann, bob, '@example', 'key_live']) expect(bytes).not.toContain(text);
     for (const text of ['ann', 'ch_news', 'subscribed']) expect(rowsOf(world)).not.toContain(text);
-  });
-
-  test('has no trace of a person after forget', async () => {
-    const world = await mirrored();
-    world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_out' } });
-    await world.call('sync');
-    await world.call('sync', '--person', ann);
-    const { id = '' } = world.emulator.world.contact(ann) ?? {};
-    const { secret = '' } = readMemoryKey(`${world.path}-memory-key`) ?? {};
-    const { mark } = secretsOf((purpose) => keyFor(`crm-mirror ${purpose}`, secret));
-    const marks = [mark('person', ann), mark('contact', id)];
-    expect(bytesOf(world).includes(marks[0]!)).toBe(true);
-    expect(await world.call('forget', ann, '--yes')).toMatchObject({ code: 0 });
-    const bytes = bytesOf(world);
-    for (const one of marks) expect(bytes.includes(one)).toBe(false);
-    expect(bytes.includes(ann)).toBe(false);
-    expect(rowsOf(world)).not.toContain(id);
-    const { json } = await world.call(
-      'audit',
-      'requests',
-      '--json',
-      '--addresses',
-      '--last',
-      '1000',
-    );
-    expect(JSON.stringify(json)).not.toContain(ann);
-    expect(JSON.stringify(json)).not.toContain(id);
-    expect(JSON.stringify(json)).toContain(bob);
   });
 
   test('keeps forget from ending while another process reads it', async () => {

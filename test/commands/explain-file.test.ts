@@ -99,20 +99,6 @@ describe('the document', () => {
       /approved: plan \w+, by ben .*at .*: spring campaign/,
     );
   });
-
-  test('says that the person left by themselves', async () => {
-    const world = await written();
-    world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
-    await world.call('sync');
-    const [answer] = (await signed(world)).json.answers;
-    expect(answer).toMatchObject({ state: 'opt_out', since: null, entry: null });
-    expect(answer.sentence).toMatch(
-      /^not subscribed, because the person unsubscribed on the platform on \d+ .*; the CRM says yes\.$/,
-    );
-    const evidence = answer.evidence.join(' ');
-    expect(evidence).toContain('No write of this mirror made the present state');
-    expect(evidence).toContain('The person or another program did this');
-  });
 });
 
 describe('a part that cannot be read', () => {
@@ -176,14 +162,6 @@ describe('--as-of', () => {
     );
     const none = (await signed(world, ann, '--as-of', '2019-01-01')).json;
     expect(none).toMatchObject({ known: false, answers: [], requests: [], audit: { entries: [] } });
-  });
-
-  test('takes no time that is yet to come', async () => {
-    const world = await mirrored();
-    const { code, err } = await world.call('explain', ann, '--as-of', '2999-01-01');
-    expect(code).toBe(2);
-    expect(err).toContain('--as-of 2999-01-01: this time is yet to come');
-    expect((await world.call('explain', ann, '--as-of', 'x')).err).toContain('--as-of x: write');
   });
 });
 

@@ -61,41 +61,6 @@ const situations: Situation[] = [
     },
   ],
   [
-    'left, and then vanished: beyond the table, whatever the policy',
-    async (world) => {
-      policy(world, { missing: 'recreate' });
-      await world.call('sync');
-      world.emulator.dashboard.unsubscribe(ann);
-      await world.call('sync');
-      world.emulator.dashboard.deleteContact(ann);
-    },
-    {
-      news: {
-        row: 20,
-        rows: expect.arrayContaining([11]),
-        outweighed: true,
-        decision: 'conflict',
-        problem: { reason: expect.stringContaining('opted out, and then the contact vanished') },
-      },
-    },
-  ],
-  [
-    'two CRM records that contradict each other',
-    (world) => {
-      world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
-      world.csv(head + record('1', ann, 'yes') + record('2', ann.toUpperCase(), 'no'));
-    },
-    {
-      crm: { records: [{ id: '1' }, { id: '2' }] },
-      news: {
-        row: 6,
-        desired: 'opt_out',
-        decision: 'opt_out',
-        problem: { reason: expect.stringContaining('contradict each other') },
-      },
-    },
-  ],
-  [
     'refused, and parked',
     async (world) => {
       world.server.fail(({ method }) => method === 'POST', { is: 'answer', status: 422 });

@@ -1,11 +1,15 @@
 /** An erasure that was cut short: it is remembered, told, and ended by the next `forget`. */
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../support/engine/platform-server.ts';
 import { launch } from '../support/engine/engine-world.ts';
-import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import {
+  ann,
+  mirrored,
+  type Mirrored,
+  storedBytes,
+} from '../support/commands/mirrored-contacts.ts';
 import { playsAll } from '../support/extent.ts';
 import { untilHolds } from '../support/waiting.ts';
 
@@ -20,13 +24,6 @@ const forbidDeletes = ({ server }: Mirrored) =>
   server.fail(({ method }) => method === 'DELETE', { is: 'answer', status: 403 });
 
 const methodsOf = ({ server }: Mirrored): string[] => server.arrived.map(({ method }) => method);
-
-const bytesOf = ({ folder }: Mirrored): string => {
-  const at = join(folder, 'cli');
-  return readdirSync(at)
-    .map((name) => readFileSync(join(at, name), 'latin1'))
-    .join('\n');
-};
 
 /** The codes of what somebody should see to. */
 const attention = async (world: Mirrored): Promise<string[]> => {
@@ -54,7 +51,7 @@ async function told(world: Mirrored, besides: string[] = []): Promise<void> {
   const again = await world.seen('forget', hash, '--yes', '--json');
   expect(again).toMatchObject({ code: 0, json: { verified: true, scrubbed: true } });
   expect(world.shown(ann)).toBeUndefined();
-  expect(bytesOf(world)).not.toContain(ann);
+  expect(storedBytes(world)).not.toContain(ann);
   expect(await attention(world)).toEqual([]);
   expect((await world.call('sync')).code).toBe(0);
 }

@@ -1,9 +1,12 @@
 /** forget and allow, and what a lost ledger means to the commands. */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { takeLease } from '../../src/store/database/writer-lease.ts';
-import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { describe, expect, test } from 'vitest';
+import {
+  ann,
+  bob,
+  mirrored,
+  type Mirrored,
+  storedBytes,
+} from '../support/commands/mirrored-contacts.ts';
 import { inTerminal, keys } from '../support/commands/terminal-session.ts';
 
 /** Both are on the platform, and ours. */
@@ -16,14 +19,6 @@ async function synced(): Promise<Mirrored> {
   expect((await world.call('sync')).code).toBe(0);
   world.writes();
   return world;
-}
-
-/** Every byte of the files beside the snapshot. */
-function bytesOf({ folder }: Mirrored): string {
-  const at = join(folder, 'cli');
-  return readdirSync(at)
-    .map((name) => readFileSync(join(at, name), 'latin1'))
-    .join('\n');
 }
 
 interface List {
@@ -53,7 +48,7 @@ describe('forget', () => {
       email: ` ${ann.toUpperCase()}`,
       channels: { ch_news: 'opt_in' },
     });
-    expect(bytesOf(world)).toContain(ann);
+    expect(storedBytes(world)).toContain(ann);
     const { code, json } = await world.call('forget', ann, '--yes', '--json');
     expect({ code, json }).toEqual({
       code: 0,
@@ -87,28 +82,8 @@ describe('forget', () => {
       .writes()
       .map(({ method, body }) => `${method} ${body['subscription'] ?? ''}`);
     expect(sent.filter((line) => line.startsWith('POST'))).toEqual(Array(3).fill('POST opt_out'));
-    expect(bytesOf(world)).not.toContain(ann);
-    expect(bytesOf(world)).toContain(bob);
-  });
-
-  test('records the entry when the platform is unreachable, and can be run again', async () => {
-    const world = await synced();
-    const { undo } = world.server.fail(({ method }) => method === 'DELETE', {
-      is: 'answer',
-      status: 403,
-    });
-    const { code, json } = await world.call('forget', ann, '--yes', '--json');
-    expect({ code, json }).toMatchObject({ code: 1, json: { verified: false, purged: null } });
-    expect(json.reason).toBeTypeOf('string');
-    expect(world.shown(ann)).toEqual({ ch_news: 'opt_out', ch_product: 'opt_out' });
-    undo();
-    world.writes();
-    // A run in between does not opt the person in again.
-    await world.call('sync');
-    expect(world.writes()).toEqual([]);
-    const again = await world.call('forget', ann, '--yes', '--json');
-    expect(again).toMatchObject({ code: 0, json: { found: 1, entry: json.entry } });
-    expect(bytesOf(world)).not.toContain(ann);
+    expect(storedBytes(world)).not.toContain(ann);
+    expect(storedBytes(world)).toContain(bob);
   });
 
   test.each([
@@ -140,14 +115,6 @@ describe('forget', () => {
     expect(out).not.toContain('none remains');
     const { json } = await world.call('forget', ann, '--yes', '--json');
     expect(json).toMatchObject({ verified: false, scrubbed: true, reason: null });
-  });
-
-  test('exits with 75 while another process holds the lease', async () => {
-    const world = await synced();
-    const lease = takeLease(world.path);
-    onTestFinished(() => lease.release());
-    expect((await world.call('forget', ann, '--yes')).code).toBe(75);
-    expect(world.writes()).toEqual([]);
   });
 
   test('needs --yes, and an address in place of a hash, where nobody can be asked', async () => {
@@ -205,24 +172,5 @@ describe('allow', () => {
     await world.call('sync');
     expect(world.shown(ann)).toEqual({ ch_news: 'opt_in', ch_product: 'opt_in' });
     expect((await allow(world)).json.taken).toEqual([]);
-  });
-
-  test('takes back what an earlier contact left behind, not what the platform shows', async () => {
-    const world = await synced();
-    world.emulator.dashboard.unsubscribe(ann);
-    await world.call('sync');
-    expect((await allow(world)).json.taken).toMatchObject([{ cause: 'unsubscribed' }]);
-    world.writes();
-    world.people([{ email: ann, news: 'yes', product: '' }]);
-    await world.call('sync');
-    expect(world.writes()).toEqual([]);
-  });
-});
-
-describe('a lost do-not-contact list', () => {
-  test('is not created by a plan before the first run', async () => {
-    const world = await mirrored();
-    expect((await world.call('plan')).code).toBe(0);
-    expect(readdirSync(world.folder)).not.toContain('cli');
   });
 });

@@ -1,20 +1,18 @@
 /** What the files still say of somebody who was forgotten: nothing, wherever it stood. */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
-
-function bytesOf({ folder }: Mirrored): string {
-  const at = join(folder, 'cli');
-  const bytes = readdirSync(at).map((name) => readFileSync(join(at, name), 'latin1'));
-  return bytes.join('\n');
-}
+import {
+  ann,
+  bob,
+  mirrored,
+  type Mirrored,
+  storedBytes,
+} from '../support/commands/mirrored-contacts.ts';
 
 async function forgets(world: Mirrored, who: string): Promise<Record<string, number>> {
-  expect(bytesOf(world)).toContain(who);
+  expect(storedBytes(world)).toContain(who);
   const { code, json } = await world.call('forget', who, '--yes', '--json');
   expect(code).toBe(0);
-  expect(bytesOf(world)).not.toContain(who);
+  expect(storedBytes(world)).not.toContain(who);
   return json.purged;
 }
 
@@ -38,6 +36,6 @@ describe('after forget, the files hold no address of a person', () => {
     expect(JSON.stringify(json.problems)).not.toContain(ann);
     world.csv(`id,email,news,product\nid-${ann},no address,yes,\n`);
     expect((await world.call('sync', '--json')).json.contacts.invalid).toBe(1);
-    expect(bytesOf(world)).not.toContain(ann);
+    expect(storedBytes(world)).not.toContain(ann);
   });
 });

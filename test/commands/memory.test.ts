@@ -56,27 +56,6 @@ describe('an older memory, put back', () => {
       expect(world.writes()).toEqual([]);
     },
   );
-
-  test('continues with what the snapshot knows once accepted; another memory is newest then', async () => {
-    const world = await copied();
-    world.emulator.dashboard.leave(bob, 'ch_news');
-    await world.call('sync');
-    copyFileSync(memoryOf(world), `${nightOf(world)}-newest`);
-    copyFileSync(nightOf(world), memoryOf(world));
-    const { code, err } = await world.call('sync', '--accept-lost-ledger');
-    expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('is given up') });
-    const { json } = await world.call('explain', bob, '--json');
-    expect(json.ledger).toMatchObject([{ cause: 'opt_out' }]);
-    const again = await world.call('sync');
-    expect({ code: again.code, said: again.err.includes('memory') }).toEqual({
-      code: 0,
-      said: false,
-    });
-    copyFileSync(`${nightOf(world)}-newest`, memoryOf(world));
-    expect(await world.call('sync')).toMatchObject({
-      err: expect.stringContaining('another memory than'),
-    });
-  });
 });
 
 describe('a fault of the memory in `status` and `check`', () => {
@@ -106,6 +85,8 @@ describe('a fault of the memory in `status` and `check`', () => {
     });
     expect(checked.out).toMatch(why);
     expect((await world.call('sync')).code).toBe(2);
+    const verified = await world.call('audit', 'verify');
+    expect(verified).toMatchObject({ code: 1, err: expect.stringContaining('is lost') });
   });
 
   test('is not reported where no memory exists yet', async () => {

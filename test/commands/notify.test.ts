@@ -67,13 +67,6 @@ test('says which receivers there are if none has the name', async () => {
   );
 });
 
-test('says how to add receivers if there are none', async () => {
-  const world = await mirrored();
-  const { code, err } = await world.call('notify', 'test');
-  expect(code).toBe(2);
-  expect(err).toContain('names no receiver of notifications → add notices: { to: [ … ] }');
-});
-
 test('says when a mail server refuses one of the recipients', async () => {
   const { mails, host } = await mailServer({
     onRcptTo({ address }, _session, done) {

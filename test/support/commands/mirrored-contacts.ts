@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { main } from '../../../src/cli.ts';
 import { createWorld, type Lines, type World, type WorldOptions } from '../engine/engine-world.ts';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import Database from 'better-sqlite3';
 import { tmpdir } from 'node:os';
 import { createHmac } from 'node:crypto';
 import { Account, TOKEN } from '../sources/hubspot-account.ts';
@@ -65,6 +66,31 @@ export async function mirrored({
     call: async (...argv) => called(argv, false),
     seen: async (...argv) => called(argv, true),
   };
+}
+
+/** A mirror that opted Ann out, as a second record said, which is gone from the CRM since. */
+export async function ownOptOut(): Promise<Mirrored> {
+  const world = await mirrored();
+  const [yes, no] = [`1,${ann},yes,`, `2,${ann},no,`];
+  for (const rows of [[yes], [yes, no], [yes]]) {
+    world.csv(['id,email,news,product', ...rows, ''].join('\n'));
+    await world.call('sync');
+  }
+  return world;
+}
+
+/** Every byte of the snapshot and of the files beside it. */
+export function storedBytes({ folder }: World): string {
+  const at = join(folder, 'cli');
+  const bytes = readdirSync(at).map((name) => readFileSync(join(at, name), 'latin1'));
+  return bytes.join('\n');
+}
+
+/** Changes a database as nobody should. */
+export function tamper(path: string, sql: string): void {
+  const db = new Database(path);
+  db.exec(sql);
+  db.close();
 }
 
 interface Shell {
