@@ -1,8 +1,7 @@
 /** alerts: thresholds of the configuration, in the output of a run and in `status`. */
-import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { alertsOf, type ToldRun } from '../../src/views/status/run-history.ts';
-import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { ann, mirrored, type Mirrored, tamper } from '../support/commands/mirrored-contacts.ts';
 
 const runOf = (sent: number, more: Partial<ToldRun> = {}): ToldRun => ({
   run: 'r',
@@ -110,9 +109,7 @@ test('a crossed threshold is in the output and in status, and stops nothing', as
 test('alerts.proofAge replaces the age from which a proof is stale', async () => {
   const world = await mirrored();
   await world.call('sync');
-  const db = new Database(world.path);
-  db.exec('update run set started_at = started_at - 27 * 3600000');
-  db.close();
+  tamper(world.path, 'update run set started_at = started_at - 27 * 3600000');
   expect(await codes(world)).toEqual([]);
   world.config({ alerts: { proofAge: '26h' } });
   expect(await codes(world)).toEqual(['stale']);

@@ -1,4 +1,3 @@
-import { byGuard } from '../../src/domain/guard-classes.ts';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +13,7 @@ import { lookBefore, tellSafety } from '../../src/trials/demo/safety-check.ts';
 import { contactKey } from '../../src/domain/values/contact-key.ts';
 import { contactDesire } from '../../src/records/contact/observe/desired-contact.ts';
 import type { DesiredRow } from '../../src/domain/record.ts';
-import { splitHeld, type Summary } from '../../src/engine/report/run-summary.ts';
+import { nothingDone } from '../../src/engine/report/run-summary.ts';
 import { stage } from '../support/emulator/emulator-stage.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -108,47 +107,7 @@ function desired(record: Record<string, string>): DesiredRow {
   return contactDesire({ id: 'id', email: 'email', channels }, Date.now)(record, 'line 2');
 }
 
-const counts = {
-  desired: 0,
-  observed: 0,
-  changes: {},
-  applied: {},
-  refused: 0,
-  rejected: 0,
-  conflicts: 0,
-};
-const summary: Summary = {
-  run: 'run',
-  mirror: 'acme',
-  status: 'done',
-  mode: 'full',
-  plan: '',
-  contacts: {
-    ...counts,
-    held: splitHeld(byGuard(() => 0)).contacts,
-    skipped: 0,
-    missing: 0,
-    invalid: 0,
-    furtherOptIns: 0,
-    prevented: { optIns: 0, protect: 0, sample: 0 },
-    unmanaged: { deleted: 0, outOfScope: 0 },
-  },
-  templates: { ...counts, held: 0, invalid: 0 },
-  returns: null,
-  requests: { total: 0, byRoute: {}, rateLimited: 0 },
-  forecast: null,
-  only: null,
-  certificate: { source: true, platform: true },
-  problems: [],
-  groups: [],
-  reasons: [],
-  deferred: { delete: 0, opt_in: 0, template: 0 },
-  attempted: { sent: 0, refused: 0 },
-  fullBecause: [],
-  reasonCodes: [],
-  known: 0,
-  ms: 0,
-};
+const summary = nothingDone({ mirror: 'acme', mode: 'full', reasons: [] });
 
 async function play(dir: string) {
   const child = spawn(process.execPath, ['bin/crm-mirror.mjs', 'demo', '--dir', dir], {

@@ -2,15 +2,15 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
-import { createWorld, csvOf, launch } from '../support/engine/engine-world.ts';
+import { expect, test } from 'vitest';
+import { createWorld, csvOf } from '../support/engine/engine-world.ts';
 
 const people = csvOf([
   { email: 'ann@example.com', news: 'yes' },
   { email: 'bob@example.com', news: 'no' },
 ]);
 
-async function mirroredFrom(path: string, lines: object = {}) {
+async function mirroredFrom(path: string) {
   const world = await createWorld({ kinds: ['contact'] });
   const file = world.config({
     contacts: {
@@ -19,7 +19,6 @@ async function mirroredFrom(path: string, lines: object = {}) {
       email: 'email',
       channels: [{ id: 'ch_news', subscription: 'news' }],
     },
-    ...lines,
   });
   return { ...world, file };
 }
@@ -36,29 +35,15 @@ async function piped(argv: readonly string[], input: string | Buffer) {
   return { code, said };
 }
 
-describe('standard input', () => {
-  test('is mirrored, compressed or not, and ends like any other run', async () => {
-    const { file, shown, writes } = await mirroredFrom('-');
-    const checked = await piped(['check', '-c', file], people);
-    expect(checked.said).toContain('2 records, 0 of them invalid');
-    expect(await piped(['sync', '-c', file], people)).toMatchObject({ code: 0 });
-    expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
-    writes();
-    const left = gzipSync(people.replace('yes', 'no'));
-    expect(await piped(['sync', '--fast', '-c', file], left)).toMatchObject({ code: 0 });
-    expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_out' });
-    expect(writes()).toHaveLength(1);
-  });
-
-  test('cannot be read by a worker', async () => {
-    const { file } = await mirroredFrom('-', {
-      redis: 'redis://127.0.0.1:1',
-      schedule: { full: '0 3 * * *' },
-    });
-    const { code, stderr } = await launch(['worker', '-c', file]).ended;
-    expect(code).toBe(2);
-    expect(stderr).toContain(
-      'contacts.source is standard input, which a worker cannot read → name a file, or pipe it into `sync`',
-    );
-  });
+test('standard input is mirrored, compressed or not, and ends like any other run', async () => {
+  const { file, shown, writes } = await mirroredFrom('-');
+  const checked = await piped(['check', '-c', file], people);
+  expect(checked.said).toContain('2 records, 0 of them invalid');
+  expect(await piped(['sync', '-c', file], people)).toMatchObject({ code: 0 });
+  expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
+  writes();
+  const left = gzipSync(people.replace('yes', 'no'));
+  expect(await piped(['sync', '--fast', '-c', file], left)).toMatchObject({ code: 0 });
+  expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_out' });
+  expect(writes()).toHaveLength(1);
 });

@@ -222,21 +222,6 @@ test.each([
   expect(await init(flags)).toMatchObject({ code: 2, isWritten: false });
 });
 
-test.each([
-  ['Opt-in revoked', 'yes', 'no'],
-  ['Subscription ended', '1', '0'],
-  ['Abo gekündigt', 'ja', 'nein'],
-  ['Newsletter terminated', 'yes', ''],
-])('the end of a consent is an opt-out: %s', async (name, out, other) => {
-  const { init } = await exported(`Newsletter;${name}`, [
-    `yes;${out}`,
-    `yes;${out}`,
-    `yes;${other}`,
-  ]);
-  const { code, subscribed } = await init(news);
-  expect([code, subscribed[0]]).toEqual([0, 3]);
-});
-
 test('a channel whose name says no is no consent, beside others that are', async () => {
   const { init } = await exported('Tips;No events', ['1;1', '1;0']);
   const channels = ['--channel', 'ch_tips=Tips', 'ch_events=No events'];

@@ -1,9 +1,9 @@
 /** What receivers get when several processes send, or when the snapshot cannot be written. */
-import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openSnapshot } from '../../src/store/snapshot.ts';
 import { receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
 import { untilHolds } from '../support/waiting.ts';
+import { tamper } from '../support/commands/mirrored-contacts.ts';
 
 /** A mirror whose last run failed, with a Slack receiver that gives these answers. */
 async function failing(...replies: Parameters<typeof receiver>) {
@@ -14,15 +14,9 @@ async function failing(...replies: Parameters<typeof receiver>) {
   return { ...mirror, heard, fault };
 }
 
-const sql = (path: string, text: string): void => {
-  const db = new Database(path);
-  db.exec(text);
-  db.close();
-};
-
 /** Lets no process store a fact whose name matches, as a full disk does. */
 const refuseToStore = (path: string, names: string): void =>
-  sql(
+  tamper(
     path,
     `create trigger full before insert on meta when new.name like '${names}'
      begin select raise(abort, 'the disk is full'); end`,
@@ -93,7 +87,7 @@ test('nothing is sent while the claim cannot be stored, and the log says why', a
   expect(told.map(({ why }) => why)).toEqual([
     expect.stringContaining('nothing is sent while it cannot be stored that it was: '),
   ]);
-  sql(world.path, 'drop trigger full');
+  tamper(world.path, 'drop trigger full');
   await run();
   await run();
   expect(heard).toHaveLength(1);
@@ -111,7 +105,7 @@ test('a process that cannot store what it sent remembers it, and stores it later
   });
   await world.call('sync');
   notifier.ran();
-  sql(world.path, 'drop trigger full');
+  tamper(world.path, 'drop trigger full');
   await world.call('sync');
   notifier.ran();
   await notifier.close();

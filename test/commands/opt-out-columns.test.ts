@@ -67,18 +67,6 @@ test('with else: in, everybody is in who has not objected', async () => {
   expect(shown(third)).toMatchObject({ ch_news: 'opt_in' });
 });
 
-test('with else: in, an unreadable value opts nobody in, and neither does a missing column', async () => {
-  const { call, subscribed, csv, writes } = await world({ optOut: column, else: 'in' });
-  csv(people().replaceAll(',1\n', ',out of office\n'));
-  expect((await call('sync')).code).toBe(4);
-  expect(subscribed()).toEqual(others.toSorted());
-  writes();
-  csv(people().replace(column, 'Objection'));
-  const { code, err } = await call('sync');
-  expect([code, err]).toEqual([2, expect.stringContaining(column)]);
-  expect(writes()).toEqual([]);
-});
-
 async function exported() {
   const folder = await scratch();
   const path = join(folder, 'people.csv');

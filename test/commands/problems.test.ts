@@ -2,6 +2,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { groupProblems } from '../../src/engine/report/problem-groups.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 /** A mirror with one problem of each class, and 120 records with the same unknown word. */
@@ -111,4 +112,27 @@ describe('problems', () => {
     expect(out).toMatch(/ 2 × awaiting approval {2}2 people would be opted out /);
     expect(out).toMatch(/^ +awaiting approval +awaiting-approval .* opt out ch_news /m);
   });
+});
+
+const one = (about: string) => ({
+  class: 'rejected' as const,
+  cause: 'platform-refused' as const,
+  about,
+  option: null,
+  value: null,
+  fix: 'mend it',
+  n: 2,
+  samples: [{ key: about, place: null }],
+});
+
+test('grouping never loses a record, however many reasons there are', () => {
+  const found = groupProblems();
+  found.add(
+    'contact',
+    Array.from({ length: 500 }, (_, at) => one(`reason ${at}`)),
+  );
+  const groups = found.groups();
+  expect(groups.length).toBe(21);
+  expect(groups.reduce((sum, { count }) => sum + count, 0)).toBe(1_000);
+  expect(groups[0]).toMatchObject({ reason: 'other reasons', count: 960 });
 });

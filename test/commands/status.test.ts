@@ -1,5 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import Database from 'better-sqlite3';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { recordOutages } from '../../src/store/health-file.ts';
@@ -9,7 +8,13 @@ import { openRunQueue } from '../../src/compose/queues/run-queue.ts';
 import { ownRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { launch } from '../support/engine/engine-world.ts';
-import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import {
+  ann,
+  bob,
+  mirrored,
+  type Mirrored,
+  tamper,
+} from '../support/commands/mirrored-contacts.ts';
 import { refusing } from '../support/commands/notice-receivers.ts';
 
 const hashed = expect.stringMatching(/^#[0-9a-f]{12}$/);
@@ -208,7 +213,7 @@ describe('status', () => {
   test('shows an unknown age, not 0, when the clock was put back', async () => {
     const world = await mirrored();
     await world.call('sync');
-    edit(world, 'update run set started_at = started_at + 1e9, ended_at = ended_at + 1e9');
+    tamper(world.path, 'update run set started_at = started_at + 1e9, ended_at = ended_at + 1e9');
     const { json } = await world.call('status', '--json');
     expect(json.proven).toMatchObject({ ageMs: null });
     expect((await world.call('status')).out).toContain('in the future');
@@ -218,7 +223,7 @@ describe('status', () => {
     const world = await mirrored();
     await world.call('sync');
     const hoursAgo = 40 * 3_600_000;
-    edit(world, `update run set started_at = started_at - ${hoursAgo}`);
+    tamper(world.path, `update run set started_at = started_at - ${hoursAgo}`);
     const ask = async (schedule?: Record<string, unknown>): Promise<unknown> => {
       world.config(schedule && { schedule });
       const { json } = await world.call('status', '--json');
@@ -231,7 +236,7 @@ describe('status', () => {
     expect(await ask({ fast: '* * * * *' })).toEqual(stale);
     expect(await ask({ full: '0 0 1 * *' })).toEqual(fresh);
     expect(await ask()).toEqual(fresh);
-    edit(world, 'update run set started_at = started_at + 3_600_000 * 6');
+    tamper(world.path, 'update run set started_at = started_at + 3_600_000 * 6');
     expect(await ask({ full: '0 * * * *' })).toEqual(fresh);
   });
 
@@ -311,7 +316,7 @@ describe('status', () => {
     const beside = await world.call('status', '--json');
     expect(beside.json).toMatchObject({ lastRuns: { full: { status: 'running' } }, attention: [] });
     // The next holder of the lease raises the token: the run is not its own.
-    edit(world, "update meta set value = value + 1 where name = 'lease-token'");
+    tamper(world.path, "update meta set value = value + 1 where name = 'lease-token'");
     const after = await world.call('status', '--json');
     expect(after.json).toMatchObject({
       running: null,
@@ -321,12 +326,12 @@ describe('status', () => {
   });
 
   test.each(['status', 'backup'])(
-    'refuses a snapshot of a newer version and a corrupt one in one line: %s',
+    'refuses a snapshot of a newer version, a corrupt one and a folder in one line: %s',
     async (command) => {
       const world = await mirrored();
       await world.call('sync');
       const words = command === 'backup' ? [command, `${world.folder}/copy`] : [command];
-      edit(world, 'pragma user_version = 999');
+      tamper(world.path, 'pragma user_version = 999');
       expect(await world.call(...words)).toMatchObject({
         code: 2,
         err: expect.stringMatching(/^crm-mirror: .*newer version of crm-mirror.*→.*$/),
@@ -336,50 +341,27 @@ describe('status', () => {
         code: 2,
         err: expect.stringMatching(/^crm-mirror: .*this snapshot is damaged.*→.*$/),
       });
+      rmSync(world.path);
+      mkdirSync(world.path);
+      expect(await world.call(...words)).toMatchObject({
+        code: 2,
+        err: expect.stringMatching(/snapshot.sqlite: this is a folder.*→ move/),
+      });
     },
   );
 
-  test('shows a channel that most people have lost as long as every run fails for it', async () => {
+  test('shows a channel that most people have lost, first of all', async () => {
     const world = await mirrored();
     const people = Array.from({ length: 12 }, (_, at) => `p${at}@example.com`);
     world.people(people.map((email) => ({ email, news: 'yes' })));
     await world.call('sync');
     for (const email of people) world.emulator.dashboard.removeFromChannel(email, 'ch_news');
-    for (const mode of ['--full', '--full', '--fast']) {
-      expect(await world.call('sync', mode)).toMatchObject({
-        code: 1,
-        err: expect.stringMatching(/^crm-mirror: ch_news: more than half .*→ restore/m),
-      });
-      const { json } = await world.call('status', '--json');
-      expect(json).toMatchObject({
-        ok: false,
-        channelsLost: [{ channel: 'ch_news', since: time }],
-      });
-      expect(json.attention[0]).toMatchObject({ code: 'channel_lost' });
-    }
-    expect((await world.call('plan')).code).toBe(0);
-    for (const email of people) {
-      world.emulator.dashboard.signUp({ email, channels: ['ch_news'] });
-    }
-    expect((await world.call('sync')).code).toBe(0);
-    expect((await world.call('status', '--json')).json.channelsLost).toEqual([]);
+    expect(await world.call('sync')).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^crm-mirror: ch_news: more than half .*→ restore/m),
+    });
+    const { json } = await world.call('status', '--json');
+    expect(json).toMatchObject({ channelsLost: [{ channel: 'ch_news', since: time }] });
+    expect(json.attention[0]).toMatchObject({ code: 'channel_lost' });
   });
-
-  test.each(['status', 'backup'])(
-    'refuses a folder in the place of the snapshot: %s',
-    async (command) => {
-      const world = await mirrored();
-      mkdirSync(world.path, { recursive: true });
-      const words = command === 'backup' ? [command, `${world.folder}/copy`] : [command];
-      const { code, err } = await world.call(...words);
-      const says = expect.stringMatching(/snapshot.sqlite: this is a folder.*→ move/);
-      expect({ code, err }).toEqual({ code: 2, err: says });
-    },
-  );
 });
-
-function edit({ path }: Mirrored, sql: string): void {
-  const db = new Database(path);
-  db.exec(sql);
-  db.close();
-}

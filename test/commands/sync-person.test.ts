@@ -45,20 +45,6 @@ describe('sync --person', () => {
     expect((await world.seen('sync', '--person', ann)).out).toContain(`conflict`);
   });
 
-  test('takes the hash of a person in the snapshot, with or without its #', async () => {
-    const world = await mirrored();
-    await world.call('sync');
-    world.people([
-      { email: ann, news: 'yes' },
-      { email: bob, news: 'no' },
-    ]);
-    const hash = await hashOf(world, /- {2}(#\w+) {2}ch_news/);
-    world.writes();
-    expect((await world.call('sync', '--person', hash.slice(1))).code).toBe(0);
-    expect(world.shown(bob)).toMatchObject({ ch_news: 'opt_out' });
-    expect(world.writes()).toHaveLength(1);
-  });
-
   test('takes the hash of a person who is in the CRM only', async () => {
     const world = await mirrored();
     await world.call('sync', '--person', ann);

@@ -51,30 +51,6 @@ test('fails each run, is shown first everywhere, and ends once the value is mend
   expect(attention).toEqual([]);
 });
 
-test('a withdrawn consent and a broken address of an opt-out fail each run, and come first', async () => {
-  const world = await mirrored({ lines: { contacts } });
-  const rows = (news: string, ...more: string[]) =>
-    world.csv(
-      ['id,email,news,product,left,gone', `1,ann@example.com,${news},,,`, ...more, ''].join('\n'),
-    );
-  const twins = ['2,bob@example.com,yes,,,', '3,cy@example.com,yes,,,'];
-  rows('yes');
-  await world.call('sync');
-  rows('revoked', ...twins, '8,mailto:bob@example.com,yes,,yes,', '9,cy@example (com),no,,,');
-  for (let nth = 0; nth < 2; nth += 1) expect((await world.call('sync')).code).toBe(4);
-  expect(world.shown('bob@example.com')).toBeUndefined();
-  const problems = (await world.seen('problems')).out;
-  expect(problems).toContain('"revoked" cannot be read, and may say that');
-  expect(problems.match(/an opt-out of the record reaches nobody\n +.*\(line 6\)/g)).toHaveLength(
-    1,
-  );
-  const { json } = await world.call('status', '--json');
-  expect([json.attention[0].code, json.optOutsUnreadable.count]).toEqual([
-    'opt_outs_unreadable',
-    2,
-  ]);
-});
-
 test('`check` and `explain` read a serial number as runs do', async () => {
   const world = await mirrored({ lines: { contacts } });
   const rows = (first: string) =>

@@ -97,35 +97,3 @@ test.each([
     expect(out + err).toContain('there is no column "lost"');
   }
 });
-
-describe('several opt-out columns', () => {
-  test('are checked, explained and reported one by one', async () => {
-    const unsubscribed = ['stop', { field: 'gone', yes: ['Ja'] }];
-    const world = await begin({ unsubscribed, deleted: undefined });
-    world.write('1;p1@example.com;yes;;', '2;p2@example.com;yes;yes;', '3;p3@example.com;yes;;Ja');
-    const checked = await world.call('check');
-    expect(checked.code).toBe(0);
-    expect(checked.out).toContain('\ncontacts.unsubscribed[0]: "stop"\n');
-    expect(checked.out).toMatch(/\ncontacts\.unsubscribed\[1\]: "gone"\n.*\n? +1 +"Ja" +yes/);
-    expect(checked.out.match(/unsubscribed from everything/g)).toHaveLength(2);
-    expect((await world.call('sync')).code).toBe(0);
-    expect(world.writes().map(({ body }) => body.subscription ?? body.email)).toEqual(['opt_in']);
-    const explained = await world.call('explain', 'p3@example.com');
-    expect(explained.out).toContain('unsubscribed[1]: column "gone" holds "Ja": yes (line 4)');
-
-    world.write(
-      '1;p1@example.com;yes;;weg',
-      '2;p2@example.com;yes;Nein;',
-      '3;p3@example.com;yes;;Ja',
-    );
-    const failed = await world.call('check');
-    expect(failed.code).toBe(1);
-    expect(failed.out).toContain('FAIL contacts.unsubscribed[0]: 1 record holds "aaaa"');
-    expect(failed.out).toContain('FAIL contacts.unsubscribed[1]: 1 record holds "aaa"');
-    const { json } = await world.call('plan', '--json', '--addresses');
-    expect(json.problems.map(({ key }: { key: string }) => key)).toEqual([
-      'contacts.unsubscribed[1]',
-      'contacts.unsubscribed[0]',
-    ]);
-  });
-});

@@ -1,4 +1,4 @@
-/** The last deliveries of a CRM: what the console shows of them, and to whom. */
+/** Events and the last deliveries of a CRM: what the console shows of them, and to whom. */
 import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
@@ -81,7 +81,7 @@ async function delivered() {
     );
     return JSON.stringify(await Promise.all(lists));
   };
-  return { world, file, events, people, client, deliveries, send, stored };
+  return { world, file, redis, events, people, client, send, stored };
 }
 
 const forged = `whsec_${Buffer.alloc(24, 1).toString('base64')}`;
@@ -117,6 +117,25 @@ test('a record is listed and processed again, whatever its id, and refusals say 
   await row.getByRole('button', { name: 'Process again' }).click();
   await page.getByRole('status').waitFor();
   expect(world.writes().at(-1)?.body).toMatchObject({ subscription: 'opt_out' });
+  expect([complaints, running.failures]).toEqual([[], []]);
+});
+
+test('an event that waits is listed, and an operator has its record processed now', async () => {
+  const { world, file, events, people, redis } = await delivered();
+  const running = await startConsole([file]);
+  const { page, complaints } = await look(running);
+  await page.goto('/m/world/events');
+  await page.getByText('Every event is processed.').waitFor();
+  people.set(odd, { id: odd, email: ann, news: 'no', product: '' });
+  await events.add([odd]);
+  await page.reload();
+  expect(await faultsOf(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Process now' }).click();
+  await page.getByRole('status').waitFor();
+  expect(world.writes().at(-1)?.body).toMatchObject({ subscription: 'opt_out' });
+  await redis.kill();
+  await page.reload();
+  await page.getByText('Redis cannot be asked').waitFor();
   expect([complaints, running.failures]).toEqual([[], []]);
 });
 

@@ -1,7 +1,7 @@
 /** The pages of people in a real browser: the search, one person, and what operators do there. */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { ann, mirrored, type Mirrored, ownOptOut } from '../support/commands/mirrored-contacts.ts';
 import {
   faultsOf,
   look,
@@ -31,19 +31,6 @@ async function find(page: Page, who: string): Promise<void> {
   await page.getByLabel('Address, CRM id or hash').fill(who);
   await page.getByRole('button', { name: 'Find' }).click();
   await page.waitForLoadState();
-}
-
-/** Our opt-out stands, because the second record that stated it is gone from the CRM. */
-async function ownOptOut(): Promise<Mirrored> {
-  const crm = (...rows: string[]) => ['id,email,news,product', ...rows, ''].join('\n');
-  const world = await mirrored();
-  world.csv(crm(`1,${ann},yes,`));
-  await world.call('sync');
-  world.csv(crm(`1,${ann},yes,`, `2,${ann},no,`));
-  await world.call('sync');
-  world.csv(crm(`1,${ann},yes,`));
-  await world.call('sync');
-  return world;
 }
 
 test('a search by address shows the person, and no address is in a URL or the history', async () => {

@@ -77,19 +77,6 @@ test('who left on the platform reads between which times, and what the CRM says'
   expect(await page.getByText('last seen').locator('time').getAttribute('datetime')).toBe(read);
 });
 
-test('who was deleted on the platform reads that', async () => {
-  const world = await mirrored({ lines: { contacts: named } });
-  await world.call('sync');
-  world.emulator.dashboard.deleteContact(world.emulator.world.contact(ann)?.id ?? '');
-  await world.call('sync');
-  const { text } = await answers(world, ann);
-  expect(await text('Newsletter')).toMatch(
-    new RegExp(
-      `not subscribed, because the contact was removed from the platform (on|between) .*${aDay}, and not by this mirror`,
-    ),
-  );
-});
-
 test('each channel says of itself what waits, what is rejected and what has nothing to do', async () => {
   const world = await mirrored({ lines: { contacts: named } });
   world.config({ contacts: named, guards: { optIns: { percent: 0, floor: 1 } } });

@@ -139,64 +139,61 @@ describe('a mirror is placed only where its snapshot is', () => {
     disk: undefined,
     ...known,
   });
+  const [has, bare] = [disk('m'), disk('', 'm')];
   test.each([
     [
       'on the one node with its disk',
       { disk: 'x' },
-      [node('a', { x: disk('m') }), node('b', { y: disk('', 'm') })],
+      [node('a', { x: has }), node('b', { y: bare })],
       'a',
     ],
     [
       'there, too, if another node has a copy',
       { disk: 'y' },
-      [node('a', { x: disk('m') }), node('b', { y: disk('m') })],
+      [node('a', { x: has }), node('b', { y: has })],
       'b',
     ],
     [
       'there, too, if that lost the snapshot',
       { disk: 'y' },
-      [node('a', { x: disk('m') }), node('b', { y: disk('', 'm') })],
+      [node('a', { x: has }), node('b', { y: bare })],
       'b',
     ],
     [
       'away from a home with another disk',
       { disk: 'y', home: 'a' },
-      [node('a', { x: disk('m') }), node('b', { y: disk('m') })],
+      [node('a', { x: has }), node('b', { y: has })],
       'b',
     ],
     [
       'nowhere, if no node has its disk',
       { disk: 'z' },
-      [node('a', { x: disk('m') }), node('b', { y: disk('m') })],
+      [node('a', { x: has }), node('b', { y: has })],
       undefined,
     ],
     [
       'at its draining home, if no other node has its disk',
       { disk: 'x', home: 'a' },
-      [node('a', { x: disk('m') }, true), node('b', { y: disk('', 'm') })],
+      [node('a', { x: has }, true), node('b', { y: bare })],
       'a',
     ],
     [
       'on another node with the disk of a draining one',
       { disk: 'x', home: 'a' },
-      [
-        node('a', { x: disk('m') }, true),
-        node('b', { y: disk('', 'm') }),
-        node('c', { x: disk('m') }),
-      ],
+      [node('a', { x: has }, true), node('b', { y: bare }), node('c', { x: has })],
       'c',
     ],
     [
       'where a snapshot is, if no disk is known',
       {},
-      [node('a', { x: disk('', 'm') }), node('b', { y: disk('m') })],
+      [node('a', { x: bare }), node('b', { y: has })],
       'b',
     ],
-    ['on a node of which no disk is known', {}, [node('a', { '': disk('', 'm') })], 'a'],
+    ['on a node of which no disk is known', {}, [node('a', { '': bare })], 'a'],
     [
       'not on a node whose folder has no id, if a disk is known',
       { disk: 'x' },
-      [node('a', { '': disk('m') })],
+      [node('a', { '': has })],
       undefined,
     ],
   ] as const)('%s', (_, known, nodes, expected) => {

@@ -7,9 +7,8 @@ import { main } from '../../src/cli.ts';
 import { formIn } from '../../src/commands/table.ts';
 import { redisAway } from '../../src/views/status/mirror-health.ts';
 import { takeLease } from '../../src/store/database/writer-lease.ts';
-import { consoleMirror, readPageStatus } from '../../src/console/view/console-mirror.ts';
+import { consoleMirror } from '../../src/console/view/console-mirror.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { stateWord } from '../../src/views/status/status-sections.ts';
 import { dueIn } from '../../src/compose/queues/run-schedule.ts';
 import { serve } from '../../src/worker/mirror-service.ts';
 import { openServer } from '../../src/worker/worker-server.ts';
@@ -247,15 +246,6 @@ describe('while the snapshot cannot be read', () => {
     notifier.ran();
     await notifier.close();
     expect(heard.map(({ body }) => body).join()).toContain('the snapshot cannot be read');
-  });
-
-  test('the console counts it among what needs attention', async () => {
-    const world = await mirrored();
-    await world.call('sync');
-    spoil(world);
-    const seen = readPageStatus(loadConfig(world.file, {}));
-    expect(seen.attention.map(({ code }) => code)).toEqual(['snapshot_unreadable']);
-    expect(stateWord(seen.status, seen.attention).text).toBe('Needs attention');
   });
 });
 

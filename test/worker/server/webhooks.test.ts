@@ -115,17 +115,6 @@ describe('Standard Webhooks', () => {
     expect(await metrics.text()).toContain('crm_mirror_events_accepted_total{mirror="acme"} 1');
   });
 
-  test('delays the work by a moment', async () => {
-    const worked: string[] = [];
-    const work = async (id: string) => {
-      worked.push(id);
-      return 'done' as const;
-    };
-    events.serve(work, { concurrency: 1, failed: (error) => started.failures.push(error) });
-    await standard({ data: { id: 'c:1' } });
-    await untilHolds(() => expect(worked).toEqual(['c:1']));
-  });
-
   test('accepts several at once, ids as numbers and texts, each record once', async () => {
     const data = [1, '1', 2.5, '9007199254740993', ' a '].map((id) => ({ data: { id } }));
     const list = JSON.stringify([...data, { data: {} }, null, 7, { data: { id: ['x', 'y', {}] } }]);
@@ -222,41 +211,6 @@ async function clearQueue(): Promise<void> {
 }
 
 describe('HubSpot', () => {
-  test('queues a batch, with merged contacts', async () => {
-    const { status } = await hubspot([
-      { objectId: 101, subscriptionType: 'contact.propertyChange', occurredAt: 1 },
-      { objectId: 101, subscriptionType: 'contact.creation' },
-      { objectId: 9, newObjectId: 9, primaryObjectId: 7, mergedObjectIds: [7, 8] },
-    ]);
-    expect([status, await queued()]).toEqual([202, ['101', '7', '8', '9']]);
-  });
-
-  test('queues any event of a contact, and of nothing else', async () => {
-    const of = (subscriptionType: string, more: object) => ({ subscriptionType, ...more });
-    const batch = [
-      of('contact.creation', { objectId: 11 }),
-      of('contact.propertyChange', { objectId: 12, propertyName: 'email' }),
-      of('contact.deletion', { objectId: 13 }),
-      of('contact.restore', { objectId: 14 }),
-      of('contact.privacyDeletion', { objectId: 15 }),
-      of('contact.merge', {
-        objectId: 16,
-        primaryObjectId: 16,
-        mergedObjectIds: [17, 18],
-        newObjectId: 19,
-      }),
-      of('object.creation', { objectId: 20, objectTypeId: '0-1' }),
-      of('object.creation', { objectId: 30, objectTypeId: '0-2' }),
-      of('object.merge', { primaryObjectId: 31, newObjectId: 32, objectTypeId: '0-3' }),
-      of('company.propertyChange', { objectId: 33 }),
-      of('contact.associationChange', { objectId: 34, fromObjectId: 34, toObjectId: 35 }),
-      of('conversation.creation', { objectId: 36 }),
-    ];
-    const { status, body } = await hubspot(batch);
-    expect([status, body]).toEqual([202, { status: 'accepted', records: 10 }]);
-    expect(await queued()).toEqual(['11', '12', '13', '14', '15', '16', '17', '18', '19', '20']);
-  });
-
   test('queues a privacy deletion as such, and once', async () => {
     const heard: [string, Heard][] = [];
     const batch = [
