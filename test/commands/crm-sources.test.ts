@@ -1,4 +1,4 @@
-/** Each kind of CRM, mirrored by the command line: the first load, a run without changes, an opt-out. */
+/** Each kind of CRM, mirrored by the command line: a first load, no changes, an opt-out. */
 import Database from 'better-sqlite3';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';

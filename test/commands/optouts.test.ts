@@ -58,6 +58,17 @@ describe('optouts', () => {
     expect(await emails('2099-01-01T00:00:00+02:00')).toEqual([]);
   });
 
+  test('lists people apart, with the reason, where the platform opts out by default', async () => {
+    const platform = { quirks: ['all-channels=opt_out'] };
+    const world = await mirrored({ kinds: ['contact'], platform });
+    world.emulator.seed.contact({ email: ann, channels: { ch_product: 'opt_in' } });
+    const { json } = await world.call('sync', '--json');
+    expect(json.problems[0].reason).toContain('no opt-out is known');
+    const { optOuts } = (await world.call('optouts', '--json')).json;
+    expect(optOuts).toMatchObject([{ email: ann, channel: 'ch_news', cause: 'doubtful' }]);
+    expect((await world.call('explain', ann)).out).toContain('doubtful: no opt-out is known');
+  });
+
   test('lists a person we deleted who is wanted again, from the do-not-contact list', async () => {
     const world = await left();
     world.config({ contacts: { deleted: 'lost' }, policy: { deletes: 'owned' } });

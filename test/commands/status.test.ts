@@ -290,7 +290,7 @@ describe('status', () => {
     expect((await world.call('status')).out).toMatch(
       /right now +a full run by `sync` since \S+: applying: 0 of 2 contact changes/,
     );
-    expect((await world.call('runs')).out).toMatch(/ still running /);
+    expect((await world.call('runs')).out).toMatch(/ still running; still to send: 1 create/);
     door.resolve();
     expect((await ended).code).toBe(0);
     expect((await world.call('status', '--json')).json).toMatchObject({ ok: true });

@@ -233,7 +233,7 @@ export type PageStatusAndNext = PageStatus & { next: NextRuns };
  * Reads the status of a mirror. A snapshot that cannot be read is what needs attention.
  * `timeoutMs`: how long a lock of the snapshot is waited for.
  */
-export function readPageStatus(config: Config, timeoutMs?: number): PageStatus {
+function readPageStatus(config: Config, timeoutMs?: number): PageStatus {
   let status: CurrentStatus;
   try {
     status = readCurrentStatus(config, timeoutMs);

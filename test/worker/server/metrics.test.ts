@@ -239,6 +239,7 @@ test('the metrics show queues and the oldest event, and nothing of them without 
   expect(await told(metrics, 'paused')).toHaveLength(1);
   view.close();
   await events.close();
+  await redis.start();
 });
 
 test('every metric begins with the same word, and the process is among them', async () => {
