@@ -53,6 +53,7 @@ describe('a Salesforce source', () => {
 describe('a mistake in a Salesforce source', () => {
   const lines = (yaml: string) =>
     mistakes(yaml)?.map((line) => line.replace(/^mirror.yaml:\d+:\d+ {2}/, ''));
+  const both = `${url}, ${secret}`;
   const twice = 'stands beside clientSecret  → keep one of the two ways';
   it.each([
     [`url: x, ${secret}`, 'url  is no web address  → write https://acme.my.salesforce.com'],
@@ -80,21 +81,12 @@ describe('a mistake in a Salesforce source', () => {
     ],
     [`${url}, auth: { clientId: c, clientSecret: s, username: u }`, `auth.username  ${twice}`],
     [`${url}, auth: { clientId: c, clientSecret: s, audience: u }`, `auth.audience  ${twice}`],
-    [`${url}, ${secret}, objects: [Contact, Contact]`, 'objects  names one twice  → remove it'],
-    [
-      `${url}, ${secret}, objects: [Account]`,
-      'objects[0]  is not known here  → use Contact or Lead',
-    ],
-    [`${url}, ${secret}, version: 62`, 'version  is not a text  → put it in quotes'],
-    [
-      `${url}, ${secret}, version: v62`,
-      'version  is no version of the API  → write one such as v62.0',
-    ],
-    [
-      `${url}, ${secret}, overlap: 2d`,
-      'overlap  is not a duration  → write a number and s, m or h: 2m',
-    ],
-    [`${url}, ${secret}, bulkAbove: 0`, 'bulkAbove  is below 1  → write 1 or more'],
+    [`${both}, objects: [Contact, Contact]`, 'objects  names one twice  → remove it'],
+    [`${both}, objects: [Account]`, 'objects[0]  is not known here  → use Contact or Lead'],
+    [`${both}, version: 62`, 'version  is not a text  → put it in quotes'],
+    [`${both}, version: v62`, 'version  is no version of the API  → write one such as v62.0'],
+    [`${both}, overlap: 2d`, 'overlap  is not a duration  → write a number and s, m or h: 2m'],
+    [`${both}, bulkAbove: 0`, 'bulkAbove  is below 1  → write 1 or more'],
   ])('%s', (rest, words) => {
     expect(lines(contacts(rest))).toEqual([`contacts.source.${words}`]);
   });

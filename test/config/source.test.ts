@@ -230,10 +230,7 @@ describe('a HubSpot source', () => {
   it.each([
     ['timeoutMs: 5', 'token  is missing  → add it, or tokenFile'],
     ['token: t, tokenFile: f', 'tokenFile  stands beside token  → keep one of the two'],
-    [
-      'token: "a b"',
-      'token  is empty or holds what a header cannot carry  → write the token alone',
-    ],
+    ['token: a b', 'token  is empty or holds what a header cannot carry  → write the token alone'],
     ['token: t, url: x', 'url  is no web address  → write https://HOST'],
     ['token: t, url: https://a.b/crm', 'url  holds more than a host  → end it before the path'],
     ['token: t, url: https://me@a.b', 'url  holds a user or password  → move it to token'],

@@ -61,6 +61,7 @@ describe('a source of type sql', () => {
   });
 });
 
+const both = `${url}, ${table}`;
 const none =
   'is no address of a database  → write postgres://USER@HOST/DATABASE, mysql://… or sqlite:FILE; ' +
   'a password with other than letters and digits as password';
@@ -103,19 +104,16 @@ describe('a mistake in a source of type sql', () => {
       'ca  belongs to a database that is asked over the network  → remove it',
     ],
     [url, 'table  is missing  → add it, or query'],
-    [`${url}, ${table}, query: select 1`, 'query  stands beside table  → keep one of the two'],
+    [`${both}, query: select 1`, 'query  stands beside table  → keep one of the two'],
     [
       `${url}, table: a.b.c`,
       'table  is no name of a table  → write TABLE or SCHEMA.TABLE, or use query',
     ],
     [`${url}, query: delete from people`, 'query  is no select  → write one, and nothing else'],
-    [`${url}, ${table}, ca: c, allowPlain: true`, 'ca  stands beside allowPlain  → remove one'],
+    [`${both}, ca: c, allowPlain: true`, 'ca  stands beside allowPlain  → remove one'],
+    [`${both}, overlap: 0s`, 'overlap  is no duration  → write a number and s, m, h or d: 2m'],
     [
-      `${url}, ${table}, overlap: 0s`,
-      'overlap  is no duration  → write a number and s, m, h or d: 2m',
-    ],
-    [
-      `${url}, ${table}, zone: Europe/Berlin`,
+      `${both}, zone: Europe/Berlin`,
       'zone  is no such zone  → write UTC, or an offset such as +01:00',
     ],
   ])('%s', (rest, words) => {

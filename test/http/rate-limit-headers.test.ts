@@ -45,11 +45,7 @@ describe('reset', () => {
     ['seconds left', { 'x-ratelimit-reset': '30' }, 30_000],
     ['none left', { 'x-ratelimit-reset': '0' }, 0],
     ['epoch, against here', { 'x-ratelimit-reset': String(NOW / 1000 + 30) }, 30_000],
-    [
-      'epoch, against its Date',
-      { 'x-ratelimit-reset': String(DATED / 1000 + 30), date: DATE },
-      30_000,
-    ],
+    ['epoch, against Date', { 'x-ratelimit-reset': String(DATED / 1000 + 30), date: DATE }, 30_000],
     ['epoch in milliseconds', { 'x-ratelimit-reset': String(NOW + 30_000) }, 30_000],
     ['epoch of the past', { 'x-ratelimit-reset': String(NOW / 1000 - 30) }, 0],
     ['seconds below 1e9, absurd', { 'x-ratelimit-reset': '999999999' }, DAY_MS],
@@ -75,16 +71,12 @@ describe('Retry-After', () => {
     ['part of a second', { 'retry-after': '0.493' }, 493],
     ['malformed', { 'retry-after': 'later' }, undefined],
     [
-      'a date, against its Date',
+      'a date, against Date',
       { 'retry-after': 'Thu, 01 Jan 2026 10:00:30 GMT', date: DATE },
       30_000,
     ],
     ['a date, against here', { 'retry-after': 'Thu, 01 Jan 2026 12:00:30 GMT' }, 30_000],
-    [
-      'a date, its Date malformed',
-      { 'retry-after': 'Thu, 01 Jan 2026 12:00:30 GMT', date: 'x' },
-      30_000,
-    ],
+    ['a date, Date wrong', { 'retry-after': 'Thu, 01 Jan 2026 12:00:30 GMT', date: 'x' }, 30_000],
     ['a date of the past', { 'retry-after': 'Thu, 01 Jan 2026 09:00:00 GMT', date: DATE }, 0],
   ];
   test.each(rows)('%s', (_, headers, retryAfterMs) => {

@@ -117,10 +117,7 @@ describe('a person is decided again', () => {
 
   const answers: [string, Partial<Acked>][] = [
     ['the person in another channel', { observed: shown({ news: 'opt_in', product: 'opt_in' }) }],
-    [
-      'the person out of another channel',
-      { observed: shown({ news: 'opt_in', product: 'opt_out' }) },
-    ],
+    ['the person out of another', { observed: shown({ news: 'opt_in', product: 'opt_out' }) }],
     ['the person in another channel alone', { observed: shown({ product: 'opt_in' }) }],
     ['the person out of all mail', { observed: shown({ news: 'opt_in', status: 'unsubscribed' }) }],
     ['nobody', { observed: undefined }],

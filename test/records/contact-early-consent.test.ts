@@ -60,11 +60,7 @@ const former = [{ row: withNews(ours, { key: 'old@example.com' }), seen: [] }];
 /** Every opt-out that a later consent overrides, and what it then does. */
 const ways: [string, Partial<States>, string][] = [
   ['an opt-out of ours', { recorded: withNews(ours), observed: isOut }, `opt_in ${NEWS} → con_1`],
-  [
-    'an opt-out by the person',
-    { recorded: withNews(theirs), observed: isOut },
-    `opt_in ${NEWS} → con_1`,
-  ],
+  ['their own opt-out', { recorded: withNews(theirs), observed: isOut }, `opt_in ${NEWS} → con_1`],
   ["an operator's opt-out", { entries: [operators] }, `create ${NEWS}`],
   ['an opt-out of ours under a former address', { former }, `create ${NEWS}`],
 ];

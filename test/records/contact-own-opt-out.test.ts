@@ -117,12 +117,7 @@ describe('row 16', () => {
       [says('1', 'yes'), says('2', 'yes', { archived: 'yes' })],
       false,
     ],
-    [
-      'as a record stated without an opinion now',
-      statedBy('2'),
-      [says('1', 'yes'), says('2', '')],
-      false,
-    ],
+    ['as one stated without an opinion', statedBy('2'), [says('1', 'yes'), says('2', '')], false],
     ['as a record stated without an id', statedBy(), [says('1', 'yes')], false],
     ['and released', { ...statedBy('2'), released: true }, [says('1', 'yes')], true],
   ];

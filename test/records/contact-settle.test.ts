@@ -114,11 +114,7 @@ describe('--in is refused', () => {
     ['without known defaults', person(never, { facts: withoutDefaults })],
     ['where nobody knows whether there are defaults', person(never, { facts: unknownDefaults })],
     ['where the default is an opt-in', person(never, { facts: insByDefault })],
-    [
-      'for a doubtful opt-out of one who was in',
-      person({ ...left, doubtful: true }),
-      /may be the person's/,
-    ],
+    ['for a doubtful opt-out', person({ ...left, doubtful: true }), /may be the person's/],
     ['where the person has just left: recorded in, shown out', person(inByUs)],
     ['where the subscription was removed (row 14)', person(inByUs, { observed: [shown()] })],
     ['where the channel is not shown (row 18)', person(never, { observed: [shown()] })],
@@ -140,10 +136,7 @@ describe('--in is refused', () => {
       'where the person left under a former address',
       person(ours, { former: [{ row: remembered({ news: 'platform' }), seen: [] }] }),
     ],
-    [
-      'of a vanished contact',
-      { desired: [yes], recorded: remembered({ id: undefined, news: 'in' }) },
-    ],
+    ['of a contact gone', { desired: [yes], recorded: remembered({ id: undefined, news: 'in' }) }],
     ['where several contacts share the address', person(ours, { observed: [out, second] })],
     [
       'where the contact changed since it was recorded',

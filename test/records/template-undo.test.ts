@@ -52,13 +52,7 @@ test.each<[string, DoneChange[], Partial<States>, unknown[], string[]]>([
     [],
     ['template-edited'],
   ],
-  [
-    'a version that was not kept',
-    [done('update', { before: undefined })],
-    {},
-    [],
-    ['version-unknown'],
-  ],
+  ['a version not kept', [done('update', { before: undefined })], {}, [], ['version-unknown']],
   [
     'a field that was empty and cannot be',
     [done('update', { before: canonicalJson({ name: 'welcome' }) })],

@@ -41,11 +41,7 @@ async function failure(options: object, ...replies: Reply[]) {
 describe('a temporary failure', () => {
   test.each<[string, Reply, number[]]>([
     ['a 429 that says how long', status(429, { 'retry-after': '30' }), [30_000]],
-    [
-      'a 429 that says until when',
-      status(429, { date: NOON, 'retry-after': '1768478403' }),
-      [3_000],
-    ],
+    ['a 429 with a time', status(429, { date: NOON, 'retry-after': '1768478403' }), [3_000]],
     ['a 429 in ms', status(429, { date: NOON, 'retry-after': '1768478403000' }), [3_000]],
     ['a 429 that says nothing', status(429), [10_000]],
     ['a 429 that says no time', status(429, { 'retry-after': '0' }), [1_000]],
@@ -68,6 +64,7 @@ describe('a temporary failure', () => {
 
 describe('a permanent failure', () => {
   const api = 'is url of the source the address of its API?';
+  const rights = 'correct the headers of the source, or its rights there';
   test.each<[string, Reply, string]>([
     ['500', status(500), 'crm answered 500'],
     ['a cut', cut, 'crm cut the connection in the middle of its answer (UND_ERR_SOCKET)'],
@@ -85,16 +82,8 @@ describe('a permanent failure', () => {
   });
 
   test.each<[string, Reply, string, object?]>([
-    [
-      '401',
-      status(401),
-      'crm refused the credentials (401) → correct the headers of the source, or its rights there',
-    ],
-    [
-      '403',
-      status(403),
-      'crm does not allow this with them (403) → correct the headers of the source, or its rights there',
-    ],
+    ['401', status(401), `crm refused the credentials (401) → ${rights}`],
+    ['403', status(403), `crm does not allow this with them (403) → ${rights}`],
     [
       'a packing that was not asked for',
       gzipped,

@@ -113,14 +113,8 @@ describe('without page, an answer of two people is complete', () => {
   test.each<[string, Record<string, unknown>, string?]>([
     ['flags that say the end', { has_more: false, more_records: 'false', last: true, done: true }],
     ['no next place', { next: null, next_page: '', next_cursor: 0, links: { next: null } }],
-    [
-      'a next place that is an empty object',
-      { paging: { next: {} }, _links: { next: { href: '' } } },
-    ],
-    [
-      'a next place beside a flag of the end',
-      { has_more: false, next_cursor: 'for the next sync' },
-    ],
+    ['a next place that is empty', { paging: { next: {} }, _links: { next: { href: '' } } }],
+    ['a next place beside an end flag', { has_more: false, next_cursor: 'for the next sync' }],
     ['a cursor beside an empty next', { cursor: 'mine', next_cursor: null }],
     ['the cursors of the page', { paging: { cursors: { before: 'a', after: 'b' } } }],
     ['totals that came', { total: 2, count: '2', meta: { total_count: 2, total_pages: 1 } }],

@@ -135,12 +135,7 @@ describe('a certificate', () => {
       [cursored(1, 2, 'a'), cursored(3, 2, 'b'), cursored(5, 2, 'a')],
       'a cursor came twice',
     ],
-    [
-      'a next page',
-      {},
-      [json(people(1, 2), 200, { link: '<x>; rel="next"' })],
-      'more pages follow',
-    ],
+    ['next page', {}, [json(people(1, 2), 200, { link: '<x>; rel="next"' })], 'more pages follow'],
     ['an earlier page', {}, [json(people(1, 2), 200, { link: '<x>; rel="prev"' })], true],
     [
       'a record that is none',

@@ -247,11 +247,7 @@ describe('a file of SQLite', async () => {
     ['that is not there', 'none.sqlite', /none\.sqlite: there is no such file/],
     ['in no folder', 'none/crm.sqlite', /crm\.sqlite: there is no such file/],
     ['that is a folder', 'folder', /folder: this is no regular file/],
-    [
-      'that is something else',
-      'notes.txt',
-      /notes\.txt is no database of SQLite, or a damaged one/,
-    ],
+    ['that is no database', 'notes.txt', /notes\.txt is no database of SQLite, or a damaged one/],
   ])('%s', async (_, name, said) => {
     await mkdir(join(folder, 'folder'), { recursive: true });
     await writeFile(join(folder, 'notes.txt'), 'not a database, by any means. '.repeat(50));

@@ -108,11 +108,7 @@ describe('a file that is refused', () => {
     ['is empty', Buffer.alloc(0), not('the file is empty')],
     ['is a CSV file', Buffer.from('id,email\n1,a@x.y\n'), not('this is not an Excel workbook')],
     ['is another zip', workbook({ [rels]: undefined }), not('this is not an Excel workbook')],
-    [
-      'is an .xlsb',
-      workbook({ [rels]: to('xl/book.bin') }),
-      not('this is a binary workbook (.xlsb)'),
-    ],
+    ['is .xlsb', workbook({ [rels]: to('xl/book.bin') }), not('this is a binary workbook (.xlsb)')],
     [
       'has no sheet',
       workbook({ 'xl/workbook.xml': '<document/>' }),
@@ -125,11 +121,7 @@ describe('a file that is refused', () => {
 
   const fix = ' → open it in a spreadsheet program and save it again as .xlsx';
   test.each([
-    [
-      'is cut off',
-      workbook().subarray(0, -100),
-      'it is cut off, or a part of it cannot be unpacked',
-    ],
+    ['is cut', workbook().subarray(0, -100), 'it is cut off, or a part of it cannot be unpacked'],
     ['lacks a part', workbook({ [SHEET]: undefined }), 'it has no "xl/worksheets/sheet1.xml"'],
     ['holds XML that is cut off', workbook({ 'xl/styles.xml': '<a>' }), '"xl/styles.xml" holds no'],
     [

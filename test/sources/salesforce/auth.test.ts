@@ -179,11 +179,7 @@ describe('a failed login', () => {
     format: 'pem',
   });
   test.each<[string, object, RegExp]>([
-    [
-      'no file',
-      { privateKeyFile: join(folder, 'none.pem') },
-      /cannot be read \(ENOENT\) → make it/,
-    ],
+    ['no file', { privateKeyFile: join(folder, 'no.pem') }, /cannot be read \(ENOENT\) → make it/],
     ['no key', { privateKey: 'sk_secret' }, /is no private key in PEM, or has a passphrase → make/],
     ['a key of another kind', { privateKey: ed25519.toString() }, /is no RSA key → make one/],
   ])('is reported with %s', async (_, key, words) => {

@@ -33,6 +33,10 @@ function failing(org: Org, reply: Reply, { at = 0, when = isQuery } = {}): Org {
 }
 
 describe('a permanent failure', () => {
+  const noPage = 'Unavailable: crm answered a page that is none → read it again';
+  const noField = (name: string) =>
+    `Invalid: crm has no such field: "${name}", or its user may not see it → correct the fields of the configuration or where of the source, or let the user see it`;
+  const answer = (body: object): Reply => ({ status: 200, body });
   const usage = { 'sforce-limit-info': 'api-usage=15000/15000' };
   test.each<[string, Reply, string]>([
     [
@@ -55,12 +59,12 @@ describe('a permanent failure', () => {
         'INVALID_FIELD',
         "\nSELECT Id, Owner.Foo__c FROM Contact\n ^\nERROR at Row:1:Column:12\nNo such column 'Foo__c' on entity 'Name'. ann@example.com",
       ),
-      'Invalid: crm has no such field: "Foo__c", or its user may not see it → correct the fields of the configuration or where of the source, or let the user see it',
+      noField('Foo__c'),
     ],
     [
       'a path that is none',
       refused(400, 'INVALID_FIELD', "Didn't understand relationship 'Boss' in field path."),
-      'Invalid: crm has no such field: "Boss", or its user may not see it → correct the fields of the configuration or where of the source, or let the user see it',
+      noField('Boss'),
     ],
     [
       'a condition that is none',
@@ -97,27 +101,16 @@ describe('a permanent failure', () => {
       { status: 500, body: 'ann@example.com' },
       'Unavailable: crm answered 500, after 4 attempts',
     ],
-    [
-      'a page that is none',
-      { status: 200, body: { records: [{ Email: 'ann@example.com' }] } },
-      'Unavailable: crm answered a page that is none → read it again',
-    ],
-    [
-      'a page without a next one that is not the last',
-      { status: 200, body: { totalSize: 9, done: false, records: [] } },
-      'Unavailable: crm answered a page that is none → read it again',
-    ],
+    ['a page that is none', answer({ records: [{ Email: 'ann@example.com' }] }), noPage],
+    ['a page that lacks the next one', answer({ totalSize: 9, done: false, records: [] }), noPage],
     [
       'a next page elsewhere',
-      {
-        status: 200,
-        body: { totalSize: 9, done: false, records: [], nextRecordsUrl: 'https://evil.example' },
-      },
-      'Unavailable: crm answered a page that is none → read it again',
+      answer({ totalSize: 9, done: false, records: [], nextRecordsUrl: 'https://evil.example' }),
+      noPage,
     ],
     [
       'a record without an id',
-      { status: 200, body: { totalSize: 1, done: true, records: [{ Email: 'ann@example.com' }] } },
+      answer({ totalSize: 1, done: true, records: [{ Email: 'ann@example.com' }] }),
       'Unavailable: Salesforce answered a record without its Id',
     ],
   ])('%s', async (_, reply, line) => {

@@ -140,19 +140,9 @@ describe('verification', () => {
     ['a text that is bytes', `update audit set body = x'00' where seq = 7`, 7, changed],
     ['another person', `update audit set person = 1 where seq = 7`, 7, changed],
     ['a removed entry', 'delete from audit where seq = 7', 7, 'this entry is missing'],
-    [
-      'removed entries',
-      'delete from audit where seq in (7,8)',
-      7,
-      '2 entries are missing, up to 8',
-    ],
+    ['removed two', 'delete from audit where seq in (7,8)', 7, '2 entries are missing, up to 8'],
     ['a removed beginning', 'delete from audit where seq = 1', 1, 'this entry is missing'],
-    [
-      'removed ones at the end',
-      'delete from audit where seq > 18',
-      19,
-      '2 entries are missing, up to 20',
-    ],
+    ['a removed end', 'delete from audit where seq > 18', 19, '2 entries are missing, up to 20'],
     [
       'two swapped entries',
       'update audit set seq = -7 where seq = 7; update audit set seq = 7 where seq = 8; update audit set seq = 8 where seq = -7',
