@@ -15,14 +15,10 @@ import {
 import type { Shell } from '../compose/process-shell.ts';
 import { type LookFlags, lookOptions, print } from '../app/snapshot-command.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
-import { ignoredWords } from '../views/lookup/ignored-files.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
-import { type Finding, look } from '../app/check/finding.ts';
-import { columnDocument, columnSections, peopleSections } from '../app/check/mapped-columns.ts';
-import type { SourceCheck } from '../app/check/source-check.ts';
-import { counted, withCommas } from '../domain/values/counted.ts';
-import type { Section, Text } from '../views/sections.ts';
 import {
+  ignoredWords,
+  type Finding,
+  look,
   checkClock,
   checkMemory,
   checkPlaces,
@@ -30,6 +26,11 @@ import {
   checkSettings,
   checkSnapshot,
 } from '../app/check/surroundings.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
+import { columnDocument, columnSections, peopleSections } from '../app/check/mapped-columns.ts';
+import type { SourceCheck } from '../app/check/source-check.ts';
+import { counted, withCommas } from '../domain/values/counted.ts';
+import type { Section, Text } from '../views/sections.ts';
 
 export function options(command: Command): void {
   lookOptions(command).option(

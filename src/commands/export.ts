@@ -94,37 +94,31 @@ async function write(kind: RecordTypeName, flags: Flags, shell: Shell): Promise<
     const rows = snapshot
       ? selected({ snapshot, names: namesOf(snapshot, addresses) }, kind, flags)
       : [];
-    const found = { records: 0, more: false };
-    const lines = linesOf(rows, format, limit, found);
-    if (path === undefined) for (const line of lines) shell.print(line);
-    else writeLines(path, lines);
-    if (found.more) shell.note(`crm-mirror: there are more than the ${limit} of --limit`);
-    const { records } = found;
+    let records = 0;
+    let isMore = false;
+    const linesOf = function* (entries: Iterable<RecordedEntry>): Generator<string> {
+      const shown: RecordedEntry[] = [];
+      if (format === 'csv') yield csvHead;
+      for (const entry of entries) {
+        isMore = records === limit;
+        if (isMore) break;
+        records += 1;
+        if (format === 'csv') yield* csvOf(entry);
+        else if (format === 'jsonl') yield JSON.stringify(entry);
+        // The columns are as wide as the longest cell.
+        else shown.push(entry);
+      }
+      if (format !== 'table') return;
+      const { width } = path === undefined ? shell : {};
+      for (const line of sectionLines([entriesSection(shown)], { width }))
+        yield renderLine(line, false);
+    };
+    if (path === undefined) for (const line of linesOf(rows)) shell.print(line);
+    else writeLines(path, linesOf(rows));
+    if (isMore) shell.note(`crm-mirror: there are more than the ${limit} of --limit`);
     const told = path === undefined ? [] : [`${counted(records, 'record')} written to ${path}`];
     return { document: { mirror: config.mirror, file: path, format, records }, lines: told };
   });
-}
-
-/** Yields the lines of at most `limit` entries, and counts them in `found`. */
-function* linesOf(
-  entries: Iterable<RecordedEntry>,
-  format: Flags['format'],
-  limit: number,
-  found: { records: number; more: boolean },
-): Generator<string> {
-  const shown: RecordedEntry[] = [];
-  if (format === 'csv') yield csvHead;
-  for (const entry of entries) {
-    found.more = found.records === limit;
-    if (found.more) break;
-    found.records += 1;
-    if (format === 'csv') yield* csvOf(entry);
-    else if (format === 'jsonl') yield JSON.stringify(entry);
-    // The columns are as wide as the longest cell.
-    else shown.push(entry);
-  }
-  if (format !== 'table') return;
-  for (const line of sectionLines([entriesSection(shown)])) yield renderLine(line, false);
 }
 
 function refuseUnknownChannel({ channel }: Flags, { contacts, file }: Config): void {

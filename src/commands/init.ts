@@ -5,7 +5,7 @@ import { described, previewOf } from '../app/init/describe-proposal.ts';
 import { platformChannels } from '../app/init/platform-channels.ts';
 import { type Proposal, propose } from '../app/init/propose-columns.ts';
 import { readSample } from '../app/init/sample/read-sample.ts';
-import { Undecided } from '../app/init/sample/undecided.ts';
+import { Undecided } from '../app/init/sample/sample.ts';
 import { mirrorName, refuseExisting, writeConfiguration } from '../app/init/mirror-file.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { Invalid } from '../domain/errors.ts';

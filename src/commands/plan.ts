@@ -3,7 +3,7 @@ import { changeCount } from '../engine/report/run-summary.ts';
 import { renderForecast } from '../engine/report/duration-forecast.ts';
 import { counted } from '../domain/values/counted.ts';
 import { absenceRulesOf } from '../compose/mirror-parts.ts';
-import { ignoredWords } from '../views/lookup/ignored-files.ts';
+import { ignoredWords } from '../app/check/surroundings.ts';
 import {
   missingOf,
   missingWords,

@@ -8,6 +8,7 @@ import { masked, namedBy, wordOf } from '../views/lookup/person-names.ts';
 import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
 import type { Seen } from '../views/lookup/seen-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
+import { instant } from '../compose/output/format-values.ts';
 import { verboseOption } from '../compose/output/verbosity.ts';
 import { withCommas } from '../domain/values/counted.ts';
 import { numbers, type TableRow } from '../views/sections.ts';
@@ -110,7 +111,7 @@ function rowOf(one: LoggedRequest, isVerbose: boolean): TableRow {
   const bytes = size === null ? '' : `${withCommas(size)} bytes`;
   return {
     cells: [
-      timeOf(one.at),
+      instant(one.at),
       one.route,
       String(status ?? '–'),
       withCommas(one.ms),

@@ -10,7 +10,7 @@ import type {
   MappedColumn,
 } from '../../records/contact/observe/column-meanings.ts';
 import { numbers, type Section, type Text } from '../../views/sections.ts';
-import { type Fate, fates, fateWords, peopleTable, wishWords } from '../init/people-table.ts';
+import { type Fate, fates, fateWords, peopleTable, wishWords } from '../init/describe-proposal.ts';
 import type { DesiredRow } from '../../domain/record.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 

@@ -16,7 +16,7 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { cell } from '../../compose/output/visible-text.ts';
-import { type Finding, type Found, look, note } from './finding.ts';
+import { type Finding, type Found, look, note } from './surroundings.ts';
 import { checkSource, type SourceCheck, tellUnused } from './source-check.ts';
 import { factsIn } from '../../engine/context/platform-knowledge.ts';
 import type { RecordType, Page } from '../../records/record-type.ts';

@@ -15,7 +15,7 @@ import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { createProgress, outletsOf } from '../../compose/progress/progress-line.ts';
 import { countColumns, keepPeople } from './mapped-columns.ts';
-import { type Found, type Finding, note } from './finding.ts';
+import { type Found, type Finding, note } from './surroundings.ts';
 import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
 import { textOf } from '../../domain/values/record-field.ts';
 import { isTextOfEach, saysOptOut } from '../init/column-words.ts';

@@ -1,4 +1,7 @@
-/** Checks what surrounds a mirror: its files, its memory, its snapshot and Redis. */
+/**
+ * Defines the findings of `check`, and checks what surrounds a mirror: its files, its memory, its
+ * snapshot and Redis.
+ */
 import type { Config } from '../../config/config.ts';
 import { withMemory } from '../../store/memory/memory.ts';
 import { proveOwn } from '../../engine/account/account-binding.ts';
@@ -10,7 +13,38 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { accountOf } from '../../compose/assemble-mirror.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { counted } from '../../domain/values/counted.ts';
-import { type Finding, type Found, note } from './finding.ts';
+import { Interrupted, Invalid, isExpected } from '../../domain/errors.ts';
+import { listIgnored } from '../../sources/directory/directory-listing.ts';
+
+/** The result of a check. `note` marks what stops no mirror but should be fixed. */
+export interface Found {
+  level: 'ok' | 'note' | 'fail';
+  found: string;
+  /** What to do about it. */
+  fix?: string | undefined;
+}
+
+/** A check and its result. */
+export interface Finding extends Found {
+  what: string;
+  /** Whether the check failed because an input is invalid. */
+  invalidInput?: boolean;
+}
+
+/** Runs a check. An expected error is a failure. Throws Interrupted, and rethrows bugs. */
+export async function look(what: string, at: () => Found | Promise<Found>): Promise<Finding> {
+  try {
+    return { what, ...(await at()) };
+  } catch (error) {
+    if (!isExpected(error) || error instanceof Interrupted) throw error;
+    return { what, level: 'fail', found: error.message, invalidInput: error instanceof Invalid };
+  }
+}
+
+/** Returns the finding about a problem that stops no mirror. */
+export function note(what: string, found: string, fix: string | undefined): Finding {
+  return { what, level: 'note', found, fix };
+}
 
 /** Checks whether runs would accept the memory and its key. */
 export function checkMemory(snapshot: Snapshot | undefined, { memory }: Config): Found {
@@ -106,4 +140,17 @@ export function checkSettings({ policy, contacts }: Config): Finding[] {
     add('contacts.sample', `only ${few} are created or opted in, and nobody is deleted`);
   }
   return found;
+}
+
+const mostNamed = 3;
+
+/** Returns a sentence about the ignored files, or undefined if there are none. */
+export async function ignoredWords({ templates }: Config): Promise<string | undefined> {
+  if (templates?.source.type !== 'directory') return undefined;
+  const names = await listIgnored(templates.source.path).catch(() => []);
+  if (names.length === 0) return undefined;
+  const shown = names.slice(0, mostNamed).join(', ');
+  const more = names.length > mostNamed ? ' …' : '';
+  const files = counted(names.length, 'file');
+  return `${files} in the folder of templates ignored (${shown}${more}): a template is .json, .yaml or a folder with template.yaml`;
 }

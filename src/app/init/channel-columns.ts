@@ -8,8 +8,7 @@ import { quoted } from '../../sources/shared/field-suggestions.ts';
 import { type Chosen, isUnreadable, withWords, type GivenWords } from './column-words.ts';
 import { wordFlag } from './column-flags.ts';
 import { unreadable } from './opt-out-answer.ts';
-import type { Column } from './sample/sample.ts';
-import { Undecided } from './sample/undecided.ts';
+import { type Column, Undecided } from './sample/sample.ts';
 import type { PlatformChannel } from './platform-channels.ts';
 
 /** What the user says about the columns of channels. */

@@ -15,7 +15,7 @@ import { vocabulary } from '../../records/contact/values/value-vocabulary.ts';
 import { renderLine } from '../../compose/output/text-style.ts';
 import { sectionLines } from '../../views/render/text.ts';
 import { statementOf, subscriptionOf } from './mirror-file.ts';
-import { fateWords, peopleTable, type PersonRow, wishWords } from './people-table.ts';
+import type { Table } from '../../views/sections.ts';
 
 /** Returns the lines about the source, its columns, and the columns that are not used. */
 export function described(sample: Sample, proposal: Proposal, asTheyAre: boolean): string[] {
@@ -159,4 +159,40 @@ const leastShown = 8;
 /** Cuts a text to a width. */
 export function cut(text: string, width: number): string {
   return text.length > width ? `${text.slice(0, width - 1)}…` : text;
+}
+
+/** What becomes of a record, in the order in which `check` shows one of each. */
+export const fates = ['mapped', 'invalid', 'gone', 'unsubscribed', 'outside'] as const;
+export type Fate = (typeof fates)[number];
+
+/** Says what becomes of a record; `by`: what says so, such as a column with its value. */
+export function fateWords(fate: Fate | 'skipped', by?: string): string {
+  if (fate === 'mapped') return '';
+  if (fate === 'skipped') return 'skipped: no address';
+  if (fate === 'outside') return 'out of scope (contacts.include)';
+  if (fate === 'invalid') return `invalid: ${by}`;
+  if (fate === 'gone') return `gone: ${by ?? 'the CRM says that this person is deleted'}`;
+  return `no mail: ${by ?? 'unsubscribed from everything'}`;
+}
+
+/** What a channel becomes. */
+export const wishWords = { opt_in: 'in', opt_out: 'out' } as const;
+
+/** A person, what each channel becomes, and what else is said. */
+export interface PersonRow {
+  who: string;
+  channels: readonly string[];
+  notes: readonly string[];
+}
+
+/** Returns the table of people; `channels` are the ids. */
+export function peopleTable(channels: readonly string[], people: readonly PersonRow[]): Table {
+  return {
+    columns: ['', ...channels, ''],
+    rows: people.map(({ who, channels: is, notes }) => [
+      who,
+      ...is,
+      notes.filter((note) => note !== '').join('; '),
+    ]),
+  };
 }

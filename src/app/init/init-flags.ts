@@ -7,7 +7,7 @@ import { Invalid } from '../../domain/errors.ts';
 import type { PlatformChannel } from './platform-channels.ts';
 import { columnFlag, wordsOf } from './column-flags.ts';
 import type { Choices } from './propose-columns.ts';
-import type { Undecided } from './sample/undecided.ts';
+import type { Undecided } from './sample/sample.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';
 
 /** The flags as commander parses them, and the argument. */

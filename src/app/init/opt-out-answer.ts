@@ -19,8 +19,7 @@ import {
   saysOptOut,
 } from './column-words.ts';
 import { wordFlag } from './column-flags.ts';
-import type { Column, Value } from './sample/sample.ts';
-import { type FlagAnswer, Undecided } from './sample/undecided.ts';
+import { type Column, type Value, type FlagAnswer, Undecided } from './sample/sample.ts';
 
 /** Stands for what is not shown, and for what the user has to say: it is refused as it is. */
 export const placeholder = 'WORD';

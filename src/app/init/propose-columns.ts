@@ -40,8 +40,14 @@ import {
 import { columnsIn } from './column-flags.ts';
 import { denialAnswer, optOutAnswer, placeholder, unreadable } from './opt-out-answer.ts';
 import type { PlatformChannel } from './platform-channels.ts';
-import type { Column, Role, Sample, Value } from './sample/sample.ts';
-import { type FlagAnswer, Undecided } from './sample/undecided.ts';
+import {
+  type Column,
+  type Role,
+  type Sample,
+  type Value,
+  type FlagAnswer,
+  Undecided,
+} from './sample/sample.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 
 /** What the user has said; everything else is proposed. */

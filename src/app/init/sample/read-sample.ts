@@ -24,6 +24,7 @@ import {
   mostSampled,
   closing,
   sampleOf,
+  Undecided,
 } from './sample.ts';
 import { resolve } from 'node:path';
 import { systemClock } from '../../../http/system-clock.ts';
@@ -31,7 +32,6 @@ import { listed, quoted } from '../../../sources/shared/field-suggestions.ts';
 import { absoluteAddress, placeOf } from '../../../sources/sql/drivers/database-address.ts';
 import { sqlOptions } from '../../../sources/sql/options.ts';
 import { listTables, sampleSqlite, sampleTable } from '../../../sources/sql/table-sample.ts';
-import { Undecided } from './undecided.ts';
 import { hubspotSource, hubspotProperties } from '../../../sources/hubspot/hubspot-source.ts';
 import { hubspotOptions } from '../../../sources/hubspot/options.ts';
 import { salesforceFields } from '../../../sources/salesforce/field-selection.ts';
