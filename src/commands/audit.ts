@@ -151,13 +151,13 @@ async function rowsAbout(
   const ofPlan = isHash(word, 16) ? log.aboutPlan(word) : [];
   if (ofPlan.length > 0) return { rows: ofPlan, isPlan: true };
   const marked = isHash(word, 32) ? log.people.marked(Buffer.from(word, 'hex')) : undefined;
-  if (marked) return { rows: log.about(marked) };
+  if (marked) return { rows: log.about(marked.id) };
   const { snapshot } = seen;
   const named = snapshot && !word.includes('@') ? await recordNamed(who, snapshot) : undefined;
   const { kind, key } = named ?? { kind: 'contact' as const, key: word };
   if (kind === 'template') return { rows: log.aboutTemplate(key) };
   const person = log.people.find(key);
-  return { rows: person ? log.about(person) : [] };
+  return { rows: person ? log.about(person.id) : [] };
 }
 
 function isHash(word: string, digits: number): boolean {

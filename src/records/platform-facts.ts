@@ -11,18 +11,16 @@
  *     those of the mirror                             their own channels
  *   an enrolment moved `updatedAt`, or did not        whether enrolments do so
  */
-import { z } from 'zod';
 import type { Subscription } from '../platform/request-schemas.ts';
 
-export const platformFacts = z.object({
+export interface PlatformFacts {
   /** Whether a contact names every channel, with a default where it has no subscription. */
-  namesAll: z.boolean().optional(),
+  namesAll?: boolean | undefined;
   /** What a contact shows in a channel in which it was never enrolled, by channel. */
-  defaults: z.record(z.string(), z.enum(['opt_in', 'opt_out'])).default({}),
+  defaults: Record<string, Subscription>;
   /** Whether an acknowledged enrolment changes the contact's `updatedAt`. */
-  enrolmentMoves: z.boolean().optional(),
-});
-export type PlatformFacts = z.infer<typeof platformFacts>;
+  enrolmentMoves?: boolean | undefined;
+}
 
 /** The parts of the first contact on a page, and whether others name other parts. */
 export interface NamedParts {

@@ -1,6 +1,5 @@
 /** Finds damage in a snapshot, and moves a damaged snapshot out of the way. */
 import Database from 'better-sqlite3';
-import { Invalid } from '../domain/errors.ts';
 import { broken, moveAside } from './database/snapshot-folder.ts';
 import { metaIn } from './database/meta-table.ts';
 import { runsIn } from './tables/run-history.ts';
@@ -13,13 +12,6 @@ const everyMs = 86_400_000;
 export function isDamage(error: unknown): boolean {
   if (!(error instanceof Database.SqliteError)) return false;
   return error.code === 'SQLITE_NOTADB' || error.code.startsWith('SQLITE_CORRUPT');
-}
-
-/** Returns the error for a command that needs a snapshot when that snapshot is damaged. */
-export function damaged(path: string): Invalid {
-  return new Invalid(`${path}: this snapshot is damaged, it is not a readable database`, {
-    fix: 'restore a backup, or run `crm-mirror sync`: it sets it aside and begins anew',
-  });
 }
 
 /**

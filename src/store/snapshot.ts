@@ -7,9 +7,10 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
+import { Invalid } from '../domain/errors.ts';
 import { absencesIn } from './tables/absence-counts.ts';
 import { type BackupPart, copyOf } from './database/database-backup.ts';
-import { check, damaged, isCheckDue, isDamage, noteChecked, setAside } from './damage-check.ts';
+import { check, isCheckDue, isDamage, noteChecked, setAside } from './damage-check.ts';
 import { missingFolders } from './database/snapshot-folder.ts';
 import {
   openToLook,
@@ -157,7 +158,10 @@ function undamaged<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw isDamage(error) ? damaged(path) : error;
+    if (!isDamage(error)) throw error;
+    throw new Invalid(`${path}: this snapshot is damaged, it is not a readable database`, {
+      fix: 'restore a backup, or run `crm-mirror sync`: it sets it aside and begins anew',
+    });
   }
 }
 

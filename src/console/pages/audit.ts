@@ -33,10 +33,9 @@ export const auditPage: Page = {
     const { log } = memory;
     try {
       const before = Number(request.query['before'] ?? Number.NaN);
-      const end = Number.isSafeInteger(before) ? before : undefined;
-      const decisions = () =>
-        log.decisions().filter(({ seq }) => seq < (end ?? Number.POSITIVE_INFINITY));
-      const rows = isAll ? log.newest(shown, end) : decisions().toReversed().slice(0, shown);
+      const end = Number.isSafeInteger(before) ? before : Number.MAX_SAFE_INTEGER;
+      const decisions = () => log.decisions().filter(({ seq }) => seq < end);
+      const rows = isAll ? log.newest(end, shown) : decisions().toReversed().slice(0, shown);
       const entries = rows.map(documentsOf(log));
       return { title: 'Audit log', body: body(request, entries, pending) };
     } finally {

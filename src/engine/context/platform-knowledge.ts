@@ -8,24 +8,19 @@
  *   five minutes      runs, `check` and `status` say so
  *   an hour           no hold ends, and nobody missing becomes due, by our clock alone
  */
-import {
-  type Evidence,
-  platformFacts,
-  type PlatformFacts,
-  withEvidence,
-} from '../../records/platform-facts.ts';
-import { canonicalJson } from '../../domain/record.ts';
-import { type Meta, metaValue, storedFact } from '../../store/database/meta-table.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { type Evidence, type PlatformFacts, withEvidence } from '../../records/platform-facts.ts';
+import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Mirror, Account } from './mirror-context.ts';
 import { apartMs, type Clock } from '../../domain/clock.ts';
 import { isExpected, type Problem } from '../../domain/errors.ts';
 import type { CanaryTime } from '../../domain/guards/canary.ts';
 
-const factsName = 'platform-facts';
+const facts = storedFact<PlatformFacts>('platform-facts', 'the facts about the platform');
 
 export function factsIn({ meta }: { meta: Meta }): PlatformFacts {
-  return metaValue(meta, factsName, platformFacts) ?? platformFacts.parse({});
+  return facts.read(meta) ?? { defaults: {} };
 }
 
 export type LearnedFacts = ReturnType<typeof createFacts>;
@@ -38,9 +33,9 @@ export function createFacts(snapshot: Snapshot, writes: boolean) {
     known: (): PlatformFacts => now,
     learn(evidence: Evidence): void {
       // Another run of this process may have stored something in the meantime.
-      now = withEvidence(writes ? factsIn(snapshot) : now, evidence);
-      const text = canonicalJson(now);
-      if (writes && text !== meta.get(factsName)) transaction(() => meta.set(factsName, text));
+      const before = writes ? factsIn(snapshot) : now;
+      now = withEvidence(before, evidence);
+      if (writes && !isDeepStrictEqual(now, before)) transaction(() => facts.write(meta, now));
     },
   };
 }

@@ -70,7 +70,7 @@ const mostBetweenMs = 31 * 86_400_000;
 export type AuditLog = ReturnType<typeof auditLogIn>;
 
 export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
-  const { one, all, value, has, each, run, meta, rows, immediately } = tables;
+  const { one, all, number, value, has, each, run, meta, rows, immediately } = tables;
   // A memory may get another id; what was signed before names this one.
   const id = meta.get('log') ?? '';
   const people = peopleIn(tables);
@@ -85,12 +85,6 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
   const since = each<[at: number], StoredEntry>(
     `${entries} where seq >= (select min(seq) from audit where body ->> 1 >= ?) order by seq`,
   );
-  const newest = all<[before: number, count: number], StoredEntry>(
-    `${entries} where seq < ? order by seq desc limit ?`,
-  );
-  const about = all<[person: number], StoredEntry>(
-    `${entries} where audit.person = ? order by seq`,
-  );
   const aboutTemplate = all<[text: string, key: Key], StoredEntry>(
     `${entries} where instr(body, ?) and body ->> '$[#-1]' = ? order by seq`,
   );
@@ -101,7 +95,6 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
   const signatures = each<[], Pick<Checkpoint, 'seq' | 'at'>>(
     'select seq, at from checkpoint order by seq desc',
   );
-  const reached = value<[writer: string], number>('select id from reached where writer = ?');
   const runNumber = value<[id: string], number>('select seq from run where id = ?');
   const lastOld = one<[before: number, upTo: number], Head>(
     `select seq, hash from audit
@@ -173,8 +166,10 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
     /** Returns the entries from a time on, in milliseconds since the epoch. */
     entriesSince: (at: number) => rows(since(at)),
     /** Returns the last entries before a number, the newest first. */
-    newest: (count: number, before = Number.MAX_SAFE_INTEGER) => newest(before, count),
-    about: ({ id: person }: Person) => about(person),
+    newest: all<[before: number, count: number], StoredEntry>(
+      `${entries} where seq < ? order by seq desc limit ?`,
+    ),
+    about: all<[person: number], StoredEntry>(`${entries} where audit.person = ? order by seq`),
     aboutTemplate: (key: Key) => aboutTemplate(JSON.stringify(key), key),
     /** Returns the entries of the decisions about a plan, and of the writes that these approved. */
     aboutPlan: (hash: string) =>
@@ -190,7 +185,7 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
        from checkpoint order by seq`,
     ),
     /** Returns how far a writer's rows have been appended; 0 if none were. */
-    reached: (writer: string) => reached(writer) ?? 0,
+    reached: number<[writer: string]>('select ifnull(max(id), 0) from reached where writer = ?'),
     knowsRun: has<[id: string]>('select 1 from run where id = ?'),
     /**
      * Appends entries in one transaction. `ends` states how far each writer's rows are appended

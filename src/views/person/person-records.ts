@@ -100,7 +100,7 @@ export function recordsOf(
     reading('audit', () => {
       found.audit = stateOf(log, isProven ? { known: knownHead(snapshot.meta) } : undefined);
       const person = log.people.find(key);
-      const rows = (person ? log.about(person) : []).filter(
+      const rows = (person ? log.about(person.id) : []).filter(
         ({ body }) => decodeEntry(body).at <= asOf,
       );
       found.entries = withSameTimes(rows.map(documentsOf(log)));

@@ -12,7 +12,6 @@
  *   a day ago     yes, withheld opt-outs: they pass when their time ends it begins again
  *   yes           no                                                     it is over
  */
-import { z } from 'zod';
 import { type Trouble, troubles } from '../../config/schema/notices-schema.ts';
 import { guardNames, type GuardClass } from '../../domain/guard-classes.ts';
 import type { Attention } from './attention.ts';
@@ -21,15 +20,13 @@ import { isExplained } from './mirror-health.ts';
 import type { CurrentStatus } from './status-document.ts';
 
 /** The plans that await approval, as far as it matters whether to report them again. */
-const withheld = z.object({
-  plans: z.array(z.string()),
+interface Withheld {
+  plans: string[];
   /** The number of people or templates of which changes are withheld. */
-  size: z.number(),
+  size: number;
   /** The guard classes of these changes. */
-  classes: z.array(z.string()),
-});
-
-type Withheld = z.infer<typeof withheld>;
+  classes: string[];
+}
 
 /** A notice. */
 export interface Notice {
@@ -45,16 +42,17 @@ export interface Notice {
   solved?: { until: number };
 }
 
-const line = z.object({ why: z.string(), at: z.number(), withheld: withheld.optional() });
-type Line = z.infer<typeof line>;
+interface Line {
+  why: string;
+  at: number;
+  withheld?: Withheld | undefined;
+}
 
 /**
  * The reported troubles that have not ended: for each subject the reason as it was reported, and
  * the time.
  */
-export const told = z.partialRecord(z.enum(troubles), z.record(z.string(), line));
-/** The reported troubles. */
-export type NoticeLines = z.infer<typeof told>;
+export type NoticeLines = Partial<Record<Trouble, Record<string, Line>>>;
 
 /** A line of the status, with what distinguishes it from others of the same code. */
 export interface Found extends Attention {

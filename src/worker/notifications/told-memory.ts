@@ -14,7 +14,7 @@
  */
 import { existsSync } from 'node:fs';
 import type { Clock } from '../../domain/clock.ts';
-import { type Meta, metaValue, storedFact } from '../../store/database/meta-table.ts';
+import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import { lookInto, openSnapshot } from '../../store/snapshot.ts';
 import { instant } from '../../compose/output/format-values.ts';
 import {
@@ -23,7 +23,6 @@ import {
   type Notice,
   type NoticeLines,
   subjectsIn,
-  told,
 } from '../../views/status/trouble-notice.ts';
 
 /** What a receiver was told, and by which process. */
@@ -49,7 +48,7 @@ const claimMs = 120_000;
 
 /** Creates the memory of the receiver with this name in the snapshot at `file`. */
 export function createToldMemory(file: string, name: string, { now }: Clock): ToldMemory {
-  const key = `notices.${name}`;
+  const linesIn = storedFact<NoticeLines>(`notices.${name}`, 'the reported troubles');
   const claimKey = `notices-claim.${name}`;
   const unsentIn = storedFact<Unsent[]>(`notices-unsent.${name}`, 'the unsent notices');
   let unstored: Tried[] = [];
@@ -57,7 +56,7 @@ export function createToldMemory(file: string, name: string, { now }: Clock): To
 
   const readFrom = (meta?: Meta): Standing => {
     const is = unstored.reduce(afterAttempt, {
-      lines: (meta && metaValue(meta, key, told)) ?? {},
+      lines: (meta && linesIn.read(meta)) ?? {},
       unsent: (meta && unsentIn.read(meta)) ?? [],
     });
     const until = meta?.get(claimKey);
@@ -68,7 +67,7 @@ export function createToldMemory(file: string, name: string, { now }: Clock): To
   };
   const store = (meta: Meta): void => {
     const { lines, unsent } = readFrom(meta);
-    if (unstored.some(({ isSent }) => isSent)) meta.set(key, JSON.stringify(lines));
+    if (unstored.some(({ isSent }) => isSent)) linesIn.write(meta, lines);
     if (unstored.length === 0) return;
     unsentIn.write(meta, unsent.length > 0 ? unsent : undefined);
   };
