@@ -14,7 +14,7 @@ import { guardClasses, guardNames, guardRows } from '../domain/guard-classes.ts'
 import { readSmallFile } from '../domain/values/config-file.ts';
 import { counted } from '../domain/values/counted.ts';
 import { createKeyFile, privateKeyIn, publicKeyOf } from '../domain/values/ed25519-key.ts';
-import type { ApprovalSignature } from '../store/guards/plan-approvals.ts';
+import type { ApprovalSignature } from '../store/holds/holds.ts';
 import { lookInto, type Snapshot } from '../store/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
 import {
@@ -123,7 +123,7 @@ async function runApprove(command: Command, shell: Shell): Promise<number> {
       reason: isApproved ? (wanted.reason ?? null) : null,
       until: isApproved ? instant(at + weekMs) : null,
     };
-    const undoes = snapshot?.awaitingApproval.get(wanted.plan)?.undoes ?? undefined;
+    const undoes = snapshot?.holds.get(wanted.plan)?.undoes ?? undefined;
     return {
       document: { mirror, ...approval, signatures },
       lines: linesOf(decided, wanted, { at, undoes }),
@@ -153,9 +153,7 @@ function approve(
   },
 ): Approved {
   const { plan, only, by, caller } = wanted;
-  if (!snapshot?.awaitingApproval.get(plan)) {
-    throw unknownPlan(snapshot?.awaitingApproval.current() ?? [], plan);
-  }
+  if (!snapshot?.holds.get(plan)) throw unknownPlan(snapshot?.holds.current() ?? [], plan);
   if (approvers && !signature && signs === undefined) throw needsSignature(approvers, plan);
   if (approvers && signature) {
     const {
@@ -272,9 +270,7 @@ function reject(
   }: { at: number; by: string; reason: string; approvers: Config['approvers'] },
 ): Decided {
   const { plan, only, caller } = wanted;
-  if (!snapshot?.awaitingApproval.get(plan)) {
-    throw unknownPlan(snapshot?.awaitingApproval.current() ?? [], plan);
-  }
+  if (!snapshot?.holds.get(plan)) throw unknownPlan(snapshot?.holds.current() ?? [], plan);
   const decided = rejectPlan(snapshot, { plan, only, decision, caller, approvers });
   refuseNoMatch(decided, wanted);
   return decided;
@@ -464,8 +460,7 @@ function signatureWith(
     });
   }
   try {
-    if (!snapshot.awaitingApproval.get(plan))
-      throw unknownPlan(snapshot.awaitingApproval.current(), plan);
+    if (!snapshot.holds.get(plan)) throw unknownPlan(snapshot.holds.current(), plan);
     const at = Date.now();
     const { made, whole, part, changes } = toSign(snapshot, { plan, only }, { approvers, now: at });
     if (made.length === 0) return undefined;

@@ -6,14 +6,13 @@ import { problemCauses } from '../domain/problem-causes.ts';
 import { shownValue } from '../domain/unknown-words.ts';
 import { wordOf } from '../domain/values/record-field.ts';
 import type { ProblemClass } from '../domain/record-problem.ts';
+import { approvalIds } from '../engine/guard/signed-approvals.ts';
 import type { ProblemGroup } from '../engine/report/problem-groups.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import {
   standingGroups,
   type StandingProblem,
   standingProblems,
-  type ApprovalOf,
-  approvalFinder,
 } from '../views/lookup/standing-problems.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
 import { driftGroups, driftSection, type OtherChannel } from '../views/lookup/drift-groups.ts';
@@ -92,8 +91,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const addresses = flags.addresses ?? shell.terminal;
     const groups = shownGroups(found, { names, addresses });
     const { approvers } = config;
-    const approvalOf = snapshot ? approvalFinder(snapshot, { approvers, now }) : () => undefined;
-    const sight = { snapshot, found, isAsked, approvalOf };
+    const inForce = snapshot ? approvalIds(snapshot, { approvers, now }) : [];
+    const sight = { snapshot, found, isAsked, inForce };
     const rows = flags.all || flags.json ? rowsOf(sight, addresses) : [];
     const file = flags.csv === undefined ? null : writeCsv(resolve(flags.csv), sight, flags);
     const last = snapshot?.runs.newest(1)[0];
@@ -128,14 +127,14 @@ interface Sight {
   snapshot: Snapshot | undefined;
   found: readonly ProblemGroup[];
   isAsked(one: { class: ProblemClass }): boolean;
-  approvalOf: ApprovalOf;
+  inForce: readonly string[];
 }
 
-function rowsOf({ snapshot, found, isAsked, approvalOf }: Sight, addresses: boolean) {
+function rowsOf({ snapshot, found, isAsked, inForce }: Sight, addresses: boolean) {
   if (!snapshot) return [];
   const names = namesOf(snapshot, addresses);
   const valueOf = values(found, addresses);
-  return [...standingProblems(snapshot, approvalOf)].filter(isAsked).map((problem) => {
+  return [...standingProblems(snapshot, inForce)].filter(isAsked).map((problem) => {
     const { class: of, kind, cause, part, place, reason, fix, since } = problem;
     // An id may be an address, too.
     const crmIds = problem.crmIds.filter((id) => addresses || !id.includes('@'));

@@ -2,7 +2,7 @@
 import { Invalid, type Problem } from '../domain/errors.ts';
 import { createCircuitBreaker } from './context/circuit-breaker.ts';
 import { isInForce, quarantineOf, sayQuarantine } from './context/platform-quarantine.ts';
-import { approvalsOf } from './guard/plan-approval.ts';
+import { approvalsOf } from './guard/holds.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { needsSignature } from './report/guard-text.ts';
 import type { RecordType } from '../records/record-type.ts';
@@ -118,7 +118,7 @@ function start(run: RunContext, parts: readonly MirrorPart[], options: RunOption
 
 /** Refuses to approve a plan in a run that does not make its changes. Throws Invalid. */
 function refuseOtherPlan(snapshot: Snapshot, plan: string, undo: RunOptions['undo']): void {
-  const found = snapshot.awaitingApproval.get(plan);
+  const found = snapshot.holds.get(plan);
   if (!found) return;
   const { undoes } = found;
   if (undoes === null) {
@@ -127,7 +127,7 @@ function refuseOtherPlan(snapshot: Snapshot, plan: string, undo: RunOptions['und
       fix: `\`crm-mirror approve ${plan}\``,
     });
   }
-  if (undo && (undoes === 'RUN' || undo.run === 'last' || undo.run === undoes)) return;
+  if (undo && (undo.run === 'last' || undo.run === undoes)) return;
   throw new Invalid(`only the undo of run ${undoes} makes the changes of the plan ${plan}`, {
     fix: `\`crm-mirror undo ${undoes} --approve ${plan}\``,
   });

@@ -48,9 +48,9 @@ import {
 import { writeAuditLog, supersededKeys } from './context/run-context.ts';
 import { finishRun } from './finish/finish-run.ts';
 import { invalidateCursorsAfter } from './finish/source-cursor.ts';
-import { applyGuards, applyGuardsAtOnce } from './guard/apply-guards.ts';
+import { judgeAtOnce, judgePlan } from './guard/judge.ts';
 import { readBackCanaries } from './guard/canaries.ts';
-import { storeAwaitingApproval } from './guard/plan-approval.ts';
+import { storeHolds } from './guard/holds.ts';
 import { keepDuplicates, readPart, readPerson } from './read/partial-read.ts';
 import type { Summary, PlannedRecord, PlanView } from './report/run-summary.ts';
 import { counted } from '../domain/values/counted.ts';
@@ -129,7 +129,7 @@ async function work(state: RunState): Promise<void> {
   for (let round = 1; ; round += 1) {
     await decide(state);
     if (!state.plan) await showPlan(state);
-    await applyGuards(state);
+    await judgePlan(state);
     if (options.shows) await options.shows(await viewPlan(state), round);
     if (!writes) break;
     if (round > (options.agrees ? 1 : mostRounds)) {
@@ -140,7 +140,7 @@ async function work(state: RunState): Promise<void> {
       if (left > 0) state.reasons.push({ code: 'changes-left', reason, fix });
       break;
     }
-    await writePlan(state, await storeAwaitingApproval(state, round));
+    await writePlan(state, await storeHolds(state, round));
     if (round === 1) await storeStated(state);
     snapshot.candidates.clear();
     await applyInSlices(state);
@@ -488,7 +488,7 @@ async function planAgain(state: RunState, part: MirrorPart): Promise<void> {
   const findings = findingsOf(state, type);
   await decideChanges({ run, type, tally, known: findings });
   await listInvalid(run, type, { tally, findings });
-  await applyGuards(state);
+  await judgePlan(state);
   // What was withdrawn and is not planned again is not sent.
   state.passed[name] = tally.outcomeCount(name);
   await writePlan(state);
@@ -515,7 +515,7 @@ async function eachApplied(
       oneByOne: pLimit(1),
       inFlight: new Map(),
       replan(key, isSettled) {
-        const review = (): void => applyGuardsAtOnce(state);
+        const review = (): void => judgeAtOnce(state);
         return decideAgain({ run, type, known, tally }, { key, isSettled, review });
       },
     });

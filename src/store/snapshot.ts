@@ -21,8 +21,8 @@ import {
 } from './database/database-access.ts';
 import { fenceIn, type Token } from './database/writer-lease.ts';
 import { changesIn, runChangesIn } from './tables/journal.ts';
-import { stagedGuardsIn } from './guards/guarded-changes.ts';
-import { awaitingApprovalIn } from './guards/awaiting-approval.ts';
+import { judgedChangesIn } from './holds/judged-changes.ts';
+import { holdsIn } from './holds/holds.ts';
 import { historyIn, outcomesIn, runsIn } from './tables/run-history.ts';
 import { metaIn } from './database/meta-table.ts';
 import { isCurrent, migrate, versionOf } from './database/schema.ts';
@@ -36,7 +36,7 @@ import { usedNumbersIn } from './tables/used-numbers.ts';
 import { purgeIn } from './tables/record-purge.ts';
 import { recordedIn } from './tables/recorded-state.ts';
 import { optOutReportsIn } from './tables/opt-out-reports.ts';
-import { shapingIn } from './guards/guarded-shape.ts';
+import { shapingIn } from './holds/change-shape.ts';
 import { statedConsentsIn } from './tables/stated-consents.ts';
 import { listNewsIn, slicingIn, stagingIn } from './staging/staging.ts';
 import { rangesIn } from './database/key-range.ts';
@@ -219,9 +219,9 @@ export function partsIn(db: Statements) {
     duplicates: duplicatesIn(db),
     absences: absencesIn(db),
     stated: statedConsentsIn(db),
-    guarded: stagedGuardsIn(db),
+    guarded: judgedChangesIn(db),
     shaping: shapingIn(db),
-    awaitingApproval: awaitingApprovalIn(db),
+    holds: holdsIn(db),
     unaudited: unauditedIn(db),
   };
 }

@@ -134,22 +134,23 @@ export const broken: readonly Broken[] = [
     foundBy: 3,
     breaks: (mirror) =>
       withGuarding(mirror, ({ approve, exempt }) => ({
-        approve: (approval, guarded) => approve(approval, guarded) + exempt(guarded),
+        approve: (guarded) => approve(guarded) + exempt(guarded),
       })),
   },
   {
     rule: 'held changes stay held',
     foundBy: 24,
-    breaks: (mirror) => withGuarding(mirror, () => ({ withholdStanding: () => false })),
+    breaks: (mirror) => withGuarding(mirror, () => ({ holdStanding: () => 0 })),
   },
   {
     rule: 'approved changes pass once',
     foundBy: 87,
     breaks: (mirror) =>
-      withGuarding(mirror, ({ approve }) => ({
+      withHolds(mirror, ({ decide }) => ({
         // Nothing was ever sent after that.
-        approve: (approval, guarded) =>
-          approve({ ...approval, approvalsGiven: Number.MAX_SAFE_INTEGER }, guarded),
+        decide: (decision, holds) =>
+          decide({ ...decision, number: Number.MAX_SAFE_INTEGER }, holds),
+        endDone: () => undefined,
       })),
   },
   {
@@ -206,10 +207,7 @@ export const brokenCanaries: readonly Broken[] = [
   {
     rule: 'everybody else waits when a slice is changed',
     foundBy: 4,
-    breaks: (mirror) =>
-      withGuarding(mirror, ({ deferred }) => ({
-        deferred: { ...deferred, deferFor: () => undefined },
-      })),
+    breaks: (mirror) => withGuarding(mirror, () => ({ deferSome: () => 0 })),
   },
   {
     rule: 'the rest goes on after the wait',
@@ -224,8 +222,8 @@ export const brokenCanaries: readonly Broken[] = [
         canary: {
           ...canary,
           // Whoever is planned counts as changed, if the hash is in the slice.
-          sent: (guard, run) => [
-            ...canary.sent(guard, run),
+          sent: ({ guard, run }) => [
+            ...canary.sent({ guard, run }),
             ...[...ranges(guard)]
               .flatMap((range) => canary.keys({ ...range, guard }))
               .map((key) => ({ ...made, key })),
@@ -254,6 +252,13 @@ type Guarding = Mirror['snapshot']['guarded'];
 function withGuarding(mirror: Mirror, changes: (guarding: Guarding) => Partial<Guarding>): Mirror {
   const { guarded: own } = mirror.snapshot;
   return { ...mirror, snapshot: { ...mirror.snapshot, guarded: { ...own, ...changes(own) } } };
+}
+
+type Holds = Mirror['snapshot']['holds'];
+
+function withHolds(mirror: Mirror, changes: (holds: Holds) => Partial<Holds>): Mirror {
+  const { holds: own } = mirror.snapshot;
+  return { ...mirror, snapshot: { ...mirror.snapshot, holds: { ...own, ...changes(own) } } };
 }
 
 function withAbsences(mirror: Mirror, changed: Partial<Mirror['snapshot']['absences']>): Mirror {

@@ -34,7 +34,7 @@ export const layers: readonly (readonly string[])[] = [
   ['records/contact', 'records/template'],
   ['store/database'],
   ['store/tables'],
-  ['store/guards'],
+  ['store/holds'],
   ['store/staging'],
   ['store'],
   ['store/memory'],

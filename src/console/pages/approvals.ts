@@ -6,10 +6,9 @@
 import { storedJson } from '../../domain/stored-json.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import type { StatedGroup } from '../../store/guards/awaiting-approval.ts';
-import type { HeldChange } from '../../store/guards/plan-parts.ts';
+import type { HeldChange, HeldGroup } from '../../store/holds/holds.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import { askedBefore } from '../../engine/guard/plan-rules.ts';
+import { storedReasons } from '../../engine/guard/holds.ts';
 import { approvalsInForce } from '../../engine/guard/signed-approvals.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
 import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
@@ -76,31 +75,29 @@ type ShownPlan = ApprovalFacts['plans'][number];
 type WithheldPart = ShownPlan['causes'][number];
 
 function factsOf(snapshot: Snapshot, { names, config, now }: Seen, status: CurrentStatus) {
-  const { awaitingApproval, meta } = snapshot;
+  const { holds, meta } = snapshot;
   const inForce = approvalsInForce(snapshot, { approvers: config.approvers, now });
+  const ids = inForce.map(({ id }) => id);
+  const asked = storedReasons(meta);
   const tell = tellChanges(snapshot, names);
   const plans = status.held.map((held) => {
-    const all = awaitingApproval.statedGroups(held.plan, inForce);
+    const all = holds.groups(held.plan, ids);
     const causes = guardNames.flatMap((guard) => {
       const groups = all.filter((group) => group.guard === guard);
       if (groups.length === 0) return [];
-      const first = awaitingApproval.firstWaiting(held.plan, guard, changesShown).map(tell);
+      const first = holds.rows(held.plan, ids, { guard, most: changesShown }).map(tell);
       // It is undefined if no run has said why the guard withholds them.
-      const reason = askedBefore(meta, guard) ?? heldReason(snapshot, guard)?.reason;
+      const reason = asked[guard]?.asked ?? heldReason(snapshot, guard)?.reason;
       return [{ guard, open: held.undecided[guard], reason, groups, first }];
     });
     return { held, causes };
   });
   return {
     plans,
-    approvals: new Map(inForce.map((one) => [one.plan, one])),
-    lately: awaitingApproval.decidedLately(approvalsShown),
+    approvals: new Map(inForce.map((one) => [one.id, one])),
+    lately: holds.decidedLately(approvalsShown),
     /** What is rejected, by the hash of the part. */
-    rejected: new Map(
-      awaitingApproval
-        .rejections()
-        .map(({ plan }) => [plan, awaitingApproval.statedGroups(plan, [])]),
-    ),
+    rejected: new Map(holds.rejections().map(({ id }) => [id, holds.groups(id, [])])),
   };
 }
 
@@ -149,7 +146,7 @@ function causePart(shown: Shown, cause: WithheldPart): Html {
   const { request, plan } = shown;
   const { guard, reason, groups } = cause;
   const { words, configKey } = guardRows[guard];
-  const stateOf = ({ approval }: StatedGroup): string => {
+  const stateOf = ({ approval }: HeldGroup): string => {
     if (approval === null) return 'awaits a decision';
     const by = shown.approvals.get(approval);
     return `approved${by ? byWords({ by: by.by, reason: by.reason }) : ''}, waits for the next run`;
@@ -357,7 +354,7 @@ function approvedSection(
 }
 
 /** Returns what ends an approval before a run has used it: the changes are rejected instead. */
-function rejectAfterAll(request: PageRequest, group: StatedGroup): Html | '' {
+function rejectAfterAll(request: PageRequest, group: HeldGroup): Html | '' {
   const { guard, approval } = group;
   if (request.user.role !== 'operator' || approval === null) return '';
   if (timedGuards.has(guard)) {
@@ -451,12 +448,12 @@ export const approvalsFile: Page = {
   show: async (request) =>
     request.mirror.read(request.user, ({ snapshot, names }) => {
       const plan = request.query['plan'] ?? '';
-      if (!snapshot?.awaitingApproval.get(plan)) {
+      if (!snapshot?.holds.get(plan)) {
         const body = html`<p>Nothing awaits a decision there any more.</p>`;
         return { title: 'Nothing waits', code: 404, body };
       }
       const tell = tellChanges(snapshot, names);
-      const rows = snapshot.awaitingApproval.waiting(plan).map((change) => {
+      const rows = snapshot.holds.rows(plan, []).map((change) => {
         const { change: what, part, who, crmIds, why } = tell(change);
         const cause = guardRows[change.guard].words.heading;
         const channel = part === '' ? '' : channelName(request, part);

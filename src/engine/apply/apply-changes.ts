@@ -123,7 +123,7 @@ async function sendAll(
     const attempted = await attempt(applying, change, { stop, heard, isFollowUp: urgent });
     if (typeof attempted === 'string') {
       // This run cannot make a new decision for the record. The next run reads the current source.
-      if (attempted === 'closed') run.snapshot.guarded.deferred.add(change.seq);
+      if (attempted === 'closed') run.snapshot.guarded.deferSent(change.seq);
       dropStale(run, [change], reasonOf[attempted]);
       continue;
     }

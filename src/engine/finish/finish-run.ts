@@ -6,7 +6,6 @@ import { type Steps, eachPart, inTurns, untilDone } from '../context/work-in-par
 import { guardNames } from '../../domain/guard-classes.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import { weekMs } from '../report/guard-rules.ts';
-import { closeApprovals, countAwaitingApproval } from '../guard/plan-approval.ts';
 import { sayDeferred } from '../guard/plan-rules.ts';
 import { sayCanaries, closeCanaries } from '../guard/canaries.ts';
 import type { RunState } from '../context/run-state.ts';
@@ -18,7 +17,7 @@ import { storeReadingFacts } from '../read/partial-read.ts';
 import { groupFound, summaryOf } from './summarize-run.ts';
 import type { Summary } from '../report/run-summary.ts';
 import { reportOptOuts } from '../write-back/report-opt-outs.ts';
-import { closeHolds, holdWithheld } from '../guard/approval-holds.ts';
+import { closeApprovals, closeHolds, countAwaitingApproval, holdWithheld } from '../guard/holds.ts';
 import { storeLimits } from '../plan/run-forecast.ts';
 import { storeQuarantine } from '../context/platform-quarantine.ts';
 import type { JournalTally } from '../../store/tables/journal.ts';
@@ -79,10 +78,8 @@ export async function finishRun(found: RunState): Promise<Summary> {
     ? run.snapshot.transaction(() => keep(state, { summary, done, counts }))
     : [];
   // A run that undoes another decides only about the people of that one.
-  if (run.writes && !run.undo) {
-    await yielding(run, keepNoticed(state));
-    await closeHolds(state, settled);
-  }
+  if (run.writes && !run.undo) await yielding(run, keepNoticed(state));
+  if (run.writes) await closeHolds(state, settled);
   if (run.writes && onlyKey(run) === undefined) await prune(run, state.mirror);
   return summary;
 }
@@ -204,16 +201,7 @@ function* keepNoticed({ run, parts, known, plan }: RunState): Steps {
 /** Deletes rows that are too old. It scans all of them, so a run about one person skips it. */
 async function prune(run: RunContext, { keepMs, audit }: RunState['mirror']) {
   const { snapshot, clock } = run;
-  const {
-    runs,
-    figures,
-    journal,
-    optOutReports,
-    awaitingApproval,
-    unaudited,
-    stated,
-    transaction,
-  } = snapshot;
+  const { runs, figures, journal, optOutReports, holds, unaudited, stated, transaction } = snapshot;
   const at = clock.now();
   // Guards count the changes of the last seven days.
   const before = at - Math.max(keepMs, weekMs);
@@ -222,10 +210,9 @@ async function prune(run: RunContext, { keepMs, audit }: RunState['mirror']) {
     stated.prune(at - keepMs);
     figures.prune(at - keepMs);
     optOutReports.prune(before);
-    awaitingApproval.prune(before);
     // What a log is to get waits for it; a program that wants none is not to keep it for ever.
     if (!audit) unaudited.prune(before);
   });
-  await untilDone(run, () => transaction(() => awaitingApproval.pruneBatches()));
+  await untilDone(run, () => transaction(() => holds.prune(before)));
   await untilDone(run, () => transaction(() => journal.prune(before)));
 }

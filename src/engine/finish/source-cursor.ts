@@ -23,7 +23,7 @@ import type { RecordTypeName } from '../../domain/record.ts';
 import type { Status, FullCode } from '../report/run-summary.ts';
 import { hasDeferred } from '../guard/plan-rules.ts';
 import type { RunState } from '../context/run-state.ts';
-import { countAwaitingApproval } from '../guard/plan-approval.ts';
+import { countAwaitingApproval } from '../guard/holds.ts';
 
 const storedCursor = storedJson<{ manner: string; cursor: string }>('the cursor of the source');
 const spoilt = 'spoilt';

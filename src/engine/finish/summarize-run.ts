@@ -107,7 +107,7 @@ function kindSummary(
   done: readonly JournalTally[],
 ): KindSummary & { invalid: number } {
   const { run, tally, plan, known } = state;
-  const { staging, guarded, awaitingApproval, recorded, problems } = run.snapshot;
+  const { staging, guarded, recorded, problems } = run.snapshot;
   // Stale changes are not counted as planned.
   const planned: ChangeCounts = {};
   const acked: ChangeCounts = {};
@@ -117,11 +117,11 @@ function kindSummary(
     if (is === 'acked') acked[op] = (acked[op] ?? 0) + n;
     if (is === 'rejected') refused += n;
   }
-  for (const { op, n } of guarded.withheldOps(kind)) planned[op] = (planned[op] ?? 0) + n;
+  for (const { op, n } of guarded.ops(kind, 'held')) planned[op] = (planned[op] ?? 0) + n;
   // A plan would not do what a person has rejected, nor what waits for a window or a canary.
   const foreseen: Record<string, number> = { ...plan?.changes[kind] };
-  const without = [...awaitingApproval.refusedOps(kind), ...guarded.deferred.ops(kind)];
-  for (const { op, n } of without) foreseen[op] = (foreseen[op] ?? 0) - n;
+  for (const { op, n } of guarded.ops(kind, 'rejected', 'deferred'))
+    foreseen[op] = (foreseen[op] ?? 0) - n;
   const changes = { ...(run.writes ? planned : foreseen), adopt: tally.counts().adopted[kind] };
   const { sizes, listing } = findingsNamed(known, kind);
   let { valid: desired, invalid } = sizes;

@@ -39,7 +39,7 @@ import {
 import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import type { SentChange } from '../../store/guards/guarded-changes.ts';
+import type { SentChange } from '../../store/holds/judged-changes.ts';
 import { mostOf } from '../report/guard-rules.ts';
 import { populationOf } from './guard-population.ts';
 import { Interrupted, isExpected, type Problem } from '../../domain/errors.ts';
@@ -57,37 +57,36 @@ export function memberOf({ seed, through }: { seed: string; through: string }) {
 /** Returns the changes of a slice that have been sent and have an outcome. */
 function sentOf({ guarded }: Snapshot, guard: AskedClass, canary: Canary): SentChange[] {
   const isMember = memberOf(canary);
-  return guarded.canary.sent(guard, canary.run).filter(({ key }) => isMember(key));
+  return guarded.canary.sent({ guard, run: canary.run }).filter(({ key }) => isMember(key));
 }
 
 function hasher(seed: string) {
   return (key: Key): string => hash('sha256', `${seed} ${key}`).slice(0, 12);
 }
 
-/** Begins the canaries that are due, and leaves what waits for a canary to a later run. */
-export function* applyCanaries(state: RunState, classes: readonly GuardClass[]): Steps {
+/** Begins the canary of a class if one is due, and leaves what waits for it to a later run. */
+export function* deferToCanaries(state: RunState, of: GuardClass): Steps {
   const { run, review } = state;
-  if (!run.canary || !review.canaries) return;
+  const guard = askedClasses.find((one) => one === of);
+  if (!run.canary || !review.canaries || !guard) return;
   const { guarded, stage } = run.snapshot;
-  for (const guard of askedClasses.filter((of) => classes.includes(of))) {
-    if (!review.canaries.classes[guard]) yield* beginIfDue(state, guard, run.canary);
-    const canary = review.canaries.classes[guard];
-    if (canary?.state !== 'applying' && canary?.state !== 'waiting') continue;
-    // With the slice pass the records that have been changed and, until all of it is, as many
-    // others as it has room for. Newcomers whose hash is in it wait, too.
-    const isMember = memberOf(canary);
-    const passing = new Set(sentOf(run.snapshot, guard, canary).map(({ key }) => key));
-    const room = canary.size - passing.size;
-    if (canary.state === 'applying' && room > 0) {
-      const among = (key: Key): boolean => isMember(key) && !passing.has(key);
-      const next = yield* firstOf(state, guard, { seed: canary.seed, most: room, among });
-      for (const { key } of next) passing.add(key);
-    }
-    yield* eachPart(guarded.ranges(guard), (range) => {
-      const others = guarded.canary.keys({ ...range, guard }).filter((key) => !passing.has(key));
-      if (others.length > 0) stage(() => guarded.deferred.deferFor({ ...range, guard }, others));
-    });
+  if (!review.canaries.classes[guard]) yield* beginIfDue(state, guard, run.canary);
+  const canary = review.canaries.classes[guard];
+  if (canary?.state !== 'applying' && canary?.state !== 'waiting') return;
+  // With the slice pass the records that have been changed and, until all of it is, as many others
+  // as it has room for. Newcomers whose hash is in it wait, too.
+  const isMember = memberOf(canary);
+  const passing = new Set(sentOf(run.snapshot, guard, canary).map(({ key }) => key));
+  const room = canary.size - passing.size;
+  if (canary.state === 'applying' && room > 0) {
+    const among = (key: Key): boolean => isMember(key) && !passing.has(key);
+    const next = yield* firstOf(state, guard, { seed: canary.seed, most: room, among });
+    for (const { key } of next) passing.add(key);
   }
+  yield* eachPart(guarded.ranges(guard), (range) => {
+    const keys = guarded.canary.keys({ ...range, guard }).filter((key) => !passing.has(key));
+    if (keys.length > 0) stage(() => guarded.deferSome({ ...range, guard, keys, by: 'canary' }));
+  });
 }
 
 /** Returns the canary of a class if it is out of bounds. */
@@ -104,7 +103,7 @@ export function passApproved(state: RunState): void {
   const { guarded } = state.run.snapshot;
   for (const guard of askedClasses) {
     if (!failedCanary(state.review, guard)) continue;
-    if (guarded.canary.countApproved(guard) > 0 && guarded.countWithheld(guard) === 0)
+    if (guarded.canary.countApproved(guard) > 0 && guarded.countHeld(guard) === 0)
       moveCanary(state, guard, { is: 'approved' });
   }
 }
@@ -277,7 +276,7 @@ async function readSlice(
  */
 export function closeCanaries(state: RunState): void {
   const { run, review, parts, known, breaker } = state;
-  const { guarded, journal, awaitingApproval } = run.snapshot;
+  const { guarded, journal } = run.snapshot;
   if (!run.writes || !review.canaries || run.quarantined || !state.plan) return;
   for (const guard of askedClasses) {
     const canary = review.canaries.classes[guard];
@@ -287,7 +286,7 @@ export function closeCanaries(state: RunState): void {
     // Has the run made what it could of the class, from a complete reading?
     const isCut = state.failure !== undefined || run.stop.aborted || breaker.endsEarly(type);
     if (isCut || !known.get(type)?.certified) continue;
-    const left = guarded.deferred.count(guard, 'window') + guarded.canary.countOpen(guard, run.id);
+    const left = guarded.countDeferred(guard, 'window') + guarded.canary.countOpen(run.id, guard);
     if (left > 0 || journal.open(type.name).some((change) => change.guard === guard)) continue;
     if (canary.state === 'applying') {
       const isApplied = sentOf(run.snapshot, guard, canary).length > 0;
@@ -302,8 +301,8 @@ export function closeCanaries(state: RunState): void {
     // canary that has failed is not over while the CRM wants it.
     const isFailed = canary.state === 'failed';
     const isWhole = run.mode === 'full' && findingsNamed(known, recordType).listing?.complete;
-    const waiting = guarded.deferred.count(guard) + guarded.countWithheld(guard);
-    const isRejected = isFailed && awaitingApproval.refusedOps(recordType).length > 0;
+    const waiting = guarded.countDeferred(guard) + guarded.countHeld(guard);
+    const isRejected = isFailed && guarded.ops(recordType, 'rejected').length > 0;
     if (isWhole && waiting === 0 && !isRejected)
       moveCanary(state, guard, { is: isFailed ? 'nothing planned' : 'all made' });
   }
@@ -321,9 +320,9 @@ export function canariesOf({ run, review }: RunState): ToldCanary[] | undefined 
 
 /** States what waits for canaries, until when, and what to run next. */
 export function sayCanaries(state: RunState): Problem[] {
-  const { deferred } = state.run.snapshot.guarded;
+  const { guarded } = state.run.snapshot;
   return (canariesOf(state) ?? []).flatMap((told): Problem[] => {
-    const waiting = deferred.count(told.class, 'canary');
+    const waiting = guarded.countDeferred(told.class, 'canary');
     return waiting === 0 ? [] : [{ code: 'note', ...waitingWords(told.class, waiting, told) }];
   });
 }

@@ -14,8 +14,8 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { HoldReason, Shape } from '../report/guard-rules.ts';
-import type { FreshId, NotIn } from '../../store/guards/guarded-shape.ts';
-import type { Counts } from '../../store/guards/guarded-changes.ts';
+import type { FreshId, NotIn } from '../../store/holds/change-shape.ts';
+import type { Counts } from '../../store/holds/judged-changes.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import type { RunState } from '../context/run-state.ts';
 
@@ -204,6 +204,6 @@ export function* holdWithdrawn(state: RunState, of: GuardClass): Steps {
     withdrawn.set(of, found);
   }
   yield* eachPart(guarded.ranges(of), (range) => {
-    stage(() => withdrawals.withhold({ ...range, guard: of }));
+    stage(() => void withdrawals.hold({ ...range, guard: of }));
   });
 }

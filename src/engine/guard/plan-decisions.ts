@@ -1,6 +1,6 @@
 /**
- * Approves, signs (signed-approvals.ts) or rejects what awaits approval under a plan, or a part of
- * it.
+ * Approves, signs (signed-approvals.ts) or rejects what awaits approval under a plan, or the part
+ * of it that a filter selects.
  *
  *   a change           when approved        when rejected    in a run
  *   awaits approval    is approved          is rejected      is not sent, and is reported
@@ -9,31 +9,30 @@
  *                                           of the approval
  *   is rejected        is approved, but     stays rejected   is not sent, and is not reported
  *                      only by the hash of
- *                      the rejected part
+ *                      the rejection
  *   is done, or is     stays as it is       stays as it is   is judged anew if it is wanted again
  *   wanted no longer
  *
- * A rejected change awaits approval again after 30 days. A stated opt-out is never rejected. A part
- * contains only changes that await approval when the decision is made, so a decision never covers a
- * change that nobody has seen. The later of two decisions counts.
+ * A rejected change awaits approval again after 30 days. A stated opt-out is never rejected. A
+ * decision is about changes that await approval when it is made, so that it never covers a change
+ * that nobody has seen. The later of two decisions counts.
  */
+import { hash } from 'node:crypto';
 import { addDecision } from '../../store/memory/audit-trail.ts';
 import { byGuard, guardNames, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
+import { storedJson } from '../../domain/stored-json.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
-import type { Key } from '../../domain/record.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import {
-  type PlanDecision,
-  type HeldChange,
-  type Rejection,
-  partHash,
-} from '../../store/guards/plan-parts.ts';
+import type {
+  ApprovalSignature,
+  Decider,
+  HeldChange,
+  ListedChange,
+} from '../../store/holds/holds.ts';
 import type { Approvers } from '../context/mirror-context.ts';
 import type { OnlyPeople } from '../context/people-selection.ts';
-import { weekMs } from '../report/guard-rules.ts';
 import { notRejectable, undoNotRejectable } from '../report/guard-text.ts';
-import { approvalsInForce, addSignature } from './signed-approvals.ts';
-import type { ApprovalSignature } from '../../store/guards/plan-approvals.ts';
+import { addSignature, approvalIds } from './signed-approvals.ts';
 
 /** Selects a part of a plan: the changes that match all that is given. */
 export interface PartFilter {
@@ -60,12 +59,10 @@ export interface Decided {
   unknown: number[];
 }
 
-const noneLeft = { uncreated: 0, approved: 0, unknown: [] };
-
-interface ToDecide<D> {
+interface ToDecide {
   plan: string;
   only: PartFilter;
-  decision: D;
+  decision: Decider;
   /** The user and the host that gave the command, for the audit log. */
   caller?: string | undefined;
   /** Who has to sign approvals; undefined if nobody has. */
@@ -75,33 +72,47 @@ interface ToDecide<D> {
 /** Approves what awaits approval under a plan, or a part of it, and nothing else. */
 export function approvePlan(
   snapshot: Snapshot,
-  { plan, only, decision, caller }: ToDecide<PlanDecision>,
+  { plan, only, decision, caller }: ToDecide,
 ): Decided {
-  const { awaitingApproval, transaction } = snapshot;
+  const { holds, transaction } = snapshot;
   return transaction(() => {
-    const isUntouched =
-      !awaitingApproval.hasParts(plan) && awaitingApproval.rejections().length === 0;
-    if (isWhole(only) && isUntouched) {
-      const held = awaitingApproval.left(plan);
-      if (isAnyLeft(held)) {
-        awaitingApproval.approve(plan, decision);
-        noteDecision(snapshot, 'approve', { plan, caller, ...decision });
-      }
-      return { ...noneLeft, part: undefined, held, rest: byGuard(() => 0) };
-    }
-    const verified = { approvers: undefined, now: decision.at };
-    const { made, told } = toApprove(snapshot, { plan, only }, verified);
+    const { made, told } = toApprove(
+      snapshot,
+      { plan, only },
+      { approvers: undefined, now: decision.at },
+    );
     if (made.length === 0) return { part: undefined, ...told };
-    const part = awaitingApproval.keepPart(plan, {
-      is: 'approved',
-      changes: made,
-      at: decision.at,
-    });
-    awaitingApproval.takeBack(plan, made);
-    awaitingApproval.approve(part, decision);
-    noteDecision(snapshot, 'approve', { plan: part, caller, ...decision });
-    return { part, ...told };
+    const whole = holds.wholeOf(plan);
+    const isAll = isWhole(only) && plan === whole && holds.isUntouched(plan);
+    const id = isAll ? plan : partHash('approved', plan, made);
+    holds.decide({ id, plan: whole, verdict: 'approved', ...decision }, made.map(idOf));
+    noteDecision(snapshot, 'approve', { plan: id, caller, ...decision });
+    return { part: isAll ? undefined : id, ...told };
   });
+}
+
+function idOf({ id }: { id: number }): number {
+  return id;
+}
+
+/** Returns the hash of a part of a plan, under which it is shown, signed and taken back. */
+function partHash(is: 'approved' | 'rejected', plan: string, changes: readonly ListedChange[]) {
+  const rows = changes.map(({ kind, key, op, part, target, guard, body, ids }) => [
+    kind,
+    key,
+    op,
+    part,
+    target,
+    guard,
+    body,
+    ids,
+  ]);
+  return hash('sha256', JSON.stringify([is, plan, rows])).slice(0, 16);
+}
+
+interface Verified {
+  approvers: Approvers | undefined;
+  now: number;
 }
 
 /**
@@ -111,27 +122,22 @@ export function approvePlan(
 function toApprove(
   snapshot: Snapshot,
   { plan, only }: { plan: string; only: PartFilter },
-  verified: { approvers: Approvers | undefined; now: number },
+  verified: Verified,
 ) {
-  const { awaitingApproval } = snapshot;
-  const { chosen, others, unknown } = choose(snapshot, plan, only);
-  const inForce = approvalsInForce(snapshot, verified);
+  const inForce = approvalIds(snapshot, verified);
+  const { chosen, others, unknown } = choose(snapshot, { plan, only, inForce });
   const created = new Set(chosen.filter(({ op }) => op === 'create').map(({ key }) => key));
   const isCreated = (key: string): boolean =>
     created.has(key) ||
-    awaitingApproval
-      .decisionsOn('contact', key, verified.now - weekMs)
-      .some(
-        ({ is, op, plan: by }) =>
-          is === 'approved' && op === 'create' && inForce.some((one) => one.plan === by),
-      );
+    snapshot.holds
+      .of('contact', key, inForce)
+      .some(({ verdict, op }) => verdict === 'approved' && op === 'create');
   const isMade = ({ isFurther, key }: HeldChange): boolean => isFurther === 0 || isCreated(key);
   const made = chosen.filter(isMade);
   const unmade = chosen.filter((change) => !isMade(change));
-  const covered = approvedBy(snapshot, inForce);
-  const left = [...others, ...unmade].filter((change) => !covered.has(nameOf(change)));
+  const left = [...others, ...unmade].filter(({ verdict }) => verdict !== 'approved');
   const counts = { held: countOf(made), rest: countOf(left), uncreated: peopleIn(unmade) };
-  return { made, told: { ...noneLeft, ...counts, unknown } };
+  return { made, told: { approved: 0, ...counts, unknown } };
 }
 
 /**
@@ -140,30 +146,27 @@ function toApprove(
  */
 export function rejectPlan(
   snapshot: Snapshot,
-  { plan, only, decision, caller, approvers }: ToDecide<Pick<Rejection, 'at' | 'by' | 'reason'>>,
+  { plan, only, decision, caller, approvers }: ToDecide,
 ): Decided {
-  const { awaitingApproval, transaction } = snapshot;
-  const undoes = awaitingApproval.get(plan)?.undoes ?? null;
+  const { holds, transaction } = snapshot;
+  const undoes = holds.get(plan)?.undoes ?? null;
   if (undoes !== null) throw undoNotRejectable(undoes);
   return transaction(() => {
-    const { chosen: all, others, unknown } = choose(snapshot, plan, only);
-    const inForce = approvalsInForce(snapshot, { approvers, now: decision.at });
-    const elsewhere = inForce.filter((one) => one.plan !== plan);
-    const covered = approvedBy(snapshot, elsewhere);
-    const chosen = all.filter((change) => !covered.has(nameOf(change)));
+    const approvals = approvalIds(snapshot, { approvers, now: decision.at });
+    const { chosen: all, others, unknown } = choose(snapshot, { plan, only, inForce: approvals });
+    const isElsewhere = (change: HeldChange): boolean =>
+      change.verdict === 'approved' && change.decision !== plan;
+    const chosen = all.filter((change) => !isElsewhere(change));
     const stated = chosen.filter(({ guard }) => timedGuards.has(guard));
     if (stated.length > 0) throw notRejectable(peopleIn(stated));
-    const rest = others.filter((change) => !covered.has(nameOf(change)));
+    const rest = countOf(others.filter((change) => !isElsewhere(change)));
     const approved = peopleIn(all) - peopleIn(chosen);
-    const told = { ...noneLeft, held: countOf(chosen), rest: countOf(rest), unknown, approved };
+    const told = { uncreated: 0, held: countOf(chosen), rest, unknown, approved };
     if (chosen.length === 0) return { part: undefined, ...told };
-    const part = awaitingApproval.keepPart(plan, {
-      is: 'rejected',
-      changes: chosen,
-      at: decision.at,
-    });
-    revoke(snapshot, chosen, decision.at);
-    awaitingApproval.reject(part, decision);
+    const part = partHash('rejected', plan, chosen);
+    const ids = chosen.map(idOf);
+    holds.unsign({ holds: ids });
+    holds.decide({ id: part, plan: holds.wholeOf(plan), verdict: 'rejected', ...decision }, ids);
     noteDecision(snapshot, 'reject', { plan: part, caller, ...decision });
     return { part, ...told };
   });
@@ -179,7 +182,7 @@ export function noteDecision(
     by,
     reason,
     caller = null,
-  }: PlanDecision & { plan: string; caller?: string | null | undefined },
+  }: Decider & { plan: string; caller?: string | null | undefined },
 ): void {
   addDecision(snapshot, {
     at,
@@ -192,39 +195,17 @@ export function noteDecision(
   });
 }
 
-function approvedBy(
-  { awaitingApproval }: Snapshot,
-  approvals: readonly { plan: string }[],
-): ReadonlySet<string> {
-  return new Set(approvals.flatMap(({ plan }) => awaitingApproval.shown(plan).map(nameOf)));
-}
-
-/** Limits the open approvals of these changes to the other changes that they cover. */
-function revoke({ awaitingApproval }: Snapshot, changes: readonly HeldChange[], at: number): void {
-  const names = new Set(changes.map(nameOf));
-  const isAbout = (plan: string) =>
-    awaitingApproval.shown(plan).some((change) => names.has(nameOf(change)));
-  for (const plan of awaitingApproval.signed().filter(isAbout)) awaitingApproval.unsign(plan);
-  for (const { plan, ...decision } of awaitingApproval.approvals(at - weekMs)) {
-    const covered = awaitingApproval.shown(plan);
-    const rest = covered.filter((change) => !names.has(nameOf(change)));
-    if (rest.length === covered.length) continue;
-    awaitingApproval.end(plan, at);
-    if (rest.length === 0) continue;
-    const part = awaitingApproval.keepPart(plan, { is: 'approved', changes: rest, at });
-    awaitingApproval.approve(part, decision);
-  }
-}
-
 /** Returns whether a filter selects the whole plan. */
 export function isWhole({ channel, op, guard, people }: PartFilter): boolean {
   return [channel, op, guard, people].every((one) => one === undefined);
 }
 
-function choose(snapshot: Snapshot, plan: string, only: PartFilter) {
-  const waiting = snapshot.awaitingApproval.waiting(plan);
-  const ids = only.people ? snapshot.awaitingApproval.idsIn(plan) : [];
-  const { keys, unknown } = peopleOf(snapshot, { waiting, ids }, only.people);
+function choose(
+  snapshot: Snapshot,
+  { plan, only, inForce }: { plan: string; only: PartFilter; inForce: readonly string[] },
+) {
+  const waiting = snapshot.holds.rows(plan, inForce);
+  const { keys, unknown } = peopleOf(snapshot, waiting, only.people);
   const { channel, op, guard } = only;
   const isChosen = (change: HeldChange): boolean =>
     (channel === undefined || change.part === channel) &&
@@ -236,15 +217,21 @@ function choose(snapshot: Snapshot, plan: string, only: PartFilter) {
   return { chosen, others: waiting.filter((change) => !isChosen(change)), unknown };
 }
 
+const crmIds = storedJson<readonly string[]>('the ids of a held change');
+
 /** Finds the people of a file among those who wait: by address, otherwise by CRM id. */
 function peopleOf(
   { recorded }: Snapshot,
-  { waiting, ids }: { waiting: readonly HeldChange[]; ids: readonly { id: string; key: Key }[] },
+  waiting: readonly HeldChange[],
   people: OnlyPeople | undefined,
 ): { keys: ReadonlySet<string> | undefined; unknown: number[] } {
   if (!people) return { keys: undefined, unknown: [] };
-  const there = new Set(waiting.filter(({ kind }) => kind === 'contact').map(({ key }) => key));
-  const byId = Map.groupBy(ids, ({ id }) => id);
+  const contacts = waiting.filter(({ kind }) => kind === 'contact');
+  const there = new Set(contacts.map(({ key }) => key));
+  const byId = Map.groupBy(
+    contacts.flatMap(({ key, ids }) => crmIds.decode(ids).map((id) => ({ id, key }))),
+    ({ id }) => id,
+  );
   const keys = new Set<string>();
   const unknown: number[] = [];
   for (const { line, word } of people.entries) {
@@ -261,11 +248,6 @@ function peopleOf(
     if (found.length === 0) unknown.push(line);
   }
   return { keys, unknown };
-}
-
-function nameOf({ kind, key, op, part, guard }: HeldChange): string {
-  // To be in a channel is the same wish, whether the person has to be created for it or not.
-  return JSON.stringify([kind, key, op === 'create' ? 'opt_in' : op, part, guard]);
 }
 
 function countOf(changes: readonly HeldChange[]): Record<GuardClass, number> {
@@ -296,18 +278,12 @@ export function signPlan(
   }: { plan: string; only: PartFilter; signature: ApprovalSignature; caller: string },
   verified: { approvers: Approvers; now: number },
 ): Decided & { by: string[]; isNew: boolean; next: string } {
-  const { awaitingApproval, transaction } = snapshot;
+  const { holds, transaction } = snapshot;
   return transaction(() => {
-    const { part, changes, made, told, next } = toSign(snapshot, { plan, only }, verified);
+    const { whole, part, changes, made, told, next } = toSign(snapshot, { plan, only }, verified);
     if (made.length === 0) return { part: undefined, ...told, by: [], isNew: false, next };
-    const { now } = verified;
-    if (part !== plan) awaitingApproval.keepPart(plan, { is: 'approved', changes, at: now });
+    holds.keepToSign({ id: part, plan: whole, at: verified.now, holds: changes.map(idOf) });
     const signed = addSignature(snapshot, { part, signature, caller }, verified);
-    if (signed.by.length >= verified.approvers.need) {
-      awaitingApproval.takeBack(plan, changes);
-      const by = signed.by.join(', ');
-      awaitingApproval.approve(part, { at: now, by, reason: signature.reason });
-    }
     return { part, ...told, ...signed, next };
   });
 }
@@ -321,13 +297,13 @@ export function toSign(
   { plan, only }: { plan: string; only: PartFilter },
   verified: { approvers: Approvers; now: number },
 ) {
-  const { awaitingApproval } = snapshot;
+  const { holds } = snapshot;
   const { made, told } = toApprove(snapshot, { plan, only }, verified);
-  const whole = awaitingApproval.wholeOf(plan);
-  const isRejected = awaitingApproval.rejections().some((one) => one.plan === plan);
-  if (whole !== null && isWhole(only) && !isRejected)
-    return { whole, part: plan, changes: awaitingApproval.shown(plan), made, told, next: plan };
-  const part = partHash(plan, { is: 'approved', changes: made });
+  const whole = holds.wholeOf(plan);
+  const isRejected = holds.rejections().some(({ id }) => id === plan);
+  if (whole !== plan && isWhole(only) && !isRejected)
+    return { whole, part: plan, changes: holds.toSign(plan), made, told, next: plan };
+  const part = partHash('approved', plan, made);
   // A rejection is taken back only under its own hash.
-  return { whole: whole ?? plan, part, changes: made, made, told, next: isRejected ? plan : part };
+  return { whole, part, changes: made, made, told, next: isRejected ? plan : part };
 }

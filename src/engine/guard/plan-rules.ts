@@ -11,9 +11,8 @@
  * are the opt-outs of `undo`. No run makes the other changes of an undo, so that the command has to
  * be called again.
  */
-import { z } from 'zod';
 import { type Steps, eachPart } from '../context/work-in-parts.ts';
-import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import {
   askedBy,
   askedClasses,
@@ -28,7 +27,6 @@ import type { HoldReason } from '../report/guard-rules.ts';
 import { isFirstLoad, type RunContext } from '../context/run-context.ts';
 import { mappingOf, onlyKey } from '../context/mirror-context.ts';
 import type { RunState } from '../context/run-state.ts';
-import { type Meta, metaValue } from '../../store/database/meta-table.ts';
 import { failedCanary } from './canaries.ts';
 import { populationOf } from './guard-population.ts';
 import { isClosed, opening } from '../../domain/guards/change-window.ts';
@@ -40,35 +38,29 @@ import { countWords, waitWords } from '../report/guard-text.ts';
 /** How many runs `usual` is about. */
 const mostRuns = 30;
 
-/** Withholds what the rules ask about. Returns the classes concerned, each with the reason. */
-export function* applyRules(
-  state: RunState,
-  classes: readonly GuardClass[],
-): Steps<[GuardClass, AskedReason][]> {
+/** Judges the rules, once in a run, on the plan as the guards let it pass. */
+export function* askRules(state: RunState, classes: readonly GuardClass[]): Steps {
   const { run, review } = state;
-  if (onlyKey(run) !== undefined) return [];
-  if (review.rounds === 0 && run.rules.length > 0) {
-    review.asked = askedBy(run.rules, yield* factsOf(state, classes));
-  }
-  const found: [GuardClass, AskedReason][] = [];
-  for (const guard of classes) {
-    const canary = failedCanary(review, guard)?.says;
-    const asks = [canary, review.asked.get(guard)].filter((one) => one !== undefined);
-    if (asks.length === 0) continue;
-    let isAny = false;
-    yield* eachPart(run.snapshot.guarded.ranges(guard), (range) => {
-      run.snapshot.stage(() => {
-        isAny = run.snapshot.guarded.asked.withhold({ ...range, guard }) || isAny;
-      });
-    });
-    if (isAny)
-      found.push([guard, { by: canary === undefined ? 'rule' : 'canary', says: asks.join('; ') }]);
-  }
-  if (run.writes) keepReasons(run, found);
-  return found;
+  if (onlyKey(run) !== undefined || review.rounds > 0 || run.rules.length === 0) return;
+  review.asked = askedBy(run.rules, yield* factsOf(state, classes));
 }
 
-type AskedReason = Extract<HoldReason, { by: 'rule' | 'canary' }>;
+/** Holds what rules, or a canary that is out of bounds, ask about. Returns why, if that is any. */
+export function* judgeRules(state: RunState, guard: GuardClass): Steps<AskedReason | undefined> {
+  const { run, review } = state;
+  const canary = failedCanary(review, guard)?.says;
+  const asks = [canary, review.asked.get(guard)].filter((one) => one !== undefined);
+  if (asks.length === 0 || onlyKey(run) !== undefined) return undefined;
+  const { guarded, stage } = run.snapshot;
+  let n = 0;
+  yield* eachPart(guarded.ranges(guard), (range) => {
+    stage(() => void (n += guarded.holdAsked({ ...range, guard })));
+  });
+  if (n === 0) return undefined;
+  return { by: canary === undefined ? 'rule' : 'canary', says: asks.join('; ') };
+}
+
+export type AskedReason = Extract<HoldReason, { by: 'rule' | 'canary' }>;
 
 /** Gathers what the rules know. What is slow to count is counted only if a rule reads it. */
 function* factsOf(state: RunState, classes: readonly GuardClass[]): Steps<PlanFacts> {
@@ -83,7 +75,7 @@ function* factsOf(state: RunState, classes: readonly GuardClass[]): Steps<PlanFa
     let records = 0;
     if (classes.includes(guard)) {
       yield* eachPart(guarded.ranges(guard), (range) => {
-        const counts = guarded.asked.counts({ ...range, guard });
+        const counts = guarded.askable({ ...range, guard });
         records += counts.records;
         for (const { op, n } of counts.ops) count(plan, op, n);
       });
@@ -105,7 +97,7 @@ function* factsOf(state: RunState, classes: readonly GuardClass[]): Steps<PlanFa
     weekday,
     mode: run.mode === 'fast' ? 'fast' : 'full',
     mapping_changed: last !== undefined && now !== undefined && last !== now,
-    templates_published: reads('templates_published') ? guarded.asked.published() : 0,
+    templates_published: reads('templates_published') ? guarded.countPublished() : 0,
     first_load: isFirstLoad(run),
   };
 }
@@ -135,33 +127,6 @@ function usualOf({ snapshot: { figures }, mode }: RunContext): PlanFacts['usual'
   return usual;
 }
 
-const nameOfReasons = 'asked by rules';
-const reasons = z.record(z.string(), z.string());
-
-/** Returns why a rule withheld changes of a class that still wait; undefined if none did. */
-export function askedBefore(meta: Meta, guard: GuardClass): string | undefined {
-  return metaValue(meta, nameOfReasons, reasons)?.[guard];
-}
-
-/** Stores the reasons, and forgets those of classes of which nothing waits any more. */
-function keepReasons({ snapshot }: RunContext, found: readonly [GuardClass, AskedReason][]): void {
-  const { meta, guarded, awaitingApproval, transaction } = snapshot;
-  const waits = (guard: GuardClass) =>
-    guarded.countWithheld(guard) > 0 || awaitingApproval.oldest(guard) !== undefined;
-  const before = metaValue(meta, nameOfReasons, reasons) ?? {};
-  if (found.length === 0 && Object.keys(before).length === 0) return;
-  const now = found.map(([guard, { says }]): [string, string] => [guard, says]);
-  const all: Record<string, string> = { ...before, ...Object.fromEntries(now) };
-  const kept = Object.fromEntries(
-    guardNames.filter(waits).flatMap((guard) => (all[guard] ? [[guard, all[guard]]] : [])),
-  );
-  if (JSON.stringify(before) === JSON.stringify(kept)) return;
-  transaction(() => {
-    if (Object.keys(kept).length === 0) meta.drop(nameOfReasons);
-    else meta.set(nameOfReasons, JSON.stringify(kept));
-  });
-}
-
 /** Returns whether no window allows a class now. */
 export function isClosedNow({ windows, timezone, clock }: RunContext, guard: GuardClass): boolean {
   return windows.length > 0 && isClosed(windows, guard, { at: clock.now(), timezone });
@@ -170,12 +135,12 @@ export function isClosedNow({ windows, timezone, clock }: RunContext, guard: Gua
 /** Returns whether a change must not be sent now. */
 export function isTooLate(run: RunContext, { guard, seq }: JournaledChange): boolean {
   if (guard === undefined || !isClosedNow(run, guard)) return false;
-  return !run.snapshot.guarded.deferred.isUrgent(seq);
+  return !run.snapshot.guarded.isUrgent(seq);
 }
 
 /** Counts the records with changes that are left to a later run, by class. */
 export function countDeferred({ snapshot }: RunContext): Record<AskedClass, number> {
-  const { count } = snapshot.guarded.deferred;
+  const { countDeferred: count } = snapshot.guarded;
   return { delete: count('delete'), opt_in: count('opt_in'), template: count('template') };
 }
 
@@ -188,7 +153,7 @@ export function hasDeferred(run: RunContext, kind: RecordTypeName): boolean {
 /** States what waits for a window, and until when. */
 export function sayDeferred(run: RunContext): Problem[] {
   const { windows, timezone, clock, snapshot, undo } = run;
-  const { count } = snapshot.guarded.deferred;
+  const { countDeferred: count } = snapshot.guarded;
   return askedClasses
     .filter((of) => count(of, 'window') > 0)
     .map((of): Problem => {

@@ -5,27 +5,22 @@
  * account. It counts for seven days if the key that the configuration now has for this name made
  * it. The snapshot stores signatures, but only this verification, in each run, makes them count.
  *
- *   valid signatures   row of an approval   the part
- *   fewer than needed  none                 awaits approval, as "1 of 2 approvals"
- *   fewer than needed  stored               awaits approval: a key was removed, a signature is too
+ *   valid signatures   stored decision      the part
+ *   fewer than needed  pending              awaits approval, as "1 of 2 approvals"
+ *   fewer than needed  approved             awaits approval: a key was removed, a signature is too
  *                                           old, the changes were altered, or nobody has signed
- *   as many as needed  stored               is approved
- *   as many as needed  none, or ended       awaits approval until the next signature
+ *   as many as needed  approved             is approved
+ *   as many as needed  pending, or ended    awaits approval until the next signature
  *
  * The end of an approval, and a rejection, drop the signatures. Rejecting needs none, because it
- * releases nothing. Without `policy.approvers`, the row alone counts.
+ * releases nothing. Without `policy.approvers`, the stored approval alone counts.
  */
 import { createHash, type KeyObject, sign } from 'node:crypto';
 import { addDecision } from '../../store/memory/audit-trail.ts';
 import { Invalid, type Problem } from '../../domain/errors.ts';
 import { isSignedBy } from '../../domain/values/ed25519-key.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import type {
-  Approval,
-  ApprovalSignature,
-  StoredSignature,
-} from '../../store/guards/plan-approvals.ts';
-import type { HeldChange } from '../../store/guards/plan-parts.ts';
+import type { ApprovalSignature, ListedChange } from '../../store/holds/holds.ts';
 import { boundTo } from '../account/account-binding.ts';
 import type { Approvers } from '../context/mirror-context.ts';
 import { weekMs } from '../report/guard-rules.ts';
@@ -45,7 +40,7 @@ export interface SignedPart {
   /** The plan, the hash of the part, and all of its changes. */
   whole: string;
   part: string;
-  changes: readonly HeldChange[];
+  changes: readonly ListedChange[];
 }
 
 /** A part that some approvers have signed, but too few. */
@@ -58,18 +53,23 @@ export interface PendingApproval {
 }
 
 /** Returns the approvals in force, oldest first. */
-export function approvalsInForce(snapshot: Snapshot, { approvers, now }: Verified): Approval[] {
-  const stored = snapshot.awaitingApproval.approvals(now - weekMs);
+export function approvalsInForce(snapshot: Snapshot, { approvers, now }: Verified) {
+  const stored = snapshot.holds.approvals(now - weekMs);
   if (!approvers) return stored;
   return stored.flatMap((approval) => {
-    const valid = validSignatures(snapshot, approval.plan, { approvers, now });
+    const valid = validSignatures(snapshot, approval.id, { approvers, now });
     const [first] = valid;
     if (!first || valid.length < approvers.need) return [];
     const by = valid.map(({ name }) => name).join(', ');
     const reason = valid.findLast((one) => one.reason !== null)?.reason ?? null;
-    const approvalsGiven = Math.min(...valid.map((one) => one.approvalsGiven));
-    return [{ ...approval, at: first.at, by, reason, approvalsGiven }];
+    const number = Math.min(...valid.map((one) => one.number));
+    return [{ ...approval, at: first.at, by, reason, number }];
   });
+}
+
+/** Returns their ids. */
+export function approvalIds(snapshot: Snapshot, verified: Verified): string[] {
+  return approvalsInForce(snapshot, verified).map(({ id }) => id);
 }
 
 /** Returns the parts that still await approval although somebody has signed them. */
@@ -78,14 +78,13 @@ export function pendingApprovals(
   { approvers, now }: Verified,
 ): PendingApproval[] {
   if (!approvers) return [];
-  const { awaitingApproval } = snapshot;
-  const inForce = approvalsInForce(snapshot, { approvers, now });
-  return awaitingApproval
+  const { holds } = snapshot;
+  const inForce = approvalIds(snapshot, { approvers, now });
+  return holds
     .signed()
-    .filter((part) => !inForce.some(({ plan }) => plan === part))
-    .filter((part) => awaitingApproval.waiting(part).length > 0)
+    .filter((part) => !inForce.includes(part) && holds.isListed(part))
     .map((part) => ({
-      plan: awaitingApproval.wholeOf(part) ?? part,
+      plan: holds.wholeOf(part),
       part,
       by: validSignatures(snapshot, part, { approvers, now }).map(({ name }) => name),
       need: approvers.need,
@@ -96,15 +95,15 @@ export function pendingApprovals(
 /** Returns a note for each stored approval that releases nothing because it lacks signatures. */
 export function sayUnsigned(snapshot: Snapshot, { approvers, now }: Verified): Problem[] {
   if (!approvers) return [];
-  const inForce = new Set(approvalsInForce(snapshot, { approvers, now }).map(({ plan }) => plan));
-  const stored = snapshot.awaitingApproval.approvals(now - weekMs);
+  const inForce = approvalIds(snapshot, { approvers, now });
+  const stored = snapshot.holds.approvals(now - weekMs);
   return stored
-    .filter(({ plan }) => !inForce.has(plan))
-    .map(({ plan }) => {
-      const by = validSignatures(snapshot, plan, { approvers, now }).map(({ name }) => name);
+    .filter(({ id }) => !inForce.includes(id))
+    .map(({ id }) => {
+      const by = validSignatures(snapshot, id, { approvers, now }).map(({ name }) => name);
       const pending = sayPending({ by, need: approvers.need });
-      const reason = `the approval of ${plan} lacks valid signatures and releases nothing: ${pending}`;
-      return { code: 'note', reason, fix: `sign it: \`crm-mirror ${signing(plan)}\`` };
+      const reason = `the approval of ${id} lacks valid signatures and releases nothing: ${pending}`;
+      return { code: 'note', reason, fix: `sign it: \`crm-mirror ${signing(id)}\`` };
     });
 }
 
@@ -121,22 +120,23 @@ export function signPart(
 }
 
 /**
- * Stores a signature of a stored part, and writes it to the audit log. A valid one by the same
- * approver stays, so that signing again changes nothing. Returns who has signed. Throws Invalid if
- * the signature is not valid now. Call it within a transaction.
+ * Stores a signature of a stored part, and writes it to the audit log. The part is approved once
+ * enough approvers have signed it. A valid signature by the same approver stays, so that signing
+ * again changes nothing. Returns who has signed. Throws Invalid if the signature is not valid now.
+ * Call it within a transaction.
  */
 export function addSignature(
   snapshot: Snapshot,
   { part, signature, caller }: { part: string; signature: ApprovalSignature; caller: string },
   { approvers, now }: Verified & { approvers: Approvers },
 ): { by: string[]; isNew: boolean } {
-  const { awaitingApproval } = snapshot;
-  const signers = () => validSignatures(snapshot, part, { approvers, now }).map(({ name }) => name);
-  const isNew = !signers().includes(signature.name);
-  if (!isNew) return { by: signers(), isNew };
-  awaitingApproval.sign(part, signature);
-  const by = signers();
-  if (!by.includes(signature.name)) {
+  const { holds } = snapshot;
+  const valid = () => validSignatures(snapshot, part, { approvers, now });
+  const isNew = !valid().some(({ name }) => name === signature.name);
+  if (isNew) holds.sign(part, signature);
+  const signed = valid();
+  const by = signed.map(({ name }) => name);
+  if (isNew && !by.includes(signature.name)) {
     throw new Invalid(
       `the signature of ${signature.name} is not valid for what awaits approval now`,
       {
@@ -144,13 +144,28 @@ export function addSignature(
       },
     );
   }
+  if (by.length >= approvers.need) {
+    const number = Math.min(...signed.map((one) => one.number));
+    const { reason } = signature;
+    const plan = holds.wholeOf(part);
+    holds.decide({
+      id: part,
+      plan,
+      verdict: 'approved',
+      at: now,
+      by: by.join(', '),
+      reason,
+      number,
+    });
+  }
+  if (!isNew) return { by, isNew };
   const { name, at, reason } = signature;
   const evidence = `ed25519 ${signature.signature}`;
   const about = storedPart(snapshot, part);
   const statement = statementOf(snapshot, about, { approvers, name, at, reason });
-  const signed = { evidence, statement, signer: approvers.keys[name] ?? null };
+  const proof = { evidence, statement, signer: approvers.keys[name] ?? null };
   const decision = { at, what: 'approve', name, reason, about: part, as: caller };
-  addDecision(snapshot, { ...decision, ...signed });
+  addDecision(snapshot, { ...decision, ...proof });
   return { by, isNew };
 }
 
@@ -159,8 +174,8 @@ function validSignatures(
   snapshot: Snapshot,
   part: string,
   { approvers, now }: { approvers: Approvers; now: number },
-): StoredSignature[] {
-  const found = snapshot.awaitingApproval
+) {
+  const found = snapshot.holds
     .signatures(part)
     .filter(({ at }) => at > now - weekMs && at <= now + aheadMs);
   if (found.length === 0) return [];
@@ -173,9 +188,8 @@ function validSignatures(
   });
 }
 
-function storedPart({ awaitingApproval }: Snapshot, part: string): SignedPart {
-  const whole = awaitingApproval.wholeOf(part) ?? part;
-  return { whole, part, changes: awaitingApproval.shown(part) };
+function storedPart({ holds }: Snapshot, part: string): SignedPart {
+  return { whole: holds.wholeOf(part), part, changes: holds.toSign(part) };
 }
 
 function statementOf(

@@ -92,7 +92,6 @@ function decideOne(deciding: Deciding, key: Key): number {
   const name = displayNameOf(meta, key, states);
   staging.forgetNoticed(type.name, name);
   guarded.forget(type.name, key);
-  guarded.deferred.forget(type.name, key);
   for (const problem of problems) tally.notice(name === key ? problem : { ...problem, key: name });
   const isNews = recordedFields.some((field) => note?.[field] !== recorded?.[field]);
   if (note && (changes.length > 0 || isNews)) {

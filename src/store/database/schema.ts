@@ -117,36 +117,36 @@ const schema = `
     primary key (kind, key, class, part, target)
   ) without rowid;
 
-  -- The changes that guards withheld. People who are not recorded yet are found by 'ids', those of
-  -- the source; 'stated' tells whether the CRM stated it, or the mirror concluded it.
-  create table held (
-    batch text not null, kind text not null, key text not null,
-    op text not null, part text not null, target text not null, guard text not null,
-    body text not null default '', ids text not null default '[]', stated integer not null,
-    primary key (batch, kind, key, op, part, target)
+  -- The changes that await a decision, and the latest one about each (store/holds). People who are
+  -- not recorded yet are found by 'ids', those of the source. 'stated' tells whether the CRM stated
+  -- it, or the mirror concluded it; 'undoes' is the run that it undoes, or ''; 'is_listed' tells
+  -- whether a run has planned it that listed the platform, and 'wanted' whether the last run that
+  -- could tell has.
+  create table hold (
+    id integer primary key, guard text not null, kind text not null, key text not null,
+    op text not null, part text not null, target text not null, body text not null,
+    ids text not null, stated integer not null, undoes text not null,
+    is_listed integer not null, wanted integer not null default 1,
+    at integer not null, platform_at integer, decision text, ended_at integer
+  );
+  create index hold_by_key on hold (kind, key);
+  create index hold_open on hold (guard, key) where ended_at is null;
+  create index hold_decided on hold (decision) where decision is not null;
+  create index hold_ended on hold (ended_at) where ended_at is not null;
+  create table listed (
+    list text not null, hold integer not null, primary key (list, hold)
   ) without rowid;
-  -- A person decides about a plan, or about a part of it: 'whole' is the plan that it is a part of.
+  create index listed_by_hold on listed (hold);
   create table held_plan (
-    plan text primary key, batch text not null,
-    mode text not null, at integer not null, current integer not null, whole text
+    plan text primary key, number integer not null, at integer not null, undoes text
   ) without rowid;
-  create table approval (
-    plan text primary key, at integer not null, ended_at integer,
-    decided_by text not null, reason text, approvals_given integer
+  create table decision (
+    id text primary key, plan text not null, verdict text not null, at integer not null,
+    decided_by text not null, reason text, number integer not null, ended_at integer
   ) without rowid;
   create table approval_signature (
-    plan text not null, name text not null, at integer not null, reason text,
-    signature text not null, approvals_given integer, primary key (plan, name)
-  ) without rowid;
-  create table rejection (
-    plan text primary key, at integer not null, decided_by text not null, reason text not null
-  ) without rowid;
-  -- A record that awaits approval continues to do so when the count falls below the guard's limit;
-  -- a stated opt-out separately for each channel, and for a limited time.
-  create table standing (
-    guard text not null, kind text not null, key text not null, part text not null default '',
-    at integer, platform_at integer, stated integer not null,
-    primary key (guard, kind, key, part)
+    decision text not null, name text not null, at integer not null, reason text,
+    signature text not null, number integer not null, primary key (decision, name)
   ) without rowid;
 
   -- The reports of opt-outs to the CRM (store/tables/opt-out-reports.ts).

@@ -108,26 +108,13 @@ export const stagingTables = `
   );
   create index temp.planned_in_order on planned (phase, kind, key);
   create index temp.planned_by_guard on planned (guard, key) where guard is not null;
-  create temp table withheld (
-    kind text not null, key text not null, op text not null, part text not null,
-    target text, body text not null, phase integer not null, guard text not null,
-    stated integer not null
+  create temp table judged (
+    guard text not null, kind text not null, key text not null, op text not null,
+    part text not null, target text, body text not null, phase integer not null,
+    stated integer not null, withdraws integer not null, "is" text not null, by text
   );
-  create index temp.withheld_by_guard on withheld (guard, key, kind);
-  create index temp.withheld_by_key on withheld (kind, key);
-  create temp table passed (
-    guard text not null, key text not null, kind text not null, part text not null,
-    approved text, withdraws integer not null, primary key (guard, key, kind, part)
-  ) without rowid;
-  create temp table refused (
-    guard text not null, key text not null, kind text not null, op text not null,
-    part text not null, primary key (guard, key, kind, op, part)
-  ) without rowid;
-  create temp table deferred (
-    guard text not null, key text not null, kind text not null, op text not null,
-    part text not null, by text not null, primary key (guard, key, kind, op, part)
-  ) without rowid;
-  create index temp.deferred_by_key on deferred (kind, key);
+  create index temp.judged_by_guard on judged (guard, key, kind, "is");
+  create index temp.judged_by_key on judged (kind, key);
   create temp table fresh_id (
     length integer not null, id text not null, primary key (length, id)
   ) without rowid;

@@ -145,11 +145,11 @@ function notedIn(db: Statements) {
 
 function undecidingIn(db: Statements) {
   const listed = 'in (select value from json_each(?))';
-  const undecide = ['planned', 'noted', 'noticed', 'forgotten', 'withheld', 'deferred'].map(
-    (name) =>
-      db.run<[RecordTypeName, keys: readonly Key[]]>(
-        `delete from temp.${name} where kind = ? and key ${listed}`,
-      ),
+  const undecide = ['planned', 'noted', 'noticed', 'forgotten', 'judged'].map((name) =>
+    db.run<[RecordTypeName, keys: readonly Key[]]>(
+      `delete from temp.${name} where kind = ? and key ${listed}
+         ${name === 'judged' ? 'and "is" <> \'passed\'' : ''}`,
+    ),
   );
   const unremark = db.run<[keys: readonly Key[]]>(
     `delete from temp.remarked where body ->> '$.key' ${listed}`,

@@ -27,12 +27,3 @@ export function approvalCounterIn(db: Statements): () => number {
      returning cast(value as integer)`,
   );
 }
-
-/** Returns an SQL condition: a row of `change` was journaled after one of `approval` was given. */
-export function isAfter(change: string, approval: string): string {
-  return `${change}.${orderColumn} >= ${approval}.${orderColumn}`;
-}
-
-export function isAfterThis(change: string): string {
-  return `${change}.${orderColumn} >= @approvalsGiven`;
-}

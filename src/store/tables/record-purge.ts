@@ -35,8 +35,10 @@ export function purgeIn(db: Statements) {
     problems: from('problem'),
     changes: from('change'),
     absences: from('absence'),
-    held: from('held'),
-    standing: from('standing'),
+    listed: db.run<[RecordTypeName, Key]>(
+      'delete from listed where hold in (select id from hold where kind = ? and key = ?)',
+    ),
+    held: from('hold'),
     returned: from('returned'),
     unaudited: db.run<[Key]>('delete from unaudited where key = ?'),
     stated: db.run<RecordName & { ids: readonly string[] }>(
@@ -45,7 +47,7 @@ export function purgeIn(db: Statements) {
            select value from json_each(@ids)
            union select id from stated where kind = @kind and key = @key and id <> ''))`,
     ),
-    emptyPlans: db.run<[]>('delete from held_plan where batch not in (select batch from held)'),
+    emptyPlans: db.run<[]>('delete from held_plan where plan not in (select list from listed)'),
     mentions: db.run<RecordName>(withoutFormer),
   };
   const isBusy = db.number<[]>('pragma wal_checkpoint(truncate)');
@@ -58,15 +60,14 @@ export function purgeIn(db: Statements) {
       drop.duplicates(kind, key);
       drop.unaudited(key);
       drop.stated({ kind, key, ids });
+      drop.listed(kind, key);
       const dropped = {
         recorded: drop.recorded(kind, key),
         origins: drop.origins(kind, key),
         problems: names.reduce((sum, name) => sum + drop.problems(kind, name), 0),
         changes: drop.changes(kind, key),
         absences: drop.absences(kind, key),
-        // The changes that the newest plan shows as withheld are in both tables and are counted
-        // once.
-        held: Math.max(drop.held(kind, key), drop.standing(kind, key)),
+        held: drop.held(kind, key),
         returned: drop.returned(kind, key),
       };
       drop.emptyPlans();

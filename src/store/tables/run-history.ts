@@ -12,7 +12,7 @@ import {
 } from '../database/key-range.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
-import { isAfter } from './approval-order.ts';
+import { orderColumn } from './approval-order.ts';
 import { chunksOfRun, plannedAgain } from './journal.ts';
 
 /** A recorded run; times are in milliseconds since the epoch. */
@@ -119,15 +119,15 @@ export interface KeptChange extends Pick<
   endedAt: number | null;
 }
 
-/** Returns a column of the approval that let a change pass, unless the plan was approved again. */
+/** Returns a column of the approval that let a change pass, unless the same was approved again. */
 function ofApproval(column: string): string {
-  return `(select a.${column} from approval a
-    where a.plan = change.approved and ${isAfter('change', 'a')})`;
+  return `(select a.${column} from decision a
+    where a.id = change.approved and change.${orderColumn} >= a.number)`;
 }
 
 const keptColumns = `kind, key, op, part, state, reason, fix, planned_at plannedAt,
   sent_at sentAt, ended_at endedAt,
-  ${ofApproval('plan')} approvedPlan, ${ofApproval('decided_by')} approvedBy,
+  ${ofApproval('id')} approvedPlan, ${ofApproval('decided_by')} approvedBy,
   ${ofApproval('reason')} approvedFor`;
 
 export function outcomesIn(db: Statements) {
@@ -219,14 +219,10 @@ export function historyIn(db: Statements) {
  * a caller may pause, and other statements may run.
  */
 function keysIn(db: Statements) {
-  const tables = ['recorded', 'origin', 'problem', 'change', 'stated'];
+  const tables = ['recorded', 'origin', 'problem', 'change', 'stated', 'hold'];
   const ranges = rangesBy(db, { column: 'key', of: tables, where: 'kind = @kind' });
   const selects = tables.map((table) => `select key from ${table} where ${inRange(table)}`);
-  const keys = db.values<RecordRange, Key>(
-    `${selects.join(' union ')} union select key from held
-       where ${inRange('held')} and batch in (select batch from held_plan)
-     order by key`,
-  );
+  const keys = db.values<RecordRange, Key>(`${selects.join(' union ')} order by key`);
   return function* (kind: RecordTypeName): Generator<Key> {
     for (const range of ranges({ kind })) yield* keys(range);
   };

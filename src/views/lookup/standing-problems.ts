@@ -2,7 +2,12 @@
  * Reads from the snapshot which problems the last runs recorded, what guards withhold, and who
  * decided about it.
  */
-import { type GuardClass, guardNames, guardClasses } from '../../domain/guard-classes.ts';
+import {
+  type GuardClass,
+  guardNames,
+  guardClasses,
+  timedGuards,
+} from '../../domain/guard-classes.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
@@ -14,8 +19,7 @@ import { byWords } from '../../compose/output/decision-words.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Config } from '../../config/config.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
-import { approvalsInForce } from '../../engine/guard/signed-approvals.ts';
-import type { RecordDecision } from '../../store/guards/plan-approvals.ts';
+import { approvalIds } from '../../engine/guard/signed-approvals.ts';
 import { instant } from '../../compose/output/format-values.ts';
 
 /** A problem of one record. The address and the value may be personal data. */
@@ -55,7 +59,7 @@ export function standingGroups(snapshot: Snapshot): ProblemGroup[] {
     found.add(kind, refusedReports(optOutReports.rejected(kind, most)));
   }
   // A group for each guard with changes that await approval.
-  const plans = snapshot.awaitingApproval.current();
+  const plans = snapshot.holds.current();
   for (const guard of guardNames) {
     const [plan] = plans.toSorted((a, b) => b.held[guard] - a.held[guard]);
     if (!plan || plan.held[guard] === 0) continue;
@@ -84,10 +88,10 @@ function awaits({ plan, undoes }: { plan: string; undoes: string | null }) {
 /** Yields every recorded problem. What is approved waits for a run, and says so. */
 export function* standingProblems(
   snapshot: Snapshot,
-  approvalOf: ApprovalOf,
+  inForce: readonly string[],
 ): Generator<StandingProblem> {
   const { problems, ranges, optOutReports } = snapshot;
-  yield* heldChanges(snapshot, approvalOf);
+  yield* heldChanges(snapshot, inForce);
   for (const kind of kinds) {
     for (const range of ranges.ofProblems(kind)) {
       const rows = problems.counted.list(range).filter((one) => one.class !== 'held');
@@ -107,23 +111,22 @@ export function* standingProblems(
 
 const nowhere = { place: null, option: null, value: null };
 
-function* heldChanges(snapshot: Snapshot, approvalOf: ApprovalOf): Generator<StandingProblem> {
-  const told = new Set<string>();
-  for (const { plan, since, undoes } of snapshot.awaitingApproval.current()) {
-    for (const { kind, key, op, part } of snapshot.awaitingApproval.changes(plan, most)) {
-      const name = JSON.stringify([kind, key, op, part]);
-      if (told.has(name)) continue;
-      told.add(name);
+function* heldChanges(snapshot: Snapshot, inForce: readonly string[]): Generator<StandingProblem> {
+  const { holds } = snapshot;
+  const told = new Set<number>();
+  for (const { plan, since, undoes } of holds.current()) {
+    for (const { id, kind, key, op, part, verdict, by, reason } of holds.rows(plan, inForce)) {
+      if (told.has(id)) continue;
+      told.add(id);
       const about = { class: 'held', kind, cause: 'awaiting-approval', ...nowhere } as const;
       const crmIds = idsOf(snapshot, kind, key);
-      const approval = approvalOf({ kind, key, op, part });
       yield {
         ...about,
         key,
         part: [op, part].join(' ').trim(),
-        ...(approval
+        ...(verdict === 'approved'
           ? {
-              reason: `approved${byWords(approval)}, waits for a run`,
+              reason: `approved${byWords({ by: by ?? '', reason })}, waits for a run`,
               fix: 'the next run makes it',
             }
           : awaits({ plan, undoes })),
@@ -144,42 +147,46 @@ export function heldChangesOf(
   snapshot: Snapshot,
   { key, config, now }: { key: Key; config: Config; now: number },
 ) {
-  const { awaitingApproval } = snapshot;
-  const { guards, approvers } = config;
-  const inForce = approvalsInForce(snapshot, { approvers, now });
-  const decisions = awaitingApproval
-    .decisionsOn('contact', key, now - weekMs)
-    .filter(({ is, plan }) => is === 'rejected' || inForce.some((one) => one.plan === plan));
+  const inForce = approvalIds(snapshot, { approvers: config.approvers, now });
+  const all = snapshot.holds.of('contact', key, inForce);
   return guardClasses.flatMap(({ id: guard, configKey }) => {
-    const { holdForMs } = guards[configKey];
-    return awaitingApproval.of(guard, key).map(({ part, at }) => ({
-      guard: configKey,
-      /** Null if the guard withholds all changes of the person that it counts. */
-      channel: part === '' ? null : part,
-      since: at === 0 ? null : instant(at),
-      /** The time from which a run applies it without approval, if the CRM still states it. */
-      until: holdForMs === undefined || at === 0 ? null : instant(at + holdForMs),
-      /** The approvals and rejections in force. */
-      decisions: decisions
-        .filter((one) => one.guard === guard && (part === '' || one.part === part))
-        .map((one) => ({
-          is: one.is,
-          op: one.op,
-          channel: one.part,
-          plan: one.plan,
-          by: one.by,
-          reason: one.reason,
-          at: instant(one.at),
-          until: instant(one.at + (one.is === 'approved' ? weekMs : rejectedForMs)),
-        })),
-    }));
+    const { holdForMs } = config.guards[configKey];
+    // Only a class with a holding time holds each channel separately.
+    const isTimed = timedGuards.has(guard);
+    const rows = all.filter((one) => one.guard === guard);
+    return [...Map.groupBy(rows, ({ part }) => (isTimed ? part : null))].map(([channel, held]) => {
+      const since = Math.min(...held.map((one) => one.since));
+      return {
+        guard: configKey,
+        /** Null if the guard withholds all changes of the person that it counts. */
+        channel,
+        since: instant(since),
+        /** The time from which a run applies it without approval, if the CRM still states it. */
+        until: holdForMs === undefined ? null : instant(since + holdForMs),
+        /** The approvals and rejections in force. */
+        decisions: held.flatMap(({ verdict: is, op, part, decision, by, reason, decidedAt }) =>
+          is === null || decision === null || decidedAt === null
+            ? []
+            : {
+                is,
+                op,
+                channel: part,
+                plan: decision,
+                by: by ?? '',
+                reason,
+                at: instant(decidedAt),
+                until: instant(decidedAt + (is === 'approved' ? weekMs : rejectedForMs)),
+              },
+        ),
+      };
+    });
   });
 }
 
 /** Formats these changes, each with the decisions about it. */
 export function heldLines(held: readonly ReturnType<typeof heldChangesOf>[number][]): string[] {
   return held.flatMap(({ guard, channel, since, until, decisions }) => {
-    const when = since === null ? '' : ` since ${since}`;
+    const when = ` since ${since}`;
     const ask = decisions.length > 0 ? '' : ': `status` names the plan to approve';
     const line =
       until === null
@@ -194,29 +201,4 @@ export function heldLines(held: readonly ReturnType<typeof heldChangesOf>[number
     });
     return [line, ...decided];
   });
-}
-
-/** Returns the approval in force of a change; undefined if it awaits a decision. */
-export type ApprovalOf = (change: {
-  kind: RecordTypeName;
-  key: Key;
-  op: string;
-  part: string;
-}) => RecordDecision | undefined;
-
-/** Reads which approvals are in force. `now` is in milliseconds since the epoch. */
-export function approvalFinder(
-  snapshot: Snapshot,
-  verified: Parameters<typeof approvalsInForce>[1],
-): ApprovalOf {
-  const inForce = new Set(approvalsInForce(snapshot, verified).map(({ plan }) => plan));
-  if (inForce.size === 0) return () => undefined;
-  const after = verified.now - weekMs;
-  return ({ kind, key, op, part }) =>
-    snapshot.awaitingApproval
-      .decisionsOn(kind, key, after)
-      .findLast(
-        (one) =>
-          one.is === 'approved' && inForce.has(one.plan) && one.op === op && one.part === part,
-      );
 }

@@ -37,7 +37,7 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { examine, type Examined } from '../../engine/examine-person.ts';
 import { memberOf, openIn, storedCanaries } from '../../engine/guard/canaries.ts';
 import { tellCanary } from '../../engine/report/canary-text.ts';
-import { weekMs } from '../../engine/report/guard-rules.ts';
+import { approvalIds } from '../../engine/guard/signed-approvals.ts';
 import { rejectedForMs } from '../../engine/report/guard-text.ts';
 import { absenceRulesOf } from '../../compose/mirror-parts.ts';
 import type { Assembled, Shell } from '../../compose/process-shell.ts';
@@ -45,7 +45,7 @@ import { approvalOf } from '../../compose/output/decision-words.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
 import { absenceOf, successorsOf } from '../lookup/missing-people.ts';
 import { masked, maskedText, type Names } from '../lookup/person-names.ts';
-import { approvalFinder, heldChangesOf } from '../lookup/standing-problems.ts';
+import { heldChangesOf } from '../lookup/standing-problems.ts';
 import { answersOf } from './person-answers.ts';
 import { listEntries, type Missing, recordsOf } from './person-records.ts';
 import { describeRows, membershipOf, storedRow } from './recorded-rows.ts';
@@ -514,40 +514,27 @@ function channelsOf({ snapshot }: Reading, { examined: { decision, states }, rul
 
 /** Returns what awaits a decision, and the decisions in force. */
 function decisionsAbout({ snapshot, config, key, now }: Reading) {
-  const { awaitingApproval } = snapshot;
-  const approved = approvalFinder(snapshot, { approvers: config.approvers, now });
-  const waiting = awaitingApproval.waitingOf(kind, key).map(({ guard, op, part }) => {
-    const by = approved({ kind, key, op, part });
+  const inForce = approvalIds(snapshot, { approvers: config.approvers, now });
+  const all = snapshot.holds.of(kind, key, inForce).map((hold) => {
+    const { guard, op, part: channel, verdict, by, reason, decidedAt } = hold;
     const { configKey } = guardRows[guard];
     const { holdForMs } = config.guards[configKey];
-    const since = awaitingApproval
-      .of(guard, key)
-      .find((one) => one.part === '' || one.part === part);
-    const isEnding = !by && holdForMs !== undefined && since !== undefined && since.at > 0;
+    /** When a rejection ends, or when an opt-out needs no approval any more; null if never. */
+    let until: number | undefined;
+    if (verdict === 'rejected') until = (decidedAt ?? 0) + rejectedForMs;
+    else if (verdict === null && holdForMs !== undefined) until = hold.since + holdForMs;
     return {
-      is: by ? 'approved' : 'waiting',
+      is: verdict ?? 'waiting',
       guard: configKey,
       op,
-      channel: part,
-      by: by?.by ?? null,
-      reason: by?.reason ?? null,
-      /** When a rejection ends, or when an opt-out needs no approval any more; null if never. */
-      until: isEnding ? instant(since.at + holdForMs) : null,
-    };
-  });
-  const rejected = awaitingApproval
-    .decisionsOn(kind, key, now - weekMs)
-    .filter(({ is }) => is === 'rejected')
-    .map(({ guard, op, part, by, reason, at }) => ({
-      is: 'rejected',
-      guard: guardRows[guard].configKey,
-      op,
-      channel: part,
+      channel,
       by,
       reason,
-      until: instant(at + rejectedForMs),
-    }));
-  return [...waiting, ...rejected];
+      until: instantOrNull(until),
+    };
+  });
+  const isRejected = ({ is }: { is: string }) => is === 'rejected';
+  return [...all.filter((one) => !isRejected(one)), ...all.filter(isRejected)];
 }
 
 const reasoned = storedJson<{ cause?: string; shown?: string }>('a planned change');
@@ -569,7 +556,8 @@ function canariesAbout(
     const own = sends.filter((change) => change.guard === guard && !isStated(change));
     if (own.length === 0) return [];
     // Until all of the slice is changed, nobody knows better than the hash.
-    const isSent = () => guarded.canary.sent(guard, canary.run).some((one) => one.key === key);
+    const isSent = () =>
+      guarded.canary.sent({ guard, run: canary.run }).some((one) => one.key === key);
     /** Whether the person is in the slice. */
     const member = memberOf(canary)(key) && (canary.state === 'applying' || isSent());
     /** Whether a change of the person waits for the slice. */

@@ -4,7 +4,7 @@ import { changeName } from '../../compose/output/change-words.ts';
 import { byWords } from '../../compose/output/decision-words.ts';
 import { maskedText } from '../lookup/person-names.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
-import { approvalFinder } from '../lookup/standing-problems.ts';
+import { approvalIds } from '../../engine/guard/signed-approvals.ts';
 import type { Section, Text } from '../sections.ts';
 
 const kind = 'contact';
@@ -15,25 +15,26 @@ const looked = 1_000;
 /** Returns a section for each list, with the first of its people. */
 export function waitingSections({ snapshot, names, config, now }: Seen): Section[] {
   if (!snapshot) return [{ none: 'There is no snapshot yet.' }];
-  const { retryLater, awaitingApproval } = snapshot;
+  const { retryLater, holds } = snapshot;
   const person = (key: Key, ...rest: Text[]): Text =>
     [{ record: { kind, key }, name: names({ kind, key }) } as const, ' ', ...rest].flat();
   const problem = ({ key, part, reason }: { key: Key; part: string; reason: string }): Text => {
     const text = maskedText(reason, names);
     return person(key, text.startsWith(`${part}: `) ? text : `${part}: ${text}`);
   };
-  const approvalOf = approvalFinder(snapshot, { approvers: config.approvers, now });
-  const changes = awaitingApproval
+  const inForce = approvalIds(snapshot, { approvers: config.approvers, now });
+  const changes = holds
     .current()
-    .flatMap(({ plan }) => awaitingApproval.changes(plan, looked))
-    .filter((change) => change.kind === kind)
-    .map((change) => ({ ...change, approval: approvalOf(change) }));
+    .flatMap(({ plan }) => holds.rows(plan, inForce, { most: looked }))
+    .filter((change) => change.kind === kind);
   const decided = (isApproved: boolean): Text[] =>
     changes
-      .filter(({ approval }) => isApproved === (approval !== undefined))
+      .filter(({ verdict }) => isApproved === (verdict === 'approved'))
       .slice(0, listed)
-      .map(({ key, op, part, approval }) => {
-        const end = approval ? `: approved${byWords(approval)}, waits for a run` : '';
+      .map(({ key, op, part, by, reason: why }) => {
+        const end = isApproved
+          ? `: approved${byWords({ by: by ?? '', reason: why })}, waits for a run`
+          : '';
         const where: Text = part === '' ? [] : [': ', { channel: part }];
         return person(key, changeName(op, false), where, end);
       });

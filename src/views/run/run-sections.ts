@@ -311,7 +311,7 @@ function approvalLines(summary: Summary, mirror: Mirror, config: string): string
         return `${who}: ${how}`;
       // From then on, held opt-outs are applied without approval.
       const by = clock.now() - holdForMs;
-      const since = snapshot.awaitingApproval.oldest(guard, { by, aheadMs: aheadOf(mirror) });
+      const since = snapshot.holds.oldest(guard, { by, aheadMs: aheadOf(mirror) });
       return `${who}: ${how}; ${sayEnd((since ?? clock.now()) + holdForMs)}`;
     });
 }
@@ -325,7 +325,7 @@ function howToApprove(
   const { undoes } = summary;
   // What stands in backticks is not broken at the end of a line.
   const quoted = (words: string): string => `\`${commandLine(words, config)}\``;
-  const current = snapshot.awaitingApproval
+  const current = snapshot.holds
     .current()
     .filter((one) => one.held[guard] > 0 && (one.undoes === null) === (undoes === undefined));
   const { heldAs = summary.plan } = summary;

@@ -25,7 +25,11 @@ import { unfinishedIn } from '../../engine/erasure/pending/unfinished-erasures.t
 import { openIn, storedCanaries } from '../../engine/guard/canaries.ts';
 import { pastLimit } from '../../engine/guard/guard-population.ts';
 import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
-import { approvalsInForce, pendingApprovals } from '../../engine/guard/signed-approvals.ts';
+import {
+  approvalIds,
+  approvalsInForce,
+  pendingApprovals,
+} from '../../engine/guard/signed-approvals.ts';
 import { seenLimits } from '../../engine/plan/run-forecast.ts';
 import { rejectedForMs } from '../../engine/report/guard-text.ts';
 import { tellCanary, type ToldCanary } from '../../engine/report/canary-text.ts';
@@ -368,36 +372,36 @@ function readOptOuts(snapshot: Snapshot, { config, names }: Seen) {
 }
 
 function tellHeld(snapshot: Snapshot, { names, now, config }: Seen) {
-  const { awaitingApproval } = snapshot;
-  const inForce = approvalsInForce(snapshot, { approvers: config.approvers, now });
+  const { holds } = snapshot;
+  const inForce = approvalIds(snapshot, { approvers: config.approvers, now });
   const { aheadMs = null } = storedDifference(snapshot.meta) ?? {};
   const passesAt = (plan: string, counts: Record<GuardClass, number>): number | undefined => {
     const ends = [...timedGuards].flatMap((guard) => {
       if (counts[guard] === 0) return [];
-      const since = awaitingApproval.oldest(guard, { plan, aheadMs });
+      const since = holds.oldest(guard, { plan, aheadMs });
       const { holdForMs = 0 } = config.guards[guardRows[guard].configKey];
       return since === undefined ? [] : [since + holdForMs];
     });
     return ends.toSorted((a, b) => a - b)[0];
   };
-  return awaitingApproval.current().map(({ plan, since, undoes, held: counts }) => {
-    const changes = awaitingApproval.changes(plan, changesShown);
-    /** Those that nobody has approved, by guard class. */
-    const undecided = awaitingApproval.undecided(plan, inForce);
+  return holds.current().map(({ plan, since, undoes, held: counts }) => {
+    const changes = holds.rows(plan, inForce, { most: changesShown });
+    const { undecided, ready } = holds.counts(plan, inForce);
     return {
       plan,
       /** Whether all of it is approved, under this plan or another, so that no action is needed. */
       approved: !isAnyLeft(undecided),
       since: instant(since),
       ...counts,
+      /** Those that nobody has approved, by guard class. */
       undecided,
       /** Those with an approved change that waits for a run, by guard class. */
-      ready: awaitingApproval.countApproved(plan, inForce),
+      ready,
       /** The time from which changes of timed classes pass without approval; null: none are. */
       optOutsUntil: instantOrNull(passesAt(plan, counts)),
       /** The first changes that await approval, and how many more there are. */
-      changes: changes.map(({ op, part, ...record }) => ({ key: names(record), op, part })),
-      more: awaitingApproval.countChanges(plan) - changes.length,
+      changes: changes.map(({ kind, key, op, part }) => ({ key: names({ kind, key }), op, part })),
+      more: holds.countRows(plan) - changes.length,
       /** The run that a plan of `undo` undoes. Only that command makes its changes. */
       ...(undoes !== null && { undoes }),
     };
@@ -405,34 +409,31 @@ function tellHeld(snapshot: Snapshot, { names, now, config }: Seen) {
 }
 
 function tellDecisions(snapshot: Snapshot, { now, config }: Seen) {
-  const { awaitingApproval } = snapshot;
+  const { holds } = snapshot;
   return {
     approvals: approvalsInForce(snapshot, { approvers: config.approvers, now }).map(
-      ({ plan, whole, at, by, reason }) => ({
+      ({ id, plan, at, by, reason }) => ({
         /** The plan that was approved. */
-        plan: whole ?? plan,
+        plan,
         /** The hash of the approved part; null if the whole plan was approved. */
-        part: whole === null ? null : plan,
+        part: id === plan ? null : id,
         at: instant(at),
         until: instant(at + weekMs),
-        /** Null if it was given by a version that did not store it. */
         by,
         reason,
       }),
     ),
-    rejections: awaitingApproval
-      .rejections()
-      .map(({ plan: part, whole: plan, at, by, reason }) => ({
-        /** The plan whose changes were rejected. */
-        plan,
-        /** The hash of the rejected part, under which the rejection can be taken back. */
-        part,
-        ...awaitingApproval.left(part),
-        at: instant(at),
-        until: instant(at + rejectedForMs),
-        by,
-        reason,
-      })),
+    rejections: holds.rejections().map(({ id: part, plan, at, by, reason }) => ({
+      /** The plan whose changes were rejected. */
+      plan,
+      /** The hash of the rejected part, under which the rejection can be taken back. */
+      part,
+      ...holds.counts(part, []).held,
+      at: instant(at),
+      until: instant(at + rejectedForMs),
+      by,
+      reason,
+    })),
   };
 }
 

@@ -43,8 +43,8 @@ describe('a change held by a full run stays held in the next ones', () => {
       });
     }
     expect(deletes(stage)).toBe(0);
-    const { awaitingApproval } = stage.snapshot;
-    expect(awaitingApproval.current()).toMatchObject([{ held: { delete: 3, opt_in: 0 } }]);
+    const { holds } = stage.snapshot;
+    expect(holds.current()).toMatchObject([{ held: { delete: 3, opt_in: 0 } }]);
   });
 
   test('together with new people', async () => {
@@ -100,7 +100,7 @@ describe('an approval of changes held since earlier runs', () => {
         status: 'done',
         contacts: { applied: { delete: 3 }, held: { delete: 0 } },
       });
-      expect(stage.snapshot.awaitingApproval.left(last.plan)).toMatchObject({
+      expect(stage.snapshot.holds.counts(last.plan, []).held).toMatchObject({
         delete: 0,
         opt_in: 0,
       });
@@ -120,7 +120,7 @@ describe('an approval of changes held since earlier runs', () => {
       const { contacts, plan } = await stage.sync();
       expect(contacts.held.delete).toBe(1);
       expect(deletes(stage)).toBe(gone);
-      expect(stage.snapshot.awaitingApproval.left(plan)).toMatchObject({ delete: 1, opt_in: 0 });
+      expect(stage.snapshot.holds.counts(plan, []).held).toMatchObject({ delete: 1, opt_in: 0 });
     }
   });
 
@@ -154,8 +154,9 @@ describe('people flagged by the CRM whose deletion is approved', () => {
     const { plan } = await stage.sync();
     await stage.sync({ mode: 'fast' });
     approve(stage, plan);
-    const { undecided, current, approvals } = stage.snapshot.awaitingApproval;
-    expect(current().filter((one) => isAnyLeft(undecided(one.plan, approvals(0))))).toEqual([]);
+    const { counts, current, approvals } = stage.snapshot.holds;
+    const ids = approvals(0).map(({ id }) => id);
+    expect(current().filter((one) => isAnyLeft(counts(one.plan, ids).undecided))).toEqual([]);
     expect(await stage.sync(options)).toMatchObject({
       status: 'done',
       contacts: { applied, held: { delete: 0 } },
@@ -177,7 +178,7 @@ test('what a later round withholds is shown by the next run, and approved there'
   // The old addresses wait until the new ones exist.
   const first = await stage.sync();
   expect(first.contacts).toMatchObject({ applied: { create: 4 }, held: { delete: 4 } });
-  expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
+  expect(stage.snapshot.holds.current()).toEqual([]);
   expect(first.problems[0]?.fix).toMatch(/a run will ask for approval$/);
   const next = await stage.sync();
   expect(next.problems[0]?.fix).toContain(`crm-mirror approve ${next.plan}`);
@@ -205,14 +206,14 @@ describe('what a run withholds besides the approved changes of the same plan', (
     // All that is planned has the same hash as before; the opt-ins were not shown.
     expect(run.plan).toBe(plan);
     expect(run.contacts).toMatchObject({ applied: { opt_out: 4 }, held: { opt_in: 4 } });
-    const [rest, ...others] = stage.snapshot.awaitingApproval.current();
+    const [rest, ...others] = stage.snapshot.holds.current();
     expect(others).toEqual([]);
     expect(rest).toMatchObject({ held: { opt_out: 0, opt_in: 4 } });
     expect(rest?.plan).not.toBe(plan);
     expect(run.problems[0]?.fix).toContain(`crm-mirror approve ${rest?.plan}`);
     const last = await stage.sync({ approve: approving(rest?.plan ?? '') });
     expect(last).toMatchObject({ status: 'done', contacts: { applied: { opt_in: 4 } } });
-    expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
+    expect(stage.snapshot.holds.current()).toEqual([]);
   });
 
   test.each([0, 1])(
@@ -256,7 +257,7 @@ test('what the platform refused after its approval is rejected by the hash that 
   refuse(false);
   await stage.clock.advance(hour);
   expect((await stage.sync({ mode: 'fast' })).contacts.held.delete).toBe(4);
-  const [held, ...others] = stage.snapshot.awaitingApproval.current();
+  const [held, ...others] = stage.snapshot.holds.current();
   expect(others).toEqual([]);
   const decision = { at: stage.clock.now(), by: 'ann', reason: 'not ours' };
   const rejected = rejectPlan(stage.snapshot, { plan: held?.plan ?? '', only: {}, decision });

@@ -61,10 +61,10 @@ test.each([0, 3, 6, 9])(
     leaving(stage);
     meanwhile(stage, isHolding(stage), nth, async () => stage.one('1000'));
     const { plan } = await stage.sync();
-    const shown = stage.snapshot.awaitingApproval.get(plan)?.held;
+    const shown = stage.snapshot.holds.get(plan)?.held;
     stage.people.push(...range(21, 22));
     await stage.sync();
-    expect(stage.snapshot.awaitingApproval.get(plan)?.held).toEqual(shown);
+    expect(stage.snapshot.holds.get(plan)?.held).toEqual(shown);
     approve(stage, plan);
     stage.writes();
     await stage.sync();
@@ -115,7 +115,7 @@ test('a change that another run holds during an approval stays held afterwards',
   });
   expect((await stage.sync()).contacts.applied['create']).toBe(4);
   expect(held).toEqual([1]);
-  expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
+  expect(stage.snapshot.holds.approvals(0)).toEqual([]);
   stage.writes();
   expect((await stage.sync({ mode: 'fast' })).contacts.held.opt_in).toBe(1);
   expect(stage.writes()).toEqual([]);
@@ -127,15 +127,15 @@ test('an approval keeps its content when the plan holds another change by then',
   // So the plan does not show this person, and the next run holds them besides the approved ones.
   meanwhile(stage, isHolding(stage), 11, async () => stage.one('1020'));
   const { plan } = await stage.sync();
-  const shown = stage.snapshot.awaitingApproval.changes(plan, 10).map(({ key }) => key);
+  const shown = stage.snapshot.holds.rows(plan, []).map(({ key }) => key);
   expect(shown).not.toContain('p20@example.com');
   approve(stage, plan);
-  stage.snapshot.awaitingApproval.dropUnwanted = () => {
+  stage.snapshot.holds.endUnwanted = () => {
     throw new Error('killed');
   };
   await expect(stage.sync()).rejects.toThrow('killed');
-  expect(stage.snapshot.awaitingApproval.changes(plan, 10).map(({ key }) => key)).toEqual(shown);
-  stage.snapshot.awaitingApproval.dropUnwanted = () => 0;
+  expect(stage.snapshot.holds.rows(plan, []).map(({ key }) => key)).toEqual(shown);
+  stage.snapshot.holds.endUnwanted = () => 0;
   expect((await stage.sync()).contacts.held.opt_in).toBe(1);
   expect(stage.emulator.world.contacts().map(({ email }) => email)).not.toContain(
     'p20@example.com',

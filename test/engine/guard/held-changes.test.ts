@@ -58,12 +58,12 @@ describe('an incomplete full run ends no approval and drops no held change', () 
     approve(stage, plan);
     phantoms.count = 1;
     expect((await stage.sync()).certificate.platform).toBe(false);
-    expect(stage.snapshot.awaitingApproval.approvals(0)).toMatchObject([{ plan }]);
-    expect(stage.snapshot.awaitingApproval.current()).toMatchObject([{ plan }]);
+    expect(stage.snapshot.holds.approvals(0)).toMatchObject([{ id: plan }]);
+    expect(stage.snapshot.holds.current()).toMatchObject([{ plan }]);
     phantoms.count = 0;
     expect((await stage.sync()).contacts.applied).toMatchObject({ delete: 4 });
-    expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
-    expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
+    expect(stage.snapshot.holds.approvals(0)).toEqual([]);
+    expect(stage.snapshot.holds.current()).toEqual([]);
   });
 
   test.each(['the first listing', 'the first delete'])(
@@ -86,10 +86,10 @@ describe('an incomplete full run ends no approval and drops no held change', () 
         anew = undefined;
       };
       expect((await stage.sync()).contacts.applied['delete']).toBeLessThan(8);
-      expect(stage.snapshot.awaitingApproval.approvals(0)).toMatchObject([{ plan }]);
+      expect(stage.snapshot.holds.approvals(0)).toMatchObject([{ id: plan }]);
       await stage.sync();
       expect(deletes(stage)).toBe(8);
-      expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
+      expect(stage.snapshot.holds.approvals(0)).toEqual([]);
     },
   );
 
@@ -99,7 +99,7 @@ describe('an incomplete full run ends no approval and drops no held change', () 
     const { plan } = await stage.sync();
     approve(stage, plan);
     await stage.sync({ firstLoad: true });
-    expect(stage.snapshot.awaitingApproval.current()).toMatchObject([{ plan }]);
+    expect(stage.snapshot.holds.current()).toMatchObject([{ plan }]);
     expect((await stage.sync()).contacts.applied).toMatchObject({ delete: 4 });
     expect(deletes(stage)).toBe(4);
   });
@@ -111,18 +111,18 @@ describe('an incomplete full run ends no approval and drops no held change', () 
     const whole = { ...stage.certificate };
     Object.assign(stage.certificate, { complete: false, why: 'cut off', fix: 'again' });
     await stage.sync({ mode });
-    expect(stage.snapshot.awaitingApproval.current()).toMatchObject([{ plan }]);
+    expect(stage.snapshot.holds.current()).toMatchObject([{ plan }]);
     Object.assign(stage.certificate, whole);
     stage.people.splice(20);
     await stage.sync({ mode });
-    expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
+    expect(stage.snapshot.holds.current()).toEqual([]);
   });
 });
 
 test('the time since a change is held does not reach back before an approval', async () => {
   const stage = await mirrored();
   const leaving = [...[0, 1, 2, 3].map(flag), ...range(4, 20)];
-  const since = () => stage.snapshot.awaitingApproval.current().map((held) => held.since);
+  const since = () => stage.snapshot.holds.current().map((held) => held.since);
   exportOf(stage, leaving);
   const first = stage.clock.now();
   const { plan } = await stage.sync();
@@ -150,7 +150,7 @@ describe('a first load and approvals end although the run fails', () => {
     expect(summary.contacts).toMatchObject({ held: { opt_in: 60 }, applied: { create: 0 } });
     approve(stage, summary.plan);
     expect((await stage.sync()).contacts.applied).toMatchObject({ create: 52 });
-    expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
+    expect(stage.snapshot.holds.approvals(0)).toEqual([]);
   });
 
   test('for templates that cannot be listed', async () => {

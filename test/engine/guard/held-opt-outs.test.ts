@@ -99,7 +99,7 @@ describe('a wrong column that opts everybody out', () => {
         contacts: { applied: { opt_out: 20 }, held: { opt_out: 0 } },
       });
       expect(countOut(stage)).toBe(20);
-      expect(stage.snapshot.awaitingApproval.oldest('opt_out')).toBeUndefined();
+      expect(stage.snapshot.holds.oldest('opt_out')).toBeUndefined();
     },
   );
 
@@ -208,7 +208,7 @@ describe('a person whose opt-out is held', () => {
     Object.assign(stage.certificate, { complete: false, why: 'cut short', fix: 'mend it' });
     const summary = await stage.sync({ mode: 'fast' });
     expect(summary.contacts.held.opt_out).toBe(20);
-    const [plan] = stage.snapshot.awaitingApproval.current();
+    const [plan] = stage.snapshot.holds.current();
     expect(summary.problems[0]?.fix).toContain(`approve ${plan?.plan}`);
     Object.assign(stage.certificate, { complete: true });
     expect(stage.writes()).toEqual([]);

@@ -63,16 +63,16 @@ describe('an approved part of a plan', () => {
     'leaves the rest in one plan, which a %s run makes, and that a later one replaces',
     async (mode) => {
       const { stage, plan } = await newcomers();
-      const { awaitingApproval } = stage.snapshot;
+      const { holds } = stage.snapshot;
       approve(stage, plan, file('1020'));
       await stage.sync({ mode });
-      expect(awaitingApproval.current()).toMatchObject([{ held: { opt_in: 3 } }]);
+      expect(holds.current()).toMatchObject([{ held: { opt_in: 3 } }]);
       await stage.sync({ mode: 'fast' });
-      expect(awaitingApproval.current()).toMatchObject([{ held: { opt_in: 3 } }]);
-      const [rest] = awaitingApproval.current();
+      expect(holds.current()).toMatchObject([{ held: { opt_in: 3 } }]);
+      const [rest] = holds.current();
       approve(stage, rest?.plan ?? '');
       expect((await stage.sync()).contacts).toMatchObject({ applied: { create: 3 } });
-      expect(awaitingApproval.current()).toEqual([]);
+      expect(holds.current()).toEqual([]);
     },
   );
 
@@ -130,13 +130,13 @@ describe('an approved part of a plan', () => {
   test('is shown with who and why', async () => {
     const { stage, plan } = await newcomers();
     approve(stage, plan, { channel: 'ch_news' });
-    const { awaitingApproval } = stage.snapshot;
-    expect(awaitingApproval.approvals(0)).toMatchObject([
-      { whole: plan, by: 'anna', reason: 'looked' },
-    ]);
-    expect(awaitingApproval.undecided(plan, awaitingApproval.approvals(0)).opt_in).toBe(4);
-    expect(awaitingApproval.get(plan)?.held.opt_in).toBe(4);
-    expect(awaitingApproval.countChanges(plan)).toBe(8);
+    const { holds } = stage.snapshot;
+    const approvals = holds.approvals(0);
+    expect(approvals).toMatchObject([{ plan, by: 'anna', reason: 'looked' }]);
+    const ids = approvals.map(({ id }) => id);
+    expect(holds.counts(plan, ids).undecided.opt_in).toBe(4);
+    expect(holds.get(plan)?.held.opt_in).toBe(4);
+    expect(holds.countRows(plan)).toBe(8);
   });
 });
 
@@ -155,7 +155,7 @@ describe('a rejected change', () => {
     expect((await stage.sync({ writes: false })).contacts.changes['create']).toBe(0);
     expect((await stage.sync({ firstLoad: true })).contacts.applied['create']).toBe(0);
     expect(stage.writes()).toEqual([]);
-    expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
+    expect(stage.snapshot.holds.current()).toEqual([]);
   });
 
   test('passes once it is approved by the hash of the rejected part', async () => {
@@ -168,7 +168,7 @@ describe('a rejected change', () => {
       status: 'done',
       contacts: { applied: { create: 3 } },
     });
-    expect(stage.snapshot.awaitingApproval.rejections()).toEqual([]);
+    expect(stage.snapshot.holds.rejections()).toEqual([]);
   });
 
   test('is another change once the CRM wants another one', async () => {
@@ -235,7 +235,7 @@ describe('a rejected change', () => {
     expect(() => reject(stage, plan, { op: 'opt_out' })).toThrow(
       '4 people to be opted out because the CRM says so cannot be rejected',
     );
-    expect(stage.snapshot.awaitingApproval.rejections()).toEqual([]);
+    expect(stage.snapshot.holds.rejections()).toEqual([]);
     await stage.clock.advance(73 * hour);
     expect((await stage.sync()).contacts.applied['opt_out']).toBe(4);
   });
@@ -264,9 +264,7 @@ describe('a rejected change', () => {
     stage.snapshot.transaction(() =>
       stage.snapshot.purge.rows('contact', 'p20@example.com', ['1020']),
     );
-    const { awaitingApproval } = stage.snapshot;
-    expect(
-      awaitingApproval.rejections().map(({ plan: part }) => awaitingApproval.left(part).opt_in),
-    ).toEqual([3]);
+    const { holds } = stage.snapshot;
+    expect(holds.rejections().map(({ id }) => holds.counts(id, []).held.opt_in)).toEqual([3]);
   });
 });

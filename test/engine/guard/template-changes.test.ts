@@ -64,7 +64,7 @@ test.each(['full', 'fast'] as const)(
       templates: { held: 0, applied: { update: 30 } },
     });
     expect((await stage.sync()).status).toBe('done');
-    expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
+    expect(stage.snapshot.holds.approvals(0)).toEqual([]);
   },
 );
 
@@ -98,13 +98,13 @@ test('held changes are kept by a run of templates alone, and dropped when nobody
   const stage = await owned();
   rewrite(stage, 0, 30, 'New');
   await stage.sync({ only: 'templates' });
-  expect(stage.snapshot.awaitingApproval.current()).toMatchObject([{ held: { template: 30 } }]);
+  expect(stage.snapshot.holds.current()).toMatchObject([{ held: { template: 30 } }]);
   expect((await stage.sync({ only: 'contacts' })).status).toBe('done');
-  expect(stage.snapshot.awaitingApproval.current()).toMatchObject([{ held: { template: 30 } }]);
+  expect(stage.snapshot.holds.current()).toMatchObject([{ held: { template: 30 } }]);
   rewrite(stage, 0, 30, 'Hello');
   expect((await stage.sync({ only: 'templates' })).status).toBe('done');
-  expect(stage.snapshot.awaitingApproval.current()).toEqual([]);
-  expect(stage.snapshot.awaitingApproval.oldest('template')).toBeUndefined();
+  expect(stage.snapshot.holds.current()).toEqual([]);
+  expect(stage.snapshot.holds.oldest('template')).toBeUndefined();
 });
 
 test.each(['500', 'timeout-after', 'timeout-before', 'garbage'])(

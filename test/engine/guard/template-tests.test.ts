@@ -60,7 +60,11 @@ describe('a template that is to be published', () => {
     const held = await stage.sync();
     expect(held).toMatchObject({ status: 'held', templates: { held: 3 } });
     expect(sent(stage)).toEqual([]);
-    stage.snapshot.awaitingApproval.approve(held.plan, {
+    const { plan } = held;
+    stage.snapshot.holds.decide({
+      id: plan,
+      plan,
+      verdict: 'approved',
       at: stage.clock.now(),
       by: 'anna',
       reason: null,

@@ -5,6 +5,11 @@ CREATE INDEX change_by_key on change (kind, key);
 CREATE INDEX change_by_run on change (run, phase, kind, key);
 CREATE INDEX change_open on change (kind, seq) where state in ('sent', 'unknown');
 CREATE INDEX change_planned on change (kind) where state = 'planned';
+CREATE INDEX hold_by_key on hold (kind, key);
+CREATE INDEX hold_decided on hold (decision) where decision is not null;
+CREATE INDEX hold_ended on hold (ended_at) where ended_at is not null;
+CREATE INDEX hold_open on hold (guard, key) where ended_at is null;
+CREATE INDEX listed_by_hold on listed (hold);
 CREATE INDEX origin_by_key on origin (kind, key);
 CREATE INDEX recorded_by_id on recorded (kind, id);
 CREATE INDEX renamed_by_key on renamed (kind, key);
@@ -24,13 +29,9 @@ CREATE TABLE absence (
     age_ms integer not null, waited_ms integer,
     primary key (kind, key)
   ) without rowid;
-CREATE TABLE approval (
-    plan text primary key, at integer not null, ended_at integer,
-    decided_by text not null, reason text, approvals_given integer
-  ) without rowid;
 CREATE TABLE approval_signature (
-    plan text not null, name text not null, at integer not null, reason text,
-    signature text not null, approvals_given integer, primary key (plan, name)
+    decision text not null, name text not null, at integer not null, reason text,
+    signature text not null, number integer not null, primary key (decision, name)
   ) without rowid;
 CREATE TABLE change (
     seq integer primary key, run text not null,
@@ -40,15 +41,22 @@ CREATE TABLE change (
     planned_at integer not null, sent_at integer, ended_at integer,
     guard text, approved text, why text, before text, approvals_given integer
   );
-CREATE TABLE held (
-    batch text not null, kind text not null, key text not null,
-    op text not null, part text not null, target text not null, guard text not null,
-    body text not null default '', ids text not null default '[]', stated integer not null,
-    primary key (batch, kind, key, op, part, target)
+CREATE TABLE decision (
+    id text primary key, plan text not null, verdict text not null, at integer not null,
+    decided_by text not null, reason text, number integer not null, ended_at integer
   ) without rowid;
 CREATE TABLE held_plan (
-    plan text primary key, batch text not null,
-    mode text not null, at integer not null, current integer not null, whole text
+    plan text primary key, number integer not null, at integer not null, undoes text
+  ) without rowid;
+CREATE TABLE hold (
+    id integer primary key, guard text not null, kind text not null, key text not null,
+    op text not null, part text not null, target text not null, body text not null,
+    ids text not null, stated integer not null, undoes text not null,
+    is_listed integer not null, wanted integer not null default 1,
+    at integer not null, platform_at integer, decision text, ended_at integer
+  );
+CREATE TABLE listed (
+    list text not null, hold integer not null, primary key (list, hold)
   ) without rowid;
 CREATE TABLE meta (name text primary key, value text not null) without rowid;
 CREATE TABLE opt_out_day (
@@ -73,9 +81,6 @@ CREATE TABLE recorded (
     shown text, desired text, seen_at integer not null,
     primary key (kind, key)
   ) without rowid;
-CREATE TABLE rejection (
-    plan text primary key, at integer not null, decided_by text not null, reason text not null
-  ) without rowid;
 CREATE TABLE renamed (
     kind text not null, id text not null, key text not null, primary key (kind, id, key)
   ) without rowid;
@@ -97,11 +102,6 @@ CREATE TABLE run_figures (
     changed integer not null, changes text not null, people text
   ) without rowid;
 CREATE TABLE sqlite_sequence(name,seq);
-CREATE TABLE standing (
-    guard text not null, kind text not null, key text not null, part text not null default '',
-    at integer, platform_at integer, stated integer not null,
-    primary key (guard, kind, key, part)
-  ) without rowid;
 CREATE TABLE stated (
     kind text not null, key text not null, id text not null, part text not null,
     says text not null, gone_at integer, stated_by text, primary key (kind, key, id, part)

@@ -207,10 +207,12 @@ function keptOf(path: string): string[] | undefined {
   if (!existsSync(path)) return undefined;
   return [
     ...linesOf(path, 'select kind, key, id, body from recorded'),
-    ...linesOf(path, 'select guard, kind, key, part from standing'),
-    ...linesOf(path, 'select batch, key, op, part from held'),
-    ...linesOf(path, 'select plan from approval where ended_at is null'),
-    ...linesOf(path, 'select plan from rejection'),
+    ...linesOf(
+      path,
+      'select guard, kind, key, op, part, decision from hold where ended_at is null',
+    ),
+    ...linesOf(path, 'select list, hold from listed'),
+    ...linesOf(path, 'select id, verdict from decision where ended_at is null'),
     ...linesOf(placeOf(path).path, 'select * from do_not_contact where ended_at is null'),
   ];
 }

@@ -77,12 +77,18 @@ export function readFiles(path: string): Traces {
     const newest = db.prepare<[], { n: number }>(
       'select count(*) n from change where run = (select run from change order by seq desc limit 1)',
     );
-    const held = db.prepare<[], Shown & { current: number; mode: string }>(
-      `select s.plan, s.current, s.mode, h.guard, h.key, h.op, h.part, h.target, h.body
-       from held_plan s join held h on h.batch = s.batch order by s.current, s.at, s.plan`,
+    const held = db.prepare<[], Shown & { current: number; undone: string }>(
+      `select l.list plan, h.undoes undone, h.ended_at is null and h.wanted
+           and not exists (select 1 from decision r where r.id = h.decision
+             and r.verdict = 'rejected' and r.ended_at is null) and s.number = (
+           select max(p.number) from listed k join held_plan p on p.plan = k.list
+           where k.hold = h.id) current, h.guard, h.key, h.op, h.part, h.target, h.body
+       from listed l join hold h on h.id = l.hold
+         left join held_plan s on s.plan = l.list left join decision d on d.id = l.list
+       order by coalesce(current, 0), coalesce(s.at, d.at), plan`,
     );
     const standing = db.prepare<[], { key: string; part: string }>(
-      "select key, part from standing where guard = 'opt_out'",
+      "select distinct key, part from hold where guard = 'opt_out' and ended_at is null and undoes = ''",
     );
     const undone = db.prepare<[], { key: string; part: string }>(
       `select key, part from change c where kind = 'contact' and op = 'opt_out'
@@ -119,7 +125,7 @@ export function readFiles(path: string): Traces {
       held: held.all().map((row) => ({
         ...row,
         current: row.current === 1,
-        undoes: row.mode === 'undo',
+        undoes: row.undone !== '',
       })),
     };
   } finally {

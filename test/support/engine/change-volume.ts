@@ -52,7 +52,7 @@ export const flag = (at: number) => person(at, { deleted: 'true' });
 export const deletes = (stage: Stage) =>
   stage.writes().filter(({ method }) => method === 'DELETE').length;
 export const approve = (stage: Stage, plan: string): void =>
-  void stage.snapshot.awaitingApproval.approve(plan, decision(stage));
+  stage.snapshot.holds.decide({ id: plan, plan, verdict: 'approved', ...decision(stage) });
 const decision = (stage: Stage) => ({ at: stage.clock.now(), by: 'anna', reason: 'looked' });
 /** What a run is told that approves a plan. */
 export const approving = (plan: string) => ({ plan, by: 'anna', reason: null });

@@ -5,6 +5,7 @@ import { type Guarded, whole } from '../../src/store/database/key-range.ts';
 import { openSnapshot, type Snapshot } from '../../src/store/snapshot.ts';
 
 const people = 6_000;
+const made = { at: 1, platformAt: null, undoes: '', isListed: true };
 const at = (nth: number): string => `${String(nth).padStart(5, '0')}@example.com`;
 
 let snapshot: Snapshot;
@@ -51,9 +52,7 @@ function fresh(guard: 'delete' | 'opt_in'): number {
 
 function withheld(guard: 'delete' | 'opt_in') {
   const { guarded: guarding } = snapshot;
-  return [...guarding.withheldRanges(guard)].flatMap((span) =>
-    guarding.withheld({ ...span, guard }),
-  );
+  return [...guarding.heldRanges(guard)].flatMap((span) => guarding.held({ ...span, guard }));
 }
 
 function counts(guard: 'delete' | 'opt_in') {
@@ -76,9 +75,9 @@ test('each person is in one range of a class, with all their changes', () => {
 test('withholding all ranges withholds the whole class, and no other', () => {
   stageAll();
   const { guarded: guarding, staging, journal } = snapshot;
-  each('delete', guarding.withhold);
-  expect(guarding.countWithheld('delete')).toBe(people);
-  expect(guarding.countWithheld('opt_in')).toBe(0);
+  each('delete', guarding.holdNew);
+  expect(guarding.countHeld('delete')).toBe(people);
+  expect(guarding.countHeld('opt_in')).toBe(0);
   expect(withheld('delete')).toHaveLength(2 * people);
   expect(withheld('opt_in')).toEqual([]);
   expect(fresh('delete')).toBe(0);
@@ -102,46 +101,41 @@ test('passed and exempt people are not new in any range', () => {
 
 test('people held since an earlier run are withheld in any range', () => {
   stageAll();
-  const { guarded: guarding, awaitingApproval } = snapshot;
+  const { guarded: guarding, holds } = snapshot;
   stage(people, {});
   each('delete', (guarded) => {
-    if (guarded.after !== '') guarding.withhold(guarded);
+    if (guarded.after !== '') guarding.holdNew(guarded);
   });
-  const stood = guarding.countWithheld('delete');
-  for (const span of guarding.withheldRanges('delete')) {
-    awaitingApproval.stand(
-      { ...span, guard: 'delete' },
-      { byPart: false, at: 1, platformAt: null },
-    );
+  const stood = guarding.countHeld('delete');
+  for (const span of guarding.heldRanges('delete')) {
+    holds.hold({ ...span, guard: 'delete' }, made);
   }
   snapshot.staging.clear();
   stageAll();
   const found: boolean[] = [];
-  each('delete', (guarded) => found.push(guarding.withholdStanding(guarded)));
+  each('delete', (guarded) => found.push(guarding.holdStanding(guarded) > 0));
   expect(found).toEqual([false, true, true]);
-  expect(guarding.countWithheld('delete')).toBe(stood - 1);
+  expect(guarding.countHeld('delete')).toBe(stood - 1);
   expect(fresh('delete')).toBe(people - stood + 1);
 });
 
 test('a held opt-out does not pass with another one of the same person in a later round', () => {
-  const { guarded, awaitingApproval, staging } = snapshot;
+  const { guarded, holds, staging } = snapshot;
   const all: Guarded = { guard: 'opt_out', after: '', upTo: '\u{10FFFF}' };
   const out = { op: 'opt_out', phase: 0, guard: 'opt_out' } as const;
   snapshot.stage(() => stage(1, { ...out, part: 'ch_product' }));
-  snapshot.stage(() => guarded.withhold(all));
-  snapshot.transaction(() =>
-    awaitingApproval.stand(all, { at: 1, platformAt: null, byPart: true }),
-  );
+  snapshot.stage(() => guarded.holdNew(all));
+  snapshot.transaction(() => holds.hold(all, made));
   for (const round of [1, 2]) {
     staging.clearDecisions();
     guarded.forget('contact', at(1));
     snapshot.stage(() => {
       stage(1, { ...out, part: 'ch_news' });
       stage(1, { ...out, part: 'ch_product' });
-      guarded.withholdStanding(all);
+      guarded.holdStanding(all);
       guarded.pass(all);
     });
-    const held = guarded.withheld(all).map(({ part }) => part);
+    const held = guarded.held(all).map(({ part }) => part);
     expect(held, `round ${round}`).toEqual(['ch_product']);
   }
 });

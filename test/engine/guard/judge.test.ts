@@ -34,7 +34,7 @@ describe('the guard for deletes', () => {
     });
     expect(summary.problems[0]?.fix).toContain(`crm-mirror approve ${summary.plan}`);
     expect(deletes(stage)).toBe(0);
-    const [held] = stage.snapshot.awaitingApproval.current();
+    const [held] = stage.snapshot.holds.current();
     expect(held).toMatchObject({ plan: summary.plan, held: { delete: 4, opt_in: 0 } });
   });
 
@@ -185,7 +185,7 @@ describe('an approval', () => {
     });
     expect(deletes(stage)).toBe(4);
     // It has ended with that run, and what was approved is not counted any more.
-    expect(stage.snapshot.awaitingApproval.approvals(0)).toEqual([]);
+    expect(stage.snapshot.holds.approvals(0)).toEqual([]);
     const later = await stage.sync();
     expect(later).toMatchObject({ status: 'held', contacts: { held: { delete: 1 } } });
     approve(stage, later.plan);
@@ -204,7 +204,7 @@ describe('an approval', () => {
     const stop = new AbortController();
     stop.abort(new Interrupted('SIGTERM'));
     await stage.sync({ stop: stop.signal });
-    expect(stage.snapshot.awaitingApproval.approvals(0)).toHaveLength(1);
+    expect(stage.snapshot.holds.approvals(0)).toHaveLength(1);
     await stage.clock.advance(7 * 24 * hour);
     expect(await stage.sync()).toMatchObject({
       status: 'held',

@@ -1,10 +1,10 @@
 /**
- * Queries what the people with new changes (`isNew` in guarded-changes.ts) have in common, such as
+ * Queries what the people with new changes (`isNew` in judged-changes.ts) have in common, such as
  * a mail domain or neighbouring ids, and counts the records to compare them with.
  */
 import type { RecordTypeName } from '../../domain/record.ts';
-import { standsOf } from './approval-holds.ts';
-import { countedByPart, type Counts, isNew, withdraws } from './guarded-changes.ts';
+import { standsOf } from './hold-sql.ts';
+import { countedByPart, type Counts, isNew, withdraws } from './judged-changes.ts';
 import {
   everything,
   inRange,
@@ -61,7 +61,7 @@ function knownIn(db: Statements) {
   const known = db.one<KeyRange & { kind: string }, { n: number }>(
     `select count(*) n from (${knownRows})`,
   );
-  const isAsked = ['temp.planned', 'temp.passed', 'temp.withheld'].map(
+  const isAsked = ['temp.planned', 'temp.judged'].map(
     (table) => `exists (select 1 from ${table} t
       where t.guard = @guard and t.key = k.key and t.kind = k.kind)`,
   );

@@ -1,0 +1,329 @@
+/**
+ * Carries what awaits approval from one run to the next: since when it waits, the plan that shows
+ * it, the approvals that release it, and the end of both. Works range by range, because there may
+ * be much.
+ *
+ * A stated opt-out is held for `holdFor` at most, by the platform's clock. A late opt-out is worse
+ * than one that has to be undone, so that a hold also ends without that clock.
+ *
+ *   the platform has never stated its time    our clock counts; times ahead of it become now
+ *   it does not state it now                  our clock counts, corrected by what is known
+ *   the clocks are an hour apart              a hold of which the platform's time is not known
+ *                                             begins when it is known
+ *   a backup is restored                      times are absolute, so expired holds stay expired
+ *
+ * An approval names the hash of the plan that showed the changes. It ends with the first full run
+ * that began after it and could do everything, and after seven days at the latest.
+ */
+import { hash } from 'node:crypto';
+import { type Steps, inTurns, eachPart } from '../context/work-in-parts.ts';
+import type { RecordType } from '../../records/record-type.ts';
+import {
+  byGuard,
+  type GuardClass,
+  guardNames,
+  guardRows,
+  timedGuards,
+} from '../../domain/guard-classes.ts';
+import { storedJson } from '../../domain/stored-json.ts';
+import type { Began } from '../../store/holds/hold-sql.ts';
+import { everything, type Guarded } from '../../store/database/key-range.ts';
+import type { Meta } from '../../store/database/meta-table.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import { nothingLeft, unknownPlan, rejectedForMs } from '../report/guard-text.ts';
+import { findingsOf, type RunState } from '../context/run-state.ts';
+import { aheadOf, confirmDifference, nowByKnown } from '../context/platform-knowledge.ts';
+import { endFirstLoad, type RunContext, supersededKeys } from '../context/run-context.ts';
+import { onlyKey, type ToApprove } from '../context/mirror-context.ts';
+import { yielding } from '../plan/commit-plan.ts';
+import { planning } from '../report/run-summary.ts';
+import { weekMs } from '../report/guard-rules.ts';
+import { hasDeferred } from './plan-rules.ts';
+import { approvePlan, isAnyLeft, noteDecision } from './plan-decisions.ts';
+import { approvalsInForce, sayUnsigned } from './signed-approvals.ts';
+
+/**
+ * Requests the platform's time if any changes have a holding time, and corrects the holds by it;
+ * or if the clocks seem to differ.
+ */
+export async function beginHolds({ run, parts }: RunState): Promise<void> {
+  if (onlyKey(run) !== undefined) return;
+  // A run of templates only asks for nothing else.
+  if (parts.some(({ type }) => type.name === 'contact')) await confirmDifference(run);
+  const { holds, transaction } = run.snapshot;
+  for (const guard of timedGuards) {
+    const isPart = parts.some(({ type }) => type.name === guardRows[guard].recordType);
+    if (!isPart || holds.oldest(guard) === undefined) continue;
+    await run.askPlatformTime();
+    if (run.writes) transaction(() => holds.mend(guard, nowByKnown(run)));
+  }
+}
+
+/** Returns when a hold of this class that ends now has begun. */
+export function endsOf(run: RunContext, guard: GuardClass): Began {
+  const { holdForMs = Infinity } = run.guards[guard];
+  return { by: run.clock.now() - holdForMs, aheadMs: aheadOf(run) };
+}
+
+/** Stores what this run withholds as waiting from now on, unless it waits already. */
+function* addHolds(run: RunContext): Steps {
+  const { snapshot, undo } = run;
+  const isListed = run.mode !== 'fast';
+  const made = { ...nowByKnown(run), undoes: undo?.run ?? '', isListed };
+  yield* eachHeld(snapshot, (guarded) => {
+    snapshot.transaction(() => snapshot.holds.hold(guarded, made));
+  });
+}
+
+/** Does the same, after requesting the platform's time if the holds need it. */
+export async function holdWithheld(run: RunContext): Promise<void> {
+  const { guarded } = run.snapshot;
+  if ([...timedGuards].some((guard) => guarded.countHeld(guard) > 0)) await run.askPlatformTime();
+  await yielding(run, addHolds(run));
+}
+
+function* eachHeld({ guarded }: Snapshot, work: (guarded: Guarded) => void) {
+  for (const guard of guardNames) {
+    yield* eachPart(guarded.heldRanges(guard), (range) => work({ ...range, guard }));
+  }
+}
+
+/**
+ * Returns the hash under which a person approves what the run withholds. It is the hash of the
+ * plan, unless an earlier run stored this plan without some of the changes that are withheld now:
+ * an approval, even if it is repeated, must cover only what it showed. Plans of `undo` always keep
+ * the hash of the plan, because only that command makes their changes.
+ */
+export function* hashToHold({ run, plan }: RunState): Steps<string | undefined> {
+  if (!plan || run.undo) return plan?.hash;
+  const { guarded, holds } = run.snapshot;
+  let showsAll = true;
+  yield* eachHeld(run.snapshot, (range) => {
+    showsAll &&= holds.shows(plan.hash, range);
+  });
+  if (showsAll) return plan.hash;
+  const content = planning();
+  const stated = planning();
+  yield* eachHeld(run.snapshot, (range) => {
+    const changes = guarded.held(range);
+    content.add(changes);
+    stated.add(changes.filter((change) => change.stated === 1));
+  });
+  const name = `${content.done().hash}-${stated.done().hash}`;
+  return hash('sha256', JSON.stringify([plan.hash, name])).slice(0, 16);
+}
+
+/**
+ * Holds, in later runs too, what a round withholds. Returns a function that stores the plan of the
+ * run; call it in the transaction that writes the rest of the plan. Later rounds add nothing to the
+ * plan.
+ */
+export async function storeHolds(state: RunState, round: number): Promise<() => void> {
+  await holdWithheld(state.run);
+  return round > 1 ? () => undefined : () => keepPlan(state);
+}
+
+/** Stores what the run withholds under the hash of its plan. */
+function keepPlan({ run, review: { heldAs: plan } }: RunState): void {
+  if (plan === undefined) return;
+  const { holds, guarded } = run.snapshot;
+  const at = run.clock.now();
+  const undoes = run.undo?.run ?? '';
+  if (guarded.countChanges() > 0) holds.keep({ plan, at, undoes });
+  if (run.undo) holds.endUndone({ at, undoes, plan });
+}
+
+/**
+ * Approves what remains of the plan that `approve` names, if any, and ends old rejections. Returns
+ * the approvals in force, and notes about those that lack signatures.
+ */
+export function approvalsOf(
+  { snapshot, writes, clock, approvers, undo }: RunContext,
+  approve: ToApprove | undefined,
+) {
+  const { holds, transaction } = snapshot;
+  const at = clock.now();
+  if (writes && holds.rejections().length > 0)
+    transaction(() => holds.endRejections({ at, before: at - rejectedForMs }));
+  let hasApproved = false;
+  if (approve && writes) {
+    const { plan, by, reason, caller } = approve;
+    const decision = { at, by, reason };
+    const { held } = approvePlan(snapshot, { plan, only: {}, decision, caller });
+    hasApproved = isAnyLeft(held);
+  }
+  // What was approved of an undo is no approval of what another run does, nor the other way round.
+  const approvals = approvalsInForce(snapshot, { approvers, now: at }).filter(
+    ({ undoes }) => (undoes !== null) === (undo !== undefined),
+  );
+  const unsigned = sayUnsigned(snapshot, { approvers, now: at });
+  return { approvals, hasApproved, unsigned };
+}
+
+/**
+ * Stores, approves and releases the plan of this run if `approve` names it, and returns whether it
+ * did. An earlier plan with nothing left to approve only adds a note. Throws Invalid if there is no
+ * such plan.
+ */
+export function* approveThisPlan(state: RunState): Steps<boolean> {
+  const { run, approvals, review } = state;
+  const { snapshot } = run;
+  const { guarded, holds } = snapshot;
+  const asked = state.options.approve;
+  if (!asked || state.hasApproved) return false;
+  const { plan: approve, by, reason, caller } = asked;
+  if (approvals.some(({ id }) => id === approve)) return false;
+  const own = review.heldAs ?? '';
+  if (approve !== own) {
+    if (holds.get(approve)) {
+      state.notes.push({ code: 'note', reason: nothingLeft(approve) });
+      return false;
+    }
+    throw unknownPlan(holds.current(), approve, own);
+  }
+  if (guarded.countChanges() === 0) return false;
+  const decision = { at: run.clock.now(), by, reason };
+  yield* addHolds(run);
+  snapshot.transaction(() => {
+    keepPlan(state);
+    holds.decide({ id: own, plan: own, verdict: 'approved', ...decision });
+    noteDecision(snapshot, 'approve', { plan: own, caller, ...decision });
+  });
+  guarded.release(own);
+  review.held.clear();
+  review.withdrawn.clear();
+  review.asked.clear();
+  state.tally.released(guardNames);
+  approvals.push(...holds.approvals(0).filter(({ id }) => id === own));
+  return true;
+}
+
+/**
+ * Ends the first load and the approvals after a full run that was completed, and returns the record
+ * types for which it could do everything. The first load continues if the source contained no
+ * person who could be read. An approval ends only if it was in force when the run began, and if it
+ * concerns only these record types. Failures of another record type or of a single channel do not
+ * matter.
+ */
+export function closeApprovals(state: RunState): RecordType[] {
+  const { run, approvals, breaker, failure, known } = state;
+  const { snapshot, mode, stop } = run;
+  const { holds } = snapshot;
+  const at = run.clock.now();
+  const isDone = !failure && !stop.aborted && !breaker.stopped();
+  if (run.undo && isDone && !state.parts.some(({ type }) => hasDeferred(run, type.name))) {
+    for (const { id, plan } of approvals) if (plan === state.plan?.hash) holds.end(id, at);
+  }
+  // A run about a few people releases only theirs, and completes no first load.
+  if (mode !== 'full' || failure || stop.aborted || run.selection || run.quarantined) return [];
+  const whole = state.parts
+    .map(({ type }) => type)
+    .filter((type) => {
+      const found = known.get(type);
+      const isRead = found?.certified && found.listing?.complete;
+      return isRead && !breaker.endsEarly(type) && !hasDeferred(run, type.name);
+    });
+  if (whole.some((type) => type.name === 'contact' && (known.get(type)?.sizes.valid ?? 0) > 0))
+    endFirstLoad(snapshot, run.id);
+  // A first load deletes nobody. If the export was rewritten meanwhile, no further deletes were
+  // sent.
+  const settled = whole.filter((type) => {
+    const found = known.get(type);
+    return !type.capabilities.absence || (!run.firstLoad && found?.absenceCounts && found.still());
+  });
+  const others = run.parts
+    .map(({ type }) => type.name)
+    .filter((name) => !settled.some((type) => type.name === name));
+  for (const { id } of approvals) if (!holds.isAbout(id, others)) holds.end(id, at);
+  return settled;
+}
+
+/**
+ * Ends the holds that this run makes obsolete, in the record types of `settled`. Holds of stated
+ * opt-outs also end after any certified reading of all people, because every run plans these
+ * opt-outs. What has been done ends in any case. This happens after the end of the run is stored:
+ * if the process dies halfway, the other holds last until another such run plans nothing for the
+ * record, or until the changes are approved again.
+ */
+export async function closeHolds(state: RunState, settled: readonly RecordType[]): Promise<void> {
+  const { run, parts, known, failure } = state;
+  const { holds, transaction } = run.snapshot;
+  if (!holds.isAny()) return;
+  const at = run.clock.now();
+  const by = { at, run: run.id, undoes: run.undo?.run ?? '' };
+  const approvals = run.mode === 'full' ? state.approvals.map(({ id }) => id) : [];
+  for (const guard of guardNames) {
+    const type = parts.find((part) => part.type.name === guardRows[guard].recordType)?.type;
+    if (!type) continue;
+    if (run.undo) {
+      transaction(() => holds.endDone({ ...everything, guard }, by));
+      continue;
+    }
+    const { whole, certified } = findingsOf(state, type);
+    const isRead = known.has(type) && onlyKey(run) === undefined && whole && certified;
+    const isPlanned = isRead && !failure && !run.stop.aborted && state.plan !== undefined;
+    const tells = (timedGuards.has(guard) && isPlanned) || settled.includes(type);
+    for await (const span of inTurns(run, holds.ranges(guard))) {
+      const range = { ...span, guard, at };
+      const but = supersededKeys(run, type);
+      transaction(() => {
+        holds.endDone(range, by);
+        if (!tells && run.mode === 'fast' && isPlanned) holds.unwant(range);
+        if (!tells) return;
+        holds.endUnwanted({ ...range, but });
+        holds.endReleased({ ...range, but, approvals });
+      });
+    }
+  }
+  if (run.mode === 'full') transaction(() => holds.endOldUndone({ at, before: at - weekMs }));
+}
+
+/**
+ * Counts the held records by class. For stated opt-outs, people that the run did not read count
+ * too.
+ */
+export function countAwaitingApproval({ run, review }: RunState): Record<GuardClass, number> {
+  const { countHeld } = run.snapshot.guarded;
+  return byGuard((guard) => countHeld(guard) + (timedGuards.has(guard) ? review.unplanned : 0));
+}
+
+const nameOfReasons = 'reasons of holds';
+const reasons =
+  storedJson<Partial<Record<GuardClass, { first?: string; asked?: string }>>>(
+    'the reasons of holds',
+  );
+
+/**
+ * Returns why changes of a class that still wait were held: what the run found that began it
+ * (`first`), and what rules and canaries ask since (`asked`).
+ */
+export function storedReasons(meta: Meta) {
+  return reasons.decode(meta.get(nameOfReasons) ?? '{}');
+}
+
+/** Stores why a class is held, if nothing of it has waited yet. */
+export function keepReason(run: RunContext, guard: GuardClass, first: string): void {
+  const { holds, meta } = run.snapshot;
+  const before = storedReasons(meta);
+  if (before[guard]?.first !== undefined && holds.oldest(guard) !== undefined) return;
+  storeReasons(run, { ...before, [guard]: { ...before[guard], first } });
+}
+
+/** Stores what rules and canaries ask, and forgets the reasons of which nothing waits any more. */
+export function keepAsked(run: RunContext, asked: ReadonlyMap<GuardClass, string>): void {
+  const { guarded, holds, meta } = run.snapshot;
+  const before = storedReasons(meta);
+  const now: typeof before = {};
+  for (const guard of guardNames) {
+    const all = { ...before[guard], ...(asked.has(guard) && { asked: asked.get(guard) ?? '' }) };
+    if (Object.keys(all).length === 0) continue;
+    if (guarded.countHeld(guard) > 0 || holds.oldest(guard) !== undefined) now[guard] = all;
+  }
+  storeReasons(run, now);
+}
+
+function storeReasons({ snapshot: { meta, transaction } }: RunContext, now: object): void {
+  const text = JSON.stringify(now);
+  if (text === (meta.get(nameOfReasons) ?? '{}')) return;
+  transaction(() => (text === '{}' ? meta.drop(nameOfReasons) : meta.set(nameOfReasons, text)));
+}
