@@ -18,8 +18,9 @@
  * change, and it ends once all have been changed. A time is never less than what both clocks, ours
  * and the platform's, show; a clock that is set back only makes the wait longer.
  */
-import { z } from 'zod';
-import type { AskedClass } from './plan-rule.ts';
+import { storedJson } from '../stored-json.ts';
+import { guardRows } from '../guard-classes.ts';
+import { type AskedClass, askedClasses } from './plan-rule.ts';
 
 /** What a canary of the configuration states; the bounds are percentages of the slice. */
 export interface CanaryPolicy {
@@ -38,13 +39,7 @@ export const canaryBounds = ['unsubscribed', 'refused', 'drift'] as const;
 export type CanaryBound = (typeof canaryBounds)[number];
 
 /** How many records of a slice were read back (`of`), and how many of them are out of line. */
-export const canaryCounts = z.object({
-  unsubscribed: z.number(),
-  refused: z.number(),
-  drift: z.number(),
-  of: z.number(),
-});
-export type CanaryCounts = z.infer<typeof canaryCounts>;
+export type CanaryCounts = Record<CanaryBound | 'of', number>;
 
 /**
  * The end of a canary.
@@ -54,71 +49,67 @@ export type CanaryCounts = z.infer<typeof canaryCounts>;
  *   replaced   it was not, and the mapping has changed since
  *   unwanted   it was not, and a complete run plans nothing of the class any more
  */
-export const canaryEnd = z.object({
-  class: z.enum(['delete', 'opt_in', 'template']),
-  is: z.enum(['passed', 'approved', 'replaced', 'unwanted']),
+export interface CanaryEnd {
+  class: AskedClass;
+  is: 'passed' | 'approved' | 'replaced' | 'unwanted';
   /** When it ended, by our clock, in milliseconds since the epoch. */
-  at: z.number(),
-  run: z.string(),
-  size: z.number(),
-  of: z.number(),
-  says: z.string().optional(),
-  counts: canaryCounts.optional(),
-});
-export type CanaryEnd = z.infer<typeof canaryEnd>;
+  at: number;
+  run: string;
+  size: number;
+  of: number;
+  says?: string | undefined;
+  counts?: CanaryCounts | undefined;
+}
 
 /** A time by our clock, and by the platform's (null if unknown), in epoch milliseconds. */
-export const canaryTime = z.object({ at: z.number(), platformAt: z.number().nullable() });
-export type CanaryTime = z.infer<typeof canaryTime>;
+export interface CanaryTime {
+  at: number;
+  platformAt: number | null;
+}
 
-const slice = {
-  because: z.enum(['first load', 'mapping', 'templates']),
+interface Slice {
+  because: 'first load' | 'mapping' | 'templates';
   /** The id of the run that began it. */
-  run: z.string(),
+  run: string;
   /** What decides, together with the key of a record, whether it is in the slice. */
-  seed: z.string().default(''),
+  seed: string;
   /** When it began, by our clock, in milliseconds since the epoch. */
-  begunAt: z.number(),
+  begunAt: number;
   /** The largest hash in the slice. */
-  through: z.string(),
+  through: string;
   /** The number of people or templates in the slice, and of all that were planned. */
-  size: z.number(),
-  of: z.number(),
-};
+  size: number;
+  of: number;
+}
 
-const canary = z.discriminatedUnion('state', [
-  z.object({ ...slice, state: z.literal('applying') }),
-  z.object({ ...slice, state: z.literal('waiting'), since: canaryTime }),
-  z.object({ ...slice, state: z.literal('passed') }),
-  z.object({
-    ...slice,
-    state: z.literal('failed'),
-    says: z.string(),
-    counts: canaryCounts,
-    /** How many approvals and signatures had been given when that was found. */
-    approvalsGiven: z.number(),
-  }),
-]);
-export type Canary = z.infer<typeof canary>;
+export type Canary = Slice &
+  (
+    | { state: 'applying' | 'passed' }
+    | { state: 'waiting'; since: CanaryTime }
+    | {
+        state: 'failed';
+        says: string;
+        counts: CanaryCounts;
+        /** How many approvals and signatures had been given when that was found. */
+        approvalsGiven: number;
+      }
+  );
 
 /** The canaries of a mirror by class, and the occasion of those about people. */
-export const canaryBook = z.object({
+export interface CanaryBook {
   /** The hash of the mapping that the canaries about people belong to; null if there is none. */
-  mapping: z.string().nullable(),
+  mapping: string | null;
   /** Null if people need no canary. */
-  occasion: z.enum(['first load', 'mapping']).nullable(),
+  occasion: 'first load' | 'mapping' | null;
   /** When that began, by our clock, in milliseconds since the epoch. */
-  since: z.number(),
-  begun: z.number().default(0),
-  classes: z.object({
-    delete: canary.optional(),
-    opt_in: canary.optional(),
-    template: canary.optional(),
-  }),
+  since: number;
+  begun: number;
+  classes: Partial<Record<AskedClass, Canary | undefined>>;
   /** How the last one ended; undefined if none has. */
-  last: canaryEnd.optional(),
-});
-export type CanaryBook = z.infer<typeof canaryBook>;
+  last?: CanaryEnd | undefined;
+}
+
+export const canaryBook = storedJson<CanaryBook>('the canaries');
 
 /** What a run knows about the mapping. */
 export interface MappingFacts {
@@ -136,27 +127,31 @@ export interface MappingFacts {
  */
 const occasionMs = 7 * 86_400_000;
 
+const aboutPeople = askedClasses.filter((of) => guardRows[of].recordType === 'contact');
+
 /** Returns the canaries of a run, given those stored by earlier runs. */
 export function bookOf(before: CanaryBook | undefined, facts: MappingFacts): CanaryBook {
   const { mapping = null, last, isFirstLoad, at } = facts;
   const none = { mapping: last ?? mapping, occasion: null, since: at, begun: 0, classes: {} };
   const known: CanaryBook = before ?? none;
-  const { begun } = known;
-  const { template, delete: deletes, opt_in: optIns } = known.classes;
+  const classes = { ...known.classes };
+  for (const of of aboutPeople) classes[of] = undefined;
   if (known.mapping !== mapping) {
     const occasion = isFirstLoad ? 'first load' : 'mapping';
     // The canaries about people that have failed end by another mapping.
-    const ends = (['delete', 'opt_in'] as const).flatMap((guard) => {
-      const before = known.classes[guard];
-      return before ? (endOf({ guard, before, after: undefined, at }, 'replaced') ?? []) : [];
+    const ends = aboutPeople.flatMap((guard) => {
+      const canary = known.classes[guard];
+      const end = { guard, after: undefined, at };
+      return canary ? (endOf({ ...end, before: canary }, 'replaced') ?? []) : [];
     });
     const ended = ends.at(-1) ?? known.last;
-    return { mapping, occasion, since: at, begun, classes: { template }, last: ended };
+    return { mapping, occasion, since: at, begun: known.begun, classes, last: ended };
   }
   if (isFirstLoad) return { ...known, occasion: known.occasion ?? 'first load' };
   const isOld = known.occasion === 'first load' || at - known.since > occasionMs;
-  const isAnyOpen = [deletes, optIns].some((one) => one && one.state !== 'passed');
-  return isOld && !isAnyOpen ? { ...known, occasion: null, classes: { template } } : known;
+  const open = aboutPeople.map((of) => known.classes[of]?.state ?? 'passed');
+  const isAnyOpen = open.some((state) => state !== 'passed');
+  return isOld && !isAnyOpen ? { ...known, occasion: null, classes } : known;
 }
 
 /**

@@ -2,7 +2,13 @@
  * Rules of the configuration about a whole plan (docs/rules-and-windows.md). A rule can only ask
  * for an approval.
  */
-import { type GuardClass, guardNames, type GuardKey, timedGuards } from '../guard-classes.ts';
+import {
+  byGuard,
+  type GuardClass,
+  guardNames,
+  type GuardKey,
+  timedGuards,
+} from '../guard-classes.ts';
 
 /** The classes that a rule can withhold. Nothing withholds what the CRM states about one person. */
 export type AskedClass = Exclude<GuardClass, 'opt_out'>;
@@ -11,6 +17,12 @@ export type AskedClass = Exclude<GuardClass, 'opt_out'>;
 export const askedClasses: readonly AskedClass[] = guardNames.filter(
   (guard): guard is AskedClass => !timedGuards.has(guard),
 );
+
+/** Returns an object with one value for each of them, in alphabetical order as in JSON. */
+export function byAsked<T>(of: (guard: GuardClass) => T): Record<AskedClass, T> {
+  const { opt_out: _, ...asked } = byGuard(of);
+  return asked;
+}
 
 /** Counts the records whose changes wait for a window or a canary. */
 export function deferredCount(deferred: Record<AskedClass, number>): number {

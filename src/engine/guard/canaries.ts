@@ -27,7 +27,7 @@ import {
 } from '../../domain/guards/canary.ts';
 import { type Steps, eachPart, each } from '../context/work-in-parts.ts';
 import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
-import { type Meta, metaValue } from '../../store/database/meta-table.ts';
+import type { Meta } from '../../store/database/meta-table.ts';
 import { isFirstLoad } from '../context/run-context.ts';
 import { mappingOf, onlyKey } from '../context/mirror-context.ts';
 import {
@@ -331,7 +331,8 @@ const metaName = 'canary';
 
 /** Returns the canaries that the snapshot holds; undefined if it holds none. */
 export function storedCanaries(meta: Meta): CanaryBook | undefined {
-  return metaValue(meta, metaName, canaryBook);
+  const text = meta.get(metaName);
+  return text === undefined ? undefined : canaryBook.decode(text);
 }
 
 function storeCanaries({ run, review: { canaries } }: RunState): void {

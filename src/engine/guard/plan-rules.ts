@@ -15,6 +15,7 @@ import { type Steps, eachPart } from '../context/work-in-parts.ts';
 import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import {
   askedBy,
+  byAsked,
   askedClasses,
   type CountedOp,
   countedOps,
@@ -140,8 +141,7 @@ export function isTooLate(run: RunContext, { guard, seq }: JournaledChange): boo
 
 /** Counts the records with changes that are left to a later run, by class. */
 export function countDeferred({ snapshot }: RunContext): Record<AskedClass, number> {
-  const { countDeferred: count } = snapshot.guarded;
-  return { delete: count('delete'), opt_in: count('opt_in'), template: count('template') };
+  return byAsked((guard) => snapshot.guarded.countDeferred(guard));
 }
 
 /** Returns whether changes of a record type are left to a later run. */

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { Change, Op } from '../../domain/change.ts';
 import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
-import type { AskedClass } from '../../domain/guards/plan-rule.ts';
+import { type AskedClass, byAsked } from '../../domain/guards/plan-rule.ts';
 import { canonicalJson, type RecordTypeName, type Key } from '../../domain/record.ts';
 import type { ProblemCode } from '../../domain/errors.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
@@ -146,7 +146,7 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     plan: '',
     contacts: { ...counts('contact'), held: held.contacts, ...noneExtra },
     templates: { ...counts('template'), held: held.templates },
-    deferred: { delete: 0, opt_in: 0, template: 0 },
+    deferred: byAsked(() => 0),
     attempted: { sent: 0, refused: 0 },
     returns: null,
     requests: { total: 0, byRoute: {}, rateLimited: 0 },
