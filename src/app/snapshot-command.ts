@@ -40,10 +40,12 @@ export interface CommandAnswer {
   /** Whether folded sections are printed, too. */
   isAll?: boolean;
   lines?: readonly Line[];
+  /** The exit code; 0 by default. */
+  code?: number;
 }
 
 /**
- * Prints what `tell` returns about the mirror, and returns exit code 0. It takes no lease and
+ * Prints what `tell` returns about the mirror, and returns the exit code. It takes no lease and
  * changes nothing, so it works while another process writes.
  */
 export async function look(
@@ -54,16 +56,15 @@ export async function look(
   const config = loadConfig(flags.config, shell.env);
   const seen = see(config, flags.addresses ?? shell.terminal);
   try {
-    print(await tell(seen), flags, shell);
-    return exitCode('done');
+    return print(await tell(seen), flags, shell);
   } finally {
     seen.snapshot?.close();
   }
 }
 
 /**
- * Changes the snapshot with `act` under the lease, prints the result, and returns exit code 0. If a
- * worker has the lease, the worker makes the change. Throws Busy if another process has the lease.
+ * Changes the snapshot with `act` under the lease, prints the result, and returns the exit code.
+ * If a worker has the lease, the worker makes the change. Throws Busy if another process has it.
  */
 export async function change(
   flags: LookFlags,
@@ -71,34 +72,32 @@ export async function change(
   act: (opened: Pick<Seen, 'config' | 'snapshot' | 'names'>) => CommandAnswer,
 ): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
-  const tell = (snapshot: Snapshot | undefined): void => {
+  const tell = (snapshot: Snapshot | undefined): number => {
     const names = namesIn(snapshot, flags.addresses ?? shell.terminal);
-    print(act({ config, snapshot, names }), flags, shell);
+    return print(act({ config, snapshot, names }), flags, shell);
   };
   const held = shell.held?.();
   if (!held) {
-    return orHandOver(config, shell, async () => {
-      if (existsSync(config.snapshot)) await withSnapshot(config, tell);
-      else tell(undefined);
-      return exitCode('done');
-    });
+    return orHandOver(config, shell, async () =>
+      existsSync(config.snapshot) ? withSnapshot(config, tell) : tell(undefined),
+    );
   }
   try {
-    tell(held.mirror.snapshot);
-    return exitCode('done');
+    return tell(held.mirror.snapshot);
   } finally {
     await held.close();
   }
 }
 
-/** Prints a result: with --json its document, otherwise what people read. */
+/** Prints a result: with --json its document, otherwise what people read. Returns its exit code. */
 export function print(
-  { document, sections = [], isAll = false, lines = [] }: CommandAnswer,
+  { document, sections = [], isAll = false, lines = [], code = exitCode('done') }: CommandAnswer,
   flags: { json?: true | undefined },
   shell: Shell,
-): void {
+): number {
   const { width } = shell;
   if (flags.json) shell.print(JSON.stringify(document, null, 2));
   else
     for (const line of [...sectionLines(sections, { width, isAll }), ...lines]) shell.print(line);
+  return code;
 }

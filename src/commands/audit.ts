@@ -99,12 +99,9 @@ async function verify(command: Command, shell: Shell): Promise<number> {
     const file = resolve(flags.file);
     const found = verifyExport(file, { trusted, kept });
     const whole = found.faults.length === 0;
-    print(
-      { document: { file, whole, ...found }, sections: [exportSection(file, found, kept)] },
-      flags,
-      shell,
-    );
-    return exitCode(whole ? 'done' : 'failed');
+    const document = { file, whole, ...found };
+    const code = exitCode(whole ? 'done' : 'failed');
+    return print({ document, sections: [exportSection(file, found, kept)], code }, flags, shell);
   }
   return withLog(flags, shell, ({ log, seen }) => {
     const known = seen.snapshot && knownHead(seen.snapshot.meta);
@@ -235,8 +232,6 @@ interface Opened {
   seen: Seen;
 }
 
-type Told = CommandAnswer & { code: number };
-
 /** Verifies the whole log; says so, and returns the exit code, if it is not as it was written. */
 function codeOf({ log, seen }: Opened, shell: Shell): number {
   const known = seen.snapshot && knownHead(seen.snapshot.meta);
@@ -250,7 +245,7 @@ function codeOf({ log, seen }: Opened, shell: Shell): number {
 async function withLog(
   flags: LookFlags,
   shell: Shell,
-  tell: (opened: Opened) => Told | Promise<Told>,
+  tell: (opened: Opened) => CommandAnswer | Promise<CommandAnswer>,
 ): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
   const seen = see(config, false);
@@ -258,9 +253,7 @@ async function withLog(
   const memory = readMemory(config.memory);
   try {
     if (!memory) return withoutLog(config, seen.snapshot, shell.note);
-    const told = await tell({ log: memory.log, seen });
-    print(told, flags, shell);
-    return told.code;
+    return print(await tell({ log: memory.log, seen }), flags, shell);
   } finally {
     memory?.close();
     seen.snapshot?.close();

@@ -118,8 +118,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   if (flags.output !== undefined) return write(document, flags, config, shell);
   const extent = flags.verbose ? {} : { happenings: 20 };
   const sections = [{ title: headOf(document), none: '' }, ...personSections(document, extent)];
-  print({ document, sections, isAll: flags.verbose === true }, flags, shell);
-  return exitCode('done');
+  return print({ document, sections, isAll: flags.verbose === true }, flags, shell);
 }
 
 /** Throws Invalid if several people share the CRM id. */

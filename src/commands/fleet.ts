@@ -91,8 +91,8 @@ async function status(command: Command, shell: Shell): Promise<number> {
   const nodes = all.workers.map(({ row }) => row);
   const withoutDisk = all.withoutDisk.map(({ name, diskHost: host }) => ({ mirror: name, host }));
   const document = { nodes, withoutHome, withoutDisk, moves, unusable };
-  print({ document, sections: fleetSections(all, { unusable }) }, flags, shell);
-  return exitCode(unusable.length === 0 ? 'done' : 'failed');
+  const code = exitCode(unusable.length === 0 ? 'done' : 'failed');
+  return print({ document, sections: fleetSections(all, { unusable }), code }, flags, shell);
 }
 
 async function drain(command: Command, shell: Shell): Promise<number> {
@@ -114,8 +114,7 @@ async function drain(command: Command, shell: Shell): Promise<number> {
   const [node] = found;
   if (node === undefined) throw noNode(asked);
   const lines = isDraining ? drainWords(node, others, stay) : [`${node} may have mirrors again.`];
-  print({ document: { node, draining: isDraining, others, stay }, lines }, flags, shell);
-  return exitCode('done');
+  return print({ document: { node, draining: isDraining, others, stay }, lines }, flags, shell);
 }
 
 /** Returns the node with this name, or whose name begins so. Throws Invalid if several do. */

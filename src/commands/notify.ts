@@ -53,8 +53,12 @@ async function run(command: Command, shell: Shell): Promise<number> {
       const why = reason === null ? '' : `: ${renderProblem({ reason, fix: fix ?? undefined })}`;
       return cell(`${name} (${host}): ${sent ? 'sent' : 'not sent'}${why}`);
     });
-    print({ document: { mirror: config.mirror, receivers: results }, lines }, flags, shell);
-    return exitCode(results.every(({ sent }) => sent) ? 'done' : 'failed');
+    const code = exitCode(results.every(({ sent }) => sent) ? 'done' : 'failed');
+    return print(
+      { document: { mirror: config.mirror, receivers: results }, lines, code },
+      flags,
+      shell,
+    );
   } finally {
     await Promise.all(sinks.map(async (sink) => sink.close()));
   }

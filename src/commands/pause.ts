@@ -42,8 +42,7 @@ export const pause: CommandModule = {
     const document = { mirror, paused: tellPaused(paused), running };
     const more = ['The run in progress goes on to its end; no further one begins.'];
     const head = `${mirror} is ${sayPaused(paused)}`;
-    print({ document, lines: [head, ...(running ? more : [])] }, flags, shell);
-    return exitCode('done');
+    return print({ document, lines: [head, ...(running ? more : [])] }, flags, shell);
   },
 };
 
@@ -65,7 +64,6 @@ export const resume: CommandModule = {
     const line = paused
       ? `${mirror} goes on; it was ${sayPaused(paused)}`
       : `${mirror} is not paused`;
-    print({ document, lines: [line] }, flags, shell);
-    return exitCode('done');
+    return print({ document, lines: [line] }, flags, shell);
   },
 };

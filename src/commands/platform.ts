@@ -179,7 +179,7 @@ async function verify(command: Command, shell: Shell): Promise<number> {
     return {
       document: { id, status },
       lines: [renderProblem({ reason: `${domain}: ${cell(status)}`, fix })],
-      failed,
+      code: exitCode(failed ? 'failed' : 'done'),
     };
   });
 }
@@ -254,7 +254,7 @@ async function sendTest(command: Command, shell: Shell): Promise<number> {
     return {
       document,
       lines: [`${cell(key)} (${cell(id)}) to ${cell(said.data.to)}: ${end}`],
-      failed,
+      code: exitCode(failed ? 'failed' : 'done'),
     };
   });
 }
@@ -300,13 +300,9 @@ async function enable(command: Command, shell: Shell): Promise<number> {
     const { name, start, enabled, permissions, requestCount } = key;
     const columns = ['Key', 'Begins with', 'Enabled', 'Permissions', 'Requests', 'Id'];
     const row = [name, start, enabled, permissions, requestCount, key.id].map(cell);
-    return { document: key, sections: [{ table: { columns, rows: [row] } }], failed: !enabled };
+    const code = exitCode(enabled ? 'done' : 'failed');
+    return { document: key, sections: [{ table: { columns, rows: [row] } }], code };
   });
-}
-
-interface Result extends CommandAnswer {
-  /** Whether the platform refused the request, so that the command failed. */
-  failed?: boolean;
 }
 
 /** The connected platform. */
@@ -320,14 +316,12 @@ interface Reached {
 async function reach(
   flags: LookFlags,
   shell: Shell,
-  ask: (reached: Reached) => Promise<Result>,
+  ask: (reached: Reached) => Promise<CommandAnswer>,
 ): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
   const platform = connect(config, shell);
   try {
-    const answer = await ask({ platform, config, signal: shell.stop });
-    print(answer, flags, shell);
-    return exitCode(answer.failed ? 'failed' : 'done');
+    return print(await ask({ platform, config, signal: shell.stop }), flags, shell);
   } finally {
     await platform.close();
   }

@@ -83,11 +83,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     });
   }
   const isAsked: Sight['isAsked'] = (one) => asked === undefined || one.class === asked;
-  let isAny = false;
-  const code = await look(flags, shell, ({ config, snapshot, names, now }) => {
+  return look(flags, shell, ({ config, snapshot, names, now }) => {
     if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
     const found = snapshot ? standingGroups(snapshot).filter(isAsked) : [];
-    isAny = found.length > 0;
     const addresses = flags.addresses ?? shell.terminal;
     const groups = shownGroups(found, { names, addresses });
     const { approvers } = config;
@@ -116,9 +114,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       { table: { columns, rows: flags.all ? cells : [] } },
       { lines: written === null ? [] : [written] },
     ];
-    return { document, sections };
+    const isAny = flags.exitCode && found.length > 0;
+    return { document, sections, code: exitCode(isAny ? 'changes' : 'done') };
   });
-  return flags.exitCode && isAny ? exitCode('changes') : code;
 }
 
 const classes = Object.keys(problemCauses).filter((name) => name !== 'unknown');

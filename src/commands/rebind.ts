@@ -56,8 +56,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
           : `has moved from ${was} to ${url}`;
         line = `The snapshot of ${mirror} ${to}; proven to be the same organization: ${proof.how}.`;
       }
-      print({ document, lines: [line] }, flags, shell);
-      return exitCode('done');
+      return print({ document, lines: [line] }, flags, shell);
     } finally {
       await platform.close();
     }

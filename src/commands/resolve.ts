@@ -66,7 +66,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
         `${hash} in ${channel} is resolved as an opt-${as}, by ${by}.`,
         `The next run ${does[as]}. \`crm-mirror explain\` shows the decision.`,
       ],
-      code: 0,
     };
   });
 }

@@ -131,7 +131,6 @@ async function readAgain(command: Command, flags: Flags, shell: Shell): Promise<
         ...(changes > 0 ? [`It tries ${counted(changes, 'refused change')} again.`] : []),
         ...(reports > 0 ? [`It reports ${counted(reports, 'opt-out')} to the CRM again.`] : []),
       ],
-      code: 0,
     };
   });
 }

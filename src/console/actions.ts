@@ -21,7 +21,6 @@ import type { ConsoleMirror } from './view/console-mirror.ts';
 import { formOf, runBegun } from './view/layout.ts';
 import { timeText } from '../views/render/html.ts';
 import { linkTo } from './view/page.ts';
-import { withoutPlans } from './view/console-text.ts';
 
 type FormValues = Readonly<Record<string, string | undefined>>;
 
@@ -283,6 +282,7 @@ async function planAgain(acting: Acting, before: Job, values: FormValues): Promi
 /** The actions that decide about what awaits approval. */
 const decisions: ReadonlySet<string> = new Set(['approve', 'reject']);
 const forTheTerminal = /has the hash|crm-mirror |runs this command/;
+const planHash = /,? under the plan [0-9a-f]+/g;
 
 /**
  * Returns the lines that an action answers. Those of a decision name no hashes and commands, and
@@ -293,7 +293,9 @@ async function answerLines(
   { code, lines }: NonNullable<Outcome>,
 ): Promise<string[]> {
   if (code !== 0 || !decisions.has(name)) return lines;
-  const told = lines.filter((line) => !forTheTerminal.test(line)).map(withoutPlans);
+  const told = lines
+    .filter((line) => !forTheTerminal.test(line))
+    .map((line) => line.replaceAll(planHash, ''));
   if (name !== 'approve') return told;
   const { due } = (await mirror.statusAndNext()).next;
   const next = due.find(({ run }) => run === 'full' || run === 'fast');

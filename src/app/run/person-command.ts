@@ -43,7 +43,7 @@ interface Named {
 }
 
 /** The work of such a command. */
-export type PersonWork = (named: Named) => Promise<CommandAnswer & { code: number }>;
+export type PersonWork = (named: Named) => Promise<CommandAnswer>;
 
 /** Returns the shell to go on with, or undefined if the answer is no. Nothing is open yet. */
 export type Agreement = (word: string, config: Config) => Promise<Shell | undefined>;
@@ -83,8 +83,7 @@ export async function withPerson(
       const unwritten = await closeAuditLog(mirror, { prunes: false });
       // The next run moves the decision to the log.
       if (unwritten) shell.note(`crm-mirror: ${renderProblem(unwritten)}`);
-      print(told, flags, shell);
-      return told.code;
+      return print(told, flags, shell);
     } finally {
       taken?.release();
       await close();

@@ -226,7 +226,10 @@ async function printRun(
     addresses,
     ...(isPlanOfUndo && { planned: view.samples }),
   });
-  if (flags.json) return print({ document }, flags, shell);
+  if (flags.json) {
+    print({ document }, flags, shell);
+    return;
+  }
   if (!isQuiet) {
     const adds = (await wanted.adds?.(ended)) ?? [];
     const problems = problemsSection(document.groups);

@@ -47,11 +47,6 @@ export function consoleText(request: AboutMirror, text: string): Html {
   return html`${parts}${prose(rest)}`;
 }
 
-/** Returns a text without the hashes of plans, which only a command line needs. */
-export function withoutPlans(text: string): string {
-  return text.replaceAll(/,? under the plan [0-9a-f]+/g, '');
-}
-
 /** Returns the name of a channel as text; the id if the configuration has no name for it. */
 export function channelName({ mirror }: AboutMirror, id: string): string {
   const found = mirror.config.contacts?.channels.find((channel) => channel.id === id);
