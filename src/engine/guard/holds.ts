@@ -83,6 +83,7 @@ export async function holdWithheld(run: RunContext): Promise<void> {
 }
 
 function* eachHeld({ guarded }: Snapshot, work: (guarded: Guarded) => void) {
+  if (guarded.countChanges() === 0) return;
   for (const guard of guardNames) {
     yield* eachPart(guarded.heldRanges(guard), (range) => work({ ...range, guard }));
   }

@@ -60,6 +60,8 @@ interface Judging {
   cause: 'run' | 'creation';
   /** Whether the class is counted here and never held. */
   neverHolds: boolean;
+  /** Whether the plan has changes of the class. */
+  isPlanned: boolean;
   /** Whether anything waits from an earlier run. */
   hasHolds: boolean;
   /** Whether some of that waits in this plan, or would if this run had read it. */
@@ -186,11 +188,13 @@ function* steps(state: RunState, cause: Judging['cause']): Steps {
   const isRuled = run.rules.length > 0 || run.windows.length > 0 || run.canary !== undefined;
   const isAboutOne = cause === 'creation' || onlyKey(run) !== undefined;
   const hasHolds = holds.isAny();
+  const planned = guarded.classes();
   const all = classes.map((of): Judging => {
     const neverHolds = isAboutOne && guardRows[of].exempt.includes('single run');
     const volume = { guard: of, fresh: 0, all: 0, unapproved: 0, week: 0, of: 0 };
     const nothing = { stands: false, found: undefined, asked: undefined };
-    return { state, of, cause, neverHolds, hasHolds, isRuled, ...nothing, volume };
+    const isPlanned = planned.includes(of);
+    return { state, of, cause, neverHolds, isPlanned, hasHolds, isRuled, ...nothing, volume };
   });
   if (cause === 'run') yield* holdSwapped(state);
   for (const judging of all) {
@@ -212,8 +216,9 @@ function* steps(state: RunState, cause: Judging['cause']): Steps {
   if (isRuled) for (const judging of all) yield* pass(judging);
   if (review.rounds === 0) review.heldAs = yield* hashToHold(state);
   for (const judging of all) {
+    if (!judging.found) continue;
     const n = guarded.countHeld(judging.of);
-    if (judging.found && (n > 0 || judging.stands)) reportHeld(judging, judging.found, n);
+    if (n > 0 || judging.stands) reportHeld(judging, judging.found, n);
   }
   if (review.rounds === 0 && (yield* approveThisPlan(state))) {
     yield* tryReasons(all, 'time');
@@ -230,7 +235,8 @@ function* tryReasons(all: readonly Judging[], kind: Reason['about']): Steps {
 
 type Ranged = (guarded: RunState['run']['snapshot']['guarded'], range: Guarded) => void;
 
-function* eachRange({ state, of: guard }: Judging, work: Ranged): Steps {
+function* eachRange({ state, of: guard, isPlanned }: Judging, work: Ranged): Steps {
+  if (!isPlanned) return;
   const { snapshot } = state.run;
   const { guarded } = snapshot;
   yield* eachPart(guarded.ranges(guard), (range) => {

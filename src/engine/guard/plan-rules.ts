@@ -140,8 +140,9 @@ export function isTooLate(run: RunContext, { guard, seq }: JournaledChange): boo
 }
 
 /** Counts the records with changes that are left to a later run, by class. */
-export function countDeferred({ snapshot }: RunContext): Record<AskedClass, number> {
-  return byAsked((guard) => snapshot.guarded.countDeferred(guard));
+export function countDeferred(run: RunContext): Record<AskedClass, number> {
+  const isAny = run.windows.length > 0 || run.canary !== undefined;
+  return byAsked((guard) => (isAny ? run.snapshot.guarded.countDeferred(guard) : 0));
 }
 
 /** Returns whether changes of a record type are left to a later run. */

@@ -214,6 +214,10 @@ function countsIn(db: Statements) {
       where guard = @guard and "is" = @is and (@by is null or by = @by)`),
   );
   return {
+    /** Returns the classes that the plan has changes of. */
+    classes: db.values<[], GuardClass>(
+      'select distinct guard from temp.planned indexed by planned_by_guard where guard is not null',
+    ),
     /** Yields the key ranges of the staged changes of a class. */
     ranges: (guard: GuardClass) => ranges({ guard }),
     /** Yields the key ranges of all changes of this run, including those released or held. */
