@@ -117,7 +117,7 @@ export function observedIn(db: Statements) {
     ),
     forgetObserved,
     /** Notes when this key was read individually, so that its observed rows are complete. */
-    addLooked: (kind: RecordTypeName, key: Key, at: number) => look(kind, key, at),
+    addLooked: look,
     /** Makes the recorded state of this key count, because it is newer than the listing. */
     assume(kind: RecordTypeName, key: Key): void {
       forgetObserved(kind, key);

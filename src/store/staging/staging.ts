@@ -22,7 +22,12 @@ import { desiredIn } from './desired-records.ts';
 import { stagingNames } from './staging-tables.ts';
 import { observedIn } from './observed-records.ts';
 import { recordedColumns, recordedValues } from '../tables/recorded-state.ts';
-import { isNoticedHeard, problemColumns } from '../tables/known-problems.ts';
+import {
+  isNoticedHeard,
+  noticedColumns,
+  noticedValues,
+  problemColumns,
+} from '../tables/known-problems.ts';
 
 export function stagingIn(db: Statements) {
   const desired = desiredIn(db);
@@ -108,10 +113,7 @@ function notedIn(db: Statements) {
   const adoptAlone = db.run<RecordRange>(`${adopt} ${alone}`);
   const forgetAlone = db.run<RecordRange>(`delete from temp.noted ${alone}`);
   const notice = db.run<ReturnType<typeof problemColumns>>(
-    `insert or replace into temp.noticed
-       (kind, key, class, part, reason, fix, cause, about, option, value, place, crm)
-     values (@kind, @key, @class, @part, @reason, @fix, @cause, @about, @option, @value,
-       @place, @crm)`,
+    `insert or replace into temp.noticed (${noticedColumns}) values (${noticedValues})`,
   );
   return {
     /** Notes a row to record. `alone` means that its decision depended on no other record. */

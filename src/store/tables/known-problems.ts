@@ -124,6 +124,9 @@ const keptDecision = `case
 
 /** The columns by which problems are grouped, and the place and id of the record. */
 const common = 'cause, about, option, value, place, crm';
+/** The columns of a problem that a run notices. */
+export const noticedColumns = `kind, key, class, part, reason, fix, ${common}`;
+export const noticedValues = noticedColumns.replaceAll(/\w+/g, '@$&');
 
 /** The columns of a problem; a part that it lacks is null. */
 export function problemColumns(problem: RecordProblem) {
@@ -157,10 +160,8 @@ export function problemsIn(db: Statements) {
     ReturnType<typeof problemColumns> & KnownProblem & { target: string; run: string }
   >(
     `insert or replace into problem
-       (kind, key, class, part, target, reason, fix, cause, about, option, value, place,
-       crm, desired, attempts, retry_at, since, run)
-     values (@kind, @key, @class, @part, @target, @reason, @fix, @cause, @about, @option, @value,
-       @place, @crm, @desired, @attempts, @retryAt, @since, @run)`,
+       (${noticedColumns}, target, desired, attempts, retry_at, since, run)
+     values (${noticedValues}, @target, @desired, @attempts, @retryAt, @since, @run)`,
   );
   const get = db.one<Name, KnownProblem>(
     `select reason, desired, attempts, retry_at "retryAt", since from problem
@@ -180,8 +181,8 @@ export function problemsIn(db: Statements) {
      * which new ones are known, in milliseconds since the epoch.
      */
     adopt: db.run<RecordRange & { run: string; at: number }>(
-      `insert into problem (kind, key, class, part, reason, fix, ${common}, since, run)
-       select kind, key, class, part, reason, fix, ${common}, @at, @run from temp.noticed
+      `insert into problem (${noticedColumns}, since, run)
+       select ${noticedColumns}, @at, @run from temp.noticed
        where ${inRange('noticed')} and not exists (
          select 1 from problem p where ${isNoticed('p', 'noticed')} and p.target = ''
            and p.reason = noticed.reason and p.fix = noticed.fix and p.cause = noticed.cause
@@ -193,8 +194,7 @@ export function problemsIn(db: Statements) {
     /** Deletes the problems, of every class, of a record's part or of one of its contacts. */
     drop: ({ target = '', ...name }: Omit<Name, 'class'>) => drop({ ...name, target }),
     parked: db.all<[RecordTypeName, Key], Parked>(
-      `select kind, key, class, part, target, reason, fix, ${common}, desired, attempts,
-         retry_at "retryAt", since
+      `select ${noticedColumns}, target, desired, attempts, retry_at "retryAt", since
        from problem where kind = ? and key = ? and desired is not null`,
       withoutNull,
     ),
@@ -376,9 +376,8 @@ export function unmanagedIn(db: Statements) {
      * the platform.
      */
     carry: db.run<[RecordTypeName]>(
-      `insert or ignore into temp.noticed (kind, key, class, part, reason, fix, ${common})
-       select kind, key, class, part, reason, fix, ${common} from problem p
-       where kind = ? and cause in ${causes}
+      `insert or ignore into temp.noticed (${noticedColumns})
+       select ${noticedColumns} from problem p where kind = ? and cause in ${causes}
          and not exists (select 1 from temp.observed o where o.kind = p.kind and o.key = p.key)
          and exists (select 1 from temp.staged s where s.kind = p.kind and s.key = p.key)
          and not exists (select 1 from temp.desired d where d.kind = p.kind and d.key = p.key
