@@ -1,3 +1,5 @@
+import { randomBytes, scryptSync } from 'node:crypto';
+import { join } from 'node:path';
 import axe from 'axe-core';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { expect, onTestFinished } from 'vitest';
@@ -10,6 +12,7 @@ import {
   accessRulesOf,
   type User,
 } from '../../../src/console/access/access-rules.ts';
+import { addUser } from '../../../src/console/access/users-file.ts';
 import type { ConsoleFleet } from '../../../src/console/pages/mirrors.ts';
 import { serveConsole } from '../../../src/console/console-routes.ts';
 import { consoleMirror, type ConsoleMirror } from '../../../src/console/view/console-mirror.ts';
@@ -212,14 +215,15 @@ export async function withUsers(server: object = {}) {
   const world = await mirrored();
   expect((await world.call('sync')).code).toBe(0);
   world.config({ server: { users: 'users.yaml', ...server } });
-  const passwordOf = async (name: string, role: string): Promise<string> => {
-    const { out } = await world.call('console', '--add-user', name, '--role', role);
-    return /: (\S+)$/.exec(out)?.[1] ?? '';
-  };
-  const passwords = {
-    olga: await passwordOf('olga', 'operator'),
-    vera: await passwordOf('vera', 'viewer'),
-  };
+  const { out } = await world.call('console', '--add-user', 'olga', '--role', 'operator');
+  const passwords = { olga: /: (\S+)$/.exec(out)?.[1] ?? '', vera: 'a viewer knows it' };
+  // Her password is guessed often, so its hash is one that takes less time.
+  const [N, r, p] = [1024, 8, 1];
+  const salt = randomBytes(16);
+  const hash = scryptSync(passwords.vera, salt, 32, { N, r, p });
+  const [salted, hashed] = [salt.toString('base64url'), hash.toString('base64url')];
+  const password = ['scrypt', N, r, p, salted, hashed].join(':');
+  addUser(join(world.folder, 'users.yaml'), { name: 'vera', role: 'viewer', password });
   const access = { ...accessRulesOf(loadConfig(world.file, {})), link: undefined };
   const running = await startConsole([world.file], access);
   const post = async (
