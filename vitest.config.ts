@@ -21,21 +21,31 @@ function seedOfCommit(): number {
   }
 }
 
-/** Spreads the simulations, which keep every core busy, over the tests that wait. */
+/** They keep every core busy; the rehearsals take longest, on one core. */
+const busy = [/\/test\/simulation\/rehearsal\./, /\/test\/simulation\//];
+/** They mostly wait, for queues and leases. */
+const waiting = [/\/test\/worker\/(job-bell|command-queue|run-queue|silent-faults)\./];
+
+/** Spreads what keeps every core busy over the other tests, and what mostly waits. */
 class Spread extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files);
-    const isBusy = ({ moduleId }: TestSpecification) => moduleId.includes('/test/simulation/');
-    // It takes longest, on one core.
-    const isLongest = ({ moduleId }: TestSpecification) => moduleId.includes('/rehearsal.');
-    const [all, others] = [sorted.filter(isBusy), sorted.filter((one) => !isBusy(one))];
-    const busy = [...all.filter(isLongest), ...all.filter((one) => !isLongest(one))];
-    if (busy.length === 0) return others;
-    // The last one begins while there is still something to do beside it.
-    const each = Math.floor(others.length / (busy.length + 2));
-    const spread = busy.flatMap((one, at) => [one, ...others.slice(at * each, (at + 1) * each)]);
-    return [...spread, ...others.slice(busy.length * each)];
+    let others = await super.sort(files);
+    const taken = (names: RegExp[]) =>
+      names.flatMap((name) => {
+        const found = others.filter(({ moduleId }) => name.test(moduleId));
+        others = others.filter((one) => !found.includes(one));
+        return found;
+      });
+    const [first, then] = [taken(busy), taken(waiting)];
+    return spread(first, spread(then, others));
   }
+}
+
+/** The first of the few begins at once, the last while there is still something to do beside it. */
+function spread<T>(few: readonly T[], many: readonly T[]): T[] {
+  const each = Math.floor(many.length / (few.length + 2));
+  const spread = few.flatMap((one, at) => [one, ...many.slice(at * each, (at + 1) * each)]);
+  return [...spread, ...many.slice(few.length * each)];
 }
 
 const isLong = playsAll || playsDraw;
@@ -50,7 +60,7 @@ export default defineConfig({
     // What a file changes for the whole process it puts back itself.
     isolate: false,
     // Many tests wait for processes and time-outs: others run meanwhile.
-    maxWorkers: Math.ceil(availableParallelism() * 2.5),
+    maxWorkers: Math.ceil(availableParallelism() * 3.5),
     // Only what hangs for good reaches this, on a busy machine too.
     testTimeout: isLong ? 1_200_000 : 300_000,
     hookTimeout: 300_000,
