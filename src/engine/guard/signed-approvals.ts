@@ -82,7 +82,7 @@ export function pendingApprovals(
   const inForce = approvalIds(snapshot, { approvers, now });
   return holds
     .signed()
-    .filter((part) => !inForce.includes(part) && holds.isListed(part))
+    .filter((part) => !inForce.includes(part) && holds.isOpen(part))
     .map((part) => ({
       plan: holds.wholeOf(part),
       part,

@@ -477,7 +477,7 @@ function decisionsIn(db: Statements) {
       'select distinct decision from approval_signature order by decision',
     ),
     /** Returns whether anything of a list to sign waits. */
-    isListed: db.has<[list: string]>(
+    isOpen: db.has<[list: string]>(
       `select 1 from listed l join hold h on h.id = l.hold
        where l.list = ? and h.ended_at is null limit 1`,
     ),
