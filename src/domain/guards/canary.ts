@@ -18,7 +18,6 @@
  * change, and it ends once all have been changed. A time is never less than what both clocks, ours
  * and the platform's, show; a clock that is set back only makes the wait longer.
  */
-import { storedJson } from '../stored-json.ts';
 import { guardRows } from '../guard-classes.ts';
 import { type AskedClass, askedClasses } from './plan-rule.ts';
 
@@ -108,8 +107,6 @@ export interface CanaryBook {
   /** How the last one ended; undefined if none has. */
   last?: CanaryEnd | undefined;
 }
-
-export const canaryBook = storedJson<CanaryBook>('the canaries');
 
 /** What a run knows about the mapping. */
 export interface MappingFacts {

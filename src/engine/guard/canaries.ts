@@ -14,7 +14,6 @@ import {
   bookOf,
   type Canary,
   type CanaryBook,
-  canaryBook,
   type CanaryEvent,
   type CanaryPolicy,
   seedOf,
@@ -27,7 +26,7 @@ import {
 } from '../../domain/guards/canary.ts';
 import { type Steps, eachPart, each } from '../context/work-in-parts.ts';
 import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
-import type { Meta } from '../../store/database/meta-table.ts';
+import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import { isFirstLoad } from '../context/run-context.ts';
 import { mappingOf, onlyKey } from '../context/mirror-context.ts';
 import {
@@ -183,7 +182,7 @@ export async function readBackCanaries(state: RunState): Promise<void> {
     isFirstLoad: isFirstLoad({ snapshot: run.snapshot, firstLoad: false }),
     at: run.clock.now(),
   });
-  if (run.writes) transaction(() => storeCanaries(state));
+  if (run.writes) transaction(() => canaryFact.write(meta, review.canaries));
   for (const [guard, canary] of openIn(review.canaries)) {
     const part = parts.find(({ type }) => type.name === guardRows[guard].recordType);
     if (canary.state === 'waiting' && part)
@@ -327,19 +326,11 @@ export function sayCanaries(state: RunState): Problem[] {
   });
 }
 
-const metaName = 'canary';
+const canaryFact = storedFact<CanaryBook>('canary', 'the canaries');
 
 /** Returns the canaries that the snapshot holds; undefined if it holds none. */
 export function storedCanaries(meta: Meta): CanaryBook | undefined {
-  const text = meta.get(metaName);
-  return text === undefined ? undefined : canaryBook.decode(text);
-}
-
-function storeCanaries({ run, review: { canaries } }: RunState): void {
-  if (!run.writes || !canaries) return;
-  const { meta } = run.snapshot;
-  const text = JSON.stringify(canaries);
-  if (text !== meta.get(metaName)) meta.set(metaName, text);
+  return canaryFact.read(meta);
 }
 
 /**
@@ -353,7 +344,8 @@ function putCanary(state: RunState, guard: AskedClass, canary: Canary | undefine
   const isNew = canary !== undefined && canaries.classes[guard] === undefined;
   const begun = canaries.begun + (isNew ? 1 : 0);
   review.canaries = { ...canaries, begun, classes: { ...canaries.classes, [guard]: canary } };
-  if (run.writes) run.snapshot.transaction(() => storeCanaries(state));
+  if (run.writes)
+    run.snapshot.transaction(() => canaryFact.write(run.snapshot.meta, review.canaries));
 }
 
 function moveCanary(state: RunState, guard: AskedClass, event: CanaryEvent): void {

@@ -1,9 +1,8 @@
 /** Counts the records that a guard's percentage refers to. This is slow, so it works in parts. */
-import { z } from 'zod';
 import { type Steps, eachPart } from '../context/work-in-parts.ts';
 import { guardRows, type GuardClass, type PopulationName } from '../../domain/guard-classes.ts';
 import { judge, mostOf, type ChangeVolume } from '../report/guard-rules.ts';
-import { type Meta, metaValue } from '../../store/database/meta-table.ts';
+import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import { type RunState, findingsNamed } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
@@ -11,8 +10,10 @@ import { channelsOf, ownedOf } from './change-shape.ts';
 
 const dayMs = 86_400_000;
 
-const counted = z.object({ at: z.number(), n: z.number() });
-const nameOfCount = 'subscribed';
+const subscribed = storedFact<{ at: number; n: number }>(
+  'subscribed',
+  'the number of subscribed people',
+);
 
 /**
  * Counts the records that a percentage refers to, each record once. `asked` is the number of them
@@ -45,11 +46,10 @@ const populations: Readonly<
     const { snapshot, clock, writes } = state.run;
     const at = clock.now();
     const isAlone = onlyKey(state.run) !== undefined;
-    const kept = isAlone ? metaValue(snapshot.meta, nameOfCount, counted) : undefined;
+    const kept = isAlone ? subscribed.read(snapshot.meta) : undefined;
     if (kept && Math.abs(at - kept.at) < dayMs) return kept.n;
     const n = asked + (yield* othersOf(state, of));
-    const text = JSON.stringify({ at, n });
-    if (writes) snapshot.transaction(() => snapshot.meta.set(nameOfCount, text));
+    if (writes) snapshot.transaction(() => subscribed.write(snapshot.meta, { at, n }));
     return n;
   },
   // eslint-disable-next-line require-yield
@@ -77,14 +77,17 @@ export function* othersOf(state: RunState, guard: GuardClass, enough = Infinity)
   return n;
 }
 
-const volume = z.object({ at: z.number(), people: z.number(), most: z.number() });
-const nameOfRush = 'opt-outs past the limit';
-
 /**
  * Opt-outs caused by events and by `sync --person` that exceeded the limit; `at` is in milliseconds
  * since the epoch.
  */
-export type PastLimit = z.infer<typeof volume>;
+export interface PastLimit {
+  at: number;
+  people: number;
+  most: number;
+}
+
+const rush = storedFact<PastLimit>('opt-outs past the limit', 'the opt-outs past the limit');
 
 /** Records that opt-outs which are never held have exceeded the limit. */
 export function noteVolume(run: RunContext, of: GuardClass, asked: ChangeVolume): void {
@@ -93,11 +96,11 @@ export function noteVolume(run: RunContext, of: GuardClass, asked: ChangeVolume)
   const { meta, transaction } = run.snapshot;
   const people = asked.week + asked.unapproved;
   const note: PastLimit = { at: run.clock.now(), people, most: 2 * mostOf(asked, limit) };
-  transaction(() => meta.set(nameOfRush, JSON.stringify(note)));
+  transaction(() => rush.write(meta, note));
 }
 
 /** Returns the record of the last day, or undefined if there is none. */
 export function pastLimit(meta: Meta, now: number): PastLimit | undefined {
-  const kept = metaValue(meta, nameOfRush, volume);
+  const kept = rush.read(meta);
   return kept && Math.abs(now - kept.at) < dayMs ? kept : undefined;
 }

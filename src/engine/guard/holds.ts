@@ -25,10 +25,9 @@ import {
   guardRows,
   timedGuards,
 } from '../../domain/guard-classes.ts';
-import { storedJson } from '../../domain/stored-json.ts';
 import type { Began } from '../../store/holds/hold-sql.ts';
 import { everything, type Guarded } from '../../store/database/key-range.ts';
-import type { Meta } from '../../store/database/meta-table.ts';
+import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { nothingLeft, unknownPlan, rejectedForMs } from '../report/guard-text.ts';
 import { findingsOf, type RunState } from '../context/run-state.ts';
@@ -288,18 +287,15 @@ export function countAwaitingApproval({ run, review }: RunState): Record<GuardCl
   return byGuard((guard) => countHeld(guard) + (timedGuards.has(guard) ? review.unplanned : 0));
 }
 
-const nameOfReasons = 'reasons of holds';
-const reasons =
-  storedJson<Partial<Record<GuardClass, { first?: string; asked?: string }>>>(
-    'the reasons of holds',
-  );
+type StoredReasons = Partial<Record<GuardClass, { first?: string; asked?: string }>>;
+const reasons = storedFact<StoredReasons>('reasons of holds', 'the reasons of holds');
 
 /**
  * Returns why changes of a class that still wait were held: what the run found that began it
  * (`first`), and what rules and canaries ask since (`asked`).
  */
-export function storedReasons(meta: Meta) {
-  return reasons.decode(meta.get(nameOfReasons) ?? '{}');
+export function storedReasons(meta: Meta): StoredReasons {
+  return reasons.read(meta) ?? {};
 }
 
 /** Stores why a class is held, if nothing of it has waited yet. */
@@ -314,7 +310,7 @@ export function keepReason(run: RunContext, guard: GuardClass, first: string): v
 export function keepAsked(run: RunContext, asked: ReadonlyMap<GuardClass, string>): void {
   const { guarded, holds, meta } = run.snapshot;
   const before = storedReasons(meta);
-  const now: typeof before = {};
+  const now: StoredReasons = {};
   for (const guard of guardNames) {
     const all = { ...before[guard], ...(asked.has(guard) && { asked: asked.get(guard) ?? '' }) };
     if (Object.keys(all).length === 0) continue;
@@ -323,8 +319,8 @@ export function keepAsked(run: RunContext, asked: ReadonlyMap<GuardClass, string
   storeReasons(run, now);
 }
 
-function storeReasons({ snapshot: { meta, transaction } }: RunContext, now: object): void {
-  const text = JSON.stringify(now);
-  if (text === (meta.get(nameOfReasons) ?? '{}')) return;
-  transaction(() => (text === '{}' ? meta.drop(nameOfReasons) : meta.set(nameOfReasons, text)));
+function storeReasons({ snapshot: { meta, transaction } }: RunContext, now: StoredReasons): void {
+  const isNone = Object.keys(now).length === 0;
+  if (isNone && reasons.read(meta) === undefined) return;
+  transaction(() => reasons.write(meta, isNone ? undefined : now));
 }

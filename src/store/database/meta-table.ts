@@ -1,6 +1,5 @@
 /** Stores single facts about the snapshot, each under a name. */
-import type { z } from 'zod';
-import { checkedJson, storedJson } from '../../domain/stored-json.ts';
+import { storedJson } from '../../domain/stored-json.ts';
 import type { Statements } from './prepared-statements.ts';
 
 /**
@@ -20,19 +19,6 @@ export function storedFact<Value>(name: string, what: string) {
       else meta.set(name, encode(value));
     },
   };
-}
-
-/**
- * Returns the value of a stored JSON document whose form has defaults, or undefined if there is
- * none. Throws Invalid if its form differs from the schema.
- */
-export function metaValue<Value>(
-  meta: Meta,
-  name: string,
-  schema: z.ZodType<Value>,
-): Value | undefined {
-  const text = meta.get(name);
-  return text === undefined ? undefined : checkedJson(`the fact ${name}`, schema).decode(text);
 }
 
 export function metaIn(db: Statements) {
