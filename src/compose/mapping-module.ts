@@ -9,7 +9,6 @@ import { readSmallFile } from '../domain/values/config-file.ts';
 import type { MapRecord } from '../domain/record-mapping.ts';
 import type { Mapping } from '../sources/shared/mapped-source.ts';
 
-/** A loaded mapping. */
 export interface LoadedMap extends Mapping {
   /** The hash of the module's text, without the modules that it imports. */
   hash: string;

@@ -25,7 +25,6 @@ export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
   return { absentReadings, absentForMs, deletes, deleteAfterMs };
 }
 
-/** Returns a hash of all settings that affect how a record is read. */
 function mannerOf(contacts: NonNullable<Config['contacts']>): string {
   const map = contacts.map === undefined ? undefined : loadMap(contacts.map).hash;
   return hash('sha256', JSON.stringify({ ...contacts, map })).slice(0, 16);

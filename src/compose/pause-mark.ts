@@ -48,14 +48,12 @@ export function sayPaused({ at, reason, by }: Paused): string {
   return `paused since ${instant(at)} by ${by}${reason === '' ? '' : `: ${reason}`}`;
 }
 
-/** A pause as documents show it. */
 export interface ToldPause {
   since: string;
   reason: string;
   by: string;
 }
 
-/** Returns the document of a pause. */
 export function tellPaused({ at, reason, by }: Paused): ToldPause {
   return { since: instant(at), reason, by };
 }

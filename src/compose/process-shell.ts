@@ -24,7 +24,6 @@ export interface Shell {
   terminal: boolean;
   /** How many columns the terminal has; undefined if stdout is none. */
   width?: number | undefined;
-  /** Whether results are coloured. */
   colored?: boolean;
   /** The least important level that is logged; the default depends on the terminal. */
   logLevel?: LogLevel;
@@ -32,7 +31,6 @@ export interface Shell {
   quiet?: boolean;
   /** Whether stdin and stdout are terminals, so that questions can be asked. */
   canAsk?: boolean;
-  /** Whether stderr is a terminal. */
   interactive: boolean;
   /** Aborted when the process is asked to stop; the reason is Interrupted. */
   stop: AbortSignal;

@@ -10,11 +10,9 @@ import type { Shell } from './process-shell.ts';
 const program = fileURLToPath(new URL('../../bin/crm-mirror.mjs', import.meta.url));
 const mostChars = 1024 * 1024;
 
-/** What a command line has answered. */
 export interface CommandAnswer {
   /** The exit code (docs/exit-codes.md). */
   code: number;
-  /** The results, and the notes. */
   out: string;
   err: string;
 }

@@ -25,7 +25,6 @@ type Templates = NonNullable<Config['templates']>;
 export interface Sources {
   contacts: (() => Source) | undefined;
   templates: (() => Source) | undefined;
-  /** Creates the write-back that reports opt-outs to the CRM. */
   returns: (() => WriteBack) | undefined;
 }
 

@@ -28,9 +28,7 @@ type Converted =
 /** The whole configuration: absolute paths, durations in milliseconds, with defaults, frozen. */
 export interface Config extends Readonly<Omit<File, Converted>> {
   readonly file: string;
-  /** The files of the memory and of its key. */
   readonly memory: { readonly path: string; readonly keyFile: string };
-  /** How long the audit log keeps its entries. */
   readonly audit: { readonly keepMs: number };
   readonly platform: Readonly<File['platform'] & { apiKey: string }>;
   readonly policy: PolicyConfig;

@@ -218,7 +218,6 @@ function makeGuide() {
       const text = fieldsAt(schema, path).find((field) => field.description)?.description;
       return text ? ` (${text})` : '';
     },
-    /** Returns the allowed words, if they are few and fixed. */
     words(path: Path): string[] {
       const words = choicesAt(path).flatMap(({ enum: all, const: one }) => all ?? one ?? []);
       return [...new Set(words.map((word) => JSON.stringify(word).replaceAll('"', '')))];

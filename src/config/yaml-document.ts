@@ -31,7 +31,6 @@ interface Spot {
   /** The position of the key; of a list entry and of the whole file, that of the value. */
   key: ConfigPlace;
   value: ConfigPlace;
-  /** The environment variables that the value contains. */
   variables: readonly string[];
   /** Returns the position of a character in the text, or undefined if it cannot be determined. */
   inside?: (index: number) => ConfigPlace | undefined;
@@ -39,7 +38,6 @@ interface Spot {
 
 interface Walk {
   env: Record<string, string | undefined>;
-  /** The text of the whole file, masked. */
   source: string;
   placeAt(offset: number): ConfigPlace;
   spots: Map<string, Spot>;
@@ -100,7 +98,6 @@ export function spotOf({ spots }: { spots: Tree['spots'] }, path: Path): Spot {
 
 const paths = storedJson<Path>('the path of an option');
 const spell = paths.encode;
-/** Returns the path of a key of `spots`. */
 export const pathOf = paths.decode;
 
 /** Returns the text, or the position of the first character that is not UTF-8. */
@@ -209,7 +206,6 @@ function locate(
   return index < text.length ? at - 1 : at;
 }
 
-/** A text with its variables replaced. */
 interface Interpolated {
   text: string;
   /** The names of the variables in it, whether set or not. */
@@ -257,7 +253,6 @@ function unmask(text: string): string {
   return text.replace(/[\ufdd0-\ufdd6]/g, (char) => quarrelsome.charAt(char.charCodeAt(0) - veil));
 }
 
-/** Returns the value at a path, or undefined if there is none. */
 export function valueAt(value: unknown, path: Path): unknown {
   return path.reduce<unknown>((inner, step) => {
     if (typeof inner !== 'object' || inner === null) return undefined;

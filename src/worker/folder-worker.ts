@@ -94,7 +94,6 @@ export async function serveFolder(path: string, outer: Shell, end: () => void): 
   }
 }
 
-/** Creates this worker's part in the fleet of each Redis. */
 function createFleets(
   shell: Shell,
   connections: SharedConnections,

@@ -32,7 +32,6 @@ const name = 'snapshot-id';
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
-/** The error for each refused claim. */
 const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => Busy> = {
   taken: (mirror) =>
     new Busy(`another worker serves ${mirror}`, {
@@ -62,7 +61,6 @@ const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => Busy> = {
     }),
 };
 
-/** This worker's side of one mirror. */
 interface Side {
   mirror: string;
   path: string;

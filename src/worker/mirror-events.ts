@@ -15,7 +15,6 @@ import { type Order, type Seal, sealIn } from '../compose/queues/payload-encrypt
 import { runNow } from '../app/run/run-command.ts';
 import { isAssigned, isPassing, type Opened, shellOf, type State, use } from './open-mirror.ts';
 
-/** An event as Redis has it. */
 interface Told {
   id: string;
   heard: Heard;

@@ -36,7 +36,6 @@ export interface RefusedFile {
 /** The files of the folder by their paths: what to serve, or why not. */
 export type FolderFiles = ReadonlyMap<string, Workable | RefusedFile>;
 
-/** The folder and how to read it. */
 interface MirrorFolderOptions {
   folder: string;
   clock: Clock;
@@ -49,7 +48,6 @@ interface MirrorFolderOptions {
   rescanMs?: number;
 }
 
-/** What was read of one file. */
 interface Known {
   /** What distinguishes this state of the file from others. */
   print: string;
@@ -64,11 +62,9 @@ interface State extends Required<MirrorFolderOptions> {
   hadDefaults: boolean;
   /** The files that were usable when they were last looked at. */
   usable: ReadonlySet<string>;
-  /** The reason why the folder is not believed. */
   doubt: string | undefined;
 }
 
-/** Returns whether a file is refused. */
 export function isRefused(one: Workable | RefusedFile): one is RefusedFile {
   return 'why' in one;
 }
@@ -292,13 +288,11 @@ export interface Workable extends Config {
   readonly schedule: Schedule;
 }
 
-/** A schedule without runs. */
 export const nothingDue: Schedule = {
   patterns: { full: undefined, fast: undefined, templates: undefined, sentinel: undefined },
   timezone: 'UTC',
 };
 
-/** Returns the error for naming mirrors by a file and by a folder. */
 export function namedTwice(): Invalid {
   return new Invalid('-c and --mirrors both name mirrors', { fix: 'keep one of the two' });
 }

@@ -55,7 +55,6 @@ import type { DueWork, RunSlots } from './worker-capacity.ts';
 import { workOn } from './mirror-events.ts';
 import { createRunRetries } from './mirror-schedule.ts';
 
-/** A tick that starts a run. */
 type RunTick = Exclude<Tick, 'sentinel'>;
 
 /** What has become of a tick; `elsewhere`: it is offered again, here or to another process. */
@@ -63,7 +62,6 @@ type Ran = 'over' | 'elsewhere';
 
 type Work<T> = (held: Assembled, stop: AbortSignal) => Promise<T>;
 
-/** A mirror hosted by a worker. */
 export type Home = ReturnType<typeof createMirrorHost>;
 
 /** Creates the host of a mirror. Nothing is opened yet. */
@@ -136,7 +134,6 @@ export function createMirrorHost(options: HomeOptions) {
   };
 }
 
-/** Returns the state of a mirror that nothing has opened yet. */
 function closedMirror(options: HomeOptions, retries: State['retries']): State {
   const { config, shell, clock, faults, outages, causes } = options;
   const log = createLog(shell, config.mirror);
@@ -246,7 +243,6 @@ async function runOnce(
   return summary.status;
 }
 
-/** Reopens the mirror if the file of its API key holds another one. */
 async function takeNewKey(state: State): Promise<void> {
   const { apiKeyFile, apiKey } = state.config.platform;
   if (apiKeyFile === undefined) return;

@@ -17,17 +17,14 @@ const connectMs = 5_000;
 /** Below this much free space, no transaction of a run is sure to fit. */
 const freeBytes = 256 * 1024;
 
-/** What the pulse of one mirror needs. */
 export interface PulseOptions {
   config: Config;
   outages: OutageRecord;
   clock: Clock;
   probe: Probe;
-  /** Returns whether this worker has the mirror. */
   isHere(): boolean;
   /** Returns why Redis is away; undefined if it is not. */
   away(): string | undefined;
-  /** Looks whether runs are overdue. */
   lookForOverdue(): void;
 }
 
@@ -40,7 +37,6 @@ export async function pulse(options: PulseOptions, stop: AbortSignal): Promise<v
   }
 }
 
-/** Looks once. */
 async function beat(options: PulseOptions): Promise<void> {
   const { config, outages, probe, away } = options;
   const note = (part: Parameters<OutageRecord['works']>[0], why: string | undefined): void => {

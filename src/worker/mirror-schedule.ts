@@ -49,7 +49,6 @@ export async function follow(queue: RunQueue, { file, schedule }: Workable): Pro
 /** How often the schedule is compared with what Redis has of it. */
 const checkMs = 30_000;
 
-/** What a check of the schedule finds. */
 interface CheckedSchedule {
   /** Returns whether this worker has the mirror, and Redis is there. */
   isDue(): boolean;
@@ -109,7 +108,6 @@ function staysWords(why: string): string {
   return renderProblem({ reason, fix: 'nothing is run by it: no worker serves this mirror' });
 }
 
-/** A run is overdue after this time. */
 const lateMs = 60_000;
 /** After this time without a look, Redis may have been away, and gets time to hand out runs. */
 const gapMs = 90_000;
@@ -184,7 +182,6 @@ const minuteMs = 60_000;
 const delaysMs = [minuteMs, 2 * minuteMs, 5 * minuteMs, 15 * minuteMs] as const;
 const longestMs = delaysMs[3];
 
-/** The repetitions of one mirror. */
 export type RunRetries = ReturnType<typeof createRunRetries>;
 
 /**

@@ -53,7 +53,6 @@ export interface ServeOptions extends MirrorSettings {
   clock?: Clock;
 }
 
-/** A mirror that is being served. */
 export type Served = ReturnType<typeof serve>;
 
 /**
@@ -88,7 +87,6 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     failed: failed.promise,
     webhook,
     queues: view.queues,
-    /** Returns whether this worker has the mirror. */
     isHere: home.isHere,
     isTold: (): boolean => options.turns === undefined || home.isHere(),
     /** Returns why Redis cannot be reached for the mirror, or undefined if it can. */
@@ -211,7 +209,6 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
   return { ...parts, isPlaced: turns !== undefined, isLeaving: false };
 }
 
-/** What serves one mirror. */
 type Parts = ReturnType<typeof openParts> & { handed?: { close(): Promise<void> } };
 
 /** Waits until the mirror is assigned to this worker, then takes its jobs until it leaves. */

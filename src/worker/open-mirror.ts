@@ -76,24 +76,20 @@ export interface HomeOptions extends MirrorSettings {
   clock: Clock;
   /** Returns what fails now as this process notices it. */
   faults(): readonly Attention[];
-  /** Records what fails. */
   outages: OutageRecord;
 }
 
-/** A mirror that this worker has opened. */
 export interface Opened extends Assembled {
   lanes: Lanes;
 }
 
 /** The state shared by the files of a mirror's host. */
 export interface State extends HomeOptions {
-  /** The open mirror; undefined if it is not open. */
   opened: Opened | undefined;
   /** Pending while the mirror is being claimed. Until then, the mirror is not used. */
   coming: Promise<Opened> | undefined;
   /** Pending while the mirror is being closed. Until then, it cannot be opened again. */
   closing: Promise<void> | undefined;
-  /** How many works are in progress in it. */
   users: number;
   /** Ends the wait of a mirror that has nothing to do. */
   woken(): void;
@@ -220,10 +216,8 @@ export function isPassing(error: unknown): boolean {
   return error instanceof Busy || error instanceof Unavailable;
 }
 
-/** The maximum number of concurrent runs about one person. */
 export const lanesAtOnce = 4;
 
-/** A pool of connections to one snapshot. */
 type Lanes = ReturnType<typeof createLanes>;
 
 /**
@@ -280,7 +274,6 @@ function createLanes({ sibling }: Assembled) {
 export function complaintsOf(mirror: string, { note }: Shell) {
   let said = '';
   return {
-    /** Prints the error. */
     of(error: unknown): void {
       const { text } = explain(error);
       if (error instanceof Busy && said === text) return;

@@ -16,10 +16,8 @@ import { type Call, call, type HandoverOutcome, type News } from '../app/remote/
 import type { Home } from './mirror-host.ts';
 import { isPassing } from './open-mirror.ts';
 
-/** The minimum interval between two progress messages. */
 const progressEachMs = 500;
 
-/** The parts that a worker needs to run a command. */
 export interface Hand {
   config: Config;
   shell: Shell;

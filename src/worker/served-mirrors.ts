@@ -20,7 +20,6 @@ import type { Shell } from '../compose/process-shell.ts';
 import { type FolderFiles, isRefused, type RefusedFile, type Workable } from './mirror-folder.ts';
 import type { Served } from './mirror-service.ts';
 
-/** How long after a failure a mirror is tried again. */
 const retryMs = 60_000;
 
 interface Place {
@@ -42,7 +41,6 @@ interface State {
   served: Served[];
 }
 
-/** The mirrors that a worker serves. */
 export type ServedMirrors = ReturnType<typeof createServedMirrors>;
 
 /** Creates the set. Nothing is served yet. */
@@ -145,7 +143,6 @@ async function leave({ served }: State, place: Place, leaving: Served): Promise<
   place.served = undefined;
 }
 
-/** Closes a mirror that has failed, and starts it again later. */
 async function fail(state: State, place: Place, own: Served, error: unknown): Promise<void> {
   const { shell, served } = state;
   const { text } = explain(error);

@@ -28,7 +28,6 @@ export const idleMs = 7_000;
 /** How many mirrors stay open for that time. */
 export const idleAtMost = 16;
 
-/** What the mirrors of a worker share. */
 export type Capacity = ReturnType<typeof createCapacity>;
 
 /**
@@ -40,10 +39,8 @@ export function createCapacity(clock: Clock, timeCheck: () => () => boolean) {
     createRunSlots({ ...counts, hasTime: timeCheck(), clock });
   return {
     runs: slotsOf(runSlots),
-    /** The unsubscribe checks. */
     checks: slotsOf(runSlots),
     events: slotsOf(eventSlots),
-    /** Limits the mirrors that are claimed at a time. */
     claims: pLimit(claimsAtOnce),
     idle: createIdle(clock),
   };
@@ -97,7 +94,6 @@ const longMs = 30_000;
 /** How often a waiting run may begin because the process has time left. */
 const lookMs = 200;
 
-/** The slots of a worker. */
 export type RunSlots = ReturnType<typeof createRunSlots>;
 
 /**
@@ -145,7 +141,6 @@ export function createRunSlots({ atOnce, most, long, hasTime, clock }: SlotOptio
     }
     isLooking = false;
   };
-  /** Waits for a slot. Returns whether there is one for this run. */
   const admitted = async ({ dueMs, stop }: DueWork): Promise<boolean> => {
     if (stop.aborted) return false;
     if (used < atOnce) {

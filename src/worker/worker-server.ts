@@ -23,11 +23,9 @@ export interface Serving {
   served: readonly Served[];
   /** Returns the files of a folder whose mirrors are stopped; undefined without a folder. */
   refused?: (() => readonly RefusedFile[]) | undefined;
-  /** Returns the fleets in which this worker serves mirrors. */
   fleets?: (() => readonly ConsoleFleet[]) | undefined;
 }
 
-/** The server of a worker. */
 export type WorkerServer = NonNullable<ReturnType<typeof openServer>>;
 
 /**

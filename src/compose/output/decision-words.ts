@@ -1,7 +1,6 @@
 /** Formats who approved or rejected a change, and why. */
 import type { KeptChange } from '../../store/tables/run-history.ts';
 
-/** The approval that let a change pass. */
 export interface ToldApprover {
   plan: string;
   by: string | null;
@@ -20,7 +19,6 @@ export function approvalWords(approval: ToldApprover | null): string {
   return `, approved${byWords(approval)}`;
 }
 
-/** Formats who decided, and why. */
 export function byWords({ by, reason }: Omit<ToldApprover, 'plan'>): string {
   if (by === null) return '';
   return ` by ${by}${reason === null ? '' : ` (${reason})`}`;

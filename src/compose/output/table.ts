@@ -8,13 +8,11 @@ const borders =
   'left left-mid mid mid-mid right right-mid';
 
 interface Layout {
-  /** Spaces before each row. */
   indent?: number;
   /** The columns of numbers, which are aligned to the right; counted from 0. */
   right?: readonly number[];
   /** The columns of the terminal, into which the last cell of a row is wrapped; undefined: any. */
   width?: number | undefined;
-  /** The lines below each row. */
   below?: readonly (readonly StyledLine[])[];
 }
 

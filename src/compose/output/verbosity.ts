@@ -10,7 +10,6 @@ export interface QuietFlags {
   logLevel?: LogLevel;
 }
 
-/** Adds --quiet and --log-level. */
 export function quietOptions(command: Command): Command {
   return command
     .option(
@@ -24,12 +23,10 @@ export function quietOptions(command: Command): Command {
     );
 }
 
-/** Adds --verbose, --quiet and --log-level. */
 export function verboseOptions(command: Command): Command {
   return quietOptions(verboseOption(command));
 }
 
-/** Adds --verbose. */
 export function verboseOption(command: Command): Command {
   return command.option('--verbose', 'print internals, too: requests, ids, readings');
 }

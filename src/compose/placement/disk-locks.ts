@@ -24,7 +24,6 @@ interface Self {
   note(line: string): void;
 }
 
-/** A free lock of a worker that seems to be alive. */
 interface FreeLock {
   /** The last sign of life of its worker, and how often a later one was seen. */
   beatAt: number;
@@ -72,7 +71,6 @@ export function createDiskLocks(self: Self) {
       }
       return state.free.size > 0;
     },
-    /** Releases the locks. */
     close(): void {
       for (const { folder, lease } of held.values()) {
         lease.release();

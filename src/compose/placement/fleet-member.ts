@@ -37,7 +37,6 @@ export interface Turns {
   counted(mirror: string, people: number): Promise<void>;
 }
 
-/** This worker in the fleet. */
 export interface FleetMember extends Turns {
   /** Joins the fleet with the mirrors that the folder shows now. */
   join(mirrors: readonly LocalMirror[]): void;
@@ -45,7 +44,6 @@ export interface FleetMember extends Turns {
   quit(): Promise<void>;
 }
 
-/** What a member needs. */
 export interface MemberOptions {
   node: NodeHeartbeat;
   quick: Quick;
@@ -68,7 +66,6 @@ interface State extends MemberOptions {
   /** Whether a lock has to be looked for with each beat. */
   isWatching: boolean;
   since: number;
-  /** The mirrors in the folder. */
   mirrors: readonly LocalMirror[];
   fleet: Fleet | undefined;
   askedAt: number;
@@ -76,9 +73,7 @@ interface State extends MemberOptions {
   /** Whether something changed while Redis was asked. */
   isOutdated: boolean;
   hasQuit: boolean;
-  /** The node of each mirror. */
   placed: ReadonlyMap<string, string>;
-  /** The mirrors to claim. */
   free: ReadonlySet<string>;
   waiting: Map<string, () => void>;
   people: Map<string, number>;

@@ -13,7 +13,6 @@ import { type Disks, type PlacedMirror, type PlacedNode, weightOf } from './plac
 import { renderProblem } from '../../domain/errors.ts';
 import { counted } from '../../domain/values/counted.ts';
 
-/** A worker that is alive. */
 export interface FleetNode extends PlacedNode {
   host: string;
   /** When it started, in milliseconds since the epoch. */
@@ -32,7 +31,6 @@ export interface FleetMirror extends PlacedMirror {
   diskHost: string | undefined;
 }
 
-/** What Redis knows of the fleet. */
 export interface Fleet {
   /** The value that differs after a change. */
   changed: string;
@@ -117,12 +115,10 @@ export async function readFleet(
   return { changed: changed ?? '', nodes, mirrors, moves: movesIn(moves) };
 }
 
-/** Returns the mirrors that a worker serves. */
 export function servedBy({ mirrors }: Pick<Fleet, 'mirrors'>, node: string): FleetMirror[] {
   return mirrors.filter(({ home }) => home === node);
 }
 
-/** Returns the mirrors that no process serves. */
 export function unserved({ mirrors }: Pick<Fleet, 'mirrors'>): FleetMirror[] {
   return mirrors.filter(({ home, isElsewhere }) => home === undefined && !isElsewhere);
 }

@@ -3,13 +3,11 @@ import { readdirSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { diskOf } from '../../store/database/snapshot-disk.ts';
 
-/** A mirror and the file of its snapshot. */
 export interface LocalMirror {
   mirror: string;
   snapshot: string;
 }
 
-/** The disks of a worker. */
 interface Survey {
   /** Mirrors in a folder without an id are listed under ''. */
   disks: Record<string, { begun: string[]; bare: string[] }>;
@@ -17,7 +15,6 @@ interface Survey {
   folders: Map<string, string>;
 }
 
-/** Returns the disks of these mirrors. */
 export function surveyDisks(
   mirrors: readonly LocalMirror[],
   randomHex: (bytes: number) => string,

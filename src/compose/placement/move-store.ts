@@ -26,7 +26,6 @@ export const oneLine = z.string().transform((text) => text.replace(/\p{Cc}+/gu, 
 
 const moveSchema = z.object({
   id: z.string(),
-  /** The names of the workers. */
   from: oneLine,
   to: oneLine,
   /** The disk of the target, as fleet-keys.ts describes it. */
@@ -35,7 +34,6 @@ const moveSchema = z.object({
   /** A text that the target has sealed, in Base64; '' before that. */
   proof: z.string(),
 });
-/** A mirror that moves. */
 export type Move = z.infer<typeof moveSchema>;
 
 /** Returns whether no worker may serve the mirror. */
@@ -66,7 +64,6 @@ export type MoveNews = z.infer<typeof newsSchema>;
 const keptSeconds = 3_600;
 /** How long parts are kept that nobody takes. */
 const partsMs = 60_000;
-/** The greatest number of parts in Redis. */
 const mostParts = 8;
 
 /** Returns the moves in the replies of Redis. What is none is left out. */
@@ -177,7 +174,6 @@ export async function beginMove(
   return z.enum(['begun', 'moving', 'gone']).parse(told);
 }
 
-/** Creates the store of a move. */
 export function moveStore({ redis, ask }: Quick, mirror: string, id: string): MoveStore {
   const news = `${prefix}:move:${id}`;
   const run = async (script: string, ...values: (string | number | Buffer)[]): Promise<unknown> =>

@@ -25,7 +25,6 @@
  */
 import { createHash } from 'node:crypto';
 
-/** A worker that is alive. */
 export interface PlacedNode {
   name: string;
   disks: Disks;
@@ -41,7 +40,6 @@ interface MirrorsOnDisk {
   bare: readonly string[];
 }
 
-/** What is known of a mirror. */
 export interface PlacedMirror {
   name: string;
   /** The number of people in it; undefined if no run has counted them yet. */
@@ -54,7 +52,6 @@ export interface PlacedMirror {
 
 /** How much a node may have more than the mean. */
 const bound = 1.1;
-/** The rounding of sums. */
 const tiny = 1e-9;
 
 /** Returns the load that a mirror is: 1, and 1 for each thousand people. */
@@ -62,7 +59,6 @@ export function weightOf({ people = 0 }: Pick<PlacedMirror, 'people'>): number {
   return 1 + people / 1_000;
 }
 
-/** A mirror with the nodes that may serve it. */
 interface Candidate extends PlacedMirror {
   weight: number;
   nodes: readonly string[];

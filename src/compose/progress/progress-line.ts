@@ -15,7 +15,6 @@ const plainMs = 10_000;
 /** How often to store the progress, which takes a transaction. */
 const storeMs = 2000;
 
-/** Where the progress goes. */
 export interface ProgressOutlets {
   /** Redraws one line on a terminal; undefined if there is none. */
   draw?: Shell['progress'] | undefined;

@@ -22,7 +22,6 @@ const enoughWindows = 5;
 /** The progress of a run at one moment. */
 export interface Measured {
   phase: Progress['stage'];
-  /** The record type. */
   kind: string;
   done: number;
   /** Null while it is not known. */
@@ -33,7 +32,6 @@ export interface Measured {
   perSecond: number | null;
   /** Null if it is not known. */
   leftMs: number | null;
-  /** The time since the last news. */
   quietMs: number;
   /** The rate limit of the route that takes longest; null if it is not known. */
   limit: { route: string; limit: number; windowMs: number } | null;

@@ -12,7 +12,6 @@ import type { Measured } from './progress-meter.ts';
 const name = 'running';
 
 const stored = z.object({
-  /** The fencing token of the process. */
   token: z.number(),
   mode: z.enum(['full', 'fast']),
   /** The command that runs, and the id of its process. */
@@ -34,10 +33,8 @@ const stored = z.object({
 /** The progress of the run that is under way, as it was last stored. */
 export type RunInProgress = z.infer<typeof stored>;
 
-/** The entry of one run. */
 export interface RunEntry {
   store(measured: Omit<Measured, 'quietMs'>): void;
-  /** Removes the entry. */
   end(): void;
 }
 

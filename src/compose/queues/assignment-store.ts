@@ -38,7 +38,6 @@ import { prefix } from './queue-names.ts';
 import { nodeKeys } from './node-heartbeat.ts';
 import type { Quick } from './redis-connections.ts';
 
-/** A worker's claim to a mirror. */
 export interface Candidate {
   /** The name of the snapshot; its copies share it. */
   snapshot: string;
@@ -72,7 +71,6 @@ export type Claim =
 
 /** The assignment of one mirror. Every function throws Unavailable while Redis is away. */
 export interface AssignmentStore {
-  /** Claims the mirror. */
   claim(candidate: Candidate): Promise<Claim>;
   /**
    * Returns whether the mirror is still assigned to this worker. It must be called every few
@@ -84,7 +82,6 @@ export interface AssignmentStore {
   isResting(): Promise<boolean>;
   /** Releases the mirror, so that another worker can claim it immediately. */
   leave(): Promise<void>;
-  /** Returns whether any worker is alive. */
   isServed(): Promise<boolean>;
   /** Returns whether a worker has begun a snapshot of the mirror. */
   isKnown(): Promise<boolean>;
@@ -210,7 +207,6 @@ export function aliveKeyOf(mirror: string): string {
   return `${prefix}:${mirror}:{home}:alive`;
 }
 
-/** Creates the store. */
 export function homeRecord(
   { redis, ask }: Quick,
   { mirror, worker, node }: Asking,

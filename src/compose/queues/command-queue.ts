@@ -12,12 +12,9 @@ import { commandsOf, prefix } from './queue-names.ts';
 import { connectPatiently, connectQuickly } from './redis-connections.ts';
 import { type Connections, ownConnections } from './shared-connections.ts';
 
-/** The retention period of ended jobs, in seconds. */
 const kept = { age: 3_600 };
 
-/** The Redis server and the mirror. */
 export interface CommandQueueOptions {
-  /** A redis:// or rediss:// URL. */
   url: string;
   /** Connections to share; by default each queue opens its own. */
   connections?: Connections | undefined;
@@ -25,9 +22,7 @@ export interface CommandQueueOptions {
   clock: Clock;
 }
 
-/** A command to pass to the worker. */
 export interface HandedOver {
-  /** The command, encrypted. */
   sealed: string;
   /** Encrypts it again, valid for longer. Called while the caller waits. */
   renew(): string;
@@ -45,7 +40,6 @@ export interface HandedOver {
 
 /** The maximum number of commands that run in parallel with other work. */
 const atOnce = 4;
-/** How often `isServed` is checked. */
 const lookMs = 5_000;
 /** After this many checks, the command is stored anew. */
 const renewEach = 6;
@@ -145,7 +139,6 @@ async function endOf(
 
 /** A command that a worker has taken from the queue. */
 export interface TakenCommand {
-  /** The command, encrypted. */
   sealed: string;
   /** Returns it as its caller has sealed it last. Throws Unavailable while Redis is away. */
   latest(): Promise<string>;

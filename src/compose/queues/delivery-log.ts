@@ -13,7 +13,6 @@ import type { Seal } from './payload-encryption.ts';
 import { eventsOf, prefix } from './queue-names.ts';
 import { connectQuickly } from './redis-connections.ts';
 
-/** An event that was accepted. */
 export interface LoggedEvent {
   /** When it arrived, in milliseconds since the epoch. */
   at: number;
@@ -24,7 +23,6 @@ export interface LoggedEvent {
   state: 'waits' | 'done';
 }
 
-/** A delivery that was refused. */
 export interface LoggedRefusal {
   at: number;
   why: string;

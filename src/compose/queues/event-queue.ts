@@ -24,9 +24,7 @@ import { takeJobs } from './job-consumer.ts';
 import { eventsOf, prefix } from './queue-names.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
-/** The Redis server and the mirror. */
 export interface EventQueueOptions {
-  /** A redis:// or rediss:// URL. */
   url: string;
   /** Connections to share; by default the queue opens its own. */
   connections?: Connections | undefined;
@@ -56,9 +54,7 @@ export type Heard = 'changed' | 'erased';
  */
 export type Worked = 'done' | 'elsewhere' | 'again';
 
-/** The settings for processing events. */
 export interface ServeOptions {
-  /** The number of records processed at a time. */
   concurrency: number;
   /** Called if the work throws, which it should not. The work is then retried. */
   failed(error: unknown): void;
@@ -167,7 +163,6 @@ export function openEventQueue({
   };
 }
 
-/** Counts the jobs of a queue. */
 export async function countsOf(queue: Queue): Promise<QueueCounts> {
   const { waiting = 0, prioritized = 0, active = 0, delayed = 0 } = await queue.getJobCounts();
   return { waiting: waiting + prioritized, active, delayed };
@@ -176,7 +171,6 @@ export async function countsOf(queue: Queue): Promise<QueueCounts> {
 /** Checks a job. `erased` is the signature of an erasure. */
 const eventSchema = z.object({ id: z.string(), erased: z.string().optional() });
 
-/** Returns the job for a record. Erasures are not merged with other events of the record. */
 function jobOf(data: z.infer<typeof eventSchema>) {
   const isErased = data.erased !== undefined;
   const deduplication = { id: deduplicationOf(data.id, isErased), keepLastIfActive: true };
@@ -241,14 +235,12 @@ function startWork(
 
 /** An event that waits, is processed now, or is tried again later. */
 export interface WaitingEvent {
-  /** The id of the CRM record. */
   record: string;
   /** Whether the CRM has erased the record. */
   isErased: boolean;
   state: 'waiting' | 'active' | 'delayed';
   /** When it arrived, in milliseconds since the epoch. */
   at: number;
-  /** How often it was tried. */
   attempts: number;
 }
 

@@ -11,10 +11,8 @@ export const aliveMs = 15_000;
 export const fleetKeys = {
   /** The living processes, by the time of their last beat in milliseconds. */
   nodes: `${prefix}:fleet:nodes`,
-  /** The record of each process, as JSON. */
   records: `${prefix}:fleet:records`,
   draining: `${prefix}:fleet:draining`,
-  /** How many people each mirror has. */
   people: `${prefix}:fleet:people`,
   /** The disk of each mirror's snapshot: the id of its folder, `@`, and a machine that has it. */
   disks: `${prefix}:fleet:disks`,

@@ -25,7 +25,6 @@ export interface Ring {
   score: number;
 }
 
-/** A queue of the bell. */
 export interface BellRope {
   /** Waits until a marker pops, or the time is over (null). Throws once it is let go. */
   wait(timeoutMs: number): Promise<Ring | null>;
@@ -41,18 +40,15 @@ export interface JobBell {
 }
 
 interface Rope {
-  /** What popped while the queue was busy. */
   kept: Ring | null;
   wake: ((ring: Ring | null) => void) | undefined;
 }
 
-/** What a bell needs. */
 export interface JobBellOptions {
   /** The connection that blocks, which the bell closes. */
   blocking: Patient;
   /** Another connection, which wakes it. */
   asking: Redis;
-  /** A name that is unique to this process. */
   name: string;
   clock: Clock;
   /** Called when a script says that the fleet has changed. */
@@ -82,7 +78,6 @@ const ownMs = 60_000;
 
 const popped = z.tuple([z.string(), z.string(), z.string()]);
 
-/** Creates the bell. */
 export function createJobBell(options: JobBellOptions): JobBell {
   const { blocking, name } = options;
   const own = bellKeys + name;
@@ -158,7 +153,6 @@ function changed(state: State): void {
   wake().catch(() => undefined);
 }
 
-/** Reads until the bell is closed. */
 async function listen(state: State): Promise<void> {
   const { ropes, blocking, own, clock, fleetChanged } = state;
   while (!state.isClosed) {

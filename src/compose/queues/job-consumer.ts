@@ -35,7 +35,6 @@ const quietMs = 1_800_000;
  */
 const checksAtFirst = 5;
 
-/** The settings for taking jobs. */
 export interface TakeOptions<Data> extends Pick<WorkerOptions, 'concurrency' | 'settings'> {
   connections: Connections;
   clock: Clock;

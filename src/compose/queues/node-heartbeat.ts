@@ -18,7 +18,6 @@ import { aliveMs, fleetChanged, fleetKeys, forgetNode } from './fleet-keys.ts';
 import { prefix } from './queue-names.ts';
 import type { Quick } from './redis-connections.ts';
 
-/** The keys of processes begin with this. */
 export const nodeKeys = `${prefix}:node:`;
 
 const beatMs = 5_000;
@@ -29,7 +28,6 @@ const gatherMs = 200;
 
 /** The sign of life of a process. */
 export interface NodeHeartbeat {
-  /** The name of the process. */
   name: string;
   /** Resolves when Redis knows the process. */
   begun: Promise<void>;
@@ -81,7 +79,6 @@ export function createNodeHeartbeat(
   let member:
     | {
         record: string;
-        /** Whether Redis has this record. */
         isTold: boolean;
       }
     | undefined;

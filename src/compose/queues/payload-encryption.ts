@@ -76,7 +76,6 @@ const validMs = { command: 120_000, event: 90 * 86_400_000 } as const;
 
 const orderSchema = z.object({ number: z.string(), expiresAt: z.number(), text: z.string() });
 
-/** What a seal is made of. */
 export interface SealOptions {
   /** 32 bytes as hexadecimal digits: the secret of a memory. */
   key: string;
@@ -97,7 +96,6 @@ export function sealIn(
   return key === undefined ? undefined : sealOf({ key, mirror, random });
 }
 
-/** Creates a seal. */
 export function sealOf({ key, mirror, random }: SealOptions): Seal {
   const keyOf = (purpose: Purpose): Buffer => keyFor(`crm-mirror seal 2 ${purpose}`, key);
   const dataOf = ({ purpose, about = '' }: Use): Buffer =>

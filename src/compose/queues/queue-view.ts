@@ -7,13 +7,11 @@ import type { Tick } from './run-schedule.ts';
 import { type Connections, ownConnections } from './shared-connections.ts';
 import { readDue } from './stored-schedule.ts';
 
-/** The numbers of jobs in one queue. */
 export interface Depth extends QueueCounts {
   mirror: string;
   queue: 'runs' | 'events';
 }
 
-/** Opens the view. */
 export function viewQueues({
   url,
   mirror,

@@ -16,9 +16,7 @@ import { looksOf, prefix, runsOf } from './queue-names.ts';
 import { dueIn, looks, runs, type Schedule, type Tick, ticks } from './run-schedule.ts';
 import { dueSettings, storeEntries } from './stored-schedule.ts';
 
-/** The Redis server and the mirror. */
 export interface RunQueueOptions {
-  /** A redis:// or rediss:// URL. */
   url: string;
   /** Connections to share; by default the queue opens its own. */
   connections?: Connections | undefined;
@@ -31,7 +29,6 @@ export interface RunQueueOptions {
   notice(lost: string | undefined): void;
 }
 
-/** The runs of one mirror. */
 export interface RunQueue {
   /**
    * Replaces the schedule with this one. Returns the entries that were not in Redis like this, or

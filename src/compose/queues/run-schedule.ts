@@ -2,10 +2,8 @@
 export const runs = ['full', 'fast', 'templates'] as const;
 export const looks = ['sentinel'] as const;
 export const ticks = [...runs, ...looks];
-/** One entry of a schedule. */
 export type Tick = (typeof ticks)[number];
 
-/** Returns what an entry is called in text. */
 export function tickWords(tick: Tick): string {
   return tick === 'sentinel' ? 'unsubscribe check' : tick;
 }
@@ -14,7 +12,6 @@ export function tickWords(tick: Tick): string {
 export interface Schedule {
   /** Cron patterns; a pattern with six fields begins with seconds. */
   patterns: Readonly<Record<Tick, string | undefined>>;
-  /** An IANA time zone name. */
   timezone: string;
 }
 

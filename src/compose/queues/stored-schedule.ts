@@ -22,12 +22,9 @@ export function dueSettings(clock: Clock): NonNullable<QueueOptions['settings']>
   };
 }
 
-/** The entries of one queue. */
 export interface StoredEntries {
   wanted: readonly { tick: Tick; pattern: string }[];
-  /** An IANA time zone name. */
   timezone: string;
-  /** Milliseconds since the epoch. */
   now: number;
 }
 

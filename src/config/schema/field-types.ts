@@ -40,7 +40,6 @@ export const duration = (what: string) =>
     })
     .describe(what);
 
-/** Returns the schema of a duration that may be 0s. */
 export const delay = (what: string) =>
   z
     .string()

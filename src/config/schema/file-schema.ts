@@ -21,7 +21,6 @@ import { askedClasses } from '../../domain/guards/plan-rule.ts';
 const share = (what: string) => number(z.number().min(0).max(100), what);
 const bound = (what: string) => share(`Percentage of the canary ${what}`).prefault(5);
 
-/** The schema of `policy.canary`: what is changed before the rest. */
 const canary = z
   .strictObject({
     percent: share(
@@ -139,7 +138,6 @@ const requests = z
   })
   .describe('The log of requests to the platform');
 
-/** The schema of `alerts`, the values above which a mirror needs attention. */
 const alerts = z
   .strictObject({
     refused: number(

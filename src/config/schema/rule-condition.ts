@@ -185,7 +185,6 @@ function neverIs(node: ASTNode): Flaw | undefined {
   return [...own, ...inner(node).map(neverIs)].find((flaw) => flaw !== undefined);
 }
 
-/** A variable, how it is compared, and the constant. */
 interface Comparison {
   /** The variable with its field, as it is written: percent.optIns. */
   name: string;

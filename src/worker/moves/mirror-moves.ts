@@ -27,12 +27,9 @@ import type { Quick } from '../../compose/queues/redis-connections.ts';
 import { finishMove } from './move-files.ts';
 import { agree, checkKey, type MoveSide, receiveMirror, sendMirror } from './transfer-mirror.ts';
 
-/** The moves of a worker in one fleet. */
 export type MirrorMoves = ReturnType<typeof createMirrorMoves>;
 
-/** Creates the moves of this worker. */
 export function createMirrorMoves(options: {
-  /** The name of this worker. */
   node: string;
   quick: Quick;
   clock: Clock;
@@ -41,7 +38,6 @@ export function createMirrorMoves(options: {
   note(line: string): void;
   /** Returns the configuration of a mirror; undefined if the folder has none. */
   configOf(mirror: string): Config | undefined;
-  /** Returns the names of the mirrors in the folder. */
   mirrors(): Iterable<string>;
 }) {
   const { node, quick, clock, stop, randomHex, note, configOf } = options;

@@ -32,10 +32,8 @@ import { lookInto, type Snapshot } from '../../store/snapshot.ts';
 import { boundMemory } from '../../engine/context/do-not-contact-binding.ts';
 import { copiesOf } from '../../compose/mirror-copies.ts';
 
-/** What a configuration says about files. */
 export type Places = Pick<Config, 'snapshot' | 'memory'>;
 
-/** One file that moves. */
 export interface MovedFile {
   name: 'snapshot' | 'memory';
   path: string;
@@ -45,12 +43,10 @@ export interface MovedFile {
 
 const markSchema = z.object({
   role: z.enum(['source', 'target']),
-  /** The name of the target. */
   to: z.string(),
   /** Whether the target may have put copies in their place. */
   isPlaced: z.boolean(),
 });
-/** The mark beside the snapshot. */
 export type MoveMark = z.infer<typeof markSchema>;
 
 /** Returns the files of a mirror. The key of the memory never moves. */
@@ -58,7 +54,6 @@ export function filesOf(places: Places): MovedFile[] {
   return [fileIn(places, 'memory'), fileIn(places, 'snapshot')];
 }
 
-/** Returns one of them. */
 export function fileIn({ snapshot, memory }: Places, name: MovedFile['name']): MovedFile {
   const path = name === 'snapshot' ? snapshot : memory.path;
   return { name, path, copy: `${path}-moving` };
@@ -68,12 +63,10 @@ function markOf({ snapshot }: Places): string {
   return `${snapshot}-move`;
 }
 
-/** Stores the mark. */
 export function writeMark(places: Places, mark: MoveMark): void {
   writeFileSync(markOf(places), JSON.stringify(mark), { mode: 0o600, flush: true });
 }
 
-/** Removes the copies, and the mark. */
 export function removeCopies(places: Places): void {
   for (const { copy } of filesOf(places)) {
     for (const end of ['', '.part', '.part-journal', '-journal', '-wal', '-shm']) {
@@ -204,7 +197,6 @@ function countsIn(snapshot: Snapshot, place: Config['memory']) {
   }
 }
 
-/** Returns the SHA-256 of a file in hexadecimal. */
 async function hashOf(path: string): Promise<string> {
   const hash = createHash('sha256');
   await pipeline(createReadStream(path), hash);

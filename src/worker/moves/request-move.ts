@@ -12,13 +12,11 @@ import {
 import { beginMove, type MoveNews, type MoveStore } from '../../compose/placement/move-store.ts';
 import type { Quick } from '../../compose/queues/redis-connections.ts';
 
-/** The workers of a move. */
 export interface MovePlan {
   from: string;
   to: string;
   /** The disk of the source, as Redis has it. */
   known: string;
-  /** The disk of the target, in the same form. */
   disk: string;
 }
 
@@ -92,14 +90,12 @@ export async function askToMove(
   throw new Busy(`${mirror}: the fleet has changed meanwhile`, { fix: 'run this again' });
 }
 
-/** How often the command looks. */
 const lookMs = 250;
 /** How long the source has to rename its files. */
 const keptMs = 10_000;
 /** How long Redis may be away. */
 const awayMs = 60_000;
 
-/** A move that has succeeded. */
 interface Moved extends Extract<MoveNews, { is: 'moved' }> {
   /** The names under which the source keeps its old files; undefined if it has not said so. */
   kept: string[] | undefined;
@@ -150,7 +146,6 @@ export function movingWords(mirror: string, news: MoveNews): string {
     : `${mirror}: moved`;
 }
 
-/** The document of a mirror that was moved. */
 interface MovedDocument {
   mirror: string;
   from: string;
@@ -162,7 +157,6 @@ interface MovedDocument {
   ms: number;
 }
 
-/** Returns the lines about a mirror that was moved. */
 export function movedWords(document: MovedDocument): string[] {
   const { mirror, from, to, people, entries, files, kept, ms } = document;
   const [first] = kept ?? [];

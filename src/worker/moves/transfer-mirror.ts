@@ -36,13 +36,11 @@ import {
   writeMark,
 } from './move-files.ts';
 
-/** One side of a move. */
 export interface MoveSide {
   config: Config;
   move: Move;
   store: MoveStore;
   clock: Clock;
-  /** Aborted when the worker is asked to stop. */
   stop: AbortSignal;
   /** Returns random bytes as hexadecimal digits. */
   randomHex(bytes: number): string;
@@ -53,7 +51,6 @@ export interface MoveSide {
 
 /** How long a side waits for the other one to send or take a part. */
 const patienceMs = 60_000;
-/** How often it looks. */
 const lookMs = 25;
 
 /** Returns the seal with the key of the mirror's memory. Throws Invalid. */
@@ -67,7 +64,6 @@ function sealFor({ config, randomHex }: MoveSide, node: string): Seal {
   });
 }
 
-/** Returns what the target's proof is sealed for. */
 function proofUse({ id }: Move): Use {
   return { purpose: 'move', about: `${id} proof` };
 }

@@ -23,10 +23,8 @@ import { type Item, itemOf, type Message, type Outcome, type Sink } from './sink
 import { causeOf, type SharedCauses } from './shared-causes.ts';
 import { solvedNotices, type Told, type ToldMemory } from './told-memory.ts';
 
-/** The state of a mirror. */
 export interface Seen {
   found: Found[];
-  /** The id of the newest run about all people. */
   run: string | null;
   /** Whether such a run is in progress, so that the outcome of the last one is not visible. */
   isRunning: boolean;
@@ -41,7 +39,6 @@ export interface Line {
   random: Random;
   sink: Sink;
   memory: ToldMemory;
-  /** What the mirrors of this process have in common. */
   causes?: SharedCauses | undefined;
   /** Reads the state of the mirror; undefined if that fails. */
   look(): Seen | undefined;
@@ -55,7 +52,6 @@ export interface Line {
 
 type Failed = Exclude<Outcome, { is: 'sent' }>;
 
-/** A message, and the notices that it reports. */
 interface Draft {
   notices: [Notice, ...Notice[]];
   message: Message;
@@ -263,7 +259,6 @@ function sayFailure(line: Line, draft: Draft | undefined, outcome: Failed): void
   log.noticed(draft.notices[0], why, { to: sink.name });
 }
 
-/** Returns an error as one line. */
 export function sayWhy(error: unknown): string {
   const why = error instanceof Error ? error.message : String(error);
   return isExpected(error) ? why : `a bug: ${why}`;

@@ -26,9 +26,7 @@ import { createProcessMemory, createToldMemory } from './told-memory.ts';
 export interface NotifierOptions extends Pick<Line, 'shell' | 'log' | 'clock' | 'random'> {
   /** Returns what fails as this process notices it; undefined in a process that is no worker. */
   faults?: (() => readonly Attention[]) | undefined;
-  /** Tells when an outage begins or ends. */
   outages?: Pick<OutageRecord, 'listen'> | undefined;
-  /** What the mirrors of this process have in common. */
   causes?: SharedCauses | undefined;
   /**
    * Returns who has to report the state of the mirror: this process (the default), or another one.
@@ -37,7 +35,6 @@ export interface NotifierOptions extends Pick<Line, 'shell' | 'log' | 'clock' | 
   reporter?(): 'this' | 'another' | 'unknown';
 }
 
-/** How often the timer looks, in milliseconds. */
 const eachMs = 60_000;
 /** How often it looks after an outage has begun or ended, and how many times. */
 const soonMs = 10_000;
@@ -45,7 +42,6 @@ const soonTimes = 4;
 
 type When = 'run' | 'timer';
 
-/** Sends notices about one mirror. */
 export type Notifier = NonNullable<ReturnType<typeof createNotifier>>;
 
 /** Creates the notifier, or returns undefined if the configuration names no sink. */

@@ -31,19 +31,15 @@ const gatherMs = 10_000;
 /** How long an end that was told counts for the other mirrors as well. */
 const overMs = 300_000;
 
-/** The causes that the mirrors of one process have. */
 export type SharedCauses = ReturnType<typeof createSharedCauses>;
 
-/** Creates the memory of a process. */
 export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>) {
   const standing = new Map<string, Map<string, number>>();
   const told = new Map<string, readonly string[]>();
   const over = new Map<string, number>();
-  /** The mirror that is sending a message now. */
   const senders = new Map<string, string>();
   const nameOf = ({ receiver, cause }: CausedNotice): string => `${cause}\n${receiver}`;
   return {
-    /** Stores which causes a mirror finds now. */
     found(mirror: string, causes: readonly string[]): void {
       for (const [cause, mirrors] of standing) if (!causes.includes(cause)) mirrors.delete(mirror);
       for (const cause of causes) {
@@ -70,7 +66,6 @@ export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>) {
     },
     /** Stores that this mirror sends the message now, so that no other one does. */
     sending: (notice: CausedNotice): void => void senders.set(nameOf(notice), notice.mirror),
-    /** Stores that the message could not be sent. */
     failed: (notice: CausedNotice): void => void senders.delete(nameOf(notice)),
     /** Stores that a message was sent, or counts as sent. */
     sent(notice: CausedNotice, mirrors: readonly string[]): void {

@@ -27,11 +27,9 @@ export interface Sink {
   wants(trouble: Trouble): boolean;
   /** Makes one attempt. Throws only the reason of `abort`, and bugs. */
   deliver(message: Message, abort: AbortSignal): Promise<Outcome>;
-  /** Ends all connections. */
   close(): Promise<void>;
 }
 
-/** A message. */
 export interface Message {
   /** The same in every attempt. */
   id: string;
@@ -42,7 +40,6 @@ export interface Message {
   mirrors?: readonly string[];
   /** The id of the newest run about all people. */
   run: string | null;
-  /** What is reported, at least one. */
   items: readonly [Item, ...Item[]];
   /**
    * The page of the console that mends it, if all items have the same one, else that of the mirror;
@@ -89,7 +86,6 @@ const pages: Readonly<Record<string, string>> = {
   audit_log: 'audit',
 };
 
-/** Returns the item for a notice. */
 export function itemOf({ type, trouble, subject, reason, fix }: Notice): Item {
   const isOver = type === 'mirror.recovered';
   const title = titleOfNotice({ type, subject });
@@ -117,7 +113,6 @@ export function titleOf({ mirror, mirrors = [mirror], items }: Message): string 
   return `${mirror}: ${parts.join(', ')}`;
 }
 
-/** Returns the most serious level of a message. */
 export function levelOf({ items }: Message): Item['level'] {
   const levels = new Set(items.map(({ level }) => level));
   if (levels.has('error')) return 'error';

@@ -62,7 +62,6 @@ export function sinksOf({ notices }: Config, clock: Clock): Sink[] {
 
 type Sending = Pick<Sink, 'host' | 'isGrouped' | 'deliver' | 'close'>;
 
-/** A body, and the headers that belong to it. */
 interface Written {
   body: string;
   headers: Record<string, string>;

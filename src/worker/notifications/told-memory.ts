@@ -27,7 +27,6 @@ import {
 
 /** What a receiver was told, and by which process. */
 interface Standing extends Told {
-  /** Whether another process is sending to the receiver. */
   isClaimed: boolean;
   /** Whether all that this process tried is stored. */
   isStored: boolean;
@@ -35,7 +34,6 @@ interface Standing extends Told {
 
 /** The memory of one receiver. Each function throws if the snapshot cannot be read or written. */
 export interface ToldMemory {
-  /** Reads the current state. */
   read(): Standing;
   /** Reads the current state and, unless another process has the claim, stores one. */
   claim(): Standing;
@@ -158,7 +156,6 @@ export interface Told {
 
 interface Tried {
   notice: Notice;
-  /** In milliseconds since the epoch. */
   at: number;
   isSent: boolean;
 }

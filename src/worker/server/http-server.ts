@@ -9,13 +9,11 @@ import { escapeHtml } from '../../domain/values/html-text.ts';
 import type { Fault } from '../../domain/record.ts';
 import { answerFaults, mostBytes } from '../../console/access/access-rules.ts';
 
-/** The settings of the server. */
 export interface ServerOptions {
   host: string;
   /** The port; 0 picks any free port. */
   port: number;
   clock: Clock;
-  /** Registers the routes, before the server listens. */
   register(app: FastifyInstance): void;
   /** Called with each bug that occurs while a request is served. */
   failed(error: unknown): void;
@@ -30,10 +28,8 @@ const safeHeaders = {
   'x-content-type-options': 'nosniff',
 };
 
-/** A server that can be started once. */
 export type Server = ReturnType<typeof createServer>;
 
-/** Creates the server. It does not listen yet. */
 export function createServer({ host, port, clock, register, failed }: ServerOptions) {
   const app = Fastify({
     // An address that the router refuses, such as a too long one, meets no hook.

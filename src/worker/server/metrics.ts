@@ -16,7 +16,6 @@ const runSeconds = [1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400];
 const refusals = ['unsigned', 'old', 'forged', 'unnamed', 'duplicate', 'unavailable'] as const;
 type Refusal = (typeof refusals)[number];
 
-/** The metrics of a worker. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /**
@@ -30,7 +29,6 @@ export function createMetrics(
     unserved = async () => undefined,
     clock,
   }: {
-    /** Returns the files of a folder whose mirrors are stopped. */
     stopped?: (() => readonly { file: string }[]) | undefined;
     /** Returns how many mirrors of a folder no worker serves; undefined if that is not known. */
     unserved?: (() => Promise<number | undefined>) | undefined;
@@ -93,7 +91,6 @@ function countEvents(register: Registry) {
   return {
     accepted,
     refused,
-    /** Begins to count for each of these mirrors, and forgets the others. */
     follow(watched: readonly Watched[]): void {
       for (const { mirror } of watched) {
         counted.add(mirror);
@@ -172,7 +169,6 @@ type PerKind = { contacts: number; templates: number } | null;
  * The part of a mirror's status that becomes metrics, in the format of `crm-mirror status --json`.
  */
 export interface GaugedStatus {
-  /** What needs attention, worst first. */
   attention: readonly { code: string }[];
   proven: { ageMs: number | null; stale: boolean } | null;
   alerts: readonly { threshold: 'refused' | 'runTime' | 'deviation' }[];

@@ -10,13 +10,11 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import { isSame } from '../../console/access/access-rules.ts';
 
-/** Describes how a CRM signs. */
 export interface Signing {
   format: 'standard' | 'hubspot';
   secret: string;
 }
 
-/** One request to a webhook. */
 export interface Delivery {
   method: string;
   /** The full URL as the CRM called it. */

@@ -22,7 +22,6 @@ import type { DeliveryLog } from '../../compose/queues/delivery-log.ts';
 import type { Metrics } from './metrics.ts';
 import { type Signing, verify } from './webhook-signature.ts';
 
-/** The webhook of one mirror. */
 export interface Webhook extends Signing, Naming {
   events: Pick<EventQueue, 'add' | 'knows' | 'remember'>;
   /** Remembers what came, for people who look. */
@@ -43,12 +42,10 @@ interface WebhookOptions {
   clock: Clock;
 }
 
-/** A file is mended by people. */
 const retryAfterSeconds = 60;
 
 const mirrorOf = z.object({ mirror: z.string() });
 
-/** Registers the route of the webhooks. */
 export function serveWebhooks(app: FastifyInstance, options: WebhookOptions): void {
   const { metrics } = options;
   app.removeAllContentTypeParsers();
@@ -135,7 +132,6 @@ const longestId = 500;
 /** When HubSpot records are merged, these fields name the other records. */
 const merged = ['primaryObjectId', 'newObjectId', 'mergedObjectIds'];
 
-/** HubSpot's type number for contacts. */
 const contactType: unknown = '0-1';
 
 /** Defines where a CRM's events name their record. */

@@ -25,7 +25,6 @@ import { sendFault } from './http-server.ts';
 import type { Metrics } from './metrics.ts';
 import { serveWebhooks, type Webhook } from './webhooks.ts';
 
-/** The parts of a worker that its server shows. */
 export interface WorkerRoutes {
   /** The token; undefined if the server listens on this machine only. */
   token: string | undefined;
@@ -84,13 +83,11 @@ declare module 'fastify' {
   }
 }
 
-/** What these pages show, and which users may see it. */
 interface WorkerPages {
   /** The token; undefined if the server listens on this machine only. */
   token: string | undefined;
   /** Whether the configuration names users or a proxy that does. */
   hasUsers: boolean;
-  /** Returns the role of the user who sends the request. */
   roleOf(request: FastifyRequest): 'viewer' | 'operator' | undefined;
   /** Returns the queues to show, which may come and go. The server does not close them. */
   queues(): QueueView['queues'];
@@ -177,7 +174,6 @@ function serveBoard(app: FastifyInstance, { queues, roleOf }: WorkerPages): void
   app.register(adapter.registerPlugin(), { prefix: boardPath });
 }
 
-/** Replaces each text that may contain an address. */
 function withoutAddresses(data: unknown): unknown {
   if (typeof data === 'string') return data.includes('@') ? '(an address)' : data;
   if (Array.isArray(data)) return data.map(withoutAddresses);
