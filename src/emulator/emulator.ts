@@ -101,10 +101,13 @@ export function createEmulator(options: EmulatorOptions): Emulator {
   const accounts = openAccounts(options, { storage, behaviour: quirks.behaviour });
   const requests = remember<LoggedRequest>(options.keepRequests ?? 100_000);
   const player = createPlayers(accounts, requests);
-  const begin = once(() => {
+  let hasBegun = false;
+  const begin = (): void => {
+    if (hasBegun) return;
     storage.save();
     storage.begin(accounts.rows());
-  });
+    hasBegun = true;
+  };
 
   function log({ method, path }: AnyRequest, seen: Omit<LoggedRequest, 'at' | 'method' | 'path'>) {
     requests.add({ at: timestamp(clock.now()), method, path, ...seen });
@@ -153,16 +156,6 @@ export function createEmulator(options: EmulatorOptions): Emulator {
   };
   const playWith = createConsole(emulator);
   return emulator;
-}
-
-/** Returns a function that runs `act` once. If `act` throws, the next call repeats it. */
-function once(act: () => void): () => void {
-  let done = false;
-  return () => {
-    if (done) return;
-    act();
-    done = true;
-  };
 }
 
 /** Opens the world of an earlier process, or a new one. Throws Invalid for an unknown key. */

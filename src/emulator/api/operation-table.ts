@@ -16,7 +16,13 @@ import {
   testSendBody,
 } from '../../platform/request-schemas.ts';
 import { type Call, operation, type Operation } from './operation.ts';
-import { type ApiOutcome, refuse, refuseBriefly, timestamp } from '../shared/api-answer.ts';
+import {
+  type About,
+  type ApiOutcome,
+  refuse,
+  refuseBriefly,
+  timestamp,
+} from '../shared/api-answer.ts';
 import { findByEmail, type Organization } from '../store/organization.ts';
 import { viewContact, viewDomain, viewKey, viewTemplate } from './answer-views.ts';
 import { nameserversOf } from '../store/domains.ts';
@@ -45,20 +51,17 @@ export const operations: readonly Operation[] = [
       const { contacts } = organization;
       const { page = 1, limit = 100 } = query;
       const { total, rows } = findContacts(organization, { ...query, page, limit });
-      return {
-        status: 200,
-        body: {
-          object: 'contact',
-          contacts: rows.map(viewContact),
-          total,
-          page,
-          limit,
-          totalContacts: contacts.listed().size,
-          subscribedContacts: contacts.listed('subscribed').size,
-          unsubscribedContacts: contacts.listed('unsubscribed').size,
-          event: 'contact.list',
-        },
-      };
+      return done({
+        object: 'contact',
+        contacts: rows.map(viewContact),
+        total,
+        page,
+        limit,
+        totalContacts: contacts.listed().size,
+        subscribedContacts: contacts.listed('subscribed').size,
+        unsubscribedContacts: contacts.listed('unsubscribed').size,
+        event: 'contact.list',
+      });
     },
   }),
   operation({
@@ -68,11 +71,7 @@ export const operations: readonly Operation[] = [
     run: ({ contacts }, { id }) => {
       const contact = contacts.byId(id);
       if (contact === undefined) return contactNotFound(id);
-      return {
-        status: 200,
-        body: viewContact(contact),
-        about: { contactId: id, email: contact.key },
-      };
+      return done(viewContact(contact), { contactId: id, email: contact.key });
     },
   }),
   operation({
@@ -84,11 +83,8 @@ export const operations: readonly Operation[] = [
       const contact = contacts.byId(id);
       if (contact === undefined) return contactNotFound(id);
       contacts.remove(contact);
-      return {
-        status: 200,
-        body: { success: true, object: 'contact', id, event: 'contact.delete' },
-        about: { contactId: id, email: contact.key },
-      };
+      const body = { success: true, object: 'contact', id, event: 'contact.delete' };
+      return done(body, { contactId: id, email: contact.key });
     },
   }),
   operation({
@@ -106,10 +102,7 @@ export const operations: readonly Operation[] = [
     run: (organization, { query: { page = 1, limit = 20 } }) => {
       const listed = organization.templates.listed();
       const templates = listed.page(page, limit).map((row) => viewTemplate(organization, row));
-      return {
-        status: 200,
-        body: { templates, total: listed.size, page, limit, event: 'template.list' },
-      };
+      return done({ templates, total: listed.size, page, limit, event: 'template.list' });
     },
   }),
   operation({
@@ -119,11 +112,7 @@ export const operations: readonly Operation[] = [
     body: templateCreateBody,
     run: (organization, { body }) => {
       const template = organization.templates.add(body, organization.now());
-      return {
-        status: 200,
-        body: viewTemplate(organization, template),
-        about: { templateId: template.id },
-      };
+      return done(viewTemplate(organization, template), { templateId: template.id });
     },
   }),
   operation({
@@ -137,7 +126,7 @@ export const operations: readonly Operation[] = [
       const template = organization.templates.byId(id);
       if (template === undefined) return templateNotFound(id);
       organization.templates.change(template, body, organization.now());
-      return { status: 200, body: viewTemplate(organization, template), about: { templateId: id } };
+      return done(viewTemplate(organization, template), { templateId: id });
     },
   }),
   operation({
@@ -160,7 +149,7 @@ export const operations: readonly Operation[] = [
         html: body.html === undefined ? null : resolve(body.html),
         content: template.content.map((element) => mapTexts(element, resolve)),
       });
-      return { status: 200, body: { success: true }, about: { templateId: id } };
+      return done({ success: true }, { templateId: id });
     },
   }),
   operation({
@@ -199,7 +188,7 @@ export const operations: readonly Operation[] = [
         return { ...refuseBriefly(404, 'Domain not found'), about: { domainId: id } };
       }
       domains.change(domain, { status: 'verifying', lastVerifiedAt: now() }, now());
-      return { status: 200, body: { id, status: domain.status }, about: { domainId: id } };
+      return done({ id, status: domain.status }, { domainId: id });
     },
   }),
   operation({
@@ -213,17 +202,9 @@ export const operations: readonly Operation[] = [
       if (domain === undefined) {
         return { ...refuseBriefly(404, 'DNS records not found'), about: { domainId: id } };
       }
-      return {
-        status: 200,
-        body: {
-          object: 'domain_nameservers',
-          domainId: id,
-          domain: domain.domain,
-          ...nameserversOf(domain.domain),
-          event: 'domain.nameservers',
-        },
-        about: { domainId: id },
-      };
+      const names = { domainId: id, domain: domain.domain, ...nameserversOf(domain.domain) };
+      const body = { object: 'domain_nameservers', ...names, event: 'domain.nameservers' };
+      return done(body, { domainId: id });
     },
   }),
   operation({
@@ -235,17 +216,9 @@ export const operations: readonly Operation[] = [
     // lists.
     run: ({ domains }, { query: { page = 1, limit = 20 } }) => {
       const listed = domains.listed();
-      return {
-        status: 200,
-        body: {
-          object: 'domain',
-          domains: listed.page(page, limit).map(viewDomain),
-          total: listed.size,
-          page,
-          limit,
-          event: 'domain.list',
-        },
-      };
+      const domainRows = listed.page(page, limit).map(viewDomain);
+      const paged = { domains: domainRows, total: listed.size, page, limit };
+      return done({ object: 'domain', ...paged, event: 'domain.list' });
     },
   }),
   operation({
@@ -263,10 +236,14 @@ export const operations: readonly Operation[] = [
         return { ...refusal, about: { keyId: id } };
       }
       if (!key.enabled) keys.change(key, { enabled: true }, now());
-      return { status: 200, body: viewKey(key), about: { keyId: id } };
+      return done(viewKey(key), { keyId: id });
     },
   }),
 ];
+
+function done(body: object, about?: About): ApiOutcome {
+  return { status: 200, body, ...(about && { about }) };
+}
 
 const identifier = /^[\w.~-]{1,255}$/;
 

@@ -12,39 +12,13 @@ import type { Answer } from '../../domain/exchange.ts';
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
-export interface Parameter {
-  name: string;
-  in: 'path' | 'query';
-  required: boolean;
-  schema: unknown;
-}
-
 interface Response {
   description: string;
   headers?: Record<string, unknown>;
   content: { 'application/json': { schema: unknown } };
 }
 
-export interface DescribedOperation {
-  operationId: string;
-  tags: string[];
-  summary: string;
-  description: string;
-  parameters: Parameter[];
-  requestBody?: { required: true; content: { 'application/json': { schema: JsonSchema } } };
-  responses: Record<string, Response>;
-  security?: Record<string, never[]>[];
-}
-
-export interface Document {
-  openapi: '3.1.0';
-  info: { title: string; version: string; description: string };
-  servers: { url: string }[];
-  security: Record<string, never[]>[];
-  tags: { name: string }[];
-  paths: Record<string, Record<string, DescribedOperation>>;
-  components: { schemas: Record<string, JsonSchema>; securitySchemes: Record<string, unknown> };
-}
+type DescribedOperation = ReturnType<typeof describe>;
 
 const about = [
   'A local emulator of the platform: strict, stateful, and honest about what its specification',
@@ -53,8 +27,8 @@ const about = [
   'headers of the rate limits come with every answer to a known key or session.',
 ].join(' ');
 
-export function describeApi(): Document {
-  const paths: Document['paths'] = {};
+export function describeApi() {
+  const paths: Record<string, Record<string, DescribedOperation>> = {};
   for (const operation of operations) {
     const one = { [operation.method.toLowerCase()]: describe(operation) };
     paths[operation.path] = { ...paths[operation.path], ...one };
@@ -92,7 +66,7 @@ export function describeApi(): Document {
   };
 }
 
-function describe({ route, path, schemas, session, sends, brief }: Operation): DescribedOperation {
+function describe({ route, path, schemas, session, sends, brief }: Operation) {
   const { tag, summary, description, success, refusals } = described[route];
   const headers = {
     'X-RateLimit-Limit': header('How many requests the window allows.'),
@@ -101,11 +75,11 @@ function describe({ route, path, schemas, session, sends, brief }: Operation): D
       ? { 'X-RateLimit-Reset': header('When the window ends, in seconds since the epoch.') }
       : { 'X-RateLimit-Window': header('The length of the window in seconds.') }),
   };
-  const inPath = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = '']): Parameter => {
+  const inPath = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = '']) => {
     return { name, in: 'path', required: true, schema: { type: 'string' } };
   });
   const { properties = {}, required = [] } = schemas.query ? toSchema(schemas.query) : {};
-  const inQuery = Object.entries(properties).map(([name, schema]): Parameter => {
+  const inQuery = Object.entries(properties).map(([name, schema]) => {
     return { name, in: 'query', required: required.includes(name), schema };
   });
   const refusal = answerOf(brief ? 'BriefRefusal' : 'Refusal');
@@ -148,7 +122,7 @@ function json<T>(schema: T): { 'application/json': { schema: T } } {
   return { 'application/json': { schema } };
 }
 
-function answerOf(name: AnswerName): Pick<Response, 'content'> {
+function answerOf(name: AnswerName) {
   return { content: json({ $ref: `#/components/schemas/${name}` }) };
 }
 
@@ -301,10 +275,8 @@ const described: Record<Route, Description> = {
 
 function section(method: string, path: string, operation: DescribedOperation): string {
   const { operationId, summary, description, parameters, requestBody, responses } = operation;
-  const asked = parameters.map(
-    ({ name, in: place, required, schema }) =>
-      `<tr><td><code>${text(name)}</code> ${required ? '<b>required</b>' : ''}</td>` +
-      `<td>${place}</td><td>${typeOf(schema)}</td></tr>`,
+  const asked = parameters.map(({ name, in: place, required, schema }) =>
+    fieldRow(name, required, [place, typeOf(schema)]),
   );
   const body = requestBody?.content['application/json'].schema;
   const answers = Object.entries(responses).map(([status, { description, content }]) => {
@@ -322,12 +294,15 @@ ${body ? `<h3>Body</h3>${fields(body)}` : ''}
 function fields(schema: unknown): string {
   const properties = Object.entries(objectIn(schema, 'properties'));
   const required = Object.values(objectIn(schema, 'required'));
-  const rows = properties.map(
-    ([name, property]) =>
-      `<tr><td><code>${text(name)}</code> ${required.includes(name) ? '<b>required</b>' : ''}</td>` +
-      `<td>${typeOf(property)}</td></tr>`,
+  const rows = properties.map(([name, property]) =>
+    fieldRow(name, required.includes(name), [typeOf(property)]),
   );
   return `<table>${rows.join('')}</table>`;
+}
+
+function fieldRow(name: string, isRequired: boolean, cells: readonly string[]): string {
+  const first = `<code>${text(name)}</code> ${isRequired ? '<b>required</b>' : ''}`;
+  return `<tr>${[first, ...cells].map((cell) => `<td>${cell}</td>`).join('')}</tr>`;
 }
 
 /** Renders a schema on one line: its type, linked if it has a name, and its bounds. */
@@ -342,17 +317,13 @@ function typeOf(schema: unknown): string {
   const bounds = Object.entries(shape)
     .filter(([name]) => /^(min|max|pattern|default|const|format)/.test(name))
     .map(([name, value]) => `${name} ${JSON.stringify(value)}`);
-  const parts =
-    shape['type'] === 'array' ? [`array of ${typeOf(shape['items'])}`] : [kindOf(shape)];
+  const { type, anyOf } = shape;
+  const parts = [typeof type === 'string' ? type : 'anything'];
+  if (Array.isArray(anyOf)) parts[0] = anyOf.map(typeOf).join(' or ');
+  if (type === 'array') parts[0] = `array of ${typeOf(shape['items'])}`;
   if (choices.length > 0) parts.push(text(choices.join(' | ')));
   if (bounds.length > 0) parts.push(`<small>${text(bounds.join(', '))}</small>`);
   return parts.join(' ');
-}
-
-function kindOf(shape: Record<string, unknown>): string {
-  const { type, anyOf } = shape;
-  if (Array.isArray(anyOf)) return anyOf.map(typeOf).join(' or ');
-  return typeof type === 'string' ? type : 'anything';
 }
 
 function objectIn(schema: unknown, name: string): Record<string, unknown> {

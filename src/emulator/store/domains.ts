@@ -12,17 +12,6 @@ export interface NewDomain extends DomainCreateBody {
   createdAt?: number | undefined;
 }
 
-export type DomainChange = Partial<
-  Pick<
-    DomainRow,
-    | 'status'
-    | 'userVerifiedDomain'
-    | 'systemVerified'
-    | 'verificationFailedReason'
-    | 'lastVerifiedAt'
-  >
->;
-
 export function createDomains(ids: Ids, shelf: Shelf<DomainRow>) {
   const all = newestFirst<DomainRow>();
   const byId = new Map<string, DomainRow>();
@@ -59,7 +48,7 @@ export function createDomains(ids: Ids, shelf: Shelf<DomainRow>) {
         userVerifiedDomain: isActive,
         systemVerified: isActive,
         verificationFailedReason: '',
-        dnsRecords: recordsOf(settings, ids),
+        dnsRecords: createRecords(settings, ids),
         lastVerifiedAt: createdAt,
         createdAt,
         updatedAt: createdAt,
@@ -78,7 +67,11 @@ export function createDomains(ids: Ids, shelf: Shelf<DomainRow>) {
     byId: (id: string) => byId.get(id),
     /** Finds a domain by its name, ignoring case. */
     byName: (domain: string) => byName.get(domain.toLowerCase()),
-    change(row: DomainRow, fields: DomainChange, now: number): void {
+    change(
+      row: DomainRow,
+      fields: Partial<Omit<DomainRow, 'id' | 'serial' | 'domain'>>,
+      now: number,
+    ): void {
       Object.assign(row, fields, { updatedAt: now });
       shelf.keep(row);
     },
@@ -95,9 +88,6 @@ export function createDomains(ids: Ids, shelf: Shelf<DomainRow>) {
 
 export type Domains = ReturnType<typeof createDomains>;
 
-// Generates the DNS records that a sending domain needs, as mail platforms request them. The hosts
-// and the DKIM key are made up, because the emulator never sends mail.
-
 interface Settings {
   domain: string;
   customReturnPath: string;
@@ -109,59 +99,29 @@ interface Settings {
 const HOST = 'mail-platform.example';
 
 /**
- * Returns the DNS records of a domain:
- *
- *   record       if             name                value
- *   MX           receiving      @                   the host that receives the domain's mail
- *   SPF          sending        the return path     the hosts that may send with the return path
- *   DKIM         sending        crm._domainkey      the public key of the signatures
- *   Return-Path  sending        the return path     the host that receives bounces
- *   Tracking     always         the tracking label  the host that counts links and pixels
+ * Returns the DNS records that a domain needs, as mail platforms request them. The hosts and the
+ * DKIM key are made up, because the emulator never sends mail.
  */
-function recordsOf(settings: Settings, ids: Ids): DnsRecord[] {
-  const { domain, customReturnPath, trackingSubdomain } = settings;
-  const receiving: Omit<DnsRecord, 'id'>[] = [
-    { ...mx, recordTypeName: 'MX', name: '@', value: `inbound.${HOST}` },
-  ];
-  const sending: Omit<DnsRecord, 'id'>[] = [
-    {
-      ...txt,
-      recordTypeName: 'SPF',
-      name: customReturnPath,
-      value: `v=spf1 include:spf.${HOST} ~all`,
-    },
-    { ...txt, recordTypeName: 'DKIM', name: 'crm._domainkey', value: dkimOf(domain) },
-    {
-      ...mx,
-      recordTypeName: 'Return-Path',
-      name: customReturnPath,
-      value: `feedback.${HOST}`,
-    },
-  ];
-  const tracking: Omit<DnsRecord, 'id'> = {
-    recordType: 'CNAME',
-    recordTypeName: 'Tracking',
-    name: trackingSubdomain,
-    value: `links.${HOST}`,
-    priority: 0,
-  };
-  const wanted = [
-    ...(settings.isReceivingEmailEnabled ? receiving : []),
-    ...(settings.isSendingEmailEnabled ? sending : []),
-    tracking,
-  ];
-  return wanted.map((record) => ({ id: ids('rec'), ...record }));
-}
-
-const mx = { recordType: 'MX', priority: 10 } as const;
-const txt = { recordType: 'TXT', priority: 0 } as const;
-
-/** Returns a text that looks like a DKIM key but is not one. */
-function dkimOf(domain: string): string {
+function createRecords(settings: Settings, ids: Ids): DnsRecord[] {
+  const { domain, customReturnPath: bounces, trackingSubdomain: tracking } = settings;
+  const { isSendingEmailEnabled: sends, isReceivingEmailEnabled: receives } = settings;
   const halves = ['a', 'b'].map((half) =>
-    createHash('sha512').update(`${half}:${domain}`).digest('base64'),
+    createHash('sha512').update(`${half}:${domain}`).digest('base64').replaceAll('=', ''),
   );
-  return `v=DKIM1; k=rsa; p=MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQ${halves.join('').replaceAll('=', '')}IDAQAB`;
+  const key = `MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQ${halves.join('')}IDAQAB`;
+  const rows: [boolean, DnsRecord['recordType'], typeName: string, name: string, value: string][] =
+    [
+      [receives, 'MX', 'MX', '@', `inbound.${HOST}`],
+      [sends, 'TXT', 'SPF', bounces, `v=spf1 include:spf.${HOST} ~all`],
+      [sends, 'TXT', 'DKIM', 'crm._domainkey', `v=DKIM1; k=rsa; p=${key}`],
+      [sends, 'MX', 'Return-Path', bounces, `feedback.${HOST}`],
+      [true, 'CNAME', 'Tracking', tracking, `links.${HOST}`],
+    ];
+  const needed = rows.filter(([isNeeded]) => isNeeded);
+  return needed.map(([, recordType, recordTypeName, name, value]) => {
+    const priority = recordType === 'MX' ? 10 : 0;
+    return { id: ids('rec'), recordType, recordTypeName, name, value, priority };
+  });
 }
 
 /** Returns made-up nameservers, which are always the same for a given domain. */
