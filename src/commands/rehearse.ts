@@ -14,10 +14,13 @@ import { parseWhole } from '../views/lookup/list-options.ts';
 import { codeOfStop, exitCode } from '../compose/output/exit-codes.ts';
 import { onlyOf, readOnlyPeople } from '../app/run/only-people.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { compareRehearsals } from '../trials/rehearsal/compare-rehearsals.ts';
 import { type Conditions, type Rehearsed, rehearseRun } from '../trials/rehearsal/rehearse-run.ts';
 import { observeOriginal, type Original } from '../trials/rehearsal/observe-original.ts';
-import { differencesDocument, rehearsedRun } from '../trials/rehearsal/rehearsal-document.ts';
+import {
+  compareRehearsals,
+  differencesDocument,
+  rehearsedRun,
+} from '../trials/rehearsal/rehearsal-document.ts';
 import { commandLine } from '../compose/output/printed-commands.ts';
 import { approving } from '../engine/report/guard-text.ts';
 import { bang } from '../views/run/change-groups.ts';

@@ -34,19 +34,23 @@ export function lookBefore(emulator: Emulator, foreign: readonly string[]): Befo
   return { left: new Set(left), foreign: standing(emulator, foreign) };
 }
 
-interface After {
+/**
+ * Checks after a run that nobody was opted in against their will, and that people who are not in
+ * the CRM were not touched.
+ */
+export function tellSafety({
+  emulator,
+  before,
+  foreign,
+  people,
+  passed,
+}: {
   emulator: Emulator;
   before: Before;
   foreign: readonly string[];
   people: readonly DesiredRow[];
   passed: Passed;
-}
-
-/**
- * Checks after a run that nobody was opted in against their will, and that people who are not in
- * the CRM were not touched.
- */
-export function tellSafety({ emulator, before, foreign, people, passed }: After): ClaimResult[] {
+}): ClaimResult[] {
   const optIns = writesIn(passed).filter(({ subscription }) => subscription === 'opt_in');
   const back = optIns.filter((request) => before.left.has(pairOf(request)));
   const unwanted = optIns.filter((request) => !isWanted(request, people));

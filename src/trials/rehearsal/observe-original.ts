@@ -2,9 +2,14 @@
  * Observes what a run would meet: copies the files of the mirror, and reads the CRM and the
  * platform as a plan does. It only reads, takes no lease and writes no file of the mirror.
  */
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { assemble } from '../../compose/assemble-mirror.ts';
+import { copiesOf } from '../../compose/mirror-copies.ts';
+import { movePaused } from '../../compose/pause-mark.ts';
 import { connect } from '../../compose/platform-connection.ts';
 import type { Shell } from '../../compose/process-shell.ts';
+import { createTemporaryFolder } from '../../compose/temporary-folder.ts';
 import { runNow } from '../../app/run/run-command.ts';
 import type { Config } from '../../config/config.ts';
 import type { Random } from '../../domain/clock.ts';
@@ -17,10 +22,10 @@ import type { Summary } from '../../engine/report/run-summary.ts';
 import { createSend } from '../../http/send-request.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import type { PlatformFacts } from '../../records/platform-facts.ts';
+import { backUp } from '../../store/database/database-backup.ts';
 import { type PlatformView, watched } from './platform-view.ts';
 import { createReadings, type SourceReadings } from './source-readings.ts';
 import { onlyReads } from './transports.ts';
-import { copyForRehearsal, type WorkingCopy } from './working-copy.ts';
 
 /** What was observed. */
 export interface Original {
@@ -48,6 +53,9 @@ interface Observing {
   random: Random;
   progress(progress: Progress): void;
 }
+
+/** Steps up to which latency is rounded, so that a slightly later answer changes no rehearsal. */
+const latencySteps = [20, 50, 100, 200, 500];
 
 /** The platform states whole seconds; less than that is no difference. */
 const sameTimeMs = 2000;
@@ -88,15 +96,18 @@ export async function observeOriginal<T>(
     const summary = await runNow(mirror, shell, { mode: 'full', writes: false, only, progress });
     const platformNow = mirror.platformNow();
     const aheadMs = platformNow === undefined ? 0 : platformNow - systemClock.now();
+    const stated = Object.entries(mirror.limits()).filter(
+      ([, { limit, windowMs }]) => limit && windowMs,
+    );
     const original: Original = {
       config,
       summary,
       view,
       readings,
       facts: factsIn(snapshot),
-      limits: { ...seenLimits(snapshot.meta), ...known(mirror.limits()) },
+      limits: { ...seenLimits(snapshot.meta), ...Object.fromEntries(stated) },
       aheadMs: Math.abs(aheadMs) < sameTimeMs ? 0 : aheadMs,
-      latencyMs: roundedUp(median(took)),
+      latencyMs: latencySteps.find((step) => median(took) <= step) ?? 1000,
       readMs: systemClock.monotonic() - startMs,
       reads: reading.count(),
     };
@@ -110,15 +121,31 @@ export async function observeOriginal<T>(
 /** What the names of people are made with. */
 type Names = Pick<Parameters<typeof copyForRehearsal>[0], 'snapshot'>;
 
-function known(limits: Original['limits']): Original['limits'] {
-  const stated = Object.entries(limits).filter(([, { limit, windowMs }]) => limit && windowMs);
-  return Object.fromEntries(stated);
+/** The copies. `remove` deletes them. */
+export interface WorkingCopy extends Pick<Config, 'snapshot' | 'memory'> {
+  remove(): void;
 }
 
 /**
- * Rounds up to a few steps, so that two rehearsals of the same seed do not differ because one
- * answer came a little later.
+ * Copies the snapshot, and the memory with its key. If anything fails, deletes all copies and
+ * throws the error.
  */
-function roundedUp(ms: number): number {
-  return [20, 50, 100, 200, 500].find((step) => ms <= step) ?? 1000;
+export async function copyForRehearsal(
+  original: Parameters<typeof copiesOf>[0],
+  signal: AbortSignal,
+): Promise<WorkingCopy> {
+  const folder = createTemporaryFolder('rehearsal');
+  const remove = (): void => rmSync(folder, { recursive: true, force: true });
+  try {
+    const snapshot = join(folder, 'snapshot.sqlite');
+    const memory = { path: `${snapshot}-memory`, keyFile: `${snapshot}-memory-key` };
+    const to = { snapshot, memory: memory.path, key: memory.keyFile };
+    await backUp(copiesOf(original, to, { signal }));
+    // A pause of the mirror does not hold up the rehearsal.
+    if (existsSync(snapshot)) movePaused(snapshot, () => undefined);
+    return { snapshot, memory, remove };
+  } catch (error) {
+    remove();
+    throw error;
+  }
 }

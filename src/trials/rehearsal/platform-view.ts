@@ -91,6 +91,8 @@ export function fillEmulator(view: PlatformView, filling: Filling): Emulator {
   }
   const isGiven = (name: string): boolean =>
     quirks.some((quirk) => quirk === name || quirk.startsWith(`${name}=`));
+  const named = [...view.templates.values()].find(({ organizationId }) => organizationId);
+  const id = named?.organizationId || undefined;
   const emulator = createEmulator({
     ...options,
     quirks: [
@@ -100,17 +102,12 @@ export function fillEmulator(view: PlatformView, filling: Filling): Emulator {
     ],
     channels: [...known].map(([id, name]) => ({ id, name, subscription: facts.defaults[id] })),
     keepRequests: 1,
-    seedFile: { organizations: [{ id: organizationIn(view) }], guests: [], where: () => '' },
+    seedFile: { organizations: [{ id }], guests: [], where: () => '' },
   });
   const now = filling.clock.now();
   for (const contact of oldestFirst(view.contacts)) plantContact(emulator, contact, now);
   for (const template of oldestFirst(view.templates)) plantTemplate(emulator, template, now);
   return emulator;
-}
-
-function organizationIn({ templates }: PlatformView): string | undefined {
-  for (const { organizationId } of templates.values()) if (organizationId) return organizationId;
-  return undefined;
 }
 
 /** Lists show the newest first, and those of one time in the order in which they were read. */
@@ -185,8 +182,6 @@ export function asRead<P extends Reading>(platform: P, view: PlatformView): P {
   });
 }
 
-function changedAt({ createdAt, updatedAt }: Partial<Pick<SeenContact, Time>>): number | undefined {
+function changedAt({ createdAt, updatedAt }: Template | SeenContact): number | undefined {
   return timeOf(updatedAt) ?? timeOf(createdAt);
 }
-
-type Time = 'createdAt' | 'updatedAt';

@@ -1,15 +1,20 @@
-/** Makes the document of a rehearsal, which the view shows. All functions are pure. */
+/**
+ * Makes the document of a rehearsal, which the view shows, and compares two rehearsals of the same
+ * mirror, person by person. All functions are pure.
+ */
+import type { Key } from '../../domain/record.ts';
 import { shownGroups } from '../../views/lookup/problem-groups.ts';
 import type { PlannedRecord } from '../../engine/report/run-summary.ts';
 import { optedOutAfter } from '../../views/lookup/missing-people.ts';
 import type { Names } from '../../views/lookup/person-names.ts';
 import type { Rehearsal, RehearsedRun } from '../../views/run/rehearsal.ts';
-import type { PersonDifference } from './compare-rehearsals.ts';
 import {
   changedPeople,
   changedTemplates,
   countSubscribed,
   type PersonState,
+  sameState,
+  statesByKey,
 } from './platform-state.ts';
 import { recordName, type Rehearsed } from './rehearse-run.ts';
 
@@ -77,7 +82,7 @@ export function rehearsedRun(
   };
 }
 
-/** Returns the people that two configurations treat differently. */
+/** Describes the people that two configurations treat differently. */
 export function differencesDocument(
   differences: readonly PersonDifference[],
   { names, most }: Naming,
@@ -100,4 +105,60 @@ function shownState(state: PersonState | undefined) {
 
 function shownChange({ op, parts, held, reason }: PlannedRecord) {
   return { op, parts, held, reason };
+}
+
+/** What one configuration does with a person. */
+export interface Outcome {
+  /** The contacts of the person in the end. */
+  states: readonly PersonState[];
+  changes: readonly PlannedRecord[];
+  /** Whether the person is recorded, and missing from the CRM after the run. */
+  isMissing: boolean;
+}
+
+/** Two configurations treat this person differently. */
+export interface PersonDifference {
+  key: Key;
+  one: Outcome;
+  other: Outcome;
+}
+
+/**
+ * Returns the people whose end state, absence or planned changes differ, in the order of their
+ * keys. Two changes are the same if they do the same in the same channels, whatever the reason.
+ */
+export function compareRehearsals(one: Rehearsed, other: Rehearsed): PersonDifference[] {
+  const [mine, theirs] = [outcomesOf(one), outcomesOf(other)];
+  const keys = new Set([...mine.keys(), ...theirs.keys()]);
+  return [...keys].toSorted().flatMap((key): PersonDifference[] => {
+    const [first, second] = [mine.of(key), theirs.of(key)];
+    const isSame =
+      first.isMissing === second.isMissing &&
+      first.states.length === second.states.length &&
+      first.states.every((state) => second.states.some((their) => sameState(state, their))) &&
+      changeText(first) === changeText(second);
+    return isSame ? [] : [{ key, one: first, other: second }];
+  });
+}
+
+function outcomesOf({ after, changes, missing }: Rehearsed) {
+  const gone = new Set(missing.after.map(({ key }) => key));
+  const states = statesByKey(after);
+  const planned = (key: Key) => changes.get(recordName({ kind: 'contact', key })) ?? [];
+  const changed = [...changes.values()].flatMap(([record]) =>
+    record?.kind === 'contact' ? [record.key] : [],
+  );
+  return {
+    keys: () => [...states.keys(), ...changed, ...gone],
+    of: (key: Key): Outcome => ({
+      states: states.get(key) ?? [],
+      changes: planned(key),
+      isMissing: gone.has(key),
+    }),
+  };
+}
+
+function changeText({ changes }: Outcome): string {
+  const texts = changes.map(({ op, held, parts }) => JSON.stringify([op, held, parts.toSorted()]));
+  return texts.toSorted().join();
 }

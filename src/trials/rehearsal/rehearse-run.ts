@@ -13,12 +13,11 @@ import type { RunOptions } from '../../engine/context/mirror-context.ts';
 import type { PlannedRecord, PlanView, Summary } from '../../engine/report/run-summary.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { systemClock } from '../../http/system-clock.ts';
-import type { Original } from './observe-original.ts';
+import type { Original, WorkingCopy } from './observe-original.ts';
 import { asRead, fillEmulator } from './platform-view.ts';
 import { type PlatformState, stateOf } from './platform-state.ts';
 import { sendInProcess } from './transports.ts';
 import { createVirtualClock } from './virtual-clock.ts';
-import type { WorkingCopy } from './working-copy.ts';
 import { parseLimit, type Route, routes } from '../../emulator/limits/route-limits.ts';
 import type { UsedLimit } from '../../views/run/rehearsal.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
@@ -45,10 +44,6 @@ function limitsFor(
     }
     return { route, limit: assumed[route] ?? 60, windowMs: minuteMs, from: 'assumed' };
   });
-}
-
-function limitTexts(limits: readonly UsedLimit[]): string[] {
-  return limits.map(({ route, limit, windowMs }) => `${route}=${limit}/${windowMs / 1000}`);
 }
 
 /** A platform that is an emulator of the same seed must not draw the ids that are drawn here. */
@@ -106,7 +101,7 @@ export async function rehearseRun(
     apiKey: original.config.platform.apiKey,
     channels: (config.contacts?.channels ?? []).map(({ id, name }) => ({ id, name: name ?? id })),
     facts: original.facts,
-    limits: limitTexts(limits),
+    limits: limits.map(({ route, limit, windowMs }) => `${route}=${limit}/${windowMs / 1000}`),
     quirks,
     faults,
   });

@@ -16,20 +16,17 @@ type Keep = Map<string, Reading>;
 /** Waits for real work, during which no virtual time passes. */
 type Hold = <T>(real: Promise<T>) => Promise<T>;
 
-/** The readings of all sources of a rehearsal. */
-export interface SourceReadings {
-  /**
-   * Returns a source that yields what was read from the source of that name, and otherwise reads
-   * it. It never changes while the rehearsal lasts.
-   */
-  of(name: string, source: Source, hold: Hold): Source;
-}
+export type SourceReadings = ReturnType<typeof createReadings>;
 
-/** Creates an empty store of readings. */
-export function createReadings(): SourceReadings {
+/** Creates an empty store of the readings of all sources of a rehearsal. */
+export function createReadings() {
   const known: Keep = new Map();
   return {
-    of: (name, source, hold) => {
+    /**
+     * Returns a source that yields what was read from the source of that name, and otherwise reads
+     * it. It never changes while the rehearsal lasts.
+     */
+    of: (name: string, source: Source, hold: Hold): Source => {
       const { changes, one } = source;
       const read = (what: readonly string[], from: () => AsyncGenerator<SourceRecord[], End>) =>
         replay(known, { key: JSON.stringify([name, ...what]), from, hold });

@@ -4,25 +4,17 @@ import { Unavailable } from '../../domain/errors.ts';
 import type { Answer, Send } from '../../domain/exchange.ts';
 import type { Emulator } from '../../emulator/emulator.ts';
 
-/** Sends what only reads. `count` counts what left. */
-export interface ReadOnly {
-  send: Send;
-  count(): number;
-}
-
-/** Refuses every request that could change something on the platform. */
-export function onlyReads(send: Send): ReadOnly {
+/** Refuses every request that could change something on the platform. `count` counts the others. */
+export function onlyReads(send: Send) {
   let sent = 0;
-  return {
-    async send(request, signal) {
-      if (request.method !== 'GET') {
-        throw new Error(`a rehearsal only reads the platform, and this is a ${request.method}`);
-      }
-      sent += 1;
-      return send(request, signal);
-    },
-    count: () => sent,
+  const only: Send = async (request, signal) => {
+    if (request.method !== 'GET') {
+      throw new Error(`a rehearsal only reads the platform, and this is a ${request.method}`);
+    }
+    sent += 1;
+    return send(request, signal);
   };
+  return { send: only, count: () => sent };
 }
 
 /** The way to an emulator in this process. */

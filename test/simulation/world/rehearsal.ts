@@ -18,7 +18,7 @@ import {
 } from '../../../src/trials/rehearsal/platform-view.ts';
 import { onlyReads, sendInProcess } from '../../../src/trials/rehearsal/transports.ts';
 import type { VirtualClock } from '../../../src/trials/rehearsal/virtual-clock.ts';
-import { copyForRehearsal } from '../../../src/trials/rehearsal/working-copy.ts';
+import { copyForRehearsal } from '../../../src/trials/rehearsal/observe-original.ts';
 import { lookInto, openForRun, openSnapshot } from '../../../src/store/snapshot.ts';
 import type { Source } from '../../../src/sources/source.ts';
 import { virtualClock } from '../../support/waiting.ts';
