@@ -13,7 +13,7 @@
  */
 import { pathSegment, queryValue } from '../../domain/address-part.ts';
 import { Invalid } from '../../domain/errors.ts';
-import { createAsking, type Said, type Surroundings, type Asking } from '../shared/crm-request.ts';
+import { createAsking, type Said, type Surroundings } from '../shared/crm-request.ts';
 import {
   certificateOf,
   holding,
@@ -23,10 +23,10 @@ import {
   brokenFlaw,
   markOf,
 } from '../shared/read-certificate.ts';
-import { jsonRecords, type JsonRecords } from '../shared/json-records.ts';
+import { jsonRecords } from '../shared/json-records.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
 import type { ChangesOptions, HttpOptions } from './options.ts';
-import { howToReadOn, createPaging, type Next, type Paging, type ReadPage } from './paging.ts';
+import { howToReadOn, createPaging, type Next, type ReadPage } from './paging.ts';
 import { milliseconds } from '../../domain/values/config-value.ts';
 import { httpDate } from '../../http/rate-limit-headers.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
@@ -126,7 +126,33 @@ async function* readList(
   const records = jsonRecords(fields);
   const proof = createProof(id, options.total, howToReadOn(options));
   const paging = createPaging(options, asking.host, ofChanges);
-  const listing = { options, asking, records, proof, paging, signal, ofChanges };
+  const readPage = async (address: string, number: number): Promise<Page | 'lost'> => {
+    const accepts = ofChanges ? [GONE, NO_CONTENT] : [NO_CONTENT];
+    const said = await asking.ask({ address, accepts }, signal);
+    if (said?.status === GONE || (ofChanges && !said && number === 1)) return 'lost';
+    const answeredAt = httpDate(said?.headers['date']);
+    if (!said) {
+      const { missing: flaw } = paging;
+      if (number > 1 && flaw) return { batch: [], next: { end: 'unmarked', flaw }, answeredAt };
+      const fix = 'correct url and page of the source';
+      throw new Invalid(`${asking.host} has no such page (404)`, { fix });
+    }
+    const list = findList(said, options, asking.host, number);
+    const signs = signsIn(said, options.records);
+    proof.hear(said.value, signs.total);
+    const batch = list.map((value, index) => {
+      const where = `page ${number}, record ${index + 1}`;
+      const record = records.recordOf(value, where, said.text);
+      if ('broken' in record) proof.addBroken(where);
+      return record;
+    });
+    const fresh = list.filter((value) => proof.add(value)).length;
+    const page = { value: said.value, size: list.length, fresh, signs };
+    const next = paging.after(page);
+    const flaw = 'end' in next ? findContinuation(page, number, options) : undefined;
+    if (!flaw || !('end' in next) || next.end === 'wrong') return { batch, next, answeredAt };
+    return { batch, next: { end: 'wrong', flaw }, answeredAt };
+  };
   let times: { begunAt?: number; answeredAt?: number } = {};
   let isLost = false;
   let address: string | undefined = paging.first;
@@ -138,11 +164,9 @@ async function* readList(
         break;
       }
       const askedAt = clock.monotonic();
-      const page: Page | 'lost' | void = await readPage(listing, address, number).catch(
-        (error: unknown) => {
-          proof.stop(stoppedBy(error, { hasBegun: number > 1, where: `at page ${number}` }));
-        },
-      );
+      const page: Page | 'lost' | void = await readPage(address, number).catch((error: unknown) => {
+        proof.stop(stoppedBy(error, { hasBegun: number > 1, where: `at page ${number}` }));
+      });
       isLost = page === 'lost';
       if (!page || page === 'lost') break;
       const { batch, next, answeredAt }: Page = page;
@@ -170,53 +194,10 @@ async function* readList(
   }
 }
 
-interface Listing {
-  options: HttpOptions;
-  asking: Asking;
-  records: JsonRecords;
-  proof: ListingProof;
-  paging: Paging;
-  signal: AbortSignal;
-  ofChanges: boolean;
-}
-
 interface Page {
   batch: SourceRecord[];
   next: Next;
   answeredAt: number | undefined;
-}
-
-async function readPage(
-  { options, asking, records, proof, paging, signal, ofChanges }: Listing,
-  address: string,
-  number: number,
-): Promise<Page | 'lost'> {
-  const accepts = ofChanges ? [GONE, NO_CONTENT] : [NO_CONTENT];
-  const said = await asking.ask({ address, accepts }, signal);
-  if (said?.status === GONE || (ofChanges && !said && number === 1)) return 'lost';
-  const answeredAt = httpDate(said?.headers['date']);
-  if (!said) {
-    const { missing: flaw } = paging;
-    if (number > 1 && flaw) return { batch: [], next: { end: 'unmarked', flaw }, answeredAt };
-    throw new Invalid(`${asking.host} has no such page (404)`, {
-      fix: 'correct url and page of the source',
-    });
-  }
-  const list = findList(said, options, asking.host, number);
-  const signs = signsIn(said, options.records);
-  proof.hear(said.value, signs.total);
-  const batch = list.map((value, index) => {
-    const where = `page ${number}, record ${index + 1}`;
-    const record = records.recordOf(value, where, said.text);
-    if ('broken' in record) proof.addBroken(where);
-    return record;
-  });
-  const fresh = list.filter((value) => proof.add(value)).length;
-  const page = { value: said.value, size: list.length, fresh, signs };
-  const next = paging.after(page);
-  const flaw = 'end' in next ? findContinuation(page, number, options) : undefined;
-  if (!flaw || !('end' in next) || next.end === 'wrong') return { batch, next, answeredAt };
-  return { batch, next: { end: 'wrong', flaw }, answeredAt };
 }
 
 /** Returns the list: an empty one for 204, null, and for an object without it after page one. */
@@ -305,8 +286,6 @@ function iso(ms: number): string {
 //   always                     → no error, every record read, and no other flaw
 //
 // Records are distinguished by their id, or without one by their entire content.
-
-type ListingProof = ReturnType<typeof createProof>;
 
 /**
  * Creates what gathers the facts that prove a listing complete. `id` and `total` are the paths of a

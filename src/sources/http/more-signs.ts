@@ -16,6 +16,7 @@
  * (meta, pagination, links …), and the headers. Records and other objects do not.
  */
 import { fieldAt } from '../../domain/values/record-field.ts';
+import { isRecord } from '../shared/json-records.ts';
 
 export interface Stated {
   path: string;
@@ -159,7 +160,7 @@ export function countOf(value: unknown): number | undefined {
 /** Returns the fields of the objects that lead to the list, the outermost first. */
 function bodyEntries(value: unknown, records: string | undefined): Entry[] {
   if (records === undefined) return [];
-  const isOwn = isObject(value) && Object.hasOwn(value, records);
+  const isOwn = isRecord(value) && Object.hasOwn(value, records);
   const names = isOwn ? [records] : records.split('.');
   return names.flatMap((_, depth) => {
     const path = names.slice(0, depth).join('.');
@@ -168,7 +169,7 @@ function bodyEntries(value: unknown, records: string | undefined): Entry[] {
 }
 
 function entriesOf(value: unknown, path: string, depth: number): Entry[] {
-  if (!isObject(value)) return [];
+  if (!isRecord(value)) return [];
   return Object.entries(value).flatMap(([name, inner]): Entry[] => {
     const at = path === '' ? name : `${path}.${name}`;
     const plain = plainName(name);
@@ -179,7 +180,7 @@ function entriesOf(value: unknown, path: string, depth: number): Entry[] {
       );
       return next === undefined ? [] : [[at, 'next', [next]]];
     }
-    const isPaging = pagingName.test(plain) && isObject(inner) && depth < deepest;
+    const isPaging = pagingName.test(plain) && isRecord(inner) && depth < deepest;
     return isPaging ? entriesOf(inner, at, depth + 1) : [[at, plain, inner]];
   });
 }
@@ -200,8 +201,4 @@ function headerEntries(headers: Readonly<Record<string, string>>): Entry[] {
 
 function plainName(name: string): string {
   return name.toLowerCase().replaceAll(/^@?odata|[^a-z]/g, '');
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

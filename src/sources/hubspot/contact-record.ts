@@ -10,7 +10,7 @@
  * person, and the strictest of them counts.
  */
 import { fieldAt } from '../../domain/values/record-field.ts';
-import { jsonRecords } from '../shared/json-records.ts';
+import { isRecord, jsonRecords } from '../shared/json-records.ts';
 import type { SourceRecord } from '../source.ts';
 
 /** The ids of merged contacts, in two formats: `7;8` and `7:1700000000000;8:1700000000000`. */
@@ -29,9 +29,12 @@ export function contactRecords(fields: readonly string[]) {
   const records = jsonRecords(fields);
   /** Returns the record under another id, provided that the value is an object. */
   const under = (id: string | undefined, value: unknown, { where, text, archived }: Origin) => {
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
     const named = id === undefined ? {} : { id };
-    return records.recordOf(isObject ? { archived, ...value, ...named } : value, where, text);
+    return records.recordOf(
+      isRecord(value) ? { archived, ...value, ...named } : value,
+      where,
+      text,
+    );
   };
   return {
     /** Returns the contact, and a copy under the id of each contact merged into it. */

@@ -14,6 +14,7 @@ import {
   type CrmRequest,
   type Said,
   type Surroundings,
+  waitedTooLong,
 } from '../shared/crm-request.ts';
 import { idOf } from './contact-record.ts';
 import { smallText } from '../shared/files/local-file.ts';
@@ -187,8 +188,6 @@ export function askPatiently(
   { accepts, mostWaitMs }: { accepts: readonly number[]; mostWaitMs: number },
 ) {
   const { host } = asking;
-  const limited = (what: string, fix: string, retryAfterMs: number) =>
-    new RateLimited(`${host} ${what}`, { fix, retryAfterMs, route: host });
   return async (question: CrmRequest, signal: AbortSignal): Promise<Said | undefined> => {
     const { pathname } = new URL(question.address);
     for (let waitedMs = 0; ;) {
@@ -200,14 +199,11 @@ export function askPatiently(
       const waitMs = laterBy(said, clock.now());
       if (waitMs === 'day') {
         const fix = 'run less often, or have its limit raised; it begins anew at midnight';
-        throw limited('has no request left for today, for this account (429)', fix, HOUR_MS);
+        const what = `${host} has no request left for today, for this account (429)`;
+        throw new RateLimited(what, { fix, retryAfterMs: HOUR_MS, route: host });
       }
       waitedMs += waitMs;
-      if (waitedMs > mostWaitMs) {
-        const most = mostWaitMs < MOST_WAIT_MS ? `${mostWaitMs / 1000} seconds` : '10 minutes';
-        const what = `asks to wait (${said.status}), and ${most} were not enough`;
-        throw limited(what, 'run less often, or have its limit raised', waitMs);
-      }
+      if (waitedMs > mostWaitMs) throw waitedTooLong(host, said.status, { waitMs, mostWaitMs });
       await clock.sleep(waitMs, signal);
     }
   };

@@ -142,14 +142,21 @@ export async function outwait<T extends { status: number; headers: Said['headers
     if (!refused && retryAfterMs === undefined) return answer;
     const waitMs = Math.max(retryAfterMs ?? WAIT_MS, LEAST_WAIT_MS);
     waitedMs += waitMs;
-    if (waitedMs > mostWaitMs) {
-      const most = mostWaitMs < MOST_WAIT_MS ? `${mostWaitMs / 1000} seconds` : '10 minutes';
-      const asked = `${host} asks to wait (${answer.status}), and ${most} were not enough`;
-      const detail = { retryAfterMs: waitMs, route: host };
-      throw new RateLimited(asked, { ...detail, fix: 'run less often, or have its limit raised' });
-    }
+    if (waitedMs > mostWaitMs) throw waitedTooLong(host, answer.status, { waitMs, mostWaitMs });
     await clock.sleep(waitMs, signal);
   }
+}
+
+/** Returns the error of a CRM that asks to wait `waitMs` more after a total of `mostWaitMs`. */
+export function waitedTooLong(
+  host: string,
+  status: number,
+  { waitMs, mostWaitMs }: { waitMs: number; mostWaitMs: number },
+): RateLimited {
+  const most = mostWaitMs < MOST_WAIT_MS ? `${mostWaitMs / 1000} seconds` : '10 minutes';
+  const fix = 'run less often, or have its limit raised';
+  const what = `${host} asks to wait (${status}), and ${most} were not enough`;
+  return new RateLimited(what, { fix, retryAfterMs: waitMs, route: host });
 }
 
 function read(

@@ -6,14 +6,10 @@ import type { ServerAccess } from './drivers/server-connection.ts';
 import { openMysql, writeMysql } from './drivers/mysql.ts';
 import type { SqlOptions } from './options.ts';
 import { openPostgres, writePostgres } from './drivers/postgres.ts';
-import type { Session, Writing } from './drivers/database-session.ts';
-import type { Clock } from '../../domain/clock.ts';
+import type { Opening, Session, Writing } from './drivers/database-session.ts';
 import { openSqlite, writeSqlite } from './drivers/sqlite.ts';
 
-interface Around {
-  signal: AbortSignal;
-  clock: Clock;
-}
+export type Around = Omit<Opening, 'timeoutMs'>;
 
 /** The options that locate the database and give access to it. */
 export type Reach = Pick<SqlOptions, 'url' | 'password' | 'ca' | 'allowPlain' | 'timeoutMs'>;

@@ -1,18 +1,12 @@
 /** Lists the tables of a database and reads the first rows of one, without writing. */
-import type { Clock } from '../../domain/clock.ts';
 import { jsonRecords } from '../shared/json-records.ts';
 import type { SourceRecord } from '../source.ts';
 import { placeOf } from './drivers/database-address.ts';
 import type { Session } from './drivers/database-session.ts';
-import { open, type Reach } from './open-session.ts';
+import { type Around, open, type Reach } from './open-session.ts';
 import { rowReader } from './row-record.ts';
 import Database from 'better-sqlite3';
 import { Invalid } from '../../domain/errors.ts';
-
-interface Surroundings {
-  clock: Clock;
-  signal: AbortSignal;
-}
 
 /** Selects the schema of each table and view, null for the usual one, and its name. */
 const tables = {
@@ -25,7 +19,7 @@ const tables = {
 };
 
 /** Returns the names of the tables and views, with their schema unless it is the usual one. */
-export async function listTables(reach: Reach, around: Surroundings): Promise<string[]> {
+export async function listTables(reach: Reach, around: Around): Promise<string[]> {
   const place = placeOf(reach.url);
   const system = 'system' in place ? place.system : 'sqlite';
   return withSession(reach, around, async (session) => {
@@ -40,7 +34,7 @@ export async function listTables(reach: Reach, around: Surroundings): Promise<st
 export async function sampleTable(
   reach: Reach,
   { table, most }: { table: string; most: number },
-  around: Surroundings,
+  around: Around,
 ): Promise<SourceRecord[]> {
   return withSession(reach, around, async (session) => {
     const from = table.split('.').map(session.quote).join('.');
@@ -55,7 +49,7 @@ export async function sampleTable(
 
 async function withSession<T>(
   reach: Reach,
-  around: Surroundings,
+  around: Around,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
   const session = await open(reach, around);

@@ -89,16 +89,21 @@ function numbered(): string {
     mkdirSync('var', { recursive: true });
     for (let n = 1; ; n += 1) {
       const path = resolve('var', `demo-${n}`);
-      try {
-        mkdirSync(path);
-        return path;
-      } catch (error) {
-        if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-      }
+      if (tryMake(path)) return path;
     }
   } catch (error) {
     if (!(error instanceof Error && 'code' in error)) throw error;
     return mkdtempSync(join(tmpdir(), 'crm-mirror-demo-'));
+  }
+}
+
+function tryMake(path: string): boolean {
+  try {
+    mkdirSync(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    throw error;
   }
 }
 

@@ -8,6 +8,7 @@ import { quoted } from '../../shared/field-suggestions.ts';
 
 type Verdict = [codes: RegExp, what: string, fix?: string, code?: ProblemCode];
 
+const ACCESS = 'database-access';
 const SLOW = 'raise timeoutMs of the source, or have an index made for key and updatedAt';
 
 /**
@@ -21,25 +22,20 @@ const verdicts: readonly Verdict[] = [
     'does not permit to read this',
     'grant its user SELECT on it',
   ],
-  [
-    /^(1049|3D000)$/,
-    'has no database of that name',
-    'correct url of the source',
-    'database-access',
-  ],
+  [/^(1049|3D000)$/, 'has no database of that name', 'correct url of the source', ACCESS],
   [
     /^(1130|1698)$/,
     'does not let this user in from here',
     'correct url of the source, or its rights',
-    'database-access',
+    ACCESS,
   ],
-  [/^(3159|4031)$/, 'demands encryption', 'remove allowPlain, or name ca', 'database-access'],
+  [/^(3159|4031)$/, 'demands encryption', 'remove allowPlain, or name ca', ACCESS],
   [/^(1969|3024|57014|SQLITE_INTERRUPT)$/, `took longer than is waited for (${SLOW})`],
   [
     /^28/,
     'refused the credentials',
     'correct user and password of the source, or their rights there',
-    'database-access',
+    ACCESS,
   ],
   [/^(42P01|42S02|3F000)$/, 'has no table {name}', 'correct table or query of the source'],
   [/^(42703|42S22)$/, 'knows no column {name}', 'correct query of the source'],
@@ -69,7 +65,7 @@ const verdicts: readonly Verdict[] = [
     /^(SQLITE_CORRUPT|SQLITE_NOTADB)/,
     'is no database of SQLite, or a damaged one',
     'correct url',
-    'database-access',
+    ACCESS,
   ],
   [
     /^SQLITE_(CANTOPEN|READONLY)/,
@@ -82,13 +78,13 @@ const verdicts: readonly Verdict[] = [
     /^(HANDSHAKE_NO_SSL_SUPPORT|NO_TLS)$/,
     'offers no encryption',
     'switch it on there, or add allowPlain',
-    'database-access',
+    ACCESS,
   ],
   [
     /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO_|HOSTNAME_|INVALID_CA|HANDSHAKE_SSL)/,
     'has a certificate that is not believed',
     'name with ca who signed it, and its host in url as it stands there',
-    'database-access',
+    ACCESS,
   ],
   [/^ECONNREFUSED$/, 'refused the connection'],
   [/^ENOTFOUND$/, 'is not known to DNS'],
