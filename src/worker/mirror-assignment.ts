@@ -11,22 +11,7 @@ import { aliveMs } from '../compose/queues/fleet-keys.ts';
 import { copiedAt } from '../compose/snapshot-marks.ts';
 
 /** This worker's side of the assignment of one mirror. */
-export interface MirrorAssignment {
-  /**
-   * Checks, before the snapshot is opened, that no worker serves the mirror that may have closed
-   * it. Throws as `claim` does.
-   */
-  check(): Promise<void>;
-  /**
-   * Claims the mirror. Throws Busy if another worker has it, and Unavailable while Redis is away.
-   */
-  claim(snapshot: Snapshot): Promise<void>;
-  /**
-   * Returns whether the mirror is still assigned to this worker, with the snapshot that it claimed
-   * it with; true while Redis is away.
-   */
-  keep(): Promise<boolean>;
-}
+export type MirrorAssignment = ReturnType<typeof assignmentIn>;
 
 const name = 'snapshot-id';
 
@@ -61,29 +46,30 @@ const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => Busy> = {
     }),
 };
 
-interface Side {
-  mirror: string;
-  path: string;
-  acceptLost: boolean;
-  clock: Clock;
-}
-
 /**
  * Creates this worker's side of the assignment. With `acceptLost`, claims succeed with any snapshot
  * while no other worker is alive. `path` is that of the snapshot.
  */
-export function assignmentIn(record: AssignmentStore, own: Side): MirrorAssignment {
-  const { mirror, path, acceptLost, clock } = own;
+export function assignmentIn(
+  record: AssignmentStore,
+  side: { mirror: string; path: string; acceptLost: boolean; clock: Clock },
+) {
+  const { mirror, path, acceptLost, clock } = side;
   let refusedAt = Number.NEGATIVE_INFINITY;
   /** What Redis stores if it has to be told again. */
   let claimed: Parameters<AssignmentStore['keep']>[0] | undefined;
   return {
-    async check() {
+    /**
+     * Checks, before the snapshot is opened, that no worker serves the mirror that may have closed
+     * it. Throws as `claim` does.
+     */
+    async check(): Promise<void> {
       if (!(await record.isResting())) return;
       refusedAt = clock.monotonic();
       throw why.taken(mirror);
     },
-    async claim(snapshot) {
+    /** Throws Busy if another worker has the mirror, and Unavailable while Redis is away. */
+    async claim(snapshot: Snapshot): Promise<void> {
       const generation = snapshot.generation();
       const restored = copiedAt(snapshot.meta) !== undefined;
       const file = snapshot.fileNumber();
@@ -107,7 +93,11 @@ export function assignmentIn(record: AssignmentStore, own: Side): MirrorAssignme
       if (claim.is !== 'untold') refusedAt = clock.monotonic();
       throw why[claim.is](mirror);
     },
-    async keep() {
+    /**
+     * Returns whether the mirror is still assigned to this worker, with the snapshot that it
+     * claimed it with; true while Redis is away.
+     */
+    async keep(): Promise<boolean> {
       try {
         return claimed === undefined || (await record.keep(claimed));
       } catch (error) {

@@ -151,12 +151,8 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
   const { node } = connections;
   const worker = randomBytes(8).toString('hex');
   const own = homeRecord(quick, { mirror, worker, node: node?.name });
-  const assignment = assignmentIn(own, {
-    mirror,
-    path: config.snapshot,
-    acceptLost,
-    clock: systemClock,
-  });
+  const side = { mirror, path: config.snapshot, acceptLost, clock: systemClock };
+  const assignment = assignmentIn(own, side);
   const redis = watchRedis(mirror, shell, clock);
   // What fails in the mirror that this process has.
   const failing = () =>

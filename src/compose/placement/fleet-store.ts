@@ -7,9 +7,9 @@ import { parseJson } from '../../domain/values/lossless-json.ts';
 import { aliveKeyOf } from '../queues/assignment-store.ts';
 import { fleetChanged, fleetKeys } from '../queues/fleet-keys.ts';
 import { nodeKeys } from '../queues/node-heartbeat.ts';
-import type { Quick } from '../queues/redis-connections.ts';
+import { type Quick, repliesTo } from '../queues/redis-connections.ts';
 import { type Move, movesIn, oneLine } from './move-store.ts';
-import { type Disks, type PlacedMirror, type PlacedNode, weightOf } from './place-mirrors.ts';
+import { type PlacedMirror, type PlacedNode, weightOf } from './place-mirrors.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { counted } from '../../domain/values/counted.ts';
 
@@ -55,10 +55,6 @@ export function recordOf(node: Omit<FleetNode, 'name' | 'isDraining' | 'beatAt'>
   return JSON.stringify({ host, since, disks, left });
 }
 
-function mirrorsOf({ disks }: { disks: Disks }): string[] {
-  return Object.values(disks).flatMap(({ begun, bare }) => [...begun, ...bare]);
-}
-
 const textOf = z.string().nullable();
 const pairsOf = z.record(z.string(), oneLine);
 
@@ -70,22 +66,16 @@ export async function readFleet(
   { redis, ask }: Quick,
   others: readonly string[] = [],
 ): Promise<Fleet> {
-  const found = await ask(async () => {
-    const replies = await redis
-      .multi()
-      .get(fleetKeys.changed)
-      .zrange(fleetKeys.nodes, '0', '-1', 'WITHSCORES')
-      .hgetall(fleetKeys.records)
-      .smembers(fleetKeys.draining)
-      .hgetall(fleetKeys.people)
-      .hgetall(fleetKeys.disks)
-      .hgetall(fleetKeys.moves)
-      .exec();
-    return (replies ?? []).map(([error, value]) => {
-      if (error) throw error;
-      return value;
-    });
-  });
+  const reads = redis
+    .multi()
+    .get(fleetKeys.changed)
+    .zrange(fleetKeys.nodes, '0', '-1', 'WITHSCORES')
+    .hgetall(fleetKeys.records)
+    .smembers(fleetKeys.draining)
+    .hgetall(fleetKeys.people)
+    .hgetall(fleetKeys.disks)
+    .hgetall(fleetKeys.moves);
+  const found = await ask(() => repliesTo(reads));
   const [changed, beats, records, draining, people, disks, moves] = z
     .tuple([textOf, names, pairsOf, names, pairsOf, pairsOf, pairsOf])
     .parse(found);
@@ -97,7 +87,9 @@ export async function readFleet(
     if (!record) return [];
     return [{ name, ...record, beatAt, isDraining: draining.includes(name) }];
   });
-  const all = [...new Set([...nodes.flatMap(mirrorsOf), ...others])].toSorted();
+  const known = nodes.flatMap(({ disks: own }) => Object.values(own));
+  const named = known.flatMap(({ begun, bare }) => [...begun, ...bare]);
+  const all = [...new Set([...named, ...others])].toSorted();
   const homes = await homesOf({ redis, ask }, all, listed);
   const mirrors = all.map((name) => {
     const counted = people[name];

@@ -19,7 +19,7 @@ import { aliveKeyOf } from '../queues/assignment-store.ts';
 import { fleetChanged, fleetKeys } from '../queues/fleet-keys.ts';
 import { prefix } from '../queues/queue-names.ts';
 import { nodeKeys } from '../queues/node-heartbeat.ts';
-import type { Quick } from '../queues/redis-connections.ts';
+import { type Quick, repliesTo } from '../queues/redis-connections.ts';
 
 /** A text of Redis that people read, in one line: anybody who reaches Redis may have written it. */
 export const oneLine = z.string().transform((text) => text.replace(/\p{Cc}+/gu, ' '));
@@ -141,25 +141,7 @@ redis.call('SET', news, ARGV[5], 'EX', ${keptSeconds})
 return 'put'
 `;
 
-/** The move of one mirror. Every function throws Unavailable while Redis is away. */
-export interface MoveStore {
-  /** Goes on to the next state. Returns false if the move is over, or in another state. */
-  step(from: Move['state'], to: Move['state'], proof: string): Promise<boolean>;
-  /** Ends the move where it began. Returns false if it was over. */
-  fail(news: MoveNews): Promise<boolean>;
-  /** Ends the move at its target: from now on, the mirror is on the disk of that one. */
-  arrive(news: MoveNews): Promise<boolean>;
-  /** Stores an encrypted part, which may be repeated; `full` means to try again soon. */
-  put(part: number, sealed: Buffer, news: MoveNews): Promise<'put' | 'full' | 'gone'>;
-  /** Returns a part; undefined if it is not there yet. It stays until it is dropped. */
-  take(part: number): Promise<Buffer | undefined>;
-  drop(part: number): Promise<void>;
-  /** Returns where the mirror is: whether it moves, the id of its disk, and the last news. */
-  look(): Promise<{ isGoing: boolean; disk: string | undefined; news: MoveNews | undefined }>;
-  /** Says under which names the source keeps its old files, and returns what was said. */
-  sayKept(names: readonly string[]): Promise<void>;
-  kept(): Promise<string[] | undefined>;
-}
+export type MoveStore = ReturnType<typeof moveStore>;
 
 /**
  * Asks two workers to move a mirror whose disk is `known`, as Redis has it. Returns `moving` if the
@@ -174,34 +156,32 @@ export async function beginMove(
   return z.enum(['begun', 'moving', 'gone']).parse(told);
 }
 
-export function moveStore({ redis, ask }: Quick, mirror: string, id: string): MoveStore {
+/** The move of one mirror. Every function throws Unavailable while Redis is away. */
+export function moveStore({ redis, ask }: Quick, mirror: string, id: string) {
   const news = `${prefix}:move:${id}`;
   const run = async (script: string, ...values: (string | number | Buffer)[]): Promise<unknown> =>
     ask(() => redis.eval(script, 1, aliveKeyOf(mirror), mirror, id, ...values));
   return {
-    step: async (from, to, proof) => (await run(stepScript, from, to, proof)) === 1,
-    fail: async (told) => (await run(failScript, JSON.stringify(told))) === 1,
-    arrive: async (told) => (await run(arriveScript, JSON.stringify(told))) === 1,
-    async put(part, sealed, told) {
+    /** Goes on to the next state. Returns false if the move is over, or in another state. */
+    step: async (from: Move['state'], to: Move['state'], proof: string): Promise<boolean> =>
+      (await run(stepScript, from, to, proof)) === 1,
+    /** Ends the move where it began. Returns false if it was over. */
+    fail: async (told: MoveNews) => (await run(failScript, JSON.stringify(told))) === 1,
+    /** Ends the move at its target: from now on, the mirror is on the disk of that one. */
+    arrive: async (told: MoveNews) => (await run(arriveScript, JSON.stringify(told))) === 1,
+    /** Stores an encrypted part, which may be repeated; `full` means to try again soon. */
+    async put(part: number, sealed: Buffer, told: MoveNews) {
       const answer = await run(putScript, part, sealed, JSON.stringify(told));
       return z.enum(['put', 'full', 'gone']).parse(answer);
     },
-    take: async (part) =>
+    /** Returns a part; undefined if it is not there yet. It stays until it is dropped. */
+    take: async (part: number): Promise<Buffer | undefined> =>
       (await ask(() => redis.hgetBuffer(`${news}:parts`, String(part)))) ?? undefined,
-    drop: async (part) => void (await ask(() => redis.hdel(`${news}:parts`, String(part)))),
+    drop: async (part: number) => void (await ask(() => redis.hdel(`${news}:parts`, String(part)))),
+    /** Returns where the mirror is: whether it moves, the id of its disk, and the last news. */
     async look() {
-      const found = await ask(async () => {
-        const replies = await redis
-          .multi()
-          .hget(fleetKeys.moves, mirror)
-          .hget(fleetKeys.disks, mirror)
-          .get(news)
-          .exec();
-        return (replies ?? []).map(([error, value]) => {
-          if (error) throw error;
-          return value;
-        });
-      });
+      const read = redis.multi().hget(fleetKeys.moves, mirror).hget(fleetKeys.disks, mirror);
+      const found = await ask(() => repliesTo(read.get(news)));
       const text = z.string().nullable();
       const [entry, disk, told] = z.tuple([text, text, text]).parse(found);
       return {
@@ -210,9 +190,10 @@ export function moveStore({ redis, ask }: Quick, mirror: string, id: string): Mo
         news: newsSchema.safeParse(parseJson(told ?? '')).data,
       };
     },
-    sayKept: async (names) =>
+    /** Says under which names the source keeps its old files, and returns what was said. */
+    sayKept: async (names: readonly string[]) =>
       void (await ask(() => redis.set(`${news}:kept`, JSON.stringify(names), 'EX', keptSeconds))),
-    async kept() {
+    async kept(): Promise<string[] | undefined> {
       const text = await ask(() => redis.get(`${news}:kept`));
       return z.array(oneLine).safeParse(parseJson(text ?? '')).data;
     },

@@ -69,23 +69,7 @@ export type Claim =
   /** Redis is empty, so the previous home gets time to register again. */
   | { is: 'untold' };
 
-/** The assignment of one mirror. Every function throws Unavailable while Redis is away. */
-export interface AssignmentStore {
-  claim(candidate: Candidate): Promise<Claim>;
-  /**
-   * Returns whether the mirror is still assigned to this worker. It must be called every few
-   * seconds, or when the heartbeat of the process says so. If Redis was emptied, stores the
-   * assignment again.
-   */
-  keep(own: Pick<Candidate, 'snapshot' | 'generation' | 'file' | 'disk'>): Promise<boolean>;
-  /** Returns whether a worker of another process serves the mirror that may have closed it. */
-  isResting(): Promise<boolean>;
-  /** Releases the mirror, so that another worker can claim it immediately. */
-  leave(): Promise<void>;
-  isServed(): Promise<boolean>;
-  /** Returns whether a worker has begun a snapshot of the mirror. */
-  isKnown(): Promise<boolean>;
-}
+export type AssignmentStore = ReturnType<typeof homeRecord>;
 
 /** How long the key of a mirror stays that names a process; it is renewed every few minutes. */
 const namedMs = 900_000;
@@ -192,13 +176,6 @@ const answer = checkedJson(
   ]),
 );
 
-/** Who asks: a name that is unique to this worker, and its process if that shows its life. */
-interface Asking {
-  mirror: string;
-  worker: string;
-  node?: string | undefined;
-}
-
 /**
  * Returns the key of a mirror that contains who serves it: the name of a worker, followed by `@`
  * and the name of its process if that shows its life.
@@ -207,10 +184,14 @@ export function aliveKeyOf(mirror: string): string {
   return `${prefix}:${mirror}:{home}:alive`;
 }
 
+/**
+ * Creates the assignment of one mirror. `worker` is a name that is unique to this worker, `node`
+ * its process if that shows its life. Every function throws Unavailable while Redis is away.
+ */
 export function homeRecord(
   { redis, ask }: Quick,
-  { mirror, worker, node }: Asking,
-): AssignmentStore {
+  { mirror, worker, node }: { mirror: string; worker: string; node?: string | undefined },
+) {
   const sign = node === undefined ? worker : `${worker}@${node}`;
   const signMs = node === undefined ? aliveMs : namedMs;
   const record = `${prefix}:${mirror}:{home}`;
@@ -218,19 +199,29 @@ export function homeRecord(
   const run = (script: string, ...values: (string | number)[]): Promise<unknown> =>
     ask(() => redis.eval(script, 2, record, alive, ...values));
   return {
-    async claim({ snapshot, generation, file, restored, acceptLost, stoodBy, disk }) {
+    async claim(candidate: Candidate): Promise<Claim> {
+      const { snapshot, generation, file, restored, acceptLost, stoodBy, disk } = candidate;
       const flags = [restored, acceptLost, stoodBy].map(Number);
       const own = [worker, snapshot, generation, ...flags, signMs, file, sign, mirror, disk];
       const told = await run(claimScript, ...own);
       return answer.decode(String(told));
     },
-    async keep({ snapshot, generation, file, disk }) {
+    /**
+     * Returns whether the mirror is still assigned to this worker. It must be called every few
+     * seconds, or when the heartbeat of the process says so. If Redis was emptied, stores the
+     * assignment again.
+     */
+    async keep(of: Pick<Candidate, 'snapshot' | 'generation' | 'file' | 'disk'>): Promise<boolean> {
+      const { snapshot, generation, file, disk } = of;
       const own = [worker, snapshot, generation, signMs, file, sign, mirror, disk];
       return (await run(keepScript, ...own)) === 1;
     },
+    /** Returns whether a worker of another process serves the mirror that may have closed it. */
     isResting: async () => (await run(restingScript, sign)) === 1,
+    /** Releases the mirror, so that another worker can claim it immediately. */
     leave: async () => void (await run(leaveScript, sign)),
     isServed: async () => (await run(servedScript)) === 1,
+    /** Returns whether a worker has begun a snapshot of the mirror. */
     isKnown: async () => (await ask(() => redis.hexists(record, 'snapshot'))) === 1,
   };
 }

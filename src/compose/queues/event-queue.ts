@@ -19,17 +19,12 @@ import type { Queue } from 'bullmq';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { connectQuickly, hearOf, type Quick } from './redis-connections.ts';
-import { type Connections, ownConnections } from './shared-connections.ts';
+import { type Connections, ownConnections, type QueuePlace } from './shared-connections.ts';
 import { takeJobs } from './job-consumer.ts';
 import { eventsOf, prefix } from './queue-names.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 
-export interface EventQueueOptions {
-  url: string;
-  /** Connections to share; by default the queue opens its own. */
-  connections?: Connections | undefined;
-  mirror: string;
-  clock: Clock;
+interface EventQueueOptions extends QueuePlace {
   /**
    * Returns the signature for the erasure of a record. Without it, erasures are processed like
    * changes. What it throws, `add` throws.
@@ -73,33 +68,7 @@ export interface QueueCounts {
  */
 export type Work = (id: string, heard: Heard, signature: string) => Promise<Worked>;
 
-/**
- * The events of one mirror. While Redis is away, every function except `serve` and `close` throws
- * Unavailable immediately.
- */
-export interface EventQueue {
-  /**
-   * Adds events. Resolves once Redis has stored them. If it throws, Redis may have stored some of
-   * them.
-   */
-  add(ids: readonly string[], heard?: Heard): Promise<void>;
-  /** Returns whether this delivery was remembered within the last eleven minutes. */
-  knows(delivery: string): Promise<boolean>;
-  /**
-   * Remembers a delivery, so that it is not added again. It must be called after the delivery's
-   * events were added.
-   */
-  remember(delivery: string): Promise<void>;
-  /** Calls `work` for each record with events, until `close`. */
-  serve(work: Work, options: ServeOptions): void;
-  counts(): Promise<QueueCounts>;
-  /** Returns the age of the oldest unfinished event, or undefined if there is none. */
-  lagMs(): Promise<number | undefined>;
-  /** Takes no more events, and waits for the work in progress. Adding still works. */
-  rest(): Promise<void>;
-  /** Takes no more events, waits for the work in progress, and closes its connections. */
-  close(): Promise<void>;
-}
+export type EventQueue = ReturnType<typeof openEventQueue>;
 
 const gatherMs = 300;
 /** Limits the size of a batch, because a larger one would keep other clients of Redis waiting. */
@@ -117,7 +86,10 @@ const jobOptions = {
   stackTraceLimit: 0,
 };
 
-/** Opens the queue. Nothing is processed before `serve`. */
+/**
+ * Opens the queue. Nothing is processed before `serve`. While Redis is away, every function except
+ * `serve` and `close` throws Unavailable immediately.
+ */
 export function openEventQueue({
   url,
   mirror,
@@ -125,14 +97,18 @@ export function openEventQueue({
   notice,
   sign = () => '',
   connections = ownConnections(url),
-}: EventQueueOptions): EventQueue {
+}: EventQueueOptions) {
   const quick = connections.quick();
   const heard = hearOf(quick.redis, notice);
   const queue = quick.queue(eventsOf(mirror));
   const placeOf = (delivery: string) => `${prefix}:${mirror}:delivery:${hash(delivery)}`;
   let served: ReturnType<typeof startWork> | undefined;
   return {
-    async add(ids, heard = 'changed') {
+    /**
+     * Adds events. Resolves once Redis has stored them. If it throws, Redis may have stored some of
+     * them.
+     */
+    async add(ids: readonly string[], heard: Heard = 'changed'): Promise<void> {
       const jobs = [...new Set(ids)].map((id) => {
         return heard === 'erased' ? jobOf({ id, erased: sign(id) }) : jobOf({ id });
       });
@@ -140,21 +116,31 @@ export function openEventQueue({
         await quick.ask(async () => queue.addBulk(jobs.slice(from, from + batch)));
       }
     },
-    knows: async (delivery) => (await quick.ask(() => quick.redis.exists(placeOf(delivery)))) > 0,
-    async remember(delivery) {
+    /** Returns whether this delivery was remembered within the last eleven minutes. */
+    knows: async (delivery: string): Promise<boolean> =>
+      (await quick.ask(() => quick.redis.exists(placeOf(delivery)))) > 0,
+    /**
+     * Remembers a delivery, so that it is not added again. It must be called after the delivery's
+     * events were added.
+     */
+    async remember(delivery: string): Promise<void> {
       await quick.ask(() => quick.redis.set(placeOf(delivery), 1, 'PX', rememberMs));
     },
-    serve: (work, options) =>
+    /** Calls `work` for each record with events, until `close`. */
+    serve: (work: Work, options: ServeOptions): void =>
       void (served = startWork({ connections, mirror, clock }, work, options)),
     counts: () => quick.ask(() => countsOf(queue)),
+    /** Returns the age of the oldest unfinished event, or undefined if there is none. */
     async lagMs() {
       const since = await oldest(quick, queue);
       return since === undefined ? undefined : Math.max(0, clock.now() - since);
     },
+    /** Takes no more events, and waits for the work in progress. Adding still works. */
     async rest() {
       await served?.close();
       served = undefined;
     },
+    /** Takes no more events, waits for the work in progress, and closes its connections. */
     async close() {
       heard.ignore();
       await served?.close();
@@ -202,13 +188,7 @@ async function oldest({ redis, ask }: Quick, queue: Queue): Promise<number | und
 
 /** Starts the work on a separate connection that waits for Redis, no matter how long it is away. */
 function startWork(
-  {
-    connections,
-    mirror,
-    clock,
-  }: Pick<EventQueueOptions, 'mirror' | 'clock'> & {
-    connections: Connections;
-  },
+  { connections, mirror, clock }: { connections: Connections; mirror: string; clock: Clock },
   work: Work,
   { concurrency, failed }: ServeOptions,
 ): { close(): Promise<void> } {

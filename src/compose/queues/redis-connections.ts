@@ -3,7 +3,7 @@
  * waits.
  */
 import { Queue } from 'bullmq';
-import { Redis } from 'ioredis';
+import { type ChainableCommander, Redis } from 'ioredis';
 import { Unavailable } from '../../domain/errors.ts';
 import { prefix } from './queue-names.ts';
 import { QuickRedis } from '../../http/rate-limit/shared/quick-redis.ts';
@@ -55,6 +55,14 @@ export function connectQuickly(url: string): Quick {
     },
     close: () => redis.disconnect(),
   };
+}
+
+/** Runs the commands of a transaction. Throws the error of the first one that has failed. */
+export async function repliesTo(transaction: ChainableCommander): Promise<unknown[]> {
+  return ((await transaction.exec()) ?? []).map(([error, value]) => {
+    if (error) throw error;
+    return value;
+  });
 }
 
 /**

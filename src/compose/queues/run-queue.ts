@@ -8,58 +8,26 @@
  * to reconnect, and continues when Redis is back.
  */
 import { type Job, Queue } from 'bullmq';
-import type { Clock } from '../../domain/clock.ts';
 import { evictionPolicyIn, hearOf } from './redis-connections.ts';
-import { type Connections, ownConnections } from './shared-connections.ts';
+import { ownConnections, type QueuePlace } from './shared-connections.ts';
 import { takeJobs } from './job-consumer.ts';
 import { looksOf, prefix, runsOf } from './queue-names.ts';
 import { dueIn, looks, runs, type Schedule, type Tick, ticks } from './run-schedule.ts';
 import { dueSettings, storeEntries } from './stored-schedule.ts';
 
-export interface RunQueueOptions {
-  url: string;
-  /** Connections to share; by default the queue opens its own. */
-  connections?: Connections | undefined;
-  mirror: string;
-  clock: Clock;
-  /**
-   * Called with the reason when the connection to Redis is lost, and with undefined when it is
-   * established or restored.
-   */
-  notice(lost: string | undefined): void;
-}
+export type RunQueue = ReturnType<typeof openRunQueue>;
 
-export interface RunQueue {
-  /**
-   * Replaces the schedule with this one. Returns the entries that were not in Redis like this, or
-   * of which Redis had lost a part. Waits for Redis.
-   */
-  follow(schedule: Schedule): Promise<Tick[]>;
-  /**
-   * Returns by which policy Redis drops keys when its memory is full; undefined if it drops none or
-   * does not say so. Waits for Redis.
-   */
-  evictsBy(): Promise<string | undefined>;
-  /**
-   * Calls `run` for due runs, one after the other, until `close`, with the time at which each was
-   * due, in milliseconds since the epoch. `run` never throws. It returns `elsewhere` if another
-   * process has to do the run, which is then offered again a moment later.
-   */
-  serve(run: (tick: Tick, dueMs: number) => Promise<'over' | 'elsewhere'>): void;
-  /** Takes no more runs, and waits for the run in progress. */
-  rest(): Promise<void>;
-  /** Takes no more runs, waits for the run in progress, and closes its connections. */
-  close(): Promise<void>;
-}
-
-/** Opens the queue. Nothing runs before `serve`. */
+/**
+ * Opens the queue. Nothing runs before `serve`. Calls `notice` with the reason when the connection
+ * to Redis is lost, and with undefined when it is established or restored.
+ */
 export function openRunQueue({
   url,
   mirror,
   clock,
   notice,
   connections = ownConnections(url),
-}: RunQueueOptions): RunQueue {
+}: QueuePlace & { notice(lost: string | undefined): void }) {
   const asking = connections.patient();
   const { redis } = asking;
   const heard = hearOf(redis, notice);
@@ -78,7 +46,11 @@ export function openRunQueue({
     taken = [];
   };
   return {
-    async follow(schedule) {
+    /**
+     * Replaces the schedule with this one. Returns the entries that were not in Redis like this, or
+     * of which Redis had lost a part. Waits for Redis.
+     */
+    async follow(schedule: Schedule): Promise<Tick[]> {
       const wanted = dueIn(schedule);
       const mended: Tick[] = [];
       for (const { queue, due } of rows) {
@@ -88,15 +60,26 @@ export function openRunQueue({
       }
       return mended;
     },
+    /**
+     * Returns by which policy Redis drops keys when its memory is full; undefined if it drops none
+     * or does not say so. Waits for Redis.
+     */
     evictsBy: async () => evictionPolicyIn(await redis.info('memory').catch(() => '')),
-    serve(run) {
+    /**
+     * Calls `run` for due runs, one after the other, until `close`, with the time at which each was
+     * due, in milliseconds since the epoch. `run` never throws. It returns `elsewhere` if another
+     * process has to do the run, which is then offered again a moment later.
+     */
+    serve(run: (tick: Tick, dueMs: number) => Promise<'over' | 'elsewhere'>): void {
       const work = async (job: Job) => {
         const tick = ticks.find((known) => known === job.name);
         return tick === undefined ? 'over' : run(tick, job.opts.prevMillis ?? job.timestamp);
       };
       taken = rows.map(({ name }) => takeJobs(name, { connections, clock, work, settings }));
     },
+    /** Takes no more runs, and waits for the run in progress. */
     rest,
+    /** Takes no more runs, waits for the run in progress, and closes its connections. */
     async close() {
       heard.ignore();
       await rest();

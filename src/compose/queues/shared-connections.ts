@@ -15,6 +15,16 @@ export interface Connections {
   node?: NodeHeartbeat;
 }
 
+/** A mirror, and the Redis of its queues. */
+export interface QueuePlace {
+  /** A redis:// or rediss:// URL. */
+  url: string;
+  mirror: string;
+  clock: Clock;
+  /** Connections to share; by default each queue opens its own. */
+  connections?: Connections | undefined;
+}
+
 /** Returns connections that are opened for each use. */
 export function ownConnections(url: string): Connections {
   return { quick: () => connectQuickly(url), patient: () => connectPatiently(url) };
