@@ -25,21 +25,14 @@ export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
   return { absentReadings, absentForMs, deletes, deleteAfterMs };
 }
 
-function mannerOf(contacts: NonNullable<Config['contacts']>): string {
-  const map = contacts.map === undefined ? undefined : loadMap(contacts.map).hash;
-  return hash('sha256', JSON.stringify({ ...contacts, map })).slice(0, 16);
-}
-
-interface PartsOptions {
-  platform: Platform;
-  sources: Sources;
-  standIns?: ReadingStandIns | undefined;
-}
-
 /** Returns the record types of the mirror with their sources. */
 export function partsOf(
   config: Config,
-  { platform, sources, standIns }: PartsOptions,
+  {
+    platform,
+    sources,
+    standIns,
+  }: { platform: Platform; sources: Sources; standIns?: ReadingStandIns | undefined },
 ): MirrorPart[] {
   const { contacts, templates, policy } = config;
   const { sourceFor = (_: string, source: Source) => source } = standIns ?? {};
@@ -47,20 +40,21 @@ export function partsOf(
   if (contacts && sources.contacts) {
     const absence = absenceRulesOf(config);
     const { now } = standIns?.clock ?? systemClock;
-    const type = contactType({
-      fields: contacts,
-      policy,
-      absence,
-      platform: platform.contacts,
-      now,
-    });
+    const { contacts: people } = platform;
+    const type = contactType({ fields: contacts, policy, absence, platform: people, now });
     const { source, id, unsubscribed, channels, map } = contacts;
     const optOuts = channels.flatMap(({ subscription: stated }) =>
       typeof stated === 'object' && 'optOut' in stated ? [stated] : [],
     );
     const name = JSON.stringify([source, id, unsubscribed, optOuts, map]);
     const read = sourceFor(name, sources.contacts());
-    parts.push({ type, source: read, manner: mannerOf(contacts) });
+    // All settings that affect how a record is read, with the code of the mapping.
+    const manner = { ...contacts, map: map === undefined ? undefined : loadMap(map).hash };
+    parts.push({
+      type,
+      source: read,
+      manner: hash('sha256', JSON.stringify(manner)).slice(0, 16),
+    });
   }
   if (templates && sources.templates) {
     const testTo = templates.canary?.to;

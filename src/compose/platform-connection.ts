@@ -26,14 +26,14 @@ import { isTold, sayDifference } from '../engine/context/platform-knowledge.ts';
 import { createSend } from '../http/send-request.ts';
 import type { OutageRecord } from '../store/health-file.ts';
 
-/** What of a connection differs from the usual: for example, what records every attempt. */
-type Connecting = Pick<PlatformOptions, 'record' | 'transport' | 'clock' | 'random'>;
-
-/** Connects to a configuration's platform. If Redis is configured, it shares the rate limits. */
+/**
+ * Connects to a configuration's platform. If Redis is configured, it shares the rate limits.
+ * `connecting` is what differs from the usual: for example, what records every attempt.
+ */
 export function connect(
   config: Config,
   shell: Shell,
-  connecting: Connecting = {},
+  connecting: Partial<PlatformOptions> = {},
 ): ConnectedPlatform {
   const { url, apiKey, timeoutMs, reserve } = config.platform;
   const shared = shareLimits(config, shell);
@@ -93,8 +93,6 @@ export function logRequests(
   return undefined;
 }
 
-type Transport = NonNullable<PlatformOptions['transport']>;
-
 /**
  * Creates a connection to the platform that records what comes of each request, so that an outage
  * is known while the requests are still tried again.
@@ -110,7 +108,7 @@ type Transport = NonNullable<PlatformOptions['transport']>;
 export function watchedTransport(
   { platform: { url, timeoutMs } }: Pick<Config, 'platform'>,
   outages: Pick<OutageRecord, 'failed' | 'works'>,
-): Transport {
+): NonNullable<PlatformOptions['transport']> {
   const { send, close } = createSend({ url, timeoutMs, userAgent: 'crm-mirror' });
   const { host } = new URL(url);
   const note = ({ status, headers: { date } }: Answer): void => {

@@ -8,10 +8,19 @@ import { dirname, resolve, basename, join } from 'node:path';
 import { z } from 'zod';
 import { Invalid } from '../domain/errors.ts';
 import { readSmallFile } from '../domain/values/config-file.ts';
-import { readTree, spotOf, type Tree, valueAt, pathOf } from './yaml-document.ts';
+import {
+  invalidFile,
+  type Mistake,
+  type Path,
+  pathOf,
+  readTree,
+  spotOf,
+  type Tree,
+  valueAt,
+  within,
+} from './yaml-document.ts';
 import { type Config, settle } from './config.ts';
 import { isHeaderText } from './schema/field-types.ts';
-import { invalidFile, type Mistake, within, type Path } from './config-mistake.ts';
 import { fileSchema } from './schema/file-schema.ts';
 import { fixOf } from '../domain/schema-fault.ts';
 

@@ -88,9 +88,13 @@ export function createMirrorHost(options: HomeOptions) {
      */
     async taken(): Promise<void> {
       await taken(state);
-      repeatLast(state);
+      // If the last run failed, the process that was to repeat it has ended.
+      const { runs } = state.opened?.mirror.snapshot ?? {};
+      for (const mode of ['full', 'fast'] as const) {
+        if (state.config.schedule?.patterns[mode] === undefined) continue;
+        if (runs?.newest(1, { mode })[0]?.status === 'failed') retries.failed(mode);
+      }
     },
-    /** Checks periodically whether it is still assigned. If not, closes it and waits again. */
     stay: async (): Promise<void> => stay(state),
     /**
      * Runs what was due at `dueMs`, in milliseconds since the epoch. Never throws. `elsewhere`
@@ -157,15 +161,6 @@ function closedMirror(options: HomeOptions, retries: State['retries']): State {
     notifier: createNotifier(config, told),
   };
   return state;
-}
-
-/** Has the last run repeated if it failed, because the process that was to do so has ended. */
-function repeatLast({ opened, retries, config }: State): void {
-  const { runs } = opened?.mirror.snapshot ?? {};
-  for (const tick of ['full', 'fast'] as const) {
-    if (config.schedule?.patterns[tick] === undefined) continue;
-    if (runs?.newest(1, { mode: tick })[0]?.status === 'failed') retries.failed(tick);
-  }
 }
 
 async function hold<T>(state: State, how: 'beside' | 'alone', work: Work<T>): Promise<T> {
@@ -294,10 +289,6 @@ function optionsOf(tick: RunTick) {
 /** How often to check whether the mirror is still assigned to this worker. */
 const stayMs = 5_000;
 
-/**
- * Waits until the mirror is assigned to this worker or the worker is asked to stop. Throws the
- * errors of `assemble`.
- */
 async function taken(state: State): Promise<void> {
   const { shell, complain, turns, config, capacity } = state;
   const claimed = async (): Promise<void> => use(state, async () => undefined);

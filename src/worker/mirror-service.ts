@@ -125,23 +125,20 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
   };
 }
 
-/** Returns whether the mirror is paused, or some process makes a run of it. */
-function isHaltedNow(config: Workable): boolean {
-  try {
-    const { paused, running } = readCurrentStatus(config);
-    return paused !== null || running !== null;
-  } catch {
-    // The snapshot cannot be read, so no run is made.
-    return false;
-  }
-}
-
 function openParts(config: Workable, outer: Shell, options: ServeOptions) {
   const over = new AbortController();
   const { mirror, redis: url, contacts } = config;
   const { acceptLost, turns, clock = systemClock, probe = createProbe(systemClock) } = options;
   const outages = recordOutages(config.snapshot, clock);
-  const isHalted = (): boolean => isHaltedNow(config);
+  const isHalted = (): boolean => {
+    try {
+      const { paused, running } = readCurrentStatus(config);
+      return paused !== null || running !== null;
+    } catch {
+      // The snapshot cannot be read, so no run is made.
+      return false;
+    }
+  };
   const overdue = watchOverdue({ schedule: config.schedule, outages, clock, isHalted });
   const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]), outages };
   const { connections = ownConnections(url) } = options;
@@ -228,7 +225,13 @@ async function begin(parts: Parts): Promise<void> {
   shell.note(`crm-mirror: ${mirror}: worker serves ${due.join(', ')}`);
   queue.serve(parts.overdue.watched(home.run));
   events?.serve(home.record, { concurrency: lanesAtOnce, failed: failed.reject });
-  parts.handed = takeHanded(parts);
+  const { connections } = parts;
+  const place = { url: config.redis, mirror, clock: systemClock, connections };
+  parts.handed = serveCommands(place, async (taken) => {
+    const seal = sealIn(config, randomBytes);
+    if (!seal) throw new Invalid(`${config.memory.keyFile}: the key of the memory is gone`);
+    return doHanded({ config, shell, home, seal, now: systemClock.now }, taken);
+  });
   const isDue = (): boolean => !parts.isLeaving && home.isHere() && redis.isThere();
   const { refused, evicts } = redis;
   void keepWhole(queue, config, shell, { isDue, refused, evicts, clock });
@@ -288,15 +291,4 @@ function watchRedis(mirror: string, { note }: Shell, clock: Clock) {
     },
     evicts: (policy: string | undefined) => void (evicted = policy),
   };
-}
-
-/** Executes the commands that callers pass to this worker. */
-function takeHanded({ config, shell, home, connections }: Parts): { close(): Promise<void> } {
-  const { redis: url, mirror } = config;
-  const place = { url, mirror, clock: systemClock, connections };
-  return serveCommands(place, async (taken) => {
-    const seal = sealIn(config, randomBytes);
-    if (!seal) throw new Invalid(`${config.memory.keyFile}: the key of the memory is gone`);
-    return doHanded({ config, shell, home, seal, now: systemClock.now }, taken);
-  });
 }

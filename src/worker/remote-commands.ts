@@ -107,10 +107,6 @@ async function withFiles<T>(
   }
 }
 
-/**
- * Returns the shell for the command: the caller's terminal, with the worker's environment and
- * signals.
- */
 function shellFor(
   { env, stop, abort, call: again }: Shell,
   { terminal, interactive, colored, operator }: Call,

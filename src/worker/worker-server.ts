@@ -40,7 +40,17 @@ export function openServer(
   if (!asked?.server) return undefined;
   const metrics = createMetrics(served, {
     stopped: refused,
-    unserved: async () => unservedIn(fleets?.() ?? []),
+    async unserved() {
+      const known = fleets?.() ?? [];
+      if (known.length === 0) return undefined;
+      try {
+        const seen = await Promise.all(known.map(async ({ read }) => read()));
+        return seen.reduce((sum, fleet) => sum + unserved(fleet).length, 0);
+      } catch (error) {
+        if (isExpected(error)) return undefined;
+        throw error;
+      }
+    },
     clock: systemClock,
   });
   const access = accessRulesOf(asked);
@@ -97,10 +107,7 @@ export function openServer(
   };
 }
 
-/**
- * Returns what creates the console's access to a mirror, once for each time that it is served. The
- * jobs that operators began survive a change of the configuration.
- */
+/** The jobs that operators began survive a change of the configuration. */
 function createConsoleMirrors(shell: Shell): (one: Served) => ConsoleMirror {
   const shown = new WeakMap<Served, ConsoleMirror>();
   const jobs = new Map<string, ConsoleMirror['jobs']>();
@@ -132,16 +139,4 @@ export function serverIn(configs: readonly Config[]): Config | undefined {
     });
   }
   return first;
-}
-
-/** Returns how many mirrors nobody serves; undefined without a fleet, or while Redis is away. */
-async function unservedIn(fleets: readonly ConsoleFleet[]): Promise<number | undefined> {
-  if (fleets.length === 0) return undefined;
-  try {
-    const seen = await Promise.all(fleets.map(async ({ read }) => read()));
-    return seen.reduce((sum, fleet) => sum + unserved(fleet).length, 0);
-  } catch (error) {
-    if (isExpected(error)) return undefined;
-    throw error;
-  }
 }

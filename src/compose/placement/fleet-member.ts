@@ -10,8 +10,11 @@
  * What Redis knows is read after a change, which the heartbeat notices, and each half minute: for
  * all mirrors at once.
  */
+import { readdirSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
+import { diskOf } from '../../store/database/snapshot-disk.ts';
 import type { NodeHeartbeat } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
 import { createDiskLocks, type DiskLocks } from './disk-locks.ts';
@@ -23,9 +26,13 @@ import {
   recordOf,
   weigh,
 } from './fleet-store.ts';
-import { type LocalMirror, surveyDisks } from './local-disks.ts';
 import { isUnderway } from './move-store.ts';
 import { placeMirrors } from './place-mirrors.ts';
+
+interface LocalMirror {
+  mirror: string;
+  snapshot: string;
+}
 
 /** How a mirror takes part in the placement. */
 export interface Turns {
@@ -119,7 +126,15 @@ export function createFleetMember(options: MemberOptions): FleetMember {
       state.mirrors = mirrors;
       tell(state);
     },
-    turn: async (mirror, stop) => turn(state, mirror, stop),
+    async turn(mirror, stop) {
+      const { free, waiting } = state;
+      if (free.has(mirror) || stop.aborted) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting.set(mirror, resolve);
+      stop.addEventListener('abort', () => resolve(), { once: true });
+      await promise;
+      if (waiting.get(mirror) === resolve) waiting.delete(mirror);
+    },
     isOthers: (mirror) => !state.free.has(mirror) && state.fleet !== undefined,
     async counted(mirror, people) {
       const known = state.people.get(mirror);
@@ -132,15 +147,6 @@ export function createFleetMember(options: MemberOptions): FleetMember {
       state.locks.close();
     },
   };
-}
-
-async function turn({ free, waiting }: State, mirror: string, stop: AbortSignal): Promise<void> {
-  if (free.has(mirror) || stop.aborted) return;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  waiting.set(mirror, resolve);
-  stop.addEventListener('abort', () => resolve(), { once: true });
-  await promise;
-  if (waiting.get(mirror) === resolve) waiting.delete(mirror);
 }
 
 /** Tells the others which mirrors this worker has on which disk, unless they know. */
@@ -220,4 +226,38 @@ function say(state: State, { nodes, mirrors }: Fleet): void {
   if (line === said) return;
   state.said = line;
   note(`crm-mirror: ${line}`);
+}
+
+interface Survey {
+  /** Mirrors in a folder without an id are listed under ''. */
+  disks: Record<string, { begun: string[]; bare: string[] }>;
+  /** The folder of each disk that has an id. */
+  folders: Map<string, string>;
+}
+
+function surveyDisks(
+  mirrors: readonly LocalMirror[],
+  randomHex: (bytes: number) => string,
+): Survey {
+  const disks: Survey['disks'] = {};
+  const folders: Survey['folders'] = new Map();
+  for (const [folder, own] of Map.groupBy(mirrors, ({ snapshot }) => dirname(snapshot))) {
+    const id = diskOf(folder, randomHex);
+    if (id !== undefined) folders.set(id, folder);
+    const disk = disks[id ?? ''] ?? { begun: [], bare: [] };
+    disks[id ?? ''] = disk;
+    const files = new Set(namesIn(folder));
+    for (const { mirror, snapshot } of own.toSorted((a, b) => (a.mirror < b.mirror ? -1 : 1))) {
+      (files.has(basename(snapshot)) ? disk.begun : disk.bare).push(mirror);
+    }
+  }
+  return { disks, folders };
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
 }

@@ -19,32 +19,20 @@ import { bellKeys, fleetMember } from './fleet-keys.ts';
 import type { Patient } from './redis-connections.ts';
 
 /** What a marker says: a job can be taken, or one is due at this time. */
-export interface Ring {
+interface Ring {
   member: string;
   /** 0, or milliseconds since the epoch. */
   score: number;
 }
 
-export interface BellRope {
-  /** Waits until a marker pops, or the time is over (null). Throws once it is let go. */
-  wait(timeoutMs: number): Promise<Ring | null>;
-  /** Ends the wait, and every later one. */
-  letGo(): void;
-}
-
-/** One blocking read for many queues. */
-export interface JobBell {
-  /** Adds the queue with this marker. */
-  rope(marker: string): BellRope;
-  close(): void;
-}
+export type JobBell = ReturnType<typeof createJobBell>;
 
 interface Rope {
   kept: Ring | null;
   wake: ((ring: Ring | null) => void) | undefined;
 }
 
-export interface JobBellOptions {
+interface JobBellOptions {
   /** The connection that blocks, which the bell closes. */
   blocking: Patient;
   /** Another connection, which wakes it. */
@@ -78,7 +66,7 @@ const ownMs = 60_000;
 
 const popped = z.tuple([z.string(), z.string(), z.string()]);
 
-export function createJobBell(options: JobBellOptions): JobBell {
+export function createJobBell(options: JobBellOptions) {
   const { blocking, name } = options;
   const own = bellKeys + name;
   const ropes = new Map<string, Rope>();
@@ -92,14 +80,16 @@ export function createJobBell(options: JobBellOptions): JobBell {
   });
   void listen(state);
   return {
-    rope: (marker) => {
+    /** Adds the queue with this marker. */
+    rope: (marker: string) => {
       const rope: Rope = { kept: null, wake: undefined };
       state.ropes.set(marker, rope);
       changed(state);
       let isGone = false;
       let gone: (() => void) | undefined;
       return {
-        async wait(timeoutMs) {
+        /** Waits until a marker pops, or the time is over (null). Throws once it is let go. */
+        async wait(timeoutMs: number): Promise<Ring | null> {
           // BullMQ takes this error as the end of its connection, and takes no job after it.
           if (isGone) throw new Error('Connection is closed.');
           const { kept } = rope;
@@ -120,7 +110,8 @@ export function createJobBell(options: JobBellOptions): JobBell {
             rope.wake = undefined;
           }
         },
-        letGo() {
+        /** Ends the wait, and every later one. */
+        letGo(): void {
           isGone = true;
           gone?.();
           if (state.ropes.get(marker) === rope) state.ropes.delete(marker);
@@ -166,7 +157,13 @@ async function listen(state: State): Promise<void> {
     void endHanging(state, over.signal);
     try {
       const found = await blocking.redis.bzpopmin([own, ...ropes.keys()], longestRead);
-      if (found !== null) tell(state, found);
+      if (found === null) continue;
+      const [marker, member, score] = popped.parse(found);
+      if (marker === own && member === fleetMember) fleetChanged?.();
+      const rope = ropes.get(marker);
+      const ring = { member, score: Number(score) };
+      if (rope?.wake) rope.wake(ring);
+      else if (rope) rope.kept = ring;
     } catch {
       // Redis refuses, for example while it loads its data.
       await clock.sleep(refusedMs);
@@ -183,14 +180,4 @@ async function endHanging({ clock, blocking }: State, over: AbortSignal): Promis
     if (over.aborted) return;
     if (blocking.redis.status === 'ready') blocking.redis.disconnect(true);
   }
-}
-
-function tell({ ropes, own, fleetChanged }: State, found: unknown): void {
-  const [marker, member, score] = popped.parse(found);
-  if (marker === own && member === fleetMember) fleetChanged?.();
-  const rope = ropes.get(marker);
-  if (!rope) return;
-  const ring = { member, score: Number(score) };
-  if (rope.wake) rope.wake(ring);
-  else rope.kept = ring;
 }
