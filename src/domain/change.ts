@@ -11,7 +11,6 @@ export const ops = [
   'archive',
   'delete',
 ] as const;
-/** One of `ops`. */
 export type Op = (typeof ops)[number];
 
 /** One request in a plan, about one record. */
@@ -80,7 +79,6 @@ export function isStatedOptOut({ op, guard }: { op: Op; guard?: string | undefin
  */
 export type ChangeState = 'planned' | 'sent' | 'acked' | 'rejected' | 'stale' | 'unknown';
 
-/** A change in the journal. */
 export interface JournaledChange extends Change {
   /** The number of the change; later changes have greater numbers. */
   seq: number;

@@ -28,7 +28,6 @@ export const causes = [
   'erasure',
   'operator',
 ] as const;
-/** One of `causes`. */
 export type Cause = (typeof causes)[number];
 
 /** One fact about a person, without their identity. Times are in milliseconds since the epoch. */

@@ -3,7 +3,6 @@
  * emulator responds to them.
  */
 
-/** The methods of the platform's API and of CRM APIs. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export interface Request {

@@ -12,7 +12,6 @@ export const returnCauses = [
   'complaint',
   'suppressed',
 ] as const;
-/** One of `returnCauses`. */
 export type ReturnCause = (typeof returnCauses)[number];
 
 /** One opt-out, reported for one record of the CRM. Times are in milliseconds since the epoch. */

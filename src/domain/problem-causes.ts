@@ -54,7 +54,6 @@ export const problemCauses = {
   held: ['awaiting-approval'],
 } as const;
 
-/** One of `problemCauses`. */
 export type ProblemCause = (typeof problemCauses)[keyof typeof problemCauses][number];
 
 /** What a problem shares with other problems of the same cause. */

@@ -31,7 +31,6 @@ const mostValues = 1_000;
 /** The maximum number of characters of a value that are kept. */
 export const mostCharacters = 60;
 
-/** Counts unknown values, record by record. */
 export interface UnknownCount {
   add(row: DesiredRow): void;
   /** Returns the counts of each option, with the most frequent values first. */

@@ -16,7 +16,6 @@ interface DownloadRequest {
   timeoutMs: number;
 }
 
-/** The response, with its body not yet read. */
 export interface Download {
   status: number;
   headers: Readonly<Record<string, string>>;

@@ -57,7 +57,6 @@ export function createCircuitBreaker() {
   }
 
   return {
-    /** Returns whether this change must not be sent. */
     holds: (type: RecordType, change: Change): boolean =>
       stops.has('run') ||
       stops.has(type.route(change.op)) ||

@@ -146,7 +146,6 @@ export interface ToUndo {
   decision?: Omit<ToApprove, 'plan'> | undefined;
 }
 
-/** What asked for a run, and the person who gave the command. */
 export interface RunActor {
   by: 'schedule' | 'event' | 'command' | 'program';
   name?: string | undefined;

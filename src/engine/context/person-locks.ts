@@ -17,7 +17,6 @@ import type { Key } from '../../domain/record.ts';
 /** Identifies people by everything that another run may know them by. */
 export interface LockedPeople {
   keys: readonly Key[];
-  /** Ids of their records in the source. */
   ids: readonly string[];
 }
 
@@ -68,13 +67,11 @@ function takeNow(
 /** The locks that the runs of one process share. The lease keeps out runs of other processes. */
 export type PersonLocks = ReturnType<typeof createPersonLocks>;
 
-/** Creates locks without any run. */
 export function createPersonLocks() {
   const noSets = (): Sets => ({ keys: new Set<Key>(), ids: new Set<string>() });
   const taken = noSets();
   const nobody = noSets();
   const runs = new Map<string, WholeRun>();
-  /** The runs about one person. */
   const alone = new Set<string>();
   /** Callbacks that wake the callers waiting for a lock. */
   const waiting: (() => void)[] = [];

@@ -46,7 +46,6 @@ export interface Started {
   readonly hasApproved: boolean;
   readonly tally: RunTally;
   readonly breaker: CircuitBreaker;
-  /** The reasons for which the run counts as failed from the start, one line each. */
   readonly reasons: readonly Problem[];
   readonly notes: readonly Problem[];
 }
@@ -68,7 +67,6 @@ export interface RunState extends Started {
   plan: Plan | undefined;
   /** The estimated duration of the plan; of what the guards let pass once that is known. */
   forecast: Forecast | undefined;
-  /** Whether it is. */
   isForeseen: boolean;
   /** The numbers of changes that the guards have let pass. */
   passed: Record<RecordTypeName, number>;

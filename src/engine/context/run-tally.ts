@@ -11,7 +11,6 @@ import type { Snapshot } from '../../store/snapshot.ts';
 
 export interface TallyCounts {
   adopted: Record<RecordTypeName, number>;
-  /** Records that are rejected or invalid for the first time. */
   news: number;
   /** Records that were rejected or invalid before, and still are. */
   known: number;
@@ -46,7 +45,6 @@ export function createTally(snapshot: Snapshot) {
   const sums = { news: 0, known: 0, optOutsFailed: 0 };
   const count = (isNew: boolean): void => void (sums[isNew ? 'news' : 'known'] += 1);
   return {
-    /** Counts a record that was found on the platform and is now ours. */
     adopted: (kind: RecordTypeName): void => void (adopted[kind] += 1),
     /**
      * Stages a problem found while deciding, and lists it if it is new. A problem caused by an
@@ -101,7 +99,6 @@ export function createTally(snapshot: Snapshot) {
       list(op === 'opt_out' ? 'failed opt-outs' : 'new', { ...problem, isNew: true });
     },
     outcomeCount: (kind: RecordTypeName): number => done[kind],
-    /** Counts a record for which a setting prevents a change. */
     stopped: (by: Stop): void => void (stopped[by] += 1),
     counts: (): TallyCounts => ({ adopted, stopped, ...sums }),
     /** Returns at most 100 problems: first what awaits approval, then failed opt-outs. */

@@ -30,7 +30,6 @@ export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo, by: st
     /** Makes the records that the run has changed candidates, those of one chunk. */
     select: (kind: RecordTypeName, chunk: Stretch): void =>
       snapshot.stage(() => runChanges.select({ ...chunk, run, of: kind })),
-    /** Returns the changes of one record that are to be undone, oldest first. */
     changesOf(kind: RecordTypeName, key: Key): DoneChange[] {
       const all = runChanges.of({ run, kind, by, key });
       if (!ops) return all;

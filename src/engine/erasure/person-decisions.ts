@@ -187,7 +187,6 @@ export async function settleConflict(
 export interface Reset {
   /** The time of the reset, in milliseconds since the epoch. */
   at: number;
-  /** Whether the person is recorded, and is read again. */
   recorded: boolean;
   /** The number of refused changes that the next run tries again. */
   changes: number;

@@ -29,9 +29,7 @@ import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';
 
 interface Done {
   reported: Reported | undefined;
-  /** The changes of the run, counted by state. */
   done: readonly JournalTally[];
-  /** The number of people awaiting approval, by guard class. */
   held: Record<GuardClass, number>;
   found: ProblemGroups;
 }

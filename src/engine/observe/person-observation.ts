@@ -14,7 +14,6 @@ import { Interrupted, isExpected, type Problem } from '../../domain/errors.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 
-/** The person, and what reading the source found. */
 export interface PersonFindings {
   key: Key;
   known: Findings;

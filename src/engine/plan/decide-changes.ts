@@ -23,7 +23,6 @@ interface Deciding {
   type: RecordType;
   known: Findings;
   tally: RunTally;
-  /** Called for every change that a gate of the run withholds. */
   onKeptBack?: ((change: Change, gate: RunGate) => void) | undefined;
 }
 
@@ -202,7 +201,6 @@ interface RunGateFacts {
 
 export interface RunGate {
   id: string;
-  /** States in words when the gate withholds a change. */
   asks: string;
   holds(change: Change, facts: RunGateFacts): boolean;
 }

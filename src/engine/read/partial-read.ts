@@ -274,7 +274,6 @@ export async function keepDuplicates(
   }
 }
 
-/** Returns the keys that the record was last observed with. */
 function keysOf({ snapshot }: RunContext, { type }: MirrorPart, id: string): Key[] {
   return snapshot.recorded.ofOrigin(type.name, id, '').map(({ key }) => key);
 }

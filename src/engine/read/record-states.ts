@@ -105,7 +105,6 @@ export function statesOf(
 
 const stays = { strays: false, absence: undefined, mayDelete: false };
 
-/** Returns the contacts that are recorded under this key and now have another one. */
 function renamedOf(
   run: RunContext,
   type: RecordType,

@@ -5,7 +5,6 @@
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 
-/** The number of requests by route of the platform. */
 export type Needs = Record<string, number>;
 
 export interface Forecast {

@@ -68,9 +68,7 @@ export interface Summary {
   reasonCodes: readonly ProblemCode[];
   /** The number of rejected or invalid records that earlier runs already listed. */
   known: number;
-  /** The duration of the run, in milliseconds. */
   ms: number;
-  /** The run that this one undoes; only for `undo`. */
   undoes?: string;
   /** What of it cannot be undone, grouped by reason; only for `undo`. */
   cannot?: CannotUndo[];
@@ -239,7 +237,6 @@ export function planning() {
 
 /** A plan that can be looked at. It can be used until the next run of its mirror begins. */
 export interface PlanView {
-  /** The groups, each once. */
   groups: readonly ChangeGroup[];
   /** Yields the first records of a group, in plan order. Yields to other tasks in between. */
   records(group: ChangeGroup, most: number): AsyncIterable<PlannedRecord>;
@@ -251,7 +248,6 @@ export interface PlannedRecord extends Pick<ChangeGroup, 'kind' | 'op' | 'held'>
   key: Key;
   /** The parts of the record that change; none for the whole record. */
   parts: string[];
-  /** The words of the rule that decided. */
   reason: string;
 }
 
@@ -290,7 +286,6 @@ export interface FullReason {
   reason: string;
 }
 
-/** Returns the reasons, each once. */
 export function fullReasons(codes: readonly FullCode[]): FullReason[] {
   return [...new Set(codes)].map((code) => ({ code, reason: words[code] }));
 }

@@ -69,7 +69,6 @@ const pageSize = 100;
 const limitShare = 0.25;
 /** The limit to assume if the route's is not known. */
 const unknown = { pages: 10, windowMs: 60_000 };
-/** At most this many runs are in progress together. */
 const runsAtOnce = 8;
 
 interface Listing {

@@ -37,7 +37,6 @@ export interface Finding {
   conclusive: boolean;
 }
 
-/** The findings of a search among all people, or for one person. */
 interface FoundOptOuts {
   waiting: number;
   /** The number of opt-outs that cannot be reported in the configured way. */
@@ -122,7 +121,6 @@ function leavers({ run, type }: Finding, keys: RecordRange | RecordName) {
   }));
 }
 
-/** Returns the opt-outs in the do-not-contact list for a person who is not recorded. */
 function remembered({ run, type }: Finding, key: Key) {
   const entries = run.doNotContact.concerning({ key, ids: [] });
   const outs = new Map<string, PlatformOptOut>();

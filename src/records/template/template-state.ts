@@ -97,7 +97,6 @@ const changeBody = z.object({
 });
 export type RecordedTemplate = z.infer<typeof recordedBody>;
 
-/** The rows and changes of templates with their decoded bodies. */
 export type DesiredTemplateRow = Decoded<DesiredRow, TemplateFields>;
 export type RecordedTemplateRow = Decoded<RecordedRow, RecordedTemplate>;
 export type TemplateChange = Decoded<Change, z.infer<typeof changeBody>>;
@@ -107,7 +106,6 @@ export type TemplateStates = States<{
   recorded: RecordedTemplateRow;
 }>;
 
-/** Decoders for the stored forms. Each throws if the body has another form. */
 export const decodeTemplate = {
   desired: decoder(templateFields),
   observed: decoder(observedBody),

@@ -15,7 +15,6 @@ import { shortHash } from '../../context/person-identity.ts';
 import { inTurns } from '../../context/work-in-parts.ts';
 import type { Problem } from '../../../domain/errors.ts';
 
-/** An erasure that is not finished. */
 export interface Unfinished {
   /** A hash that identifies the person wherever no address may appear. */
   hash: string;
@@ -115,7 +114,6 @@ export function sayUnfinished(all: readonly Unfinished[]): Problem {
   };
 }
 
-/** Returns the text about erasures that a guard holds, or '' if there are none. */
 export function sayHeld(count: number): string {
   if (count === 0) return '';
   return ` (${count} awaiting approval: the CRM asks for more erasures than guards.deletes lets pass)`;

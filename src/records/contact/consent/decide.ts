@@ -185,7 +185,6 @@ interface About {
   shown?: string | undefined;
 }
 
-/** Returns a change in the form in which plans and the journal hold it. */
 export function changeOf(key: Key, op: Op, about: About): Change {
   const { channel: part, isMoved, target, why, shown, reason } = about;
   // Opt-outs that the CRM states have their own guard.

@@ -32,7 +32,6 @@ import type {
 } from '../observe/contact-state.ts';
 import type { Elsewhere } from './renamed-contact.ts';
 
-/** Returns what the list must remember about a recorded person. */
 export function memoriesOf(row: RecordedContactRow): RememberedOptOut[] {
   const { channels, contacts } = row.value;
   const by = row.seenAt;
@@ -78,7 +77,6 @@ export function newsOfSight(
   return { adds: newTo(standing, [...(row ? memoriesOf(row) : []), ...news]), ends };
 }
 
-/** Returns whether the address was erased on request. */
 export function isErased(entries: readonly Entry[]): boolean {
   return entries.some(({ cause, through }) => cause === 'erasure' && through === 'address');
 }

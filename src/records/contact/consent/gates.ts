@@ -13,7 +13,6 @@ import { statedAt } from '../observe/strictest-consent.ts';
 import { type Action, type Cause, type ChannelFacts, rules, type Verdict } from './rules.ts';
 import type { Stop } from '../../record-type.ts';
 
-/** The input of the gates: one channel of one person. */
 export interface GateFacts {
   person: PersonFacts;
   channel: string;
@@ -295,7 +294,6 @@ export function isBar({ by }: Verdict): boolean {
   return ruleNamed(by)?.bars === true;
 }
 
-/** Returns the rule or gate with this id. */
 export function ruleNamed(id: string | null) {
   return [...rules, ...gates].find((one) => one.id === id);
 }

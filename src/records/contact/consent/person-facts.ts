@@ -15,7 +15,6 @@ export interface PersonRules extends Channels {
   absence: AbsenceRules;
 }
 
-/** What is known about one person, and what follows from it. */
 export interface PersonFacts {
   states: ContactStates;
   rules: PersonRules;

@@ -24,7 +24,6 @@ export type ConsentTime =
       readonly timezone?: string | undefined;
     };
 
-/** Reads the times of one field. */
 export interface ConsentReader {
   field: string;
   /** Returns a time in milliseconds since the epoch; null if empty, undefined if unreadable. */

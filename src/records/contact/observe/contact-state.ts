@@ -207,7 +207,6 @@ export type ContactSuccessor = Successor<ContactRows> & {
 };
 export type ContactRenamed = Renamed<ContactRows>;
 
-/** Decoders for the stored forms. Each throws if the body has another form. */
 export const decodeContact = {
   desired: decoder(desiredBody),
   observed: decoder(observedBody),

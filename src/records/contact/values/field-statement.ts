@@ -77,7 +77,6 @@ export interface ListedFlag {
   stated: Flag;
 }
 
-/** Returns the settings of an option: one, those of its list, or none. */
 export function flagsIn(option: string, stated: Flag | readonly Flag[] | undefined): ListedFlag[] {
   if (stated === undefined) return [];
   const all: readonly Flag[] = [stated].flat();
@@ -195,7 +194,6 @@ export function notEvaluated(
   };
 }
 
-/** Returns the fault of a condition whose result is not one of the expected ones. */
 export function notAnAnswer(option: string, wanted: string): Fault {
   const reason = `${option} gives neither ${wanted}`;
   return { cause: 'condition-failed', reason, fix: 'correct the condition' };

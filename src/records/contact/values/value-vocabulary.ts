@@ -27,7 +27,6 @@ import { isAboutOptOut } from '../../../domain/opt-out-names.ts';
 import type { UnknownWord } from '../../../domain/record.ts';
 import { textOf, wordOf } from '../../../domain/values/record-field.ts';
 
-/** The question that a field answers. */
 export type Use = 'subscription' | 'unsubscribed' | 'deleted';
 
 /**
@@ -41,7 +40,6 @@ export function isFlag(use: Use): boolean {
   return use !== 'subscription';
 }
 
-/** A field's own words, by meaning. */
 export interface OwnWords {
   yes?: readonly string[] | 'any' | undefined;
   no?: readonly string[] | undefined;
