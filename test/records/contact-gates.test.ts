@@ -4,7 +4,7 @@ import type { Entry } from '../../src/domain/do-not-contact.ts';
 import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
 import { decodedStates } from '../../src/records/decoded-rows.ts';
 import { decidePerson } from '../../src/records/contact/consent/decide.ts';
-import { explainPerson } from '../../src/records/contact/explain-person.ts';
+import { explainPerson } from '../../src/records/contact/consent/decide.ts';
 import type { PersonRules } from '../../src/records/contact/consent/person-facts.ts';
 import { gates } from '../../src/records/contact/consent/gates.ts';
 import { rules as table } from '../../src/records/contact/consent/rules.ts';

@@ -1,6 +1,6 @@
 /** The table of absent-people.ts where policy deletes: when an old address is deleted. */
 import { describe, expect, test } from 'vitest';
-import { explainPerson } from '../../src/records/contact/explain-person.ts';
+import { explainPerson } from '../../src/records/contact/consent/decide.ts';
 import { rulesOf } from '../../src/records/contact/consent/facts.ts';
 import { enrolmentBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { RecordType, States } from '../../src/records/record-type.ts';

@@ -1,9 +1,23 @@
 /**
  * The last step of a run: reports to the CRM who unsubscribed on the platform (docs/write-back.md).
- * It finds the opt-outs to report (find-opt-outs.ts), delivers them within the limits of one run,
- * and journals each like a change. A failure is stored and printed, and the run continues.
+ * For each person who is known to have unsubscribed there, it finds one opt-out for each of the
+ * person's CRM records, delivers them within the limits of one run, and journals each like a change.
+ * A failure is stored and printed, and the run continues.
+ *
+ *   the person unsubscribed, and        stored so far                 result
+ *   the CRM wants the person in, or
+ *     says nothing                      nothing, or needless          planned
+ *     the same                          anything else                 unchanged
+ *   the CRM states the opt-out, or
+ *     has no such record                planned, rejected, nothing    needless
+ *   anything; it is doubtful whether    planned, rejected, unknown    needless; otherwise unchanged
+ *     the person unsubscribed
+ *   the record was not read             nothing                       planned if the run read only
+ *                                                                     changes, otherwise nothing
+ *   the person is subscribed again      anything                      dropped: a later opt-out is a
+ *                                                                     new one
  */
-import type { Meta } from '../../store/database/meta-table.ts';
+import { createHmac } from 'node:crypto';
 import {
   type Problem,
   isExpected,
@@ -12,17 +26,23 @@ import {
   RateLimited,
   type ExpectedError,
 } from '../../domain/errors.ts';
-import type { WriteBackSummary } from '../report/run-summary.ts';
-import { type RunState, findingsNamed } from '../context/run-state.ts';
-import { isRecord, onlyKey } from '../context/mirror-context.ts';
+import type { OptOutReport } from '../../domain/opt-out-report.ts';
+import type { Key, DesiredRow, RecordTypeName } from '../../domain/record.ts';
+import { retrySchedules } from '../../domain/retry-schedules.ts';
 import { counted } from '../../domain/values/counted.ts';
-import type { Key } from '../../domain/record.ts';
+import type { PlatformOptOut, PlatformOptOuts } from '../../records/capabilities.ts';
+import type { RecordType } from '../../records/record-type.ts';
+import type { ReportResult, WriteBack } from '../../sources/write-back.ts';
+import type { RecordName, RecordRange } from '../../store/database/key-range.ts';
+import type { Meta } from '../../store/database/meta-table.ts';
 import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';
-import type { ReportResult } from '../../sources/write-back.ts';
+import { isRecord, onlyKey } from '../context/mirror-context.ts';
+import type { RunContext } from '../context/run-context.ts';
+import { type Findings, type RunState, findingsNamed } from '../context/run-state.ts';
 import type { RunTally } from '../context/run-tally.ts';
 import { inTurns } from '../context/work-in-parts.ts';
-import { retrySchedules } from '../../domain/retry-schedules.ts';
-import { type Finding, findOptOutsToReport, isStillOut } from './find-opt-outs.ts';
+import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
+import type { WriteBackSummary } from '../report/run-summary.ts';
 
 /** At most so many opt-outs that the CRM rejected in earlier runs are listed. */
 const mostListed = 100;
@@ -80,6 +100,231 @@ export async function reportOptOuts(state: RunState): Promise<Reported | undefin
   const many = counted(waiting, 'opt-out');
   const reason = `${many} could not be reported to the CRM; the next run tries again: ${failure.message}`;
   return { summary, stuck: { code: 'write-back-stuck', reason } };
+}
+
+interface Finding {
+  run: RunContext;
+  type: RecordType & { readonly optOuts: PlatformOptOuts };
+  returns: WriteBack;
+  known: Findings;
+  /** Whether a record that was not read does not exist, of all or of the given person. */
+  conclusive: boolean;
+}
+
+interface FoundOptOuts {
+  waiting: number;
+  /** The number of opt-outs that cannot be reported in the configured way. */
+  leftOut: number;
+  /** The number of opt-outs not reported because it is doubtful that the person made them. */
+  doubtful: number;
+}
+
+/** The next step for one opt-out; `waits` is 1 if the opt-out then waits to be reported. */
+interface Step {
+  waits: 0 | 1;
+  leftOut?: boolean;
+  doubtful?: boolean;
+  write?(): void;
+}
+
+/** A range is this small because each person in it needs a dozen queries. */
+const peopleAtOnce = 500;
+
+const isOpen = new Set(['planned', 'unknown', 'sent']);
+const isUnsettled = new Set(['planned', 'unknown', 'rejected']);
+
+/** Stores what to report to the CRM, for one person or for all people. A plan only counts it. */
+async function findOptOutsToReport(finding: Finding, key: Key | undefined): Promise<FoundOptOuts> {
+  const { run, type } = finding;
+  const { optOutReports, ranges, transaction } = run.snapshot;
+  const found: FoundOptOuts = { waiting: 0, leftOut: 0, doubtful: 0 };
+  const look = (keys: RecordRange | RecordName): void => {
+    const isErased = run.doNotContact.erased() ?? (() => false);
+    const rows = new Map(optOutReports.of(keys).map((row) => [nameOf(row), row]));
+    // The opt-outs of an interrupted erasure are ours, not the person's.
+    const isBegun = new Set(unfinishedIn(run.snapshot).map((one) => one.key));
+    const barred = optOutReports.barred(keys).filter((one) => !one.key.startsWith('#'));
+    const people = [
+      ...leavers(finding, keys),
+      ...barred.map((one) => remembered(finding, one.key)),
+    ];
+    const outs = people
+      .filter((one) => !isErased(one.key) && !isBegun.has(one.key))
+      .flatMap((one) => one.outs.map((out) => ({ email: one.key, ...out })))
+      .flatMap((out) => idsOf(run, type.name, out.email).map((crmId) => ({ crmId, ...out })));
+    const steps = outs.map((out): Step => {
+      const row = rows.get(nameOf(out));
+      rows.delete(nameOf(out));
+      const { cause } = out;
+      if (cause === 'doubtful') return doubtOf(finding, { ...out, cause: 'opt_out' }, row);
+      return stepOf(finding, { ...out, cause }, row);
+    });
+    steps.push(...[...rows.values()].map((row) => endOf(finding, row)));
+    for (const { waits, leftOut, doubtful } of steps) {
+      found.waiting += waits;
+      if (leftOut) found.leftOut += 1;
+      if (doubtful) found.doubtful += 1;
+    }
+    const writes = steps.flatMap(({ write }) => write ?? []);
+    if (!run.writes || writes.length === 0) return;
+    transaction(() => {
+      for (const write of writes) write();
+    });
+  };
+  if (key !== undefined) look({ kind: type.name, key });
+  else for await (const range of inTurns(run, ranges.ofKeys(type.name, peopleAtOnce))) look(range);
+  return found;
+}
+
+function nameOf({ email, crmId, channel }: { email: string; crmId: string; channel: string }) {
+  return JSON.stringify([email, crmId, channel]);
+}
+
+/** Returns the people who unsubscribed; in a plan also those noted but not recorded. */
+function leavers({ run, type }: Finding, keys: RecordRange | RecordName) {
+  const { optOutReports } = run.snapshot;
+  const rows = new Map(optOutReports.leavers(keys).map((row) => [row.key, row]));
+  if (!run.writes) for (const row of optOutReports.noted(keys)) rows.set(row.key, row);
+  const facts = run.facts.known();
+  return [...rows.values()].map((row) => ({
+    key: row.key,
+    outs: type.optOuts.recorded(row, facts),
+  }));
+}
+
+function remembered({ run, type }: Finding, key: Key) {
+  const entries = run.doNotContact.concerning({ key, ids: [] });
+  const outs = new Map<string, PlatformOptOut>();
+  for (const entry of entries) {
+    const out = type.optOuts.remembered(entry, run.facts.known());
+    const before = out && outs.get(out.channel);
+    if (out && (!before || before.cause === 'doubtful')) outs.set(out.channel, out);
+  }
+  return { key, outs: [...outs.values()] };
+}
+
+/**
+ * Returns the person's CRM ids, with '' for a record without one. A former id counts only while no
+ * other person has the address, and none has received it since. Under a new address, the record
+ * belongs to another person.
+ */
+function idsOf({ snapshot }: RunContext, kind: RecordTypeName, key: Key): string[] {
+  const { staging, recorded } = snapshot;
+  const now = staging.desired(kind, key).map(({ id }) => id);
+  const isLast = (id: string): boolean => !recorded.hasLaterOrigin(kind, id, key);
+  const isHers = (id: string): boolean => {
+    const isRead = staging.keysOf(kind, [id]).length > 0;
+    if (isRead) return now.includes(id) || (now.length === 0 && isLast(id));
+    return recorded.ofOrigin(kind, id, key).length === 0;
+  };
+  return [...new Set([...now, ...recorded.originsOf(kind, key).filter(isHers)])];
+}
+
+type One = Omit<OptOutReport, 'id'>;
+
+function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
+  const { run, returns } = finding;
+  const { optOutReports } = run.snapshot;
+  const at = run.clock.now();
+  const isWaiting = row !== undefined && isOpen.has(row.state);
+  const verdict = verdictOn(finding, one);
+  if (verdict === 'unread' && row) return { waits: isWaiting ? 1 : 0 };
+  // The next certified reading covers everybody who was missing from a failed one.
+  if (verdict === 'unread' && !finding.known.certified) return { waits: 0 };
+  if (verdict === 'needless') {
+    if (!row) return { waits: 0, write: () => add(finding, one, 'needless') };
+    if (row.state !== 'planned' && row.state !== 'rejected') return { waits: isWaiting ? 1 : 0 };
+    return { waits: 0, write: () => optOutReports.move(row.seq, 'needless', { at }) };
+  }
+  if (!returns.takes(one)) {
+    const isUntold = row?.state === 'planned' || row?.state === 'rejected';
+    return {
+      waits: 0,
+      leftOut: true,
+      ...(isUntold && { write: () => optOutReports.drop(row.seq) }),
+    };
+  }
+  if (!row) return { waits: 1, write: () => add(finding, one, 'planned') };
+  if (row.state !== 'needless') return { waits: isWaiting ? 1 : 0 };
+  const again = (): void => {
+    optOutReports.drop(row.seq);
+    add(finding, one, 'planned');
+  };
+  return { waits: 1, write: again };
+}
+
+/** Ends the report of an opt-out that has become doubtful. It is not reported to the CRM. */
+function doubtOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
+  const { run } = finding;
+  const doubtful = verdictOn(finding, one) === 'tell';
+  if (!row || !isUnsettled.has(row.state)) return { waits: 0, doubtful };
+  const at = run.clock.now();
+  return {
+    waits: 0,
+    doubtful,
+    write: () => run.snapshot.optOutReports.move(row.seq, 'needless', { at }),
+  };
+}
+
+/** Stores an opt-out. Its id is stable while the snapshot knows its time, and names nobody. */
+function add({ run, type }: Finding, one: One, state: 'planned' | 'needless'): void {
+  const { meta, optOutReports } = run.snapshot;
+  const text = JSON.stringify([one.email, one.crmId, one.channel, one.by]);
+  const hash = createHmac('sha256', meta.get('name-key') ?? '')
+    .update(text)
+    .digest('hex');
+  const id = `ret_${hash.slice(0, 32)}`;
+  optOutReports.add({ ...one, kind: type.name, id, state, at: run.clock.now() });
+}
+
+/** Compares the opt-out with what the CRM now states in the record, under any address. */
+function verdictOn({ run, type, conclusive }: Finding, one: One): 'tell' | 'needless' | 'unread' {
+  const { staging, recorded } = run.snapshot;
+  const { email, crmId } = one;
+  const keys = crmId === '' ? [email] : staging.keysOf(type.name, [crmId]);
+  const rows = keys
+    .flatMap((key) => staging.desired(type.name, key))
+    .filter(({ id }) => id === crmId);
+  if (rows.length === 0) return conclusive ? 'needless' : 'unread';
+  const present = rows.filter(({ presence }) => presence === 'present');
+  // A bounce concerns only the address, so records with another address do not count.
+  const of = one.cause === 'bounce' ? present.filter(({ key }) => key === email) : present;
+  if (of.length === 0) return 'needless';
+  // The CRM's consent may be newer than the opt-out; the consent decision comes first.
+  const rowOf = ({ key }: DesiredRow) => recorded.get(type.name, key ?? email);
+  if (of.some((row) => type.optOuts.isNewer(row, one, rowOf(row)))) return 'unread';
+  return of.some((row) => type.optOuts.saysSo(row, one)) ? 'needless' : 'tell';
+}
+
+/** Ends a stored opt-out that was not found again, if there is no need to report it any more. */
+function endOf(finding: Finding, row: ReturnedRow): Step {
+  const { run, type } = finding;
+  const { recorded, optOutReports } = run.snapshot;
+  const isRecorded = recorded.get(type.name, row.email) !== undefined;
+  if (isRecorded && !isStillOut(finding, row)) {
+    return { waits: 0, write: () => optOutReports.drop(row.seq) };
+  }
+  const isUntold = row.state === 'planned' || row.state === 'rejected';
+  if (isRecorded || !isUntold || verdictOn(finding, row) !== 'needless') {
+    return { waits: isOpen.has(row.state) ? 1 : 0 };
+  }
+  const at = run.clock.now();
+  return { waits: 0, write: () => optOutReports.move(row.seq, 'needless', { at }) };
+}
+
+/** Returns whether the person is currently unsubscribed and is known to have done it. */
+function isStillOut(
+  { run, type }: { run: RunContext; type: Finding['type'] },
+  { email, channel }: { email: string; channel: string },
+): boolean {
+  if (run.doNotContact.erased()?.(email)) return false;
+  const row = run.snapshot.recorded.get(type.name, email);
+  const outs = row
+    ? type.optOuts.recorded(row, run.facts.known())
+    : run.doNotContact
+        .concerning({ key: email, ids: [] })
+        .flatMap((entry) => type.optOuts.remembered(entry, run.facts.known()) ?? []);
+  return outs.some((out) => out.channel === channel && out.cause !== 'doubtful');
 }
 
 /** The limits of one run. The rest waits for the next run. */

@@ -20,7 +20,7 @@ import { rulesOf } from '../../records/contact/consent/facts.ts';
 import type { PersonRules } from '../../records/contact/consent/person-facts.ts';
 import { policyDeletes } from '../../records/contact/consent/absent-people.ts';
 import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';
-import { explainPerson } from '../../records/contact/explain-person.ts';
+import { explainPerson } from '../../records/contact/consent/decide.ts';
 import {
   type MappedColumn,
   mappedColumns,

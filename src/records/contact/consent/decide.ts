@@ -1,18 +1,22 @@
 /**
  * Decides what happens to one person: each channel first by the rules, then by the gates. Builds
- * the row to record, both after a decision and for `allow`.
+ * the row to record, both after a decision and for `allow`, and explains a decision: which rules
+ * and gates were asked, and what they said.
  */
 import { type Change, type ChangeReason, guardOf, type Op } from '../../../domain/change.ts';
 import type { RecordProblem } from '../../../domain/record-problem.ts';
+import { type Entry, type Settlement, settlement } from '../../../domain/do-not-contact.ts';
 import { canonicalJson, type Key, type RecordedRow } from '../../../domain/record.ts';
 import { isUnmanagedCause, optsOutUnmanaged } from '../../../domain/unmanaged-people.ts';
+import type { Subscription } from '../../../platform/request-schemas.ts';
+import { decodedStates } from '../../decoded-rows.ts';
 import type { Decision, States, Stop } from '../../record-type.ts';
 import { notOursOf, oursOf, isFlagged, hasLeft, movedRows } from './absent-people.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
 import { channelFacts, factsOf, verdictIn, isProtectedByRecord } from './facts.ts';
 import type { PersonFacts, PersonRules } from './person-facts.ts';
-import { newerWill } from './gates.ts';
+import { type AskedGate, newerWill, passGates } from './gates.ts';
 import {
   overriddenBy,
   statingOut,
@@ -22,17 +26,26 @@ import {
 } from './own-opt-outs.ts';
 import { isDoubtful, leftSince } from './platform-opt-outs.ts';
 import { elsewhereOf, renamedTargets, hiddenOptOuts } from './renamed-contact.ts';
-import { decideChannel, type Verdict } from './rules.ts';
+import {
+  type ChannelFacts,
+  decideChannel,
+  type PersonStatus,
+  type Rule,
+  ruleFor,
+  rules as table,
+  type Verdict,
+} from './rules.ts';
 import {
   type ContactStates,
   decodeContact,
   type EnrolmentBody,
+  type Membership,
   type ObservedContact,
   type RecordedContactRow,
   type RecordedContact,
 } from '../observe/contact-state.ts';
 import { fingerprintsOf, fingerprintOf, isOurs, defaultsIn } from '../observe/observed-contact.ts';
-import { contradict, statedAt } from '../observe/strictest-consent.ts';
+import { contradict, statedAt, strictestOf } from '../observe/strictest-consent.ts';
 import { earlyTimes } from '../observe/consent-time.ts';
 
 /** The order in which a person's changes are sent: opt-outs first, deletes last. */
@@ -356,4 +369,60 @@ export function unerased(key: Key, row: RecordedContactRow | undefined): Recorde
   const body = canonicalJson({ ...before, allowed: true });
   const { kind = 'contact', id, ownership = 'noted', shown, seenAt = 0 } = row ?? {};
   return { kind, key, id, ownership, body, shown, desired: undefined, seenAt };
+}
+
+export interface ExplainedPerson {
+  status: PersonStatus;
+  channels: ExplainedChannel[];
+}
+
+export interface ExplainedChannel {
+  channel: string;
+  asked: ChannelFacts;
+  /** The rules in order, up to the one that matches; all rules if none matches. */
+  tried: { rule: Rule; matches: boolean }[];
+  gates: AskedGate[];
+  verdict: Verdict;
+  /** What the platform shows, whosever contact it is; of a gone person, `asked` has only ours. */
+  shows: Subscription | undefined;
+  /** How an operator settled the channel, while that holds; null if nobody did. */
+  settlement: (Settlement & { as: 'in' | 'out' }) | null;
+  /** The setting that prevents a change in the channel; undefined if there is none. */
+  stop: Stop | undefined;
+}
+
+/** Explains a decision by applying the same rules and gates to the same facts as `decidePerson`. */
+export function explainPerson(states: States, rules: PersonRules): ExplainedPerson {
+  const facts = factsOf(decodedStates(states, decodeContact), rules);
+  return {
+    status: facts.status,
+    channels: rules.channels.map((channel) => {
+      const asked = channelFacts(facts, channel);
+      const matching = ruleFor(asked);
+      const last = matching ? table.findIndex(({ id }) => id === matching.id) : table.length;
+      const tried = table.slice(0, last + 1).map((rule, at) => ({ rule, matches: at === last }));
+      const tested: AskedGate[] = [];
+      const decided = decideChannel(asked);
+      const passed = passGates({ person: facts, channel, asked }, decided, (one) =>
+        tested.push(one),
+      );
+      const settlement = settlementOf(facts.now.channels[channel], facts.operatorOut(channel));
+      const shows = strictestOf(facts.contacts, channel);
+      return { channel, asked, shows, tried, gates: tested, settlement, ...passed };
+    }),
+  };
+}
+
+/** Returns how an operator settled a channel, or null; of an unreadable note, only the time. */
+function settlementOf(
+  membership: Membership | undefined,
+  entry: Entry | undefined,
+): (Settlement & { as: 'in' | 'out' }) | null {
+  if (entry) {
+    const none = { at: entry.by, by: '', reason: '', evidence: '' };
+    const found = settlement.safeParse(JSON.parse(entry.note ?? 'null'));
+    return { as: 'out', ...(found.success ? found.data : none) };
+  }
+  const settled = membership?.is === 'opt_out' ? membership.settled : undefined;
+  return settled ? { as: 'in', ...settlement.parse(settled) } : null;
 }
