@@ -7,7 +7,6 @@ import type { Snapshot } from '../store/snapshot.ts';
 import { needsSignature } from './report/guard-text.ts';
 import type { RecordType } from '../records/record-type.ts';
 import type { FullCode } from './report/run-summary.ts';
-import type { Clock } from '../domain/clock.ts';
 import type { Started } from './context/run-state.ts';
 import type { RunContext } from './context/run-context.ts';
 import {
@@ -32,13 +31,22 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   const { writes, approve } = options;
   if (approve && approvers) throw needsSignature(approvers, approve.plan);
   if (approve) refuseOtherPlan(snapshot, approve.plan, options.undo);
-  const clock = even(mirror.clock);
+  // The run's clock advances evenly, even if the machine's clock is changed.
+  const { now, monotonic, sleep } = mirror.clock;
+  const offset = now() - monotonic();
+  const clock = { now: () => Math.round(offset + monotonic()), monotonic, sleep };
   const startedAt = clock.now();
   const quarantine = quarantineOf(snapshot.meta);
   const isHeld = isInForce(quarantine, startedAt);
   const quarantined = isHeld && writes;
   const inQuarantine = isHeld ? [sayQuarantine(quarantine)] : [];
-  const id = newId(mirror, startedAt);
+  const stamp = new Date(startedAt).toISOString().replace(/[-:]|\.\d+/g, '');
+  let id: string;
+  // The random part distinguishes runs that begin within the same second.
+  do {
+    const own = Math.floor(mirror.random() * 0x10000);
+    id = `${stamp}-${own.toString(16).padStart(4, '0')}`;
+  } while (snapshot.runs.get(id));
   const run: RunContext = {
     ...mirror,
     ...options,
@@ -145,20 +153,4 @@ export async function abandonLeftovers(
       return transaction(() => journal.abandon(type.name, run.startedAt, others));
     });
   }
-}
-
-/** Returns a new id. The random part distinguishes runs that begin within the same second. */
-function newId({ snapshot, random }: Mirror, at: number): string {
-  const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
-  for (;;) {
-    const own = Math.floor(random() * 0x10000);
-    const id = `${stamp}-${own.toString(16).padStart(4, '0')}`;
-    if (!snapshot.runs.get(id)) return id;
-  }
-}
-
-/** Returns a clock that advances evenly, even if the machine's clock is changed. */
-function even({ now, monotonic, sleep }: Clock): Clock {
-  const offset = now() - monotonic();
-  return { now: () => Math.round(offset + monotonic()), monotonic, sleep };
 }

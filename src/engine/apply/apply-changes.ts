@@ -13,14 +13,9 @@
 import { isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import { NotSent } from '../../domain/errors.ts';
 import { type Answer, requestIdOf } from '../../domain/exchange.ts';
-import type { Key, ObservedRow } from '../../domain/record.ts';
+import type { Key } from '../../domain/record.ts';
 import { plannedAgain, alreadyThere } from '../../store/tables/journal.ts';
-import {
-  type SendOutcome,
-  outcomeOf,
-  type TestClaim,
-  type Acknowledged,
-} from '../../records/record-type.ts';
+import { type SendOutcome, outcomeOf, type TestClaim } from '../../records/record-type.ts';
 import {
   isFresh,
   isSuperseded,
@@ -276,7 +271,13 @@ export async function recover(applying: ApplyContext): Promise<void> {
     if (!beginInFlight(applying, open.key)) continue;
     try {
       const change = withTarget(applying, open);
-      await passTimeout(applying, change);
+      // A request that another run sent, it sent before this one began.
+      const mayArrive = change.op === 'create' || change.op === 'delete';
+      if (mayArrive && change.sentAt !== undefined) {
+        const sentAt = change.run === run.id ? change.sentAt : run.startedAt;
+        const wait = sentAt + applying.timeoutMs - run.clock.now();
+        if (wait > 0) await run.clock.sleep(wait, run.stop);
+      }
       const outcome = await findOutcome(applying, change);
       if (outcome) await recordOutcome(applying, change, { outcome });
       if (outcome?.is !== 'acked') continue;
@@ -309,15 +310,6 @@ async function findOutcome(
     if (outcome.is !== 'rejected') breaker.note(type, change, outcome);
     return undefined;
   }
-}
-
-/** Waits until the request can no longer arrive; another run sent it before this one began. */
-async function passTimeout({ run, timeoutMs }: ApplyContext, change: JournaledChange) {
-  const mayArrive = change.op === 'create' || change.op === 'delete';
-  if (!mayArrive || change.sentAt === undefined) return;
-  const sentAt = change.run === run.id ? change.sentAt : run.startedAt;
-  const wait = sentAt + timeoutMs - run.clock.now();
-  if (wait > 0) await run.clock.sleep(wait, run.stop);
 }
 
 /** By key of the template: a fingerprint of what was tested last, and the addresses. */
@@ -365,8 +357,8 @@ async function recordOutcome(
   change: JournaledChange,
   { outcome, answer, follow }: Outcome,
 ): Promise<void> {
-  const { run, type } = applying;
-  const { journal, unaudited } = run.snapshot;
+  const { run, type, toBeListed } = applying;
+  const { journal, unaudited, staging, candidates } = run.snapshot;
   const at = run.clock.now();
   await run.groupCommit(() => {
     let isSettled = false;
@@ -375,7 +367,15 @@ async function recordOutcome(
     else if (outcome.is === 'stale') {
       journal.move(change.seq, 'stale', { at, reason: outcome.why });
       const { about = change.key, observed } = outcome;
-      if (observed) replaceObserved(applying, about, observed);
+      if (observed) {
+        candidates.add(type.name, about);
+        // What was just read replaces the listed state, unless another listing follows.
+        if (!toBeListed) {
+          staging.forgetObserved(type.name, about);
+          stageObservation(run, type, { key: about, rows: observed });
+          staging.addLooked(type.name, about, run.clock.now());
+        }
+      }
       if (!observed || about !== change.key) reconsider(applying, change.key);
     } else if (outcome.is === 'unknown') {
       journal.move(change.seq, 'unknown', { at, reason: outcome.why });
@@ -423,7 +423,13 @@ function acknowledge(
   // A renamed contact may be opted out under both keys. In that case, the second opt-out finds the
   // contact already opted out by the first.
   const found = outcome.found && !(op === 'opt_out' && journal.isDone(change));
-  const doubtful = outcome.doubtful || (found && isUnderWayElsewhere(applying, change));
+  // An unanswered request under another key of the contact may have opted it out.
+  const isSame = ({ op: asked, part, target }: JournaledChange): boolean =>
+    asked === 'opt_out' && part === change.part && target === change.target;
+  const mayBeOther = found && change.target !== undefined && isSame(change);
+  const open = mayBeOther ? journal.open(type.name) : [];
+  const isElsewhere = open.some((other) => other.seq !== change.seq && isSame(other));
+  const doubtful = outcome.doubtful || isElsewhere;
   const ack = { ...outcome, found, doubtful, ...times };
   const row = type.acknowledge(before, change, { ...ack, wanted });
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
@@ -444,41 +450,21 @@ function acknowledge(
   problems.drop(change);
   if (op === 'opt_out') {
     unmanaged.mend(type.name, key, change.part);
-    acknowledgeElsewhere(applying, change, ack);
+    // It was sent by the contact's id, so it is recorded under the contact's other keys too, current
+    // and former ones; if the contact had been opted out before, under the current ones only.
+    const { renamed: _, ...elsewhere } = { ...ack, elsewhere: true as const };
+    const id = change.target;
+    const others = id === undefined ? [] : recorded.everOfId({ kind: type.name, id, notKey: key });
+    for (const other of others) {
+      if (found && other.id !== id) continue;
+      const also = type.acknowledge(other, { ...change, key: other.key }, elsewhere);
+      if (also) recorded.put(also);
+    }
     const { platformStartedAt, startedAt = 0 } = applying.known.listing ?? {};
     const platformAt = platformStartedAt && platformStartedAt + at - startedAt;
     absences.waitAnew({ kind: type.name, key, at, platformAt });
   } else reconsiderFormer(applying, key);
   return row?.desired !== undefined;
-}
-
-/** Returns whether an unanswered request under another key of the contact may have opted it out. */
-function isUnderWayElsewhere({ run, type }: ApplyContext, change: JournaledChange): boolean {
-  const isSame = ({ op, part, target }: JournaledChange): boolean =>
-    op === 'opt_out' && part === change.part && target === change.target;
-  if (change.target === undefined || !isSame(change)) return false;
-  const open = run.snapshot.journal.open(type.name);
-  return open.some((other) => other.seq !== change.seq && isSame(other));
-}
-
-/**
- * Records an opt-out under the contact's other keys too, current and former ones, because it was
- * sent by the contact's id. If the contact had been opted out before, this applies to the current
- * keys only.
- */
-function acknowledgeElsewhere(
-  { run, type }: ApplyContext,
-  change: JournaledChange,
-  { renamed: _, ...ack }: Acknowledged,
-): void {
-  const { recorded } = run.snapshot;
-  const { target } = change;
-  if (target === undefined) return;
-  for (const other of recorded.everOfId({ kind: type.name, id: target, notKey: change.key })) {
-    if (ack.found && other.id !== target) continue;
-    const row = type.acknowledge(other, { ...change, key: other.key }, { ...ack, elsewhere: true });
-    if (row) recorded.put(row);
-  }
 }
 
 /**
@@ -513,20 +499,6 @@ function reconsider({ run, type, known, toBeListed }: ApplyContext, key: Key): v
   const isOlder = typeof seenAt === 'number' && journal.isDoneSince(type.name, key, seenAt);
   if (isOlder && !toBeListed) staging.assume(type.name, key);
   candidates.add(type.name, key);
-}
-
-/** Replaces a record's listed state with what was just read, unless another listing follows. */
-function replaceObserved(
-  { run, type, toBeListed }: ApplyContext,
-  key: Key,
-  rows: readonly ObservedRow[],
-): void {
-  const { staging, candidates } = run.snapshot;
-  candidates.add(type.name, key);
-  if (toBeListed) return;
-  staging.forgetObserved(type.name, key);
-  stageObservation(run, type, { key, rows });
-  staging.addLooked(type.name, key, run.clock.now());
 }
 
 /** Records a rejection. The change waits until the record changes, an opt-out for a while. */

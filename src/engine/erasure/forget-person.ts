@@ -153,7 +153,7 @@ function enter({ doNotContact }: Mirror, who: Identity, at: number): Certificate
  */
 function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by: string }) {
   const { snapshot, clock } = mirror;
-  const { transaction, recorded, purge } = snapshot;
+  const { transaction, recorded, purge, journal, unaudited } = snapshot;
   const noteWrite = erasureWritesIn(mirror);
   let now = begun(snapshot, key, since);
   const note = (next: Unfinished, also?: () => void): void => {
@@ -197,7 +197,13 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
       const row = recorded.get(type.name, key);
       const known = row ? (type.capabilities.personRead?.idsOf(row) ?? []) : [];
       const contacts = [...new Set([...known, ...(now.found ?? []), ...now.deleted])];
-      endOpenWrites(mirror, type, key);
+      // For the audit log: the outcome of changes that an earlier process sent is never found out,
+      // because the person's rows are deleted.
+      const open = journal.open(type.name).filter((one) => one.key === key && one.state === 'sent');
+      const unknown = { outcome: 'unknown', status: undefined, request: undefined } as const;
+      const at = clock.now();
+      if (open.length > 0)
+        transaction(() => open.forEach(({ seq }) => unaudited.addOutcome(seq, { at, ...unknown })));
       mirror.requestLog?.flush();
       forgetInMemory(mirror, { key, contacts }, { at: clock.now(), by });
       transaction(() => {
@@ -227,19 +233,6 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
       transaction(() => end(snapshot, key));
     },
   };
-}
-
-/**
- * Remembers for the audit log that the changes of a person that an earlier process sent have no
- * outcome: it is never found out, because the person's rows are deleted.
- */
-function endOpenWrites({ snapshot, clock }: Mirror, type: RecordType, key: Key): void {
-  const { journal, unaudited, transaction } = snapshot;
-  const open = journal.open(type.name).filter((one) => one.key === key && one.state === 'sent');
-  const outcome = { outcome: 'unknown', status: undefined, request: undefined } as const;
-  const at = clock.now();
-  if (open.length > 0)
-    transaction(() => open.forEach(({ seq }) => unaudited.addOutcome(seq, { at, ...outcome })));
 }
 
 /**

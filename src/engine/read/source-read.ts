@@ -53,7 +53,7 @@ export async function readSource(
     progress: (read) => void (share = read),
   });
   const unknown = countUnknown();
-  const columns = findDateColumns();
+  const columns = { dates: new Set<string>(), others: new Set<string>() };
   let count = 0;
   let sorted = 0;
   const add = (rows: readonly DesiredRow[]): void => {
@@ -63,7 +63,8 @@ export async function readSource(
   };
   for await (const some of endingIn(records, (last) => (end.certificate = last))) {
     const rows = some.map((record) => desiredOf(type, record));
-    rows.forEach(columns.add);
+    for (const { column, isDate } of rows.flatMap(({ shapes = [] }) => shapes))
+      columns[isDate ? 'dates' : 'others'].add(column);
     const undecided = rows.filter((row) => row.asDates);
     if (undecided.length > 0) stage(() => staging.keepUndecided(undecided));
     add(undecided.length > 0 ? rows.filter((row) => !row.asDates) : rows);
@@ -76,7 +77,7 @@ export async function readSource(
   }
   const { certificate } = end;
   if (!certificate) throw new TypeError('a reading ended without a word on how');
-  const dateColumns = columns.names();
+  const dateColumns = [...columns.dates].filter((column) => !columns.others.has(column));
   // The records that have waited for the other values of their columns.
   const undecided = pagesOf(() => {
     let rows: DesiredRow[] = [];
@@ -209,19 +210,6 @@ export function reasonOf(stop: AbortSignal): Error {
 
 // Finds the columns whose values are dates while a source is read. In such a column a serial number
 // of Excel (45900) is a date that lost its format. In any other column it stays without a meaning.
-
-/** Collects what the values of columns are. Memory use does not grow with the number of records. */
-function findDateColumns() {
-  const dates = new Set<string>();
-  const others = new Set<string>();
-  return {
-    add({ shapes = [] }: DesiredRow): void {
-      for (const { column, isDate } of shapes) (isDate ? dates : others).add(column);
-    },
-    /** Returns the columns that hold dates, and nothing else. */
-    names: (): string[] => [...dates].filter((column) => !others.has(column)),
-  };
-}
 
 /** Returns the row to use: with its serials as dates if all of their columns hold dates. */
 export function withSerialsRead(row: DesiredRow, dateColumns: readonly string[]): DesiredRow {

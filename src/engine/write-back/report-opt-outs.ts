@@ -144,8 +144,15 @@ async function findOptOutsToReport(finding: Finding, key: Key | undefined): Prom
     // The opt-outs of an interrupted erasure are ours, not the person's.
     const isBegun = new Set(unfinishedIn(run.snapshot).map((one) => one.key));
     const barred = optOutReports.barred(keys).filter((one) => !one.key.startsWith('#'));
+    const left = new Map(optOutReports.leavers(keys).map((row) => [row.key, row]));
+    // A plan has noted some people and not recorded them.
+    if (!run.writes) for (const row of optOutReports.noted(keys)) left.set(row.key, row);
+    const facts = run.facts.known();
     const people = [
-      ...leavers(finding, keys),
+      ...[...left.values()].map((row) => ({
+        key: row.key,
+        outs: type.optOuts.recorded(row, facts),
+      })),
       ...barred.map((one) => remembered(finding, one.key)),
     ];
     const outs = people
@@ -178,18 +185,6 @@ async function findOptOutsToReport(finding: Finding, key: Key | undefined): Prom
 
 function nameOf({ email, crmId, channel }: { email: string; crmId: string; channel: string }) {
   return JSON.stringify([email, crmId, channel]);
-}
-
-/** Returns the people who unsubscribed; in a plan also those noted but not recorded. */
-function leavers({ run, type }: Finding, keys: RecordRange | RecordName) {
-  const { optOutReports } = run.snapshot;
-  const rows = new Map(optOutReports.leavers(keys).map((row) => [row.key, row]));
-  if (!run.writes) for (const row of optOutReports.noted(keys)) rows.set(row.key, row);
-  const facts = run.facts.known();
-  return [...rows.values()].map((row) => ({
-    key: row.key,
-    outs: type.optOuts.recorded(row, facts),
-  }));
 }
 
 function remembered({ run, type }: Finding, key: Key) {

@@ -122,7 +122,7 @@ function isAsRecorded(
   recorded: readonly ObservedContact[],
   shown: readonly ObservedContact[],
 ): boolean {
-  // Rows of earlier versions do not hold whether there are other channels.
+  // Whether there are other channels is no part of the fingerprint, so a row may not know it.
   const plain = ({ others: _, ...contact }: ObservedContact) => contact;
   const sorted = (contacts: readonly ObservedContact[]) =>
     canonicalJson(contacts.map(plain).toSorted((a, b) => (a.id < b.id ? -1 : 1)));

@@ -138,7 +138,10 @@ function inverseOf(done: DoneChange, all: Facts): Change | NotUndone {
       const { by } = verdictIn(free, part).verdict;
       return refused(done, by, ruleNamed(by)?.asks ?? by);
     }
-    if (free.shown.some((contact) => isChangedAfter(contact, doneAt))) {
+    // After our last change: no other trace of an opt-out.
+    const isChangedAfter = ({ changed }: ObservedContact): boolean =>
+      changed !== undefined && (timeOf(changed) ?? Infinity) > (doneAt ?? -Infinity);
+    if (free.shown.some(isChangedAfter)) {
       return refused(done, 'changed-since', changedSince);
     }
     // A guard may hold it, and a person with a held opt-out is never opted in.
@@ -175,12 +178,6 @@ const optOutHeld =
   'an opt-out of the same person is not made yet: run `crm-mirror sync`, or approve it';
 const changedSince =
   'the contact was changed on the platform since, which may be an opt-out: opt the person in with `crm-mirror resolve --in`';
-
-/** Returns whether the contact changed after our last change: no other trace of an opt-out. */
-function isChangedAfter({ changed }: ObservedContact, doneAt = Number.NEGATIVE_INFINITY): boolean {
-  const at = timeOf(changed) ?? Number.POSITIVE_INFINITY;
-  return changed !== undefined && at > doneAt;
-}
 
 /** Returns the contact that a change went to, if it still has the address. */
 function contactOf({ target }: DoneChange, { shown, states }: PersonFacts) {

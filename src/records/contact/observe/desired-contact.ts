@@ -81,7 +81,12 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
   const consentTime = fields.consentAt === undefined ? undefined : consentReader(fields.consentAt);
   const rowOf = (value: Record<string, unknown>, place: string, found: Found): DesiredRow => {
     const { faults } = found;
-    const isOut = isOutOfScope(fields.include, value, faults);
+    // A plain false only puts a record out of scope; other results are faults.
+    const scope = fields.include?.judge(value) ?? { gives: true };
+    const isOut = 'gives' in scope && scope.gives === false;
+    if ('failsOn' in scope) faults.push(notEvaluated('contacts.include', scope));
+    else if (typeof scope.gives !== 'boolean')
+      faults.push(notAnAnswer('contacts.include', 'true nor false'));
     const id = text(fieldAt(value, fields.id));
     const unnamed = faultOfId(fields.id, id);
     const written = text(fieldAt(value, fields.email)).trim().toLowerCase();
@@ -288,20 +293,6 @@ function statedAt(
   const { reason, fix } = reader.faultOf(written);
   faults.push({ cause: 'consent-time-unreadable', reason: `"${reader.field}" ${reason}`, fix });
   return null;
-}
-
-/** Returns whether a record is out of scope: a plain false only; other results are faults. */
-function isOutOfScope(
-  include: Condition | undefined,
-  value: Record<string, unknown>,
-  faults: Fault[],
-): boolean {
-  const verdict = include?.judge(value) ?? { gives: true };
-  const option = 'contacts.include';
-  if ('failsOn' in verdict) faults.push(notEvaluated(option, verdict));
-  else if (typeof verdict.gives === 'boolean') return !verdict.gives;
-  else faults.push(notAnAnswer(option, 'true nor false'));
-  return false;
 }
 
 function text(value: unknown): string {

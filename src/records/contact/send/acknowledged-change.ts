@@ -76,6 +76,12 @@ export function acknowledge(
   // not a renamed one.
   const same = before && op !== 'create' ? before : undefined;
   const sameId = isRenamed && same?.id === id ? undefined : same?.id;
+  // Nothing is left to decide if the response shows just what was sent: the contact is subscribed to
+  // this channel and shows no other.
+  const { answered } = ack;
+  const isPrompt = !found && !ack.undone && !ack.late && value.settles === true;
+  const isIn = answered?.left === false && answered.channels[part] === 'opt_in';
+  const showsOnlyThat = isPrompt && isIn && Object.keys(answered.channels).length === 1;
   return {
     kind: 'contact',
     key,
@@ -83,7 +89,7 @@ export function acknowledge(
     ownership: same?.ownership ?? (found ? 'adopted' : 'created'),
     body: canonicalJson(body),
     shown: whole && !isRenamed && others.length === 0 ? fingerprintOf(contact) : undefined,
-    desired: before ? undefined : settledNow(change, ack),
+    desired: before || !showsOnlyThat ? undefined : ack.wanted,
     // A response to a request by id shows nothing about the contact, so the time of the last
     // reading is kept.
     seenAt: op === 'create' || observed ? at : (before?.seenAt ?? 0),
@@ -143,18 +149,6 @@ function contactsAfter(
 }
 
 type Answer = Omit<Acknowledged, 'observed'> & { answered: ObservedContact | undefined };
-
-/** Returns the fingerprint to record as done if the response shows just what was sent. */
-function settledNow(
-  { part, value }: ContactChange,
-  { answered, found, undone, late, wanted }: Answer,
-): string | undefined {
-  if (!answered || found || undone || late || !value.settles) return undefined;
-  // Nothing is left to decide if the contact is subscribed to this channel and shows no other.
-  const { channels, left } = answered;
-  const isOnly = !left && channels[part] === 'opt_in' && Object.keys(channels).length === 1;
-  return isOnly ? wanted : undefined;
-}
 
 /** Returns what a creation keeps from the previous contact: its opt-outs. */
 function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact {
