@@ -194,32 +194,20 @@ function interpret<T>(answer: Answer, call: Call<T>, apiKey: string): Called<T> 
   throw unreadable(answer, operation.route, { expected, detail });
 }
 
-function refusalOf(answer: Answer, call: Call<unknown>, apiKey: string): Error {
-  const { operation, addresses = [], cookie = '' } = call;
-  const value = cookie.slice(cookie.indexOf('=') + 1);
-  return refusal(answer, operation, { keys: [apiKey, value], addresses });
-}
-
 const LONGEST_TEXT = 300;
 /** More than is ever shown, so that truncation cannot leave a part of a secret unreplaced. */
 const LONGEST_READ = 16_000;
 
 const WRONG_URL = 'is platform.url the address of the platform?';
 
-/** Texts that must not be shown. Placeholders replace them. */
-interface Secrets {
-  /** The API key, and the cookie if one was sent. */
-  keys: readonly string[];
-  addresses: readonly string[];
-}
-
 /** Returns Rejected in the platform's words, or Unavailable. Neither has the key or addresses. */
-function refusal(
+function refusalOf(
   { status, body }: Answer,
-  operation: Operation,
-  secrets: Secrets,
+  { operation, addresses = [], cookie = '' }: Call<unknown>,
+  apiKey: string,
 ): Rejected | Unavailable {
   const { route } = operation;
+  const secrets = { keys: [apiKey, cookie.slice(cookie.indexOf('=') + 1)], addresses };
   const parsed = envelope.safeParse(parseJson(body));
   const texts = parsed.success ? parsed.data : { message: '', why: '', fix: '' };
   const said: Envelope = {
@@ -294,7 +282,10 @@ function advice(
 }
 
 /** Returns one line of at most 300 characters, without control characters, secrets or addresses. */
-function tidy(text: string, { keys, addresses }: Secrets): string {
+function tidy(
+  text: string,
+  { keys, addresses }: { keys: readonly string[]; addresses: readonly string[] },
+): string {
   let line = text.slice(0, LONGEST_READ).replace(/[\p{C}\p{Z}]+/gu, ' ');
   for (const key of keys) line = replace(line, key, '‹key›');
   for (const address of addresses) {

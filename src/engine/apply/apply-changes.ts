@@ -271,13 +271,12 @@ export async function recover(applying: ApplyContext): Promise<void> {
     if (!beginInFlight(applying, open.key)) continue;
     try {
       const change = withTarget(applying, open);
-      // A request that another run sent, it sent before this one began.
-      const mayArrive = change.op === 'create' || change.op === 'delete';
-      if (mayArrive && change.sentAt !== undefined) {
-        const sentAt = change.run === run.id ? change.sentAt : run.startedAt;
-        const wait = sentAt + applying.timeoutMs - run.clock.now();
-        if (wait > 0) await run.clock.sleep(wait, run.stop);
-      }
+      // The request can no longer arrive after this. Another run sent it before this one began.
+      const isSent = change.sentAt !== undefined;
+      const mayArrive = isSent && (change.op === 'create' || change.op === 'delete');
+      const sentAt = change.run === run.id ? (change.sentAt ?? 0) : run.startedAt;
+      const wait = mayArrive ? sentAt + applying.timeoutMs - run.clock.now() : 0;
+      if (wait > 0) await run.clock.sleep(wait, run.stop);
       const outcome = await findOutcome(applying, change);
       if (outcome) await recordOutcome(applying, change, { outcome });
       if (outcome?.is !== 'acked') continue;

@@ -20,7 +20,6 @@
  *   refusals by the platform and the CRM, and their delays     released: tried again
  */
 import type { Deadlines, Settled, SettlementAsked } from '../../records/capabilities.ts';
-import type { RecordType } from '../../records/record-type.ts';
 import { all, type Entry } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
 import { addDecision } from '../../store/memory/audit-trail.ts';
@@ -105,25 +104,17 @@ export async function allow(
     end(mirror.snapshot, key);
     // The person's record may not be among the changes that an incremental reading returns.
     invalidateCursor(mirror.snapshot, part.type);
-    return release(mirror, part.type, { key, isErased, isOperators });
+    const { erasure } = capabilities;
+    const row = recorded.get(name, key);
+    const withdrawn = row && erasure?.release(row);
+    const next = isErased ? erasure?.unerased(key, withdrawn?.row ?? row) : withdrawn?.row;
+    // An operator's opt-out had settled the person, and the next run has to decide anew.
+    const undecided = row && isOperators ? { ...row, desired: undefined } : undefined;
+    const changed = next ?? undecided;
+    if (changed) recorded.put(changed);
+    return withdrawn?.parts ?? [];
   });
   return { at, taken, freed, dropped, released, crm };
-}
-
-/** Releases opt-outs of ours, returns their channels, and revokes an erasure. In a transaction. */
-function release(
-  { snapshot: { recorded } }: Mirror,
-  { name, capabilities: { erasure } }: RecordType,
-  { key, isErased, isOperators }: { key: Key; isErased: boolean; isOperators: boolean },
-): string[] {
-  const row = recorded.get(name, key);
-  const released = row && erasure?.release(row);
-  const next = isErased ? erasure?.unerased(key, released?.row ?? row) : released?.row;
-  // An operator's opt-out had settled the person, and the next run has to decide anew.
-  const undecided = row && isOperators ? { ...row, desired: undefined } : undefined;
-  const changed = next ?? undecided;
-  if (changed) recorded.put(changed);
-  return released?.parts ?? [];
 }
 
 interface Settling extends Omit<SettlementAsked, 'settlement'> {

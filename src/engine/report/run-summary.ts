@@ -142,7 +142,15 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     only: null,
     status: 'failed',
     plan: '',
-    contacts: { ...counts('contact'), held: held.contacts, ...noneExtra },
+    contacts: {
+      ...counts('contact'),
+      held: held.contacts,
+      skipped: 0,
+      missing: 0,
+      furtherOptIns: 0,
+      prevented: { optIns: 0, protect: 0, sample: 0 },
+      unmanaged: { deleted: 0, outOfScope: 0 },
+    },
     templates: { ...counts('template'), held: held.templates },
     deferred: byAsked(() => 0),
     attempted: { sent: 0, refused: 0 },
@@ -159,14 +167,6 @@ export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): S
     ...of,
   };
 }
-
-const noneExtra = {
-  skipped: 0,
-  missing: 0,
-  furtherOptIns: 0,
-  prevented: { optIns: 0, protect: 0, sample: 0 },
-  unmanaged: { deleted: 0, outOfScope: 0 },
-};
 
 /** Splits the counts of held changes by class into the two places of a summary. */
 export function splitHeld({ template, ...people }: Record<GuardClass, number>) {

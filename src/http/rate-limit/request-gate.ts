@@ -21,7 +21,6 @@ import {
   type StuckWatch,
   watchStuck,
 } from './route-queue.ts';
-
 import { observe } from '../rate-limit-headers.ts';
 import { anySignal } from '../retry.ts';
 
@@ -219,22 +218,21 @@ function pump(route: Route): void {
   for (;;) {
     const nowMs = clock.monotonic();
     const { leave, waitMs } = budget.decide(nowMs, lanes.size());
-    if (leave === 0) return wait(route, waitMs);
+    if (leave === 0) {
+      if (waitMs === Number.POSITIVE_INFINITY) return;
+      const timer = new AbortController();
+      route.timer = timer;
+      const wake = () => {
+        if (route.timer === timer) ask(route);
+      };
+      clock.sleep(waitMs, timer.signal).then(wake, () => undefined);
+      return;
+    }
     for (let count = 0; count < leave; count += 1) {
       const entry = lanes.take();
       if (entry) void depart(route, entry, budget.ticket(nowMs));
     }
   }
-}
-
-function wait(route: Route, waitMs: number): void {
-  if (waitMs === Number.POSITIVE_INFINITY) return;
-  const timer = new AbortController();
-  route.timer = timer;
-  const wake = () => {
-    if (route.timer === timer) ask(route);
-  };
-  route.clock.sleep(waitMs, timer.signal).then(wake, () => undefined);
 }
 
 async function depart(route: Route, entry: Entry, ticket: Ticket): Promise<void> {

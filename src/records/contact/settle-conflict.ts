@@ -24,12 +24,11 @@ import { canonicalJson, type RecordedRow } from '../../domain/record.ts';
 import { mayBeDefault, type PlatformFacts } from '../platform-facts.ts';
 import type { Settled, SettlementAsked } from '../capabilities.ts';
 import { conflictOf } from './consent/conflicts.ts';
-import { channelFacts, factsOf } from './consent/facts.ts';
+import { factsOf, verdictIn } from './consent/facts.ts';
 import type { PersonFacts, PersonRules } from './consent/person-facts.ts';
-import { passGates } from './consent/gates.ts';
 import { isOurs } from './observe/observed-contact.ts';
 import { isDoubtful, optOutOf } from './consent/platform-opt-outs.ts';
-import { decideChannel, type Verdict } from './consent/rules.ts';
+import type { Verdict } from './consent/rules.ts';
 import type { ContactStates, Membership, ObservedContact } from './observe/contact-state.ts';
 import { contradict, statingIn } from './observe/strictest-consent.ts';
 
@@ -45,9 +44,8 @@ export function settle(states: ContactStates, rules: PersonRules, asked: Settlem
 
 function judge(states: ContactStates, rules: PersonRules, channel: string) {
   const facts = factsOf(states, rules);
-  const asked = channelFacts(facts, channel);
-  const { verdict } = passGates({ person: facts, channel, asked }, decideChannel(asked));
-  return { facts, verdict, wanted: asked.wanted };
+  const { verdict } = verdictIn(facts, channel);
+  return { facts, verdict, wanted: facts.desired.get(channel) ?? null };
 }
 
 const look = '`crm-mirror explain` tells what decides';
