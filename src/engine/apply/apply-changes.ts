@@ -449,8 +449,8 @@ function acknowledge(
   problems.drop(change);
   if (op === 'opt_out') {
     unmanaged.mend(type.name, key, change.part);
-    // It was sent by the contact's id, so it is recorded under the contact's other keys too, current
-    // and former ones; if the contact had been opted out before, under the current ones only.
+    // It was sent by the contact's id, so it is recorded under the contact's other keys, too: the
+    // current and former ones, or if the contact had been opted out before, only the current ones.
     const { renamed: _, ...elsewhere } = { ...ack, elsewhere: true as const };
     const id = change.target;
     const others = id === undefined ? [] : recorded.everOfId({ kind: type.name, id, notKey: key });

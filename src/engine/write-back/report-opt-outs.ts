@@ -1,8 +1,8 @@
 /**
  * The last step of a run: reports to the CRM who unsubscribed on the platform (docs/write-back.md).
  * For each person who is known to have unsubscribed there, it finds one opt-out for each of the
- * person's CRM records, delivers them within the limits of one run, and journals each like a change.
- * A failure is stored and printed, and the run continues.
+ * person's CRM records, delivers them within the limits of one run, and journals each like a
+ * change. A failure is stored and printed, and the run continues.
  *
  *   the person unsubscribed, and        stored so far                 result
  *   the CRM wants the person in, or

@@ -144,12 +144,8 @@ function grant(fleet: FleetBudget, message: Message): Grant {
   if (n === want) return { n, lease, waitMs: 0 };
   const isBlocked = (limits.blocked?.untilMs ?? 0) > nowMs;
   const isTimed = n === 0 && (isBlocked || (waiting < 2 && inFlight(limits) === 0));
-  if (isTimed) return { n, lease, waitMs: waitMs + ahead * SPACE_MS };
-  // One with requests in flight reports their responses anyway, and asks again with the report. Each
-  // question takes a round trip to Redis, so one that would be in vain is avoided.
-  const isReporting = limits.leases.some((one) => one.worker === worker);
-  const reportMs = isReporting ? (fleet.usualMs ?? 0) : 0;
-  return { n, lease, waitMs: Math.max(turnMs(fleet, ahead), reportMs) };
+  const turnMs = isTimed ? waitMs + ahead * SPACE_MS : untilTurn(fleet, worker, ahead);
+  return { n, lease, waitMs: turnMs };
 }
 
 function lend(fleet: FleetBudget, n: number, worker: string): string {
@@ -200,7 +196,17 @@ function findPlace(fleet: FleetBudget, worker: string) {
   return { ahead, waiting, soon };
 }
 
-/** Returns the milliseconds until the turn of a process that waits behind `ahead` others. */
+/**
+ * Returns the milliseconds until the turn of a process that waits behind `ahead` others. One with
+ * requests in flight reports their responses anyway, and asks again with the report. Each
+ * question takes a round trip to Redis, so one that would be in vain is avoided.
+ */
+function untilTurn(fleet: FleetBudget, worker: string, ahead: number): number {
+  const { limits, usualMs = 0 } = fleet;
+  const isReporting = limits.leases.some((lease) => lease.worker === worker);
+  return Math.max(turnMs(fleet, ahead), isReporting ? usualMs : 0);
+}
+
 function turnMs(fleet: FleetBudget, ahead: number): number {
   const { limits, seenMs: nowMs } = fleet;
   const { limit = 1, usage, trickle } = limits;

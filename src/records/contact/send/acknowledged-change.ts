@@ -76,8 +76,8 @@ export function acknowledge(
   // not a renamed one.
   const same = before && op !== 'create' ? before : undefined;
   const sameId = isRenamed && same?.id === id ? undefined : same?.id;
-  // Nothing is left to decide if the response shows just what was sent: the contact is subscribed to
-  // this channel and shows no other.
+  // Nothing is left to decide if the response shows just what was sent: the contact is subscribed
+  // to this channel and shows no other.
   const { answered } = ack;
   const isPrompt = !found && !ack.undone && !ack.late && value.settles === true;
   const isIn = answered?.left === false && answered.channels[part] === 'opt_in';
