@@ -141,7 +141,6 @@ export function createFaults(texts: readonly string[], random: Random) {
   };
 }
 
-/** Decides which requests fail and how. */
 export type Faults = ReturnType<typeof createFaults>;
 
 function parse(text: string): Fault {

@@ -40,6 +40,7 @@ function createLimits(texts: readonly string[], algorithm: Algorithm) {
 
   return {
     limitOf,
+    /** Counts one request. */
     take(route: Route, at: Instant): { limit: Limit; reading: MeterReading } {
       const limit = limitOf(route);
       const meter = meters.get(route) ?? algorithm(limit);
@@ -48,9 +49,6 @@ function createLimits(texts: readonly string[], algorithm: Algorithm) {
     },
   };
 }
-
-/** The limits of one organization. `take` counts one request. */
-type Limits = ReturnType<typeof createLimits>;
 
 /** Creates the limits. Throws Invalid if one cannot be parsed. */
 export function createMeters(texts: readonly string[], algorithm: Algorithm) {
@@ -61,7 +59,7 @@ export function createMeters(texts: readonly string[], algorithm: Algorithm) {
   return {
     /** Returns the limit of a route, which is the same for every organization. */
     limitOf: first.limitOf,
-    of({ id }: { id: string }): Limits {
+    of({ id }: { id: string }) {
       const known = meters.get(id) ?? create();
       meters.set(id, known);
       return known;

@@ -42,7 +42,6 @@ interface QuirkRequest {
   headers: Record<string, string>;
 }
 
-/** A reply before it is sent. */
 export interface Reply {
   /** The route; null if no operation has this method and path. */
   route: Route | null;

@@ -180,11 +180,6 @@ function offsetOf(document: Document, path: Path): number {
   return 0;
 }
 
-interface SeededContact extends NewContact {
-  channels?: Record<string, Subscription> | undefined;
-}
-
-/** Creates the functions that add records to an organization. */
 export function createSeed(accounts: Accounts, organization: Organization) {
   const { channels, contacts, templates, domains, keys, now } = organization;
   return {
@@ -194,7 +189,10 @@ export function createSeed(accounts: Accounts, organization: Organization) {
       organization.addChannel({ ...channel });
     },
     /** Adds a contact and returns its id. The email is stored as given, in any case. */
-    contact({ channels: wanted = {}, ...contact }: SeededContact): string {
+    contact({
+      channels: wanted = {},
+      ...contact
+    }: NewContact & { channels?: Record<string, Subscription> | undefined }): string {
       const { id } = contact;
       refuseTaken('contact', id, id !== undefined && contacts.byId(id) !== undefined);
       const memberships = Object.entries(wanted).map(([channelId, subscription]) => ({

@@ -119,5 +119,4 @@ function createUsers(ids: Ids, shelf: Shelf<UserRow>) {
   };
 }
 
-/** Holds the users of all organizations, and users without an organization. */
 export type Users = ReturnType<typeof createUsers>;

@@ -5,7 +5,7 @@
 import type { Subscription } from '../../platform/request-schemas.ts';
 import type { Ids } from '../shared/seeded-random.ts';
 import type { Channel, ContactRow, ContactStatus, Membership } from '../shared/row-types.ts';
-import { isOlder, type Newest, newestFirst } from './newest-first.ts';
+import { createTable, isOlder, type Newest, newestFirst } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 import { Invalid } from '../../domain/errors.ts';
 
@@ -15,26 +15,23 @@ export function createContacts(
   shelf: Shelf<ContactRow>,
   touchedAt: () => number | undefined = () => undefined,
 ) {
-  const all = newestFirst<ContactRow>();
+  const table = createTable(shelf);
   const listings: Record<ContactStatus, Newest<ContactRow>> = {
     subscribed: newestFirst(),
     unsubscribed: newestFirst(),
     blocked: newestFirst(),
   };
-  const byId = new Map<string, ContactRow>();
   const byEmail = createEmails();
-  let serial = 0;
 
   function put(row: ContactRow): void {
-    serial = Math.max(serial, row.serial);
-    byId.set(row.id, row);
+    table.put(row);
     byEmail.add(row);
-    for (const listing of [all, listings[row.status]]) listing.add(row);
+    listings[row.status].add(row);
   }
 
   return {
     add(contact: NewContact, now: number): ContactRow {
-      const row = toRow(contact, { id: contact.id ?? ids('con'), serial: serial + 1, now });
+      const row = toRow(contact, { id: contact.id ?? ids('con'), serial: table.nextSerial(), now });
       put(row);
       shelf.keep(row);
       return row;
@@ -42,11 +39,10 @@ export function createContacts(
     put,
     remove(row: ContactRow): void {
       byEmail.remove(row);
-      byId.delete(row.id);
-      for (const listing of [all, listings[row.status]]) listing.remove(row);
-      shelf.drop(row.id);
+      listings[row.status].remove(row);
+      table.remove(row);
     },
-    byId: (id: string) => byId.get(id),
+    byId: table.byId,
     /** Finds a contact by email, ignoring case unless `exact`; of several, the one added first. */
     byEmail: (email: string, exact: boolean = false) =>
       byEmail.of(email).find((row) => !exact || row.email === email),
@@ -58,8 +54,7 @@ export function createContacts(
         listings[row.status].remove(row);
         listings[status].add(row);
       }
-      Object.assign(row, fields, { updatedAt: now });
-      shelf.keep(row);
+      table.change(row, fields, now);
     },
     /** Adds a membership, or changes the subscription of an existing one. */
     setMembership(row: ContactRow, channel: Channel, subscription: Subscription): Membership {
@@ -77,20 +72,18 @@ export function createContacts(
       row.updatedAt = touchedAt() ?? row.updatedAt;
       shelf.keep(row);
     },
-    listed: (status?: ContactStatus) => (status === undefined ? all : listings[status]),
+    listed: (status?: ContactStatus) => (status === undefined ? table.listed() : listings[status]),
     /** Returns contacts whose key may hold the text, newest first; undefined for perhaps all. */
     holding: byEmail.holding,
-    rows: () => byId.values(),
+    rows: table.rows,
     clear(): void {
-      byId.clear();
+      table.clear();
       byEmail.clear();
-      for (const listing of [all, ...Object.values(listings)]) listing.clear();
-      serial = 0;
+      for (const listing of Object.values(listings)) listing.clear();
     },
   };
 }
 
-/** All contacts of one organization, by id, by email, and listed by status. */
 export type Contacts = ReturnType<typeof createContacts>;
 
 /** A contact to add, by default as a new one. Times are in milliseconds since the epoch. */
@@ -121,7 +114,6 @@ export function emailKey(email: string): string {
   return email.trim().toLowerCase();
 }
 
-/** Returns the contact's membership in a channel, or undefined if there is none. */
 export function membershipIn(contact: ContactRow, channelId: string): Membership | undefined {
   return contact.memberships.find(({ channel }) => channel.id === channelId);
 }

@@ -1,6 +1,6 @@
 import type { DomainCreateBody } from '../../platform/request-schemas.ts';
 import type { Ids } from '../shared/seeded-random.ts';
-import { newestFirst } from './newest-first.ts';
+import { createTable } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 import type { DomainRow, DnsRecord } from '../shared/row-types.ts';
 import { createHash } from 'node:crypto';
@@ -13,19 +13,9 @@ export interface NewDomain extends DomainCreateBody {
 }
 
 export function createDomains(ids: Ids, shelf: Shelf<DomainRow>) {
-  const all = newestFirst<DomainRow>();
-  const byId = new Map<string, DomainRow>();
-  const byName = new Map<string, DomainRow>();
-  let serial = 0;
-
-  function put(row: DomainRow): void {
-    serial = Math.max(serial, row.serial);
-    byId.set(row.id, row);
-    byName.set(row.domain, row);
-    all.add(row);
-  }
-
+  const table = createTable(shelf);
   return {
+    ...table,
     add(domain: NewDomain, now: number): DomainRow {
       const id = domain.id ?? ids('dom');
       const createdAt = domain.createdAt ?? now;
@@ -40,9 +30,9 @@ export function createDomains(ids: Ids, shelf: Shelf<DomainRow>) {
         isSendingEmailEnabled: domain.sending_email ?? true,
         isReceivingEmailEnabled: domain.receiving_email ?? true,
       };
-      const row: DomainRow = {
+      return table.insert({
         id,
-        serial: serial + 1,
+        serial: table.nextSerial(),
         ...settings,
         status: domain.status ?? 'pending',
         userVerifiedDomain: isActive,
@@ -52,37 +42,16 @@ export function createDomains(ids: Ids, shelf: Shelf<DomainRow>) {
         lastVerifiedAt: createdAt,
         createdAt,
         updatedAt: createdAt,
-      };
-      put(row);
-      shelf.keep(row);
-      return row;
+      });
     },
-    put,
-    remove(row: DomainRow): void {
-      byId.delete(row.id);
-      byName.delete(row.domain);
-      all.remove(row);
-      shelf.drop(row.id);
-    },
-    byId: (id: string) => byId.get(id),
     /** Finds a domain by its name, ignoring case. */
-    byName: (domain: string) => byName.get(domain.toLowerCase()),
-    change(
+    byName: (domain: string) =>
+      [...table.rows()].find((row) => row.domain === domain.toLowerCase()),
+    change: (
       row: DomainRow,
       fields: Partial<Omit<DomainRow, 'id' | 'serial' | 'domain'>>,
       now: number,
-    ): void {
-      Object.assign(row, fields, { updatedAt: now });
-      shelf.keep(row);
-    },
-    listed: () => all,
-    rows: () => byId.values(),
-    clear(): void {
-      byId.clear();
-      byName.clear();
-      all.clear();
-      serial = 0;
-    },
+    ) => table.change(row, fields, now),
   };
 }
 

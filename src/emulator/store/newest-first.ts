@@ -1,4 +1,5 @@
-/** Rows that can be listed, and a listing that always has the newest first. */
+/** Rows that can be listed, a listing that has the newest first, and a table of such rows. */
+import type { Shelf } from './storage.ts';
 
 /** The fields that a row needs to be listed. */
 export interface Dated {
@@ -71,4 +72,44 @@ export function isOlder(one: Dated, other: Dated): boolean {
   return one.createdAt === other.createdAt
     ? one.serial < other.serial
     : one.createdAt < other.createdAt;
+}
+
+/** Creates a table of rows by id, also listed newest first. It marks in the shelf what changes. */
+export function createTable<Row extends Dated & { readonly id: string }>(shelf: Shelf<Row>) {
+  const all = newestFirst<Row>();
+  const byId = new Map<string, Row>();
+  let serial = 0;
+
+  function put(row: Row): void {
+    serial = Math.max(serial, row.serial);
+    byId.set(row.id, row);
+    all.add(row);
+  }
+
+  return {
+    nextSerial: () => serial + 1,
+    insert(row: Row): Row {
+      put(row);
+      shelf.keep(row);
+      return row;
+    },
+    put,
+    remove(row: Row): void {
+      byId.delete(row.id);
+      all.remove(row);
+      shelf.drop(row.id);
+    },
+    byId: (id: string) => byId.get(id),
+    change(row: Row, fields: object, now: number): void {
+      Object.assign(row, fields, { updatedAt: now });
+      shelf.keep(row);
+    },
+    listed: () => all,
+    rows: () => byId.values(),
+    clear(): void {
+      byId.clear();
+      all.clear();
+      serial = 0;
+    },
+  };
 }

@@ -12,7 +12,6 @@ import { createKeys, type Keys } from './api-keys.ts';
 import type { Shelf, Storage, StoredRow } from './storage.ts';
 import { createTemplates, type Templates } from './templates.ts';
 
-/** Holds everything that one organization has on the platform. */
 export interface Organization {
   readonly id: string;
   readonly name: string;
@@ -22,7 +21,7 @@ export interface Organization {
   readonly templates: Templates;
   readonly domains: Domains;
   readonly keys: Keys;
-  readonly outbox: Outbox;
+  readonly outbox: ReturnType<typeof createOutbox>;
   readonly behaviour: PlatformBehaviour;
   /** Returns the platform's time in milliseconds since the epoch. */
   now(): number;
@@ -161,5 +160,3 @@ function createOutbox(shelf: Shelf<SendRow>) {
     },
   };
 }
-
-type Outbox = ReturnType<typeof createOutbox>;

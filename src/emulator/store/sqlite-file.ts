@@ -70,7 +70,6 @@ interface Noted {
   row: object | undefined;
 }
 
-/** Checks a stored row of any kind. */
 const storedRow: z.ZodType<StoredRow> = z.discriminatedUnion('kind', [
   rowOf('draws'),
   rowOf('organization'),

@@ -1,6 +1,6 @@
 import type { TemplateUpdateBody } from '../../platform/request-schemas.ts';
 import type { Ids } from '../shared/seeded-random.ts';
-import { newestFirst } from './newest-first.ts';
+import { createTable } from './newest-first.ts';
 import type { Shelf } from './storage.ts';
 import type { TemplateFields, TemplateRow } from '../shared/row-types.ts';
 
@@ -13,51 +13,23 @@ export interface NewTemplate extends TemplateUpdateBody {
 }
 
 export function createTemplates(ids: Ids, shelf: Shelf<TemplateRow>) {
-  const all = newestFirst<TemplateRow>();
-  const byId = new Map<string, TemplateRow>();
-  let serial = 0;
-
-  function put(row: TemplateRow): void {
-    serial = Math.max(serial, row.serial);
-    byId.set(row.id, row);
-    all.add(row);
-  }
-
+  const table = createTable(shelf);
   return {
+    ...table,
     add(
       { id = ids('tpl'), createdAt, updatedAt, ...fields }: NewTemplate,
       now: number,
     ): TemplateRow {
       const times = { createdAt: createdAt ?? now, updatedAt: updatedAt ?? createdAt ?? now };
-      const row = { ...empty, id, serial: serial + 1, ...times };
-      Object.assign(row, given(fields));
-      put(row);
-      shelf.keep(row);
-      return row;
+      const row = { ...empty, id, serial: table.nextSerial(), ...times };
+      return table.insert(Object.assign(row, given(fields)));
     },
-    put,
-    remove(row: TemplateRow): void {
-      byId.delete(row.id);
-      all.remove(row);
-      shelf.drop(row.id);
-    },
-    byId: (id: string) => byId.get(id),
     /** Overwrites only the given fields. */
-    change(row: TemplateRow, fields: TemplateUpdateBody, now: number): void {
-      Object.assign(row, given(fields), { updatedAt: now });
-      shelf.keep(row);
-    },
-    listed: () => all,
-    rows: () => byId.values(),
-    clear(): void {
-      byId.clear();
-      all.clear();
-      serial = 0;
-    },
+    change: (row: TemplateRow, fields: TemplateUpdateBody, now: number) =>
+      table.change(row, given(fields), now),
   };
 }
 
-/** Holds all templates of one organization, except deleted ones. */
 export type Templates = ReturnType<typeof createTemplates>;
 
 function given(fields: TemplateUpdateBody): TemplateUpdateBody {

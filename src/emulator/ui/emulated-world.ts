@@ -49,7 +49,6 @@ export function createWorld(
     domains: () => show.domains(domains.listed().size),
     keys: show.keys,
     users: show.users,
-    /** Returns all test emails, or the last `count`. */
     outbox: outbox.read,
     /** Returns the requests of all organizations, or the last `count` of them. */
     requests: requests.read,

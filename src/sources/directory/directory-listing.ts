@@ -94,10 +94,11 @@ function partOf(where: string, { size, mtimeMs }: Stats): DirectoryPart {
   return { where, size, mtimeMs };
 }
 
-type Look = { stats: Stats } | { fault: 'gone' | 'broken link' | 'unreadable' };
-
 /** Examines a file and follows links, because a template may be stored elsewhere. */
-async function look(path: string, where: string): Promise<Look> {
+async function look(
+  path: string,
+  where: string,
+): Promise<{ stats: Stats } | { fault: 'gone' | 'broken link' | 'unreadable' }> {
   try {
     return { stats: await stat(join(path, where)) };
   } catch (error) {

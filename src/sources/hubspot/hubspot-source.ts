@@ -34,8 +34,6 @@ import { Unavailable, Invalid } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { quoted, hintsFor } from '../shared/field-suggestions.ts';
 
-type Changed = Certificate | 'lost';
-
 export function hubspotSource(options: HubspotOptions, surroundings: Surroundings): Source {
   const { clock } = surroundings;
   const around = { ...surroundings, pace: createPace() };
@@ -60,7 +58,10 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
         await api.close();
       }
     },
-    async *changes(since, { fields, signal }): AsyncGenerator<SourceRecord[], Changed> {
+    async *changes(
+      since,
+      { fields, signal },
+    ): AsyncGenerator<SourceRecord[], Certificate | 'lost'> {
       const reading = `hubspot-${clock.now()}`;
       const fromMs = Date.parse(since);
       if (Number.isNaN(fromMs)) return 'lost';

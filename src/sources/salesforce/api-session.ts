@@ -27,17 +27,20 @@ export interface ApiQuestion {
 
 export type Session = ReturnType<typeof createSession>;
 
-interface SessionOptions extends Surroundings {
-  options: SalesforceOptions;
-  grants: Grants;
-  signal: AbortSignal;
-}
-
 /** Statuses whose meaning depends on the code in the response. */
 const refusals = [400, 401, 403, 404];
 const mend = { credentials: 'auth', request: 'where' };
 
-export function createSession({ options, grants, signal, ...rest }: SessionOptions) {
+export function createSession({
+  options,
+  grants,
+  signal,
+  ...rest
+}: Surroundings & {
+  options: SalesforceOptions;
+  grants: ReturnType<typeof createGrants>;
+  signal: AbortSignal;
+}) {
   const { timeoutMs, version } = options;
   const base = `/services/data/${pathSegment(version)}`;
   let startedAt: number | undefined;
@@ -87,8 +90,6 @@ const granted = z.object({
   instance_url: z.string().optional(),
 });
 const refused = z.object({ error: z.string(), error_description: z.string().default('') });
-
-type Grants = ReturnType<typeof createGrants>;
 
 /**
  * Manages the token of one organization. A token is kept for as long as it is accepted, because

@@ -128,10 +128,11 @@ export async function standIns(reader: Reader, rows: readonly Row[]): Promise<Ro
   return [...found.values()];
 }
 
-type Way = { chain: Row[] } | { needs: string } | 'lost';
-
 /** Follows a record to the last of its chain. A circle counts as a chain too long. */
-function walk(from: Row, known: ReadonlyMap<string, Row | null>): Way {
+function walk(
+  from: Row,
+  known: ReadonlyMap<string, Row | null>,
+): { chain: Row[] } | { needs: string } | 'lost' {
   const chain = [from];
   for (let at = from; chain.length <= MOST_STEPS;) {
     const contact = at.isConverted ? at.contact : undefined;

@@ -1,5 +1,3 @@
-/** Formats names of columns and fields for messages. */
-
 const LISTED = 30;
 
 /** Returns a name in quotes, on one line and truncated to 60 characters. */

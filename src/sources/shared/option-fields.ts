@@ -1,4 +1,3 @@
-/** Defines options that several sources share. */
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';

@@ -87,13 +87,26 @@ function findColumn(field: string, all: readonly Column[]): Column | undefined {
     .find((column) => column && (column.name === exact || mayNest(column)));
 }
 
-type Statement = ReturnType<typeof createStatement>;
-
 /** Creates a statement under construction, with the values bound to it so far. */
-function createStatement(session: Session) {
+function createStatement(session: Session, { from, columns, at: places }: Relation) {
   const values: Raw[] = [];
-  const bind = (value: Raw, column: Column) => session.place(values.push(value), column);
-  return { values, bind };
+  const columnAt = (at: number): Column => {
+    const column = columns[at];
+    if (!column) throw new Error('a column is read that was not chosen');
+    return column;
+  };
+  const nameAt = (at: number) => session.quote(columnAt(at).name);
+  const bindAt = (at: number, value: Raw) => session.place(values.push(value), columnAt(at));
+  return {
+    nameAt,
+    bindAt,
+    select: `select ${columns.map(({ name }) => session.quote(name)).join(', ')} from ${from}`,
+    changedSince(since: Raw): string {
+      const at = places.updatedAt ?? -1;
+      return `${nameAt(at)} >= ${bindAt(at, since)}`;
+    },
+    rows: async (text: string) => session.rows(text, values),
+  };
 }
 
 export interface Paged {
@@ -116,15 +129,12 @@ export interface Count {
 /** Counts the rows. If the id is the key, duplicates are not counted: the order reveals them. */
 export async function countRows({ session, relation, since }: Paged): Promise<Count> {
   const { from, at } = relation;
-  const key = nameAt(session, relation, at.key);
-  const id = nameAt(session, relation, at.id);
+  const { nameAt, changedSince, rows: read } = createStatement(session, relation);
+  const [key, id] = [nameAt(at.key), nameAt(at.id)];
   const counted = ['count(*)', `count(${key})`];
   if (at.id !== at.key) counted.push(`count(${id})`, `count(distinct ${session.exact(id)})`);
-  const statement = createStatement(session);
-  const where =
-    since === undefined ? '' : `where ${changedSince(session, relation, since, statement)}`;
-  const text = `select ${counted.join(', ')} from ${from} ${where}`;
-  const [row = []] = await session.rows(text, statement.values);
+  const where = since === undefined ? '' : `where ${changedSince(since)}`;
+  const [row = []] = await read(`select ${counted.join(', ')} from ${from} ${where}`);
   const [rows = 0, keys = 0, ids = keys, different = ids] = row.map(Number);
   return { rows, keys, ids, different };
 }
@@ -136,8 +146,7 @@ export async function* readPages(paged: Paged): AsyncGenerator<Raw[][], undefine
   let seen = new Set<string>();
   let last: Raw[] | undefined;
   for (let from: '>=' | '>' = '>='; ;) {
-    const { text, values } = selectPage(paged, last, from, limit);
-    const rows = await session.rows(text, values);
+    const rows = await readPage(paged, last, from, limit);
     const marks = rows.map((row) => row.join('\0'));
     const fresh = rows.filter((_, at) => !seen.has(marks[at] ?? ''));
     if (fresh.length > 0) yield fresh;
@@ -156,12 +165,10 @@ export async function* readPages(paged: Paged): AsyncGenerator<Raw[][], undefine
 /** Returns the rows without a key, which have no position in the order. */
 export async function keylessRows(paged: Paged): Promise<Raw[][]> {
   const { session, relation, since, pageSize } = paged;
-  const statement = createStatement(session);
-  const conditions = [`${nameAt(session, relation, relation.at.key)} is null`];
-  if (since !== undefined) conditions.push(changedSince(session, relation, since, statement));
-  const where = conditions.join(' and ');
-  const text = `${selectFrom(session, relation)} where ${where} limit ${pageSize}`;
-  return session.rows(text, statement.values);
+  const { nameAt, changedSince, select, rows } = createStatement(session, relation);
+  const conditions = [`${nameAt(relation.at.key)} is null`];
+  if (since !== undefined) conditions.push(changedSince(since));
+  return rows(`${select} where ${conditions.join(' and ')} limit ${pageSize}`);
 }
 
 /** Returns the rows whose id equals one of these values. */
@@ -170,66 +177,37 @@ export async function rowsWith(
   relation: Relation,
   values: readonly Raw[],
 ): Promise<Raw[][]> {
-  const column = columnAt(relation, relation.at.id);
-  const statement = createStatement(session);
-  const places = values.map((value) => statement.bind(value, column));
-  const where = `${session.quote(column.name)} in (${places.join(', ')})`;
-  const text = `${selectFrom(session, relation)} where ${where} limit ${MOST_EQUAL}`;
-  return session.rows(text, statement.values);
+  const { id } = relation.at;
+  const { nameAt, bindAt, select, rows } = createStatement(session, relation);
+  const places = values.map((value) => bindAt(id, value));
+  return rows(`${select} where ${nameAt(id)} in (${places.join(', ')}) limit ${MOST_EQUAL}`);
 }
 
 /** Limits how many values can be equal by case or spaces; in practice there are never more. */
 const MOST_EQUAL = 100;
 
-/** Returns the page that begins with the rows equal to the last one (`>=`), or behind them. */
-function selectPage(
+/** Reads the page that begins with the rows equal to the last one (`>=`), or behind them. */
+async function readPage(
   { session, relation, since }: Paged,
   last: readonly Raw[] | undefined,
   from: '>=' | '>',
   limit: number,
-) {
+): Promise<Raw[][]> {
   const { at } = relation;
-  const select = selectFrom(session, relation);
-  const key = nameAt(session, relation, at.key);
-  const statement = createStatement(session);
-  const upTo = (place: number) => statement.bind(last?.[place] ?? null, columnAt(relation, place));
+  const { nameAt, bindAt, changedSince, select, rows } = createStatement(session, relation);
+  const key = nameAt(at.key);
+  const upTo = (place: number) => bindAt(place, last?.[place] ?? null);
   const conditions = [`${key} is not null`];
+  let order = key;
   if (since === undefined || at.updatedAt === undefined) {
     if (last) conditions.push(`${key} ${from} ${upTo(at.key)}`);
-    const text = `${select} where ${conditions.join(' and ')} order by ${key} limit ${limit}`;
-    return { text, values: statement.values };
+  } else {
+    const time = nameAt(at.updatedAt);
+    order = `${time}, ${key}`;
+    if (last) {
+      conditions.push(`${time} >= ${upTo(at.updatedAt)}`);
+      conditions.push(`(${time} > ${upTo(at.updatedAt)} or ${key} ${from} ${upTo(at.key)})`);
+    } else conditions.push(changedSince(since));
   }
-  const time = nameAt(session, relation, at.updatedAt);
-  if (last) {
-    conditions.push(`${time} >= ${upTo(at.updatedAt)}`);
-    conditions.push(`(${time} > ${upTo(at.updatedAt)} or ${key} ${from} ${upTo(at.key)})`);
-  } else conditions.push(changedSince(session, relation, since, statement));
-  const order = `order by ${time}, ${key} limit ${limit}`;
-  const text = `${select} where ${conditions.join(' and ')} ${order}`;
-  return { text, values: statement.values };
-}
-
-function changedSince(
-  session: Session,
-  relation: Relation,
-  since: Raw,
-  statement: Statement,
-): string {
-  const column = columnAt(relation, relation.at.updatedAt ?? -1);
-  return `${session.quote(column.name)} >= ${statement.bind(since, column)}`;
-}
-
-function selectFrom(session: Session, relation: Relation): string {
-  const names = relation.columns.map(({ name }) => session.quote(name));
-  return `select ${names.join(', ')} from ${relation.from}`;
-}
-
-function nameAt(session: Session, relation: Relation, at: number): string {
-  return session.quote(columnAt(relation, at).name);
-}
-
-function columnAt({ columns }: Relation, at: number) {
-  const column = columns[at];
-  if (!column) throw new Error('a column is read that was not chosen');
-  return column;
+  return rows(`${select} where ${conditions.join(' and ')} order by ${order} limit ${limit}`);
 }

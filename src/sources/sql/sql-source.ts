@@ -136,7 +136,10 @@ async function* certified(
   // not by the first fast run.
   const since = changes && (await comparableTime(changes, sinceMs ?? session.now));
   const isWhole = sinceMs === undefined;
-  const cursor = column && cursorAfter(session.now, options, sinceMs);
+  // Earlier than the state that was read by the overlap, for rows that become visible later, but
+  // never before the cursor from which the read continued.
+  const afterMs = Math.max(sinceMs ?? 0, session.now - milliseconds(options.overlap), 0);
+  const cursor = column && cursorsOf(options).at(new Date(afterMs).toISOString());
   if (!isWhole && since === undefined) return { complete: true, reading, cursor };
   const paged = { session, relation, pageSize, since: isWhole ? undefined : since };
   const json = jsonRecords(fields);
@@ -294,16 +297,6 @@ function local(atMs: number, zone: string, digits: number): string {
   const [, sign, hours = '0', minutes = '0'] = /^([+-])(\d\d):(\d\d)$/.exec(zone) ?? [];
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000 * (sign === '-' ? -1 : 1);
   return new Date(atMs + offsetMs).toISOString().replace('T', ' ').slice(0, digits);
-}
-
-/**
- * Returns the cursor after a read. It is earlier than the state that was read by the overlap, so
- * that a row that was written before then but became visible later is read next time. It is never
- * before the cursor from which the read continued.
- */
-function cursorAfter(nowMs: number, options: SqlOptions, sinceMs = 0): string {
-  const atMs = Math.max(sinceMs, nowMs - milliseconds(options.overlap), 0);
-  return cursorsOf(options).at(new Date(atMs).toISOString());
 }
 
 /** Another table or column has other cursors. */

@@ -60,14 +60,6 @@ async function withSession<T>(
   }
 }
 
-// Reads the table of people in a SQLite file, before a configuration names it.
-
-/** The table with the most email addresses. */
-interface TableSample {
-  table: string;
-  rows: { where: string; value: Row }[];
-}
-
 const mostRows = 100_000;
 
 type Row = Record<string, unknown>;
@@ -75,8 +67,11 @@ type Row = Record<string, unknown>;
 const isAddress = (value: unknown): boolean =>
   typeof value === 'string' && /^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(value.trim());
 
-/** Reads at most 100,000 rows. Throws Invalid if no table of the file holds an address. */
-export function sampleSqlite(path: string): TableSample {
+/**
+ * Returns the table of a SQLite file with the most email addresses, and at most 100,000 of its
+ * rows. Throws Invalid if no table holds an address.
+ */
+export function sampleSqlite(path: string) {
   const db = openFile(path);
   try {
     const names = db

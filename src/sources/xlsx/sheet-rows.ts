@@ -251,7 +251,6 @@ function richText() {
     text(found: string) {
       if (isText && !isPhonetic) text += found;
     },
-    /** Returns the text and resets it. */
     take() {
       const taken = text;
       text = '';

@@ -48,7 +48,7 @@ export async function openSheet(place: ZipPlace, name: string | undefined): Prom
 
 interface Book {
   place: ZipPlace;
-  parts: Parts;
+  parts: Awaited<ReturnType<typeof openParts>>;
 }
 
 async function readPart(book: Book, part: string, reader: XmlReader): Promise<void> {
@@ -151,8 +151,6 @@ function chooseSheet(
 
 /** A limit far above the number of sheets, pictures and charts in a workbook. */
 const MOST_PARTS = 20_000;
-
-type Parts = Awaited<ReturnType<typeof openParts>>;
 
 interface ZipPlace {
   /** The name for messages. */

@@ -27,7 +27,6 @@ import { type PlatformView, watched } from './platform-view.ts';
 import { createReadings, type SourceReadings } from './source-readings.ts';
 import { onlyReads } from './transports.ts';
 
-/** What was observed. */
 export interface Original {
   config: Config;
   /** The plan that the observation made. */

@@ -4,14 +4,9 @@
  */
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../../sources/source.ts';
 
-/** One reading that has ended: its batches, and what the source said of it. */
-interface Reading {
-  batches: SourceRecord[][];
-  end: End;
-}
-
 type End = Certificate | 'lost';
-type Keep = Map<string, Reading>;
+/** The readings that have ended: their batches, and what the source said of each. */
+type Keep = Map<string, { batches: SourceRecord[][]; end: End }>;
 
 /** Waits for real work, during which no virtual time passes. */
 type Hold = <T>(real: Promise<T>) => Promise<T>;

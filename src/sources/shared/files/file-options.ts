@@ -1,4 +1,3 @@
-/** Defines the options of a file: its location, and how to read it from there. */
 import { z } from 'zod';
 import { fault, issueOf } from '../../../domain/schema-fault.ts';
 import { placeOf } from '../../../domain/values/config-file.ts';

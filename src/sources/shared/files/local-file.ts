@@ -134,7 +134,6 @@ export function localFile(path: string, clock: Clock) {
         handle,
         size: before.size,
         reading: readingOf(before),
-        /** Returns a flaw if the file is no longer the same. */
         async flaws(): Promise<Flaw[]> {
           const states = [handle.stat(), stat(path)].map((one) => one.catch(() => undefined));
           const after = await Promise.all(states);

@@ -6,8 +6,6 @@
 import { Invalid, isExpected, type ProblemCode, Unavailable } from '../../../domain/errors.ts';
 import { quoted } from '../../shared/field-suggestions.ts';
 
-type Verdict = [codes: RegExp, what: string, fix?: string, code?: ProblemCode];
-
 const ACCESS = 'database-access';
 const SLOW = 'raise timeoutMs of the source, or have an index made for key and updatedAt';
 
@@ -16,7 +14,7 @@ const SLOW = 'raise timeoutMs of the source, or have an index made for key and u
  * without a fix may resolve itself. 'database-access' means that the address or the credentials are
  * wrong, regardless of the query.
  */
-const verdicts: readonly Verdict[] = [
+const verdicts: readonly [codes: RegExp, what: string, fix?: string, code?: ProblemCode][] = [
   [
     /^(1044|1142|1143|1227|1370|42501)$/,
     'does not permit to read this',
