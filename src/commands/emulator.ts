@@ -55,11 +55,9 @@ export function options(command: Command): void {
     .option('--json', 'print one JSON document');
 }
 
-const named = algorithms.map(({ name, line }) => ({ text: name, line }));
-
 export const help = `
 Algorithms:
-${helpList(named)}
+${helpList(algorithms)}
 
 Quirks, seen on real platforms; several compose:
 ${helpList(spellings())}
@@ -67,72 +65,26 @@ ${faultsHelp()}`;
 
 /** Returns the part of a help that lists the faults. */
 export function faultsHelp(): string {
-  const faults = faultKinds.map(({ name, line }) => ({ text: name, line }));
   const title = 'Faults, each with a rate from 0 to 1 (default 1) and a route (default all):';
-  return `\n${title}\n${helpList(faults)}`;
+  return `\n${title}\n${helpList(faultKinds)}`;
 }
 
-function helpList(rows: readonly { text: string; line: string }[]): string {
-  const width = Math.max(...rows.map(({ text }) => text.length));
-  return rows.map(({ text, line }) => `  ${text.padEnd(width)}  ${line}`).join('\n');
+function helpList(rows: readonly { name: string; line: string }[]): string {
+  const width = Math.max(...rows.map(({ name }) => name.length));
+  return rows.map(({ name, line }) => `  ${name.padEnd(width)}  ${line}`).join('\n');
 }
 
-/**
- * Runs the emulator until the process is asked to stop. That is not a failure, so the exit code is
- * 0.
- */
+/** Runs the emulator until the process is asked to stop, which is not a failure. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const port = parseWhole('--port', flags.port, 65_535);
   const emulator = openEmulator(flags, shell);
   try {
     const { url, close } = await serveAt(emulator, port);
-    if (flags.json) {
-      const { apiKey, world } = emulator;
-      const organizations = emulator.organizations().map((id) => {
-        const { apiKey, world } = emulator.player(id);
-        return { id, apiKey, channels: world.channels(), session: world.users()[0]?.session };
-      });
-      const sessions = { member: world.users()[0]?.session, guest: emulator.guest() };
-      const channels = world.channels();
-      const firstLoad = firstLoadOf(emulator);
-      shell.print(JSON.stringify({ url, apiKey, channels, sessions, organizations, firstLoad }));
-    } else {
-      const { apiKey, world, organizations } = emulator;
-      const channels = world.channels();
-      const width = Math.max(...channels.map(({ id }) => id.length));
-      const others = organizations().length - 1;
-      const { people, ms } = firstLoadOf(emulator);
-      const time = ms === 0 ? 'a few seconds' : `about ${lasting(ms)}`;
-      const faster =
-        ms > longMs ? '; start with --limit contacts.enrol=1000/60 to make it shorter' : '';
-      const place = flags.data ? `in ${flags.data}` : 'in memory';
-      const lines = [
-        `The emulator runs at ${url}, ${place}, until it is stopped (Ctrl+C).`,
-        '',
-        `API key   ${apiKey}`,
-        ...channels.map(
-          ({ id, name }, index) =>
-            `${index ? '        ' : 'Channels'}  ${id.padEnd(width)}  ${name}`,
-        ),
-        ...(others > 0 ? [`Besides   organizations: ${others} more; --json names their keys`] : []),
-        '',
-        `A first load of ${withCommas(people)} people takes ${time} for each channel under ` +
-          `these limits${faster}.`,
-        '',
-        'Paste this into another terminal to use it:',
-        '',
-        `export PLATFORM_URL=${url}`,
-        `export PLATFORM_API_KEY=${apiKey}`,
-        'curl -H "x-api-key: $PLATFORM_API_KEY" "$PLATFORM_URL/api/contacts/list"',
-        '',
-        `The API, to be read:   ${url}/docs`,
-        `All one can play with: curl ${url}/_emulator/`,
-        `What happened so far:  curl ${url}/_emulator/state`,
-        `Somebody signs up:     curl -d '{"email":"ann@example.org"}' ${url}/_emulator/sign-up`,
-      ];
-      for (const line of lines) shell.print(line);
-    }
+    const lines = flags.json
+      ? [JSON.stringify(startDocument(emulator, url))]
+      : startLines(emulator, url, flags.data);
+    for (const line of lines) shell.print(line);
     await stopped(shell.stop);
     await close();
   } finally {
@@ -148,24 +100,13 @@ function openEmulator(flags: Flags, shell: Shell): Emulator {
   if (apiKey !== undefined && !/^[\w.~-]+$/.test(apiKey)) {
     throw new Invalid('--key: use letters, digits and . _ ~ - only');
   }
-  const channels = (flags.channel ?? (seedFile ? [] : defaultChannels)).map((text) => {
-    const [, id, name, byDefault] =
-      /^([\w.~-]+)(?:=(.+?))?(?::(opt_in|opt_out))?$/.exec(text) ?? [];
-    if (id === undefined) {
-      throw new Invalid(`--channel "${text}": write id or id=Name, as ch_news=Newsletter`);
-    }
-    return { id, name: name ?? id, subscription: subscription.optional().parse(byDefault) };
-  });
+  const channels = (flags.channel ?? (seedFile ? [] : defaultChannels)).map(parseChannel);
   const storage = flags.data === undefined ? undefined : openFile(flags.data);
   const arranges = flags.seedFile !== undefined || flags.channel !== undefined;
   try {
     if (arranges && storage && storage.load().length > 0) {
-      shell.note(
-        renderProblem({
-          reason: `${flags.data} holds a world already`,
-          fix: '--seed-file and --channel are not looked at',
-        }),
-      );
+      const reason = `${flags.data} holds a world already`;
+      shell.note(renderProblem({ reason, fix: '--seed-file and --channel are not looked at' }));
     }
     const clock = { now: Date.now, monotonic: () => performance.now() };
     const { limit: limits, algorithm, quirk: quirks, fault: faults } = flags;
@@ -175,6 +116,14 @@ function openEmulator(flags: Flags, shell: Shell): Emulator {
     storage?.close();
     throw error;
   }
+}
+
+function parseChannel(text: string) {
+  const [, id, name, byDefault] = /^([\w.~-]+)(?:=(.+?))?(?::(opt_in|opt_out))?$/.exec(text) ?? [];
+  if (id === undefined) {
+    throw new Invalid(`--channel "${text}": write id or id=Name, as ch_news=Newsletter`);
+  }
+  return { id, name: name ?? id, subscription: subscription.optional().parse(byDefault) };
 }
 
 function readSeedFile(path: string | undefined): SeedFile | undefined {
@@ -189,9 +138,60 @@ function readSeedFile(path: string | undefined): SeedFile | undefined {
   }
 }
 
+/**
+ * Returns all keys. `sessions` contains values of the cookie *.session_token: one of a member of
+ * the first organization, and one of a user without an organization.
+ */
+function startDocument(emulator: Emulator, url: string) {
+  const { apiKey, world } = emulator;
+  const organizations = emulator.organizations().map((id) => {
+    const { apiKey, world } = emulator.player(id);
+    return { id, apiKey, channels: world.channels(), session: world.users()[0]?.session };
+  });
+  const sessions = { member: world.users()[0]?.session, guest: emulator.guest() };
+  const channels = world.channels();
+  return { url, apiKey, channels, sessions, organizations, firstLoad: firstLoadOf(emulator) };
+}
+
+function startLines(emulator: Emulator, url: string, data: string | undefined): string[] {
+  const { apiKey, world, organizations } = emulator;
+  const channels = world.channels();
+  const width = Math.max(...channels.map(({ id }) => id.length));
+  const others = organizations().length - 1;
+  const { people, ms } = firstLoadOf(emulator);
+  const time = ms === 0 ? 'a few seconds' : `about ${lasting(ms)}`;
+  const faster =
+    ms > longMs ? '; start with --limit contacts.enrol=1000/60 to make it shorter' : '';
+  const place = data ? `in ${data}` : 'in memory';
+  return [
+    `The emulator runs at ${url}, ${place}, until it is stopped (Ctrl+C).`,
+    '',
+    `API key   ${apiKey}`,
+    ...channels.map(
+      ({ id, name }, index) => `${index ? '        ' : 'Channels'}  ${id.padEnd(width)}  ${name}`,
+    ),
+    ...(others > 0 ? [`Besides   organizations: ${others} more; --json names their keys`] : []),
+    '',
+    `A first load of ${withCommas(people)} people takes ${time} for each channel under ` +
+      `these limits${faster}.`,
+    '',
+    'Paste this into another terminal to use it:',
+    '',
+    `export PLATFORM_URL=${url}`,
+    `export PLATFORM_API_KEY=${apiKey}`,
+    'curl -H "x-api-key: $PLATFORM_API_KEY" "$PLATFORM_URL/api/contacts/list"',
+    '',
+    `The API, to be read:   ${url}/docs`,
+    `All one can play with: curl ${url}/_emulator/`,
+    `What happened so far:  curl ${url}/_emulator/state`,
+    `Somebody signs up:     curl -d '{"email":"ann@example.org"}' ${url}/_emulator/sign-up`,
+  ];
+}
+
 /** The share of a limit that a mirror leaves to other programs by default (platform.reserve). */
 const reserve = 0.1;
 const tried = 1000;
+/** A first load that takes longer than this is worth a hint. */
 const longMs = 2 * 60_000;
 
 /** Returns how long the enrolment of a thousand people in one channel takes under the limits. */

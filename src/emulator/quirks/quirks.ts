@@ -451,7 +451,7 @@ export function createQuirks(texts: readonly string[]): Required<Quirk> {
     texts.map((text) => {
       const [name = '', ...given] = text.split('=');
       const entry = quirks.find((one) => one.name === name);
-      const known = spellings().map((one) => one.text);
+      const known = spellings().map((one) => one.name);
       if (!entry) throw new Invalid(`quirk "${text}" is not known: use ${known.join(', ')}`);
       if (texts.filter((other) => other.split('=')[0] === name).length > 1) {
         throw new Invalid(`quirk "${name}" is given twice: choose one`);
@@ -490,9 +490,9 @@ export function createQuirks(texts: readonly string[]): Required<Quirk> {
 }
 
 /** Returns every quirk as the command line spells it: `headers=reset|none|none-templates`. */
-export function spellings(): { text: string; line: string }[] {
+export function spellings(): { name: string; line: string }[] {
   return quirks.map(({ name, values, line }) => ({
-    text: values ? `${name}=${values.join('|')}` : name,
+    name: values ? `${name}=${values.join('|')}` : name,
     line,
   }));
 }
