@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
-import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { problemCauses } from '../domain/problem-causes.ts';
 import { shownValue } from '../domain/unknown-words.ts';
@@ -15,17 +14,10 @@ import {
   standingProblems,
 } from '../views/lookup/standing-problems.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
-import { driftGroups, driftSection, type OtherChannel } from '../views/lookup/drift-groups.ts';
-import type { Mirror } from '../engine/context/mirror-context.ts';
-import { assemble } from '../compose/assemble-mirror.ts';
-import { outletsOf } from '../compose/progress/progress-line.ts';
-import { codeOfStop, exitCode } from '../compose/output/exit-codes.ts';
-import { operatorName } from '../compose/output/operator-name.ts';
-import { type QuietFlags, verboseOptions } from '../compose/output/verbosity.ts';
-import { followRun } from '../app/run/follow-run.ts';
-import { runNow } from '../app/run/run-command.ts';
-import { hushed } from '../app/run/run-log.ts';
-import { look, type LookFlags, namingOptions, print } from '../app/snapshot-command.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
+import { verboseOptions } from '../compose/output/verbosity.ts';
+import { type DriftFlags, printDrift } from '../app/run/drift-command.ts';
+import { look, namingOptions } from '../app/snapshot-command.ts';
 import { writeLines } from '../compose/output/write-export.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { csvLines } from '../compose/output/csv-text.ts';
@@ -33,12 +25,10 @@ import { counted } from '../domain/values/counted.ts';
 import { instant } from '../compose/output/format-values.ts';
 import { classWords, problemsSection, shownGroups } from '../views/lookup/problem-groups.ts';
 
-interface Flags extends LookFlags, QuietFlags {
+interface Flags extends DriftFlags {
   csv?: string;
   class?: string;
-  all?: true;
   drift?: true;
-  exitCode?: true;
 }
 
 const mostListed = 100;
@@ -48,7 +38,7 @@ export function options(command: Command): void {
   verboseOptions(namingOptions(command))
     .addOption(drift.conflicts(['class', 'csv']))
     .option('--class <class>', 'only rejected, invalid, conflict or held (awaiting approval) ones')
-    .option('--all', 'list every record as well')
+    .option('--all', 'list every record as well; with --drift, all of a cause, not three')
     .option('--exit-code', `exit ${exitCode('changes')} when anything is listed`)
     .option('--csv <file>', 'write a line for each record to this file; nothing is overwritten');
 }
@@ -155,86 +145,21 @@ function values(found: readonly ProblemGroup[], addresses: boolean) {
   };
 }
 
-/** The columns of the CSV, in the order of the fields of a row. */
-const csvColumns = 'class kind cause key crm_ids place part value reason fix since'.split(' ');
+const csvColumns = [
+  ...(['class', 'kind', 'cause', 'key', 'crm_ids', 'place'] as const),
+  ...(['part', 'value', 'reason', 'fix', 'since'] as const),
+];
 
 /**
  * Writes the CSV. It may be passed on, so it holds addresses only if they are asked for. Throws
  * Invalid if the file exists.
  */
 function writeCsv(path: string, sight: Sight, { addresses = false }: { addresses?: boolean }) {
-  const rows = rowsOf(sight, addresses);
-  const cells = rows.map((row) =>
-    Object.values({ ...row, crmIds: row.crmIds.join(' ') }).map((value) => value ?? ''),
-  );
-  const lines = csvLines([csvColumns, ...cells], { spreadsheet: true });
-  writeLines(
-    path,
-    lines.map((line) => `${line}\r`),
-  );
-  return { path, records: rows.length };
-}
-
-/** Lists what differs on the platform and is not mended. */
-async function printDrift(flags: Flags, own: Shell): Promise<number> {
-  const config = loadConfig(flags.config, own.env);
-  const shell = hushed(own, flags, false);
-  const { mirror, close } = await assemble(config, shell, { writes: false });
-  const channels = new Map<string, OtherChannel>();
-  const followed = followRun(flags.quiet ? { ...shell, note: () => undefined } : shell, mirror, {
-    config,
-    mode: 'full',
-    firstLoad: false,
-    writes: false,
-    isForAll: true,
-    outlets: outletsOf(shell),
+  const cells = rowsOf(sight, addresses).map(({ crmIds, ...row }) => {
+    const named = { ...row, crm_ids: crmIds.join(' ') };
+    return csvColumns.map((column) => named[column] ?? '');
   });
-  try {
-    const summary = await runNow(countingChannels(mirror, channels), shell, {
-      mode: 'full',
-      because: ['asked'],
-      writes: false,
-      only: undefined,
-      by: { by: 'command', name: operatorName(shell) },
-      progress: followed.progress,
-    });
-    const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
-    const most = flags.all ? Number.MAX_SAFE_INTEGER : 3;
-    const sides = { mirror, summary, channels: [...channels.values()], names, most };
-    const groups = driftGroups(sides);
-    const { certificate, reasons, status } = summary;
-    const document = { mirror: config.mirror, status, certificate, reasons, groups };
-    const isRead = status !== 'failed' && status !== 'interrupted';
-    const sections = isRead ? [driftSection(config.mirror, groups)] : [];
-    print({ document, sections }, flags, shell);
-    if (!isRead) {
-      for (const reason of reasons) shell.note(`crm-mirror: ${reason}`);
-      return status === 'interrupted' ? codeOfStop(shell.stop.reason) : exitCode('failed');
-    }
-    return flags.exitCode && groups.length > 0 ? exitCode('changes') : exitCode('done');
-  } finally {
-    followed.close();
-    await close();
-  }
-}
-
-function countingChannels(mirror: Mirror, channels: Map<string, OtherChannel>): Mirror {
-  const [firstLimit] = mirror.pageSizes;
-  const parts = mirror.parts.map((part) => ({
-    ...part,
-    type: {
-      ...part.type,
-      async list(page: { page: number; limit: number }, signal: AbortSignal) {
-        const found = await part.type.list(page, signal);
-        // Later passes show the same people again.
-        if (page.limit !== firstLimit) return found;
-        for (const { id, name } of found.others ?? []) {
-          const one = channels.get(id) ?? { id, name, count: 0 };
-          channels.set(id, { ...one, count: one.count + 1 });
-        }
-        return found;
-      },
-    },
-  }));
-  return { ...mirror, parts };
+  const lines = csvLines([csvColumns, ...cells], { spreadsheet: true }).map((line) => `${line}\r`);
+  writeLines(path, lines);
+  return { path, records: cells.length };
 }
