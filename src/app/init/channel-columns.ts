@@ -33,6 +33,11 @@ export function isHubspotOptOut(name: string): boolean {
   return /^(properties\.)?hs_email_optout(_\d+)?$/.test(name);
 }
 
+/** HubSpot has an opt-out for each subscription type; its own column covers all of them. */
+export function isOfHubspot({ name }: Column): boolean {
+  return /^(properties\.)?hs_/.test(name);
+}
+
 /** Returns the column that the user names for a channel. Throws Undecided if it is ambiguous. */
 export function channelColumn(column: Column, choices: ChannelChoices): ChannelColumn {
   const { name } = column;

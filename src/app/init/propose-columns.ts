@@ -4,7 +4,6 @@
  * none that may be an opt-out is left out silently.
  */
 import { Invalid } from '../../domain/errors.ts';
-import { plain } from '../../domain/name-terms.ts';
 import {
   isAboutOtherWays,
   isNamedLikeOptOut,
@@ -18,7 +17,6 @@ import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions
 import {
   countsOf,
   mostCounted,
-  holdsDates,
   type Chosen,
   isUnreadable,
   looksLikeFlag,
@@ -26,7 +24,6 @@ import {
   isFlagWord,
   refuses,
   saysOptOut,
-  mayBeOptOut,
   isTextOfEach,
 } from './column-words.ts';
 import {
@@ -34,12 +31,14 @@ import {
   type ChannelColumn,
   channelColumn,
   isHubspotOptOut,
+  isOfHubspot,
   matchChannels,
   refuseStray,
 } from './channel-columns.ts';
 import { columnsIn } from './column-flags.ts';
 import { denialAnswer, optOutAnswer, placeholder, unreadable } from './opt-out-answer.ts';
 import type { PlatformChannel } from './platform-channels.ts';
+import { addressAsId, chooseEmail, chooseId, deletionColumns } from './recognize-columns.ts';
 import {
   type Column,
   type Role,
@@ -48,17 +47,12 @@ import {
   type FlagAnswer,
   Undecided,
 } from './sample/sample.ts';
-import { counted, withCommas } from '../../domain/values/counted.ts';
+import { type FlagChoices, openFlags, type Unused, unusedOf } from './unused-columns.ts';
 
 /** What the user has said; everything else is proposed. */
-export interface Choices extends ChannelChoices {
+export interface Choices extends ChannelChoices, FlagChoices {
   id?: string | undefined;
   email?: string | undefined;
-  /** false: no column, whatever is recognized. */
-  unsubscribed?: readonly string[] | false | undefined;
-  deleted?: string | false | undefined;
-  /** Columns that are named or look like an opt-out, and are none. */
-  unused: readonly string[];
   /** The channels that the platform is known to have. */
   platform: readonly PlatformChannel[];
 }
@@ -83,6 +77,7 @@ export interface Proposal {
 export function propose(given: Sample, asGiven: Choices): Proposal {
   const { columns } = given;
   const choices = withNames(asGiven, columns);
+  // Each step chooses from what the steps before it left. First, who a record is about.
   const email = statedColumn(given, 'email', choices) ?? asProposed(chooseEmail(given));
   const undecided: Undecided[] = [];
   const attempt = <T>(decide: () => T): T | undefined => {
@@ -98,6 +93,7 @@ export function propose(given: Sample, asGiven: Choices): Proposal {
     () => statedColumn(given, 'id', choices) ?? asProposed(chooseId(given, email.column)),
   );
   if (id?.column === email.column) id.why ??= `as you said; ${addressAsId}`;
+  // Who said no.
   const named = choices.channels.map(({ column }) => column);
   const taken = [id, email].map((one) => one?.column.name);
   const standard = given.standard?.unsubscribed;
@@ -108,24 +104,27 @@ export function propose(given: Sample, asGiven: Choices): Proposal {
   const sample = { ...given, columns: open };
   const unsubscribed = optOutsOf(sample, choices);
   for (const one of unsubscribed) attempt(() => refuseUnreadable(one, 'unsubscribed', choices));
+  // Who is gone. A column that is named like both is an opt-out.
   const optOuts = unsubscribed.map(({ column }) => column);
   const rest = open.filter((column) => !optOuts.includes(column));
-  const gone = goneAmong({ ...sample, columns: rest }, choices);
-  const deleted = attempt(() => deletedOf(gone, choices));
-  const free = rest.filter((column) => !gone.some((one) => one.column === column));
+  const deletions = chooseDeletions({ ...sample, columns: rest }, choices);
+  const deleted = attempt(() => deletedOf(deletions, choices));
+  const free = rest.filter((column) => !deletions.some((one) => one.column === column));
+  // Who said yes, and to what.
   const channels = attempt(() => channelsOf(columns, free, choices, attempt));
   const used = [...named, ...(channels ?? []).map(({ column }) => column.name)];
-  const others = free.filter(({ name }) => !used.includes(name));
+  // Flags that are left over are asked about, once it is known that none is a consent.
+  const leftOver = free.filter(({ name }) => !used.includes(name));
   if (channels) {
     refuseStray(choices, used);
-    const flags = openFlags(others, given, choices);
+    const flags = openFlags(leftOver, given, choices);
     undecided.push(...flags.map((column) => undecidedFlag(column, { flags, given, choices })));
   }
   const [first, ...more] = undecided;
   if (first) throw first.with(more);
   if (!id || !channels) throw new Error('nothing is undecided, and something is missing');
   const without = choices.platform.filter((one) => !channels.some(({ id }) => id === one.id));
-  const unused = unusedOf(others, given.records);
+  const unused = unusedOf(leftOver, given.records);
   return { id, email, channels, without, unsubscribed, deleted, unused };
 }
 
@@ -199,14 +198,13 @@ function statedColumn(
   choices: Choices,
 ): Chosen | undefined {
   const name = choices[role];
-  if (name !== undefined && name !== false) {
+  if (name === false) return undefined;
+  if (name !== undefined) {
     const column = columnNamed(columns, name, `--${role} …`);
     return { column, why: undefined, words: {}, unknown: [] };
   }
   const own = columns.find((column) => column.name === standard?.[role]);
-  return own && name !== false
-    ? asProposed({ column: own, why: "it is the CRM's own" })
-    : undefined;
+  return own && asProposed({ column: own, why: "it is the CRM's own" });
 }
 
 /**
@@ -219,10 +217,10 @@ function optOutsOf(sample: Sample, choices: Choices): Chosen[] {
   const { columns, standard, records } = sample;
   const { unsubscribed, unused, deleted, words } = choices;
   if (unsubscribed === false) return [];
-  const gone = goneAmong(sample, choices).map(({ column }) => column.name);
+  const deletions = chooseDeletions(sample, choices).map(({ column }) => column.name);
   const isFree = (name: string) => name !== deleted && !unused.includes(name);
   const byWords = [...words].flatMap(([name, { yes, no }]) => {
-    return (yes ?? no) && isFree(name) && !gone.includes(name) ? [name] : [];
+    return (yes ?? no) && isFree(name) && !deletions.includes(name) ? [name] : [];
   });
   const isNamed = (name: string) => unsubscribed?.includes(name) || byWords.includes(name);
   const named = columns.filter(({ name }) => isNamed(name));
@@ -230,7 +228,7 @@ function optOutsOf(sample: Sample, choices: Choices): Chosen[] {
   const ofCrm = open.find(({ name }) => name === standard?.unsubscribed);
   const own = ofCrm && !named.includes(ofCrm) ? [ofCrm] : [];
   const others = open.filter(
-    (column) => ![...named, ...own].includes(column) && !isOfHubspot(column, ofCrm),
+    (column) => ![...named, ...own].includes(column) && !(ofCrm && isOfHubspot(column)),
   );
   const alike = others.filter(
     (column) => isNamedLikeOptOut(column.name) && !isTextOfEach(column, records),
@@ -248,11 +246,11 @@ function optOutsOf(sample: Sample, choices: Choices): Chosen[] {
   return [read(reason, 'named like the reason of an opt-out; all its values are known')];
 }
 
-/**
- * Returns the column of deletions: the one that the user or the CRM names, or all whose names say
- * it.
- */
-function goneAmong(sample: Sample, choices: Choices): Chosen[] {
+const allKnown = 'named like an opt-out; all its values are known';
+const allEmpty = 'named like an opt-out; it is empty in all records';
+
+/** Returns the deletions: the column that the user or the CRM names, or all named like one. */
+function chooseDeletions(sample: Sample, choices: Choices): Chosen[] {
   const { deleted, unused, words } = choices;
   if (deleted === false) return [];
   const stated = statedColumn(sample, 'deleted', choices);
@@ -338,168 +336,20 @@ function noChannel(
 ): Undecided {
   const names = likely.map(({ name }) => name);
   const [first = 'COLUMN'] = names;
-  const [channel, ...more] = platform;
-  const flag = `--channel ${quoted(`${channel?.id ?? 'ID'}=${first}`)}`;
-  const others = [channel, ...more].flatMap((one) => (one ? `${one.id} (${one.name})` : []));
-  const where =
-    channel === undefined
-      ? 'with the id of the channel on the platform for ID'
-      : `or another of its channels: ${others.join(', ')}`;
-  const list = quoted(`${channel?.id ?? 'ID'}=${optOut?.name}`);
+  const [channel] = platform;
+  const id = channel?.id ?? 'ID';
+  const flag = `--channel ${quoted(`${id}=${first}`)}`;
+  const others = platform.map((one) => `${one.id} (${one.name})`);
+  const where = channel
+    ? `or another of its channels: ${others.join(', ')}`
+    : 'with the id of the channel on the platform for ID';
+  const list = quoted(`${id}=${optOut?.name}`);
   const everybody = optOut
     ? `; if no column holds a consent, --channel ${list} --else-in ${quoted(optOut.name)}, which opts in everybody who has not objected there`
     : '';
   return new Undecided('it is not said which column holds the consent to which channel', {
     fix: `add ${flag}, ${where}; columns that may hold a consent: ${listed(names)}${everybody}`,
     question: { about: 'channels', among: names },
-    answer: {
-      channel: `${channel?.id ?? 'ID'}=COLUMN`,
-      states: 'COLUMN holds the consent to this channel',
-    },
+    answer: { channel: `${id}=COLUMN`, states: 'COLUMN holds the consent to this channel' },
   });
-}
-
-interface Found {
-  column: Column;
-  why: string;
-}
-
-/** Returns the column of email addresses. Throws Invalid if there is none, or more than one. */
-function chooseEmail({ columns, records }: Sample): Found {
-  const found = columns
-    .filter(({ addresses, filled }) => addresses * 2 > filled && addresses * 4 > records)
-    .toSorted((a, b) => b.addresses - a.addresses);
-  const [first] = found;
-  if (!first) {
-    const names = listed(columns.map(({ name }) => name));
-    throw new Undecided('no column holds an email address in most of its records', {
-      fix: `name it: --email COLUMN; columns found: ${names}`,
-      question: { about: 'email', among: [] },
-      answer: { email: 'COLUMN', states: 'COLUMN is the address' },
-    });
-  }
-  const rivals = found.filter(({ addresses }) => addresses * 10 > first.addresses * 9);
-  const byName = rivals.filter(({ name }) => /mail|adress/i.test(name));
-  const [chosen, second] = byName.length > 0 ? byName : rivals;
-  if (!chosen || second) {
-    const names = rivals.map(({ name }) => name);
-    throw new Undecided(`the columns ${names.map(quoted).join(', ')} hold email addresses`, {
-      fix: 'name one: --email COLUMN',
-      question: { about: 'email', among: names },
-      answer: { email: 'COLUMN', states: 'COLUMN is the address' },
-    });
-  }
-  return {
-    column: chosen,
-    why: `an address in ${withCommas(chosen.addresses)} of ${counted(records, 'record')}`,
-  };
-}
-
-const idNames = [
-  /^(id|uuid|guid|record id|contact id|customer id)$/i,
-  /(^|[^a-z])id$|[a-z]Id$|_id$/,
-  /(nr|no|nummer|number|num|key)\.?$/i,
-];
-const otherNumbers = /tel|phone|fax|mobil|plz|zip|post|haus/i;
-
-/**
- * Returns the column of ids, or that of the addresses if each of them is there once. Throws
- * Undecided if neither will do.
- */
-function chooseId({ columns, records }: Sample, email: Column): Found {
-  const able = columns.filter(({ name, filled, values, addresses, isList }) => {
-    const isUnique = values.length * 10 >= filled * 9;
-    return (
-      isUnique &&
-      filled * 5 >= records * 4 &&
-      addresses === 0 &&
-      !isList &&
-      !otherNumbers.test(name)
-    );
-  });
-  for (const form of idNames) {
-    const [first] = able
-      .filter(({ name }) => form.test(name))
-      .toSorted((a, b) => b.values.length - a.values.length);
-    if (!first) continue;
-    const why = `named like an id; ${withCommas(first.values.length)} different in ${counted(records, 'record')}`;
-    return { column: first, why };
-  }
-  if (email.filled > 0 && email.values.length === email.filled) {
-    const why = 'no column is an id, and no address is there twice';
-    return { column: email, why: `${why}; ${addressAsId}` };
-  }
-  const names = listed(columns.map(({ name }) => name));
-  throw new Undecided('no column is recognized as the stable id of a record', {
-    fix: `name it: --id COLUMN (the address, if there is no other); columns found: ${names}`,
-    question: { about: 'id', among: able.map(({ name }) => name) },
-    answer: { id: 'COLUMN', states: 'COLUMN is the stable id of a record' },
-  });
-}
-
-const addressAsId = 'a changed address then counts as one person gone and a new one';
-
-const deletedNames =
-  /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin|anulad|borrad|cancellat/i;
-/** Columns about other ways to reach a person, or about why a person opted out. */
-const aboutOtherMail = /sms|fax|phone|telefon|whatsapp|reason|grund|campaign|comment|source/i;
-
-/** Returns the columns that are named like a deletion flag; columns without values are not. */
-function deletionColumns(columns: readonly Column[]): Column[] {
-  return columns.filter(
-    ({ name, filled }) => filled > 0 && deletedNames.test(name) && !aboutOtherMail.test(name),
-  );
-}
-
-interface Unused {
-  /** Columns that are named like an opt-out or a deletion. */
-  named: readonly Column[];
-  /** Dates with gaps, then flags and columns with few values, then other dates. */
-  likely: readonly Column[];
-  /** The number of all others. */
-  others: number;
-}
-
-/**
- * Returns the columns that look like flags and of which nothing is known: neither their names nor
- * the user say what they are about.
- */
-function openFlags(
-  columns: readonly Column[],
-  { records, standard }: Sample,
-  { unsubscribed, deleted, unused }: Choices,
-): Column[] {
-  if (unsubscribed === false) return [];
-  return columns.filter((column) => {
-    if (unused.includes(column.name)) return false;
-    const saysNoMail = (value: Value): boolean =>
-      saysOptOut(value) && /mail|mejl|newsletter|marketing/.test(plain(value.text));
-    if (isAboutOtherWays(column.name) && !column.values.some(saysNoMail)) return false;
-    if (deleted === false && namedLike(column.name) === 'deletion') return false;
-    if (isOfHubspot(column, standard)) return false;
-    return mayBeOptOut(column, records);
-  });
-}
-
-function unusedOf(columns: readonly Column[], records: number): Unused {
-  const order = ['opt-out', 'reason', 'other', 'deletion'] as const;
-  const named = order.flatMap((one) => columns.filter(({ name }) => namedLike(name) === one));
-  const filled = columns.filter((column) => column.filled > 0 && !named.includes(column));
-  const dates = filled.filter(holdsDates);
-  const some = dates.filter((column) => column.filled < records);
-  const isShort = ({ values, filled: n }: Column): boolean =>
-    values.length <= few && values.length * 2 <= n;
-  const flags = filled.filter((column) => looksLikeFlag(column) || isShort(column));
-  const likely = [...new Set([...some, ...flags.filter((one) => !dates.includes(one)), ...dates])];
-  return { named, likely, others: columns.length - named.length - likely.length };
-}
-
-const few = 6;
-
-const allKnown = 'named like an opt-out; all its values are known';
-const allEmpty = 'named like an opt-out; it is empty in all records';
-
-/** HubSpot has an opt-out for each subscription type; its own column covers all of them. */
-function isOfHubspot({ name }: Column, standard: unknown): boolean {
-  return standard !== undefined && /^(properties\.)?hs_/.test(name);
 }
