@@ -28,8 +28,8 @@ export const parts = {
       return exitCode('done');
     },
   },
-  /** Prints the candidates for the last word. */
-  words: {
+  /** The hidden command `complete`, which the printed script calls to complete the last word. */
+  complete: {
     options: (command) => void command.argument('[words...]', 'a command line, after --'),
     async run(command, shell) {
       for (const line of completionsOf(command.args)) shell.print(line);

@@ -39,23 +39,23 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       const account = accountOf(config, platform);
       const standing = bindingState(snapshot, account);
       // The next run binds a snapshot that contains no record.
-      const isFit = standing === 'free' || standing === 'ours';
-      const proof = isFit ? undefined : await prove(snapshot, account, shell.stop);
+      const needsProof = standing !== 'free' && standing !== 'ours';
+      const proof = needsProof ? await prove(snapshot, account, shell.stop) : undefined;
       if (proof && !proof.same) throw strange(proof);
       if (proof) bind(snapshot, account);
       const { mirror } = config;
       const { url } = config.platform;
       const document = { mirror, was, url, moved: proof !== undefined, proof: proof ?? null };
       const isHere = was === url;
-      let line = isHere
-        ? `The snapshot of ${mirror} belongs to ${url} and this key already.`
-        : `The snapshot of ${mirror} has no record: the next run binds it.`;
-      if (proof) {
-        const to = isHere
-          ? `belongs to another key of ${url} now`
-          : `has moved from ${was} to ${url}`;
-        line = `The snapshot of ${mirror} ${to}; proven to be the same organization: ${proof.how}.`;
-      }
+      const moved = isHere
+        ? `belongs to another key of ${url} now`
+        : `has moved from ${was} to ${url}`;
+      const stays = isHere
+        ? `belongs to ${url} and this key already`
+        : 'has no record: the next run binds it';
+      const line = proof
+        ? `The snapshot of ${mirror} ${moved}; proven to be the same organization: ${proof.how}.`
+        : `The snapshot of ${mirror} ${stays}.`;
       return print({ document, lines: [line] }, flags, shell);
     } finally {
       await platform.close();

@@ -141,7 +141,7 @@ const rows: readonly Row[] = [
   ['print completion', 'operate', data, async () => (await print()).completion,
     'print the script that completes commands and options in bash, zsh or fish',
     'bash'],
-  ['complete', 'operate', { ...data, isHidden: true }, async () => (await print()).words, 'complete a command line'],
+  ['complete', 'operate', { ...data, isHidden: true }, async () => (await print()).complete, 'complete a command line'],
 
   ['platform', 'platform', reads, undefined, "the rest of the platform's API: domains, template, key"],
   ['platform domains', 'platform', reads, undefined, 'list, create and verify sending domains, or see the nameservers of one'],

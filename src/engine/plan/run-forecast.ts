@@ -47,6 +47,7 @@ interface Forecasting {
   mirror: Pick<Mirror, 'limits' | 'reserve'>;
 }
 
+/** Forecasts the whole plan, before the guards judge it. */
 export function forecastRun(run: RunContext, { types, plan, mirror }: Forecasting): Forecast {
   const remembered = Object.entries(seenLimits(run.snapshot.meta)).map(
     ([route, one]): [string, RouteLimit] => [route, { ...one, left: undefined }],
@@ -77,6 +78,7 @@ function needsOf(
   return needs;
 }
 
+/** Forecasts again, after the guards: only the changes that they let pass. */
 export function forecastPassed(
   run: RunContext,
   whole: Forecast,
