@@ -67,11 +67,16 @@ export function endsOf(run: RunContext, guard: GuardClass): Began {
 /** Stores what this run withholds as waiting from now on, unless it waits already. */
 function* addHolds(run: RunContext): Steps {
   const { snapshot, undo } = run;
+  const { guarded, holds, transaction } = snapshot;
   const isListed = run.mode !== 'fast';
   const made = { ...nowByKnown(run), undoes: undo?.run ?? '', isListed };
-  yield* eachHeld(snapshot, (guarded) => {
-    snapshot.transaction(() => snapshot.holds.hold(guarded, made));
+  yield* eachHeld(snapshot, (range) => {
+    // What is held does not count against other changes of these classes, so if only a part of it
+    // were stored, the rest would pass.
+    if (guardRows[range.guard].countsHeld) transaction(() => void holds.hold(range, made));
   });
+  const whole = guardNames.filter((of) => !guardRows[of].countsHeld && guarded.countHeld(of) > 0);
+  for (const guard of whole) transaction(() => void holds.hold({ ...everything, guard }, made));
 }
 
 /** Does the same, after requesting the platform's time if the holds need it. */

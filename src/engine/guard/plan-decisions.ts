@@ -301,7 +301,7 @@ export function toSign(
   const { made, told } = toApprove(snapshot, { plan, only }, verified);
   const whole = holds.wholeOf(plan);
   const isRejected = holds.rejections().some(({ id }) => id === plan);
-  if (whole !== plan && isWhole(only) && !isRejected)
+  if (whole !== plan && isWhole(only) && !isRejected && !holds.hasRejected(plan))
     return { whole, part: plan, changes: holds.toSign(plan), made, told, next: plan };
   const part = partHash('approved', plan, made);
   // A rejection is taken back only under its own hash.

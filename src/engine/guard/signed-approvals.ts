@@ -131,35 +131,23 @@ export function addSignature(
   { approvers, now }: Verified & { approvers: Approvers },
 ): { by: string[]; isNew: boolean } {
   const { holds } = snapshot;
-  const valid = () => validSignatures(snapshot, part, { approvers, now });
-  const isNew = !valid().some(({ name }) => name === signature.name);
-  if (isNew) holds.sign(part, signature);
-  const signed = valid();
-  const by = signed.map(({ name }) => name);
-  if (isNew && !by.includes(signature.name)) {
-    throw new Invalid(
-      `the signature of ${signature.name} is not valid for what awaits approval now`,
-      {
-        fix: `sign again: \`crm-mirror ${signing(part)}\``,
-      },
-    );
-  }
-  if (by.length >= approvers.need) {
-    const number = Math.min(...signed.map((one) => one.number));
-    const { reason } = signature;
-    const plan = holds.wholeOf(part);
-    holds.decide({
-      id: part,
-      plan,
-      verdict: 'approved',
-      at: now,
-      by: by.join(', '),
-      reason,
-      number,
+  const { name, at, reason } = signature;
+  if (!validity(snapshot, part, { approvers, now })(signature)) {
+    throw new Invalid(`the signature of ${name} is not valid for what awaits approval now`, {
+      fix: `sign again: \`crm-mirror ${signing(part)}\``,
     });
   }
+  const valid = () => validSignatures(snapshot, part, { approvers, now });
+  const isNew = !valid().some((one) => one.name === name);
+  if (isNew) holds.sign(part, signature);
+  const signed = valid();
+  const by = signed.map((one) => one.name);
+  if (by.length >= approvers.need) {
+    const number = Math.min(...signed.map((one) => one.number));
+    const decision = { plan: holds.wholeOf(part), verdict: 'approved', at: now, reason } as const;
+    holds.decide({ id: part, ...decision, by: by.join(', '), number });
+  }
   if (!isNew) return { by, isNew };
-  const { name, at, reason } = signature;
   const evidence = `ed25519 ${signature.signature}`;
   const about = storedPart(snapshot, part);
   const statement = statementOf(snapshot, about, { approvers, name, at, reason });
@@ -173,19 +161,24 @@ export function addSignature(
 function validSignatures(
   snapshot: Snapshot,
   part: string,
+  verified: { approvers: Approvers; now: number },
+) {
+  const found = snapshot.holds.signatures(part);
+  return found.length === 0 ? [] : found.filter(validity(snapshot, part, verified));
+}
+
+/** Returns a function that tells whether a signature of a stored part counts now. */
+function validity(
+  snapshot: Snapshot,
+  part: string,
   { approvers, now }: { approvers: Approvers; now: number },
 ) {
-  const found = snapshot.holds
-    .signatures(part)
-    .filter(({ at }) => at > now - weekMs && at <= now + aheadMs);
-  if (found.length === 0) return [];
   const about = storedPart(snapshot, part);
-  return found.filter(({ signature, ...told }) => {
+  return ({ signature, ...told }: ApprovalSignature): boolean => {
     const key = Object.hasOwn(approvers.keys, told.name) ? approvers.keys[told.name] : undefined;
-    if (key === undefined) return false;
-    const text = statementOf(snapshot, about, { approvers, ...told });
-    return isSignedBy(key, text, signature);
-  });
+    if (key === undefined || told.at <= now - weekMs || told.at > now + aheadMs) return false;
+    return isSignedBy(key, statementOf(snapshot, about, { approvers, ...told }), signature);
+  };
 }
 
 function storedPart({ holds }: Snapshot, part: string): SignedPart {

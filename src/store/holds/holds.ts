@@ -428,13 +428,16 @@ function decisionsIn(db: Statements) {
       list({ id: decision.id, holds });
       point(decision.id, decision.id);
     },
-    /** Stores what approvers have to sign. Nothing is decided by that. */
+    /**
+     * Stores what approvers have to sign, which decides nothing. If other holds were listed under
+     * this id, because they have ended since, their signatures no longer count.
+     */
     keepToSign({ holds, ...of }: { id: string; plan: string; at: number; holds: number[] }): void {
       const { id } = of;
       if (!isKnown(id))
         put({ ...of, verdict: 'pending', by: '', reason: null, number: nextNumber() });
-      unlist({ id, holds });
-      list({ id, holds });
+      const changed = unlist({ id, holds }) + list({ id, holds });
+      if (changed > 0) unsign(id);
     },
     /** Returns whether a plan still shows all that it showed, and nothing of it was rejected. */
     isUntouched: (plan: string) => !touched(plan),
@@ -475,6 +478,11 @@ function decisionsIn(db: Statements) {
     /** Returns the lists with signatures. */
     signed: db.values<[], string>(
       'select distinct decision from approval_signature order by decision',
+    ),
+    /** Returns whether something that is listed was rejected and still waits. */
+    hasRejected: db.has<[list: string]>(
+      `select 1 from listed l join hold h on h.id = l.hold
+       where l.list = ? and h.ended_at is null and ${isRejected} limit 1`,
     ),
     /** Returns whether anything of a list to sign waits. */
     isOpen: db.has<[list: string]>(
@@ -530,14 +538,9 @@ function endingIn(db: Statements) {
        select 1 ${change} and c.state = 'rejected' and ${isUsed})`,
   );
   const others = 'and key not in (select value from json_each(@but))';
-  const pruneHolds = db.run<[before: number]>(
-    `delete from hold where id in (select id from hold where ended_at < ? limit ${most})`,
-  );
-  const pruneLists = db.run<[]>(
-    `delete from listed where (list, hold) in (
-       select l.list, l.hold from listed l
-       where not exists (select 1 from hold h where h.id = l.hold) limit ${most})`,
-  );
+  const old = `in (select id from hold where ended_at < ? order by ended_at, id limit ${most})`;
+  const pruneLists = db.run<[before: number]>(`delete from listed where hold ${old}`);
+  const pruneHolds = db.run<[before: number]>(`delete from hold where id ${old}`);
   const isListed = 'exists (select 1 from listed l where l.list = plan)';
   const prunePlans = db.run<[before: number]>(
     `delete from held_plan where at < ? and not ${isListed}`,
@@ -588,8 +591,9 @@ function endingIn(db: Statements) {
      * left of plans and decisions. Returns whether more may remain.
      */
     prune(before: number): boolean {
-      const more = pruneHolds(before) === most;
-      if (pruneLists() === most || more) return true;
+      // An id may be given again, so that no list may keep it.
+      pruneLists(before);
+      if (pruneHolds(before) === most) return true;
       prunePlans(before);
       pruneDecisions(before);
       pruneSignatures(before);

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../../src/domain/errors.ts';
+import { everything } from '../../../src/store/database/key-range.ts';
 import { storedDifference } from '../../../src/engine/context/platform-knowledge.ts';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 import { approve, exportOf, hour, person, range } from '../../support/engine/change-volume.ts';
@@ -198,6 +199,22 @@ describe('a person whose opt-out is held', () => {
     expect(countOut(stage)).toBe(8);
     const noted = stage.snapshot.meta.get('opt-outs past the limit');
     expect(JSON.parse(noted ?? '{}')).toMatchObject({ people: 8, most: 6 });
+  });
+
+  test('is stored with all others or not at all, or those that are not would pass', async () => {
+    const stage = await subscribed();
+    exportOf(stage, allOut());
+    const { holds } = stage.snapshot;
+    const { hold } = holds;
+    const stored: unknown[] = [];
+    holds.hold = ({ guard, after, upTo }, made) => {
+      if (guard === 'opt_out') stored.push({ after, upTo });
+      hold({ guard, after, upTo }, made);
+    };
+    await stage.sync();
+    expect(new Set(stored.map((one) => JSON.stringify(one)))).toEqual(
+      new Set([JSON.stringify(everything)]),
+    );
   });
 
   test('stays held after an uncertified reading that names somebody else', async () => {
