@@ -73,10 +73,10 @@ function* addHolds(run: RunContext): Steps {
   yield* eachHeld(snapshot, (range) => {
     // What is held does not count against other changes of these classes, so if only a part of it
     // were stored, the rest would pass.
-    if (guardRows[range.guard].countsHeld) transaction(() => void holds.hold(range, made));
+    if (guardRows[range.guard].countsHeld) transaction(() => holds.hold(range, made));
   });
   const whole = guardNames.filter((of) => !guardRows[of].countsHeld && guarded.countHeld(of) > 0);
-  for (const guard of whole) transaction(() => void holds.hold({ ...everything, guard }, made));
+  for (const guard of whole) transaction(() => holds.hold({ ...everything, guard }, made));
 }
 
 /** Does the same, after requesting the platform's time if the holds need it. */
