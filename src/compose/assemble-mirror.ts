@@ -171,10 +171,7 @@ function connected(
   };
 }
 
-/**
- * Builds the mirror again with its own connections, for a run in parallel with others in this
- * process. Its requests take priority.
- */
+/** Builds the mirror again for a run beside others in this process: its requests come first. */
 function besideOf(
   config: Config,
   mirror: Mirror,
@@ -240,10 +237,7 @@ function hold(
   }
 }
 
-/**
- * Opens an existing snapshot for writing with the lease, calls `act` with it, and closes it. Throws
- * Busy if another process has the lease.
- */
+/** Opens an existing snapshot for writing. Throws Busy if another process has the lease. */
 export async function withSnapshot<T>(
   { snapshot: path }: Pick<Config, 'snapshot'>,
   act: (snapshot: Snapshot) => T | Promise<T>,
@@ -262,10 +256,6 @@ export async function withSnapshot<T>(
   }
 }
 
-/**
- * Returns the audit log to write to. If the snapshot knows a later end than the log has, an entry
- * says so, and a note.
- */
 function auditTrailOf(
   { audit: { keepMs } }: Config,
   { memory: { log }, snapshot: { meta, transaction } }: Opened,

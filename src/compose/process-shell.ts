@@ -34,10 +34,7 @@ export interface Shell {
   interactive: boolean;
   /** Aborted when the process is asked to stop; the reason is Interrupted. */
   stop: AbortSignal;
-  /**
-   * Aborted when work in flight must be abandoned: 8 s after `stop`, or at the second request to
-   * stop.
-   */
+  /** Abandons work in flight: aborted 8 s after `stop`, or at the second request to stop. */
   abort: AbortSignal;
   /** Who gave the command, if another process passed it on. */
   operator?: string;
@@ -97,10 +94,7 @@ export interface CommandModule {
 export interface Assembled {
   mirror: Mirror;
   platform: Platform;
-  /**
-   * Builds the same mirror again, for a run in parallel with this one. It must be closed before
-   * this one.
-   */
+  /** Builds the same mirror again, for a run in parallel. It must be closed before this one. */
   sibling(): Assembled;
   close(failure?: unknown): Promise<void>;
 }

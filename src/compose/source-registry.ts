@@ -28,10 +28,7 @@ export interface Sources {
   returns: (() => WriteBack) | undefined;
 }
 
-/**
- * Loads what a configuration names; what it does not name is undefined. Throws Invalid if
- * `contacts.map` cannot be used.
- */
+/** What is not named is undefined. Throws Invalid if `contacts.map` cannot be used. */
 export async function loadSources({ contacts, templates }: Config): Promise<Sources> {
   return {
     contacts: contacts && (await contactSource(contacts)),
@@ -53,7 +50,8 @@ async function contactSource(contacts: Contacts): Promise<() => Source> {
   return () => mappedSource(create(), mapping);
 }
 
-async function unmapped({ source, id, unsubscribed, channels }: Contacts): Promise<() => Source> {
+async function unmapped(contacts: Contacts): Promise<() => Source> {
+  const { source, id } = contacts;
   if (source.type === 'csv') {
     const { csvSource } = await import('../sources/csv/csv-source.ts');
     return () => csvSource(source, surroundings);
@@ -76,18 +74,14 @@ async function unmapped({ source, id, unsubscribed, channels }: Contacts): Promi
   }
   if (source.type === 'salesforce') {
     const { salesforceSource } = await import('../sources/salesforce/salesforce-source.ts');
-    return () =>
-      salesforceSource(source, {
-        ...surroundings,
-        unsubscribed: optOutsOf({ unsubscribed, channels }),
-      });
+    return () => salesforceSource(source, { ...surroundings, unsubscribed: optOutsOf(contacts) });
   }
   const { sqlSource } = await import('../sources/sql/sql-source.ts');
   return () => sqlSource(source, { ...surroundings, id });
 }
 
 /** Returns the opt-out fields and how to interpret them, for a source that searches by them. */
-function optOutsOf({ unsubscribed, channels }: Pick<Contacts, 'unsubscribed' | 'channels'>) {
+function optOutsOf({ unsubscribed, channels }: Contacts) {
   const all = flagsIn('contacts.unsubscribed', unsubscribed).map(({ stated }) => stated);
   const byChannel = channels.flatMap(({ subscription }) => {
     if (typeof subscription === 'string' || !('optOut' in subscription)) return [];

@@ -28,10 +28,7 @@ import { nothingDue, type Workable } from './mirror-folder.ts';
 /** How long a mirror that leaves waits for Redis to remove its schedule. */
 const unfollowMs = 10_000;
 
-/**
- * Stores this schedule in Redis. Returns the entries that were missing there. Throws Unavailable if
- * Redis refuses it.
- */
+/** Returns the entries that were missing in Redis. Throws Unavailable if Redis refuses them. */
 export async function follow(queue: RunQueue, { file, schedule }: Workable): Promise<Tick[]> {
   try {
     return await queue.follow(schedule);

@@ -55,10 +55,7 @@ export interface ServeOptions extends MirrorSettings {
 
 export type Served = ReturnType<typeof serve>;
 
-/**
- * Starts to serve a mirror. Prints errors, and rejects `failed` if one cannot be fixed while
- * running.
- */
+/** Prints errors, and rejects `failed` if one cannot be fixed while running. */
 export function serve(config: Workable, outer: Shell, options: ServeOptions) {
   const parts: Parts = openParts(config, outer, options);
   const { mirror, redis: url, contacts } = config;
@@ -181,7 +178,7 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
       follow(queue, config).catch((error: unknown) => failed.reject(error));
     },
   });
-  const parts = {
+  return {
     config,
     shell,
     over,
@@ -198,8 +195,9 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
     outages,
     overdue,
     faults: (): Attention[] => [...redis.faults(0), ...failing()],
+    isPlaced: turns !== undefined,
+    isLeaving: false,
   };
-  return { ...parts, isPlaced: turns !== undefined, isLeaving: false };
 }
 
 type Parts = ReturnType<typeof openParts> & { handed?: { close(): Promise<void> } };

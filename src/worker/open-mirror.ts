@@ -267,10 +267,7 @@ function createLanes({ sibling }: Assembled) {
   };
 }
 
-/**
- * Creates what prints why a worker cannot work. A worker may stand by, or be paused, for a long
- * time, so this is printed only once.
- */
+/** A worker may stand by, or be paused, for a long time, so why it does is printed only once. */
 export function complaintsOf(mirror: string, { note }: Shell) {
   let said = '';
   return {

@@ -28,10 +28,7 @@ export interface Serving {
 
 export type WorkerServer = NonNullable<ReturnType<typeof openServer>>;
 
-/**
- * Creates the server that this configuration requests, or returns undefined if it requests none.
- * Throws Invalid if the users of the console cannot be read.
- */
+/** Returns undefined if no server is asked for. Throws Invalid if its users cannot be read. */
 export function openServer(
   asked: Config | undefined,
   { served, refused, fleets }: Serving,
@@ -125,10 +122,7 @@ function createConsoleMirrors(shell: Shell): (one: Served) => ConsoleMirror {
   };
 }
 
-/**
- * Returns the first configuration with a server block. Throws Invalid if another one requests a
- * different server.
- */
+/** Returns the one with a server block. Throws Invalid if another asks for a different one. */
 export function serverIn(configs: readonly Config[]): Config | undefined {
   const [first, ...others] = configs.filter(({ server }) => server);
   for (const { file, server } of others) {

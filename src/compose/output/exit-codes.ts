@@ -38,10 +38,7 @@ export function exitCode(name: ExitName): number {
   return exitCodes[name].code;
 }
 
-/**
- * Returns the exit code of a process that was asked to stop, based on the reason of its stop
- * signal.
- */
+/** `reason` is that of the signal by which a process was asked to stop. */
 export function codeOfStop(reason: unknown): number {
   const isKey = reason instanceof Interrupted && reason.signal === 'SIGINT';
   return exitCode(isKey ? 'interrupted' : 'terminated');

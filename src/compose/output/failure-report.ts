@@ -25,10 +25,7 @@ export interface Failure {
   code: number;
 }
 
-/**
- * Returns the text and the exit code for any error. An unexpected error is reported as a bug, with
- * its stack.
- */
+/** An unexpected error is reported as a bug, with its stack. */
 export function explain(error: unknown): Failure {
   if (isExpected(error)) {
     const text = error.problems.map((one) => visibleLine(renderProblem(one))).join('\n');
@@ -50,7 +47,6 @@ export function isBug(error: unknown): boolean {
   return !isExpected(error) && !pathFault(error) && !storageFault(error);
 }
 
-/** Returns whether an error says that a disk is full. */
 export function isDiskFull(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return ['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(code);
@@ -71,10 +67,6 @@ const pathFaults: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of the path is no folder',
 };
 
-/**
- * Explains a path that cannot be used, which only a person can correct. Returns undefined for other
- * errors.
- */
 function pathFault(error: unknown): Fault | undefined {
   if (!(error instanceof Error && 'code' in error && 'path' in error)) return undefined;
   const what = pathFaults[String(error.code)];
@@ -85,10 +77,6 @@ function pathFault(error: unknown): Fault | undefined {
 const faultCodes =
   /^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|DQUOT))/;
 
-/**
- * Explains an error of the disk, the file system or SQLite, which is not a bug. Returns undefined
- * for other errors.
- */
 function storageFault(error: unknown): Fault | undefined {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (!(error instanceof Error)) return undefined;

@@ -5,10 +5,6 @@
 import { existsSync } from 'node:fs';
 import { Option } from 'commander';
 
-/**
- * Returns the configuration that a command uses if none is named: the one that `init` writes, or
- * else the one of the folder config, both in the current folder.
- */
 function defaultConfig(): string {
   return existsSync(inFolder) && !existsSync(here) ? inFolder : here;
 }

@@ -150,10 +150,7 @@ fleetChanged()
 return 1
 `;
 
-/**
- * Says that a worker has to give all its mirrors away, or may have mirrors again. Returns whether
- * the worker is alive.
- */
+/** Has a worker give all its mirrors away, or have mirrors again. Returns whether it is alive. */
 export async function drainNode(
   { redis, ask }: Quick,
   node: string,

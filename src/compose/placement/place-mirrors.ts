@@ -32,7 +32,7 @@ export interface PlacedNode {
 }
 
 /** The mirrors in the folder of a node, by the id of the disk that their snapshots are on. */
-export type Disks = Readonly<Record<string, MirrorsOnDisk>>;
+type Disks = Readonly<Record<string, MirrorsOnDisk>>;
 
 /** The names of the mirrors that have a snapshot there, and of those that have none yet. */
 interface MirrorsOnDisk {

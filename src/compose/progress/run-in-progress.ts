@@ -33,11 +33,6 @@ const stored = z.object({
 /** The progress of the run that is under way, as it was last stored. */
 export type RunInProgress = z.infer<typeof stored>;
 
-export interface RunEntry {
-  store(measured: Omit<Measured, 'quietMs'>): void;
-  end(): void;
-}
-
 const beginning = {
   phase: 'reading',
   kind: 'contact',
@@ -49,13 +44,11 @@ const beginning = {
   limit: null,
 } as const;
 
-/**
- * Stores that a run begins. Never throws: without the entry, only `status` knows less.
- */
+/** Stores that a run begins. Never throws: without the entry, only `status` knows less. */
 export function enterRun(
   { snapshot, clock }: Pick<Mirror, 'snapshot' | 'clock'>,
   about: Pick<RunInProgress, 'mode' | 'command'>,
-): RunEntry {
+): { store(measured: Omit<Measured, 'quietMs'>): void; end(): void } {
   const { meta, transaction } = snapshot;
   const since = clock.now();
   const token = snapshot.generation();
@@ -66,7 +59,7 @@ export function enterRun(
       // The run itself notices a snapshot that cannot be written, and reports it.
     }
   };
-  const store: RunEntry['store'] = (measured) => {
+  const store = (measured: Omit<Measured, 'quietMs'>): void => {
     const { phase, kind, done, total, share, perSecond, leftMs, limit } = measured;
     const now = { phase, kind, done, total, share, perSecond, leftMs, limit };
     const entry: RunInProgress = {

@@ -37,16 +37,10 @@ interface EventQueueOptions extends QueuePlace {
   notice(lost: string | undefined): void;
 }
 
-/**
- * The kind of event about a record. `erased` is a privacy deletion, which is more than an ordinary
- * deletion.
- */
+/** `erased` is a privacy deletion, which is more than an ordinary deletion. */
 export type Heard = 'changed' | 'erased';
 
-/**
- * The result of processing an event: it is done, another process has to do it, or it must be
- * retried.
- */
+/** What came of an event: it is done, another process has to do it, or it must be retried. */
 export type Worked = 'done' | 'elsewhere' | 'again';
 
 export interface ServeOptions {

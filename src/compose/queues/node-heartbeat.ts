@@ -27,22 +27,7 @@ const checkMs = 300_000;
 const gatherMs = 200;
 
 /** The sign of life of a process. */
-export interface NodeHeartbeat {
-  name: string;
-  /** Resolves when Redis knows the process. */
-  begun: Promise<void>;
-  /** Waits until the assignment of the mirror has to be checked, or until `stop`. */
-  due(mirror: string, stop: AbortSignal): Promise<void>;
-  /** Lists the process in the fleet with this record, or with another one than before. */
-  join(record: string): void;
-  /** Removes the process from the fleet. Its mirrors stay assigned to it until they are left. */
-  quit(): Promise<void>;
-  /** Calls `listener` after each beat with the value that differs after a change in the fleet. */
-  listen(listener: (changed: string) => void): void;
-  /** Beats soon, because the fleet has changed. */
-  wake(): void;
-  close(): void;
-}
+export type NodeHeartbeat = ReturnType<typeof createNodeHeartbeat>;
 
 const beatScript = `${forgetNode}${fleetChanged}
 local known = redis.call('EXISTS', KEYS[1])
@@ -67,11 +52,7 @@ fleetChanged()
 const answer = z.tuple([z.number(), z.string(), z.number()]);
 
 /** Begins to beat, until it is closed. `name` is unique to this process. */
-export function createNodeHeartbeat(
-  { redis, ask }: Quick,
-  name: string,
-  clock: Clock,
-): NodeHeartbeat {
+export function createNodeHeartbeat({ redis, ask }: Quick, name: string, clock: Clock) {
   const key = nodeKeys + name;
   const over = new AbortController();
   const begun = Promise.withResolvers<void>();
@@ -110,19 +91,25 @@ export function createNodeHeartbeat(
   void go();
   return {
     name,
+    /** Resolves when Redis knows the process. */
     begun: begun.promise,
+    /** Waits until the assignment of the mirror has to be checked, or until `stop`. */
     due: checks.wait,
-    join(record) {
+    /** Lists the process in the fleet with this record, or with another one than before. */
+    join(record: string): void {
       if (member?.record === record) return;
       member = { record, isTold: false };
       woken.abort();
     },
+    /** Removes the process from the fleet. Its mirrors stay assigned to it until they are left. */
     async quit() {
       member = undefined;
       listener = undefined;
       await ask(() => redis.eval(quitScript, 0, name));
     },
-    listen: (heard) => void (listener = heard),
+    /** Calls `heard` after each beat with the value that differs after a change in the fleet. */
+    listen: (heard: (changed: string) => void) => void (listener = heard),
+    /** Beats soon, because the fleet has changed. */
     wake: () => woken.abort(),
     close: () => over.abort(),
   };

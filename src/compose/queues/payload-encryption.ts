@@ -35,30 +35,7 @@ export interface Order {
   text: string;
 }
 
-/** Encrypts and decrypts the texts of one mirror. All `open` functions throw Invalid. */
-export interface Seal {
-  /** Encrypts a text; the result is in Base64. */
-  close(text: string, use: Use): string;
-  /** Decrypts a text, unless it was sealed for something else, with another key, or modified. */
-  open(sealed: string, use: Use): string;
-  closeBytes(bytes: Uint8Array, use: Use): Buffer;
-  openBytes(sealed: Uint8Array, use: Use): Buffer;
-  /**
-   * Encrypts a text that makes a worker act, and returns its number, too. With the number of an
-   * earlier one, it is the same order, valid for longer.
-   */
-  closeOrder(
-    text: string,
-    of: OrderKind,
-    now: number,
-    number?: string,
-  ): { sealed: string; number: string };
-  /**
-   * Decrypts such a text, unless it has expired, or has another number than the given one. The
-   * caller accepts its number once.
-   */
-  openOrder(sealed: string, of: OrderKind, now: number, number?: string): Order;
-}
+export type Seal = ReturnType<typeof sealOf>;
 
 /** A purpose whose texts make a worker act. */
 export type OrderKind = 'command' | 'event';
@@ -96,7 +73,8 @@ export function sealIn(
   return key === undefined ? undefined : sealOf({ key, mirror, random });
 }
 
-export function sealOf({ key, mirror, random }: SealOptions): Seal {
+/** Encrypts and decrypts the texts of one mirror. All `open` functions throw Invalid. */
+export function sealOf({ key, mirror, random }: SealOptions) {
   const keyOf = (purpose: Purpose): Buffer => keyFor(`crm-mirror seal 2 ${purpose}`, key);
   const dataOf = ({ purpose, about = '' }: Use): Buffer =>
     Buffer.from(JSON.stringify([purpose, mirror, about]));
@@ -131,15 +109,26 @@ export function sealOf({ key, mirror, random }: SealOptions): Seal {
   const open = (sealed: string, use: Use): string =>
     openBytes(Buffer.from(sealed, 'base64'), use).toString('utf8');
   return {
+    /** Encrypts a text; the result is in Base64. */
     close,
+    /** Decrypts a text, unless it was sealed for something else, with another key, or modified. */
     open,
     closeBytes,
     openBytes,
-    closeOrder(text, purpose, now, number = Buffer.from(random(numberBytes)).toString('hex')) {
+    /**
+     * Encrypts a text that makes a worker act, and returns its number, too. With the number of an
+     * earlier one, it is the same order, valid for longer.
+     */
+    closeOrder(text: string, purpose: OrderKind, now: number, earlier?: string) {
+      const number = earlier ?? Buffer.from(random(numberBytes)).toString('hex');
       const order: Order = { number, expiresAt: now + validMs[purpose], text };
       return { sealed: close(JSON.stringify(order), { purpose }), number };
     },
-    openOrder(sealed, purpose, now, number) {
+    /**
+     * Decrypts such a text, unless it has expired, or has another number than the given one. The
+     * caller accepts its number once.
+     */
+    openOrder(sealed: string, purpose: OrderKind, now: number, number?: string): Order {
       const order = orderSchema.parse(parseJson(open(sealed, { purpose })));
       if (now <= order.expiresAt && order.number === (number ?? order.number)) return order;
       throw new Invalid(

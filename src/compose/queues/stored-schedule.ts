@@ -8,10 +8,7 @@ import { dueAfter } from '../../config/schema/cron-pattern.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { type Tick, ticks } from './run-schedule.ts';
 
-/**
- * The number of ended jobs that BullMQ keeps for its own statistics; the history is in the
- * snapshot.
- */
+/** How many ended jobs BullMQ keeps for its statistics; the history is in the snapshot. */
 const kept = { count: 100 };
 
 /** Returns the settings by which BullMQ computes when an entry is due: as everything else here. */

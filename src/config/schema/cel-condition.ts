@@ -10,7 +10,6 @@ import {
   ParseError,
   TypeError as TypeMistake,
 } from '@marcbachmann/cel-js';
-import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
 import { fault } from '../../domain/schema-fault.ts';
 import type { Condition } from '../../domain/condition.ts';
@@ -24,17 +23,11 @@ import {
   tooMuch,
   inner,
 } from './condition-bounds.ts';
-import { text as textField } from './field-types.ts';
+import { readText } from './field-types.ts';
 
 /** Returns the schema of a configuration field that contains a condition. */
 export const condition = (nullable: boolean, what: string) =>
-  textField(`Condition (CEL) on the CRM record: ${what}`).transform((value, context) => {
-    const found = compile(value, { nullable });
-    if ('judge' in found) return found;
-    const { reason, fix, at } = found;
-    context.addIssue({ code: 'custom', message: reason, params: { fix, at } });
-    return z.NEVER;
-  });
+  readText(`Condition (CEL) on the CRM record: ${what}`, (text) => compile(text, { nullable }));
 
 /** Returns the compiled condition, or its flaw. `nullable`: it may return null for no opinion. */
 export function compile(written: string, { nullable }: { nullable: boolean }): Condition | Flaw {

@@ -1,6 +1,7 @@
 /** Defines basic types of configuration fields: texts, numbers, secrets and durations. */
 import { z } from 'zod';
 import { says, fault, told } from '../../domain/schema-fault.ts';
+import type { Flaw } from './condition-bounds.ts';
 import { numeric, delayForm, durationForm } from '../../domain/values/config-value.ts';
 
 /** Returns whether a text can be sent in an HTTP header and holds only characters of keys. */
@@ -25,6 +26,22 @@ export const onMapping = {
   when: ({ value }: { value: unknown }) =>
     typeof value === 'object' && value !== null && !Array.isArray(value),
 };
+
+const isFlaw = (found: object): found is Flaw => 'reason' in found;
+
+/** Returns the schema of a text that `read` reads, or whose flaw it names with its place. */
+export const readText = <T extends object>(what: string, read: (given: string) => T | Flaw) =>
+  text(what).transform((given, context) => {
+    const found = read(given);
+    if (!isFlaw(found)) return found;
+    const { reason, fix, at } = found;
+    context.addIssue({ code: 'custom', message: reason, params: { fix, at } });
+    return z.NEVER;
+  });
+
+/** An email address, and the mistake of what is none. */
+export const mailbox = /^[^\s<>@,;"]+@[^\s<>@,;"]+$/;
+export const noAddress = says('is no email address', 'write name@example.com');
 
 const noTime = fault('must be greater than 0', 'write 1s or more');
 const noDuration = fault('is not a duration', 'write a number and s, m, h or d: 90d');

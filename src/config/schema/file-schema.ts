@@ -9,13 +9,22 @@ import type { Fault } from '../../domain/record.ts';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { byGuardKey, type Guard } from '../../domain/guard-classes.ts';
 import { isLoopback, truth } from '../../domain/values/config-value.ts';
-import { delay, duration, number, onMapping, secret, text, whole } from './field-types.ts';
+import {
+  delay,
+  duration,
+  number,
+  onMapping,
+  readText,
+  secret,
+  text,
+  whole,
+} from './field-types.ts';
 import { contacts, templates } from './records-schema.ts';
 import { rules } from './rule-condition.ts';
 import { notices } from './notices-schema.ts';
 import { redis, schedule, server, timeZone } from './worker-schema.ts';
 import { isPrivateKey, publicKeyIn } from '../../domain/values/ed25519-key.ts';
-import { hoursOf } from '../../domain/guards/change-window.ts';
+import { hoursOf, type WeeklyHours } from '../../domain/guards/change-window.ts';
 import { askedClasses } from '../../domain/guards/plan-rule.ts';
 
 const share = (what: string) => number(z.number().min(0).max(100), what);
@@ -90,15 +99,10 @@ export const approvers = z
   })
   .describe('Who signs approvals');
 
-const hours = text(
+const hours = readText<WeeklyHours[]>(
   "Days and hours: 'Mon-Fri 08:00-18:00', 'Sat,Sun 10:00-12:00' or '22:00-06:00', several with ;",
-).transform((value, context) => {
-  const found = hoursOf(value);
-  if (!('reason' in found)) return found;
-  const { reason, fix, at } = found;
-  context.addIssue({ code: 'custom', message: reason, params: { fix, at } });
-  return z.NEVER;
-});
+  hoursOf,
+);
 
 const windows = z
   .array(

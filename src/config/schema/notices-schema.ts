@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { fault, issueOf, says } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
-import { onMapping, secret, text } from './field-types.ts';
+import { mailbox, noAddress, onMapping, secret, text } from './field-types.ts';
 import { isBase64 } from './worker-schema.ts';
 
 /** The problems that are reported, in this order. */
@@ -54,7 +54,6 @@ const noServer = says(
   'is no address of a mail server',
   'write smtps://HOST, or smtp://HOST:587 for STARTTLS; user and password are keys of their own',
 );
-const noAddress = says('is no email address', 'write name@example.com');
 
 function isMailServer(given: string): boolean {
   const url = URL.parse(given);
@@ -62,7 +61,6 @@ function isMailServer(given: string): boolean {
   return /^smtps?:\/\/[^/?#@]+\/?$/i.test(given);
 }
 
-const mailbox = /^[^\s<>@,;"]+@[^\s<>@,;"]+$/;
 const sender = /^(?:[^<>@,;"\r\n]*<[^\s<>@,;"]+@[^\s<>@,;"]+>|[^\s<>@,;"]+@[^\s<>@,;"]+)$/;
 
 const email = z

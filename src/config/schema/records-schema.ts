@@ -7,7 +7,7 @@ import { isOptOutField } from '../../domain/opt-out-names.ts';
 import { parseDateFormat } from '../../domain/values/date-format.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { condition } from './cel-condition.ts';
-import { number, onMapping, text, whole } from './field-types.ts';
+import { mailbox, noAddress, number, onMapping, text, whole } from './field-types.ts';
 import { contactSource, readsOne, returns, templateSource, traitsOf } from './source-types.ts';
 import { timeZone, webhook } from './worker-schema.ts';
 import { fillsInChannel } from '../../sources/http/options.ts';
@@ -260,9 +260,6 @@ export const contacts = z
     context.addIssue(issueOf(mistake, ['id']));
   }, onMapping)
   .describe('People to keep equal');
-
-const mailbox = /^[^\s<>@,;"]+@[^\s<>@,;"]+$/;
-const noAddress = says('is no email address', 'write name@example.com');
 
 const templateCanary = z
   .strictObject({

@@ -21,7 +21,7 @@ import {
 import type { Fault } from '../../domain/record.ts';
 import { fault } from '../../domain/schema-fault.ts';
 import { type Flaw, callsIn, inner } from './condition-bounds.ts';
-import { text as textField } from './field-types.ts';
+import { readText, text as textField } from './field-types.ts';
 import { weekdays } from '../../domain/values/local-time.ts';
 
 const fieldsOf = <T extends string>(names: readonly string[], type: T): Record<string, T> =>
@@ -52,19 +52,11 @@ for (const [name, type] of Object.entries(single)) environment.registerVariable(
 environment.registerOperator('int * double', (a: bigint, b: number) => Number(a) * b);
 environment.registerOperator('double * int', (a: number, b: bigint) => a * Number(b));
 
-const condition = textField('Condition (CEL) on the plan of a run').transform((value, context) => {
-  const found = compileRule(value);
-  if ('judge' in found) return found;
-  const { reason, fix, at } = found;
-  context.addIssue({ code: 'custom', message: reason, params: { fix, at } });
-  return z.NEVER;
-});
-
 export const rules = z
   .array(
     z
       .strictObject({
-        when: condition,
+        when: readText('Condition (CEL) on the plan of a run', compileRule),
         // oxlint-disable-next-line unicorn/no-thenable
         then: z
           .literal('ask')

@@ -104,10 +104,7 @@ export function createToldMemory(file: string, name: string, { now }: Clock): To
   };
 }
 
-/**
- * Creates a memory that lasts as long as this process, for what only this process notices. It works
- * without the snapshot.
- */
+/** Lasts as long as this process, for what only it notices, and works without the snapshot. */
 export function createProcessMemory(): ToldMemory {
   let is: Told = { lines: {}, unsent: [] };
   const read = (): Standing => ({ ...is, isClaimed: false, isStored: true });
@@ -118,10 +115,7 @@ export function createProcessMemory(): ToldMemory {
   };
 }
 
-/**
- * Runs work in a transaction of a connection of its own, because the one opened at the beginning
- * may be closed.
- */
+/** Uses a connection of its own, because the one opened at the beginning may be closed. */
 function write<T>(file: string, work: (meta: Meta) => T): T {
   const { meta, transaction, close } = openSnapshot(file);
   try {

@@ -40,18 +40,11 @@ export function createMetrics(
   const ask = gaugesOf(register, watched, clock);
   const { accepted, refused, follow } = countEvents(register);
   follow(watched);
-  const stoppedFiles = new Gauge({
-    name: `${prefix}configuration_refused`,
-    help: '1 for each file in the folder of a worker that cannot be used: its mirror is stopped',
-    labelNames: ['file'],
-    registers: [register],
-  });
-  const unservedMirrors = new Gauge({
-    name: `${prefix}fleet_unserved`,
-    help: 'Mirrors of the folder that no worker serves; absent while Redis is away',
-    labelNames: [],
-    registers: [register],
-  });
+  const refusedHelp =
+    '1 for each file in the folder of a worker that cannot be used: its mirror is stopped';
+  const unservedHelp = 'Mirrors of the folder that no worker serves; absent while Redis is away';
+  const stoppedFiles = new Gauge(named(register, 'configuration_refused', refusedHelp, 'file'));
+  const unservedMirrors = new Gauge(named(register, 'fleet_unserved', unservedHelp));
   return {
     /** Counts a run that has ended, of any mode and status. */
     ended: countRuns(register),
@@ -74,19 +67,19 @@ export function createMetrics(
   };
 }
 
+function named(register: Registry, name: string, help: string, ...labelNames: string[]) {
+  return { name: prefix + name, help, labelNames, registers: [register] };
+}
+
 function countEvents(register: Registry) {
-  const accepted = new Counter({
-    name: `${prefix}events_accepted_total`,
-    help: 'Records of which an event was durably queued',
-    labelNames: ['mirror'],
-    registers: [register],
-  });
-  const refused = new Counter({
-    name: `${prefix}events_refused_total`,
-    help: 'Deliveries that were not queued, and why',
-    labelNames: ['mirror', 'reason'],
-    registers: [register],
-  });
+  const counter = (name: string, help: string, ...labels: string[]) =>
+    new Counter(named(register, name, help, 'mirror', ...labels));
+  const accepted = counter('events_accepted_total', 'Records of which an event was durably queued');
+  const refused = counter(
+    'events_refused_total',
+    'Deliveries that were not queued, and why',
+    'reason',
+  );
   const counted = new Set<string>();
   return {
     accepted,
@@ -109,19 +102,11 @@ function countEvents(register: Registry) {
 
 function countRuns(register: Registry): (mirror: string, summary: Summary) => void {
   const counter = (name: string, help: string, ...labels: string[]) =>
-    new Counter({
-      name: prefix + name,
-      help,
-      labelNames: ['mirror', ...labels],
-      registers: [register],
-    });
+    new Counter(named(register, name, help, 'mirror', ...labels));
   const runs = counter('runs_total', 'Runs that have ended', 'mode', 'status');
   const took = new Histogram({
-    name: `${prefix}run_duration_seconds`,
-    help: 'How long runs took',
-    labelNames: ['mirror', 'mode'],
+    ...named(register, 'run_duration_seconds', 'How long runs took', 'mirror', 'mode'),
     buckets: runSeconds,
-    registers: [register],
   });
   const requests = counter('requests_total', 'Requests to the platform', 'route');
   const limited = counter('requests_rate_limited_total', 'Requests the platform answered with 429');
@@ -132,12 +117,10 @@ function countRuns(register: Registry): (mirror: string, summary: Summary) => vo
     'op',
     'outcome',
   );
-  const differing = new Gauge({
-    name: `${prefix}changes_wanted`,
-    help: 'Changes the last full run found to be made: how far the two sides were apart',
-    labelNames: ['mirror', 'kind', 'op'],
-    registers: [register],
-  });
+  const wantedHelp = 'Changes the last full run found to be made: how far the two sides were apart';
+  const differing = new Gauge(
+    named(register, 'changes_wanted', wantedHelp, 'mirror', 'kind', 'op'),
+  );
   return (mirror, summary) => {
     const { mode, status, ms, only, plan, contacts, templates } = summary;
     runs.inc({ mirror, mode, status });
@@ -165,9 +148,7 @@ function countRuns(register: Registry): (mirror: string, summary: Summary) => vo
 
 type PerKind = { contacts: number; templates: number } | null;
 
-/**
- * The part of a mirror's status that becomes metrics, in the format of `crm-mirror status --json`.
- */
+/** The part of `crm-mirror status --json` that becomes metrics. */
 export interface GaugedStatus {
   attention: readonly { code: string }[];
   proven: { ageMs: number | null; stale: boolean } | null;
@@ -187,10 +168,7 @@ export interface GaugedStatus {
   quarantine: object | null;
 }
 
-/**
- * A mirror that can be queried. If a query throws an expected error (domain/errors.ts), its metrics
- * are left out.
- */
+/** If a query throws an expected error (domain/errors.ts), its metrics are left out. */
 export interface Watched {
   mirror: string;
   /** Returns whether this worker tells the figures: of several workers, the one that has it. */
@@ -246,12 +224,7 @@ function gaugesOf(
   clock: Pick<Clock, 'sleep'> | undefined,
 ): () => Promise<void> {
   const gaugeOf = (name: string, about: string) =>
-    new Gauge({
-      name: `crm_mirror_${name}`,
-      help: about,
-      labelNames: ['mirror', ...(labels[name] ?? [])],
-      registers: [register],
-    });
+    new Gauge(named(register, name, about, 'mirror', ...(labels[name] ?? [])));
   const gauges = new Map(Object.entries(help).map(([name, about]) => [name, gaugeOf(name, about)]));
   return async () => {
     const told: Awaited<ReturnType<typeof askAll>>[] = [];
@@ -305,10 +278,6 @@ async function askAll(of: Watched): Promise<{ mirror: string; all: Told[] }> {
   return { mirror: of.mirror, all: [['served', 1], ...found.flat()] };
 }
 
-/**
- * Returns `otherwise`, by default nothing, for a query that fails with an expected error, so that
- * the others still produce metrics.
- */
 async function unlessFailed(
   ask: () => Promise<Told[]>,
   otherwise: () => Told[] = () => [],

@@ -39,10 +39,7 @@ export function verify(signing: Signing, delivery: Delivery, now: number): Signa
   return signed.isBy(signing.secret) ? { delivery: signed.delivery } : { refused: 'forged' };
 }
 
-/**
- * Returns the headers that sign a body according to Standard Webhooks. `at` is in milliseconds
- * since the epoch.
- */
+/** Signs a body as Standard Webhooks says. `at` is in milliseconds since the epoch. */
 export function sign(secret: string, id: string, { body, at }: { body: string; at: number }) {
   return {
     'webhook-id': id,
@@ -58,10 +55,7 @@ interface Signed {
   delivery: string;
 }
 
-/**
- * Reads a Standard Webhooks delivery. A delivery that is sent again has the same id, but a
- * different time and signature.
- */
+/** A delivery that is sent again has the same id, but a different time and signature. */
 function standard({ headers, body }: Delivery): Signed | undefined {
   const named = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const;
   const [id, timestamp, signature] = named.map((name) => only(headers[name]));

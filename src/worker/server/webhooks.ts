@@ -28,7 +28,7 @@ export interface Webhook extends Signing, Naming {
   deliveries?: DeliveryLog;
 }
 
-interface WebhookOptions {
+export interface WebhookOptions {
   /** Returns the webhook of a mirror, or undefined if it accepts no events. */
   webhookOf(mirror: string): Webhook | undefined;
   /** Returns the files whose mirrors are stopped, whose names are not known. */

@@ -18,23 +18,15 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { FastifyAdapter } from '@bull-board/fastify';
-import type { Clock } from '../../domain/clock.ts';
 import type { QueueView } from '../../compose/queues/queue-view.ts';
 import { denial, mayEnter } from '../../console/access/access-rules.ts';
 import { sendFault } from './http-server.ts';
 import type { Metrics } from './metrics.ts';
-import { serveWebhooks, type Webhook } from './webhooks.ts';
+import { serveWebhooks, type WebhookOptions } from './webhooks.ts';
 
-export interface WorkerRoutes {
+export interface WorkerRoutes extends WebhookOptions {
   /** The token; undefined if the server listens on this machine only. */
   token: string | undefined;
-  /**
-   * The URL under which the CRM calls this server, without a trailing slash; undefined if it is
-   * taken from the requests.
-   */
-  publicUrl: string | undefined;
-  /** Returns the webhook of a mirror, or undefined if it accepts no events. */
-  webhookOf(mirror: string): Webhook | undefined;
   metrics: Metrics;
   /**
    * Returns the reasons why no event can be accepted now, one line each. An outage of a CRM does
@@ -43,12 +35,8 @@ export interface WorkerRoutes {
   ready(): readonly string[];
   /** Returns what fails now in the mirrors, worst first. Events still come in. */
   failing(): readonly { mirror: string; code: string; since: string | null }[];
-  /**
-   * Returns the files whose mirrors are stopped because they cannot be used; undefined if the
-   * worker has no folder of files. The other mirrors accept events meanwhile.
-   */
+  /** Undefined if the worker has no folder of files. The other mirrors accept events meanwhile. */
   refused?: (() => readonly { file: string }[]) | undefined;
-  clock: Clock;
 }
 
 const open = new Set(['/healthz', '/readyz', '/webhooks/:mirror']);
