@@ -25,7 +25,6 @@ export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo, by: st
   const noted = new Set<string>();
   return {
     run,
-    /** Yields the chunks of what the run has changed. */
     chunks: (): Iterable<Stretch> => runChanges.chunks({ run }),
     /** Makes the records that the run has changed candidates, those of one chunk. */
     select: (kind: RecordTypeName, chunk: Stretch): void =>

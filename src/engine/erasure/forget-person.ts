@@ -35,7 +35,6 @@ export interface Certificate {
    * first requested.
    */
   entry: { ledger: string; seq: number; since: number };
-  /** The steps done on the platform and in the snapshot. */
   done: Pick<Unfinished, 'found' | 'optedOut' | 'deleted' | 'purged'>;
   /** Whether the platform was checked again and certainly has nothing about the person. */
   verified: boolean;

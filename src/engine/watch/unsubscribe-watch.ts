@@ -90,7 +90,7 @@ const storedState = storedFact<State>('sentinel', 'the state of the unsubscribe 
 
 /** Checks once. Throws Invalid for a mirror without contacts, and the errors of the requests. */
 export async function watch(mirror: Mirror, watching: Watching): Promise<Sighting> {
-  const { snapshot, account } = mirror;
+  const { snapshot, account, clock } = mirror;
   const { meta, transaction } = snapshot;
   const departing = { mirror, type: peopleOf(mirror), restored: watching.restored ?? false };
   const { type } = departing;
@@ -105,47 +105,20 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
   let listing = before?.listing;
   if (before && !listing) {
     const open = snapshot.journal.open(type.name).map(({ seq }) => `change ${seq}`);
-    const now = [...runsUnderWay(mirror), ...open];
+    const underWay = [...runsUnderWay(mirror), ...open];
     const rose = (way: string): boolean => (counts[way] ?? 0) > (before.counts[way] ?? 0);
     const ways = Object.keys(counts);
     // A listing starts with the ways whose count rose.
     const ordered = [...ways.filter(rose), ...ways.filter((way) => !rose(way))];
-    const isOver = before.sibling.some((one) => !now.includes(one));
+    const isOver = before.sibling.some((one) => !underWay.includes(one));
     if (isOver || ways.some(rose)) listing = { counts, ways: ordered, page: 1, seen: 0 };
   }
-  if (before && listing) return list(departing, { before, listing, counts, asking });
-  const state = { sibling: [], spent: [], ...before, counts };
-  if (!isDeepStrictEqual(state, before)) transaction(() => storedState.write(meta, state));
-  return { is: 'still', ...idle };
-}
-
-function peopleOf({ name: mirror, parts }: Mirror): Departing['type'] {
-  for (const { type } of parts) {
-    const { departures } = type.capabilities;
-    if (departures) return { ...type, departures };
+  if (!before || !listing) {
+    const next = { sibling: [], spent: [], ...before, counts };
+    if (!isDeepStrictEqual(next, before)) transaction(() => storedState.write(meta, next));
+    return { is: 'still', ...idle };
   }
-  throw new Invalid(`${mirror}: the unsubscribe check watches contacts, and there are none`, {
-    fix: 'add contacts',
-  });
-}
-
-/** Lists the pages that the limit allows after those of the last window, recording each. */
-async function list(
-  departing: Departing,
-  {
-    before,
-    listing,
-    counts,
-    asking,
-  }: {
-    before: State;
-    listing: Listing;
-    counts: UnsubscribeCounts;
-    asking: Parameters<UnsubscribeListing['list']>[1];
-  },
-): Promise<Sighting> {
-  const { mirror, type } = departing;
-  const { clock, snapshot } = mirror;
+  // Lists the pages that the limit allows after those of the last window, recording each.
   const { limit, windowMs = unknown.windowMs } = mirror.limits()[type.departures.route] ?? {};
   const now = clock.now();
   const spent = before.spent.filter(({ at }) => at <= now && at > now - windowMs);
@@ -169,10 +142,20 @@ async function list(
     learnt += recordUnsubscribed(departing, { rows: found.rows, at, by }, (open) => {
       const named = new Set([...next.sibling, ...runs, ...open.map((seq) => `change ${seq}`)]);
       state = { ...next, sibling: [...named], spent: [...spent, { at: by, pages }] };
-      storedState.write(snapshot.meta, state);
+      storedState.write(meta, state);
     });
   }
   return { is: state.listing ? 'listing' : 'listed', pages, learnt };
+}
+
+function peopleOf({ name: mirror, parts }: Mirror): Departing['type'] {
+  for (const { type } of parts) {
+    const { departures } = type.capabilities;
+    if (departures) return { ...type, departures };
+  }
+  throw new Invalid(`${mirror}: the unsubscribe check watches contacts, and there are none`, {
+    fix: 'add contacts',
+  });
 }
 
 /** Returns the state after a page: the next page, the next way, or the end. */

@@ -44,7 +44,6 @@ export function createLanes<Entry extends Waiting>() {
         if (lane.priority === entry.priority) lane[place ?? 'new'].add(entry);
       }
     },
-    /** Removes and returns the request whose turn it is, or undefined if none waits. */
     take(): Entry | undefined {
       taken += 1;
       const waiting = [...firsts()];

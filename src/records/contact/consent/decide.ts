@@ -51,7 +51,6 @@ import { earlyTimes } from '../observe/consent-time.ts';
 /** The order in which a person's changes are sent: opt-outs first, deletes last. */
 export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
 
-/** Decides about one person from what is known about them. The function is pure. */
 export function decidePerson(states: ContactStates, rules: PersonRules): Decision {
   const facts = factsOf(states, rules);
   const decision: Decision = {

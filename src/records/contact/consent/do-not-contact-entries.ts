@@ -98,7 +98,6 @@ export function isOver(entry: Entry, shown: readonly ObservedContact[]): boolean
   }
 }
 
-/** Returns the changes to the list after an acknowledged change and its recorded row. */
 export function newsOfChange(
   change: ContactChange,
   after: RecordedContactRow | undefined,

@@ -12,7 +12,6 @@ import { type ObservedContactRow, silentBody } from './contact-state.ts';
 import { observe } from './observed-contact.ts';
 import { contactKey, spellingsOf } from '../../../domain/values/contact-key.ts';
 
-/** The client of the platform, and the relevant channels of a contact. */
 export interface ReadAccess {
   platform: Platform['contacts'];
   channels: ReadonlySet<string>;
