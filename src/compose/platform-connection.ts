@@ -11,7 +11,7 @@ import {
   createPlatform,
   type PlatformOptions,
 } from '../platform/platform.ts';
-import type { Stuck } from '../http/rate-limit/route-queue.ts';
+import type { Stuck } from '../http/rate-limit/request-gate.ts';
 import {
   organizationOf,
   type SharedBudgets,

@@ -5,8 +5,7 @@
 import { pathSegment, queryValue } from '../domain/address-part.ts';
 import type { z } from 'zod';
 import { anySignal, createRetry } from '../http/retry.ts';
-import type { Gate } from '../http/rate-limit/request-gate.ts';
-import type { Priority } from '../http/rate-limit/route-queue.ts';
+import type { Gate, Priority } from '../http/rate-limit/request-gate.ts';
 import type { Clock, Random } from '../domain/clock.ts';
 import type { Answer, Attempt, Request, Send } from '../domain/exchange.ts';
 import type { Operation } from './operations.ts';

@@ -12,8 +12,8 @@ import {
   type Counts,
   createGate,
   urgently,
+  type Stuck,
 } from '../http/rate-limit/request-gate.ts';
-import type { Stuck } from '../http/rate-limit/route-queue.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
 import type { Attempt, Send } from '../domain/exchange.ts';
 import { createSend } from '../http/send-request.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createGate, type Gate } from '../../../src/http/rate-limit/request-gate.ts';
-import type { Stuck } from '../../../src/http/rate-limit/route-queue.ts';
+import { createGate, type Gate, type Stuck } from '../../../src/http/rate-limit/request-gate.ts';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import { virtualClock } from '../../support/waiting.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createLanes, type Priority } from '../../../src/http/rate-limit/route-queue.ts';
+import { createLanes, type Priority } from '../../../src/http/rate-limit/request-gate.ts';
 
 interface Named {
   priority: Priority;

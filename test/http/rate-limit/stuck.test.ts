@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Stuck, watchStuck } from '../../../src/http/rate-limit/route-queue.ts';
+import { type Stuck, watchStuck } from '../../../src/http/rate-limit/request-gate.ts';
 import { virtualClock } from '../../support/waiting.ts';
 
 function watch() {
