@@ -193,11 +193,8 @@ export interface Player {
   readonly organizationId: string;
   /** A key that may read and write. If there is none, this is any usable key. */
   readonly apiKey: string;
-  /** Prepares the world before requests arrive. */
   readonly seed: Seed;
-  /** Performs the actions of people on the platform. */
   readonly dashboard: Dashboard;
-  /** Shows the world and the request log. */
   readonly world: World;
 }
 

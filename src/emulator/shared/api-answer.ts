@@ -1,6 +1,5 @@
 import type { Answer } from '../../domain/exchange.ts';
 
-/** The result of an operation: the status and the JSON body. */
 export interface ApiOutcome {
   status: number;
   body: object;
@@ -19,7 +18,6 @@ export interface About {
   templateId?: string;
   domainId?: string;
   keyId?: string;
-  /** Whether the request created the contact. */
   created?: true;
 }
 

@@ -130,13 +130,10 @@ export type ContactRow = Fixed<Rows['contact'], 'id' | 'serial' | 'email' | 'key
 export type TemplateRow = Fixed<Rows['template'], 'id' | 'serial' | 'createdAt'>;
 export type DomainRow = Fixed<Rows['domain'], 'id' | 'serial' | 'domain' | 'createdAt'>;
 export type KeyRow = Fixed<Rows['key'], 'id' | 'name' | 'permissions' | 'createdBy' | 'createdAt'>;
-/** A test email, identified by its number. */
 export type SendRow = Rows['send'];
-/** A user who works on the platform's own dashboard. */
 export type UserRow = Readonly<Rows['user']>;
 export type Channel = Rows['channel'];
 export type ContactStatus = z.infer<typeof contactStatus>;
-/** A contact's own row in a channel. */
 export type Membership = z.infer<typeof membership>;
 export type DnsRecord = z.infer<typeof dnsRecord>;
 /** A test email, which is stored but never delivered. */

@@ -1,7 +1,6 @@
 /** Rows that can be listed, a listing that has the newest first, and a table of such rows. */
 import type { Shelf } from './storage.ts';
 
-/** The fields that a row needs to be listed. */
 export interface Dated {
   /** The creation time in milliseconds since the epoch. */
   readonly createdAt: number;

@@ -1,6 +1,6 @@
 import { findChannel, type Organization } from '../store/organization.ts';
 import { Invalid } from '../../domain/errors.ts';
-import type { Channel, ContactRow, DomainRow, KeyRow, TemplateRow } from '../shared/row-types.ts';
+import type { Channel, KeyRow } from '../shared/row-types.ts';
 import { type ContactChange, emailKey, membershipIn } from '../store/contacts.ts';
 import {
   type ContactView,
@@ -33,11 +33,16 @@ interface SignUp {
 function peopleOf(organization: Organization) {
   const { contacts, behaviour, now } = organization;
 
-  /** Converts an email to its stored form. */
   const kept = (email: string) => (behaviour.keepsCase ? email.trim() : emailKey(email));
 
+  const findContact = (who: string) =>
+    known(
+      contacts.byId(who) ?? contacts.byEmail(who),
+      `contact "${who}": use the id or the email of one`,
+    );
+
   function change(who: string, fields: ContactChange): ContactView {
-    const contact = findContact(organization, who);
+    const contact = findContact(who);
     contacts.change(contact, fields, now());
     return viewContact(contact);
   }
@@ -52,15 +57,13 @@ function peopleOf(organization: Organization) {
       return viewContact(contact);
     },
     leave(who: string, channelId: string): ContactView {
-      const contact = findContact(organization, who);
+      const contact = findContact(who);
       contacts.setMembership(contact, findChannel(organization, channelId), 'opt_out');
       return change(who, {});
     },
     /** Unsubscribes the person from all mail (status unsubscribed). The channels stay unchanged. */
     unsubscribe: (who: string) => change(who, { status: 'unsubscribed' }),
-    /** Blocks the person, as a colleague would (status blocked). */
     block: (who: string) => change(who, { status: 'blocked' }),
-    /** Reverses an unsubscribe, a block and a suppression. */
     resubscribe: (who: string) =>
       change(who, { status: 'subscribed', suppressionReason: null, suppressedAt: null }),
     /** Records that mail bounced or was reported as spam. The status stays unchanged. */
@@ -76,14 +79,14 @@ function peopleOf(organization: Organization) {
         lastName?: string | undefined;
       },
     ): ContactView {
-      const contact = findContact(organization, who);
+      const contact = findContact(who);
       const { firstName = contact.firstName, lastName = contact.lastName } = fields;
       const email = fields.email === undefined ? contact.email : kept(fields.email);
       return change(contact.id, { email, firstName, lastName });
     },
     /** Removes the contact from a channel, as a colleague would. Throws Invalid if not in it. */
     removeFromChannel(who: string, channelId: string): ContactView {
-      const contact = findContact(organization, who);
+      const contact = findContact(who);
       const { id } = findChannel(organization, channelId);
       const membership = membershipIn(contact, id);
       if (!membership) throw new Invalid(`contact "${who}" is not in channel "${id}"`);
@@ -91,20 +94,13 @@ function peopleOf(organization: Organization) {
       return change(contact.id, {});
     },
     deleteContact(who: string): ContactView {
-      const contact = findContact(organization, who);
+      const contact = findContact(who);
       contacts.remove(contact);
       return viewContact(contact);
     },
   };
 }
 
-function findContact({ contacts }: Organization, who: string): ContactRow {
-  const contact = contacts.byId(who) ?? contacts.byEmail(who);
-  if (contact !== undefined) return contact;
-  throw new Invalid(`no contact "${who}": use the id or the email of one`);
-}
-
-/** A key with its secret, for people who use the emulator. */
 export interface KeyWithSecret extends KeyView {
   /** The value for the x-api-key header. */
   key: string;
@@ -115,21 +111,30 @@ export interface KeyWithSecret extends KeyView {
 function settingsOf(organization: Organization) {
   const { templates, domains, keys, now } = organization;
 
+  const findTemplate = (id: string) =>
+    known(templates.byId(id), `template "${id}": use the id of one`);
+  const findKey = (id: string) => known(keys.byId(id), `API key "${id}": use the id of one`);
+  const findDomain = (who: string) =>
+    known(
+      domains.byId(who) ?? domains.byName(who),
+      `domain "${who}": use the id or the name of one`,
+    );
+
   function changeKey(id: string, fields: { enabled?: boolean; revoked?: boolean }): KeyWithSecret {
-    const key = findKey(organization, id);
+    const key = findKey(id);
     keys.change(key, fields, now());
     return showKey(key);
   }
 
   return {
     editTemplate(id: string, fields: TemplateUpdateBody): TemplateView {
-      const template = findTemplate(organization, id);
+      const template = findTemplate(id);
       templates.change(template, fields, now());
       return viewTemplate(organization, template);
     },
     /** Deletes the template and returns its last state. No operation finds it afterwards. */
     deleteTemplate(id: string): TemplateView {
-      const template = findTemplate(organization, id);
+      const template = findTemplate(id);
       templates.remove(template);
       return viewTemplate(organization, template);
     },
@@ -146,7 +151,7 @@ function settingsOf(organization: Organization) {
       who: string,
       { status, reason = '' }: { status: string; reason?: string | undefined },
     ): DomainView {
-      const domain = findDomain(organization, who);
+      const domain = findDomain(who);
       const verified = status === 'active';
       domains.change(
         domain,
@@ -161,7 +166,7 @@ function settingsOf(organization: Organization) {
       return viewDomain(domain);
     },
     deleteDomain(who: string): DomainView {
-      const domain = findDomain(organization, who);
+      const domain = findDomain(who);
       domains.remove(domain);
       return viewDomain(domain);
     },
@@ -169,9 +174,8 @@ function settingsOf(organization: Organization) {
     enableKey: (id: string) => changeKey(id, { enabled: true }),
     disableKey: (id: string) => changeKey(id, { enabled: false }),
     revokeKey: (id: string) => changeKey(id, { revoked: true }),
-    /** Generates a new secret. The old one becomes unknown immediately. */
     rotateKey(id: string): KeyWithSecret {
-      const key = findKey(organization, id);
+      const key = findKey(id);
       keys.rotate(key, now());
       return showKey(key);
     },
@@ -182,20 +186,7 @@ export function showKey(key: KeyRow): KeyWithSecret {
   return { ...viewKey(key), key: key.secret, revoked: key.revoked };
 }
 
-function findTemplate({ templates }: Organization, id: string): TemplateRow {
-  const template = templates.byId(id);
-  if (template !== undefined) return template;
-  throw new Invalid(`no template "${id}": use the id of one`);
-}
-
-function findDomain({ domains }: Organization, who: string): DomainRow {
-  const domain = domains.byId(who) ?? domains.byName(who);
-  if (domain !== undefined) return domain;
-  throw new Invalid(`no domain "${who}": use the id or the name of one`);
-}
-
-function findKey({ keys }: Organization, id: string): KeyRow {
-  const key = keys.byId(id);
-  if (key !== undefined) return key;
-  throw new Invalid(`no API key "${id}": use the id of one`);
+function known<Row>(row: Row | undefined, what: string): Row {
+  if (row !== undefined) return row;
+  throw new Invalid(`no ${what}`);
 }

@@ -1,4 +1,3 @@
-/** Opens a session with the database named in the options. */
 import { Invalid } from '../../domain/errors.ts';
 import { smallText } from '../shared/files/local-file.ts';
 import { placeOf } from './drivers/database-address.ts';
@@ -11,7 +10,6 @@ import { openSqlite, writeSqlite } from './drivers/sqlite.ts';
 
 export type Around = Omit<Opening, 'timeoutMs'>;
 
-/** The options that locate the database and give access to it. */
 export type Reach = Pick<SqlOptions, 'url' | 'password' | 'ca' | 'allowPlain' | 'timeoutMs'>;
 
 /** Opens a session to read, encrypted unless it stays on this machine or options allow plain. */

@@ -189,7 +189,6 @@ function createProof(count: Count) {
       if ('broken' in record) broken.push(record.where);
     },
     stop: (flaw: Flaw) => void (stopped = flaw),
-    /** Returns the flaws that prevent the proof. */
     flaws(): Flaw[] {
       if (stopped) return [stopped];
       const read = `${counted(rows, 'row')} ${rows === 1 ? 'was' : 'were'} read`;

@@ -17,7 +17,6 @@ import { fileURLToPath } from 'node:url';
 import { parseDocument } from 'yaml';
 import { Invalid } from '../../domain/errors.ts';
 
-/** The paths of the demo's files. */
 export interface Folder {
   config: string;
   people: string;

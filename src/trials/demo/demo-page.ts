@@ -10,7 +10,6 @@ import type { Folder } from './demo-folder.ts';
 
 const width = 96;
 
-/** Creates the demo's output. */
 export function createPage({ print }: Pick<Shell, 'print'>) {
   const put = (text: string, indent: { first: string; rest: string }): void => {
     for (const line of fold(text, indent)) print(line);
@@ -57,7 +56,6 @@ export function createPage({ print }: Pick<Shell, 'print'>) {
   };
 }
 
-/** The demo's output. */
 export type DemoPage = ReturnType<typeof createPage>;
 
 function fold(text: string, { first, rest }: { first: string; rest: string }): string[] {

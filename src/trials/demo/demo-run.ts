@@ -17,7 +17,6 @@ import { counted } from '../../domain/values/counted.ts';
 const everyMs = 3_000;
 const mostNamed = 3;
 
-/** A completed run. */
 export interface Passed {
   summary: Summary;
   /** The requests that the platform received in this run, oldest first. */

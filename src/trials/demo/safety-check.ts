@@ -10,7 +10,6 @@ import type { Passed } from './demo-run.ts';
 import { wishesOf } from './demo-platform.ts';
 import { type ClaimResult, writesIn } from './expected-outcome.ts';
 
-/** The state of the platform before a run. */
 interface Before {
   /** `<email> <channel>` for each person who unsubscribed from the channel or from all mail. */
   left: ReadonlySet<string>;

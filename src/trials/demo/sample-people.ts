@@ -20,9 +20,7 @@ export interface Claim {
   listed?: 'conflict' | 'invalid';
 }
 
-/** A claim about one template. */
 export interface TemplateClaim {
-  /** The template's name on the platform. */
   name: string;
   says: string;
   sent: readonly ('create' | 'update')[];
@@ -183,7 +181,6 @@ const peopleOfActTwo: readonly Claim[] = [
   })),
 ];
 
-/** All claims about one run. */
 export interface Claims {
   people: readonly Claim[];
   templates: readonly TemplateClaim[];
@@ -231,17 +228,12 @@ export const claims: Record<'one' | 'two', Claims> = {
 
 const named = new Set([
   ...alreadyThere.map(({ email }) => email),
-  ...people(peopleOfActOne),
-  ...people(peopleOfActTwo),
+  ...[...peopleOfActOne, ...peopleOfActTwo].map(({ who }) => who),
 ]);
 
 /** Returns whether the demo makes a claim about this person. */
 export function isNamed(key: string): boolean {
   return named.has(key);
-}
-
-function people(claims: readonly Claim[]): string[] {
-  return claims.map(({ who }) => who);
 }
 
 /** Simulates changes that people and colleagues make on the platform. */

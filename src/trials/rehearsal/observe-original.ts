@@ -47,6 +47,7 @@ export interface Original {
 
 /** What to observe, and with how many copies of the files. */
 interface Observing {
+  shell: Shell;
   only: RunOptions['only'];
   copies: number;
   random: Random;
@@ -65,7 +66,7 @@ const sameTimeMs = 2000;
  */
 export async function observeOriginal<T>(
   config: Config,
-  { shell, only, copies, progress, random }: Observing & { shell: Shell },
+  { shell, only, copies, progress, random }: Observing,
   use: (original: Original, copies: readonly WorkingCopy[], names: Names) => Promise<T>,
 ): Promise<T> {
   const view: PlatformView = { contacts: new Map(), templates: new Map() };

@@ -49,7 +49,6 @@ function limitsFor(
 /** A platform that is an emulator of the same seed must not draw the ids that are drawn here. */
 const idsApart = 0x5eed;
 
-/** What is rehearsed, and under which conditions. */
 export interface Conditions extends Pick<
   RunOptions,
   'mode' | 'because' | 'only' | 'onlyPeople' | 'progress'
@@ -65,7 +64,6 @@ export interface Conditions extends Pick<
   reasons: number;
 }
 
-/** What came of a rehearsal. */
 export interface Rehearsed {
   config: Config;
   summary: Summary;

@@ -4,7 +4,6 @@
  */
 import type { Clock } from '../../domain/clock.ts';
 
-/** A clock that stands still until it is told otherwise. */
 export interface VirtualClock extends Clock {
   /** Lets `ms` pass. Every sleeper on the way wakes at its own time, in order. */
   advance(ms: number): Promise<void>;

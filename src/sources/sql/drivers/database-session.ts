@@ -4,11 +4,14 @@
  * transaction, everything that is not committed at closing is discarded. Differences between
  * databases are handled here and in one file per database.
  */
-
+import { z } from 'zod';
 import type { Clock } from '../../../domain/clock.ts';
 
 /** A value in the driver's representation, so that it can be bound again unchanged. */
 export type Raw = string | number | bigint | Uint8Array | null;
+
+const raw = z.union([z.string(), z.number(), z.bigint(), z.instanceof(Uint8Array), z.null()]);
+export const rawRows = z.array(z.array(raw));
 
 /** The kind of values. `any` means that the database does not declare it and rows may differ. */
 export type Holds =

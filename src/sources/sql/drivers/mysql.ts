@@ -17,6 +17,7 @@ import {
   type Holds,
   type Opening,
   type Raw,
+  rawRows,
   type Session,
   type Writing,
 } from './database-session.ts';
@@ -45,9 +46,6 @@ const UNSIGNED = 32;
 const MOST_MS = 10_000;
 
 const started = z.tuple([z.coerce.string(), z.coerce.number(), z.string()]);
-const raws = z.array(
-  z.array(z.union([z.string(), z.number(), z.bigint(), z.instanceof(Uint8Array), z.null()])),
-);
 const fields = z.array(
   z.object({
     name: z.string(),
@@ -77,7 +75,7 @@ export async function openMysql(access: ServerAccess, opening: Opening): Promise
     const rows = (sql: string, values: readonly Raw[]) =>
       line.ask(async () => {
         const [found] = await open.execute({ sql, rowsAsArray: true, timeout }, [...values]);
-        return raws.parse(found);
+        return rawRows.parse(found);
       });
     const [row] = await rows(CLOCK, []);
     const [thread, now, version] = started.parse(row);

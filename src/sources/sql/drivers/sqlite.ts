@@ -13,6 +13,7 @@ import {
   type Column,
   type Opening,
   type Raw,
+  rawRows,
   type Session,
   type Writing,
 } from './database-session.ts';
@@ -22,9 +23,6 @@ import { deserialize } from 'node:v8';
 import type { SqliteQuestion } from './sqlite-process.ts';
 import { retrySchedules } from '../../../domain/retry-schedules.ts';
 
-const raws = z.array(
-  z.array(z.union([z.string(), z.number(), z.bigint(), z.instanceof(Uint8Array), z.null()])),
-);
 const described = z.array(z.tuple([z.string(), z.string().nullable()]));
 
 /** Opens a session to read. Throws Invalid, Unavailable, and the signal's reason. */
@@ -33,7 +31,7 @@ export async function openSqlite(path: string, opening: Opening): Promise<Sessio
   const ask = createAsk(path, opening.signal);
   const line = await ask(() => startSqlite(path, 'read', opening));
   const rows = async (text: string, values: readonly Raw[]) =>
-    raws.parse(await line.ask({ ask: 'rows', text, values }));
+    rawRows.parse(await line.ask({ ask: 'rows', text, values }));
   try {
     const [[now] = []] = await untilUnlocked(() => rows(CLOCK, []), path, opening);
     await ask(() => line.ask({ ask: 'run', text: 'begin', values: [] }));
