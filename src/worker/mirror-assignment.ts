@@ -108,9 +108,6 @@ export function assignmentIn(
   };
 }
 
-/**
- * Returns the name of the snapshot, which all its copies share. Creates a name if there is none.
- */
 function idOf({ meta, transaction }: Snapshot): string {
   const known = meta.get(name);
   if (known !== undefined) return known;

@@ -63,10 +63,7 @@ async function record(state: State, id: string, { lanes }: Opened): Promise<Work
   return isOver ? 'done' : 'again';
 }
 
-/**
- * Processes the privacy deletion of a record. The remainder of the event is handled as a change,
- * and so is an event that is not signed.
- */
+/** The remainder of the event is handled as a change, and so is an event that is not signed. */
 async function erase(state: State, told: Told, opened: Opened): Promise<Worked> {
   const { id } = told;
   const { stop: signal, abort } = shellOf(state);

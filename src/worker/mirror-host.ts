@@ -309,10 +309,7 @@ async function taken(state: State): Promise<void> {
   }
 }
 
-/**
- * Checks every few seconds whether the mirror is still assigned to this worker, until the worker is
- * asked to stop. If it is not, closes it and waits until it is assigned again.
- */
+/** Checks every few seconds. A mirror that is lost is closed, until it is assigned here again. */
 async function stay(state: State): Promise<void> {
   const { shell, assignment, complain, alone, node, config } = state;
   while (!shell.stop.aborted) {

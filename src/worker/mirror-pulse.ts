@@ -76,10 +76,7 @@ async function whySourceAway(source: Source, probe: Probe): Promise<string | und
   return existsSync(source.path) ? undefined : `${source.path} is not there`;
 }
 
-/**
- * Returns why no connection to the host of a URL can be made; undefined if one can be, or if the
- * URL names no host.
- */
+/** Returns why the host of a URL takes no connection; undefined if it does, or none is named. */
 export type Probe = (url: string) => Promise<string | undefined>;
 
 const ports: Readonly<Record<string, number>> = {

@@ -54,10 +54,7 @@ export interface MirrorSettings {
   ended(summary: Summary): void;
   /** Tells when the mirror has to be claimed; undefined: as soon as it can be. */
   turns?: Turns | undefined;
-  /**
-   * What the mirrors of the worker share; with it, the mirror is closed while it has nothing to do.
-   * Without it, the mirror stays open.
-   */
+  /** What the mirrors of the worker share; with it, a mirror that has nothing to do is closed. */
   capacity?: Capacity | undefined;
   /** Reads the configuration again, because after a failure the API key may have changed. */
   load(): Config;

@@ -30,10 +30,7 @@ export const idleAtMost = 16;
 
 export type Capacity = ReturnType<typeof createCapacity>;
 
-/**
- * Creates what the mirrors of a worker share. `timeCheck` returns functions that each return
- * whether the process had time left since their last call.
- */
+/** `timeCheck` returns functions that say whether there was time left since their last call. */
 export function createCapacity(clock: Clock, timeCheck: () => () => boolean) {
   const slotsOf = (counts: typeof runSlots) =>
     createRunSlots({ ...counts, hasTime: timeCheck(), clock });

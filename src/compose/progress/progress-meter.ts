@@ -43,10 +43,7 @@ interface News extends Progress {
   atMs: number;
 }
 
-/**
- * Creates a meter. The remaining time is estimated from the rate limits, and from the measured rate
- * once enough was done.
- */
+/** The rest is estimated from the rate limits, and from the rate once enough was done. */
 export function createMeter({
   clock,
   limits,

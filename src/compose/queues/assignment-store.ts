@@ -176,10 +176,7 @@ const answer = checkedJson(
   ]),
 );
 
-/**
- * Returns the key of a mirror that contains who serves it: the name of a worker, followed by `@`
- * and the name of its process if that shows its life.
- */
+/** Holds who serves the mirror: a worker, and after `@` its process if that shows its life. */
 export function aliveKeyOf(mirror: string): string {
   return `${prefix}:${mirror}:{home}:alive`;
 }

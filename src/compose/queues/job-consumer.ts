@@ -29,10 +29,7 @@ const dead = { lockDuration: 5_000, stalledInterval: 3_000, maxStalledCount: 1_0
  * of dead workers. Each queue costs little, but there may be thousands.
  */
 const quietMs = 1_800_000;
-/**
- * The checks after a queue was opened, or something failed: a job of a dead worker is found by the
- * second check after its lock has expired.
- */
+/** A job of a dead worker is found by the second check after its lock has expired. */
 const checksAtFirst = 5;
 
 export interface TakeOptions<Data> extends Pick<WorkerOptions, 'concurrency' | 'settings'> {
@@ -114,10 +111,7 @@ function waitingFor(bell: JobBell): BackendFactory<RedisQueueBackend> {
   };
 }
 
-/**
- * Checks for the jobs of dead workers: at first, and after each error, because this worker may have
- * lost the lock of a job itself.
- */
+/** At first, and after each error, because this worker may have lost the lock of a job itself. */
 function checkForDead(worker: Worker, clock: Clock): { again(): void; close(): void } {
   const over = new AbortController();
   let left = checksAtFirst;

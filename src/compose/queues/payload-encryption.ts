@@ -61,10 +61,7 @@ export interface SealOptions {
   random(bytes: number): Uint8Array;
 }
 
-/**
- * Returns the seal of a mirror, or undefined if the key of its memory is missing.
- * Without `random`, it can only decrypt.
- */
+/** Undefined if the key of the memory is missing. Without `random`, it can only decrypt. */
 export function sealIn(
   { mirror, memory }: Pick<Config, 'mirror' | 'memory'>,
   random: SealOptions['random'] = () => new Uint8Array(),

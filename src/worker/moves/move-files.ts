@@ -164,10 +164,7 @@ export async function copyMirror(config: Config, signal: AbortSignal): Promise<M
   }
 }
 
-/**
- * Compares copies with what the original is: their bytes, their structure, and how many people and
- * entries they have. Throws Invalid.
- */
+/** Compares bytes, structure, and the numbers of people and entries. Throws Invalid. */
 export async function proveCopy(config: Config, wanted: Manifest): Promise<void> {
   for (const { name, sha256 } of wanted.files) {
     const { copy } = fileIn(config, name);

@@ -220,10 +220,7 @@ function contentOf(notices: readonly Notice[]): string {
   return JSON.stringify(notices.map(({ type, subject, withheld }) => [type, subject, withheld]));
 }
 
-/**
- * Returns the page that mends what a message reports, if it is the same for all that is not solved;
- * '' for the overview.
- */
+/** The page that mends all that is not solved; '' (the overview) if there are several. */
 export function pageOf(items: readonly Item[]): string {
   const open = items.filter(({ level }) => level !== 'info');
   const [first, ...more] = new Set(open.map(({ page }) => page));

@@ -107,10 +107,7 @@ export function createNotifier(config: Config, options: NotifierOptions) {
   };
 }
 
-/**
- * What is told from the memory of this process: it has to be told without the snapshot, and what is
- * recorded of it may be old.
- */
+/** Told from the memory of this process: the snapshot may be away, or what it has of them old. */
 const ownCodes: ReadonlySet<string> = new Set([
   'disk_full',
   'redis_away',

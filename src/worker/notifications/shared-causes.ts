@@ -83,10 +83,7 @@ export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>) {
   };
 }
 
-/**
- * Returns the name of the cause of a line: the same for all mirrors that share what fails. Returns
- * undefined if it concerns one mirror only.
- */
+/** The same for all mirrors that share what fails; undefined if it concerns one mirror only. */
 export function causeOf(
   { redis, platform, contacts, templates, snapshot }: Config,
   code: string,

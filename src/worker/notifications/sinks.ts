@@ -107,10 +107,7 @@ function overHttp(
 
 const json = { 'content-type': 'application/json' };
 
-/**
- * Sends the JSON of each notice, signed according to Standard Webhooks. Each attempt has its own
- * time and signature, because a receiver rejects an old one.
- */
+/** Each attempt has its own time and signature, because a receiver rejects an old one. */
 function webhookSink({ url, secret }: NonNullable<Receiver['webhook']>, clock: Clock): Sending {
   return overHttp({ url, timeoutMs: 5_000, isGrouped: false }, clock, (message) => {
     const { id, at, mirror, mirrors, run, items } = message;
@@ -225,10 +222,7 @@ type Email = NonNullable<Receiver['email']>;
 
 /** How long to wait for the next word of the mail server, in milliseconds. */
 const timeoutMs = 20_000;
-/**
- * How long an attempt takes at most: a server that keeps talking is never silent. It is less than a
- * claim holds (told-memory.ts).
- */
+/** A server that keeps talking is never silent; less than a claim holds (told-memory.ts). */
 const attemptMs = 60_000;
 
 /** Creates the sending part of an e-mail receiver. nodemailer is loaded with the first message. */

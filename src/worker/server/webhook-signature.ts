@@ -23,10 +23,7 @@ export interface Delivery {
   body: Buffer;
 }
 
-/**
- * The result of the check. `delivery` is the same for a delivery that is sent again, by the CRM or
- * by somebody who intercepted it.
- */
+/** `delivery` is the same for one that is sent again, by the CRM or whoever intercepted it. */
 export type SignatureVerdict = { delivery: string } | { refused: 'unsigned' | 'old' | 'forged' };
 
 const toleranceMs = 5 * 60_000;
