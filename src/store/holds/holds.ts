@@ -519,7 +519,7 @@ function endingIn(db: Statements) {
     where t.guard = hold.guard and t.kind = hold.kind and t.key = hold.key
       and t.part = hold.part and t."is" in (${is.map((one) => `'${one}'`).join(', ')})
       and iif(t."is" = 'held',
-        t.op = hold.op and hold.target in ('', coalesce(t.target, ''))
+        t.op = hold.op and t.stated = hold.stated and hold.target in ('', coalesce(t.target, ''))
           and iif(t.kind = 'template', t.body, '') = hold.body,
         ${wishIn('t')} = ${wishIn('hold')}))`;
   const change = `from change c indexed by change_by_key

@@ -77,12 +77,16 @@ function isUrgent(table: string): string {
 /** Returns an SQL condition: the change withdraws an opt-out that the source had stated. */
 export const withdraws = (table: string) => `coalesce(${table}.body ->> '$.withdraws', 0)`;
 
-/** Selects the rows of `planned` that somebody has rejected. */
-const isRejected = `exists (
-  select 1 from hold h join decision d on d.id = h.decision
+/**
+ * Selects the rows of `planned` about which the latest decision is a rejection. One of what was
+ * concluded does not cover what the source states.
+ */
+const isRejected = `'rejected' = (
+  select d.verdict from hold h join decision d on d.id = h.decision
   where ${isShown('planned')} and ${wishIn('h')} = ${wishIn('planned')}
-    and d.verdict = 'rejected' and d.ended_at is null
-    and h.stated >= ${isStated('planned')})`;
+    and d.verdict <> 'pending' and d.ended_at is null
+    and (d.verdict = 'approved' or h.stated >= ${isStated('planned')})
+  order by d.number desc limit 1)`;
 
 /**
  * The approval @approvals that covers a row of `planned`: an SQL expression. One that was given
