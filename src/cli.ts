@@ -8,6 +8,7 @@ import {
   commands,
   type CommandRow,
   findCommand,
+  doneByHand,
   formerNames,
   formIn,
   formOf,
@@ -33,9 +34,11 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
   const called = findCommand(argv);
   const { shell, fail } = documented(argv, real, called);
   const { width = 80 } = shell;
-  const former = [argv.slice(0, 2).join(' '), argv[0] ?? ''].find((name) => formerNames[name]);
+  const names = [argv.slice(0, 2).join(' '), argv[0] ?? ''];
+  const former = names.find((name) => formerNames[name] ?? doneByHand[name]);
   if (former !== undefined) {
-    const text = `\`crm-mirror ${former}\` is now \`crm-mirror ${formerNames[former]}\``;
+    const instead = doneByHand[former] ?? `is now \`crm-mirror ${formerNames[former]}\``;
+    const text = `\`crm-mirror ${former}\` ${instead}`;
     real.note(`crm-mirror: ${text}`);
     return fail({ text, code: exitCode('invalid') });
   }

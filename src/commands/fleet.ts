@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
@@ -7,14 +6,6 @@ import { exitCode } from '../compose/output/exit-codes.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
-import {
-  askToMove,
-  followMove,
-  movedWords,
-  type MovePlan,
-  movingWords,
-  planMove,
-} from '../worker/moves/request-move.ts';
 import {
   isRefused,
   namedTwice,
@@ -30,7 +21,6 @@ import {
   servedBy,
   withoutDiskIn,
 } from '../compose/placement/fleet-store.ts';
-import { moveStore } from '../compose/placement/move-store.ts';
 import { fleetSections, type ShownFleet, shownFleet } from '../views/status/fleet-sections.ts';
 import { connectQuickly, type Quick } from '../compose/queues/redis-connections.ts';
 
@@ -47,17 +37,6 @@ export const parts = {
     },
     run: drain,
   },
-  move: {
-    options: (command) => {
-      command.argument('<mirror>', 'the name of a mirror');
-      fleetOptions(command);
-      command.requiredOption(
-        '--to <node>',
-        'the name of a worker in `fleet status`, or how it begins',
-      );
-    },
-    run: move,
-  },
 } satisfies Record<string, CommandModule>;
 
 interface Flags {
@@ -65,7 +44,6 @@ interface Flags {
   mirrors?: string;
   json?: true;
   undo?: true;
-  to?: string;
 }
 
 function fleetOptions(command: Command): void {
@@ -85,12 +63,10 @@ async function status(command: Command, shell: Shell): Promise<number> {
     workers: fleets.flatMap(({ workers }) => workers),
     withoutHome: fleets.flatMap(({ withoutHome }) => withoutHome),
     withoutDisk: fleets.flatMap(({ withoutDisk }) => withoutDisk),
-    moves: fleets.flatMap(({ moves }) => moves),
   };
-  const { withoutHome, moves } = all;
   const nodes = all.workers.map(({ row }) => row);
   const withoutDisk = all.withoutDisk.map(({ name, diskHost: host }) => ({ mirror: name, host }));
-  const document = { nodes, withoutHome, withoutDisk, moves, unusable };
+  const document = { nodes, withoutHome: all.withoutHome, withoutDisk, unusable };
   const code = exitCode(unusable.length === 0 ? 'done' : 'failed');
   return print({ document, sections: fleetSections(all, { unusable }), code }, flags, shell);
 }
@@ -112,7 +88,9 @@ async function drain(command: Command, shell: Shell): Promise<number> {
     stay.push(...withoutDiskIn(takers, servedBy(fleet, node.name)).map(({ name }) => name));
   });
   const [node] = found;
-  if (node === undefined) throw noNode(asked);
+  if (node === undefined) {
+    throw new Invalid(`no living worker is named ${asked}`, { fix: 'look at `fleet status`' });
+  }
   const lines = isDraining ? drainWords(node, others, stay) : [`${node} may have mirrors again.`];
   return print({ document: { node, draining: isDraining, others, stay }, lines }, flags, shell);
 }
@@ -126,10 +104,6 @@ function nodeNamed(asked: string, nodes: readonly FleetNode[]): FleetNode | unde
   throw new Invalid(`${asked} is the beginning of several workers' names`);
 }
 
-function noNode(asked: string): Invalid {
-  return new Invalid(`no living worker is named ${asked}`, { fix: 'look at `fleet status`' });
-}
-
 function drainWords(node: string, others: number, stay: readonly string[]): string[] {
   if (others === 0) {
     const reason = `${node} takes no more mirrors, but keeps those it has: no other worker takes them`;
@@ -138,56 +112,10 @@ function drainWords(node: string, others: number, stay: readonly string[]): stri
   const gives = `${node} gives its mirrors away, each after its current run, and takes none.`;
   if (stay.length === 0) return [gives];
   const reason = `it keeps ${stay.join(', ')}: no other worker has their disk`;
-  return [gives, renderProblem({ reason, fix: 'move them with `fleet move`' })];
-}
-
-async function move(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
-  const [mirror = ''] = command.args;
-  const { to = '' } = flags;
-  const { usable } = await configsOf(flags, shell);
-  const config = usable.find((one) => one.mirror === mirror);
-  if (!config) {
-    throw new Invalid(`no usable file names the mirror ${mirror}`, {
-      fix: 'name one of the mirrors in the folder',
-    });
-  }
-  const quick = connectQuickly(config.redis);
-  try {
-    const fleet = await readFleet(quick, [mirror]);
-    const node = nodeNamed(to, fleet.nodes);
-    if (!node) throw noNode(to);
-    const plan = planMove(fleet, mirror, node);
-    if (plan) await moveBy(plan, mirror, { flags, shell, quick });
-    else {
-      const document = { mirror, from: node.name, to: node.name, moved: false };
-      print({ document, lines: [`${mirror} is on ${node.name} already.`] }, flags, shell);
-    }
-    return exitCode('done');
-  } finally {
-    quick.close();
-  }
-}
-
-async function moveBy(
-  plan: MovePlan,
-  mirror: string,
-  { flags, shell, quick }: { flags: Flags; shell: Shell; quick: Quick },
-): Promise<void> {
-  const began = systemClock.monotonic();
-  const id = randomBytes(8).toString('hex');
-  const { from, to } = plan;
-  await askToMove(quick, { mirror, id, plan });
-  shell.note(`crm-mirror: ${mirror}: ${from} sends it to ${to}, once its current run has ended`);
-  const told = await followMove(moveStore(quick, mirror, id), {
-    clock: systemClock,
-    stop: shell.stop,
-    tell: (news) => shell.progress(movingWords(mirror, news)),
-  });
-  const ms = Math.round(systemClock.monotonic() - began);
-  const { people, entries, files, kept = null } = told;
-  const document = { mirror, from, to, moved: true, people, entries, files, kept, ms };
-  print({ document, lines: movedWords(document) }, flags, shell);
+  return [
+    gives,
+    renderProblem({ reason, fix: 'start it again soon: they wait for a worker with that disk' }),
+  ];
 }
 
 /**

@@ -130,8 +130,6 @@ const rows: readonly Row[] = [
   ['fleet', 'operate', reads, undefined, 'the workers of a folder of mirrors, and what each of them serves'],
   ['fleet status', 'operate', reads, async () => (await fleet()).status, 'list the workers, what each of them serves, and mirrors that nobody serves'],
   ['fleet drain', 'operate', steersHere, async () => (await fleet()).drain, 'have a worker give all its mirrors away and take none, before it is stopped'],
-  ['fleet move', 'operate', steersHere, async () => (await fleet()).move, 'copy a mirror to the disk of another worker, which serves it from then on',
-    'acme --to host-2 --mirrors mirrors'],
   ['console', 'operate', serves, () => import('./console.ts'), 'look at mirrors in the browser, and act there'],
   ['notify', 'operate', reads, undefined, 'try the receivers of notifications'],
   ['notify test', 'operate', reads, async () => (await import('./notify.ts')).parts.test, 'send a test message to every receiver of `notices`'],
@@ -185,6 +183,12 @@ export const formerNames: Readonly<Record<string, string>> = {
   'state reset': 'retry PERSON --read-again',
   'state show': 'explain PERSON --offline',
   template: 'platform template',
+};
+
+/** What no command does, and how it is done. */
+export const doneByHand: Readonly<Record<string, string>> = {
+  'fleet move':
+    'is done by hand: a snapshot stays on its disk → copy its files as docs/fleet-workers.md says',
 };
 
 /** Returns the command, or else the group, that the words begin with. */

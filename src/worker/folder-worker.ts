@@ -24,7 +24,6 @@ import {
 import { createProbe } from './mirror-pulse.ts';
 import { serve } from './mirror-service.ts';
 import { createSharedCauses } from './notifications/shared-causes.ts';
-import { createMirrorMoves, type MirrorMoves } from './moves/mirror-moves.ts';
 import { createServedMirrors, type ServedMirrors } from './served-mirrors.ts';
 import { createCapacity } from './worker-capacity.ts';
 import { openServer, type WorkerServer } from './worker-server.ts';
@@ -101,35 +100,32 @@ function createFleets(
   moved: (isLent: (mirror: string) => boolean) => void,
 ) {
   const known = new Map<string, FleetMember & { fleet: ConsoleFleet }>();
-  const moves: MirrorMoves[] = [];
-  let files = new Map<string, Workable>();
   const to = (url: string): FleetMember | undefined => {
     const { node, quick } = connections.to(url);
     const before = known.get(url);
     if (before || !node) return before;
-    const parts = { quick: quick(), clock: systemClock, randomHex, note: shell.note };
-    const own = createMirrorMoves({
-      ...parts,
-      node: node.name,
-      stop: shell.stop,
-      configOf: (mirror) => files.get(mirror),
-      mirrors: () => files.keys(),
+    const asking = quick();
+    const member = createFleetMember({
+      node,
+      quick: asking,
+      clock: systemClock,
+      randomHex,
+      host,
+      note: shell.note,
+      moved,
     });
-    const member = createFleetMember({ ...parts, node, host, moved, seen: own.act });
     const fleet: ConsoleFleet = {
       node: node.name,
-      read: async () => readFleet(parts.quick),
-      drain: async (name, isDraining) => drainNode(parts.quick, name, isDraining),
+      read: async () => readFleet(asking),
+      drain: async (name, isDraining) => drainNode(asking, name, isDraining),
     };
     known.set(url, { ...member, fleet });
-    moves.push(own);
     return member;
   };
   return {
     to,
     known: () => [...known.values()].map(({ fleet }) => fleet),
     join(configs: readonly Workable[]): void {
-      files = new Map(configs.map((config) => [config.mirror, config]));
       const urls = new Set([...known.keys(), ...configs.map(({ redis }) => redis)]);
       for (const url of urls) {
         const own = configs.filter(({ redis }) => redis === url);
@@ -137,7 +133,6 @@ function createFleets(
       }
     },
     async quit() {
-      await Promise.all(moves.map(async (one) => one.close()));
       await Promise.all([...known.values()].map(async (one) => one.quit()));
     },
   };

@@ -36,13 +36,9 @@ const why: Record<Exclude<Claim['is'], 'home'>, (mirror: string) => Busy> = {
     new Busy(`Redis has a generation that no snapshot of ${mirror} can have: it was forged`, {
       fix: 'if this is the newest snapshot, start once with `worker --accept-lost-snapshot`',
     }),
-  moving: (mirror) =>
-    new Busy(`${mirror} is being moved to another disk`, {
-      fix: 'this one waits until it is over',
-    }),
   apart: (mirror) =>
     new Busy(`the snapshot of ${mirror} is on another disk`, {
-      fix: 'this one stands by, until the mirror is moved to it',
+      fix: 'start a worker there; this one stands by',
     }),
 };
 

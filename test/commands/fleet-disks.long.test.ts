@@ -1,9 +1,17 @@
 /** Workers whose snapshots are on local disks: real processes on a real Redis. */
-import { copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { sharedRedis } from '../support/redis.ts';
-import { until, twoMachines } from '../support/worker/fleet.ts';
+import { start as startWith, until, twoMachines } from '../support/worker/fleet.ts';
 import { findProgram, run } from '../support/program.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 
@@ -31,6 +39,37 @@ test('a mirror stays with the machine of its disk, and is served again when that
   const again = await start('one');
   for (const mirror of mirrors) await until(async () => (await homeOf(mirror)) === again.node);
   expect(two.heard()).not.toContain('worker serves');
+});
+
+test('a mirror that was copied to another disk goes on there after one start with -c', async () => {
+  const staged = await twoMachines({ redis: redis.url, mirrors: ['acme'] });
+  const { start, homeOf, stateOf, folderOf, worlds } = staged;
+  const world = worlds.get('acme');
+  const isIn = async (name: string) =>
+    until(() => world?.shown(`${name}@acme.example`)?.['ch_news'] === 'opt_in');
+  const one = await start('one');
+  await isIn('ann');
+  const two = await start('two');
+  expect(await one.ends()).toBe(143);
+  await two.said('nobody can serve 1 mirror on a disk of');
+  for (const name of readdirSync(stateOf('one')).filter((name) => name.startsWith('acme.'))) {
+    const from = join(stateOf('one'), name);
+    copyFileSync(from, join(stateOf('two'), name));
+    renameSync(from, join(stateOf('one'), `old-${name}`));
+  }
+  const alone = join(folderOf('two'), '..', 'acme.yaml');
+  const config = readFileSync(join(folderOf('two'), 'acme.yaml'), 'utf8');
+  writeFileSync(alone, config.replaceAll('${STATE}', stateOf('two')));
+  const once = startWith(alone);
+  await once.said('worker serves');
+  expect(await once.ends()).toBe(143);
+  await until(async () => (await homeOf('acme')) === two.node);
+  const again = await start('one');
+  const people = ['ann', 'bob'].map((name) => ({ email: `${name}@acme.example`, news: 'yes' }));
+  world?.people(people);
+  await isIn('bob');
+  expect(await homeOf('acme')).toBe(two.node);
+  expect(again.heard()).not.toContain('worker serves');
 });
 
 /** A library that answers each request for a lock on a file with yes, as some file systems do. */

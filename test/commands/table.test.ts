@@ -1,7 +1,13 @@
 /** The table of the commands: what other parts rely on, and the former names. */
 import { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
-import { commands, findCommand, formerNames, formIn } from '../../src/commands/table.ts';
+import {
+  commands,
+  doneByHand,
+  findCommand,
+  formerNames,
+  formIn,
+} from '../../src/commands/table.ts';
 import { overview } from '../../src/commands/overview.ts';
 import { calling, mirrored } from '../support/commands/mirrored-contacts.ts';
 
@@ -55,6 +61,13 @@ test.each(Object.entries(formerNames))('%s is answered with %s', async (name, no
   expect({ code, out, err }).toEqual({ code: 2, out: '', err: text });
 });
 
+test.each(Object.entries(doneByHand))('%s is answered with how it is done', async (name, how) => {
+  const { code, out, err } = await calling([...name.split(' '), 'acme', '--to', 'web2', '--json']);
+  const text = `\`crm-mirror ${name}\` ${how}`;
+  expect({ code, err }).toEqual({ code: 2, err: `crm-mirror: ${text}` });
+  expect(JSON.parse(out)).toEqual({ error: text, code: 2 });
+});
+
 describe('the configuration', () => {
   test.each([
     ['of -c', ['status', '-c', 'none/b.yaml'], 'none/own.yaml', 'none/b.yaml'],
@@ -104,7 +117,6 @@ describe('the help', () => {
   test('of a group names the arguments of its commands', async () => {
     const { out } = await calling(['fleet', '--help']);
     expect(out).toContain('drain [options] <node>');
-    expect(out).toContain('move [options] <mirror>');
   });
 
   test('is what a wrong option of a command points to', async () => {

@@ -79,7 +79,6 @@ export const layers: readonly (readonly string[])[] = [
   ['console'],
   ['worker/server'],
   ['worker/notifications'],
-  ['worker/moves'],
   ['worker'],
   ['emulator/shared'],
   ['emulator/store'],

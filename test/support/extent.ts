@@ -70,7 +70,7 @@ const inFull = [
 const oneOf = [
   ['store/fencing-token', 'store/locked-snapshot', 'commands/handover'],
   ['worker/redis-loss', 'worker/job-release', 'commands/redis-attacker', 'commands/events'],
-  ['commands/fleet', 'commands/fleet-disks', 'commands/fleet-move', 'commands/failover'],
+  ['commands/fleet', 'commands/fleet-disks', 'commands/failover'],
   ['engine/context/person-locks-random', 'sources/sqlite-process'],
   ['worker/failures', 'worker/shared-budget-fleet', 'commands/privacy', 'commands/sentinel'],
   ['commands/demo', 'commands/elsewhere', 'fuzz/fuzz', 'engine/apply/refused-changes'],

@@ -41,7 +41,6 @@ test('a worker that quits while it asks Redis stays away, and leaves no lock', a
     host: 'here',
     note: () => undefined,
     moved: () => undefined,
-    seen: () => undefined,
   });
   member.join([{ mirror: 'acme', snapshot: join(folder, 'acme.db') }]);
   const locks = () => readdirSync(folder).filter((name) => name.startsWith('.crm-mirror-node-a'));

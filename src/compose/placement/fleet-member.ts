@@ -26,7 +26,6 @@ import {
   recordOf,
   weigh,
 } from './fleet-store.ts';
-import { isUnderway } from './move-store.ts';
 import { placeMirrors } from './place-mirrors.ts';
 
 interface LocalMirror {
@@ -61,8 +60,6 @@ export interface MemberOptions {
   note(line: string): void;
   /** Called when mirrors may have to be released: those that `isLent` returns true for. */
   moved(isLent: (mirror: string) => boolean): void;
-  /** Called with what Redis knows, each time that it was read. */
-  seen(fleet: Fleet): void;
 }
 
 /** How often Redis is asked without a change. */
@@ -192,11 +189,9 @@ function become(state: State, fleet: Fleet): void {
   for (const { name, disk } of ours) if (disk !== undefined) state.disks.set(name, disk);
   const placed = placeMirrors(fleet.nodes, ours);
   state.placed = placed;
-  const moving = new Map([...fleet.moves].filter(([, move]) => isUnderway(move)));
-  const free = ours.filter(({ name, home }) => {
-    const isOurs = placed.get(name) === node.name && (home ?? node.name) === node.name;
-    return isOurs && !moving.has(name);
-  });
+  const free = ours.filter(
+    ({ name, home }) => placed.get(name) === node.name && (home ?? node.name) === node.name,
+  );
   state.free = new Set(free.map(({ name }) => name));
   for (const mirror of fleet.mirrors) {
     if (mirror.people !== undefined) people.set(mirror.name, mirror.people);
@@ -207,10 +202,7 @@ function become(state: State, fleet: Fleet): void {
   state.missing = new Set(missing.map(({ name }) => name));
   for (const line of missingDiskWords(news)) state.note(`crm-mirror: ${line}`);
   for (const { name } of free) waiting.get(name)?.();
-  state.moved((mirror) => {
-    return moving.has(mirror) || (placed.get(mirror) ?? node.name) !== node.name;
-  });
-  state.seen(fleet);
+  state.moved((mirror) => (placed.get(mirror) ?? node.name) !== node.name);
 }
 
 /** Prints how the mirrors are shared, when that has changed. A worker that is alone has all. */

@@ -8,7 +8,6 @@ import { aliveKeyOf } from '../queues/assignment-store.ts';
 import { fleetChanged, fleetKeys } from '../queues/fleet-keys.ts';
 import { nodeKeys } from '../queues/node-heartbeat.ts';
 import { type Quick, repliesTo } from '../queues/redis-connections.ts';
-import { type Move, movesIn, oneLine } from './move-store.ts';
 import { type PlacedMirror, type PlacedNode, weightOf } from './place-mirrors.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { counted } from '../../domain/values/counted.ts';
@@ -36,9 +35,10 @@ export interface Fleet {
   changed: string;
   nodes: FleetNode[];
   mirrors: FleetMirror[];
-  /** The mirrors that are being moved to another disk. */
-  moves: ReadonlyMap<string, Move>;
 }
+
+/** A text of Redis that people read, in one line: anybody who reaches Redis may have written it. */
+const oneLine = z.string().transform((text) => text.replace(/\p{Cc}+/gu, ' '));
 
 const names = z.array(oneLine);
 
@@ -73,11 +73,10 @@ export async function readFleet(
     .hgetall(fleetKeys.records)
     .smembers(fleetKeys.draining)
     .hgetall(fleetKeys.people)
-    .hgetall(fleetKeys.disks)
-    .hgetall(fleetKeys.moves);
+    .hgetall(fleetKeys.disks);
   const found = await ask(() => repliesTo(reads));
-  const [changed, beats, records, draining, people, disks, moves] = z
-    .tuple([textOf, names, pairsOf, names, pairsOf, pairsOf, pairsOf])
+  const [changed, beats, records, draining, people, disks] = z
+    .tuple([textOf, names, pairsOf, names, pairsOf, pairsOf])
     .parse(found);
   const listed = beats.filter((_, at) => at % 2 === 0);
   const nodes = listed.flatMap((name, at) => {
@@ -104,7 +103,7 @@ export async function readFleet(
       diskHost,
     };
   });
-  return { changed: changed ?? '', nodes, mirrors, moves: movesIn(moves) };
+  return { changed: changed ?? '', nodes, mirrors };
 }
 
 export function servedBy({ mirrors }: Pick<Fleet, 'mirrors'>, node: string): FleetMirror[] {

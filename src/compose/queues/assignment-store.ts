@@ -19,7 +19,6 @@
  *   this snapshot, a billion generations      any, aloud only; its own    forged
  *   later                                     generation is kept
  *   another snapshot                          any                         older
- *   that the snapshot is being moved          any                         moving
  *   that the snapshot is on another disk      any, and is a worker of a   apart
  *                                             folder, which is placed
  *
@@ -62,8 +61,6 @@ export type Claim =
   | { is: 'older' }
   /** Redis has a generation that no copy of the snapshot can have reached. */
   | { is: 'forged' }
-  /** The snapshot is being copied to another disk. */
-  | { is: 'moving' }
   /** The snapshot of the mirror is on the disk of other workers. */
   | { is: 'apart' }
   /** Redis is empty, so the previous home gets time to register again. */
@@ -115,10 +112,6 @@ if another and (resting or restored or not (mine and there == file and generatio
   return cjson.encode({ is = 'taken' })
 end
 if not known and stoodBy then return cjson.encode({ is = 'untold' }) end
-local move = redis.call('HGET', '${fleetKeys.moves}', mirror)
-if move and cjson.decode(move).state == 'sending' and not accept then
-  return cjson.encode({ is = 'moving' })
-end
 local its = idOf(redis.call('HGET', '${fleetKeys.disks}', mirror))
 if isPlaced and not accept and its and its ~= idOf(disk) then
   return cjson.encode({ is = 'apart' })
@@ -169,7 +162,6 @@ const answer = checkedJson(
     z.object({ is: z.literal('home'), generation: z.number() }),
     z.object({ is: z.literal('taken') }),
     z.object({ is: z.literal('untold') }),
-    z.object({ is: z.literal('moving') }),
     z.object({ is: z.literal('apart') }),
     z.object({ is: z.literal('older') }),
     z.object({ is: z.literal('forged') }),

@@ -16,8 +16,6 @@ export const fleetKeys = {
   people: `${prefix}:fleet:people`,
   /** The disk of each mirror's snapshot: the id of its folder, `@`, and a machine that has it. */
   disks: `${prefix}:fleet:disks`,
-  /** The moves of mirrors to another disk, as JSON by mirror (placement/move-store.ts). */
-  moves: `${prefix}:fleet:moves`,
   /** Another value after each change in the fleet. */
   changed: `${prefix}:fleet:changed`,
 } as const;

@@ -18,7 +18,7 @@ import { keyFor, readMemoryKey } from '../../store/memory/memory-key.ts';
  * What a text is sealed for. No text that a caller or a CRM chooses is sealed as a command; it is
  * only a part of one.
  */
-export type Purpose = 'command' | 'progress' | 'outcome' | 'event' | 'delivery' | 'move' | 'link';
+export type Purpose = 'command' | 'progress' | 'outcome' | 'event' | 'delivery' | 'link';
 
 /** The purpose of a text, and the matter it belongs to, such as the number of a command. */
 export interface Use {
@@ -75,13 +75,14 @@ export function sealOf({ key, mirror, random }: SealOptions) {
   const keyOf = (purpose: Purpose): Buffer => keyFor(`crm-mirror seal 2 ${purpose}`, key);
   const dataOf = ({ purpose, about = '' }: Use): Buffer =>
     Buffer.from(JSON.stringify([purpose, mirror, about]));
-  const closeBytes = (bytes: Uint8Array, use: Use): Buffer => {
+  const close = (text: string, use: Use): string => {
     const nonce = random(nonceBytes);
     const closing = createCipheriv(cipher, keyOf(use.purpose), nonce).setAAD(dataOf(use));
-    const body = Buffer.concat([closing.update(bytes), closing.final()]);
-    return Buffer.concat([nonce, closing.getAuthTag(), body]);
+    const body = Buffer.concat([closing.update(text, 'utf8'), closing.final()]);
+    return Buffer.concat([nonce, closing.getAuthTag(), body]).toString('base64');
   };
-  const openBytes = (bytes: Uint8Array, use: Use): Buffer => {
+  const open = (sealed: string, use: Use): string => {
+    const bytes = Buffer.from(sealed, 'base64');
     const body = nonceBytes + tagBytes;
     try {
       const nonce = bytes.subarray(0, nonceBytes);
@@ -90,7 +91,8 @@ export function sealOf({ key, mirror, random }: SealOptions) {
       });
       opening.setAAD(dataOf(use));
       opening.setAuthTag(bytes.subarray(nonceBytes, body));
-      return Buffer.concat([opening.update(bytes.subarray(body)), opening.final()]);
+      const text = Buffer.concat([opening.update(bytes.subarray(body)), opening.final()]);
+      return text.toString('utf8');
     } catch (error) {
       throw new Invalid(
         'this was encrypted with the key of another memory, or for something else',
@@ -101,17 +103,11 @@ export function sealOf({ key, mirror, random }: SealOptions) {
       );
     }
   };
-  const close = (text: string, use: Use): string =>
-    closeBytes(Buffer.from(text, 'utf8'), use).toString('base64');
-  const open = (sealed: string, use: Use): string =>
-    openBytes(Buffer.from(sealed, 'base64'), use).toString('utf8');
   return {
     /** Encrypts a text; the result is in Base64. */
     close,
     /** Decrypts a text, unless it was sealed for something else, with another key, or modified. */
     open,
-    closeBytes,
-    openBytes,
     /**
      * Encrypts a text that makes a worker act, and returns its number, too. With the number of an
      * earlier one, it is the same order, valid for longer.

@@ -19,7 +19,6 @@ export interface ShownFleet {
   withoutHome: string[];
   /** Those whose disk no living worker has. */
   withoutDisk: FleetMirror[];
-  moves: { mirror: string; from: string; to: string; state: string }[];
 }
 
 /** Returns what is shown of a fleet. `own`: the mirrors that are meant, if not all are. */
@@ -31,7 +30,6 @@ export function shownFleet(fleet: Fleet, own?: readonly string[]): ShownFleet {
       .filter(isMeant)
       .map(({ name }) => name),
     withoutDisk: mirrorsWithoutDisk(fleet).filter(isMeant),
-    moves: [...fleet.moves].map(([mirror, { from, to, state }]) => ({ mirror, from, to, state })),
   };
 }
 
@@ -60,7 +58,7 @@ function workersOf(fleet: Fleet) {
  * `unusable` are the files whose mirrors are not known. The id of a row is the worker.
  */
 export function fleetSections(
-  { workers, withoutHome, withoutDisk, moves }: ShownFleet,
+  { workers, withoutHome, withoutDisk }: ShownFleet,
   { here, unusable = [] }: { here?: string; unusable?: readonly string[] } = {},
 ): Section[] {
   const rows = workers.map(({ row, served }) => {
@@ -99,7 +97,6 @@ export function fleetSections(
         withoutHome.length === 0 ? well : { tone: 'bad', text: free },
         ...(unusable.length === 0 ? [] : [`Not known, see above: ${unusable.join(', ')}`]),
         ...missingDiskWords(withoutDisk),
-        ...moves.map(({ mirror, from, to }) => `${mirror} is being moved from ${from} to ${to}.`),
       ],
     },
     ...workers.map(({ row, served }): Section => ({
