@@ -60,7 +60,7 @@ export default defineConfig({
     // What a file changes for the whole process it puts back itself.
     isolate: false,
     // Many tests wait for processes and time-outs: others run meanwhile.
-    maxWorkers: Math.ceil(availableParallelism() * 3.5),
+    maxWorkers: Math.ceil(availableParallelism() * 2.5),
     // Only what hangs for good reaches this, on a busy machine too.
     testTimeout: isLong ? 1_200_000 : 300_000,
     hookTimeout: 300_000,
