@@ -13,7 +13,6 @@ import type { Line } from '../compose/output/text-style.ts';
 import { sectionLines } from '../views/render/text.ts';
 import type { Section } from '../views/sections.ts';
 
-/** The flags of these commands. */
 export interface LookFlags {
   config: string;
   json?: true;

@@ -63,7 +63,6 @@ interface Demo {
   stage: Stage;
   shell: Shell;
   page: DemoPage;
-  /** The claims that were false. */
   untrue: ClaimResult[];
 }
 

@@ -63,7 +63,6 @@ Quirks, seen on real platforms; several compose:
 ${helpList(spellings())}
 ${faultsHelp()}`;
 
-/** Returns the part of a help that lists the faults. */
 export function faultsHelp(): string {
   const title = 'Faults, each with a rate from 0 to 1 (default 1) and a route (default all):';
   return `\n${title}\n${helpList(faultKinds)}`;

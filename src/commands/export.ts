@@ -30,7 +30,6 @@ interface Flags extends LookFlags, RowFilter {
   limit?: string;
 }
 
-/** Adds the options that both parts have. */
 function rowOptions(command: Command): Command {
   return command
     .addOption(new Option('--ownership <ownership>', 'only this one').choices(ownerships))

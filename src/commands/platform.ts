@@ -305,7 +305,6 @@ async function enable(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-/** The connected platform. */
 interface Reached {
   platform: Platform;
   config: Config;

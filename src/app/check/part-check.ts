@@ -27,7 +27,6 @@ import { unmanagedAs } from '../../records/contact/consent/facts.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 import { strictest } from '../../records/contact/observe/strictest-consent.ts';
 
-/** What was found about one record type. */
 export interface CheckedPart {
   kind: 'contact' | 'template';
   findings: readonly Finding[];
@@ -49,7 +48,6 @@ interface Surroundings {
 
 const pageSize = 100;
 
-/** Checks one record type. */
 export async function checkPart(part: MirrorPart, around: Surroundings): Promise<CheckedPart> {
   const { type } = part;
   const { config, snapshot, shell, senders } = around;

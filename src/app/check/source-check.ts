@@ -29,14 +29,12 @@ interface SourceToCheck {
   /** The snapshot; an empty one if none exists yet. */
   snapshot: Snapshot;
   shell: Shell;
-  /** Receives each row. */
   each(row: DesiredRow): void;
 }
 
 /** UTF-8 that was read as windows-1252: Ã¤ for ä, â€“ for –. */
 const garbledText = /Ã[\u00a0-\u00bf\u0178\u0152-\u0161\u017d\u017e\u2013-\u203a]|â€/;
 
-/** What a source holds. */
 export type SourceCheck = Awaited<ReturnType<typeof checkSource>>;
 
 /** Reads a source completely. Throws as `readSource` does. */
@@ -167,7 +165,6 @@ export function findUnusedOptOuts(used: readonly string[]) {
     else values.set(key, { text, records: 1 });
   };
   return {
-    /** Adds a record. */
     add(record: Record<string, unknown>): void {
       records += 1;
       for (const [path, value] of fieldsOf(record)) {

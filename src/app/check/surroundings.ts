@@ -20,11 +20,9 @@ import { listIgnored } from '../../sources/directory/directory-listing.ts';
 export interface Found {
   level: 'ok' | 'note' | 'fail';
   found: string;
-  /** What to do about it. */
   fix?: string | undefined;
 }
 
-/** A check and its result. */
 export interface Finding extends Found {
   what: string;
   /** Whether the check failed because an input is invalid. */

@@ -11,7 +11,6 @@ import { unreadable } from './opt-out-answer.ts';
 import { type Column, Undecided } from './sample/sample.ts';
 import type { PlatformChannel } from './platform-channels.ts';
 
-/** What the user says about the columns of channels. */
 export interface ChannelChoices {
   channels: readonly { id: string; column: string }[];
   /** Columns of channels in which a yes is an opt-out. */
@@ -22,7 +21,6 @@ export interface ChannelChoices {
   asTheyAre: boolean;
 }
 
-/** A column of a channel. */
 export interface ChannelColumn extends Chosen {
   /** What a no or an empty value means if a yes is an opt-out; undefined: a yes is a consent. */
   optOut?: 'else none' | 'else in' | undefined;

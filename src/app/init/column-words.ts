@@ -30,14 +30,12 @@ export type GivenWords = Omit<Words, 'no'> & {
   no?: readonly string[] | 'any';
 };
 
-/** A column that is read for a purpose. */
 export interface ReadColumn {
   column: Column;
   /** The values without a known meaning, the most frequent first. */
   unknown: readonly Value[];
 }
 
-/** A column with a purpose. */
 export interface Chosen extends ReadColumn {
   /** Why it was proposed; undefined: the user named it. */
   why: string | undefined;
@@ -117,7 +115,6 @@ export function mayBeAny({ column, unknown }: ReadColumn): boolean {
   return holdsDates(column) && unknown.length <= mostWords;
 }
 
-/** Returns the name of a column with its frequent values. */
 export function nameWithValues(column: Column): string {
   const values = valuesOf(column);
   return values === undefined ? column.name : `${column.name} (${values})`;
@@ -142,7 +139,6 @@ export function isDate(text: string): boolean {
   return dateIn(text, Infinity) !== undefined;
 }
 
-/** How many values are named with their counts. */
 export const mostCounted = 8;
 
 /** Returns the values that several records hold, with their counts; others may be personal data. */
@@ -171,7 +167,6 @@ export function countsOf(column: Column, records: number, asTheyAre: boolean): s
   return parts.map(([name, count]) => `${name} ${withCommas(count)}×`).join(', ');
 }
 
-/** Returns the number of records that hold one of these values. */
 export function recordsOf(values: readonly Value[]): number {
   return values.reduce((sum, { records }) => sum + records, 0);
 }
@@ -315,7 +310,6 @@ export function refuses(value: Value): boolean {
   return saysOptOut(value) || (text.length <= longestWord && refusal.test(plain(text)));
 }
 
-/** Returns whether a value is a yes, a no or a mark. */
 export function isFlagWord({ text }: Value): boolean {
   return flagWords.has(wordOf(text)) || isMarker(text);
 }

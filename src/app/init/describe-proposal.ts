@@ -156,7 +156,6 @@ export function previewOf(
 
 const leastShown = 8;
 
-/** Cuts a text to a width. */
 export function cut(text: string, width: number): string {
   return text.length > width ? `${text.slice(0, width - 1)}…` : text;
 }
@@ -175,10 +174,8 @@ export function fateWords(fate: Fate | 'skipped', by?: string): string {
   return `no mail: ${by ?? 'unsubscribed from everything'}`;
 }
 
-/** What a channel becomes. */
 export const wishWords = { opt_in: 'in', opt_out: 'out' } as const;
 
-/** A person, what each channel becomes, and what else is said. */
 export interface PersonRow {
   who: string;
   channels: readonly string[];

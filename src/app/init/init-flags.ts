@@ -31,7 +31,6 @@ export interface Flags {
   addresses?: true;
 }
 
-/** Declares the argument and the flags. */
 export function declareFlags(command: Command): void {
   command
     .argument(
@@ -79,7 +78,6 @@ export function declareFlags(command: Command): void {
     .option('--addresses', 'show addresses and values also where stdout is no terminal');
 }
 
-/** Returns the flags of a command line. */
 export function flagsOf(command: Command): Flags {
   const [source] = command.args;
   return { ...command.opts<Flags>(), ...(source !== undefined && { source }) };

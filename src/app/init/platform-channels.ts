@@ -7,7 +7,6 @@ import { createPlatform } from '../../platform/platform.ts';
 import { addressFault } from '../../sources/shared/option-fields.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 
-/** A channel as the platform names it. */
 export interface PlatformChannel {
   id: string;
   name: string;

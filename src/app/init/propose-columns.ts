@@ -53,11 +53,9 @@ import { type FlagChoices, openFlags, type Unused, unusedOf } from './unused-col
 export interface Choices extends ChannelChoices, FlagChoices {
   id?: string | undefined;
   email?: string | undefined;
-  /** The channels that the platform is known to have. */
   platform: readonly PlatformChannel[];
 }
 
-/** The columns of a whole configuration. */
 export interface Proposal {
   id: Chosen;
   email: Chosen;

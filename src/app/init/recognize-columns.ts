@@ -77,7 +77,6 @@ export function chooseId({ columns, records }: Sample, email: Column): Found {
   });
 }
 
-/** What it means if the address is the id. */
 export const addressAsId = 'a changed address then counts as one person gone and a new one';
 
 /**

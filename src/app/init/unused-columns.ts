@@ -10,11 +10,9 @@ export interface Unused {
   named: readonly Column[];
   /** Dates with gaps, then flags and columns with few values, then other dates. */
   likely: readonly Column[];
-  /** The number of all others. */
   others: number;
 }
 
-/** What the user says of columns that may be flags. */
 export interface FlagChoices {
   /** false: no column, whatever is recognized. */
   unsubscribed?: readonly string[] | false | undefined;

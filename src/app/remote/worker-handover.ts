@@ -20,7 +20,6 @@ import { existsSync, readFileSync } from 'node:fs';
 
 /** Checks a message that the worker sends while the command runs. */
 const news = z.object({ note: z.string() }).or(z.object({ progress: z.string() }));
-/** A note or a progress line. */
 export type News = z.infer<typeof news>;
 
 /** Checks the worker's final answer. */
@@ -29,7 +28,6 @@ const outcome = z.object({
   lines: z.array(z.string()),
   notes: z.array(z.string()).default([]),
 });
-/** The result of a command that a worker ran. */
 export type HandoverOutcome = z.infer<typeof outcome>;
 
 /**
@@ -133,10 +131,8 @@ export const call = z.object({
   interactive: z.boolean(),
   /** Whether the caller's results are coloured. */
   colored: z.boolean(),
-  /** Who gave the command. */
   operator: z.string(),
 });
-/** A command line for the worker. */
 export type Call = z.infer<typeof call>;
 
 /** The options that name a file for the worker. */

@@ -6,13 +6,11 @@ import { operatorName } from '../../compose/output/operator-name.ts';
 import { reasonOf } from '../../compose/output/reason-option.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 
-/** The flags that tell who decides, and why. */
 export interface DeciderFlags {
   by?: string;
   reason?: string;
 }
 
-/** Adds the flags that tell who decides, and why. */
 export function deciderOptions(command: Command, reason: string): Command {
   return command
     .option('--reason <text>', reason)

@@ -20,12 +20,10 @@ import { exitCode } from '../../compose/output/exit-codes.ts';
 import { writingOptions } from './run-command.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 
-/** The flags of these commands. */
 export interface PersonFlags extends LookFlags {
   acceptLostLedger?: true;
 }
 
-/** Adds the argument for a person. */
 export function personOptions(command: Command): Command {
   return writingOptions(command).argument('<person>', 'an address, or a hash (#9cc428f416d4)');
 }
@@ -37,12 +35,10 @@ interface Named {
   /** The short hash of the person, shown if the address must not be. */
   hash: string;
   names: Names;
-  /** The path of the snapshot. */
   path: string;
   flags: PersonFlags;
 }
 
-/** The work of such a command. */
 export type PersonWork = (named: Named) => Promise<CommandAnswer>;
 
 /** Returns the shell to go on with, or undefined if the answer is no. Nothing is open yet. */

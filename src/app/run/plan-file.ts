@@ -18,7 +18,6 @@ const planFile = z.object({
   mirror: z.string(),
   /** The run that made the plan. No two plans share a run. */
   run: z.string().min(1),
-  /** The hash of the changes. */
   plan: hash,
   /** The hash under which to approve what is withheld, if it is another one. */
   heldAs: hash.optional(),
@@ -26,7 +25,6 @@ const planFile = z.object({
   only: z.enum(['contacts', 'templates']).nullable(),
   madeAt: z.iso.datetime(),
 });
-/** A plan read from a file. */
 export type PlanFile = z.infer<typeof planFile>;
 
 /**

@@ -52,7 +52,6 @@ import { onlyOf, readOnlyPeople } from './only-people.ts';
 import { isFirstLoad } from '../../engine/context/run-context.ts';
 import { instant } from '../../compose/output/format-values.ts';
 
-/** The flags of these commands. */
 export interface PassFlags extends LookFlags, QuietFlags {
   strict?: true;
   only?: string | undefined;
@@ -87,11 +86,9 @@ export function writingOptions(command: Command): Command {
   );
 }
 
-/** What a command requests of its run. */
 export interface Pass {
   /** The mode; `single` holds an address or its hash. */
   mode: Mode;
-  /** Why the mode is full. */
   because?: readonly FullCode[];
   writes: boolean;
   /** Called when the mirror is open, before anything is read. May throw Invalid to refuse. */
@@ -100,9 +97,7 @@ export interface Pass {
   agrees?(plan: Plan, mirror: Mirror): void;
   firstLoad?: boolean;
   approve?: ToApprove | undefined;
-  /** What to undo, in mode `undo`. */
   undo?: ToUndo | undefined;
-  /** Whether to name all changes of a plan. */
   all?: boolean;
   /** Returns further sections for people, below the counts. */
   adds?(pass: Ended): Promise<Section[]>;

@@ -49,7 +49,6 @@ export function createLog(shell: Shell, mirror: string) {
   const log = pino({ base: { mirror }, level }, { write: (line) => shell.note(line.trimEnd()) });
   let before: Sighting['is'] = 'still';
   return {
-    /** Logs how far a run has come. */
     going(line: string, measured: Measured): void {
       const { phase, kind, done, total, perSecond, leftMs } = measured;
       log.info({ phase, kind, done, total, perSecond, leftMs }, line);
@@ -93,7 +92,6 @@ export function createLog(shell: Shell, mirror: string) {
       if (why !== undefined) log.warn({ ...fields, why }, failed);
       else log[about?.but === undefined ? 'info' : 'warn'](fields, notice?.type);
     },
-    /** Logs a run that has ended. */
     ended(
       { problems, cannot, groups: _, mirror: __, reasonCodes: ___, ...summary }: Summary,
       what: 'run' | 'plan' | 'event',

@@ -33,7 +33,6 @@ export interface EntryDocument {
   approvedBy?: { at: string; name: string; reason: string | null; as: string | null }[];
   /** What the platform shows since a write, if it is known. */
   after?: string | null;
-  /** The other fields of the entry. */
   [field: string]: unknown;
 }
 
@@ -49,9 +48,7 @@ export function pendingDecisions({ unaudited }: Snapshot, count: number): EntryD
   });
 }
 
-/** The entries that others are completed with. */
 export interface Sources {
-  /** Returns the entry of a run by its number. */
   run(seq: number): RunEntry | undefined;
   /** Returns the decisions that approved a plan or a part, oldest first. */
   approvals(plan: string): DecisionEntry[];
@@ -292,7 +289,6 @@ export function writeFacts(entry: EntryDocument): Fact[] {
   ];
 }
 
-/** Returns the words of a rule, with its name. */
 export function ruleText(id: string): string {
   const rule = ruleNamed(id);
   if (!rule) return id;

@@ -12,7 +12,6 @@ import type { Drifted } from '../../store/staging/observed-records.ts';
 import { numbers, type Section } from '../sections.ts';
 import type { Names } from './person-names.ts';
 
-/** What differs for one reason. */
 export interface DriftGroup {
   cause: string;
   kind: RecordTypeName | 'channel';
@@ -29,7 +28,6 @@ export interface DriftGroup {
 export interface OtherChannel {
   id: string;
   name: string;
-  /** The number of people subscribed. */
   count: number;
 }
 

@@ -11,13 +11,11 @@ import type { Mirror } from '../../engine/context/mirror-context.ts';
 import { unfinishedIn } from '../../engine/erasure/pending/unfinished-erasures.ts';
 import type { LoggedRequest } from '../../store/memory/requests.ts';
 
-/** What identifies a record. */
 export interface RecordName {
   kind: RecordTypeName;
   key: Key;
 }
 
-/** Returns the name of a record. */
 export type Names = (record: RecordName) => string;
 
 /**

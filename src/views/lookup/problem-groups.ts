@@ -20,7 +20,6 @@ export interface ShownGroup extends Pick<ProblemGroup, 'class' | 'kind' | 'cause
 
 interface ShowOptions {
   names: Names;
-  /** Whether values may be shown as they are. */
   addresses: boolean;
   /** What stands for a value that may not be shown; by default, its form. */
   hidden?: string;
@@ -83,7 +82,6 @@ function reasonOf(
   return `${place}${list.join(', ')} ${words[1]}`;
 }
 
-/** The classes as they are called in text. */
 export const classWords: Readonly<Record<ShownGroup['class'], string>> = {
   held: 'awaiting approval',
   rejected: 'rejected',

@@ -4,7 +4,6 @@ import { isLeased } from '../../store/database/writer-lease.ts';
 import { lookInto, type Snapshot } from '../../store/snapshot.ts';
 import { namesOf, type Names } from './person-names.ts';
 
-/** A mirror that is open for reading. */
 export interface Seen {
   config: Config;
   /** The snapshot; undefined if none exists yet. */
@@ -12,7 +11,6 @@ export interface Seen {
   names: Names;
   /** Whether another process has the lease of the mirror. */
   leased: boolean;
-  /** The current time in milliseconds since the epoch. */
   now: number;
 }
 

@@ -28,7 +28,6 @@ export interface StandingProblem {
   kind: RecordTypeName;
   cause: ProblemCause;
   key: Key;
-  /** The ids of the records in the CRM. */
   crmIds: readonly string[];
   /** The channel or the operation; '' for the whole record. */
   part: string;
@@ -44,7 +43,6 @@ export interface StandingProblem {
 const kinds: readonly RecordTypeName[] = ['contact', 'template'];
 const most = 1_000_000;
 
-/** Returns the groups of all recorded problems. */
 export function standingGroups(snapshot: Snapshot): ProblemGroup[] {
   const { problems, ranges, optOutReports } = snapshot;
   const found = groupProblems();

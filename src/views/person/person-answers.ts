@@ -13,7 +13,6 @@ import { type EntryDocument, writeFacts } from '../audit/entry-document.ts';
 import type { ListEntries } from './person-records.ts';
 import type { RecordedPerson } from './recorded-rows.ts';
 
-/** Everything that the answers follow from. */
 export interface Evidence {
   channels: readonly string[];
   /** The entries of the audit log about the person, the oldest first. */
@@ -38,7 +37,6 @@ interface PlatformContact {
   channels: Readonly<Record<string, string>>;
 }
 
-/** The answer for a channel. */
 export interface MailAnswer {
   channel: string;
   /** opt_in, opt_out or none; null if it is not known or not certain. */
@@ -60,7 +58,6 @@ export interface MailAnswer {
   evidence: string[];
 }
 
-/** What is known of one channel. */
 interface ChannelFacts {
   channel: string;
   state: string | null;

@@ -70,7 +70,6 @@ interface CrmRecord {
   invalid: DesiredRow['invalid'];
 }
 
-/** What the CRM and the platform answered. */
 interface Found {
   examined: Examined;
   read: CrmRecord[];
@@ -153,7 +152,6 @@ export function recordedAbout(
   return documentOf({ ...asked, snapshot: seen.snapshot, now: seen.now });
 }
 
-/** Everything known of one person. */
 export type PersonDocument = ReturnType<typeof documentOf>;
 
 function documentOf(reading: Reading) {
@@ -238,7 +236,6 @@ function documentOf(reading: Reading) {
       problems,
       movedTo: recorded?.moved?.to ?? [],
     }),
-    /** What could not be read. */
     missing,
     crm,
     snapshot: recorded,
@@ -388,14 +385,12 @@ function columnOf(
   const isDate = text !== undefined && aDate.test(text);
   const isWord = holds === 'words' && means !== 'unknown' && !isDate;
   return {
-    /** The option of the configuration. */
     option,
     /** The channel that it decides; null for the other settings. */
     channel: channel ?? null,
     fields,
     /** Null if the value may not be shown. */
     value: text !== undefined && (addresses || isWord) ? text : null,
-    /** Whether the value is a date. */
     date: isDate,
     means,
   };
@@ -448,7 +443,6 @@ function snapshotOf({ found, snapshot, names, key, config }: Reading) {
             does: policyDeletes(row, rules) ? 'delete' : 'opt_out',
           }
         : null,
-    /** The row as it is stored. */
     raw: storedRow(row, names),
   };
 }
@@ -496,7 +490,6 @@ function channelsOf({ snapshot }: Reading, { examined: { decision, states }, rul
       /** The decision for the channel. Gates of the run may still withhold it. */
       decision: change?.op ?? (isConflict ? 'conflict' : 'nothing'),
       row: verdict.row,
-      /** The rule or gate that decided. */
       by: verdict.by,
       /** The setting that blocks a change: 'protect' or 'optIns'. */
       stoppedBy: stop ?? null,

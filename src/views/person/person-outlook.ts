@@ -10,12 +10,10 @@ import { whyGone } from '../lookup/missing-people.ts';
 import type { Tone } from '../sections.ts';
 import type { PersonDocument } from './person-document.ts';
 
-/** What is next for a channel. */
 export interface Outlook {
   /** Nothing, or what prevents or delays a change. */
   next: string;
   is: Exclude<Tone, 'quiet'>;
-  /** Why, one line each. */
   why: readonly string[];
   /** Whether the page of what awaits approval is the place to go to. */
   isHeld: boolean;

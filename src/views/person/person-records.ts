@@ -133,7 +133,6 @@ function stateOf(log: AuditLog, verified: Parameters<typeof verifyLog>[1]) {
   };
 }
 
-/** Returns entries of the list as documents show them. */
 export function listEntries(entries: readonly Entry[]): ListEntries {
   return entries.map(({ part, cause, through, after, by }) => {
     return { channel: part, cause, through, after: instantOrNull(after), until: instant(by) };

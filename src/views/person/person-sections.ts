@@ -22,7 +22,6 @@ import { memberWords, ownershipNames } from './recorded-rows.ts';
 type Snapshot = NonNullable<PersonDocument['snapshot']>;
 type Channel = NonNullable<PersonDocument['channels']>[number];
 
-/** How much is shown. */
 export interface Extent {
   /** How many things that happened are shown, and how much of a long text. */
   happenings?: number;
@@ -113,7 +112,6 @@ function nextItem(document: PersonDocument, channel: string): Item {
   return { id: channel, text: [{ channel }, ': ', { tone: is, text: next }], notes: why };
 }
 
-/** Returns what each place has. */
 function placeSections(document: PersonDocument): Section[] {
   const { crm, platform, snapshot, ledger, held, canaries = [], parked, asOf } = document;
   const { problems, reports } = document;

@@ -19,7 +19,6 @@ import { instantOrNull, timeWords } from '../../compose/output/format-values.ts'
 import type { Section } from '../sections.ts';
 import { keyOfHash, type Names, type RecordName, wordOf } from '../lookup/person-names.ts';
 
-/** A recorded row as a document. */
 export type RecordedEntry = ReturnType<ReturnType<typeof describeRows>>;
 
 /** What is recorded of a person, whose name is elsewhere. */
@@ -68,7 +67,6 @@ export function describeRows({ snapshot, names }: { snapshot: Snapshot; names: N
             /** The CRM records that state the opt-out, and all those to which it is bound. */
             statedBy: stated.map(idName),
             boundTo: bound.map(idName),
-            /** Whether `allow` released the opt-out. */
             released,
             /**
              * How an operator resolved the opt-out; null if nobody did. `inBy`: the CRM records
@@ -129,9 +127,7 @@ export function storedRow({ body, ...row }: RecordedRow, names: Names) {
 export const ownerships = ['created', 'adopted', 'noted'] as const satisfies Ownership[];
 export const statuses = ['subscribed', 'unsubscribed', 'all_mail', 'vanished'] as const;
 
-/** What selects rows. */
 export interface RowFilter {
-  /** The people who have a record of this channel. */
   channel?: string;
   /** Those with this status, in any channel or in `channel`. */
   status?: (typeof statuses)[number];
@@ -201,14 +197,12 @@ export function memberWords({
   return `${is === 'opt_out' ? 'opted out' : state} ${whose}${made}${doubt}`;
 }
 
-/** Whose a record is. */
 export const ownershipNames = {
   created: 'created by us',
   adopted: 'adopted',
   noted: 'not ours',
 };
 
-/** Returns a table with a row for each entry. */
 export function entriesSection(entries: readonly RecordedEntry[]): Section {
   const rows = entries.map(({ kind, key, ownership, seenAt, id, name, channels, allMail }) => {
     const states = [
@@ -229,7 +223,6 @@ export function entriesSection(entries: readonly RecordedEntry[]): Section {
   return { table: { columns, rows }, none: 'Nothing is recorded.' };
 }
 
-/** The first line of the CSV. */
 export const csvHead =
   'kind,key,ownership,id,crm_ids,channel,is,by,cause,after,until,doubtful,all_mail,seen_at';
 

@@ -18,7 +18,6 @@ import { sectionsHtml } from '../render/html.ts';
 import type { PersonDocument } from './person-document.ts';
 import { headOf, personSections } from './person-sections.ts';
 
-/** The form of the file. */
 export type Format = 'json' | 'html';
 
 const signer = z.object({
@@ -108,12 +107,10 @@ export function writeSigned(
   return { file: path, signature, key: key.id };
 }
 
-/** What a verification found. */
 export interface Verified {
   format: Format;
   /** The id of the key that it names; null if it is not signed. */
   key: string | null;
-  /** Whether every signature fits. */
   fits: boolean;
   /** Whether the key is one of those that are accepted. */
   trusted: boolean;

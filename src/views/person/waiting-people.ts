@@ -12,7 +12,6 @@ const listed = 10;
 /** How many changes are looked at, to find some that nobody has decided about. */
 const looked = 1_000;
 
-/** Returns a section for each list, with the first of its people. */
 export function waitingSections({ snapshot, names, config, now }: Seen): Section[] {
   if (!snapshot) return [{ none: 'There is no snapshot yet.' }];
   const { retryLater, holds } = snapshot;

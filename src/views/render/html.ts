@@ -56,17 +56,14 @@ export function timeAgo(instant: string, now: string): Html {
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
-/** Returns the text of such a time. */
 export function timeText(instant: string): string {
   const at = new Date(instant);
   const day = `${at.getUTCDate()} ${months[at.getUTCMonth()]} ${at.getUTCFullYear()}`;
   return `${day}, ${at.toISOString().slice(11, 16)} UTC`;
 }
 
-/** What a cell shows. */
 export type Cell = Html | string | number;
 
-/** The cells of a row. */
 type Row = readonly Cell[];
 
 /** Returns a table, which scrolls in a narrow window; without rows, what `none` says. */
@@ -113,7 +110,6 @@ function bodyCell(column: TableColumn = '', cell: Cell): Html {
 /** A figure, what it counts, and the address of what it is about. */
 type Tile = readonly [value: string | number, what: string, href?: string];
 
-/** Returns figures beside each other. */
 export function tiles(all: readonly Tile[]): Html {
   return html`<div class="tiles">
     ${all.map(([value, what, href]) =>
@@ -223,7 +219,6 @@ function formsHtml(id: string | undefined, { forms }: HtmlReader): Html | '' {
   return id === undefined ? '' : (forms?.(id) ?? '');
 }
 
-/** The class of a sign in the style sheet. */
 const signStyles: Readonly<Record<Sign, string>> = {
   '+': 'added',
   '−': 'removed',
@@ -260,7 +255,6 @@ function happeningHtml({ at, title, facts, texts = [] }: Happening, reader: Html
     )}`;
 }
 
-/** Returns a text. */
 function textHtml(text: Text, reader: HtmlReader): Html {
   return html`${spansOf(text).map((span) => spanHtml(span, reader))}`;
 }

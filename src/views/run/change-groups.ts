@@ -16,12 +16,10 @@ export interface CountedChanges {
   own: number;
 }
 
-/** The first records of a group. */
 export interface Sample extends CountedChanges {
   records: readonly { key: Key; parts: readonly string[]; reason: string }[];
 }
 
-/** Returns how a record is named. */
 export type Who = (record: { kind: RecordTypeName; key: Key }) => Span;
 
 interface Sort {
@@ -161,7 +159,6 @@ function sumOf(counts: readonly number[]): number {
   return counts.reduce((sum, n) => sum + n, 0);
 }
 
-/** Joins texts with commas. */
 function listed(texts: readonly (readonly Span[])[]): Span[] {
   return texts.flatMap((spans, at) => (at === 0 ? spans : [', ', ...spans]));
 }

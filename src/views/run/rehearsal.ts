@@ -30,7 +30,6 @@ export interface UsedLimit {
   from: 'given' | 'seen' | 'assumed';
 }
 
-/** The rehearsal of one configuration. */
 export interface RehearsedRun extends Pick<
   Summary,
   | 'status'
@@ -83,7 +82,6 @@ export function isRehearsal(value: unknown): value is Rehearsal {
   return typeof value === 'object' && value !== null && 'end' in value && 'people' in value;
 }
 
-/** How a rehearsal ends. */
 export const endings: Readonly<Record<Summary['status'], { tone: Tone; text: string }>> = {
   done: { tone: 'good', text: 'It would end well.' },
   held: { tone: 'busy', text: 'It would end, except for what awaits approval.' },
@@ -124,7 +122,6 @@ export function heldCount(run: RehearsedRun): number {
   return Object.values(heldIn(run)).reduce((sum, n) => sum + n, 0);
 }
 
-/** How a rehearsal is shown. */
 export interface RehearsalView {
   config: Config;
   who: Who;
@@ -137,7 +134,6 @@ export interface RehearsalView {
   asOf?(route: string): string;
 }
 
-/** Returns the sections of a rehearsal. */
 export function rehearsalSections(rehearsal: Rehearsal, view: RehearsalView): Section[] {
   const { people, peopleCount, changedTemplates, reads } = rehearsal;
   const templates = changedTemplates.slice(0, mostTemplates).map(({ name }) => name);

@@ -4,7 +4,6 @@ import type { Summary } from '../../engine/report/run-summary.ts';
 import type { Names } from '../lookup/person-names.ts';
 import type { Sample } from './change-groups.ts';
 
-/** The document of a run. */
 export type RunDocument = ReturnType<typeof runDocument>;
 
 /**
@@ -62,7 +61,6 @@ export function isRunDocument(value: unknown): value is RunDocument {
   return typeof value === 'object' && value !== null && 'run' in value && 'contacts' in value;
 }
 
-/** Returns whether it is the plan of an undo. */
 export function isUndoPlan(value: unknown): value is UndoPlan {
   return isRunDocument(value) && 'undoes' in value && 'planned' in value && 'cannot' in value;
 }

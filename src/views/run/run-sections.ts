@@ -44,7 +44,6 @@ const mostSamples = 10;
 /** How many records are aligned as one table if all are named. */
 const rowsAtOnce = 500;
 
-/** A run that has ended. */
 export interface Ended {
   config: Config;
   mirror: Mirror;
@@ -63,7 +62,6 @@ interface Shown {
   writes: boolean;
   verbose?: true;
   names: Names;
-  /** How many records of each group are named. */
   most?: number;
 }
 
@@ -248,7 +246,6 @@ function sizeLine(first: string, counts: Counts, isAsked: boolean): string[] {
   return [[first, `platform ${withCommas(observed)}`, ...parts].join(' · ')];
 }
 
-/** Returns no line if all counts are 0. */
 function writeBackLine(returns: Summary['returns'], writes: boolean): string[] {
   if (!returns || Object.values<number>({ ...returns }).every((n) => n === 0)) return [];
   const { told, waiting, rejected, leftOut, doubtful } = returns;

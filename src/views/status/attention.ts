@@ -38,7 +38,6 @@ const codes = [
   'audit_log',
 ] as const;
 
-/** A line that needs attention. */
 export interface Attention {
   code: (typeof codes)[number];
   text: string;
@@ -79,7 +78,6 @@ export function rank({ code }: { code: string }): number {
   return codes.findIndex((one) => one === code);
 }
 
-/** Formats how long ago something began. */
 export function ago(since: string | null, at: string): string {
   return since === null ? 'unknown' : range(Math.max(0, Date.parse(at) - Date.parse(since)));
 }

@@ -16,7 +16,6 @@ export interface HeldRecords {
   until: string | null;
 }
 
-/** Returns what each guard withholds, over all plans. */
 export function heldRecords({ held }: CurrentStatus): HeldRecords[] {
   return guardNames.flatMap((guard) => {
     const open = Math.max(0, ...held.map(({ undecided }) => undecided[guard]));
@@ -27,7 +26,6 @@ export function heldRecords({ held }: CurrentStatus): HeldRecords[] {
   });
 }
 
-/** Returns a section for each guard. */
 export function heldSections(snapshot: Snapshot, held: readonly HeldRecords[]): Section[] {
   return held.map(({ guard, open, approved, until }) => {
     const { recordType, words } = guardRows[guard];

@@ -151,7 +151,6 @@ export function unreadable(error: unknown): Attention | undefined {
   return { code: 'snapshot_unreadable', text: what, fix, since: null };
 }
 
-/** The next run of one entry of the schedule. */
 export interface Due {
   run: Tick;
   at: string;

@@ -86,9 +86,7 @@ export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean) {
     reasons,
     /** Why the run compared everything, or read the whole source; empty if it did neither. */
     fullBecause,
-    /** The run that this one undoes. */
     ...(undoes !== undefined && { undoes }),
-    /** Who or what asked for it. */
     askedBy: run.asked === null ? null : askerIn(run.asked),
   };
 }
@@ -155,7 +153,6 @@ export function pluralOf(kind: RecordTypeName): 'contacts' | 'templates' {
   return kind === 'contact' ? 'contacts' : 'templates';
 }
 
-/** A run in the list of runs. */
 export type ListedRun = ToldRun & { changes: ToldChanges };
 
 /**
@@ -178,7 +175,6 @@ export function listedRuns(
   }));
 }
 
-/** A change of a run and its outcome. */
 export type ToldChange = ReturnType<typeof changeOf>;
 
 /** Returns the document of a change. `key` is the name of the record. */
@@ -198,16 +194,13 @@ export function changeOf(change: KeptChange, key: string) {
   };
 }
 
-/** Returns how many changes are counted. */
 export function totalOf({ contacts, templates }: ToldChanges): number {
   const states = [contacts, templates].flatMap((of) => Object.values(of));
   return states.flatMap((of) => Object.values(of)).reduce((sum, n) => sum + n, 0);
 }
 
-/** A threshold that a run has crossed. */
 export interface Alert {
   threshold: 'refused' | 'runTime' | 'deviation';
-  /** The id of the run. */
   run: string;
   text: string;
   fix: string;

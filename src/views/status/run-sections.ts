@@ -68,7 +68,6 @@ export function runSection(run: ToldRun, title: string | undefined, isVerbose: b
   };
 }
 
-/** Returns the requests of a run by route. */
 export function requestsSection({ requests }: ToldRun): Section {
   const rows = Object.entries(requests?.byRoute ?? {})
     .toSorted(([, a], [, b]) => b - a)
@@ -115,7 +114,6 @@ export interface ShownChange {
   rule: string | null;
 }
 
-/** The sign of a change that was made. */
 const signs: Readonly<Record<string, Sign>> = {
   create: '+',
   opt_in: '+',
@@ -124,7 +122,6 @@ const signs: Readonly<Record<string, Sign>> = {
   archive: '−',
 };
 
-/** Returns a change with what became of it. */
 export function changeItem({ told, record, rule }: ShownChange, { status }: ToldRun): Item {
   const { op, outcome, part, key, reason, fix, approval } = told;
   const isDone = outcome === 'acked';
@@ -158,7 +155,6 @@ export function statusWords({ status, only }: ToldRun): string {
   return only === null ? told : `${told} (${only} only)`;
 }
 
-/** Formats the duration of a run. */
 export function tookWords({ ms }: ToldRun): string {
   if (ms === null) return '–';
   return ms < 100_000 ? `${(ms / 1000).toFixed(1)} s` : range(ms);

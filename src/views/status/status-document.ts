@@ -61,7 +61,6 @@ interface Delays {
   waiting?: ReturnType<typeof tellWaiting>;
 }
 
-/** The document printed by `status`. */
 export type CurrentStatus = ReturnType<typeof currentStatusOf>;
 
 /**
@@ -77,7 +76,6 @@ export function readCurrentStatus(config: Config, timeoutMs?: number): CurrentSt
   }
 }
 
-/** Returns what is known of a mirror without its snapshot. */
 export function statusWithoutSnapshot(config: Config): CurrentStatus {
   const names = () => '';
   const leased = isLeased(config.snapshot);
@@ -114,7 +112,6 @@ export function currentStatusOf(seen: Seen) {
     returns: read?.returns ?? null,
     /** Erasures that were requested but are not done. */
     erasuresUnfinished: read?.erasuresUnfinished ?? { ...none, held: 0 },
-    /** The number of records that are ours. */
     recorded: read?.recorded ?? null,
     /** People of ours who are missing from the CRM, as counted by full runs; null if nobody is. */
     missing: read?.missing ?? null,
@@ -150,7 +147,6 @@ export function currentStatusOf(seen: Seen) {
     signatures: read?.signatures ?? null,
     /** Changes that nobody makes, because a person rejected them: until `until` at most. */
     rejections: read?.rejections ?? [],
-    /** The rate limits observed by the latest run. */
     limits: read?.limits ?? [],
     lease: { held: leased },
     /** The run that is in progress, about all people; null if there is none. */
@@ -236,7 +232,6 @@ function readSnapshot(snapshot: Snapshot, seen: Seen) {
       at: instant(at),
     })),
     running: tellProgress(snapshot, seen),
-    /** The time of the backup. */
     restored: copied === undefined ? null : { backupOf: instant(copied) },
   };
 }
@@ -413,7 +408,6 @@ function tellDecisions(snapshot: Snapshot, { now, config }: Seen) {
   return {
     approvals: approvalsInForce(snapshot, { approvers: config.approvers, now }).map(
       ({ id, plan, at, by, reason }) => ({
-        /** The plan that was approved. */
         plan,
         /** The hash of the approved part; null if the whole plan was approved. */
         part: id === plan ? null : id,
@@ -424,7 +418,6 @@ function tellDecisions(snapshot: Snapshot, { now, config }: Seen) {
       }),
     ),
     rejections: holds.rejections().map(({ id: part, plan, at, by, reason }) => ({
-      /** The plan whose changes were rejected. */
       plan,
       /** The hash of the rejected part, under which the rejection can be taken back. */
       part,

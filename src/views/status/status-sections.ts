@@ -129,7 +129,6 @@ export function statusSection(
 
 type Fact = readonly [name: string, value: string];
 
-/** Returns facts that share a name. */
 function named(name: string, values: readonly string[]): Fact[] {
   return values.map((value, at) => [at === 0 ? name : '', value]);
 }
@@ -257,7 +256,6 @@ function returnWords({ waiting, since, rejected }: NonNullable<CurrentStatus['re
   return `${waiting} not reported to the CRM yet${sinceWhen}; ${rejected.count} refused by it`;
 }
 
-/** Returns the state of a mirror in a word. */
 export function stateWord(
   status: CurrentStatus,
   attention: readonly Attention[],
@@ -277,7 +275,6 @@ export function stateWord(
   return { tone: 'good', text: `In sync, except ${counted(problems, 'record')} with a problem` };
 }
 
-/** Returns how many records have a problem. */
 export function problemCount({ conflicts, rejected, invalid }: CurrentStatus): number {
   const counts = [conflicts, rejected, invalid];
   return counts.reduce((sum, of) => sum + (of ? of.contacts + of.templates : 0), 0);

@@ -24,14 +24,11 @@ interface Withheld {
   plans: string[];
   /** The number of people or templates of which changes are withheld. */
   size: number;
-  /** The guard classes of these changes. */
   classes: string[];
 }
 
-/** A notice. */
 export interface Notice {
   type: `mirror.${Trouble | 'recovered'}`;
-  /** The trouble that began or ended. */
   trouble: Trouble;
   /** What began or ended within the trouble: an attention code, with what it is about. */
   subject: string;
@@ -56,7 +53,6 @@ export type NoticeLines = Partial<Record<Trouble, Record<string, Line>>>;
 
 /** A line of the status, with what distinguishes it from others of the same code. */
 export interface Found extends Attention {
-  /** The channel that the line is about. */
   channel?: string;
   /** Whether an outage, which is told by itself, made the run fail. */
   isExplained?: boolean;

@@ -145,7 +145,6 @@ async function changed(
   return { ...withoutWords(flags, chosen === initial ? [] : [initial]), [role]: chosen };
 }
 
-/** Asks for the source, unless the flags name one that can be read. */
 async function locate(
   flags: Flags,
   talk: Talk,
@@ -233,7 +232,6 @@ const polarities = [
   { value: 'other', label: 'take another column' },
 ] as const;
 
-/** Asks the question, and returns the flags with the answer. */
 async function decided(flags: Flags, question: Question, on: Subject): Promise<Flags> {
   if (question.about === 'words') return decideWords(flags, question, on);
   if (question.about === 'channels') return askChannels(flags, on, question.among);
@@ -301,7 +299,6 @@ async function askOptOuts(flags: Flags, on: Subject, present: readonly string[])
   };
 }
 
-/** Asks for the column of each channel of the platform, or for channels and their columns. */
 async function askChannels(
   flags: Flags,
   { sample, platform, talk }: Subject,
@@ -399,7 +396,6 @@ const meanings = {
   ],
 } as const satisfies Record<WordsQuestion['use'], readonly MenuItem[]>;
 
-/** Asks for the meaning of the most frequent unknown words of a column. */
 async function nameWords(
   flags: Flags,
   { use, column, unknown }: WordsQuestion,

@@ -16,12 +16,10 @@ import { visibleLine } from '../../../compose/output/visible-text.ts';
 import { cut } from '../describe-proposal.ts';
 import type { Shell } from '../../../compose/process-shell.ts';
 
-/** The person ended the conversation. */
 export class Cancelled extends Error {
   override readonly name = 'Cancelled';
 }
 
-/** One of several answers. */
 export interface MenuItem<T extends string = string> {
   value: T;
   label: string;
@@ -32,23 +30,19 @@ export interface MenuItem<T extends string = string> {
 const mostListed = 15;
 const shownAtOnce = 12;
 
-/** The terminal of a conversation. */
 export type Talk = ReturnType<typeof createTalk>;
 
 /** Opens a conversation. `signal` ends the question that is open. */
 export function createTalk(title: string, signal: AbortSignal) {
   intro(title);
   return {
-    /** Returns the width of what is shown. */
     width: widthOf,
     /** Shows lines, cut to the width of the terminal. */
     show: (lines: readonly string[]): void => {
       const fitting = lines.map((line) => cut(visibleLine(line), widthOf()));
       log.message(fitting, { spacing: 0 });
     },
-    /** Shows what went wrong. */
     warn: (problem: string): void => log.warn(visibleLine(problem)),
-    /** Returns the value that is chosen. */
     async choose<T extends string>(
       message: string,
       answers: readonly MenuItem<T>[],
@@ -95,7 +89,6 @@ export function createTalk(title: string, signal: AbortSignal) {
     /** Asks for a yes; the answer to begin with is no. */
     agree: async (message: string): Promise<boolean> =>
       answered(await confirm({ message: visibleLine(message), initialValue: false, signal })),
-    /** Ends with a last line. */
     end: (line: string, how: 'done' | 'cancelled'): void =>
       how === 'done' ? outro(line) : cancel(line),
   };

@@ -189,7 +189,6 @@ async function firstColumns(file: File, options: Options): Promise<readonly Colu
   }
 }
 
-/** Returns whether a file is named like a SQLite database. */
 function isSqlite(path: string): boolean {
   return /\.(sqlite3?|db3?)$/i.test(path);
 }

@@ -24,7 +24,6 @@ export interface SourceRequest {
 /** One value of a column, in the spelling of its first record. */
 export interface Value {
   text: string;
-  /** The number of records that hold it. */
   records: number;
 }
 
@@ -78,7 +77,6 @@ const mostValues = 100_000;
 const mostPreviewed = 20;
 const deepest = 4;
 
-/** Reads at most `most` records of a source. */
 export async function sampleOf(
   source: Source,
   { fields, most, signal }: { fields: readonly string[]; most: number; signal: AbortSignal },
@@ -112,7 +110,6 @@ export async function closing<T>(
   }
 }
 
-/** Collects records into columns. */
 export function collecting() {
   const columns = new Map<string, Tally>();
   const first: Sample['first'][number][] = [];
@@ -215,7 +212,6 @@ export type Question =
     }
   | {
       about: 'flags';
-      /** The columns that look like a flag. */
       among: readonly Column[];
     }
   | {
@@ -235,7 +231,6 @@ export interface FlagAnswer extends Partial<
 > {
   /** The name of a column of which only the user knows whether it says who wants no mail. */
   unused?: string;
-  /** The name of a column. */
   unsubscribed?: string;
   states: string;
 }
