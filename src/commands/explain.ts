@@ -162,7 +162,10 @@ function verify(file: string, { publicKey, config, json }: Flags, shell: Shell):
   const path = resolve(file);
   const accepted = publicKey
     ? publicKey.map((one) => keyIdOf(readFileSync(one, 'utf8')))
-    : keysOf(loadConfig(config, shell.env));
+    : withMemory(loadConfig(config, shell.env).memory, ({ log, key }) => [
+        ...log.checkpoints().map((one) => keyId(one.publicKey)),
+        key.signing.id,
+      ]);
   const found = verifyFile(path, new Set(accepted));
   const { fits, trusted, key } = found;
   const isGood = fits && trusted;
@@ -184,12 +187,4 @@ function verify(file: string, { publicKey, config, json }: Flags, shell: Shell):
     shell,
   );
   return exitCode(found.fits && found.trusted ? 'done' : 'failed');
-}
-
-function keysOf(config: Config): string[] {
-  const ids = withMemory(config.memory, ({ log, key }) => {
-    const before = log.checkpoints().map(({ publicKey }) => keyId(publicKey));
-    return [...new Set([...before, key.signing.id])];
-  });
-  return ids ?? [];
 }

@@ -3,7 +3,6 @@ import { type Command, Option } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import type { RecordTypeName } from '../domain/record.ts';
 import { counted } from '../domain/values/counted.ts';
-import type { Config } from '../config/config.ts';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import { writeLines } from '../compose/output/write-export.ts';
 import { countOf } from '../views/lookup/list-options.ts';
@@ -85,7 +84,13 @@ async function write(kind: RecordTypeName, flags: Flags, shell: Shell): Promise<
   const { format } = flags;
   const limit = countOf(flags.limit, '--limit') ?? Infinity;
   return look(flags, shell, ({ config, snapshot }) => {
-    refuseUnknownChannel(flags, config);
+    const { contacts, file } = config;
+    const channels = contacts?.channels.flatMap(({ id, replaces = id }) => [id, replaces]) ?? [];
+    if (flags.channel !== undefined && !channels.includes(flags.channel)) {
+      throw new Invalid(`--channel ${flags.channel}: ${file} has no such channel`, {
+        fix: `give one of ${[...new Set(channels)].join(', ')}`,
+      });
+    }
     if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
     // An export is passed on, so a terminal alone does not allow addresses, but in a table.
     const addresses =
@@ -117,14 +122,5 @@ async function write(kind: RecordTypeName, flags: Flags, shell: Shell): Promise<
     if (isMore) shell.note(`crm-mirror: there are more than the ${limit} of --limit`);
     const told = path === undefined ? [] : [`${counted(records, 'record')} written to ${path}`];
     return { document: { mirror: config.mirror, file: path, format, records }, lines: told };
-  });
-}
-
-function refuseUnknownChannel({ channel }: Flags, { contacts, file }: Config): void {
-  if (channel === undefined) return;
-  const all = contacts?.channels.flatMap(({ id, replaces = id }) => [id, replaces]) ?? [];
-  if (all.includes(channel)) return;
-  throw new Invalid(`--channel ${channel}: ${file} has no such channel`, {
-    fix: `give one of ${[...new Set(all)].join(', ')}`,
   });
 }

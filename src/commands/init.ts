@@ -1,6 +1,6 @@
 /** `crm-mirror init`: proposes a configuration for a source, and writes it. */
 import type { Command } from 'commander';
-import { withAnswerLine, choicesOf, declareFlags, flagsOf } from '../app/init/init-flags.ts';
+import { withAnswerLine, choicesOf, declareFlags, type Flags } from '../app/init/init-flags.ts';
 import { described, previewOf } from '../app/init/describe-proposal.ts';
 import { platformChannels } from '../app/init/platform-channels.ts';
 import { type Proposal, propose } from '../app/init/propose-columns.ts';
@@ -19,7 +19,8 @@ export function options(command: Command): void {
  * without a guess: the message names the option that decides it.
  */
 export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = flagsOf(command);
+  const [named] = command.args;
+  const flags = { ...command.opts<Flags>(), ...(named !== undefined && { source: named }) };
   if (shell.canAsk === true && flags.yes !== true) {
     const { converse } = await import('../app/init/conversation/conversation.ts');
     return converse(flags, shell);
@@ -41,8 +42,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     proposal = propose(sample, choices);
   } catch (error) {
     // A refusal names the command line that decides all columns.
-    const named = { ...flags, source: sample.named ?? source };
-    throw error instanceof Undecided ? withAnswerLine(error, named) : error;
+    const whole = { ...flags, source: sample.named ?? source };
+    throw error instanceof Undecided ? withAnswerLine(error, whole) : error;
   }
   for (const line of described(sample, proposal, asTheyAre)) shell.print(line);
   shell.print('');

@@ -62,7 +62,10 @@ export async function checkPart(part: MirrorPart, around: Surroundings): Promise
       if (row.invalid) return;
       if (row.kind === 'template') {
         const fields = decodeTemplate.desired(row).value;
-        countSender(senders, fields.fromEmail ?? '');
+        // The sender may have the form `Name <address>`.
+        const [, domain] = /@([^@\s<>]+)>?\s*$/.exec(fields.fromEmail ?? '') ?? [];
+        const sender = domain?.toLowerCase();
+        if (sender !== undefined) senders.set(sender, (senders.get(sender) ?? 0) + 1);
         const variables = fields.variables ? [] : undeclaredIn(fields);
         if (variables.length > 0) loose.push({ key: row.id, variables });
       } else if (row.presence !== 'present') goneCount += 1;
@@ -223,14 +226,6 @@ async function findUnmanaged(
 
 /** Sender domains, with the number of templates that use each. */
 export type Senders = Map<string, number>;
-
-/** Counts the domain of a sender, which may have the form `Name <address>`; '' is none. */
-function countSender(senders: Senders, fromEmail: string): void {
-  const [, domain] = /@([^@\s<>]+)>?\s*$/.exec(fromEmail) ?? [];
-  if (domain === undefined) return;
-  const name = domain.toLowerCase();
-  senders.set(name, (senders.get(name) ?? 0) + 1);
-}
 
 /**
  * Returns a finding for each sender domain. None stops a mirror, so none is a failure. If the

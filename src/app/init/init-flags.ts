@@ -78,11 +78,6 @@ export function declareFlags(command: Command): void {
     .option('--addresses', 'show addresses and values also where stdout is no terminal');
 }
 
-export function flagsOf(command: Command): Flags {
-  const [source] = command.args;
-  return { ...command.opts<Flags>(), ...(source !== undefined && { source }) };
-}
-
 /** Returns what the flags decide. Throws Invalid for a flag that is not understood. */
 export function choicesOf(
   flags: Flags,

@@ -13,9 +13,13 @@ import {
   saysRefusal,
   namedLike,
 } from '../../domain/opt-out-names.ts';
+import { plain } from '../../domain/name-terms.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
 import {
   countsOf,
+  holdsDates,
+  mayBeOptOut,
   mostCounted,
   type Chosen,
   isUnreadable,
@@ -38,7 +42,6 @@ import {
 import { columnsIn } from './column-flags.ts';
 import { denialAnswer, optOutAnswer, placeholder, unreadable } from './opt-out-answer.ts';
 import type { PlatformChannel } from './platform-channels.ts';
-import { addressAsId, chooseEmail, chooseId, deletionColumns } from './recognize-columns.ts';
 import {
   type Column,
   type Role,
@@ -47,10 +50,22 @@ import {
   type FlagAnswer,
   Undecided,
 } from './sample/sample.ts';
-import { type FlagChoices, openFlags, type Unused, unusedOf } from './unused-columns.ts';
+
+interface Unused {
+  /** Columns that are named like an opt-out or a deletion. */
+  named: readonly Column[];
+  /** Dates with gaps, then flags and columns with few values, then other dates. */
+  likely: readonly Column[];
+  others: number;
+}
 
 /** What the user has said; everything else is proposed. */
-export interface Choices extends ChannelChoices, FlagChoices {
+export interface Choices extends ChannelChoices {
+  /** false: no column, whatever is recognized. */
+  unsubscribed?: readonly string[] | false | undefined;
+  deleted?: string | false | undefined;
+  /** Columns that are named or look like an opt-out, and are none. */
+  unused: readonly string[];
   id?: string | undefined;
   email?: string | undefined;
   platform: readonly PlatformChannel[];
@@ -350,4 +365,132 @@ function noChannel(
     question: { about: 'channels', among: names },
     answer: { channel: `${id}=COLUMN`, states: 'COLUMN holds the consent to this channel' },
   });
+}
+
+/**
+ * Returns the columns that look like flags and of which nothing is known: neither their names nor
+ * the user say what they are about.
+ */
+function openFlags(
+  columns: readonly Column[],
+  { records, standard }: Sample,
+  { unsubscribed, deleted, unused }: Choices,
+): Column[] {
+  if (unsubscribed === false) return [];
+  return columns.filter((column) => {
+    if (unused.includes(column.name)) return false;
+    const saysNoMail = (value: Value): boolean =>
+      saysOptOut(value) && /mail|mejl|newsletter|marketing/.test(plain(value.text));
+    if (isAboutOtherWays(column.name) && !column.values.some(saysNoMail)) return false;
+    if (deleted === false && namedLike(column.name) === 'deletion') return false;
+    if (standard && isOfHubspot(column)) return false;
+    return mayBeOptOut(column, records);
+  });
+}
+
+function unusedOf(columns: readonly Column[], records: number): Unused {
+  const order = ['opt-out', 'reason', 'other', 'deletion'] as const;
+  const named = order.flatMap((one) => columns.filter(({ name }) => namedLike(name) === one));
+  const filled = columns.filter((column) => column.filled > 0 && !named.includes(column));
+  const dates = filled.filter(holdsDates);
+  const some = dates.filter((column) => column.filled < records);
+  const isShort = ({ values, filled: n }: Column): boolean =>
+    values.length <= fewValues && values.length * 2 <= n;
+  const flags = filled.filter((column) => looksLikeFlag(column) || isShort(column));
+  const likely = [...new Set([...some, ...flags.filter((one) => !dates.includes(one)), ...dates])];
+  return { named, likely, others: columns.length - named.length - likely.length };
+}
+
+const fewValues = 6;
+
+interface Found {
+  column: Column;
+  why: string;
+}
+
+/** Returns the column of email addresses. Throws Undecided if there is none, or more than one. */
+function chooseEmail({ columns, records }: Sample): Found {
+  const found = columns
+    .filter(({ addresses, filled }) => addresses * 2 > filled && addresses * 4 > records)
+    .toSorted((a, b) => b.addresses - a.addresses);
+  const [first] = found;
+  if (!first) {
+    const names = listed(columns.map(({ name }) => name));
+    throw new Undecided('no column holds an email address in most of its records', {
+      fix: `name it: --email COLUMN; columns found: ${names}`,
+      question: { about: 'email', among: [] },
+      answer: { email: 'COLUMN', states: 'COLUMN is the address' },
+    });
+  }
+  const rivals = found.filter(({ addresses }) => addresses * 10 > first.addresses * 9);
+  const byName = rivals.filter(({ name }) => /mail|adress/i.test(name));
+  const [chosen, second] = byName.length > 0 ? byName : rivals;
+  if (!chosen || second) {
+    const names = rivals.map(({ name }) => name);
+    throw new Undecided(`the columns ${names.map(quoted).join(', ')} hold email addresses`, {
+      fix: 'name one: --email COLUMN',
+      question: { about: 'email', among: names },
+      answer: { email: 'COLUMN', states: 'COLUMN is the address' },
+    });
+  }
+  return {
+    column: chosen,
+    why: `an address in ${withCommas(chosen.addresses)} of ${counted(records, 'record')}`,
+  };
+}
+
+/** Names of ids, the surest first. */
+const idNames = [
+  /^(id|uuid|guid|record id|contact id|customer id)$/i,
+  /(^|[^a-z])id$|[a-z]Id$|_id$/,
+  /(nr|no|nummer|number|num|key)\.?$/i,
+];
+const otherNumbers = /tel|phone|fax|mobil|plz|zip|post|haus/i;
+
+/**
+ * Returns the column of ids, or that of the addresses if each of them is there once. Throws
+ * Undecided if neither will do.
+ */
+function chooseId({ columns, records }: Sample, email: Column): Found {
+  const able = columns.filter(({ name, filled, values, addresses, isList }) => {
+    const isUnique = values.length * 10 >= filled * 9;
+    const isMostlyFilled = filled * 5 >= records * 4;
+    return isUnique && isMostlyFilled && addresses === 0 && !isList && !otherNumbers.test(name);
+  });
+  for (const form of idNames) {
+    const [first] = able
+      .filter(({ name }) => form.test(name))
+      .toSorted((a, b) => b.values.length - a.values.length);
+    if (!first) continue;
+    const why = `named like an id; ${withCommas(first.values.length)} different in ${counted(records, 'record')}`;
+    return { column: first, why };
+  }
+  if (email.filled > 0 && email.values.length === email.filled) {
+    const why = 'no column is an id, and no address is there twice';
+    return { column: email, why: `${why}; ${addressAsId}` };
+  }
+  const names = listed(columns.map(({ name }) => name));
+  throw new Undecided('no column is recognized as the stable id of a record', {
+    fix: `name it: --id COLUMN (the address, if there is no other); columns found: ${names}`,
+    question: { about: 'id', among: able.map(({ name }) => name) },
+    answer: { id: 'COLUMN', states: 'COLUMN is the stable id of a record' },
+  });
+}
+
+const addressAsId = 'a changed address then counts as one person gone and a new one';
+
+/**
+ * Fewer languages than `namedLike` knows, because people are opted out by a column that is proposed
+ * from these names. A column that only `namedLike` knows is asked about or listed.
+ */
+const deletedNames =
+  /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin|anulad|borrad|cancellat/i;
+/** Columns about other ways to reach a person, or about why a person opted out. */
+const aboutOtherMail = /sms|fax|phone|telefon|whatsapp|reason|grund|campaign|comment|source/i;
+
+/** Returns the columns that are named like a deletion flag; columns without values are not. */
+function deletionColumns(columns: readonly Column[]): Column[] {
+  return columns.filter(
+    ({ name, filled }) => filled > 0 && deletedNames.test(name) && !aboutOtherMail.test(name),
+  );
 }

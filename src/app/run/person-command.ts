@@ -57,7 +57,12 @@ export async function withPerson(
   const flags = command.opts<PersonFlags>();
   const { acceptLostLedger = false } = flags;
   const config = loadConfig(flags.config, shell.env);
-  const word = wordFor(command.args[0] ?? '');
+  const word = wordOf(command.args[0] ?? '');
+  if (!word.startsWith('#') && !email.safeParse(word).success) {
+    throw new Invalid(`"${word}" names nobody`, {
+      fix: 'give an address, or a hash as runs and status show it (#9cc428f416d4)',
+    });
+  }
   // A worker that runs the command for another process has no terminal: the caller has agreed.
   const calling = agree && !shell.held ? await agree(word, config) : shell;
   if (!calling) return exitCode('interrupted');
@@ -84,14 +89,5 @@ export async function withPerson(
       taken?.release();
       await close();
     }
-  });
-}
-
-/** Normalizes an address or a hash, and throws Invalid for any other word. */
-function wordFor(who: string): string {
-  const word = wordOf(who);
-  if (word.startsWith('#') || email.safeParse(word).success) return word;
-  throw new Invalid(`"${word}" names nobody`, {
-    fix: 'give an address, or a hash as runs and status show it (#9cc428f416d4)',
   });
 }

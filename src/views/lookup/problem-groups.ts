@@ -91,19 +91,13 @@ export const classWords: Readonly<Record<ShownGroup['class'], string>> = {
 
 const tones = { held: 'busy', rejected: 'bad', invalid: 'busy', conflict: 'busy' } as const;
 
-/** What is known of the groups besides what may be shown: the groups themselves, for links. */
-interface Background {
-  found?: readonly ProblemGroup[];
-  config?: Config;
-}
-
 /**
  * Returns the groups: for each its count and reason, how to solve it, and up to three records. The
- * id of a row is its place.
+ * id of a row is its place. `found`: the groups themselves, for links.
  */
 export function problemsSection(
   groups: readonly ShownGroup[],
-  { found = [], config }: Background = {},
+  { found = [], config }: { found?: readonly ProblemGroup[]; config?: Config } = {},
 ): Section {
   const records = groups.reduce((sum, { count }) => sum + count, 0);
   const rows = groups.map((group, at) => {
@@ -111,10 +105,17 @@ export function problemsSection(
     const { option, samples = [] } = found[at] ?? {};
     const about = kind === 'template' ? 'templates: ' : '';
     const remedy = remedyOf(group, option, config);
+    const place = /^contacts\.channels\[(\d+)\]/.exec(option ?? '')?.[1];
+    const channel = config?.contacts?.channels[Number(place)];
+    // The channel stands in front of an option of it.
+    const why: Span[] =
+      option === undefined || !channel
+        ? [reason]
+        : [{ channel: channel.id }, ` (\`${option}\`): ${reason.slice(option.length + 2)}`];
     const what = cause === 'crm-refused' ? 'refused by the CRM' : classWords[of];
     const cells = [
       [`${withCommas(count)} × `, { tone: tones[of], text: what }],
-      [about, ...reasonText(reason, option, config)],
+      [about, ...why],
     ];
     const notes = [samplesText(group, samples), ...(remedy === '' ? [] : [`→ ${remedy}`])];
     return { id: `${at}`, cells, notes: notes.filter((note) => note.length > 0) };
@@ -124,18 +125,6 @@ export function problemsSection(
     title: `Problems (${counted(groups.length, 'cause')}, ${counted(records, 'record')})`,
     table: { columns, rows, isBare: true },
   };
-}
-
-/** Returns the reason, with the channel in front of an option of it. */
-function reasonText(
-  reason: string,
-  option: string | undefined,
-  config: Config | undefined,
-): Span[] {
-  const at = /^contacts\.channels\[(\d+)\]/.exec(option ?? '')?.[1];
-  const channel = config?.contacts?.channels[Number(at)];
-  if (option === undefined || !channel) return [reason];
-  return [{ channel: channel.id }, ` (\`${option}\`): ${reason.slice(option.length + 2)}`];
 }
 
 /** Returns the names of records with their places; of many, that there are more. */

@@ -227,8 +227,16 @@ export function answersOf(evidence: Evidence): MailAnswer[] {
     const at = evidence.asOf === null ? '' : ` at ${evidence.asOf}`;
     const because = why(facts);
     const isNo = state === 'opt_out' || state === 'none';
-    const yes = isNo && isWanted(facts) ? '; the CRM says yes' : '';
-    const no = state === 'opt_in' && isUnwanted(facts) ? '; the CRM says no' : '';
+    const { wants } = evidence;
+    const causes = evidence.problems.flatMap((one) => (one.part === channel ? [one.cause] : []));
+    const isWanted = wants
+      ? wants.length > 0 && wants.every((of) => of[channel] === 'opt_in')
+      : causes.some((one) => wantedIn.has(one));
+    const isUnwanted = wants
+      ? wants.some((of) => of[channel] === 'opt_out')
+      : causes.includes('opt-out-refused');
+    const yes = isNo && isWanted ? '; the CRM says yes' : '';
+    const no = state === 'opt_in' && isUnwanted ? '; the CRM says no' : '';
     return {
       channel,
       state,
@@ -336,16 +344,6 @@ const wantedIn: ReadonlySet<ProblemCause> = new Set([
   'vanished',
   'erased',
 ]);
-
-function isWanted({ channel, evidence: { wants, problems } }: ChannelFacts): boolean {
-  if (wants) return wants.length > 0 && wants.every((of) => of[channel] === 'opt_in');
-  return problems.some(({ part, cause }) => part === channel && wantedIn.has(cause));
-}
-
-function isUnwanted({ channel, evidence: { wants, problems } }: ChannelFacts): boolean {
-  if (wants) return wants.some((of) => of[channel] === 'opt_out');
-  return problems.some(({ part, cause }) => part === channel && cause === 'opt-out-refused');
-}
 
 /** Says where somebody is who is not on the platform, or is not recorded. */
 function whereabouts({ recorded, entries, listed }: Evidence): string {

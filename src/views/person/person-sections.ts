@@ -11,7 +11,7 @@ import { canaryWords } from '../../engine/report/canary-text.ts';
 import { changeName, outcomeName } from '../../compose/output/change-words.ts';
 import { approvalWords } from '../../compose/output/decision-words.ts';
 import { cell } from '../../compose/output/visible-text.ts';
-import { type EntryDocument, entryParts } from '../audit/entry-document.ts';
+import { entryParts } from '../audit/entry-document.ts';
 import { absenceWords } from '../lookup/missing-people.ts';
 import { heldLines } from '../lookup/standing-problems.ts';
 import { type Happening, type Item, numbers, type Section, type Text } from '../sections.ts';
@@ -38,7 +38,16 @@ export function personSections(document: PersonDocument, extent: Extent = {}): S
   const isUndecided = !channels && crm.why !== notAsked;
   const next = isUndecided
     ? ['nothing is decided, because the CRM could not be read']
-    : [...answers.map(({ channel }) => nextItem(document, channel)), ...sendLines(document)];
+    : [
+        ...answers.map(({ channel }): Item => {
+          const decided = channels?.find((one) => one.channel === channel);
+          if (decided) return decisionItem(document, decided);
+          // As far as the snapshot tells, because the CRM was not read.
+          const { next, is, why } = outlookFor(document, channel);
+          return { id: channel, text: [{ channel }, ': ', { tone: is, text: next }], notes: why };
+        }),
+        ...sendLines(document),
+      ];
   return [
     {
       id: 'answers',
@@ -104,14 +113,6 @@ function faultSections({ missing, audit }: PersonDocument): Section[] {
   ];
 }
 
-/** Says what a run would do in a channel; as far as the snapshot tells, if the CRM was not read. */
-function nextItem(document: PersonDocument, channel: string): Item {
-  const decided = document.channels?.find((one) => one.channel === channel);
-  if (decided) return decisionItem(document, decided);
-  const { next, is, why } = outlookFor(document, channel);
-  return { id: channel, text: [{ channel }, ': ', { tone: is, text: next }], notes: why };
-}
-
 function placeSections(document: PersonDocument): Section[] {
   const { crm, platform, snapshot, ledger, held, canaries = [], parked, asOf } = document;
   const { problems, reports } = document;
@@ -122,7 +123,14 @@ function placeSections(document: PersonDocument): Section[] {
     ['CRM', crm.why === notAsked ? [] : crmLines(document)],
     ['Recorded', asOf === null ? recordedLines(snapshot) : []],
     ['Platform', platform.why === notAsked ? [] : platformLines(document)],
-    ['Do-not-contact list', ledger.map(listLine)],
+    [
+      'Do-not-contact list',
+      ledger.map(({ channel, cause, through, ...when }): Text => {
+        const where: Text = channel === '*' ? ['all mail'] : [{ channel }];
+        const how = through === 'id' ? ', by the CRM id' : '';
+        return [...where, `: ${listWords[cause] ?? cause}, ${timeWords(when)}${how}`];
+      }),
+    ],
     ['Awaiting approval', heldLines(held)],
     [
       'Canary',
@@ -172,12 +180,6 @@ const listWords: Readonly<Record<string, string>> = {
   complaint: 'complained about mail',
   erasure: 'erased on request',
 };
-
-function listLine({ channel, cause, through, ...when }: PersonDocument['ledger'][number]): Text {
-  const where: Text = channel === '*' ? ['all mail'] : [{ channel }];
-  const how = through === 'id' ? ', by the CRM id' : '';
-  return [...where, `: ${listWords[cause] ?? cause}, ${timeWords(when)}${how}`];
-}
 
 const presenceWords = {
   present: [],
@@ -470,13 +472,18 @@ function happenedSections(document: PersonDocument, extent: Extent): Section[] {
   // The audit log has no write of some changes, such as of one that was never sent.
   const changes = new Set(history);
   const ofEntries = entries.map((entry): Happening => {
-    const { run, op, part, outcome } = entry;
+    const { at, seq, run, op, part, outcome } = entry;
     const same = [...changes].filter(
       (one) => one.run === run?.id && one.op === op && one.channel === part,
     );
     const change = same.find((one) => one.outcome === outcome) ?? same[0];
     if (change) changes.delete(change);
-    return ofEntry(entry, change);
+    const { title, facts } = entryParts(entry);
+    return {
+      at,
+      title: [title, runSpan(run?.id), change ? reasonWords(change) : ''].flat(),
+      facts: [...facts, ['audit log', seq === 0 ? 'not written yet' : `entry ${seq}`]],
+    };
   });
   const all = [
     ...ofEntries,
@@ -502,16 +509,6 @@ function happenedSections(document: PersonDocument, extent: Extent): Section[] {
 
 function runSpan(run: string | null | undefined): Text {
   return run ? [' (', { page: `runs/${run}`, text: `run ${run}` }, ')'] : [];
-}
-
-function ofEntry(entry: EntryDocument, change: Change | undefined): Happening {
-  const { at, run, seq } = entry;
-  const { title, facts } = entryParts(entry);
-  return {
-    at,
-    title: [title, runSpan(run?.id), change ? reasonWords(change) : ''].flat(),
-    facts: [...facts, ['audit log', seq === 0 ? 'not written yet' : `entry ${seq}`]],
-  };
 }
 
 type Change = PersonDocument['history'][number];

@@ -11,7 +11,6 @@ import {
   filled,
   type Happening,
   isEmpty,
-  type Item,
   itemOf,
   names,
   numbers,
@@ -64,31 +63,30 @@ export function timeText(instant: string): string {
 
 export type Cell = Html | string | number;
 
-type Row = readonly Cell[];
-
 /** Returns a table, which scrolls in a narrow window; without rows, what `none` says. */
-export function table(columns: readonly TableColumn[], rows: readonly Row[], none?: string): Html {
+export function table(
+  columns: readonly TableColumn[],
+  rows: readonly (readonly Cell[])[],
+  none?: string,
+): Html {
   if (rows.length === 0 && none !== undefined) return html`<p class="quiet">${none}</p>`;
-  return html`<div class="scroll" tabindex="0">
-    <table>
-      ${head(columns)} ${body(columns, rows)}
-    </table>
-  </div>`;
-}
-
-function head(columns: readonly TableColumn[]): Html {
   const titles = columns.map((column) => {
     const { title, holds } = typeof column === 'string' ? { title: column, holds: '' } : column;
     return html`<th scope="col" class="${holds === 'numbers' ? 'number' : ''}">${title}</th>`;
   });
-  return html`<thead>
-    <tr>
-      ${titles}
-    </tr>
-  </thead>`;
+  return html`<div class="scroll" tabindex="0">
+    <table>
+      <thead>
+        <tr>
+          ${titles}
+        </tr>
+      </thead>
+      ${body(columns, rows)}
+    </table>
+  </div>`;
 }
 
-function body(columns: readonly TableColumn[], rows: readonly Row[]): Html {
+function body(columns: readonly TableColumn[], rows: readonly (readonly Cell[])[]): Html {
   return html`<tbody>
     ${rows.map(
       (row) =>
@@ -107,10 +105,10 @@ function bodyCell(column: TableColumn = '', cell: Cell): Html {
   return html`<td class="${holds === 'numbers' ? 'number' : ''}" ${named}>${cell}</td>`;
 }
 
-/** A figure, what it counts, and the address of what it is about. */
-type Tile = readonly [value: string | number, what: string, href?: string];
-
-export function tiles(all: readonly Tile[]): Html {
+/** Shows figures: what each counts, and the address of what it is about. */
+export function tiles(
+  all: readonly (readonly [value: string | number, what: string, href?: string])[],
+): Html {
   return html`<div class="tiles">
     ${all.map(([value, what, href]) =>
       href === undefined
@@ -180,7 +178,13 @@ function contentHtml(section: Section, reader: HtmlReader): Html {
   ${
     isList && items.length > 0
       ? html`<ul class="${isDiff ? 'diff' : ''}">
-          ${items.map((item) => itemHtml(item, reader))}
+          ${items.map(
+            ({ id: item, sign, text, notes }) =>
+              html`<li class="${sign ? signStyles[sign] : ''}">
+                ${sign ? html`<b aria-hidden="true">${sign}</b>` : ''}
+                ${textHtml(text, reader)}${notesHtml(notes, reader)} ${formsHtml(item, reader)}
+              </li>`,
+          )}
         </ul>`
       : items.map(
           ({ text, notes }) => html`<p>${textHtml(text, reader)}${notesHtml(notes, reader)}</p>`,
@@ -226,13 +230,6 @@ const signStyles: Readonly<Record<Sign, string>> = {
   '!': 'refused',
   '·': 'quiet',
 };
-
-function itemHtml({ id, sign, text, notes }: Item, reader: HtmlReader): Html {
-  return html`<li class="${sign ? signStyles[sign] : ''}">
-    ${sign ? html`<b aria-hidden="true">${sign}</b>` : ''}
-    ${textHtml(text, reader)}${notesHtml(notes, reader)} ${formsHtml(id, reader)}
-  </li>`;
-}
 
 function notesHtml(notes: readonly Text[], reader: HtmlReader): Html {
   return html`${notes.map((note) => html`<br /><small class="quiet">${textHtml(note, reader)}</small>`)}`;

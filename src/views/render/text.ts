@@ -3,7 +3,6 @@ import { styledTable } from '../../compose/output/table.ts';
 import { type Line, lineOf, styled, wrapped } from '../../compose/output/text-style.ts';
 import {
   filled,
-  type Happening,
   isEmpty,
   itemOf,
   rowOf,
@@ -24,16 +23,13 @@ const styles = {
 
 const signTones = { '+': 'good', '−': 'bad', '~': 'busy', '!': 'bad', '·': 'quiet' } as const;
 
-/** How sections are printed. `isAll`: with folded ones. `width`: the columns of the terminal. */
-interface Layout {
-  isAll?: boolean;
-  width?: number | undefined;
-}
-
-/** Returns the lines of sections, with an empty line between two. */
+/**
+ * Returns the lines of sections, with an empty line between two. `isAll`: with folded ones.
+ * `width`: the columns of the terminal.
+ */
 export function sectionLines(
   sections: readonly Section[],
-  { isAll = false, width }: Layout = {},
+  { isAll = false, width }: { isAll?: boolean; width?: number | undefined } = {},
 ): Line[] {
   const shown = filled(sections).filter(({ isFolded = false }) => isAll || !isFolded);
   return shown.flatMap((section, at) => {
@@ -65,17 +61,15 @@ function linesOf(section: Section, place: Place, isAll: boolean): Line[] {
     ...(table ? tableLines(table, place) : []),
     ...happened.flatMap((one) => [
       ...wrapped(lineOf(`${one.at}  `, styledText(one.title)), place),
-      ...(isAll ? happenedLines(one, place) : []),
+      ...(isAll
+        ? styledTable(
+            [...one.facts, ...(one.texts ?? [])].map(([name, value]) => [name, styledText(value)]),
+            { ...place, indent: place.indent + 4 },
+          )
+        : []),
     ]),
     ...(isEmpty(section) && none !== '' ? wrapped(none, place) : []),
   ];
-}
-
-function happenedLines({ facts, texts = [] }: Happening, { indent, width }: Place): Line[] {
-  return styledTable(
-    [...facts, ...texts].map(([name, value]) => [name, styledText(value)]),
-    { indent: indent + 4, width },
-  );
 }
 
 function tableLines({ columns, rows, isBare = false }: Table, place: Place): Line[] {

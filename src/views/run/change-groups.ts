@@ -117,13 +117,13 @@ export function sampleSection(
   const of = isUneven ? ` ${subscription[1]}, of ${counted(people, ...person)}` : '';
   const what = `${changeName(op, isDone)}${kind === 'template' ? ' templates' : ''} (${number}${of})`;
   return {
-    title: capital(held ? `awaiting approval: ${what}` : what),
+    title: held ? `Awaiting approval: ${what}` : `${what.charAt(0).toUpperCase()}${what.slice(1)}`,
     table: {
       columns: [mark, names('Who'), 'Channel', 'Why'],
       rows: records.map(({ key, parts: channels, reason }) => [
         held ? bang : (sort?.mark ?? ''),
         who({ kind, key }),
-        listed(channels.map((channel) => [{ channel }])),
+        joined(channels.map((channel) => [{ channel }])),
         { tone: 'quiet', text: reason },
       ]),
       isBare: true,
@@ -150,7 +150,7 @@ export function cannotSection(groups: readonly CannotUndo[], who: Who): Section 
     ]);
     const more = count > records.length ? ` and ${withCommas(count - records.length)} more` : '';
     const what = `${counted(count, 'change')} (${changeName(op, true)}): ${reason}. `;
-    return [what, ...listed(some), more, { tone: 'quiet', text: ` [${rule}]` }];
+    return [what, ...joined(some), more, { tone: 'quiet', text: ` [${rule}]` }];
   });
   return { title: `Cannot be undone: ${counted(all, 'change')}`, lines, isList: true };
 }
@@ -159,10 +159,6 @@ function sumOf(counts: readonly number[]): number {
   return counts.reduce((sum, n) => sum + n, 0);
 }
 
-function listed(texts: readonly (readonly Span[])[]): Span[] {
-  return texts.flatMap((spans, at) => (at === 0 ? spans : [', ', ...spans]));
-}
-
-function capital(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+export function joined(texts: readonly (readonly Span[])[], between = ', '): Span[] {
+  return texts.flatMap((spans, at) => (at === 0 ? spans : [between, ...spans]));
 }

@@ -11,7 +11,7 @@ import { countWords } from '../../engine/report/guard-text.ts';
 import { heldIn, type PlannedRecord, type Summary } from '../../engine/report/run-summary.ts';
 import { type optedOutAfter, optedOutWords } from '../lookup/missing-people.ts';
 import { names, numbers, type Section, type Span, type Text, type Tone } from '../sections.ts';
-import { countsTable, doneGroups, type Who } from './change-groups.ts';
+import { countsTable, doneGroups, joined, type Who } from './change-groups.ts';
 import { sizeLines } from './run-sections.ts';
 
 /** The state of a contact; null if there is none. */
@@ -329,11 +329,7 @@ function stateText(state: State): Span[] {
     is === 'opt_in' ? ' in' : ' out',
   ]);
   if (status !== 'subscribed') parts.push([status]);
-  return parts.length === 0 ? ['in no channel'] : joined(parts, ', ');
-}
-
-function joined(parts: readonly (readonly Span[])[], between: string): Span[] {
-  return parts.flatMap((spans, at) => (at === 0 ? spans : [between, ...spans]));
+  return parts.length === 0 ? ['in no channel'] : joined(parts);
 }
 
 /** Returns the changes with their reasons: `opt out ch_news: the CRM says so` */

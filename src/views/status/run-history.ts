@@ -42,11 +42,6 @@ const kept = checkedJson(
 
 const asked = storedJson<{ by: string; name: string | null }>('who asked for a run');
 
-function askerIn(text: string) {
-  const { by, name } = asked.decode(text);
-  return { by, name };
-}
-
 /** The number of changes by operation and state, such as `contacts.opt_in.acked`. */
 export interface ToldChanges {
   contacts: Record<string, Record<string, number>>;
@@ -65,6 +60,7 @@ export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean) {
   );
   const ended = run.endedAt !== null;
   const unfinished = isRunning(run) ? 'running' : 'interrupted';
+  const asker = run.asked === null ? null : asked.decode(run.asked);
   return {
     run: run.id,
     mode: run.mode,
@@ -87,7 +83,7 @@ export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean) {
     /** Why the run compared everything, or read the whole source; empty if it did neither. */
     fullBecause,
     ...(undoes !== undefined && { undoes }),
-    askedBy: run.asked === null ? null : askerIn(run.asked),
+    askedBy: asker && { by: asker.by, name: asker.name },
   };
 }
 
