@@ -52,10 +52,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       dropped,
       /** The channels in which an opt-out made by us, on the word of the CRM, is released. */
       released,
-      /**
-       * How the CRM was read. If it was not read, entries found by an id may still concern the
-       * person.
-       */
+      /** Entries found by an id may still concern the person if it was not read. */
       crm,
     };
     return { document, lines: linesOf(hash, done), code: Number(!crm.read) };

@@ -99,7 +99,14 @@ function openEmulator(flags: Flags, shell: Shell): Emulator {
   if (apiKey !== undefined && !/^[\w.~-]+$/.test(apiKey)) {
     throw new Invalid('--key: use letters, digits and . _ ~ - only');
   }
-  const channels = (flags.channel ?? (seedFile ? [] : defaultChannels)).map(parseChannel);
+  const channels = (flags.channel ?? (seedFile ? [] : defaultChannels)).map((text) => {
+    const [, id, name = id, byDefault] =
+      /^([\w.~-]+)(?:=(.+?))?(?::(opt_in|opt_out))?$/.exec(text) ?? [];
+    if (id === undefined || name === undefined) {
+      throw new Invalid(`--channel "${text}": write id or id=Name, as ch_news=Newsletter`);
+    }
+    return { id, name, subscription: subscription.optional().parse(byDefault) };
+  });
   const storage = flags.data === undefined ? undefined : openFile(flags.data);
   const arranges = flags.seedFile !== undefined || flags.channel !== undefined;
   try {
@@ -115,14 +122,6 @@ function openEmulator(flags: Flags, shell: Shell): Emulator {
     storage?.close();
     throw error;
   }
-}
-
-function parseChannel(text: string) {
-  const [, id, name, byDefault] = /^([\w.~-]+)(?:=(.+?))?(?::(opt_in|opt_out))?$/.exec(text) ?? [];
-  if (id === undefined) {
-    throw new Invalid(`--channel "${text}": write id or id=Name, as ch_news=Newsletter`);
-  }
-  return { id, name: name ?? id, subscription: subscription.optional().parse(byDefault) };
 }
 
 function readSeedFile(path: string | undefined): SeedFile | undefined {

@@ -11,6 +11,7 @@ import { factsIn } from '../engine/context/platform-knowledge.ts';
 import { look, type LookFlags, lookOptions } from '../app/snapshot-command.ts';
 import { sinceOf } from '../views/lookup/list-options.ts';
 import { csvLines } from '../compose/output/csv-text.ts';
+import { exactInstant } from '../compose/output/format-values.ts';
 import type { Shell } from '../compose/process-shell.ts';
 
 interface Flags extends LookFlags {
@@ -53,11 +54,11 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const optOuts = (snapshot ? leavers(snapshot, since, remembered) : []).map(
       ({ after, by, ...one }) => {
         const { email, crmIds, channel, cause } = one;
-        const times = { after: after === null ? null : timeOf(after), by: timeOf(by) };
+        const times = { after: after === null ? null : exactInstant(after), by: exactInstant(by) };
         return { email, crmIds, channel, cause, ...times };
       },
     );
-    const document = { mirror: config.mirror, since: since === null ? null : timeOf(since) };
+    const document = { mirror: config.mirror, since: since === null ? null : exactInstant(since) };
     const rows = optOuts.flatMap(({ email, crmIds, channel, cause, after, by }) => {
       const ids = crmIds.length === 0 ? [''] : crmIds;
       return ids.map((id) => [email, id, channel, cause, after ?? '', by]);
@@ -120,9 +121,4 @@ function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] 
     );
     return [];
   }
-}
-
-/** Formats the time in full, because a rounded range could exclude the moment itself. */
-function timeOf(at: number): string {
-  return new Date(at).toISOString();
 }

@@ -19,10 +19,7 @@ export const pause: CommandModule = {
     'runs go on working. A run that is under way goes on to its end: to stop that too, send it ' +
     'SIGTERM or press Ctrl-C.',
 
-  /**
-   * Pauses the mirror. Pausing again keeps the original time and stores the newest reason, with
-   * who gave it.
-   */
+  /** Pausing again keeps the original time, and stores the newest reason with who gave it. */
   async run(command, shell) {
     const flags = command.opts<Flags>();
     const decision = decisionOf({ what: 'pause', at: Date.now() }, flags, shell);

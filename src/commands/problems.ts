@@ -150,10 +150,7 @@ const csvColumns = [
   ...(['part', 'value', 'reason', 'fix', 'since'] as const),
 ];
 
-/**
- * Writes the CSV. It may be passed on, so it holds addresses only if they are asked for. Throws
- * Invalid if the file exists.
- */
+/** It may be passed on, so it holds addresses only on request. Throws Invalid if it exists. */
 function writeCsv(path: string, sight: Sight, { addresses = false }: { addresses?: boolean }) {
   const cells = rowsOf(sight, addresses).map(({ crmIds, ...row }) => {
     const named = { ...row, crm_ids: crmIds.join(' ') };

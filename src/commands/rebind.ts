@@ -20,10 +20,7 @@ For a platform that has moved to another address, or a key that was rotated. It 
 by reading alone, that it is the same organization: a template names it, else most of 20 recorded
 people are there. It is refused otherwise (exit code ${exitCode('invalid')}). Nothing is run.`;
 
-/**
- * Binds the snapshot to the platform and key of the configuration, after proof that they belong to
- * the same organization.
- */
+/** Binds the snapshot to the platform and key, after proof of the same organization. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<LookFlags>();
   const config = loadConfig(flags.config, shell.env);

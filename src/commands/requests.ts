@@ -8,7 +8,7 @@ import { masked, namedBy, wordOf } from '../views/lookup/person-names.ts';
 import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
 import type { Seen } from '../views/lookup/seen-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { instant } from '../compose/output/format-values.ts';
+import { exactInstant, instant } from '../compose/output/format-values.ts';
 import { verboseOption } from '../compose/output/verbosity.ts';
 import { withCommas } from '../domain/values/counted.ts';
 import { numbers, type TableRow } from '../views/sections.ts';
@@ -55,11 +55,21 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const told = shown.map(
       ({ at, run, route, method, path, status, failure, ms, attempt, ...one }) => {
         const { person, requestId, size, rows, request, answer } = one;
-        const sent = { at: timeOf(at), run, route, method, path, status, failure, ms, attempt };
+        const sent = {
+          at: exactInstant(at),
+          run,
+          route,
+          method,
+          path,
+          status,
+          failure,
+          ms,
+          attempt,
+        };
         return { ...sent, person, requestId, size, rows, request, answer };
       },
     );
-    const document = { mirror, since: timeOf(filter.since), requests: told, more };
+    const document = { mirror, since: exactInstant(filter.since), requests: told, more };
     let none = `No requests of ${mirror} are logged yet; a run logs them in ${memory.path}`;
     if (found !== undefined) none = `No such requests of ${mirror} are logged`;
     if (!requests.isOn) none = `The requests of ${mirror} are not logged (requests.log is off)`;
@@ -123,8 +133,4 @@ function rowOf(one: LoggedRequest, isVerbose: boolean): TableRow {
       ...(isVerbose || isFailed ? [`answered  ${(failure ?? answer ?? bytes) || '–'}`] : []),
     ],
   };
-}
-
-function timeOf(at: number): string {
-  return new Date(at).toISOString();
 }

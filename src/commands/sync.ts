@@ -182,10 +182,7 @@ export function callingShell(flags: ApproveFlags, shell: Shell): Shell {
   return isClear ? shell : withWords(shell, `--by=${deciderOf(flags, shell).by}`);
 }
 
-/**
- * Returns the mode that the flags select, and why it is full, which is the default. Throws Invalid
- * if both flags are given.
- */
+/** The default is full; `because` says why it is. Throws Invalid if both flags are given. */
 export function modeOf({ full, fast }: { full?: true; fast?: true }) {
   if (full && fast) throw new Invalid('--full and --fast exclude each other: give one of them');
   const because: FullCode[] = [full ? 'asked' : 'usual'];

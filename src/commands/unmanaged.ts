@@ -23,7 +23,6 @@ import type { Names } from '../views/lookup/person-names.ts';
 import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
 import { commandLine } from '../compose/output/printed-commands.ts';
 import type { Section } from '../views/sections.ts';
-
 import type { Shell } from '../compose/process-shell.ts';
 
 /**
@@ -145,10 +144,7 @@ const unprotect =
   'to opt them out, take them out of contacts.protect and run `crm-mirror sync`, or use ' +
   '`crm-mirror resolve` for one person';
 
-/**
- * Says what a decision leads to, and how to take it back. `left`: how many people it leaves out as
- * protected.
- */
+/** `left`: how many people the decision leaves out as protected. */
 function sayDecided(how: How, { n, left, flags }: { n: number; left: number; flags: Flags }) {
   const who = counted(n, 'person', 'people');
   const is = n === 1 ? 'is' : 'are';

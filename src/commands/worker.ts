@@ -39,10 +39,7 @@ export function options(command: Command): void {
     );
 }
 
-/**
- * Serves every mirror, and starts the HTTP server if one is configured. Returns the exit code for
- * the signal.
- */
+/** Serves every mirror, and HTTP if it is configured. The exit code is that of the signal. */
 export async function run(command: Command, own: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const over = new AbortController();

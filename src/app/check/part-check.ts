@@ -1,7 +1,4 @@
-/**
- * Checks one record type: its source, its values, its side of the platform, the people who are gone
- * from the CRM but subscribed there, and the domains from which templates are sent.
- */
+/** Checks a record type: its source, its side of the platform, its people, and its senders. */
 import type { Config } from '../../config/config.ts';
 import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
 import { Interrupted, isExpected } from '../../domain/errors.ts';

@@ -1,7 +1,4 @@
-/**
- * Defines the findings of `check`, and checks what surrounds a mirror: its files, its memory, its
- * snapshot and Redis.
- */
+/** What `check` finds, and what surrounds a mirror: files, memory, snapshot, and Redis. */
 import type { Config } from '../../config/config.ts';
 import { withMemory } from '../../store/memory/memory.ts';
 import { proveOwn } from '../../engine/account/account-binding.ts';
@@ -80,10 +77,7 @@ export async function checkSnapshot(
   return { level: 'ok', found: `${config.snapshot} belongs to this platform${proof}` };
 }
 
-/**
- * Checks Redis. Runs work without it, but a worker waits for it, and waiting jobs must not be
- * dropped.
- */
+/** Runs work without Redis, but a worker waits for it, and waiting jobs must not be dropped. */
 export async function checkRedis(url: string): Promise<Found> {
   // The module is loaded only if Redis is configured, because loading takes as long as everything
   // else together.

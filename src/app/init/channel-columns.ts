@@ -1,7 +1,4 @@
-/**
- * Finds the column of each channel by name, and decides whether it holds consents or opt-outs: that
- * is never guessed.
- */
+/** The column of each channel. Whether it holds consents or opt-outs is never guessed. */
 import { Invalid } from '../../domain/errors.ts';
 import { isOptOutField, isNamedLikeRefusal } from '../../domain/opt-out-names.ts';
 import { quoted } from '../../sources/shared/field-suggestions.ts';

@@ -89,10 +89,7 @@ function unusedLines({ unused: { named, likely, others } }: Proposal): string[] 
   ];
 }
 
-/**
- * Returns a heading and a table of at most twenty people: each channel with the value that decides
- * it, or why the record is not used.
- */
+/** At most twenty people: each channel with what decides it, or why the record is not used. */
 export function previewOf(
   { first }: Sample,
   proposal: Proposal,

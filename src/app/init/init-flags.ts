@@ -1,7 +1,4 @@
-/**
- * The flags of `init`: every answer of its conversation can be given as one, and a refusal ends
- * with the one command line that decides all of it.
- */
+/** The flags of `init`, and the one command line that decides all that a refusal names. */
 import type { Command } from 'commander';
 import { Invalid } from '../../domain/errors.ts';
 import type { PlatformChannel } from './platform-channels.ts';

@@ -1,7 +1,4 @@
-/**
- * Writes the configuration that `init` proposes, with its reasons as comments, checks it, and names
- * the next command.
- */
+/** Writes and checks the configuration, with its reasons as comments; names the next command. */
 import { basename, relative, sep, dirname, resolve } from 'node:path';
 import { Document, stringify, visit, parseDocument } from 'yaml';
 import { counted } from '../../domain/values/counted.ts';

@@ -367,10 +367,7 @@ function noChannel(
   });
 }
 
-/**
- * Returns the columns that look like flags and of which nothing is known: neither their names nor
- * the user say what they are about.
- */
+/** Neither the names of these columns nor the user say what they are about. */
 function openFlags(
   columns: readonly Column[],
   { records, standard }: Sample,
@@ -447,10 +444,7 @@ const idNames = [
 ];
 const otherNumbers = /tel|phone|fax|mobil|plz|zip|post|haus/i;
 
-/**
- * Returns the column of ids, or that of the addresses if each of them is there once. Throws
- * Undecided if neither will do.
- */
+/** Throws Undecided if no column is an id, and some address is there twice. */
 function chooseId({ columns, records }: Sample, email: Column): Found {
   const able = columns.filter(({ name, filled, values, addresses, isList }) => {
     const isUnique = values.length * 10 >= filled * 9;

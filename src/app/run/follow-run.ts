@@ -1,7 +1,4 @@
-/**
- * Follows a run: prints how long it will take if that could surprise the user, shows its progress,
- * and stores that for `status`.
- */
+/** Says how long a run takes if that may surprise, and shows and stores its progress. */
 import {
   type Forecast,
   forecastAgain,
@@ -63,10 +60,7 @@ interface Foreseen {
   firstLoad?: boolean;
 }
 
-/**
- * Returns hooks that print the notice before the run starts to write, or later if no limit was
- * known at that time.
- */
+/** The notice comes before the run writes, or later if no limit was known at that time. */
 export function foreseeing(
   shell: Pick<Shell, 'note'>,
   mirror: Pick<Mirror, 'limits' | 'reserve' | 'clock'>,
@@ -99,10 +93,7 @@ function isWorthSaying(forecast: Forecast): boolean {
   return isKnown || leastMs(forecast) >= longMs;
 }
 
-/**
- * Prints the forecast if the run is long or does not fit into its schedule. `now` is in
- * milliseconds since the epoch.
- */
+/** Says it if the run is long, or does not fit into its schedule. `now`: epoch ms. */
 export function sayForecast(
   forecast: Forecast,
   { note }: Pick<Shell, 'note'>,

@@ -1,7 +1,4 @@
-/**
- * Reads what a run is limited to: the file of --only-people and --people, with an address or a CRM
- * id on each line, and the record type of --only.
- */
+/** Reads what a run is limited to: --only, and the file of --only-people and --people. */
 import { readFileSync } from 'node:fs';
 import { Invalid } from '../../domain/errors.ts';
 import type { RunOptions } from '../../engine/context/mirror-context.ts';

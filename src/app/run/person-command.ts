@@ -1,7 +1,4 @@
-/**
- * Shares what `forget` and `allow` have in common: they act on one person, named on the command
- * line.
- */
+/** Shares what commands have in common that act on one person. */
 import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';

@@ -83,10 +83,7 @@ function jsonIn(file: string): unknown {
   }
 }
 
-/**
- * Maps the id of the run that made a plan to the time at which the plan was applied, in
- * milliseconds since the epoch.
- */
+/** When the plan of a run was applied, in milliseconds since the epoch, by the run's id. */
 const applied = storedFact<Record<string, number>>('applied-plans', 'the applied plans');
 
 /** Returns when this plan was applied, or undefined if it was not applied recently. */

@@ -1,7 +1,4 @@
-/**
- * Shares the flags, the run, the output and the exit code of all commands that run the mirror, and
- * decides whether a run compares everything.
- */
+/** What all commands that run the mirror share, and whether a run compares everything. */
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
@@ -246,10 +243,7 @@ async function printRun(
   for (const text of [...unsaid, ...lines]) shell.note(`crm-mirror: ${text}`);
 }
 
-/**
- * Runs once, with everything that belongs to each run. The summary counts only the requests of this
- * run.
- */
+/** The summary counts only the requests of this run. */
 export async function runNow(
   mirror: Mirror,
   shell: Shell,

@@ -40,10 +40,7 @@ export function hushed(shell: Shell, flags: QuietFlags, writes: boolean): Shell 
   return flags.quiet ? { ...own, interactive: false, quiet: true } : own;
 }
 
-/**
- * Creates the log. Unless a level is asked for, it is silent on a terminal, because people read
- * the results there.
- */
+/** Unless a level is asked for, it is silent on a terminal: people read the results there. */
 export function createLog(shell: Shell, mirror: string) {
   const level = shell.logLevel ?? (shell.interactive ? 'silent' : 'info');
   const log = pino({ base: { mirror }, level }, { write: (line) => shell.note(line.trimEnd()) });

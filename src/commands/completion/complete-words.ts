@@ -1,7 +1,4 @@
-/**
- * Completes a command line from a table of all commands, so that pressing Tab does not load the
- * commands themselves.
- */
+/** Completes words from a table of all commands, so that Tab does not load the commands. */
 import { readdirSync } from 'node:fs';
 import { RootCommand, ShellCompDirective } from '@bomb.sh/tab';
 import table from './commands.json' with { type: 'json' };
@@ -29,10 +26,7 @@ export type CommandTable = Record<string, TabledCommand>;
 
 const commands: CommandTable = table;
 
-/**
- * Returns what a shell shows for the words of a command line, the last of which is incomplete: one
- * line for each candidate, and one with a directive.
- */
+/** One line for each candidate for the last, incomplete word, and one with a directive. */
 export function completionsOf(words: readonly string[]): string[] {
   const kind = fileKind(words);
   if (kind) return fileLines(words.at(-1) ?? '', kind);

@@ -5,6 +5,11 @@ export function instant(at: number): string {
   return new Date(at).toISOString().replace(/\.\d+/, '');
 }
 
+/** Formats the time in full, because a rounded range could exclude the moment itself. */
+export function exactInstant(at: number): string {
+  return new Date(at).toISOString();
+}
+
 /** Formats elapsed time, rounded down, in at most two units: 40 s, 12 min, 3 h 12 min, 2 d 4 h */
 export function range(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
@@ -49,4 +54,12 @@ export function timeWords({
   until: string | null;
 }): string {
   return `${after === null ? '' : `after ${after} and `}by ${until}`;
+}
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+/** Formats the day of a time in UTC: 3 May 2026 */
+export function dayText(instant: string): string {
+  const at = new Date(instant);
+  return `${at.getUTCDate()} ${months[at.getUTCMonth()]} ${at.getUTCFullYear()}`;
 }

@@ -1,7 +1,4 @@
-/**
- * An entry of the audit log as commands show it, with its run and with who approved it: as a
- * document, as text, and as a line of CSV.
- */
+/** An entry of the audit log, with its run and approvals: as document, text, and CSV. */
 import {
   type AuditEntry,
   decodeEntry,
@@ -205,10 +202,7 @@ function decisionWords({ type, ...entry }: EntryDocument): string | undefined {
   return `${who} ${words}${typeof reason === 'string' ? `: ${reason}` : ''}`;
 }
 
-/**
- * Returns an entry, with links to its run and to what it decided about. `isNamed`: with the
- * person's mark.
- */
+/** Links an entry to its run and to what it decided about. `isNamed`: with the mark. */
 export function entrySection(entry: EntryDocument, { isNamed = false } = {}): Section {
   const { seq, at, run, type, what, about } = entry;
   const { title, facts } = entryParts(entry, { named: isNamed });

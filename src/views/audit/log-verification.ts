@@ -253,10 +253,7 @@ export function auditFault({ log }: Memory, { meta }: Snapshot): string | null {
   return storedFault(meta) ?? null;
 }
 
-/**
- * Says that the log is lost, and returns the exit code. Throws Invalid if there never was one, as
- * far as the snapshot knows.
- */
+/** Says that the log is lost. Throws Invalid if the snapshot knows of none. */
 export function withoutLog(
   { memory: { path } }: Config,
   snapshot: Snapshot | undefined,

@@ -9,10 +9,7 @@ export function countOf(text: string | undefined, option = '--last'): number | u
   throw new Invalid(`${option} ${text}: write a number from 1 on`);
 }
 
-/**
- * Returns the time that an option states, in milliseconds since the epoch, or null if it is not
- * given. Throws Invalid for any other text.
- */
+/** In milliseconds since the epoch; null if it is not given. Throws Invalid. */
 export function sinceOf(text: string | undefined, now: number, option = '--since'): number | null {
   if (text === undefined) return null;
   if (/^\d{1,6}[smhd]$/.test(text)) return now - milliseconds(text);

@@ -106,10 +106,7 @@ export function successorsOf({ recorded, absences }: Snapshot, key: Key): Key[] 
   return [...new Set(others)];
 }
 
-/**
- * Returns the reason. `absence`: how long full runs have not found the person; undefined if the
- * last one has.
- */
+/** `absence`: how long full runs have not found the person; undefined if the last one has. */
 export function whyGone({ absence }: { absence: unknown }, movedTo: readonly string[]): string {
   if (movedTo.length > 0)
     return `the CRM has another address for the person: ${movedTo.join(', ')}`;

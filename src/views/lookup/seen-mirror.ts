@@ -14,10 +14,7 @@ export interface Seen {
   now: number;
 }
 
-/**
- * Opens a mirror for reading. The caller closes the snapshot. `timeoutMs`: how long a lock is
- * waited for.
- */
+/** The caller closes the snapshot. `timeoutMs`: how long a lock is waited for. */
 export function see(config: Config, addresses: boolean, timeoutMs?: number): Seen {
   const snapshot = lookInto(config.snapshot, { timeoutMs });
   const names = namesIn(snapshot, addresses);

@@ -1,7 +1,4 @@
-/**
- * Reads from the snapshot which problems the last runs recorded, what guards withhold, and who
- * decided about it.
- */
+/** The problems that the last runs recorded, what guards withhold, and who decided about it. */
 import {
   type GuardClass,
   guardNames,

@@ -8,7 +8,7 @@ import {
   type UnmanagedAs,
   unmanagedCauses,
 } from '../../domain/unmanaged-people.ts';
-import { timeWords } from '../../compose/output/format-values.ts';
+import { dayText, timeWords } from '../../compose/output/format-values.ts';
 import { type EntryDocument, writeFacts } from '../audit/entry-document.ts';
 import type { ListEntries } from './person-records.ts';
 import type { RecordedPerson } from './recorded-rows.ts';
@@ -382,13 +382,9 @@ function optOutWords({ member, cause, evidence: { movedTo } }: ChannelFacts): st
   return words[member?.cause ?? String(cause?.['says'])];
 }
 
-const months = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ');
-
 /** Returns the day of a time in UTC as customers read it: 3 May 2026 */
 function dayOf(at: string | null | undefined): string {
-  if (at === null || at === undefined) return 'an unknown day';
-  const [year = '', month = '', day = ''] = at.slice(0, 10).split('-');
-  return `${Number(day)} ${months[Number(month) - 1]} ${year}`;
+  return at === null || at === undefined ? 'an unknown day' : dayText(at);
 }
 
 /** Returns when something was done on the platform: on a day, between two, or by one. */

@@ -372,10 +372,7 @@ function crmOf({ found, names, addresses }: Reading) {
 
 const aDate = /\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{4}/;
 
-/**
- * Returns what a column holds. Without `addresses`, a value is shown only if it is a known word; a
- * date is named as one.
- */
+/** Without `addresses`, a value is shown only if it is a known word; dates are named as dates. */
 function columnOf(
   { option, channel, fields, holds, read }: MappedColumn,
   value: Record<string, unknown>,
@@ -396,10 +393,7 @@ function columnOf(
   };
 }
 
-/**
- * Returns what is recorded about this person, or null if there is no record; the person is then not
- * ours.
- */
+/** Null if there is no record; the person is then not ours. */
 function snapshotOf({ found, snapshot, names, key, config }: Reading) {
   const row = snapshot.recorded.get(kind, key);
   if (!row) return null;

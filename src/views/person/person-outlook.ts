@@ -1,7 +1,4 @@
-/**
- * Says what is next for a channel of a person as far as the snapshot tells. Neither the CRM nor the
- * platform is asked.
- */
+/** What is next for a channel, as far as the snapshot tells: nobody is asked. */
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { changeName } from '../../compose/output/change-words.ts';
@@ -21,10 +18,7 @@ export interface Outlook {
   conflict: ProblemCause | undefined;
 }
 
-/**
- * Returns the outlook for a channel. What prevents or delays a change comes first, because nothing
- * else is sent until that is over.
- */
+/** What prevents or delays a change comes first: nothing else is sent until that is over. */
 export function outlookFor(document: PersonDocument, channel: string): Outlook {
   const found =
     resolved(document, channel) ??

@@ -103,10 +103,7 @@ export function describeRows({ snapshot, names }: { snapshot: Snapshot; names: N
   };
 }
 
-/**
- * Returns who made an opt-out and when (after one time and by another), or null if that is not
- * known.
- */
+/** Who made an opt-out, after one time and by another; null if that is not known. */
 export function membershipOf({ is, by: maker, made }: Membership) {
   const by = is === 'opt_out' ? maker : null;
   return { is, by, after: instantOrNull(made?.after), until: instantOrNull(made?.by) };

@@ -1,9 +1,6 @@
-/**
- * Prints sections in a browser, and in a file that a browser shows. Values in the template `html`
- * are escaped, but for other pieces of HTML.
- */
+/** Prints sections in a browser. The template `html` escapes values, but no pieces of HTML. */
 import { html, raw } from 'hono/html';
-import { range } from '../../compose/output/format-values.ts';
+import { dayText, range } from '../../compose/output/format-values.ts';
 import { visibleLine } from '../../compose/output/visible-text.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import {
@@ -53,12 +50,8 @@ export function timeAgo(instant: string, now: string): Html {
   return ms < 0 ? timeOf(instant) : html`${timeOf(instant)} (${range(ms)} ago)`;
 }
 
-const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
-
 export function timeText(instant: string): string {
-  const at = new Date(instant);
-  const day = `${at.getUTCDate()} ${months[at.getUTCMonth()]} ${at.getUTCFullYear()}`;
-  return `${day}, ${at.toISOString().slice(11, 16)} UTC`;
+  return `${dayText(instant)}, ${new Date(instant).toISOString().slice(11, 16)} UTC`;
 }
 
 export type Cell = Html | string | number;

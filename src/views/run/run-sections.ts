@@ -1,7 +1,4 @@
-/**
- * Shows a plan or a run: what changes, what awaits approval, what it is based on, and the first
- * records of each group of changes.
- */
+/** Shows a plan or a run: what changes, what awaits approval, and the first records. */
 import { aheadOf } from '../../engine/context/platform-knowledge.ts';
 import { guardNames, guardRows, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
 import {

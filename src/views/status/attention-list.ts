@@ -169,10 +169,7 @@ const alertCodes = {
   deviation: 'alert_deviation',
 } as const;
 
-/**
- * Returns the lines about runs. Neither a run that is in progress nor one of the other record type
- * changes the line of a run that failed.
- */
+/** A run in progress, or of the other record type, changes no line of a run that failed. */
 function runLines({ proven, lastRuns, failedRuns, alerts, lease, at }: CurrentStatus): Attention[] {
   const { full, fast } = lastRuns;
   const found: Attention[] = [];

@@ -138,10 +138,7 @@ export function redisEvicts(policy: string): Attention {
   };
 }
 
-/**
- * Returns the line about a snapshot that cannot be read, or undefined if the error is a bug, or
- * says that another process has it locked now.
- */
+/** Undefined if the error is a bug, or another process has the snapshot locked now. */
 export function unreadable(error: unknown): Attention | undefined {
   const { problem, code, text } = explain(error);
   const isBug = !isExpected(error) && text.includes('this is a bug');

@@ -1,7 +1,4 @@
-/**
- * Reads everything that `status` shows into one document, before any of it is evaluated: of a
- * mirror that is to be opened, or of an open one.
- */
+/** Reads what `status` shows into one document, before any of it is evaluated. */
 import { storedJson } from '../../domain/stored-json.ts';
 import { existsSync, statSync } from 'node:fs';
 import type { Problem } from '../../domain/errors.ts';
@@ -63,10 +60,7 @@ interface Delays {
 
 export type CurrentStatus = ReturnType<typeof currentStatusOf>;
 
-/**
- * Reads the status of a mirror. It names no person by address. `timeoutMs`: how long a lock of the
- * snapshot is waited for.
- */
+/** It names nobody by address. `timeoutMs`: how long a lock of the snapshot is waited for. */
 export function readCurrentStatus(config: Config, timeoutMs?: number): CurrentStatus {
   const seen = see(config, false, timeoutMs);
   try {

@@ -1,7 +1,4 @@
-/**
- * Shows the status of a mirror: what needs attention, everything else, and the progress of a run.
- * All functions are pure.
- */
+/** What needs attention, everything else, and the progress of a run. All is pure. */
 import { sayPending, waitWords } from '../../engine/report/guard-text.ts';
 import { canaryWords, sliceWords, type ToldCanary } from '../../engine/report/canary-text.ts';
 import { limitWords } from '../../engine/report/duration-forecast.ts';
@@ -24,10 +21,7 @@ import type { ToldRun } from './run-history.ts';
 import { statusWords, tookWords } from './run-sections.ts';
 import type { CurrentStatus } from './status-document.ts';
 
-/**
- * Returns what needs attention, and what to do; a line that says how many of something names the
- * first of them in its notes.
- */
+/** A line that says how many of something names the first of them in its notes. */
 export function attentionSection(status: CurrentStatus, attention: readonly Attention[]): Section {
   const { mirror, optOutsUnreadable, optOutsRefused, returns, held } = status;
   if (attention.length === 0) return { title: `${mirror}: ${calmWords(status)}`, none: '' };
@@ -280,10 +274,7 @@ export function problemCount({ conflicts, rejected, invalid }: CurrentStatus): n
   return counts.reduce((sum, of) => sum + (of ? of.contacts + of.templates : 0), 0);
 }
 
-/**
- * Returns the line for a mirror that needs no attention. It mentions records with problems, which
- * require no action.
- */
+/** Mentions records with problems, which require no action. */
 export function calmWords({ invalid, rejected, conflicts, waiting = [] }: CurrentStatus): string {
   const count = (counts: CurrentStatus['invalid'], word: string): string[] => {
     const n = (counts?.contacts ?? 0) + (counts?.templates ?? 0);

@@ -45,10 +45,7 @@ interface Line {
   withheld?: Withheld | undefined;
 }
 
-/**
- * The reported troubles that have not ended: for each subject the reason as it was reported, and
- * the time.
- */
+/** The reported troubles that have not ended: for each subject what was told, and when. */
 export type NoticeLines = Partial<Record<Trouble, Record<string, Line>>>;
 
 /** A line of the status, with what distinguishes it from others of the same code. */

@@ -192,10 +192,7 @@ function hintsIn(answer: unknown, link: string | undefined) {
   };
 }
 
-/**
- * Returns the ways to ask for the second page that the hints and the next place suggest, the
- * likeliest first.
- */
+/** The ways to ask for the second page, the likeliest first. */
 function candidatesFrom(
   { cursors, links }: ReturnType<typeof hintsIn>,
   place: NextPlace | undefined,

@@ -248,10 +248,7 @@ async function hubspotSample({ env, signal }: SourceRequest): Promise<Sample> {
   };
 }
 
-/**
- * Reads contacts of the Salesforce organization at SALESFORCE_URL, with SALESFORCE_CLIENT_ID and
- * SALESFORCE_CLIENT_SECRET.
- */
+/** Takes SALESFORCE_URL, SALESFORCE_CLIENT_ID and SALESFORCE_CLIENT_SECRET. */
 async function salesforceSample({ env, signal }: SourceRequest): Promise<Sample> {
   const secrets = { clientId: 'SALESFORCE_CLIENT_ID', clientSecret: 'SALESFORCE_CLIENT_SECRET' };
   const place = 'put the address of the organization into it: https://acme.my.salesforce.com';
