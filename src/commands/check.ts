@@ -19,13 +19,14 @@ import {
   ignoredWords,
   type Finding,
   look,
-  checkClock,
+  note,
   checkMemory,
   checkPlaces,
   checkRedis,
   checkSettings,
   checkSnapshot,
 } from '../app/check/surroundings.ts';
+import { noteDifference } from '../engine/context/platform-knowledge.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { columnDocument, columnSections, peopleSections } from '../app/check/mapped-columns.ts';
 import type { SourceCheck } from '../app/check/source-check.ts';
@@ -70,7 +71,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       findings.push(...checked.findings);
     }
     findings.push(
-      ...checkClock({ clock: systemClock, platformNow: platform.platformNow, snapshot }),
+      ...noteDifference({ clock: systemClock, platformNow: platform.platformNow, snapshot }).map(
+        ({ reason, fix }) => note('clock', reason, fix),
+      ),
     );
     const ignored = await ignoredWords(config);
     if (ignored !== undefined)

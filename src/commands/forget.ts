@@ -67,9 +67,11 @@ export async function run(command: Command, shell: Shell): Promise<number> {
         copies,
         reason: failure ? explain(failure).text : null,
       };
+      const why = failure ? `: ${explain(failure).text}` : '';
+      const end = isDone(told) ? `forgotten, ${instant(told.at)}` : `not wholly forgotten${why}`;
       const words = 'may still contain the person → delete';
       const section: Section = {
-        title: titleOf(`${hash} of ${mirror.name}`, told),
+        title: `${hash} of ${mirror.name} is ${end}`,
         facts: [
           ...factsOf(told),
           ...alsoFacts(also, flags),
@@ -116,12 +118,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 
 function isDone({ failure, crm, verified }: Certificate): boolean {
   return failure === undefined && crm.certified && verified;
-}
-
-function titleOf(who: string, told: Certificate): string {
-  if (isDone(told)) return `${who} is forgotten, ${instant(told.at)}`;
-  const why = told.failure ? `: ${explain(told.failure).text}` : '';
-  return `${who} is not wholly forgotten${why}`;
 }
 
 type Fact = readonly [name: string, text: string];

@@ -87,25 +87,20 @@ function releaseAll(snapshot: Snapshot, wanted: string | undefined, decision: De
     const changes = sum(records.map((record) => retryLater.release(record)));
     const returns = sum(reports.map((report) => optOutReports.release(report)));
     const lifted = wanted === undefined && liftQuarantine(meta);
-    if (wanted !== undefined) decideOnEach(snapshot, [...records, ...reports], decision);
-    else if (records.length > 0 || returns > 0 || lifted) addDecision(snapshot, decision);
+    if (wanted === undefined) {
+      if (records.length > 0 || returns > 0 || lifted) addDecision(snapshot, decision);
+      return { records, changes, returns, lifted };
+    }
+    const named = [...records, ...reports];
+    // A person is not named in the decision, but its entry has the mark.
+    const people = named.filter(({ kind, key }) => kind === 'contact' && key.includes('@'));
+    for (const key of new Set(people.map((one) => one.key))) addDecision(snapshot, decision, key);
+    for (const one of named.filter((each) => !people.includes(each))) {
+      const about = one.kind === 'template' ? one.key : null;
+      addDecision(snapshot, { ...decision, about });
+    }
     return { records, changes, returns, lifted };
   });
-}
-
-/** Remembers the decision about each record: a person is not named, but its entry has the mark. */
-function decideOnEach(
-  snapshot: Snapshot,
-  records: readonly RecordName[],
-  decision: Decision,
-): void {
-  const isPerson = ({ kind, key }: RecordName): boolean => kind === 'contact' && key.includes('@');
-  const people = new Set(records.filter(isPerson).map(({ key }) => key));
-  for (const key of people) addDecision(snapshot, decision, key);
-  for (const record of records) {
-    const about = record.kind === 'template' ? record.key : null;
-    if (!isPerson(record)) addDecision(snapshot, { ...decision, about });
-  }
 }
 
 /** Has the next run read one person again, and decide anew. */

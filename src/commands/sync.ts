@@ -3,10 +3,11 @@ import { Invalid } from '../domain/errors.ts';
 import type { ToApprove } from '../engine/context/mirror-context.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { systemClock } from '../http/system-clock.ts';
+import { storedFact } from '../store/database/meta-table.ts';
 import { isLeased } from '../store/database/writer-lease.ts';
 import { deciderOf, type DeciderFlags } from '../app/run/decider-options.ts';
 import { withWords } from '../app/remote/worker-handover.ts';
-import { appliedAt, markApplied, type PlanFile, readPlan } from '../app/run/plan-file.ts';
+import { type PlanFile, readPlan } from '../app/run/plan-file.ts';
 import {
   pass,
   passOptions,
@@ -112,6 +113,12 @@ const oldestMs = 86_400_000;
 /** The tolerated difference between the clocks of two machines. */
 const aheadMs = 300_000;
 
+/**
+ * When the plan of a run was applied, in milliseconds since the epoch, by the id of the run: each
+ * plan is applied only once.
+ */
+const appliedPlans = storedFact<Record<string, number>>('applied-plans', 'the applied plans');
+
 /** Applies a plan, provided that the same changes are still to be made. */
 function planPass(file: string, planned: PlanFile): Pass {
   return {
@@ -120,7 +127,7 @@ function planPass(file: string, planned: PlanFile): Pass {
     writes: true,
     begins({ name, clock, snapshot }) {
       const ageMs = clock.now() - Date.parse(planned.madeAt);
-      const applied = appliedAt(snapshot.meta, planned.run);
+      const applied = appliedPlans.read(snapshot.meta)?.[planned.run];
       const refuse = (why: string): never => {
         throw new Invalid(`${file}: ${why}`, { fix: 'plan again' });
       };
@@ -138,9 +145,13 @@ function planPass(file: string, planned: PlanFile): Pass {
         );
       }
       const at = clock.now();
-      const times = { at, oldest: at - 2 * oldestMs };
       // Before anything is sent, so that after a crash the next run completes it.
-      snapshot.transaction(() => markApplied(snapshot.meta, planned.run, times));
+      snapshot.transaction(() => {
+        const all = Object.entries(appliedPlans.read(snapshot.meta) ?? {});
+        // Older plans cannot be applied anyway.
+        const recent = all.filter(([, time]) => time >= at - 2 * oldestMs);
+        appliedPlans.write(snapshot.meta, Object.fromEntries([...recent, [planned.run, at]]));
+      });
     },
   };
 }

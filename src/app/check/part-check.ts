@@ -38,7 +38,6 @@ interface Surroundings {
   /** The snapshot; an empty one if none exists yet. */
   snapshot: Snapshot;
   shell: Shell;
-  /** Receives the senders of templates. */
   senders: Senders;
   asTheyAre: boolean;
 }

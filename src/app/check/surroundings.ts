@@ -3,7 +3,6 @@ import type { Config } from '../../config/config.ts';
 import { withMemory } from '../../store/memory/memory.ts';
 import { proveOwn } from '../../engine/account/account-binding.ts';
 import { boundMemory } from '../../engine/context/do-not-contact-binding.ts';
-import { noteDifference } from '../../engine/context/platform-knowledge.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { whyNotWritable } from '../../store/database/snapshot-folder.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
@@ -36,7 +35,6 @@ export async function look(what: string, at: () => Found | Promise<Found>): Prom
   }
 }
 
-/** Returns the finding about a problem that stops no mirror. */
 export function note(what: string, found: string, fix: string | undefined): Finding {
   return { what, level: 'note', found, fix };
 }
@@ -103,11 +101,6 @@ export async function checkRedis(url: string): Promise<Found> {
     `${server} answers, and throws away what waits in it when its memory is full ` +
     `(maxmemory-policy ${policy})`;
   return { level: 'note', found, fix: 'set maxmemory-policy noeviction' };
-}
-
-/** Names a large difference between this machine's clock and the platform's. */
-export function checkClock(clocks: Parameters<typeof noteDifference>[0]): Finding[] {
-  return noteDifference(clocks).map(({ reason, fix }) => note('clock', reason, fix));
 }
 
 /** Names the settings that keep people from being changed. */

@@ -128,7 +128,6 @@ export function valuesOf(column: Column): string | undefined {
   return counts.length > 0 ? counts.join(', ') : undefined;
 }
 
-/** Returns whether most of the values are dates or times. */
 export function holdsDates({ values, filled }: Column): boolean {
   const dates = values.filter(({ text }) => text.length >= 8 && dateIn(text, Infinity) === 'past');
   return filled > 0 && recordsOf(dates) * 2 > filled;

@@ -267,7 +267,11 @@ function chooseDeletions(sample: Sample, choices: Choices): Chosen[] {
   const { deleted, unused, words } = choices;
   if (deleted === false) return [];
   const stated = statedColumn(sample, 'deleted', choices);
-  const among = deletionColumns(sample.columns).filter(({ name }) => !unused.includes(name));
+  // A column without values is none.
+  const among = sample.columns
+    .filter(({ filled }) => filled > 0)
+    .filter(({ name }) => deletedNames.test(name) && !aboutOtherMail.test(name))
+    .filter(({ name }) => !unused.includes(name));
   const why = stated ? stated.why : 'named like a deletion flag; all its values are known';
   return (stated ? [stated.column] : among).map((column) => {
     return { ...withWords(column, 'deleted', words.get(column.name)), why };
@@ -481,10 +485,3 @@ const deletedNames =
   /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin|anulad|borrad|cancellat/i;
 /** Columns about other ways to reach a person, or about why a person opted out. */
 const aboutOtherMail = /sms|fax|phone|telefon|whatsapp|reason|grund|campaign|comment|source/i;
-
-/** Returns the columns that are named like a deletion flag; columns without values are not. */
-function deletionColumns(columns: readonly Column[]): Column[] {
-  return columns.filter(
-    ({ name, filled }) => filled > 0 && deletedNames.test(name) && !aboutOtherMail.test(name),
-  );
-}

@@ -22,7 +22,6 @@ import { existsSync, readFileSync } from 'node:fs';
 const news = z.object({ note: z.string() }).or(z.object({ progress: z.string() }));
 export type News = z.infer<typeof news>;
 
-/** Checks the worker's final answer. */
 const outcome = z.object({
   code: z.number(),
   lines: z.array(z.string()),

@@ -36,11 +36,6 @@ interface Named {
   flags: PersonFlags;
 }
 
-export type PersonWork = (named: Named) => Promise<CommandAnswer>;
-
-/** Returns the shell to go on with, or undefined if the answer is no. Nothing is open yet. */
-export type Agreement = (word: string, config: Config) => Promise<Shell | undefined>;
-
 /**
  * Runs `act` for one person of the mirror, with the lease and the person's lock. Prints the result
  * and returns the exit code. Throws Invalid for a word that is neither a valid address nor a hash.
@@ -48,8 +43,9 @@ export type Agreement = (word: string, config: Config) => Promise<Shell | undefi
 export async function withPerson(
   command: Command,
   shell: Shell,
-  act: PersonWork,
-  agree?: Agreement,
+  act: (named: Named) => Promise<CommandAnswer>,
+  /** Returns the shell to go on with, or undefined if the answer is no. Nothing is open yet. */
+  agree?: (word: string, config: Config) => Promise<Shell | undefined>,
 ): Promise<number> {
   const flags = command.opts<PersonFlags>();
   const { acceptLostLedger = false } = flags;

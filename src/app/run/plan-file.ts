@@ -1,14 +1,10 @@
-/**
- * Stores a plan in a file, written by `plan --out` and read by `sync --plan`, without addresses.
- * The snapshot remembers recently applied plans, because each plan is applied only once.
- */
+/** Keeps a plan in a file without addresses: `plan --out` writes it, `sync --plan` reads it. */
 import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { readSmallFile } from '../../domain/values/config-file.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
-import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 
 const hash = z.string().regex(/^[0-9a-f]{16}$/);
 
@@ -81,25 +77,4 @@ function jsonIn(file: string): unknown {
       fix: 'name a file that `crm-mirror plan --out` has written',
     });
   }
-}
-
-/** When the plan of a run was applied, in milliseconds since the epoch, by the run's id. */
-const applied = storedFact<Record<string, number>>('applied-plans', 'the applied plans');
-
-/** Returns when this plan was applied, or undefined if it was not applied recently. */
-export function appliedAt(meta: Meta, plan: string): number | undefined {
-  return applied.read(meta)?.[plan];
-}
-
-/**
- * Remembers that a plan was applied, and forgets plans applied before `oldest`, which are too old
- * to be applied anyway. `at` and `oldest` are in milliseconds since the epoch.
- */
-export function markApplied(
-  meta: Meta,
-  plan: string,
-  { at, oldest }: { at: number; oldest: number },
-): void {
-  const recent = Object.entries(applied.read(meta) ?? {}).filter(([, time]) => time >= oldest);
-  applied.write(meta, Object.fromEntries([...recent, [plan, at]]));
 }

@@ -70,7 +70,6 @@ export function createLog(shell: Shell, mirror: string) {
       const counts = { found: done.found?.length, optedOut, deleted: deleted.length, purged };
       log.info({ person, ...counts, ...told, also: also.length }, `erased in the CRM: ${one.is}`);
     },
-    /** Logs that a run has crossed a threshold of the configuration (`alerts`). */
     alerted: ({ text, ...alert }: Alert) => log.warn(alert, text),
     /** Logs that somebody reset a person (`retry --read-again`), by the person's hash. */
     reset: (told: { person: string; by: string; reason: string; at: string }) =>

@@ -7,7 +7,7 @@ import type { Key } from '../../domain/record.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
 import { searchPeople } from '../../views/person/person-records.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import { waitingSections } from '../../views/person/waiting-people.ts';
+import { waitingSections } from '../../views/lookup/standing-problems.ts';
 import { personLink, personReader, channelName, personIn } from '../view/console-text.ts';
 import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
 import { linkTo, type Page, type PageRequest, link, type PageContent } from '../view/page.ts';

@@ -7,7 +7,7 @@ import { withCommas } from '../../domain/values/counted.ts';
 import type { ProblemGroup } from '../../engine/report/problem-groups.ts';
 import { classWords, problemsSection, shownGroups } from '../../views/lookup/problem-groups.ts';
 import { instant } from '../../compose/output/format-values.ts';
-import { type HeldRecords, heldRecords, heldSections } from '../../views/status/held-records.ts';
+import { type HeldRecords, heldRecords, heldSections } from '../../views/status/status-sections.ts';
 import { standingGroups } from '../../views/lookup/standing-problems.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { readerOf } from '../view/console-text.ts';

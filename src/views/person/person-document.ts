@@ -27,10 +27,7 @@ import {
   withDates,
 } from '../../records/contact/observe/column-meanings.ts';
 import { withEarlyMarked } from '../../records/contact/observe/consent-time.ts';
-import {
-  decodeContact,
-  type ObservedContact,
-} from '../../records/contact/observe/contact-state.ts';
+import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 import { decodedStates } from '../../records/decoded-rows.ts';
 import type { RecordType } from '../../records/record-type.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
@@ -314,8 +311,8 @@ function platformOf({ found, addresses, isWhole = false }: Reading) {
     read: unread === undefined,
     why: unread instanceof Error ? unread.message : (unread ?? null),
     contacts: (found?.examined.states.observed ?? []).map((row) => {
-      const contact = decodeContact.observed(row).value;
-      const detail = details.find(({ id }) => id === contact.id);
+      const { id, left, channels } = decodeContact.observed(row).value;
+      const detail = details.find((one) => one.id === id);
       /** Fields that are shown only, because the platform's API does not allow writing them. */
       const notSynced =
         addresses && detail
@@ -323,10 +320,20 @@ function platformOf({ found, addresses, isWhole = false }: Reading) {
               firstName: detail.firstName ?? null,
               lastName: detail.lastName ?? null,
               properties: detail.properties ?? {},
-              groups: (detail.groups ?? []).map(({ name, id }) => name ?? id),
+              groups: (detail.groups ?? []).map((one) => one.name ?? one.id),
             }
           : null;
-      return { ...contactOf(contact, detail), notSynced };
+      return {
+        id,
+        /** Whether the person is unsubscribed from all mail, blocked or suppressed. */
+        left,
+        status: detail?.status ?? null,
+        suppressed: detail?.suppressionReason ?? detail?.suppressedAt ?? null,
+        channels,
+        createdAt: detail?.createdAt ?? null,
+        updatedAt: detail?.updatedAt ?? null,
+        notSynced,
+      };
     }),
     /** The contacts as the platform returns them, if all of it is collected. */
     ...(isWhole && { raw: details }),
@@ -443,19 +450,6 @@ function snapshotOf({ found, snapshot, names, key, config }: Reading) {
 
 /** What only the platform knows of a contact. */
 const undetailed = { status: null, suppressed: null, createdAt: null, updatedAt: null };
-
-function contactOf({ id, left, channels }: ObservedContact, detail: Contact | undefined) {
-  return {
-    id,
-    /** Whether the person is unsubscribed from all mail, blocked or suppressed. */
-    left,
-    status: detail?.status ?? null,
-    suppressed: detail?.suppressionReason ?? detail?.suppressedAt ?? null,
-    channels,
-    createdAt: detail?.createdAt ?? null,
-    updatedAt: detail?.updatedAt ?? null,
-  };
-}
 
 function channelsOf({ snapshot }: Reading, { examined: { decision, states }, rules }: Found) {
   const acknowledged = snapshot.unmanaged.decided(kind, states.key, 'acknowledged');

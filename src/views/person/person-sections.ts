@@ -93,7 +93,6 @@ export function headOf({
   return `${who}: unknown to ${places.join(', ')}.${others}`;
 }
 
-/** Returns what could not be read, and what is wrong with the audit log. */
 function faultSections({ missing, audit }: PersonDocument): Section[] {
   const faults = audit?.faults.map(({ seq, what }) => `entry ${seq}: ${what}`) ?? [];
   return [
@@ -301,7 +300,6 @@ function platformLines({ platform }: PersonDocument): string[] {
   });
 }
 
-/** Says what would happen in a channel, and why. */
 function decisionItem({ crm, platform }: PersonDocument, channel: Channel): Item {
   const { decision, tried, gates: asked, by, row, problem, stoppedBy, desired, observed } = channel;
   // The rule or gate that decided.
@@ -336,7 +334,6 @@ function decisionItem({ crm, platform }: PersonDocument, channel: Channel): Item
   };
 }
 
-/** Says what would be sent, and what is kept back. */
 function sendLines({ sends, keptBack, history }: PersonDocument): Text[] {
   const changeWords = ({ op, channel, to }: NonNullable<typeof sends>[number]): string =>
     `${op.replace('_', ' ')}${channelWords(channel)}${to === null ? '' : `, contact ${to}`}`;
@@ -409,7 +406,6 @@ function desiredWords(
   return 'the CRM has this person as deleted, or out of scope';
 }
 
-/** Returns what the answers rest on, which rules were tried, what happened, and what is stored. */
 function pastSections(document: PersonDocument, extent: Extent = {}): Section[] {
   const { answers, channels, snapshot, platform } = document;
   const { body, ...stored } = snapshot?.raw ?? {};

@@ -117,7 +117,6 @@ export function rehearsalTitle(rehearsal: Rehearsal, planned: number): string {
   return `Rehearsal for ${mirror} (${modes[mode]}): ${what}, in ${lasting(ms)}. ${ending}`;
 }
 
-/** Returns how many people and templates would await approval. */
 export function heldCount(run: RehearsedRun): number {
   return Object.values(heldIn(run)).reduce((sum, n) => sum + n, 0);
 }
@@ -271,7 +270,6 @@ function requestsSection({ requests, limits }: Rehearsal, { asOf }: RehearsalVie
   };
 }
 
-/** Shows which people the live configuration treats differently. */
 function differenceSections(rehearsal: Rehearsal, view: RehearsalView): Section[] {
   const { config: file, against: other, differences } = rehearsal;
   if (!other || !differences) return [];

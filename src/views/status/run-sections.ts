@@ -27,10 +27,11 @@ export function runsSection(
     const id = { page: `runs/${run.run}`, text: run.run };
     const status = statusWords(run);
     const took = tookWords(run);
+    const codes = run.fullBecause.map(({ code }) => code).join(', ');
     const changes = changesWords(run.changes, run.status);
     const total = requests ? withCommas(requests.total) : '–';
     const cells: Text[] = isVerbose
-      ? [id, run.startedAt, modeWords(run), status, took, total, changes]
+      ? [id, run.startedAt, `${run.mode}${codes && ` (${codes})`}`, status, took, total, changes]
       : [id, run.mode, took, `${status}; ${changes === 'none' ? 'no changes' : changes}`];
     const notes = [
       ...(isVerbose && asked !== undefined ? [`asked for by ${asked}`] : []),
@@ -158,12 +159,6 @@ export function statusWords({ status, only }: ToldRun): string {
 export function tookWords({ ms }: ToldRun): string {
   if (ms === null) return '–';
   return ms < 100_000 ? `${(ms / 1000).toFixed(1)} s` : range(ms);
-}
-
-/** Formats the mode with the codes of why it was full, such as: full (schedule) */
-function modeWords({ mode, fullBecause }: ToldRun): string {
-  const codes = fullBecause.map(({ code }) => code).join(', ');
-  return codes === '' ? mode : `${mode} (${codes})`;
 }
 
 function outcomeWords(state: string, status: ToldRun['status']): string {

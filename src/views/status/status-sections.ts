@@ -1,9 +1,9 @@
-/** What needs attention, everything else, and the progress of a run. All is pure. */
-import { sayPending, waitWords } from '../../engine/report/guard-text.ts';
+/** What needs attention, everything else, the progress of a run, and what guards withhold. */
+import { countWords, sayPending, waitWords } from '../../engine/report/guard-text.ts';
 import { canaryWords, sliceWords, type ToldCanary } from '../../engine/report/canary-text.ts';
 import { limitWords } from '../../engine/report/duration-forecast.ts';
 import { renderProblem } from '../../domain/errors.ts';
-import { guardNames, guardRows } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { canaryBounds } from '../../domain/guards/canary.ts';
 import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
@@ -12,7 +12,9 @@ import { changeName } from '../../compose/output/change-words.ts';
 import { byWords } from '../../compose/output/decision-words.ts';
 import { lasting, size, range } from '../../compose/output/format-values.ts';
 import { progressForms } from '../../compose/progress/progress-meter.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import { missingWords } from '../lookup/missing-people.ts';
+import { heldReason } from '../lookup/standing-problems.ts';
 import type { Item, Section, Tone } from '../sections.ts';
 import type { Attention } from './attention.ts';
 import { endOf, heldWords } from './attention-list.ts';
@@ -291,5 +293,45 @@ export function calmWords({ invalid, rejected, conflicts, waiting = [] }: Curren
   return renderProblem({
     reason: `nothing needs attention except single records (${found.join(', ')})${waits.join('')}`,
     fix,
+  });
+}
+
+/** What a guard withholds. */
+export interface HeldRecords {
+  guard: GuardClass;
+  /** The records about which nobody has decided, and those that are approved and wait for a run. */
+  open: number;
+  approved: number;
+  /** From when on held opt-outs are applied without approval; null for other changes. */
+  until: string | null;
+}
+
+export function heldRecords({ held }: CurrentStatus): HeldRecords[] {
+  return guardNames.flatMap((guard) => {
+    const open = Math.max(0, ...held.map(({ undecided }) => undecided[guard]));
+    const approved = Math.max(0, ...held.map(({ ready }) => ready[guard]));
+    const ends = held.flatMap(({ optOutsUntil }) => optOutsUntil ?? []).toSorted();
+    const until = timedGuards.has(guard) ? (ends[0] ?? null) : null;
+    return open + approved === 0 ? [] : [{ guard, open, approved, until }];
+  });
+}
+
+export function heldSections(snapshot: Snapshot, held: readonly HeldRecords[]): Section[] {
+  return held.map(({ guard, open, approved, until }) => {
+    const { recordType, words } = guardRows[guard];
+    const parts = [
+      ...(open === 0 ? [] : [`${countWords(recordType, open)} awaiting a decision`]),
+      ...(approved === 0
+        ? []
+        : [`${countWords(recordType, approved)} approved, waiting for a run`]),
+    ];
+    const why = open === 0 ? undefined : heldReason(snapshot, guard);
+    const passes = `From ${until} on, what the CRM still states is applied without approval.`;
+    return {
+      id: 'held',
+      title: `${words.heading} · ${parts.join(', ')}`,
+      lines: [...(why ? [why.reason] : []), ...(until === null ? [] : [passes])],
+      none: '',
+    };
   });
 }

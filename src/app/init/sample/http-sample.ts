@@ -28,7 +28,12 @@ export async function httpSample(given: SourceRequest): Promise<Sample> {
   const { source, env, signal } = given;
   const headers = headersFrom(given.header ?? []);
   const url = withVariables(source, env);
-  refuseSecretIn(source);
+  for (const [name, value] of URL.parse(source)?.searchParams ?? []) {
+    if (!secret.test(name) || value.includes('${')) continue;
+    throw new Invalid(`${name} in the address would be written into the configuration`, {
+      fix: `put it into the environment, and write ${name}=\${CRM_TOKEN}, in single quotes`,
+    });
+  }
   const fault = addressFault(url, false);
   if (fault) throw new Invalid(`the address ${fault.reason}`, { fix: fault.fix ?? '' });
   const sent = Object.fromEntries(
@@ -228,10 +233,8 @@ function lastOf(path: string): string {
   return path.split('.').at(-1) ?? '';
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /** Returns the text with its `${NAME}` replaced. Throws Invalid if a variable is not set. */
-export function withVariables(text: string, env: Environment): string {
+export function withVariables(text: string, env: SourceRequest['env']): string {
   const { text: whole, missing, malformed } = interpolate(text, env);
   const [name] = missing;
   if (name !== undefined) {
@@ -242,16 +245,6 @@ export function withVariables(text: string, env: Environment): string {
 }
 
 const secret = /auth|key|token|secret|passw|cookie|credential|session|signature/i;
-
-/** Throws Invalid if the address holds a value that must not be written into a file. */
-function refuseSecretIn(address: string): void {
-  for (const [name, value] of URL.parse(address)?.searchParams ?? []) {
-    if (!secret.test(name) || value.includes('${')) continue;
-    throw new Invalid(`${name} in the address would be written into the configuration`, {
-      fix: `put it into the environment, and write ${name}=\${CRM_TOKEN}, in single quotes`,
-    });
-  }
-}
 
 /** Returns headers as the configuration states them, from texts such as `Accept: text/csv`. */
 function headersFrom(texts: readonly string[]): Record<string, string> {
