@@ -139,3 +139,17 @@ test('a held opt-out does not pass with another one of the same person in a late
     expect(held, `round ${round}`).toEqual(['ch_product']);
   }
 });
+
+test('a run that lists nothing does not end the hold of a person who is not recorded', () => {
+  const { guarded, holds, staging } = snapshot;
+  const all: Guarded = { guard: 'opt_out', after: '', upTo: '\u{10FFFF}' };
+  snapshot.stage(() => stage(1, { op: 'opt_out', phase: 0, guard: 'opt_out', part: 'ch_news' }));
+  snapshot.stage(() => void guarded.holdNew(all));
+  snapshot.transaction(() => holds.hold(all, made));
+  staging.clear();
+  const ended = [false, true].map((isListed) => {
+    snapshot.transaction(() => void holds.endUnwanted({ ...all, at: 2, but: [], isListed }));
+    return holds.oldest('opt_out') === undefined;
+  });
+  expect(ended).toEqual([false, true]);
+});

@@ -246,7 +246,7 @@ export function closeApprovals(state: RunState): RecordType[] {
 /**
  * Ends the holds that this run makes obsolete, in the record types of `settled`. Holds of stated
  * opt-outs also end after any certified reading of all people, because every run plans these
- * opt-outs. What has been done ends in any case. This happens after the end of the run is stored:
+ * opt-outs for the people who are recorded. What has been done ends in any case. This happens after the end of the run is stored:
  * if the process dies halfway, the other holds last until another such run plans nothing for the
  * record, or until the changes are approved again.
  */
@@ -275,7 +275,7 @@ export async function closeHolds(state: RunState, settled: readonly RecordType[]
         holds.endDone(range, by);
         if (!tells && run.mode === 'fast' && isPlanned) holds.unwant(range);
         if (!tells) return;
-        holds.endUnwanted({ ...range, but });
+        holds.endUnwanted({ ...range, but, isListed: run.mode === 'full' });
         holds.endReleased({ ...range, but, approvals });
       });
     }

@@ -562,10 +562,13 @@ function endingIn(db: Statements) {
     },
     /**
      * Ends the holds of a range that this run does not plan, but for the keys that another run has
-     * taken over. Call it only for a run that read everything.
+     * taken over. Call it only for a run that read everything. One that has not listed the platform
+     * knows nothing of people who are not recorded.
      */
-    endUnwanted: db.run<Ending & { but: readonly Key[] }>(
-      `${end} ${those} and not ${isJudged('held', 'passed', 'rejected', 'deferred')} ${others}`,
+    endUnwanted: db.run<Ending & { but: readonly Key[]; isListed: boolean }>(
+      `${end} ${those} and not ${isJudged('held', 'passed', 'rejected', 'deferred')} ${others}
+         and (@isListed or exists (
+           select 1 from recorded r where r.kind = hold.kind and r.key = hold.key))`,
     ),
     /** Marks what this run, which did not list the platform, no longer plans in a range. */
     unwant: db.run<Guarded>(
