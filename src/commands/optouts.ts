@@ -45,6 +45,7 @@ channel. Reads the snapshot, and the do-not-contact list for people that the CRM
 after their contact was deleted. Works during a run, and changes nothing. A day begins at midnight
 UTC; 7d, 12h or 30m means so long ago.`;
 
+/** Prints the recorded opt-outs made on the platform. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   return look(flags, shell, ({ config, snapshot, now }) => {

@@ -41,6 +41,7 @@ Each attempt is a request of its own (Try). Of a list only the size is kept. --v
 show the run and the texts. Addresses appear as hashes, except at a terminal or with --addresses.
 \`requests\` in the configuration states how long requests are kept (14 days).`;
 
+/** Lists the newest requests to the platform. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const last = countOf(flags.last) ?? shownUsually;

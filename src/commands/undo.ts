@@ -51,6 +51,7 @@ an opt-in today, and nobody has said no since. A template returns to the version
 cannot be undone is listed with the reason, before anything is sent. No run does again what was
 undone until the CRM states something else. An undo can be undone. See docs/undo.md.`;
 
+/** Undoes what an earlier run did, after agreement. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const [word = ''] = command.args;

@@ -286,6 +286,7 @@ function sayAside(path: string, aside: string): string {
   return `${path}: the snapshot was damaged and is set aside as ${aside}`;
 }
 
+/** Returns the account that the snapshot belongs to. */
 export function accountOf({ platform: { url, apiKey } }: Config, platform: Platform): Account {
   return { url, apiKey, platform };
 }

@@ -54,6 +54,7 @@ export interface ToldPause {
   by: string;
 }
 
+/** Returns the document of a pause. */
 export function tellPaused({ at, reason, by }: Paused): ToldPause {
   return { since: instant(at), reason, by };
 }

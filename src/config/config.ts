@@ -95,6 +95,7 @@ interface Surroundings {
   absolute(path: string): string;
 }
 
+/** Returns what to record, or why the conflict cannot be settled this way. */
 export function settle(valid: File, { file, apiKey, absolute }: Surroundings): Config {
   const { memoryKeyFile, platform, contacts, templates, policy, guards, keep, ...more } = valid;
   const { alerts, audit, requests, ...rest } = more;

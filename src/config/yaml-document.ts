@@ -272,6 +272,7 @@ function unmask(text: string): string {
   return text.replace(/[\ufdd0-\ufdd6]/g, (char) => quarrelsome.charAt(char.charCodeAt(0) - veil));
 }
 
+/** Returns the value at a path, or undefined if there is none. */
 export function valueAt(value: unknown, path: Path): unknown {
   return path.reduce<unknown>((inner, step) => {
     if (typeof inner !== 'object' || inner === null) return undefined;

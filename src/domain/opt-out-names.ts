@@ -29,11 +29,13 @@ export function namedLike(name: string): 'opt-out' | 'reason' | 'other' | 'delet
   return deletionNames.some((form) => form.test(text)) ? 'deletion' : undefined;
 }
 
+/** Returns whether a name is about other ways to reach a person than email. */
 export function isAboutOtherWays(name: string): boolean {
   const text = plain(name);
   return aboutOtherWays.test(text) && !/mail|newsletter/.test(text);
 }
 
+/** Returns whether a name says that a person must not be mailed. */
 export function isNamedLikeOptOut(name: string): boolean {
   return namedLike(name) === 'opt-out';
 }
@@ -191,6 +193,7 @@ const otherNames = new Set([
   ...listed(Object.values(wholeNames).flat()),
 ]);
 
+/** Returns whether a column is named like one of these. */
 export function isOtherName(name: string): boolean {
   return otherNames.has(plain(name));
 }

@@ -26,6 +26,7 @@ export function says(reason: string, fix: string): { error: (issue: object) => s
   return { error: told({ reason, fix }) };
 }
 
+/** Returns the fix that an issue carries, if any. */
 export function fixOf(issue: object): string | undefined {
   const params: unknown = 'params' in issue ? issue.params : undefined;
   if (typeof params !== 'object' || params === null || !('fix' in params)) return undefined;

@@ -23,6 +23,7 @@ export const unmanagedCauses = {
 } as const satisfies Partial<Record<ProblemCause, { as: UnmanagedAs; isProtected: boolean }>>;
 export type UnmanagedCause = keyof typeof unmanagedCauses;
 
+/** Returns whether a problem with this cause is about one of them. */
 export function isUnmanagedCause(cause: string): cause is UnmanagedCause {
   return Object.hasOwn(unmanagedCauses, cause);
 }

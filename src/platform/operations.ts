@@ -5,6 +5,7 @@
 import { resend, type Resend } from '../http/retry.ts';
 import type { Method } from '../domain/exchange.ts';
 
+/** An operation of the platform's API: one row of the table in operation-table.ts. */
 export interface Operation {
   route: string;
   method: Method;
@@ -15,6 +16,7 @@ export interface Operation {
   session?: true;
 }
 
+/** Lists every operation of the API ("Endpoints"). The first matching row handles a request. */
 export const operations = {
   listContacts: {
     route: 'contacts.list',

@@ -286,6 +286,7 @@ export interface ListingPage {
   limit: number;
 }
 
+/** A page about one mirror, at `/m/<mirror>/<path>`. */
 export interface Page {
   rows: ObservedRow[];
   /** The total number of records, as stated by the platform. It is never trusted on its own. */

@@ -114,6 +114,7 @@ export interface OutageRecord {
   listen(listener: () => void): void;
 }
 
+/** Creates the record of the mirror with the snapshot at `path`. */
 export function recordOutages(path: string, { now }: Pick<Clock, 'now'>): OutageRecord {
   const known = new Map<OutagePart, Outage>();
   /** Failures that are no outage yet. */

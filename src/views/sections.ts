@@ -45,10 +45,12 @@ export type TableRow =
  */
 export type TableColumn = string | { title: string; holds: 'numbers' | 'names' | 'marks' };
 
+/** Returns a column with numbers. */
 export function numbers(title: string): TableColumn {
   return { title, holds: 'numbers' };
 }
 
+/** Returns a column with the names of the rows. */
 export function names(title: string): TableColumn {
   return { title, holds: 'names' };
 }
@@ -90,22 +92,27 @@ export interface Section {
   isFolded?: boolean | undefined;
 }
 
+/** Returns the sections that have something to show. */
 export function filled(sections: readonly Section[]): Section[] {
   return sections.filter((section) => section.none !== undefined || !isEmpty(section));
 }
 
+/** Returns whether a section has nothing to show. */
 export function isEmpty({ facts = [], lines = [], table, happened = [] }: Section): boolean {
   return facts.length + lines.length + (table?.rows.length ?? 0) + happened.length === 0;
 }
 
+/** Returns a line with its notes. */
 export function itemOf(line: Text | Item): Item {
   return typeof line === 'object' && 'notes' in line ? line : { text: line, notes: [] };
 }
 
+/** Returns a row with its notes. */
 export function rowOf(row: TableRow): Exclude<TableRow, readonly Text[]> {
   return 'cells' in row ? row : { cells: row, notes: [] };
 }
 
+/** Returns the spans of a text. */
 export function spansOf(text: Text): readonly Span[] {
   return typeof text === 'object' && !('length' in text) ? [text] : [text].flat();
 }

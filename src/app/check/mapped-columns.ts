@@ -110,6 +110,7 @@ const words: Partial<Record<ColumnMeaning, string>> = {
   time: 'a time',
 };
 
+/** Returns a section for each column, with its values and what they mean. */
 export function columnSections(counts: readonly ColumnCount[], asTheyAre: boolean): Section[] {
   const wordsFor = (value: string | null): string => {
     if (value === null) return 'a list or an object';
@@ -213,6 +214,7 @@ export function keepPeople() {
 /** The maximum number of records without an address that are kept. */
 const mostKept = 1_000;
 
+/** Returns the people, and the places of records that are skipped. */
 export function peopleSections(
   { people, skipped }: ReturnType<ReturnType<typeof keepPeople>['sample']>,
   count: number,

@@ -44,6 +44,7 @@ interface Surroundings {
 
 const pageSize = 100;
 
+/** Checks one record type. */
 export async function checkPart(part: MirrorPart, around: Surroundings): Promise<CheckedPart> {
   const { type } = part;
   const { config, snapshot, shell, senders } = around;

@@ -35,6 +35,7 @@ export async function look(what: string, at: () => Found | Promise<Found>): Prom
   }
 }
 
+/** Returns the finding about a problem that stops no mirror. */
 export function note(what: string, found: string, fix: string | undefined): Finding {
   return { what, level: 'note', found, fix };
 }

@@ -11,6 +11,7 @@ export function columnsIn(list: string, columns: readonly { name: string }[]): s
   return has(list) ? [list] : itemsIn(list).map((item) => (has(item) ? item : item.trim()));
 }
 
+/** Returns the flag that names these columns. */
 export function columnFlag(names: readonly string[]): string {
   return names.map(escaped).join(',');
 }
@@ -48,6 +49,7 @@ export function wordsOf(all: readonly string[]): Map<string, GivenWords> {
   return byColumn;
 }
 
+/** Returns the flag that names words of a column. */
 export function wordFlag(
   column: string,
   words: Readonly<Record<string, readonly string[] | 'any'>>,

@@ -115,6 +115,7 @@ export function mayBeAny({ column, unknown }: ReadColumn): boolean {
   return holdsDates(column) && unknown.length <= mostWords;
 }
 
+/** Returns the name of a column with its frequent values. */
 export function nameWithValues(column: Column): string {
   const values = valuesOf(column);
   return values === undefined ? column.name : `${column.name} (${values})`;
@@ -128,6 +129,7 @@ export function valuesOf(column: Column): string | undefined {
   return counts.length > 0 ? counts.join(', ') : undefined;
 }
 
+/** Returns whether most of the values are dates or times. */
 export function holdsDates({ values, filled }: Column): boolean {
   const dates = values.filter(({ text }) => text.length >= 8 && dateIn(text, Infinity) === 'past');
   return filled > 0 && recordsOf(dates) * 2 > filled;
@@ -166,6 +168,7 @@ export function countsOf(column: Column, records: number, asTheyAre: boolean): s
   return parts.map(([name, count]) => `${name} ${withCommas(count)}×`).join(', ');
 }
 
+/** Returns the number of records that hold one of these values. */
 export function recordsOf(values: readonly Value[]): number {
   return values.reduce((sum, { records }) => sum + records, 0);
 }
@@ -309,6 +312,7 @@ export function refuses(value: Value): boolean {
   return saysOptOut(value) || (text.length <= longestWord && refusal.test(plain(text)));
 }
 
+/** Returns whether a value is a yes, a no or a mark. */
 export function isFlagWord({ text }: Value): boolean {
   return flagWords.has(wordOf(text)) || isMarker(text);
 }

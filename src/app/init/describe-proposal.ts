@@ -153,6 +153,7 @@ export function previewOf(
 
 const leastShown = 8;
 
+/** Cuts a text to a width. */
 export function cut(text: string, width: number): string {
   return text.length > width ? `${text.slice(0, width - 1)}…` : text;
 }

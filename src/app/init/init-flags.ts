@@ -28,6 +28,7 @@ export interface Flags {
   addresses?: true;
 }
 
+/** Declares the argument and the flags. */
 export function declareFlags(command: Command): void {
   command
     .argument(

@@ -109,6 +109,7 @@ export function statementOf({ column, words }: Chosen): string | ({ field: strin
   return Object.keys(words).length === 0 ? column.name : { field: column.name, ...words };
 }
 
+/** Returns the column of a channel as the configuration states it. */
 export function subscriptionOf(channel: ChannelColumn) {
   const { column, words, optOut } = channel;
   if (optOut === undefined) return statementOf(channel);
@@ -169,6 +170,7 @@ function comments(chosen: Chosen): string[] {
 /** A column with more different values holds dates or free text. */
 const mostWords = 30;
 
+/** Throws Invalid if the file exists. */
 export function refuseExisting(output: string): void {
   if (!existsSync(resolve(output))) return;
   throw new Invalid(`${output} exists, and init overwrites nothing`, {

@@ -131,6 +131,7 @@ const others: Readonly<Record<Use, (column: string) => string>> = {
   deleted: () => 'name another column, or add --no-deleted',
 };
 
+/** Returns the refusal of a column whose words have to be named. */
 export function unreadable(
   { column, unknown }: Chosen,
   { use, ofChannel }: { use: Use; ofChannel?: true },

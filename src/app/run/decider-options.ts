@@ -11,6 +11,7 @@ export interface DeciderFlags {
   reason?: string;
 }
 
+/** Adds the flags that tell who decides, and why. */
 export function deciderOptions(command: Command, reason: string): Command {
   return command
     .option('--reason <text>', reason)

@@ -21,6 +21,7 @@ export interface PersonFlags extends LookFlags {
   acceptLostLedger?: true;
 }
 
+/** Adds the argument for a person. */
 export function personOptions(command: Command): Command {
   return writingOptions(command).argument('<person>', 'an address, or a hash (#9cc428f416d4)');
 }

@@ -15,6 +15,7 @@ export function changeName(op: string, isDone: boolean): string {
   return words[op]?.[isDone ? 1 : 0] ?? op.replaceAll('_', ' ');
 }
 
+/** Returns what became of a change. */
 export function outcomeName(state: string): string {
   return outcomes[state] ?? state;
 }

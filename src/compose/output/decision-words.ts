@@ -19,6 +19,7 @@ export function approvalWords(approval: ToldApprover | null): string {
   return `, approved${byWords(approval)}`;
 }
 
+/** Formats who decided, and why. */
 export function byWords({ by, reason }: Omit<ToldApprover, 'plan'>): string {
   if (by === null) return '';
   return ` by ${by}${reason === null ? '' : ` (${reason})`}`;

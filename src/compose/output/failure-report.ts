@@ -47,6 +47,7 @@ export function isBug(error: unknown): boolean {
   return !isExpected(error) && !pathFault(error) && !storageFault(error);
 }
 
+/** Returns whether an error says that a disk is full. */
 export function isDiskFull(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return ['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(code);

@@ -20,6 +20,7 @@ export function isUsual(config: string): boolean {
   return config === here || config === inFolder;
 }
 
+/** Returns the option that names one configuration, or several. */
 export function configOption(count: 'one' | 'several' = 'one'): Option {
   const either = `$${configVariable}, or else ${here}, or ${inFolder}`;
   if (count === 'one')

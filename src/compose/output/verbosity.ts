@@ -10,6 +10,7 @@ export interface QuietFlags {
   logLevel?: LogLevel;
 }
 
+/** Adds --quiet and --log-level. */
 export function quietOptions(command: Command): Command {
   return command
     .option(
@@ -23,10 +24,12 @@ export function quietOptions(command: Command): Command {
     );
 }
 
+/** Adds --verbose, --quiet and --log-level. */
 export function verboseOptions(command: Command): Command {
   return quietOptions(verboseOption(command));
 }
 
+/** Adds --verbose. */
 export function verboseOption(command: Command): Command {
   return command.option('--verbose', 'print internals, too: requests, ids, readings');
 }

@@ -106,10 +106,12 @@ export async function readFleet(
   return { changed: changed ?? '', nodes, mirrors };
 }
 
+/** Returns the mirrors that a worker serves. */
 export function servedBy({ mirrors }: Pick<Fleet, 'mirrors'>, node: string): FleetMirror[] {
   return mirrors.filter(({ home }) => home === node);
 }
 
+/** Returns the mirrors that no process serves. */
 export function unserved({ mirrors }: Pick<Fleet, 'mirrors'>): FleetMirror[] {
   return mirrors.filter(({ home, isElsewhere }) => home === undefined && !isElsewhere);
 }

@@ -143,6 +143,7 @@ export function openEventQueue({
   };
 }
 
+/** Counts the jobs of a queue. */
 export async function countsOf(queue: Queue): Promise<QueueCounts> {
   const { waiting = 0, prioritized = 0, active = 0, delayed = 0 } = await queue.getJobCounts();
   return { waiting: waiting + prioritized, active, delayed };

@@ -66,6 +66,7 @@ const ownMs = 60_000;
 
 const popped = z.tuple([z.string(), z.string(), z.string()]);
 
+/** Creates the bell. */
 export function createJobBell(options: JobBellOptions) {
   const { blocking, name } = options;
   const own = bellKeys + name;

@@ -3,10 +3,12 @@
 /** The prefix of all keys in Redis. */
 export const prefix = 'crm-mirror';
 
+/** Returns the name of the queue of runs. */
 export function runsOf(mirror: string): string {
   return `runs-${mirror}`;
 }
 
+/** Returns the name of the queue of events. */
 export function eventsOf(mirror: string): string {
   return `events-${mirror}`;
 }
@@ -19,6 +21,7 @@ export function commandsOf(mirror: string, how: 'beside' | 'alone'): string {
   return how === 'alone' ? `commands-${mirror}` : `errands-${mirror}`;
 }
 
+/** Returns the name of the sentinel's queue. */
 export function looksOf(mirror: string): string {
   return `sentinel-${mirror}`;
 }

@@ -12,6 +12,7 @@ export interface Depth extends QueueCounts {
   queue: 'runs' | 'events';
 }
 
+/** Opens the view. */
 export function viewQueues({
   url,
   mirror,

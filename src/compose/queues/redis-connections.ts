@@ -24,6 +24,7 @@ export interface Quick {
   close(): void;
 }
 
+/** Opens a connection that fails fast. */
 export function connectQuickly(url: string): Quick {
   const redis = new QuickRedis(url);
   let reason = 'it does not answer';
@@ -110,6 +111,7 @@ export interface Patient {
   close(): void;
 }
 
+/** Opens a connection that waits. */
 export function connectPatiently(url: string): Patient {
   let isLeft = false;
   const retryStrategy = (times: number) => (isLeft ? null : retryMs(times));

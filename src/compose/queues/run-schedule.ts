@@ -4,6 +4,7 @@ export const looks = ['sentinel'] as const;
 export const ticks = [...runs, ...looks];
 export type Tick = (typeof ticks)[number];
 
+/** Returns what an entry is called in text. */
 export function tickWords(tick: Tick): string {
   return tick === 'sentinel' ? 'unsubscribe check' : tick;
 }

@@ -166,6 +166,7 @@ interface Call {
   after: number;
 }
 
+/** Returns every call within a node, with its place in the text. */
 export function callsIn(node: ASTNode): Call[] {
   const within = inner(node).flatMap(callsIn);
   if (node.op === 'call')

@@ -129,6 +129,7 @@ function zoneOf(timezone: string): Zone {
 
 const dayMs = 86_400_000;
 
+/** Returns whether a text is the IANA name of a time zone. */
 export function isTimeZone(name: string): boolean {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).format(0) !== '';

@@ -57,7 +57,7 @@ export interface SessionUser {
 declare module 'fastify' {
   interface Session {
     user?: SessionUser;
-    /** The user whom a proxy has named, for the limit of sessions only. */
+    /** The user that a proxy has named, for the limit of sessions only. */
     proxied?: string;
     /** What the last action answered; shown once. */
     flash?: { kind: FlashKind; lines: string[] };

@@ -88,6 +88,7 @@ export const faultKinds: readonly FaultKind[] = [
   },
 ];
 
+/** The chunk that covers the whole plan. */
 export function whole(answer: Answer): Delivery {
   return { is: 'whole', answer, delayMs: 0 };
 }

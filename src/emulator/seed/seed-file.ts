@@ -180,6 +180,7 @@ function offsetOf(document: Document, path: Path): number {
   return 0;
 }
 
+/** Creates the functions that add records to an organization. */
 export function createSeed(accounts: Accounts, organization: Organization) {
   const { channels, contacts, templates, domains, keys, now } = organization;
   return {

@@ -114,6 +114,7 @@ export function emailKey(email: string): string {
   return email.trim().toLowerCase();
 }
 
+/** Returns the contact's membership in a channel, or undefined if there is none. */
 export function membershipIn(contact: ContactRow, channelId: string): Membership | undefined {
   return contact.memberships.find(({ channel }) => channel.id === channelId);
 }

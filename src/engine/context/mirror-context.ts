@@ -189,7 +189,7 @@ export function isRecord(mode: Mode): mode is { record: string } {
   return typeof mode === 'object' && 'record' in mode;
 }
 
-/** Returns whom a run is about, '' until that is known; undefined for all people. */
+/** Returns the person that a run is about, '' until that is known; undefined for all people. */
 export function onlyKey({ mode }: Pick<RunOptions, 'mode'>): Key | undefined {
   if (typeof mode === 'string') return undefined;
   return isRecord(mode) ? '' : mode.single;

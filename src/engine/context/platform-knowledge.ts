@@ -125,6 +125,7 @@ export function sayDifference(aheadMs: number): Omit<Problem, 'code'> {
   return { reason, fix: clockFix };
 }
 
+/** Returns a note about the difference if it is large. */
 export function noteDifference(mirror: StoredClocks): Problem[] {
   const aheadMs = aheadOf(mirror);
   return isTold(aheadMs) ? [{ code: 'note', ...sayDifference(aheadMs) }] : [];

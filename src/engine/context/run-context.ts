@@ -121,6 +121,7 @@ export async function closeAuditLog(
 /** The meta key of the full run that ended the first load. */
 const loaded = 'loaded';
 
+/** Returns whether the mirror is still being loaded for the first time. */
 export function isFirstLoad({
   firstLoad,
   snapshot,

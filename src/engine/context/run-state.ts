@@ -17,7 +17,7 @@ import type { RecordTypeName } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { FullCode, Plan } from '../report/run-summary.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
-import type { Decision } from '../../store/holds/holds.ts';
+import type { PlanDecision } from '../../store/holds/holds.ts';
 import type { Unread } from '../../store/tables/known-problems.ts';
 import type { PersonLock } from './person-locks.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
@@ -41,7 +41,7 @@ export interface Started {
   /** The number of runs about all people that had ended when this one began. */
   readonly endedBefore: number;
   /** The approvals in force when the run began, including the one passed to the run itself. */
-  readonly approvals: Decision[];
+  readonly approvals: PlanDecision[];
   /** Whether the run itself approved an earlier plan when it began. */
   readonly hasApproved: boolean;
   readonly tally: RunTally;
@@ -94,6 +94,7 @@ export interface ReviewState {
   rounds: number;
 }
 
+/** Returns the state of an emulator. */
 export function stateOf(started: Started): RunState {
   return {
     ...started,

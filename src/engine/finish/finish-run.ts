@@ -25,6 +25,7 @@ import { storeCursors } from './source-cursor.ts';
 import { findErased, noteUnfinished } from '../erasure/pending/unfinished-erasures.ts';
 import type { OptOutDay } from '../../store/tables/run-figures.ts';
 
+/** Ends a run, whatever the outcome of its work. */
 export async function finishRun(found: RunState): Promise<Summary> {
   const { run, breaker } = found;
   const { writes, mode } = run;

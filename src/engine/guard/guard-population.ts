@@ -87,7 +87,10 @@ export interface PastLimit {
   most: number;
 }
 
-const rush = storedFact<PastLimit>('opt-outs past the limit', 'the opt-outs past the limit');
+const optOutsPastLimit = storedFact<PastLimit>(
+  'opt-outs past the limit',
+  'the opt-outs past the limit',
+);
 
 /** Records that opt-outs which are never held have exceeded the limit. */
 export function noteVolume(run: RunContext, of: GuardClass, asked: ChangeVolume): void {
@@ -96,11 +99,11 @@ export function noteVolume(run: RunContext, of: GuardClass, asked: ChangeVolume)
   const { meta, transaction } = run.snapshot;
   const people = asked.week + asked.unapproved;
   const note: PastLimit = { at: run.clock.now(), people, most: 2 * mostOf(asked, limit) };
-  transaction(() => rush.write(meta, note));
+  transaction(() => optOutsPastLimit.write(meta, note));
 }
 
 /** Returns the record of the last day, or undefined if there is none. */
 export function pastLimit(meta: Meta, now: number): PastLimit | undefined {
-  const kept = rush.read(meta);
+  const kept = optOutsPastLimit.read(meta);
   return kept && Math.abs(now - kept.at) < dayMs ? kept : undefined;
 }

@@ -13,6 +13,7 @@ import type { Findings } from '../context/run-state.ts';
 import type { SourceRead } from './source-read.ts';
 import { identityOf } from '../context/person-identity.ts';
 
+/** Returns the name of the read. Equal file names, sizes and times give equal names. */
 export function readingOf(source: Source, read: SourceRead) {
   const { complete: certified, reading, whole, sizes } = read;
   const cursor = read.complete ? read.cursor : undefined;

@@ -111,6 +111,7 @@ export function changesOf({ routes }: { routes: readonly RouteForecast[] }): Map
   return changes;
 }
 
+/** Forecasts the same requests again, using the limits that are known now. */
 export function forecastAgain({ routes, readMs }: Forecast, seen: Limits): Forecast {
   const needs = Object.fromEntries(routes.map(({ route, requests }) => [route, requests]));
   const limits = Object.fromEntries(routes.map((one) => [one.route, newest(one, seen.limits)]));

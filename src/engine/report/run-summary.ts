@@ -286,6 +286,7 @@ export interface FullReason {
   reason: string;
 }
 
+/** Returns the reasons, each once. */
 export function fullReasons(codes: readonly FullCode[]): FullReason[] {
   return [...new Set(codes)].map((code) => ({ code, reason: words[code] }));
 }

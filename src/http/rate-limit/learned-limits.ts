@@ -80,6 +80,7 @@ export type LearnedLimits = z.infer<typeof learnedLimits>;
 
 export const SLOW_START = 2;
 
+/** Returns the knowledge of a budget that knows nothing. */
 export function nothingLearned(ceiling: number, reserve: number): LearnedLimits {
   return {
     isTold: false,

@@ -117,6 +117,7 @@ function upTo(leave: number): Allowance {
   return leave > 0 ? { leave, waitMs: 0 } : rest();
 }
 
+/** Returns the decision that nothing leaves for `waitMs`, or until a response arrives. */
 export function rest(waitMs = NEVER): Allowance {
   return { leave: 0, waitMs };
 }

@@ -63,6 +63,7 @@ export function backMs({ windowMs = 0, tripMs = 0 }: Usage, ms: number): number 
   return ms - 0.75 * tripMs + windowMs + MARGIN_MS;
 }
 
+/** Returns how many requests still count. */
 export function counted(usage: Usage, nowMs: number): number {
   const { grains } = usage;
   const first = grains.findIndex(({ untilMs }) => backMs(usage, untilMs) > nowMs);

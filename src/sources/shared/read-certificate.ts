@@ -15,6 +15,7 @@ export interface Flaw {
   isCut?: true;
 }
 
+/** Returns the certificate of a read, which is complete if there are no flaws. */
 export function certificateOf(reading: string, flaws: readonly Flaw[]): Certificate {
   if (flaws.length === 0) return { complete: true, reading };
   return {

@@ -171,6 +171,7 @@ export async function keylessRows(paged: Paged): Promise<Raw[][]> {
   return rows(`${select} where ${conditions.join(' and ')} limit ${pageSize}`);
 }
 
+/** Returns the rows whose id equals one of these values. */
 export async function rowsWith(
   session: Session,
   relation: Relation,

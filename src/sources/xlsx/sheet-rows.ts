@@ -15,6 +15,7 @@ export interface SheetRow {
 
 export type RowReader = ReturnType<typeof rowReader>;
 
+/** Creates the converter of rows into records, with key and id as texts, or ''. */
 export function rowReader(context: CellContext) {
   const rows: SheetRow[] = [];
   let row: SheetRow | undefined;

@@ -42,7 +42,7 @@ export interface Decider {
 }
 
 /** A decision about some of the changes that a plan showed. */
-export interface Decision extends Decider {
+export interface PlanDecision extends Decider {
   /** The hash of the plan if it is about all of it, otherwise one of these changes. */
   id: string;
   plan: string;
@@ -385,7 +385,7 @@ function plansIn(db: Statements) {
 /** The decisions about what plans showed, and their signatures. */
 function decisionsIn(db: Statements) {
   const nextNumber = approvalCounterIn(db);
-  type Put = Decision & { verdict: 'approved' | 'rejected' | 'pending' };
+  type Put = PlanDecision & { verdict: 'approved' | 'rejected' | 'pending' };
   const put = db.run<Put>(
     `insert into decision (id, plan, verdict, at, decided_by, reason, number)
      values (@id, @plan, @verdict, @at, @by, @reason, @number)
@@ -442,12 +442,12 @@ function decisionsIn(db: Statements) {
     /** Returns whether a plan still shows all that it showed, and nothing of it was rejected. */
     isUntouched: (plan: string) => !touched(plan),
     /** Returns the approvals that have not ended and are later than `since` (epoch ms). */
-    approvals: db.all<[since: number], Decision & { undoes: string | null }>(
+    approvals: db.all<[since: number], PlanDecision & { undoes: string | null }>(
       `select ${told}, p.undoes from decision d left join held_plan p on p.plan = d.plan
        where d.verdict = 'approved' and d.ended_at is null and d.at > ? order by d.at, d.id`,
     ),
     /** Returns the rejections of what still waits, oldest first. */
-    rejections: db.all<[], Decision>(
+    rejections: db.all<[], PlanDecision>(
       `select ${told} from decision d where d.verdict = 'rejected' and d.ended_at is null
          and exists (select 1 from hold h where h.decision = d.id and h.ended_at is null)
        order by d.at, d.id`,

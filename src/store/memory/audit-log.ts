@@ -44,6 +44,7 @@ export interface Checkpoint {
 
 export type Head = Pick<StoredEntry, 'seq' | 'hash'>;
 
+/** Returns the text that a checkpoint signs. */
 export function checkpointText(log: string, { seq, hash, at }: Head & { at: number }): string {
   return `crm-mirror audit log ${log}\n${seq}\n${hash.toString('hex')}\n${at}\n`;
 }
@@ -69,6 +70,7 @@ const mostBetweenMs = 31 * 86_400_000;
 /** An open audit log. */
 export type AuditLog = ReturnType<typeof auditLogIn>;
 
+/** The log in an open memory. */
 export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
   const { one, all, number, value, has, each, run, meta, rows, immediately } = tables;
   // A memory may get another id; what was signed before names this one.

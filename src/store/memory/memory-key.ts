@@ -72,6 +72,7 @@ export function keyFor(purpose: string, secret: string): Buffer {
   return Buffer.from(hkdfSync('sha256', Buffer.from(secret, 'hex'), '', purpose, 32));
 }
 
+/** Returns the id of a public key in PEM form. */
 export function keyId(publicKey: string): string {
   return createHash('sha256').update(publicKey).digest('hex').slice(0, 16);
 }

@@ -15,6 +15,7 @@ const name = 'approvals-given';
 export const approvalsGiven = `coalesce(
   (select cast(m.value as integer) from meta m where m.name = '${name}'), 0)`;
 
+/** Returns how many approvals and signatures have been given. */
 export function countApprovals(meta: Meta): number {
   return Number(meta.get(name) ?? 0);
 }

@@ -31,7 +31,7 @@ interface Unanswered {
   but: readonly string[];
 }
 
-/** An entry as JSON text, and whom it is about; null for nobody. */
+/** An entry as JSON text, and the person that it is about; null for nobody. */
 interface NewEntry {
   entry: string;
   key: Key | null;

@@ -10,6 +10,7 @@ import type { Folder } from './demo-folder.ts';
 
 const width = 96;
 
+/** Creates the demo's output. */
 export function createPage({ print }: Pick<Shell, 'print'>) {
   const put = (text: string, indent: { first: string; rest: string }): void => {
     for (const line of fold(text, indent)) print(line);

@@ -21,6 +21,7 @@ interface Facts extends Passed {
   people: readonly DesiredRow[];
 }
 
+/** Checks a claim about a person. */
 export function tellOf({ who, says, ...claim }: Claim, facts: Facts): ClaimResult {
   const key = contactKey(who);
   const sent = writesIn(facts)
@@ -37,6 +38,7 @@ export function tellOf({ who, says, ...claim }: Claim, facts: Facts): ClaimResul
   return { subject: who, says, truth: truth === expected ? undefined : truth };
 }
 
+/** Checks a claim about a template. */
 export function tellOfTemplate({ name, says, ...claim }: TemplateClaim, facts: Facts): ClaimResult {
   const here = facts.world.templates().filter((template) => template.name === name);
   const sent = writesIn(facts)

@@ -22,6 +22,7 @@ export interface Difference<State> {
   after: State | undefined;
 }
 
+/** Returns the state of an emulator. */
 export function stateOf({ world }: Pick<Emulator, 'world'>): PlatformState {
   const people = world.contacts().map((contact) => {
     const { id, email, status, channels, suppressionReason, suppressedAt } = contact;
@@ -52,6 +53,7 @@ export function changedTemplates(before: PlatformState, after: PlatformState) {
   return differences(before.templates, after.templates, (one, other) => one === other);
 }
 
+/** Returns how many people a channel reaches. */
 export function countSubscribed({ people }: PlatformState, channel: string): number {
   let n = 0;
   for (const { state } of people.values())
@@ -70,6 +72,7 @@ export function statesByKey({ people }: PlatformState): Map<string, PersonState[
   return states;
 }
 
+/** Returns whether two states are the same. */
 export function sameState(one: PersonState, other: PersonState): boolean {
   const [mine, theirs] = [Object.entries(one.channels), Object.entries(other.channels)];
   return (

@@ -283,6 +283,7 @@ export function writeFacts(entry: EntryDocument): Fact[] {
   ];
 }
 
+/** Returns the words of a rule, with its name. */
 export function ruleText(id: string): string {
   const rule = ruleNamed(id);
   if (!rule) return id;

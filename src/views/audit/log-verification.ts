@@ -117,6 +117,7 @@ function* linesIn(path: string): Generator<{ line: ExportedLine; fields: unknown
   }
 }
 
+/** Returns the value of a text; undefined if it is no JSON. */
 export function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -138,6 +138,7 @@ const words = {
   },
 } as const;
 
+/** Returns the groups: for each its count, its reason, what to do, and its examples. */
 export function driftSection(mirror: string, groups: readonly DriftGroup[]): Section {
   const rows = groups.map((group) => {
     const { cause, kind, count, reason, fix, examples, details = [] } = group;

@@ -31,6 +31,7 @@ export function missingOf({ absences }: Snapshot, rules: AbsenceRules) {
   return { people, due, deletedInMs: isNone ? null : Math.max(0, deleteAfterMs - waitedMs) };
 }
 
+/** Formats the count for people. */
 export function missingWords(missing: Missing | null): string {
   if (!missing) return 'nobody';
   const { people, due, deletedInMs } = missing;
@@ -84,6 +85,7 @@ export function absenceOf(
   };
 }
 
+/** Formats the absence of one person. */
 export function absenceWords(absence: NonNullable<ReturnType<typeof absenceOf>>): string {
   const { readings, first, last, missingMs, due, needs, deletedInMs } = absence;
   const since = `not in the CRM in ${readings} readings, ${first} to ${last} (${lasting(missingMs)})`;

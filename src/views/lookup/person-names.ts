@@ -132,6 +132,7 @@ export function maskedText(text: string, names: Names): string {
   });
 }
 
+/** Returns the request with every address replaced by the name that `names` gives the person. */
 export function masked(one: LoggedRequest, names: Names): LoggedRequest {
   const name = (address: string): string => names({ kind: 'contact', key: contactKey(address) });
   const { person, path } = one;

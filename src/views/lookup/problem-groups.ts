@@ -25,6 +25,7 @@ interface ShowOptions {
   hidden?: string;
 }
 
+/** Returns the groups as they may be shown. */
 export function shownGroups(
   groups: readonly ProblemGroup[],
   { names, addresses, hidden }: ShowOptions,

@@ -44,6 +44,7 @@ export interface StandingProblem {
 const kinds: readonly RecordTypeName[] = ['contact', 'template'];
 const most = 1_000_000;
 
+/** Returns the groups of all recorded problems. */
 export function standingGroups(snapshot: Snapshot): ProblemGroup[] {
   const { problems, ranges, optOutReports } = snapshot;
   const found = groupProblems();

@@ -50,6 +50,7 @@ export function timeAgo(instant: string, now: string): Html {
   return ms < 0 ? timeOf(instant) : html`${timeOf(instant)} (${range(ms)} ago)`;
 }
 
+/** Returns the text of such a time. */
 export function timeText(instant: string): string {
   return `${dayText(instant)}, ${new Date(instant).toISOString().slice(11, 16)} UTC`;
 }

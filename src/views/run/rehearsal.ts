@@ -117,6 +117,7 @@ export function rehearsalTitle(rehearsal: Rehearsal, planned: number): string {
   return `Rehearsal for ${mirror} (${modes[mode]}): ${what}, in ${lasting(ms)}. ${ending}`;
 }
 
+/** Returns how many people and templates would await approval. */
 export function heldCount(run: RehearsedRun): number {
   return Object.values(heldIn(run)).reduce((sum, n) => sum + n, 0);
 }
@@ -133,6 +134,7 @@ export interface RehearsalView {
   asOf?(route: string): string;
 }
 
+/** Returns the sections of a rehearsal. */
 export function rehearsalSections(rehearsal: Rehearsal, view: RehearsalView): Section[] {
   const { people, peopleCount, changedTemplates, reads } = rehearsal;
   const templates = changedTemplates.slice(0, mostTemplates).map(({ name }) => name);

@@ -61,6 +61,7 @@ export function isRunDocument(value: unknown): value is RunDocument {
   return typeof value === 'object' && value !== null && 'run' in value && 'contacts' in value;
 }
 
+/** Returns whether it is the plan of an undo. */
 export function isUndoPlan(value: unknown): value is UndoPlan {
   return isRunDocument(value) && 'undoes' in value && 'planned' in value && 'cannot' in value;
 }

@@ -78,6 +78,7 @@ export function rank({ code }: { code: string }): number {
   return codes.findIndex((one) => one === code);
 }
 
+/** Formats how long ago something began. */
 export function ago(since: string | null, at: string): string {
   return since === null ? 'unknown' : range(Math.max(0, Date.parse(at) - Date.parse(since)));
 }

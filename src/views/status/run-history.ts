@@ -190,6 +190,7 @@ export function changeOf(change: KeptChange, key: string) {
   };
 }
 
+/** Returns how many changes are counted. */
 export function totalOf({ contacts, templates }: ToldChanges): number {
   const states = [contacts, templates].flatMap((of) => Object.values(of));
   return states.flatMap((of) => Object.values(of)).reduce((sum, n) => sum + n, 0);

@@ -16,6 +16,7 @@ import { visibleLine } from '../../../compose/output/visible-text.ts';
 import { cut } from '../describe-proposal.ts';
 import type { Shell } from '../../../compose/process-shell.ts';
 
+/** The person ended the conversation. */
 export class Cancelled extends Error {
   override readonly name = 'Cancelled';
 }

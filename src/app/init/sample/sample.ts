@@ -77,6 +77,7 @@ const mostValues = 100_000;
 const mostPreviewed = 20;
 const deepest = 4;
 
+/** Reads at most `most` records of a source. */
 export async function sampleOf(
   source: Source,
   { fields, most, signal }: { fields: readonly string[]; most: number; signal: AbortSignal },
@@ -110,6 +111,7 @@ export async function closing<T>(
   }
 }
 
+/** Collects records into columns. */
 export function collecting() {
   const columns = new Map<string, Tally>();
   const first: Sample['first'][number][] = [];

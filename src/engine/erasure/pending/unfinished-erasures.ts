@@ -114,6 +114,7 @@ export function sayUnfinished(all: readonly Unfinished[]): Problem {
   };
 }
 
+/** Returns the text about erasures that a guard holds, or '' if there are none. */
 export function sayHeld(count: number): string {
   if (count === 0) return '';
   return ` (${count} awaiting approval: the CRM asks for more erasures than guards.deletes lets pass)`;

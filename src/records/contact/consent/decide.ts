@@ -51,6 +51,7 @@ import { earlyTimes } from '../observe/consent-time.ts';
 /** The order in which a person's changes are sent: opt-outs first, deletes last. */
 export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
 
+/** Decides about one person from what is known about them. The function is pure. */
 export function decidePerson(states: ContactStates, rules: PersonRules): Decision {
   const facts = factsOf(states, rules);
   const decision: Decision = {
@@ -197,6 +198,7 @@ interface About {
   shown?: string | undefined;
 }
 
+/** Returns a change in the form in which plans and the journal hold it. */
 export function changeOf(key: Key, op: Op, about: About): Change {
   const { channel: part, isMoved, target, why, shown, reason } = about;
   // Opt-outs that the CRM states have their own guard.

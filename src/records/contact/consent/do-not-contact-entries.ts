@@ -32,6 +32,7 @@ import type {
 } from '../observe/contact-state.ts';
 import type { Elsewhere } from './renamed-contact.ts';
 
+/** Returns what the list must remember about a recorded person. */
 export function memoriesOf(row: RecordedContactRow): RememberedOptOut[] {
   const { channels, contacts } = row.value;
   const by = row.seenAt;
@@ -77,6 +78,7 @@ export function newsOfSight(
   return { adds: newTo(standing, [...(row ? memoriesOf(row) : []), ...news]), ends };
 }
 
+/** Returns whether the address was erased on request. */
 export function isErased(entries: readonly Entry[]): boolean {
   return entries.some(({ cause, through }) => cause === 'erasure' && through === 'address');
 }
@@ -98,6 +100,7 @@ export function isOver(entry: Entry, shown: readonly ObservedContact[]): boolean
   }
 }
 
+/** Returns the changes to the list after an acknowledged change and its recorded row. */
 export function newsOfChange(
   change: ContactChange,
   after: RecordedContactRow | undefined,

@@ -136,6 +136,7 @@ function withBars(states: ContactStates, rules: PersonRules): ContactStates {
   return { ...states, successors };
 }
 
+/** Returns the input of the rules for one channel of the person. */
 export function channelFacts(person: PersonFacts, channel: string): ChannelFacts {
   const { states, rules, recorded, contacts } = person;
   const wanted = person.desired.get(channel) ?? null;
@@ -155,6 +156,7 @@ export function channelFacts(person: PersonFacts, channel: string): ChannelFacts
   };
 }
 
+/** Returns what rules and gates call for in one channel of a person. */
 export function verdictIn(person: PersonFacts, channel: string): ReturnType<typeof passGates> {
   const asked = channelFacts(person, channel);
   return passGates({ person, channel, asked }, decideChannel(asked));

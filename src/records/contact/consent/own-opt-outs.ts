@@ -95,6 +95,7 @@ function isStatedAfter({ acked }: Membership, channel: string, { desired, by }: 
   return at !== null && acked !== undefined && at > acked && at <= by;
 }
 
+/** Returns whether the CRM's current statement withdraws an opt-out of ours. */
 export function isTakenBack(
   membership: Membership | undefined,
   channel: string,

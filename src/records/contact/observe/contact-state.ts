@@ -183,6 +183,7 @@ export const enrolmentBody = z.object({
   settles: z.literal(true).optional(),
 });
 
+/** Returns the channel of a change, and the subscription that it sets. */
 export function enrolment(change: Change): { channel: string; subscription: Subscription } {
   return { channel: change.part, subscription: change.op === 'opt_out' ? 'opt_out' : 'opt_in' };
 }

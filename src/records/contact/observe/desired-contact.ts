@@ -58,6 +58,7 @@ export interface ContactFields {
 
 const optOut = 'contacts.unsubscribed';
 
+/** Returns the names of the required source fields, each once. */
 export function fieldNames(fields: ContactFields): string[] {
   const { deleted, consentAt } = fields;
   const optOuts = flagsIn(optOut, fields.unsubscribed).map(({ stated }) => stated);

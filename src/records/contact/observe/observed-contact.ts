@@ -230,6 +230,7 @@ export function isBounce({ causes = [] }: ObservedContact): boolean {
   return causes.length > 0 && causes.every((cause) => cause === 'bounce');
 }
 
+/** Returns the record types of the mirror with their sources. */
 export function partsOf(channels: readonly string[]): Parts {
   return {
     names: channels,

@@ -60,6 +60,7 @@ export function statedAt(rows: readonly DesiredContactRow[], channel: string): n
   return Number.isFinite(oldest) ? oldest : null;
 }
 
+/** Returns the ids of the CRM records that state an opt-in. */
 export function statingIn(desired: readonly DesiredContactRow[], channel: string): string[] {
   const stating = desired.filter(
     ({ value }) => value.presence === 'present' && value.channels[channel] === 'opt_in',

@@ -77,6 +77,7 @@ export interface ListedFlag {
   stated: Flag;
 }
 
+/** Returns the settings of an option: one, those of its list, or none. */
 export function flagsIn(option: string, stated: Flag | readonly Flag[] | undefined): ListedFlag[] {
   if (stated === undefined) return [];
   const all: readonly Flag[] = [stated].flat();
@@ -84,6 +85,7 @@ export function flagsIn(option: string, stated: Flag | readonly Flag[] | undefin
   return all.map((one, at) => ({ option: isList ? `${option}[${at}]` : option, stated: one }));
 }
 
+/** Returns the names of people in a snapshot; their keys if there is none. */
 export function namesIn(stated: Flag | StatedField | undefined): readonly string[] {
   if (stated === undefined) return [];
   if (typeof stated === 'string') return [stated];
@@ -194,6 +196,7 @@ export function notEvaluated(
   };
 }
 
+/** Returns the fault of a condition whose result is not one of the expected ones. */
 export function notAnAnswer(option: string, wanted: string): Fault {
   const reason = `${option} gives neither ${wanted}`;
   return { cause: 'condition-failed', reason, fix: 'correct the condition' };

@@ -36,6 +36,7 @@ export function csvReturns({ path }: { path: string }): WriteBack {
   return fileReturns(path, lineOf, 'return,email,crm id,channel,cause,after,by');
 }
 
+/** Reports opt-outs to a file with one JSON object per line. */
 export function ndjsonReturns({ path }: { path: string }): WriteBack {
   return fileReturns(path, ({ id, email, crmId, channel, cause, after, by }) =>
     JSON.stringify({
