@@ -110,7 +110,11 @@ async function runApprove(command: Command, shell: Shell): Promise<number> {
   return change(flags, handed ?? calling, ({ config, snapshot }) => {
     refuseForeign(command, config);
     const { approvers, mirror } = config;
-    const decided = approve(snapshot, wanted, { approvers, at, signature, signs });
+    const holding = holdingOf(snapshot, wanted.plan);
+    if (approvers && !signature && signs === undefined)
+      throw needsSignature(approvers, wanted.plan);
+    const decided = approve(holding, wanted, { approvers, at, signature });
+    refuseNoMatch(decided, wanted);
     const { held, rest, part = null, signed } = decided;
     const signatures = signed && { by: signed.by, need: signed.need };
     const isApproved = isAnyLeft(held) && !isPending(signed);
@@ -123,7 +127,7 @@ async function runApprove(command: Command, shell: Shell): Promise<number> {
       reason: isApproved ? (wanted.reason ?? null) : null,
       until: isApproved ? instant(at + weekMs) : null,
     };
-    const undoes = snapshot?.holds.get(wanted.plan)?.undoes ?? undefined;
+    const undoes = holding.holds.get(wanted.plan)?.undoes ?? undefined;
     return {
       document: { mirror, ...approval, signatures },
       lines: linesOf(decided, wanted, { at, undoes }),
@@ -131,46 +135,25 @@ async function runApprove(command: Command, shell: Shell): Promise<number> {
   });
 }
 
+type Signature = ApprovalSignature | undefined;
+
 /** What was approved, or who has signed it so far. */
 type Approved = Decided & {
   signed?: { by: string[]; need: number; isNew: boolean; next: string };
 };
 
+/** Without a signature, approvers only learn what there is to sign. */
 function approve(
-  snapshot: Snapshot | undefined,
-  wanted: Wanted,
-  {
-    approvers,
-    at,
-    signature,
-    signs,
-  }: {
-    approvers: Config['approvers'];
-    at: number;
-    signature: ApprovalSignature | undefined;
-    /** The key file; undefined if the caller did not ask for a signature. */
-    signs: string | undefined;
-  },
+  snapshot: Snapshot,
+  { plan, only, by, reason, caller }: Wanted,
+  { approvers, at, signature }: Pick<Config, 'approvers'> & { at: number; signature: Signature },
 ): Approved {
-  const { plan, only, by, caller } = wanted;
-  if (!snapshot?.holds.get(plan)) throw unknownPlan(snapshot?.holds.current() ?? [], plan);
-  if (approvers && !signature && signs === undefined) throw needsSignature(approvers, plan);
-  if (approvers && signature) {
-    const {
-      by: names,
-      isNew,
-      next,
-      ...decided
-    } = signPlan(snapshot, { plan, only, caller, signature }, { approvers, now: at });
-    refuseNoMatch(decided, wanted);
-    return { ...decided, signed: { by: names, need: approvers.need, isNew, next } };
-  }
-  const decision = { at, by, reason: wanted.reason ?? null };
-  const decided = approvers
-    ? { part: undefined, ...toSign(snapshot, { plan, only }, { approvers, now: at }).told }
-    : approvePlan(snapshot, { plan, only, decision, caller });
-  refuseNoMatch(decided, wanted);
-  return decided;
+  const decision = { at, by, reason: reason ?? null };
+  if (!approvers) return approvePlan(snapshot, { plan, only, decision, caller });
+  const verified = { approvers, now: at };
+  if (!signature) return { part: undefined, ...toSign(snapshot, { plan, only }, verified).told };
+  const signed = signPlan(snapshot, { plan, only, caller, signature }, verified);
+  return { ...signed, signed: { ...signed, need: approvers.need } };
 }
 
 function isPending(signed: Approved['signed']): boolean {
@@ -241,7 +224,11 @@ async function runReject(command: Command, shell: Shell): Promise<number> {
   const at = Date.now();
   return change(command.opts<LookFlags>(), calling, ({ config, snapshot }) => {
     refuseForeign(command, config);
-    const decided = reject(snapshot, wanted, { at, by, reason, approvers: config.approvers });
+    const { only, caller } = wanted;
+    const decision = { at, by, reason };
+    const asked = { plan, only, decision, caller, approvers: config.approvers };
+    const decided = rejectPlan(holdingOf(snapshot, plan), asked);
+    refuseNoMatch(decided, wanted);
     const { held, rest, part } = decided;
     if (part === undefined || !isAnyLeft(held)) {
       const none = { rejected: null, part: null, held, rest, by: null, reason: null, until: null };
@@ -261,19 +248,10 @@ async function runReject(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-function reject(
-  snapshot: Snapshot | undefined,
-  wanted: Wanted,
-  {
-    approvers,
-    ...decision
-  }: { at: number; by: string; reason: string; approvers: Config['approvers'] },
-): Decided {
-  const { plan, only, caller } = wanted;
+/** Returns the snapshot if it has the plan. Throws Invalid, with the plans that it has, if not. */
+function holdingOf(snapshot: Snapshot | undefined, plan: string): Snapshot {
   if (!snapshot?.holds.get(plan)) throw unknownPlan(snapshot?.holds.current() ?? [], plan);
-  const decided = rejectPlan(snapshot, { plan, only, decision, caller, approvers });
-  refuseNoMatch(decided, wanted);
-  return decided;
+  return snapshot;
 }
 
 /** The flags of a decision about a plan or a part of it. */
@@ -460,7 +438,7 @@ function signatureWith(
     });
   }
   try {
-    if (!snapshot.holds.get(plan)) throw unknownPlan(snapshot.holds.current(), plan);
+    holdingOf(snapshot, plan);
     const at = Date.now();
     const { made, whole, part, changes } = toSign(snapshot, { plan, only }, { approvers, now: at });
     if (made.length === 0) return undefined;

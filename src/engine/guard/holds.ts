@@ -246,9 +246,9 @@ export function closeApprovals(state: RunState): RecordType[] {
 /**
  * Ends the holds that this run makes obsolete, in the record types of `settled`. Holds of stated
  * opt-outs also end after any certified reading of all people, because every run plans these
- * opt-outs for the people who are recorded. What has been done ends in any case. This happens after the end of the run is stored:
- * if the process dies halfway, the other holds last until another such run plans nothing for the
- * record, or until the changes are approved again.
+ * opt-outs for the people who are recorded. What has been done ends in any case. This happens after
+ * the end of the run is stored: if the process dies halfway, the others last until another such
+ * run plans nothing for the record, or until the changes are approved again.
  */
 export async function closeHolds(state: RunState, settled: readonly RecordType[]): Promise<void> {
   const { run, parts, known, failure } = state;
