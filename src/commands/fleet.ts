@@ -25,10 +25,7 @@ import { fleetSections, type ShownFleet, shownFleet } from '../views/status/flee
 import { connectQuickly, type Quick } from '../compose/queues/redis-connections.ts';
 
 export const parts = {
-  status: {
-    options: fleetOptions,
-    run: status,
-  },
+  status: { options: fleetOptions, run: status },
   drain: {
     options: (command) => {
       command.argument('<node>', 'the name of a worker in `fleet status`, or how it begins');

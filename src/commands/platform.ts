@@ -19,10 +19,7 @@ import type { Section } from '../views/sections.ts';
 const cookieName = 'PLATFORM_SESSION_COOKIE';
 
 export const parts = {
-  list: {
-    options: (command) => void lookOptions(command),
-    run: list,
-  },
+  list: { options: (command) => void lookOptions(command), run: list },
   create: {
     options: (command) => {
       lookOptions(command)
@@ -40,10 +37,7 @@ export const parts = {
     },
     run: create,
   },
-  verify: {
-    options: named,
-    run: verify,
-  },
+  verify: { options: named, run: verify },
   nameservers: {
     options: (command) => {
       named(command);

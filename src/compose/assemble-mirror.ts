@@ -175,11 +175,7 @@ function connected(
 function besideOf(
   config: Config,
   mirror: Mirror,
-  shared: {
-    platform: ConnectedPlatform;
-    log: RequestLog | undefined;
-    sources: Sources;
-  },
+  shared: { platform: ConnectedPlatform; log: RequestLog | undefined; sources: Sources },
 ): Assembled {
   const requestLog = shared.log?.writer();
   const platform = shared.platform.urgent(requestLog?.record);

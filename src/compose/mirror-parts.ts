@@ -50,11 +50,7 @@ export function partsOf(
     const read = sourceFor(name, sources.contacts());
     // All settings that affect how a record is read, with the code of the mapping.
     const manner = { ...contacts, map: map === undefined ? undefined : loadMap(map).hash };
-    parts.push({
-      type,
-      source: read,
-      manner: hash('sha256', JSON.stringify(manner)).slice(0, 16),
-    });
+    parts.push({ type, source: read, manner: hash('sha256', JSON.stringify(manner)).slice(0, 16) });
   }
   if (templates && sources.templates) {
     const testTo = templates.canary?.to;

@@ -61,13 +61,7 @@ function flags(values: Readonly<Record<string, string | undefined>>): string[] {
   );
 }
 
-const decision = z.object({
-  plan: word,
-  reason: text,
-  channel: choice,
-  op: choice,
-  guard: choice,
-});
+const decision = z.object({ plan: word, reason: text, channel: choice, op: choice, guard: choice });
 
 /** How many people the page of a rehearsal names. */
 const peopleNamed = 100;

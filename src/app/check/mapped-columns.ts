@@ -129,11 +129,7 @@ export function columnSections(counts: readonly ColumnCount[], asTheyAre: boolea
     if (others > 0) rows.push([withCommas(others), 'other values', '']);
     return {
       title: `${option}${of}: ${named}`,
-      table: {
-        columns: [numbers('Records'), 'Value', 'Means'],
-        rows,
-        isBare: true,
-      },
+      table: { columns: [numbers('Records'), 'Value', 'Means'], rows, isBare: true },
       none: '',
     };
   });

@@ -57,12 +57,7 @@ export function createNodeHeartbeat({ redis, ask }: Quick, name: string, clock: 
   const over = new AbortController();
   const begun = Promise.withResolvers<void>();
   let woken = new AbortController();
-  let member:
-    | {
-        record: string;
-        isTold: boolean;
-      }
-    | undefined;
+  let member: { record: string; isTold: boolean } | undefined;
   let listener: ((changed: string) => void) | undefined;
   const checks = createChecks(clock);
   const beat = async (): Promise<void> => {

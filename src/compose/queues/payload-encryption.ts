@@ -126,9 +126,7 @@ export function sealOf({ key, mirror, random }: SealOptions) {
       if (now <= order.expiresAt && order.number === (number ?? order.number)) return order;
       throw new Invalid(
         `this ${purpose} was valid until ${new Date(order.expiresAt).toISOString()}`,
-        {
-          fix: 'compare the clocks of the machines, and give it again',
-        },
+        { fix: 'compare the clocks of the machines, and give it again' },
       );
     },
   };

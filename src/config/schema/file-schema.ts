@@ -279,9 +279,7 @@ const guards = z
   .describe('Limits above which changes of a run need approval');
 
 const audit = z
-  .strictObject({
-    keep: duration('How long the audit log keeps its entries').default('1095d'),
-  })
+  .strictObject({ keep: duration('How long the audit log keeps its entries').default('1095d') })
   .describe('The audit log: who allowed what, and what was sent');
 
 /** The schema of the file. Its output has defaults; paths and durations are still text. */

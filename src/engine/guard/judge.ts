@@ -136,20 +136,8 @@ const reasons: readonly Reason[] = [
       judging.found = judging.state.review.withdrawn.get(judging.of);
     },
   },
-  {
-    id: 'waiting',
-    ends: 'time',
-    about: 'class',
-    applies: () => true,
-    judge: judgeWaiting,
-  },
-  {
-    id: 'limit',
-    ends: 'decision',
-    about: 'class',
-    applies: () => true,
-    judge: judgeLimit,
-  },
+  { id: 'waiting', ends: 'time', about: 'class', applies: () => true, judge: judgeWaiting },
+  { id: 'limit', ends: 'decision', about: 'class', applies: () => true, judge: judgeLimit },
   {
     id: 'rule',
     ends: 'decision',

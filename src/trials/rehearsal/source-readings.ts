@@ -36,9 +36,7 @@ export function createReadings() {
           changes: (since: string, request: ReadRequest) =>
             read(['since', since, ...request.fields], () => changes(since, request)),
         }),
-        ...(one && {
-          one: async (id: string, request: ReadRequest) => hold(one(id, request)),
-        }),
+        ...(one && { one: async (id: string, request: ReadRequest) => hold(one(id, request)) }),
       };
     },
   };

@@ -180,11 +180,7 @@ const listWords: Readonly<Record<string, string>> = {
   erasure: 'erased on request',
 };
 
-const presenceWords = {
-  present: [],
-  flagged: ['deleted there'],
-  outside: ['out of scope'],
-};
+const presenceWords = { present: [], flagged: ['deleted there'], outside: ['out of scope'] };
 
 function crmLines({ crm }: PersonDocument): string[] {
   if (!crm.read) return [`could not be read, so nothing is decided: ${crm.why}`];

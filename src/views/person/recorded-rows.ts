@@ -194,11 +194,7 @@ export function memberWords({
   return `${is === 'opt_out' ? 'opted out' : state} ${whose}${made}${doubt}`;
 }
 
-export const ownershipNames = {
-  created: 'created by us',
-  adopted: 'adopted',
-  noted: 'not ours',
-};
+export const ownershipNames = { created: 'created by us', adopted: 'adopted', noted: 'not ours' };
 
 export function entriesSection(entries: readonly RecordedEntry[]): Section {
   const rows = entries.map(({ kind, key, ownership, seenAt, id, name, channels, allMail }) => {

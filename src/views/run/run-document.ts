@@ -18,10 +18,7 @@ export function runDocument(
   return {
     ...summary,
     // A side that was not read counts as not certified.
-    certificate: {
-      source: certificate.source ?? false,
-      platform: certificate.platform ?? false,
-    },
+    certificate: { source: certificate.source ?? false, platform: certificate.platform ?? false },
     problems: problems.map(({ isNew, shown, ...problem }) => {
       const { kind, class: of, cause, fix } = problem;
       const reason = addresses ? (shown ?? problem.reason) : problem.reason;

@@ -85,11 +85,7 @@ const outageWords: Readonly<
       'see the log of the worker; if it says nothing, delete the keys crm-mirror:runs-NAME:* and ' +
       'crm-mirror:sentinel-NAME:* of this mirror in Redis: its worker stores the schedule again',
   },
-  clock: {
-    code: 'clock_differs',
-    text: 'the clocks differ',
-    fix: clockFix,
-  },
+  clock: { code: 'clock_differs', text: 'the clocks differ', fix: clockFix },
 };
 
 /** Returns the lines for the outages that go on. `at` is the time of the status. */

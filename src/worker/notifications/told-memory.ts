@@ -108,11 +108,7 @@ export function createToldMemory(file: string, name: string, { now }: Clock): To
 export function createProcessMemory(): ToldMemory {
   let is: Told = { lines: {}, unsent: [] };
   const read = (): Standing => ({ ...is, isClaimed: false, isStored: true });
-  return {
-    read,
-    claim: read,
-    release: (tried) => void (is = tried.reduce(afterAttempt, is)),
-  };
+  return { read, claim: read, release: (tried) => void (is = tried.reduce(afterAttempt, is)) };
 }
 
 /** Uses a connection of its own, because the one opened at the beginning may be closed. */

@@ -212,10 +212,7 @@ export type Question =
       /** The columns or tables that come into question; empty: any. */
       among: readonly string[];
     }
-  | {
-      about: 'flags';
-      among: readonly Column[];
-    }
+  | { about: 'flags'; among: readonly Column[] }
   | {
       about: 'words';
       use: Use;
