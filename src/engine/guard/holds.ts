@@ -326,6 +326,5 @@ export function keepAsked(run: RunContext, asked: ReadonlyMap<GuardClass, string
 
 function storeReasons({ snapshot: { meta, transaction } }: RunContext, now: StoredReasons): void {
   const isNone = Object.keys(now).length === 0;
-  if (isNone && reasons.read(meta) === undefined) return;
   transaction(() => reasons.write(meta, isNone ? undefined : now));
 }

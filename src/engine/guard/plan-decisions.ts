@@ -32,7 +32,7 @@ import type {
 import type { Approvers } from '../context/mirror-context.ts';
 import type { OnlyPeople } from '../context/people-selection.ts';
 import { notRejectable, undoNotRejectable } from '../report/guard-text.ts';
-import { addSignature, approvalIds } from './signed-approvals.ts';
+import { addSignature, approvalIds, contentOf, type Verified } from './signed-approvals.ts';
 
 /** Selects a part of a plan: the changes that match all that is given. */
 export interface PartFilter {
@@ -76,11 +76,8 @@ export function approvePlan(
 ): Decided {
   const { holds, transaction } = snapshot;
   return transaction(() => {
-    const { made, told } = toApprove(
-      snapshot,
-      { plan, only },
-      { approvers: undefined, now: decision.at },
-    );
+    const verified = { approvers: undefined, now: decision.at };
+    const { made, told } = toApprove(snapshot, { plan, only }, verified);
     if (made.length === 0) return { part: undefined, ...told };
     const whole = holds.wholeOf(plan);
     const isAll = isWhole(only) && plan === whole && holds.isUntouched(plan);
@@ -97,22 +94,7 @@ function idOf({ id }: { id: number }): number {
 
 /** Returns the hash of a part of a plan, under which it is shown, signed and taken back. */
 function partHash(is: 'approved' | 'rejected', plan: string, changes: readonly ListedChange[]) {
-  const rows = changes.map(({ kind, key, op, part, target, guard, body, ids }) => [
-    kind,
-    key,
-    op,
-    part,
-    target,
-    guard,
-    body,
-    ids,
-  ]);
-  return hash('sha256', JSON.stringify([is, plan, rows])).slice(0, 16);
-}
-
-interface Verified {
-  approvers: Approvers | undefined;
-  now: number;
+  return hash('sha256', JSON.stringify([is, plan, changes.map(contentOf)])).slice(0, 16);
 }
 
 /**
@@ -184,15 +166,7 @@ export function noteDecision(
     caller = null,
   }: Decider & { plan: string; caller?: string | null | undefined },
 ): void {
-  addDecision(snapshot, {
-    at,
-    what,
-    name: by,
-    reason,
-    about,
-    evidence: null,
-    as: caller,
-  });
+  addDecision(snapshot, { at, what, name: by, reason, about, evidence: null, as: caller });
 }
 
 /** Returns whether a filter selects the whole plan. */

@@ -30,7 +30,7 @@ import { sayPending, signing } from '../report/guard-text.ts';
 const aheadMs = 300_000;
 
 /** Who has to sign (undefined: nobody), and the time in milliseconds since the epoch. */
-interface Verified {
+export interface Verified {
   approvers: Approvers | undefined;
   now: number;
 }
@@ -185,14 +185,18 @@ function storedPart({ holds }: Snapshot, part: string): SignedPart {
   return { whole: holds.wholeOf(part), part, changes: holds.toSign(part) };
 }
 
+/** Returns what a hash or a signature of changes is about, of one of them. */
+export function contentOf(change: ListedChange): readonly string[] {
+  const { kind, key, op, part, target, guard, body, ids } = change;
+  return [kind, key, op, part, target, guard, body, ids];
+}
+
 function statementOf(
   snapshot: Snapshot,
   { whole, part, changes }: SignedPart,
   { approvers, name, at, reason }: Statement,
 ): string {
-  const rows = changes.map((one) =>
-    JSON.stringify([one.kind, one.key, one.op, one.part, one.target, one.guard, one.body, one.ids]),
-  );
+  const rows = changes.map((one) => JSON.stringify(contentOf(one)));
   const digest = createHash('sha256').update(JSON.stringify(rows.toSorted())).digest('hex');
   const { mirror, platform } = approvers;
   return JSON.stringify({

@@ -13,10 +13,16 @@ export function storedFact<Value>(name: string, what: string) {
       const text = meta.get(name);
       return text === undefined ? undefined : decode(text);
     },
-    /** Undefined drops the fact. Must be called within a transaction. */
+    /**
+     * Undefined drops the fact; the same value as before is not written again. Must be called
+     * within a transaction.
+     */
     write(meta: Meta, value: Value | undefined): void {
-      if (value === undefined) meta.drop(name);
-      else meta.set(name, encode(value));
+      const before = meta.get(name);
+      const text = value === undefined ? undefined : encode(value);
+      if (text === before) return;
+      if (text === undefined) meta.drop(name);
+      else meta.set(name, text);
     },
   };
 }

@@ -522,6 +522,7 @@ function endingIn(db: Statements) {
         t.op = hold.op and t.stated = hold.stated and hold.target in ('', coalesce(t.target, ''))
           and iif(t.kind = 'template', t.body, '') = hold.body,
         ${wishIn('t')} = ${wishIn('hold')}))`;
+  const isPlanned = isJudged('held', 'passed', 'rejected', 'deferred');
   const change = `from change c indexed by change_by_key
     where c.kind = hold.kind and c.key = hold.key and c.part = hold.part
       and ${wishIn('c')} = ${wishIn('hold')}`;
@@ -566,14 +567,14 @@ function endingIn(db: Statements) {
      * knows nothing of people who are not recorded.
      */
     endUnwanted: db.run<Ending & { but: readonly Key[]; isListed: boolean }>(
-      `${end} ${those} and not ${isJudged('held', 'passed', 'rejected', 'deferred')} ${others}
+      `${end} ${those} and not ${isPlanned} ${others}
          and (@isListed or exists (
            select 1 from recorded r where r.kind = hold.kind and r.key = hold.key))`,
     ),
     /** Marks what this run, which did not list the platform, no longer plans in a range. */
     unwant: db.run<Guarded>(
       `update hold set wanted = 0 where ${those} and wanted and not is_listed
-         and not ${isJudged('held', 'passed', 'rejected', 'deferred')}`,
+         and not ${isPlanned}`,
     ),
     /** Ends the holds of a range that one of these approvals covers and this run let pass. */
     endReleased: db.run<Ending & { approvals: readonly string[]; but: readonly Key[] }>(

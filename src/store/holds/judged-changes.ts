@@ -10,11 +10,11 @@
  * A new decision about a record replaces what was judged of it, but for what has passed. Below are
  * approvals and exemptions, counts, what holds, and withdrawn opt-outs.
  */
-import type { Op } from '../../domain/change.ts';
+import type { Change, Op } from '../../domain/change.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, isGuarded, rangesBy, type Guarded } from '../database/key-range.ts';
-import type { Statements } from '../database/prepared-statements.ts';
+import { type Statements, withoutNull } from '../database/prepared-statements.ts';
 import { orderColumn } from '../tables/approval-order.ts';
 import {
   type Began,
@@ -28,15 +28,7 @@ import {
 } from './hold-sql.ts';
 
 /** A held change, as plans are named by it; `stated` is 1 if the CRM states it, otherwise 0. */
-interface JudgedChange {
-  kind: RecordTypeName;
-  key: Key;
-  op: Op;
-  part: string;
-  target: string | undefined;
-  body: string;
-  phase: number;
-  guard: GuardClass;
+interface JudgedChange extends Change {
   stated: 0 | 1;
 }
 
@@ -329,6 +321,7 @@ function holdingIn(db: Statements) {
     held: db.all<Guarded, JudgedChange>(
       `select kind, key, op, part, target, body, phase, guard, stated from temp.judged
        where ${isGuarded} and "is" = 'held' order by key, kind, phase, rowid`,
+      withoutNull,
     ),
     /** Drops what was judged of a record for which a new decision is made, but what has passed. */
     forget: db.run<[RecordTypeName, Key]>(

@@ -142,15 +142,13 @@ function idsOf({ recorded, duplicates }: Snapshot, kind: RecordTypeName, key: Ke
   return [...new Set([...recorded.originsOf(kind, key), ...duplicates.of(kind, key)])].toSorted();
 }
 
-/** Returns the changes of a person that await approval because of a guard. `now`: epoch ms. */
-export function heldChangesOf(
-  snapshot: Snapshot,
-  { key, config, now }: { key: Key; config: Config; now: number },
-) {
-  const inForce = approvalIds(snapshot, { approvers: config.approvers, now });
-  const all = snapshot.holds.of('contact', key, inForce);
+/** What waits of a record, with the decisions about it. */
+export type WaitingChanges = ReturnType<Snapshot['holds']['of']>;
+
+/** Returns what waits of a person by guard, and by channel where a guard holds each separately. */
+export function heldChangesOf(all: WaitingChanges, guards: Config['guards']) {
   return guardClasses.flatMap(({ id: guard, configKey }) => {
-    const { holdForMs } = config.guards[configKey];
+    const { holdForMs } = guards[configKey];
     // Only a class with a holding time holds each channel separately.
     const isTimed = timedGuards.has(guard);
     const rows = all.filter((one) => one.guard === guard);

@@ -42,7 +42,7 @@ import { approvalOf } from '../../compose/output/decision-words.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
 import { absenceOf, successorsOf } from '../lookup/missing-people.ts';
 import { masked, maskedText, type Names } from '../lookup/person-names.ts';
-import { heldChangesOf } from '../lookup/standing-problems.ts';
+import { heldChangesOf, type WaitingChanges } from '../lookup/standing-problems.ts';
 import { answersOf } from './person-answers.ts';
 import { listEntries, type Missing, recordsOf } from './person-records.ts';
 import { describeRows, membershipOf, storedRow } from './recorded-rows.ts';
@@ -214,6 +214,10 @@ function documentOf(reading: Reading) {
   ]);
   const asOfTime = instantOrNull(asOf);
   const decides = crm.read && found;
+  const { approvers, guards } = config;
+  const waiting = isPast
+    ? []
+    : snapshot.holds.of(kind, key, approvalIds(snapshot, { approvers, now }));
   const document = {
     mirror: config.mirror,
     person: names({ kind, key }),
@@ -248,9 +252,9 @@ function documentOf(reading: Reading) {
         })
       : null,
     /** Changes that await approval because of a guard. */
-    held: isPast ? [] : heldChangesOf(snapshot, { key, config, now }),
+    held: heldChangesOf(waiting, guards),
     /** The changes that await approval, or that somebody has decided about. */
-    decisions: isPast ? [] : decisionsAbout(reading),
+    decisions: decisionsAbout(waiting, guards),
     ...(canaries && { canaries }),
     parked: (isPast ? [] : snapshot.problems.parked(kind, key)).map((parked) => ({
       channel: parked.part,
@@ -494,12 +498,11 @@ function channelsOf({ snapshot }: Reading, { examined: { decision, states }, rul
 }
 
 /** Returns what awaits a decision, and the decisions in force. */
-function decisionsAbout({ snapshot, config, key, now }: Reading) {
-  const inForce = approvalIds(snapshot, { approvers: config.approvers, now });
-  const all = snapshot.holds.of(kind, key, inForce).map((hold) => {
+function decisionsAbout(waiting: WaitingChanges, guards: Config['guards']) {
+  const all = waiting.map((hold) => {
     const { guard, op, part: channel, verdict, by, reason, decidedAt } = hold;
     const { configKey } = guardRows[guard];
-    const { holdForMs } = config.guards[configKey];
+    const { holdForMs } = guards[configKey];
     /** When a rejection ends, or when an opt-out needs no approval any more; null if never. */
     let until: number | undefined;
     if (verdict === 'rejected') until = (decidedAt ?? 0) + rejectedForMs;
