@@ -6,8 +6,7 @@ import { type LookFlags, lookOptions, print } from '../app/snapshot-command.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { cell } from '../compose/output/visible-text.ts';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
-import { headOf } from '../worker/notifications/notice-delivery.ts';
-import type { Message, Sink } from '../worker/notifications/sink.ts';
+import { type Message, messageHead, type Sink } from '../worker/notifications/sink.ts';
 import { sinksOf } from '../worker/notifications/sinks.ts';
 
 export const parts = {
@@ -46,7 +45,7 @@ async function run(command: Command, shell: Shell): Promise<number> {
     const reason = `this is a test of the notifications about the mirror ${config.mirror}`;
     const title = 'test of the notifications';
     const item = { type: 'mirror.test', level: 'info', title, reason, fix: '' } as const;
-    const head = headOf(config, { clock: systemClock, random: Math.random });
+    const head = messageHead(config, { clock: systemClock, random: Math.random });
     const message: Message = { ...head, run: null, items: [item] };
     const results = await Promise.all(chosen.map(async (sink) => test(sink, message, shell)));
     const lines = results.map(({ name, host, sent, reason, fix }) => {

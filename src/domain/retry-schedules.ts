@@ -35,8 +35,8 @@ export const retrySchedules = {
   event: { firstMs: 1_000, factor: 2, longestMs: 60_000, ...endless },
   /** A job of a queue that another worker has to do. */
   jobElsewhere: every(1_000),
-  /** A notice to the webhook. After the last try, the next run sends the notice. */
-  notification: { firstMs: 1_000, factor: 5, longestMs: 25_000, tries: 4, jitter: 'half' },
+  /** A message to a receiver. A run begins anew, and a process that ends leaves it to the next. */
+  notification: { firstMs: 1_000, factor: 5, longestMs: hourMs, ...endless, jitter: 'half' },
   /** A worker that waits for the lease of a mirror, or for Redis to name the worker that has it. */
   lease: every(2_000),
   redis: { firstMs: 100, factor: 2, longestMs: 1_000, ...endless },

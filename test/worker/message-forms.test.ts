@@ -2,8 +2,7 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { slackSink } from '../../src/worker/notifications/sinks.ts';
-import { type Item, itemOf } from '../../src/worker/notifications/sink.ts';
-import { pageOf } from '../../src/worker/notifications/notice-delivery.ts';
+import { type Item, itemOf, pageOf } from '../../src/worker/notifications/sink.ts';
 import { receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
 
 const failed = (subject: string): Item =>

@@ -1,29 +1,48 @@
 /**
  * Reports the troubles of a mirror to every sink of the configuration. It works in parallel with
- * runs: no run waits for it or fails because of it. Each sink has its own memory in the snapshot:
+ * runs: no run waits for it or fails because of it. The process that holds the mirror sends, and
+ * each sink has its own memory in the snapshot. Each attempt begins anew:
  *
- *   a notice was sent          remembered and not sent again, even after a restart
- *   sending failed             retried a few times, later by the timer, and after the next run
- *   the sink refuses it        printed once, and tried again in the same way
- *   the trouble has ended      sent as solved if it could not be sent before; else not sent
- *   another process sends it   not sent
+ *   1  read the status and what the receiver was told; nothing is due: done
+ *   2  store what is tried; it cannot be stored: send nothing
+ *   3  send one message, and store what was told
  *
- * What only this process notices, such as a snapshot that cannot be read, has a memory in this
- * process. It needs neither the snapshot nor Redis, and neither does the timer.
+ * A process that ends between 2 and 3 leaves a message that the next one sends once more. What only
+ * this process notices, such as a snapshot that cannot be read, has a memory in this process. It
+ * needs neither the snapshot nor Redis, and neither does the timer.
  */
+import type { Clock, Random } from '../../domain/clock.ts';
+import { Busy, isExpected, renderProblem } from '../../domain/errors.ts';
+import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 import type { Config } from '../../config/config.ts';
+import type { Shell } from '../../compose/process-shell.ts';
+import { explain } from '../../compose/output/failure-report.ts';
+import { withConfig } from '../../compose/output/printed-commands.ts';
 import type { OutageRecord } from '../../store/health-file.ts';
-import { type Attention, worstFirst } from '../../views/status/attention.ts';
+import { type Attention, isPresent, worstFirst } from '../../views/status/attention.ts';
 import { readCurrentStatus } from '../../views/status/status-document.ts';
 import { unreadable } from '../../views/status/mirror-health.ts';
-import { foundIn } from '../../views/status/trouble-notice.ts';
-import { deliverDue, type Line, sayWhy, type Seen } from './notice-delivery.ts';
+import { type Found, foundIn, type Notice, noticesOf } from '../../views/status/trouble-notice.ts';
+import type { Log } from '../../app/run/run-log.ts';
 import { causeOf, type SharedCauses } from './shared-causes.ts';
+import {
+  type Item,
+  itemOf,
+  type Message,
+  messageHead,
+  type Outcome,
+  pageOf,
+  type Sink,
+} from './sink.ts';
 import { sinksOf } from './sinks.ts';
-import { createProcessMemory, createToldMemory } from './told-memory.ts';
+import { createToldMemory, solvedNotices, type ToldMemory } from './told-memory.ts';
 
 /** The parts of a notifier in addition to the configuration. */
-export interface NotifierOptions extends Pick<Line, 'shell' | 'log' | 'clock' | 'random'> {
+export interface NotifierOptions {
+  shell: Pick<Shell, 'stop' | 'abort'>;
+  log: Pick<Log, 'noticed'>;
+  clock: Clock;
+  random: Random;
   /** Returns what fails as this process notices it; undefined in a process that is no worker. */
   faults?: (() => readonly Attention[]) | undefined;
   outages?: Pick<OutageRecord, 'listen'> | undefined;
@@ -35,10 +54,18 @@ export interface NotifierOptions extends Pick<Line, 'shell' | 'log' | 'clock' | 
   reporter?(): 'this' | 'another' | 'unknown';
 }
 
+/** The state of a mirror, or what of it this process alone notices. */
+interface Seen {
+  found: readonly Found[];
+  run: string | null;
+  /** Whether such a run is in progress, so that the outcome of the last one is not visible. */
+  isRunning: boolean;
+}
+
 const eachMs = 60_000;
-/** How often it looks after an outage has begun or ended, and how many times. */
+/** How often it looks after an outage has begun or ended, and how many times more. */
 const soonMs = 10_000;
-const soonTimes = 4;
+const soonTimes = 3;
 
 type When = 'run' | 'timer';
 
@@ -46,58 +73,53 @@ export type Notifier = NonNullable<ReturnType<typeof createNotifier>>;
 
 /** Creates the notifier, or returns undefined if the configuration names no sink. */
 export function createNotifier(config: Config, options: NotifierOptions) {
-  const { clock, reporter = () => 'this' } = options;
+  const { clock, outages, causes, reporter = () => 'this' } = options;
   const sinks = sinksOf(config, clock);
   if (sinks.length === 0) return undefined;
   const look = createLook(config, options);
-  const own = (): Seen => ({ found: [...look.faults()], run: null, isRunning: false });
-  const standing: Sender[] = [];
-  const faulty: Sender[] = [];
-  for (const sink of sinks) {
-    const rest = { refusal: '', waitUntil: 0, failed: { times: 0, retryAt: 0 } };
-    const line = { ...options, config, sink, ...rest };
-    const memory = createToldMemory(config.snapshot, sink.name, clock);
-    standing.push(createSender({ ...line, memory, look: look.status }));
-    faulty.push(createSender({ ...line, ...rest, memory: createProcessMemory(), look: own }));
-  }
+  const own = (): Seen => ({ found: look.faults(), run: null, isRunning: false });
+  const sendersFor = (file: string | undefined, lookAgain: () => Seen | undefined) =>
+    sinks.map((sink) => {
+      const memory = createToldMemory(sink.name, file);
+      return createSender({ ...options, config, sink, memory, look: lookAgain });
+    });
+  const standing = sendersFor(config.snapshot, look.status);
+  const faulty = sendersFor(undefined, own);
   const tell = (when: When): void => {
     const who = reporter();
     // The status must be read now, because once the next run has started, the outcome of the last
     // one is no longer visible.
     const seen = who === 'this' ? look.status() : undefined;
     if (seen) for (const sender of standing) sender.tell(seen, when);
-    const isOthers = who === 'another';
-    const faults = isOthers ? { found: [], run: null, isRunning: false } : own();
+    const faults = who === 'another' ? { ...own(), found: [] } : own();
     const all = [...(seen?.found ?? []), ...faults.found].map(({ code }) => causeOf(config, code));
-    options.causes?.found(
+    causes?.found(
       config.mirror,
       all.filter((cause) => cause !== undefined),
     );
     for (const sender of faulty) sender.tell(faults, when);
   };
   const over = new AbortController();
-  options.outages?.listen(() => void tellSoon().catch(() => undefined));
+  const tellEach = async (ms: number, times: number): Promise<void> => {
+    for (let nth = 0; nth < times; nth += 1) {
+      await clock.sleep(ms, over.signal);
+      tell('timer');
+    }
+  };
   let isSoon = false;
   const tellSoon = async (): Promise<void> => {
     if (isSoon || over.signal.aborted) return;
     isSoon = true;
-    for (let times = 0; times < soonTimes; times += 1) {
-      tell('timer');
-      await clock.sleep(soonMs, over.signal);
-    }
+    tell('timer');
+    await tellEach(soonMs, soonTimes);
     isSoon = false;
   };
-  const watch = async (): Promise<void> => {
-    for (;;) {
-      await clock.sleep(eachMs, over.signal);
-      tell('timer');
-    }
-  };
+  outages?.listen(() => void tellSoon().catch(() => undefined));
   return {
     /** Starts sending what is new; call it after a run. Never throws. */
     ran: (): void => tell('run'),
     /** From now on does the same each minute, because runs may not come any more. */
-    watch: (): void => void watch().catch(() => undefined),
+    watch: (): void => void tellEach(eachMs, Infinity).catch(() => undefined),
     /** Waits for deliveries in progress. Anything not sent by then is left to the next worker. */
     async close(): Promise<void> {
       over.abort();
@@ -128,12 +150,12 @@ function createLook(config: Config, { log, faults }: NotifierOptions) {
         const isFast = fast && fast.startedAt > (full?.startedAt ?? '');
         const isRunning = [full, fast].some((one) => one?.status === 'running');
         const run = (isFast ? fast : full)?.run ?? null;
-        const found = foundIn(status);
-        said = undefined;
-        fault = undefined;
+        [said, fault] = [undefined, undefined];
         // A worker that has just begun finds the last sign of life of another one.
-        const told = faults ? found.filter(({ code }) => code !== 'worker_dead') : found;
-        return { run, isRunning, found: told.filter(({ code }) => !ownCodes.has(code)) };
+        const found = foundIn(status).filter(
+          ({ code }) => !ownCodes.has(code) && !(faults && code === 'worker_dead'),
+        );
+        return { run, isRunning, found };
       } catch (error) {
         fault = unreadable(error);
         const why = sayWhy(error);
@@ -149,30 +171,197 @@ function createLook(config: Config, { log, faults }: NotifierOptions) {
   };
 }
 
-type Sender = ReturnType<typeof createSender>;
+/** What a sender works with. `look` reads what it reports anew; undefined if that fails. */
+interface Line extends NotifierOptions {
+  config: Config;
+  sink: Sink;
+  memory: ToldMemory;
+  look(): Seen | undefined;
+}
 
-/** Sends to one sink, one delivery after the other. A newer status replaces one that waits. */
+interface Draft {
+  notices: [Notice, ...Notice[]];
+  message: Message;
+  /** Whether another mirror has told it, so that nothing is sent. */
+  isTold: boolean;
+}
+
+/** A longer delay, or time that a receiver names, ends the attempts until a run or the timer. */
+const longestWaitMs = 60_000;
+
+/**
+ * Sends to one sink, one delivery after the other. A newer status replaces one that waits. Stops at
+ * the first message that could not be sent: a run begins the attempts anew, and the timer makes the
+ * next one when it is due.
+ */
 function createSender(line: Line) {
+  const { sink, memory, shell, log, clock, random } = line;
+  const schedule = retrySchedules.notification;
   let next: Seen | undefined;
   let underWay: Promise<void> | undefined;
-  const tellAll = async (): Promise<void> => {
-    while (next && !line.shell.stop.aborted) {
+  /** The attempts that failed in a row, and the time of the next one. */
+  let failed = { times: 0, retryAt: 0 };
+  /** Before this time, the receiver wants no attempt. */
+  let waitUntil = 0;
+  /** The refusal that was printed last, which is printed once. */
+  let refusal = '';
+
+  const store = (tried: Parameters<ToldMemory['store']>[0]): string | undefined => {
+    try {
+      memory.store(tried);
+      return undefined;
+    } catch (error) {
+      return renderProblem(explain(error).problem);
+    }
+  };
+
+  /** Returns the first message that is due. The status is read again, as it may be old by now. */
+  function findDue(seen: Seen, earlier: Draft | undefined): Draft | undefined {
+    const draft = draftMessage(line, seen, earlier);
+    const now = draft && line.look();
+    return now && !now.isRunning ? draftMessage(line, now, draft) : draft;
+  }
+
+  async function attempt({ notices, message, isTold }: Draft): Promise<Outcome> {
+    const tried = (isSent: boolean) =>
+      notices.map((notice) => ({ notice, at: clock.now(), isSent }));
+    const shared = notices.flatMap((notice) => shareCause(line, notice) ?? []);
+    const unable = store(tried(false));
+    if (unable !== undefined) {
+      throw new Busy(`nothing is sent while it cannot be stored that it was: ${unable}`);
+    }
+    for (const one of shared) one.sending();
+    let outcome: Outcome | undefined;
+    try {
+      outcome = isTold ? { is: 'sent' } : await sink.deliver(message, shell.abort);
+    } finally {
+      if (outcome?.is !== 'sent') for (const one of shared) one.failed();
+    }
+    if (outcome.is !== 'sent') return outcome;
+    const lost = store(tried(true));
+    for (const one of shared) one.sent(message.mirrors);
+    const but = outcome.but ?? (lost && `it cannot be stored that this was sent: ${lost}`);
+    if (!isTold) {
+      for (const notice of notices) log.noticed(notice, undefined, { to: sink.name, but });
+    }
+    return outcome;
+  }
+
+  /** Returns how long to wait before the next attempt; undefined if there is none for now. */
+  function planRetry(draft: Draft, outcome: Exclude<Outcome, { is: 'sent' }>): number | undefined {
+    const times = failed.times + 1;
+    const asked = outcome.is === 'later' ? (outcome.waitMs ?? 0) : 0;
+    const waitMs = Math.max(retryDelayMs(schedule, times, random), asked);
+    failed = { times, retryAt: clock.now() + waitMs };
+    if (outcome.is === 'later' && waitMs <= longestWaitMs) return waitMs;
+    waitUntil = clock.now() + asked;
+    const why = outcome.is === 'refused' ? renderProblem(outcome) : outcome.reason;
+    const isNews = outcome.is === 'later' || why !== refusal;
+    refusal = outcome.is === 'refused' ? why : '';
+    if (isNews && !shell.stop.aborted) log.noticed(draft.notices[0], why, { to: sink.name });
+    return undefined;
+  }
+
+  async function deliver(newest: () => Seen): Promise<void> {
+    let draft: Draft | undefined;
+    try {
+      while (!shell.stop.aborted && clock.now() >= waitUntil) {
+        draft = findDue(newest(), draft);
+        if (!draft) return void store([]);
+        const outcome = await attempt(draft);
+        if (outcome.is === 'sent') {
+          failed = { times: 0, retryAt: 0 };
+          draft = undefined;
+        } else {
+          const waitMs = planRetry(draft, outcome);
+          if (waitMs === undefined) return;
+          await clock.sleep(waitMs, shell.stop);
+        }
+      }
+    } catch (error) {
+      if (!shell.stop.aborted) log.noticed(draft?.notices[0], sayWhy(error), { to: sink.name });
+    }
+  }
+
+  async function deliverAll(): Promise<void> {
+    while (next && !shell.stop.aborted) {
       const last = next;
       next = undefined;
-      await deliverDue(line, () => next ?? last);
+      await deliver(() => next ?? last);
     }
     underWay = undefined;
-  };
+  }
+
   return {
-    tell(seen: Seen, when: When) {
+    tell(seen: Seen, when: When): void {
       // During a run, the outcome of the last one is not visible, but may be under way.
       const isLess = underWay !== undefined && seen.isRunning;
-      if (when === 'timer' && (isLess || line.clock.now() < line.failed.retryAt)) return;
+      if (when === 'timer' && (isLess || clock.now() < failed.retryAt)) return;
+      if (when === 'run' && !underWay) failed = { times: 0, retryAt: 0 };
       next = seen;
-      underWay ??= tellAll();
+      underWay ??= deliverAll();
     },
-    async ended() {
+    async ended(): Promise<void> {
       await underWay;
     },
   };
+}
+
+/**
+ * Returns the next message, or undefined if nothing is due. It is the earlier one if that reports
+ * the same, so that a receiver can recognise it by its id.
+ */
+function draftMessage(line: Line, seen: Seen, earlier: Draft | undefined): Draft | undefined {
+  const { config, sink, memory, clock } = line;
+  const [told, now] = [memory.read(), clock.now()];
+  const due = [...noticesOf(told.lines, seen.found, now), ...solvedNotices(told, seen.found, now)];
+  const wanted = due.filter(({ type, trouble, subject }) =>
+    type === 'mirror.recovered' ? !seen.isRunning || isPresent(subject) : sink.wants(trouble),
+  );
+  const decided = wanted.map((notice) => ({
+    notice,
+    is: shareCause(line, notice)?.decide() ?? [],
+  }));
+  const alone = decided.filter(({ is }) => is !== 'told' && is !== 'wait' && is.length < 2);
+  const one = decided.find(({ is }) => is === 'told' || (is !== 'wait' && is.length > 1));
+  const [first, ...more] = one ? [one.notice] : alone.map(({ notice }) => notice);
+  if (!first) return undefined;
+  const notices: Draft['notices'] = sink.isGrouped ? [first, ...more] : [first];
+  if (earlier && contentOf(earlier.notices) === contentOf(notices)) return earlier;
+  const item = (notice: Notice): Item => {
+    const fix = sink.isGrouped ? withConfig(notice.fix, config.file) : notice.fix;
+    return itemOf({ ...notice, fix });
+  };
+  const [, ...rest] = notices;
+  const items: Message['items'] = [item(first), ...rest.map(item)];
+  const head = messageHead(config, line);
+  const page = pageOf(items);
+  const link = head.link === undefined || page === '' ? head.link : `${head.link}/${page}`;
+  const mirrors = one && typeof one.is !== 'string' ? { mirrors: one.is } : {};
+  const message = { ...head, link, run: seen.run, items, ...mirrors };
+  return { notices, message, isTold: one?.is === 'told' };
+}
+
+/** Returns what notices report. Their texts are left out, because they name how long ago it was. */
+function contentOf(notices: readonly Notice[]): string {
+  return JSON.stringify(notices.map(({ type, subject, withheld }) => [type, subject, withheld]));
+}
+
+/** Returns what the mirrors of this process do about a cause that they may share. */
+function shareCause({ causes, config, sink }: Line, { subject, type }: Notice) {
+  const cause = causeOf(config, subject);
+  if (!causes || cause === undefined) return undefined;
+  const { mirror } = config;
+  const about = { mirror, cause, receiver: sink.receiver, isOver: type === 'mirror.recovered' };
+  return {
+    decide: () => causes.decide(about),
+    sending: () => causes.sending(about),
+    failed: () => causes.failed(about),
+    sent: (mirrors: readonly string[] = [mirror]) => causes.sent(about, mirrors),
+  };
+}
+
+function sayWhy(error: unknown): string {
+  const why = error instanceof Error ? error.message : String(error);
+  return isExpected(error) ? why : `a bug: ${why}`;
 }

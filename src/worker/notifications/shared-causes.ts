@@ -19,7 +19,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Config } from '../../config/config.ts';
 
 /** A notice about a cause, as one mirror would send it to one receiver. */
-export interface CausedNotice {
+interface CausedNotice {
   mirror: string;
   cause: string;
   receiver: string;
@@ -33,12 +33,20 @@ const overMs = 300_000;
 
 export type SharedCauses = ReturnType<typeof createSharedCauses>;
 
+/** What one receiver was told of one cause: by which mirrors, or when it was told to be over. */
+interface ToldCause {
+  mirrors?: readonly string[];
+  overAt?: number;
+  sender?: string | undefined;
+}
+
 export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>) {
+  /** Since when each mirror has found each cause. */
   const standing = new Map<string, Map<string, number>>();
-  const told = new Map<string, readonly string[]>();
-  const over = new Map<string, number>();
-  const senders = new Map<string, string>();
+  const told = new Map<string, ToldCause>();
   const nameOf = ({ receiver, cause }: CausedNotice): string => `${cause}\n${receiver}`;
+  const setSender = (notice: CausedNotice, sender: string | undefined): void =>
+    void told.set(nameOf(notice), { ...told.get(nameOf(notice)), sender });
   return {
     found(mirror: string, causes: readonly string[]): void {
       for (const [cause, mirrors] of standing) if (!causes.includes(cause)) mirrors.delete(mirror);
@@ -51,34 +59,26 @@ export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>) {
     /** Returns the mirrors that a message has to name, or why there is none. */
     decide(notice: CausedNotice): readonly string[] | 'told' | 'wait' {
       const { mirror, cause, isOver } = notice;
-      const mirrors = standing.get(cause) ?? new Map<string, number>();
-      const before = told.get(nameOf(notice));
-      if ((senders.get(nameOf(notice)) ?? mirror) !== mirror) return 'wait';
+      const found = standing.get(cause) ?? new Map<string, number>();
+      const { mirrors, overAt, sender = mirror } = told.get(nameOf(notice)) ?? {};
+      if (sender !== mirror) return 'wait';
       if (isOver) {
-        const overAt = over.get(nameOf(notice));
         if (overAt !== undefined && monotonic() - overAt < overMs) return 'told';
-        return mirrors.size > 0 ? 'wait' : (before ?? [mirror]);
+        return found.size > 0 ? 'wait' : (mirrors ?? [mirror]);
       }
-      if (before) return 'told';
-      const since = Math.min(...mirrors.values());
-      if (monotonic() - since < gatherMs) return 'wait';
-      return [...new Set([mirror, ...mirrors.keys()])].toSorted();
+      if (mirrors) return 'told';
+      if (monotonic() - Math.min(...found.values()) < gatherMs) return 'wait';
+      return [...new Set([mirror, ...found.keys()])].toSorted();
     },
     /** Stores that this mirror sends the message now, so that no other one does. */
-    sending: (notice: CausedNotice): void => void senders.set(nameOf(notice), notice.mirror),
-    failed: (notice: CausedNotice): void => void senders.delete(nameOf(notice)),
+    sending: (notice: CausedNotice): void => setSender(notice, notice.mirror),
+    failed: (notice: CausedNotice): void => setSender(notice, undefined),
     /** Stores that a message was sent, or counts as sent. */
     sent(notice: CausedNotice, mirrors: readonly string[]): void {
-      const name = nameOf(notice);
-      senders.delete(name);
-      if (notice.isOver) {
-        told.delete(name);
-        over.set(name, monotonic());
-      } else {
-        const all = new Set([...(told.get(name) ?? []), ...mirrors, notice.mirror]);
-        told.set(name, [...all].toSorted());
-        over.delete(name);
-      }
+      const before = told.get(nameOf(notice))?.mirrors ?? [];
+      const all = new Set([...before, ...mirrors, notice.mirror]);
+      const now = notice.isOver ? { overAt: monotonic() } : { mirrors: [...all].toSorted() };
+      told.set(nameOf(notice), now);
     },
   };
 }

@@ -4,6 +4,8 @@
  * notifier.ts does both, alike for all sinks. Below is what people read in a message, as pure
  * functions.
  */
+import type { Config } from '../../config/config.ts';
+import type { Clock, Random } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
 import {
   type ReceiverKind,
@@ -92,6 +94,24 @@ export function itemOf({ type, trouble, subject, reason, fix }: Notice): Item {
   const page = isOver ? undefined : pages[subject];
   const level = isOver ? 'info' : troubleLevels[trouble];
   return { type, level, title, reason, fix, ...(page !== undefined && { page }) };
+}
+
+/** Returns the page that mends all that is not solved; '' (the overview) if there are several. */
+export function pageOf(items: readonly Item[]): string {
+  const open = items.filter(({ level }) => level !== 'info');
+  const [first, ...more] = new Set(open.map(({ page }) => page));
+  return more.length === 0 ? (first ?? '') : '';
+}
+
+/** Returns the parts of a message that do not depend on what it reports. */
+export function messageHead(
+  { mirror, server }: Config,
+  { clock, random }: { clock: Clock; random: Random },
+) {
+  const at = clock.now();
+  const id = `msg_${at.toString(36)}${random().toString(36).slice(2, 12)}`;
+  const base = server?.publicUrl;
+  return { id, at, mirror, link: base === undefined ? undefined : `${base}/m/${mirror}` };
 }
 
 /** How many mirrors a title names: acme, beta, gamma and 4 more */

@@ -1,6 +1,5 @@
-/** What receivers get when several processes send, or when the snapshot cannot be written. */
+/** What receivers get when a problem ends meanwhile, or when the snapshot cannot be written. */
 import { expect, test } from 'vitest';
-import { openSnapshot } from '../../src/store/snapshot.ts';
 import { receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { tamper } from '../support/commands/mirrored-contacts.ts';
@@ -14,22 +13,13 @@ async function failing(...replies: Parameters<typeof receiver>) {
   return { ...mirror, heard, fault };
 }
 
-/** Lets no process store a fact whose name matches, as a full disk does. */
-const refuseToStore = (path: string, names: string): void =>
+/** Lets no process store what a receiver was told, as a full disk does. */
+const refuseToStore = (path: string): void =>
   tamper(
     path,
-    `create trigger full before insert on meta when new.name like '${names}'
+    `create trigger full before insert on meta when new.name like 'notices.%'
      begin select raise(abort, 'the disk is full'); end`,
   );
-
-test('two notifiers of one snapshot tell a receiver once', async () => {
-  const { heard, told, begin } = await failing(503);
-  const notifiers = [begin(), begin()];
-  for (const notifier of notifiers) notifier.ran();
-  await Promise.all(notifiers.map(async (notifier) => notifier.close()));
-  expect(heard).toHaveLength(2);
-  expect(told.filter(({ why }) => why === undefined)).toHaveLength(1);
-});
 
 test('a problem that ended during an attempt is reported as solved by the next attempt', async () => {
   const answer = Promise.withResolvers<void>();
@@ -49,39 +39,9 @@ test('a problem that ended during an attempt is reported as solved by the next a
   expect(told.map(({ notice }) => notice?.type)).toEqual(['mirror.recovered']);
 });
 
-test('a claim keeps other processes from sending until it ends', async () => {
-  const { heard, told, world, clock, begin } = await failing();
-  const claim = (ms: number): void => {
-    const { meta, close } = openSnapshot(world.path);
-    meta.set('notices-claim.slack', String(clock.now() + ms));
-    close();
-  };
-  const tell = async () => {
-    const notifier = begin();
-    notifier.ran();
-    await notifier.close();
-  };
-  claim(110_000);
-  await tell();
-  expect(told.map(({ why }) => why)).toEqual(['another process is sending to this receiver']);
-  expect(heard).toEqual([]);
-  clock.pass(110_000);
-  await tell();
-  expect(heard).toHaveLength(1);
-});
-
-test('a claim by a clock that was far ahead does not count', async () => {
-  const { heard, world, clock, run } = await failing();
-  const { meta, close } = openSnapshot(world.path);
-  meta.set('notices-claim.slack', String(clock.now() + 86_400_000));
-  close();
-  await run();
-  expect(heard).toHaveLength(1);
-});
-
-test('nothing is sent while the claim cannot be stored, and the log says why', async () => {
+test('nothing is sent while the attempt cannot be stored, and the log says why', async () => {
   const { heard, told, world, run } = await failing();
-  refuseToStore(world.path, 'notices-claim%');
+  refuseToStore(world.path);
   await run();
   expect(heard).toEqual([]);
   expect(told.map(({ why }) => why)).toEqual([
@@ -94,10 +54,13 @@ test('nothing is sent while the claim cannot be stored, and the log says why', a
 });
 
 test('a process that cannot store what it sent remembers it, and stores it later', async () => {
-  const { heard, told, world, begin, run } = await failing();
-  refuseToStore(world.path, 'notices.%');
+  const answer = Promise.withResolvers<void>();
+  const { heard, told, world, begin, run } = await failing({ status: 204, after: answer.promise });
   const notifier = begin();
   notifier.ran();
+  await untilHolds(() => expect(heard).toHaveLength(1));
+  refuseToStore(world.path);
+  answer.resolve();
   await untilHolds(() => expect(told).toHaveLength(1));
   expect(told[0]).toMatchObject({
     why: undefined,
