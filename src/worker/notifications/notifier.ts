@@ -248,7 +248,11 @@ function createSender(line: Line) {
   }
 
   /** Returns how long to wait before the next attempt; undefined if there is none for now. */
-  function planRetry(draft: Draft, outcome: Exclude<Outcome, { is: 'sent' }>): number | undefined {
+  function planRetry(draft: Draft, outcome: Outcome): number | undefined {
+    if (outcome.is === 'sent') {
+      failed = { times: 0, retryAt: 0 };
+      return 0;
+    }
     const times = failed.times + 1;
     const asked = outcome.is === 'later' ? (outcome.waitMs ?? 0) : 0;
     const waitMs = Math.max(retryDelayMs(schedule, times, random), asked);
@@ -269,14 +273,10 @@ function createSender(line: Line) {
         draft = findDue(newest(), draft);
         if (!draft) return void store([]);
         const outcome = await attempt(draft);
-        if (outcome.is === 'sent') {
-          failed = { times: 0, retryAt: 0 };
-          draft = undefined;
-        } else {
-          const waitMs = planRetry(draft, outcome);
-          if (waitMs === undefined) return;
-          await clock.sleep(waitMs, shell.stop);
-        }
+        const waitMs = planRetry(draft, outcome);
+        if (waitMs === undefined) return;
+        if (outcome.is === 'sent') draft = undefined;
+        else await clock.sleep(waitMs, shell.stop);
       }
     } catch (error) {
       if (!shell.stop.aborted) log.noticed(draft?.notices[0], sayWhy(error), { to: sink.name });

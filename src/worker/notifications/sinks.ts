@@ -18,6 +18,7 @@ import {
 } from '../../config/schema/notices-schema.ts';
 import { observe } from '../../http/rate-limit-headers.ts';
 import { createSend } from '../../http/send-request.ts';
+import { systemClock } from '../../http/system-clock.ts';
 import { lasting } from '../../compose/output/format-values.ts';
 import { sign } from '../server/webhook-signature.ts';
 import {
@@ -235,7 +236,11 @@ export function emailSink(email: Email, deadlineMs = attemptMs): Sending {
     async deliver(message, abort) {
       abort.throwIfAborted();
       const transport = await connect(email);
-      const late = AbortSignal.timeout(deadlineMs);
+      const [late, over] = [new AbortController(), new AbortController()];
+      systemClock.sleep(deadlineMs, over.signal).then(
+        () => late.abort(),
+        () => undefined,
+      );
       try {
         const { rejected } = await transport.sendMail({
           from,
@@ -247,16 +252,17 @@ export function emailSink(email: Email, deadlineMs = attemptMs): Sending {
           // copy.
           messageId: `<${message.id}@${domain}>`,
           headers: { 'Auto-Submitted': 'auto-generated' },
-          signal: AbortSignal.any([abort, late]),
+          signal: AbortSignal.any([abort, late.signal]),
         });
         if (rejected.length === 0) return { is: 'sent' };
         return { is: 'sent', but: `${host} refuses ${counted(rejected.length, 'recipient')}` };
       } catch (error) {
         if (abort.aborted) throw abort.reason;
-        if (!late.aborted) return failureOf(host, error);
+        if (!late.signal.aborted) return failureOf(host, error);
         const reason = `${host} did not take the message within ${lasting(deadlineMs)}`;
         return { is: 'later', reason };
       } finally {
+        over.abort();
         transport.close();
       }
     },
